@@ -1,0 +1,401 @@
+--- Renders nginx.conf from resolved settings.
+--
+-- The file that comes out is the whole of what nginx is told: nothing outside
+-- the prefix is written, and no other file is included. The shape of the proxy
+-- server follows what Lua costs on nginx: a location pays for each phase that
+-- it declares, so there is one location a combination of phases and buffering,
+-- and a request is sent to the one that has just what its plugin chain needs
+-- (docs/architecture.md, "One request").
+-- @module cli.nginx_conf
+
+local late_phases = require("gateway.late_phases")
+
+local _M = {}
+
+local PRODUCT = "sluice/" .. require("gateway.version").product
+
+-- What nginx answers by itself goes through the gateway's error page, in the
+-- client's format. 494 is nginx's own code for a too large header: a 400.
+local ERROR_CODES = "400 404 405 408 411 412 413 414 417 494 500 502 503 504"
+
+local function quote(text)
+    return '"' .. tostring(text):gsub('[\\"]', "\\%0") .. '"'
+end
+
+local function has(list, item)
+    for _, value in ipairs(list) do
+        if value == item then
+            return true
+        end
+    end
+    return false
+end
+
+local function lines(...)
+    return table.concat({ ... }, "\n")
+end
+
+local function log_target(path, settings)
+    if path == "off" or path == "stderr" or path:sub(1, 1) == "/" then
+        return path
+    end
+    return settings.prefix .. "/" .. path
+end
+
+local function access_log(path, settings)
+    path = log_target(path, settings)
+    if path == "off" then
+        return "access_log off;"
+    end
+    return ("access_log %s sluice;"):format(quote(path))
+end
+
+local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$request_method",'
+    .. '"host":"$host","uri":"$request_uri","status":$status,"bytes":$bytes_sent,'
+    .. '"seconds":$request_time,"upstream":"$upstream_addr",'
+    .. '"upstream_seconds":"$upstream_response_time","request_id":"$sluice_request_id"}'
+
+local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
+    .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
+
+local function log_format(settings)
+    local format = settings.access_log_format
+    if format == "json" then
+        return "log_format sluice escape=json '" .. JSON_LOG .. "';"
+    elseif format == "combined" then
+        format = COMBINED_LOG
+    end
+    return "log_format sluice '" .. format:gsub("[\\']", "\\%0") .. "';"
+end
+
+local function main(settings, root_user)
+    local out = {}
+    for _, path in ipairs(settings.nginx_modules) do
+        out[#out + 1] = ("load_module %s;"):format(quote(path))
+    end
+    if root_user then
+        out[#out + 1] = ("user %s;"):format(settings.user)
+    end
+    out[#out + 1] = ("worker_processes %s;"):format(settings.workers)
+    out[#out + 1] = ("worker_rlimit_nofile %d;"):format(settings.worker_connections)
+    if settings.shutdown_timeout ~= "0" then
+        out[#out + 1] = ("worker_shutdown_timeout %s;"):format(settings.shutdown_timeout)
+    end
+    out[#out + 1] = ("pid %s;"):format(quote(settings.prefix .. "/nginx.pid"))
+    out[#out + 1] = ("error_log %s %s;"):format(
+        quote(log_target(settings.error_log, settings)),
+        settings.log_level
+    )
+    out[#out + 1] = "pcre_jit on;"
+    out[#out + 1] = ("events { worker_connections %d; }"):format(settings.worker_connections)
+    return table.concat(out, "\n")
+end
+
+--- Where X-Forwarded-* come from: the client's own are believed only if the
+-- peer's address is trusted; the variables below hold what goes upstream.
+local function forwarded(settings)
+    if #settings.trusted_ips == 0 then
+        return {
+            conf = "",
+            proto = "$scheme",
+            host = "$host",
+            port = "$server_port",
+            path = "$sluice_request_path",
+            prefix = "$sluice_prefix",
+            client = "$remote_addr",
+        }
+    end
+    local out = { "geo $realip_remote_addr $sluice_trusted {", "    default 0;" }
+    for _, cidr in ipairs(settings.trusted_ips) do
+        out[#out + 1] = ("    %s 1;"):format(cidr)
+    end
+    out[#out + 1] = "}"
+    for _, cidr in ipairs(settings.trusted_ips) do
+        out[#out + 1] = ("set_real_ip_from %s;"):format(cidr)
+    end
+    out[#out + 1] = ("real_ip_header %s;"):format(settings.real_ip_header)
+    out[#out + 1] = ("real_ip_recursive %s;"):format(settings.real_ip_recursive and "on" or "off")
+    local function believe(name, own)
+        out[#out + 1] = ("map $sluice_trusted $sluice_client_%s { 1 $http_x_forwarded_%s; }"):format(
+            name,
+            name
+        )
+        out[#out + 1] = ('map $sluice_client_%s $sluice_forwarded_%s { "" %s; default %s; }'):format(
+            name,
+            name,
+            own,
+            "$sluice_client_" .. name
+        )
+        return "$sluice_forwarded_" .. name
+    end
+    local result = {
+        proto = believe("proto", "$scheme"),
+        host = believe("host", "$host"),
+        port = believe("port", "$server_port"),
+        path = believe("path", "$sluice_request_path"),
+        prefix = believe("prefix", "$sluice_prefix"),
+    }
+    out[#out + 1] = "map $sluice_trusted $sluice_client_for { 1 $http_x_forwarded_for; }"
+    out[#out + 1] = 'map $sluice_client_for $sluice_forwarded_for { "" $realip_remote_addr; '
+        .. 'default "$sluice_client_for, $realip_remote_addr"; }'
+    result.client = "$sluice_forwarded_for"
+    result.conf = table.concat(out, "\n")
+    return result
+end
+
+local function upstreams(settings)
+    -- One block for every service: balancer_by_lua chooses the peer. The
+    -- keep-alive pool of stock nginx matches by address alone, so connections
+    -- with TLS, whose peer is also a name, are not pooled.
+    return lines(
+        "upstream sluice_http {",
+        "    server 0.0.0.1;",
+        "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
+        ("    keepalive %d;"):format(settings.upstream_keepalive_pool_size),
+        ("    keepalive_requests %d;"):format(settings.upstream_keepalive_max_requests),
+        ("    keepalive_timeout %s;"):format(settings.upstream_keepalive_idle_timeout),
+        "}",
+        "upstream sluice_https {",
+        "    server 0.0.0.1;",
+        "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
+        "}"
+    )
+end
+
+local function http(settings, root, forward)
+    local tmp = settings.prefix .. "/tmp"
+    local package_path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s;;"):format(
+        root,
+        root,
+        root,
+        root,
+        settings.lua_package_path
+    )
+    return lines(
+        ("client_body_temp_path %s;"):format(quote(tmp .. "/client_body")),
+        ("proxy_temp_path %s;"):format(quote(tmp .. "/proxy")),
+        ("fastcgi_temp_path %s;"):format(quote(tmp .. "/fastcgi")),
+        ("uwsgi_temp_path %s;"):format(quote(tmp .. "/uwsgi")),
+        ("scgi_temp_path %s;"):format(quote(tmp .. "/scgi")),
+        ("lua_package_path %s;"):format(quote(package_path:gsub(";;+", ";;"))),
+        ("lua_package_cpath %s;"):format(quote(settings.lua_package_cpath .. ";;")),
+        ("lua_shared_dict sluice_rate_limiting %s;"):format(settings.rate_limiting_memory),
+        "lua_regex_cache_max_entries 65536;",
+        "lua_socket_log_errors off;",
+        "default_type application/octet-stream;",
+        "server_tokens off;",
+        "tcp_nodelay on;",
+        "underscores_in_headers on;",
+        "variables_hash_max_size 2048;",
+        "variables_hash_bucket_size 128;",
+        "map_hash_bucket_size 128;",
+        ("client_max_body_size %s;"):format(settings.client_max_body_size),
+        ("client_body_buffer_size %s;"):format(settings.client_body_buffer_size),
+        ("client_header_timeout %s;"):format(settings.client_header_timeout),
+        ("client_body_timeout %s;"):format(settings.client_body_timeout),
+        ("keepalive_timeout %s;"):format(settings.keepalive_timeout),
+        ("keepalive_requests %d;"):format(settings.keepalive_requests),
+        ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
+        log_format(settings),
+        ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
+            settings.prefix .. "/settings.json"
+        ),
+        "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
+        -- nginx has seconds with three decimals, of every try; the dialect has
+        -- whole milliseconds of the last one.
+        "map $upstream_header_time $sluice_upstream_ms {",
+        '    "0.000" 0;',
+        '    "~(?:^|[ ,:])0\\.0{0,2}(?<sluice_ms>[0-9]+)$" $sluice_ms;',
+        '    "~(?<sluice_s>[0-9]+)\\.(?<sluice_ms>[0-9]+)$" $sluice_s$sluice_ms;',
+        "}",
+        ('map $http_via $sluice_via { "" "1.1 %s"; default "$http_via, 1.1 %s"; }'):format(
+            PRODUCT,
+            PRODUCT
+        ),
+        forward.conf,
+        upstreams(settings)
+    )
+end
+
+local function response_headers(settings)
+    local out = {}
+    if has(settings.headers, "latency_tokens") then
+        out[#out + 1] = ("add_header %s-Upstream-Latency $sluice_upstream_ms always;"):format(
+            settings.header_prefix
+        )
+        out[#out + 1] = ("add_header %s-Proxy-Latency $sluice_proxy_ms always;"):format(
+            settings.header_prefix
+        )
+    end
+    if has(settings.headers, "server_tokens") then
+        out[#out + 1] = ('add_header Via "1.1 %s" always;'):format(PRODUCT)
+    end
+    if has(settings.headers, "request_id") then
+        out[#out + 1] = ("add_header %s-Request-Id $sluice_request_id always;"):format(
+            settings.header_prefix
+        )
+    end
+    return table.concat(out, "\n")
+end
+
+local function request_headers(settings, forward)
+    local out = {
+        "proxy_set_header Host $sluice_host;",
+        'proxy_set_header Connection "";',
+        'proxy_set_header Proxy "";',
+        'proxy_set_header Proxy-Connection "";',
+        "proxy_set_header Via $sluice_via;",
+        "proxy_set_header X-Real-IP $remote_addr;",
+        ("proxy_set_header X-Forwarded-For %s;"):format(forward.client),
+        ("proxy_set_header X-Forwarded-Proto %s;"):format(forward.proto),
+        ("proxy_set_header X-Forwarded-Host %s;"):format(forward.host),
+        ("proxy_set_header X-Forwarded-Port %s;"):format(forward.port),
+        ("proxy_set_header X-Forwarded-Path %s;"):format(forward.path),
+        ("proxy_set_header X-Forwarded-Prefix %s;"):format(forward.prefix),
+    }
+    if has(settings.headers, "request_id") then
+        out[#out + 1] = ("proxy_set_header %s-Request-Id $sluice_request_id;"):format(
+            settings.header_prefix
+        )
+    end
+    return table.concat(out, "\n")
+end
+
+local function call(phase, name)
+    return ("%s_by_lua_block { package.loaded.gateway.%s() }"):format(phase, name)
+end
+
+--- The location of one combination (gateway.late_phases names them all).
+local function proxy_location(variant)
+    local out = {
+        ("location %s {"):format(variant.location),
+        call("access", variant.entry and "access" or "access_variant"),
+    }
+    for _, phase in ipairs(variant.phases) do
+        out[#out + 1] = call(phase, phase)
+    end
+    if #variant.phases > 0 then
+        out[#out + 1] = ("error_page %s %s;"):format(ERROR_CODES, variant.error_location)
+    end
+    if not variant.request_buffering then
+        out[#out + 1] = "proxy_request_buffering off;"
+    end
+    if not variant.response_buffering then
+        out[#out + 1] = "proxy_buffering off;"
+    end
+    out[#out + 1] = "proxy_pass $sluice_upstream$sluice_uri;"
+    out[#out + 1] = "}"
+    return table.concat(out, "\n    ")
+end
+
+local function error_location(variant)
+    local out = {
+        ("location %s {"):format(variant.error_location),
+        call("content", "error_page"),
+    }
+    for _, phase in ipairs(variant.phases) do
+        out[#out + 1] = call(phase, phase)
+    end
+    out[#out + 1] = "}"
+    return table.concat(out, "\n    ")
+end
+
+local function listens(list)
+    local out = {}
+    for _, address in ipairs(list) do
+        out[#out + 1] = ("listen %s;"):format(address)
+    end
+    return table.concat(out, "\n")
+end
+
+local function proxy_server(settings, forward)
+    local out = {
+        "server {",
+        "server_name sluice;",
+        listens(settings.proxy_listen),
+        access_log(settings.access_log, settings),
+        -- What the access phase does not set keeps these: the client's URI, http.
+        "set $sluice_request_id $request_id;",
+        "set $sluice_upstream http://sluice_http;",
+        "set $sluice_uri $request_uri;",
+        "set $sluice_request_path $request_uri;",
+        "set $sluice_host $host;",
+        'set $sluice_prefix "";',
+        "set $sluice_proxy_ms 0;",
+        'set $sluice_ctx "";',
+        "proxy_http_version 1.1;",
+        "proxy_pass_header Server;",
+        "proxy_pass_header Date;",
+        "proxy_ssl_server_name on;",
+        "proxy_ssl_name $sluice_host;",
+        request_headers(settings, forward),
+        response_headers(settings),
+        ("error_page %s @sluice_error;"):format(ERROR_CODES),
+    }
+    for _, variant in ipairs(late_phases.variants) do
+        out[#out + 1] = proxy_location(variant)
+    end
+    for _, variant in ipairs(late_phases.error_variants) do
+        out[#out + 1] = error_location(variant)
+    end
+    out[#out + 1] = "}"
+    return table.concat(out, "\n")
+end
+
+local function admin_server(settings)
+    return lines(
+        "server {",
+        "server_name sluice_admin;",
+        listens(settings.admin_listen),
+        access_log(settings.admin_access_log, settings),
+        "location / {",
+        "    " .. call("content", "admin"),
+        "}",
+        "location = /_stub_status {",
+        "    internal;",
+        "    stub_status;",
+        "}",
+        "}"
+    )
+end
+
+local function indent(text)
+    local depth = 0
+    return (
+        text:gsub("[^\n]+", function(line)
+            line = line:match("^%s*(.-)$")
+            if line:sub(1, 1) == "}" then
+                depth = depth - 1
+            end
+            local out = ("    "):rep(depth) .. line
+            if line:sub(-1) == "{" then
+                depth = depth + 1
+            end
+            return out
+        end):gsub("\n\n+", "\n")
+    )
+end
+
+--- Renders nginx.conf.
+-- @tparam table settings resolved settings (cli.settings)
+-- @tparam string root absolute path of Sluice's own files
+-- @tparam boolean as_root whether nginx's master will run as root (then workers
+--   run as `settings.user`)
+-- @treturn string the text of nginx.conf
+function _M.render(settings, root, as_root)
+    local forward = forwarded(settings)
+    local out = {
+        "# Rendered by sluice; changes here are lost at the next start or reload.",
+        main(settings, as_root),
+        "http {",
+        http(settings, root, forward),
+        proxy_server(settings, forward),
+    }
+    if #settings.admin_listen > 0 then
+        out[#out + 1] = admin_server(settings)
+    end
+    out[#out + 1] = "}"
+    return indent(table.concat(out, "\n")) .. "\n"
+end
+
+return _M

@@ -1,0 +1,350 @@
+--- Every option of Sluice, declared once as data.
+--
+-- The command line flags, the SLUICE_* environment, the settings file, the checks, the help
+-- text and docs/config.md all come from this table. A row has:
+--
+--   name     in the settings file; the flag is --name with dashes, the variable SLUICE_NAME
+--   type     one of cli.values; it says how the text is read and what the typed value is
+--   default  as text, read like any other value
+--   doc      what it does
+--   unit     what a bare number counts (optional)
+--   values   the words that an enum or a list accepts
+--   min, max bounds of an integer, or of a size in bytes
+--   where    "start" when only a new start takes it (a reload keeps the old value)
+--
+-- Typed values in the settings table: a list is an array (an option that is "off" is an empty
+-- one), a boolean a boolean, an integer a number, everything else a string. Times and sizes
+-- stay in nginx's notation ("60s", "8k").
+
+local platform = require("cli.platform")
+
+local _M = {}
+
+-- Sections order the help text and the generated page.
+_M.sections = { "files", "listeners", "workers", "logs", "clients", "upstreams", "headers", "nginx" }
+
+_M.list = {
+    -- files
+    {
+        name = "prefix",
+        section = "files",
+        type = "path",
+        default = "/var/lib/sluice",
+        where = "start",
+        doc = "Directory of one instance: its rendered nginx.conf, pid, logs and temporary files. "
+            .. "Two instances need two prefixes. It is created when missing.",
+    },
+    {
+        name = "conf",
+        section = "files",
+        type = "path",
+        default = "/etc/sluice/sluice.conf",
+        doc = "The settings file: `name = value` lines, `#` starts a comment. The default is read "
+            .. "only if it exists; one that was asked for has to. Cannot be set in the file itself.",
+    },
+    {
+        name = "file",
+        section = "files",
+        type = "path",
+        default = "",
+        doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
+            .. "Needed to start.",
+    },
+    -- listeners
+    {
+        name = "proxy_listen",
+        section = "listeners",
+        type = "listen",
+        default = "0.0.0.0:8000",
+        doc = "Addresses that take the traffic, separated by commas: `host:port`, IPv6 as "
+            .. "`[::]:8000`; an address may be followed by `reuseport` and `backlog=N`.",
+    },
+    {
+        name = "admin_listen",
+        section = "listeners",
+        type = "listen",
+        default = "127.0.0.1:8001",
+        off = true,
+        doc = "Addresses of the admin listener, or `off`. It has no password: keep it local.",
+    },
+    -- workers
+    {
+        name = "workers",
+        section = "workers",
+        type = "count",
+        default = "auto",
+        min = 1,
+        max = 1024,
+        doc = "Worker processes; `auto` is one for each CPU.",
+    },
+    {
+        name = "worker_connections",
+        section = "workers",
+        type = "integer",
+        default = "16384",
+        unit = "connections",
+        min = 16,
+        max = 1048576,
+        doc = "Connections of one worker, to clients and upstreams together. Lowered, with a "
+            .. "warning, to the hard limit of open files (`ulimit -Hn`).",
+    },
+    {
+        name = "user",
+        section = "workers",
+        type = "word",
+        default = platform.user,
+        where = "start",
+        doc = "User that the workers run as when root starts the gateway; otherwise they run as "
+            .. "the user who starts it.",
+    },
+    {
+        name = "shutdown_timeout",
+        section = "workers",
+        type = "time",
+        default = "0",
+        unit = "seconds",
+        doc = "How long a worker that is to leave (reload, quit) may finish its requests before it "
+            .. "closes them; 0 waits for as long as they take.",
+    },
+    -- logs
+    {
+        name = "log_level",
+        section = "logs",
+        type = "enum",
+        default = "notice",
+        values = { "debug", "info", "notice", "warn", "error", "crit", "alert", "emerg" },
+        doc = "Least severe messages that the error log keeps.",
+    },
+    {
+        name = "error_log",
+        section = "logs",
+        type = "log",
+        default = "logs/error.log",
+        values = { "stderr" },
+        doc = "Error log: a file (relative to the prefix), or `stderr` with --foreground.",
+    },
+    {
+        name = "access_log",
+        section = "logs",
+        type = "log",
+        default = "logs/access.log",
+        values = { "off", "/dev/stdout" },
+        doc = "Access log of the proxy: a file (relative to the prefix), `off`, or `/dev/stdout` "
+            .. "with --foreground.",
+    },
+    {
+        name = "access_log_format",
+        section = "logs",
+        type = "text",
+        default = "combined",
+        doc = "Format of the access logs: `combined`, `json`, or an nginx log format such as "
+            .. "`$remote_addr $status`.",
+    },
+    {
+        name = "admin_access_log",
+        section = "logs",
+        type = "log",
+        default = "logs/admin_access.log",
+        values = { "off", "/dev/stdout" },
+        doc = "Access log of the admin listener: like access_log.",
+    },
+    -- clients
+    {
+        name = "trusted_ips",
+        section = "clients",
+        type = "cidr_list",
+        default = "",
+        doc = "Addresses and networks (CIDR) whose X-Forwarded-* and real_ip_header are believed. "
+            .. "Empty: nobody's.",
+    },
+    {
+        name = "real_ip_header",
+        section = "clients",
+        type = "word",
+        default = "X-Real-IP",
+        doc = "Request header from which a trusted sender's client address is read.",
+    },
+    {
+        name = "real_ip_recursive",
+        section = "clients",
+        type = "boolean",
+        default = "off",
+        doc = "Take the last address in real_ip_header that is not trusted, instead of the last.",
+    },
+    {
+        name = "client_max_body_size",
+        section = "clients",
+        type = "size",
+        default = "0",
+        unit = "bytes",
+        doc = "Largest request body; a larger one is answered 413. 0 is no limit.",
+    },
+    {
+        name = "client_body_buffer_size",
+        section = "clients",
+        type = "size",
+        default = "8k",
+        unit = "bytes",
+        min = 1,
+        doc = "Part of a request body held in memory before it goes to a temporary file.",
+    },
+    {
+        name = "client_header_timeout",
+        section = "clients",
+        type = "time",
+        default = "60s",
+        unit = "seconds",
+        doc = "Time for a client to send its request header.",
+    },
+    {
+        name = "client_body_timeout",
+        section = "clients",
+        type = "time",
+        default = "60s",
+        unit = "seconds",
+        doc = "Time between two reads of a request body.",
+    },
+    {
+        name = "keepalive_timeout",
+        section = "clients",
+        type = "time",
+        default = "75s",
+        unit = "seconds",
+        doc = "How long an idle client connection is kept; 0 closes it after each answer.",
+    },
+    {
+        name = "keepalive_requests",
+        section = "clients",
+        type = "integer",
+        default = "10000",
+        unit = "requests",
+        min = 1,
+        max = 2147483647,
+        doc = "Requests that one client connection may carry.",
+    },
+    {
+        name = "large_client_header_buffers",
+        section = "clients",
+        type = "buffers",
+        default = "4 8k",
+        doc = "Number and size of the buffers for long request lines and headers.",
+    },
+    -- upstreams
+    {
+        name = "upstream_keepalive_pool_size",
+        section = "upstreams",
+        type = "integer",
+        default = "512",
+        unit = "connections",
+        min = 0,
+        max = 1048576,
+        doc = "Idle upstream connections that a worker keeps; 0 closes each after its request.",
+    },
+    {
+        name = "upstream_keepalive_max_requests",
+        section = "upstreams",
+        type = "integer",
+        default = "10000",
+        unit = "requests",
+        min = 1,
+        max = 2147483647,
+        doc = "Requests that one upstream connection may carry.",
+    },
+    {
+        name = "upstream_keepalive_idle_timeout",
+        section = "upstreams",
+        type = "time",
+        default = "60s",
+        unit = "seconds",
+        min = 1,
+        doc = "How long an idle upstream connection is kept.",
+    },
+    -- headers
+    {
+        name = "headers",
+        section = "headers",
+        type = "word_list",
+        default = "server_tokens, latency_tokens, request_id",
+        values = { "server_tokens", "latency_tokens", "request_id" },
+        off = true,
+        doc = "What the gateway adds to answers: its name in Via or Server, the latencies, the "
+            .. "request id (sent to the upstream too); or `off`.",
+    },
+    {
+        name = "header_prefix",
+        section = "headers",
+        type = "word",
+        default = "X-Kong",
+        doc = "First part of the names of those headers: with `X-Kong`, `X-Kong-Request-Id`, "
+            .. "`X-Kong-Proxy-Latency`, `X-Kong-Upstream-Latency`.",
+    },
+    {
+        name = "error_default_type",
+        section = "headers",
+        type = "enum",
+        default = "text/plain",
+        values = { "text/plain", "text/html", "application/json", "application/xml" },
+        doc = "Media type of the gateway's own error answers when the request has no Accept.",
+    },
+    -- nginx
+    {
+        name = "rate_limiting_memory",
+        section = "nginx",
+        type = "size",
+        default = "12m",
+        unit = "bytes",
+        min = 131072,
+        doc = "Shared memory for the counters of rate-limiting.",
+    },
+    {
+        name = "nginx_binary",
+        section = "nginx",
+        type = "path",
+        default = platform.nginx_binary,
+        where = "start",
+        doc = "The nginx to run.",
+    },
+    {
+        name = "nginx_modules",
+        section = "nginx",
+        type = "path_list",
+        default = table.concat(platform.nginx_modules, ", "),
+        doc = "Dynamic modules to load, in this order, separated by commas. Empty for an nginx "
+            .. "that has them built in (OpenResty).",
+    },
+    {
+        name = "lua_package_path",
+        section = "nginx",
+        type = "text",
+        default = "",
+        doc = "More places for Lua modules (`/dir/?.lua;...`), searched after Sluice's own.",
+    },
+    {
+        name = "lua_package_cpath",
+        section = "nginx",
+        type = "text",
+        default = platform.lua_package_cpath,
+        doc = "More places for Lua modules in C (`/dir/?.so;...`).",
+    },
+}
+
+_M.by_name = {}
+for _, option in ipairs(_M.list) do
+    _M.by_name[option.name] = option
+end
+
+--- The flag of an option, as typed.
+-- @tparam table option a row of the list
+-- @treturn string for example "--proxy-listen"
+function _M.flag(option)
+    return "--" .. option.name:gsub("_", "-")
+end
+
+--- The environment variable of an option.
+-- @tparam table option a row of the list
+-- @treturn string for example "SLUICE_PROXY_LISTEN"
+function _M.variable(option)
+    return "SLUICE_" .. option.name:upper()
+end
+
+return _M
