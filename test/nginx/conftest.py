@@ -1,0 +1,39 @@
+"""Fixtures for every test that drives a real nginx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from sluice import Config, Gateway
+from upstream import Upstream
+
+
+@pytest.fixture(autouse=True)
+def _error_logs_are_clean() -> Iterator[None]:
+    """Reads the error log of gateways that outlive the test, too."""
+    yield
+    for gateway in list(Gateway.live):
+        gateway.check_log()
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    """An upstream server that echoes in JSON unless told otherwise."""
+    with Upstream() as server:
+        yield server
+
+
+@pytest.fixture
+def gateway() -> Iterator[Callable[..., Gateway]]:
+    """Starts gateways, `gateway(config, **settings)`; they stop with the test, logs checked."""
+    stack = ExitStack()
+
+    def start(config: Config, **options: Any) -> Gateway:
+        return stack.enter_context(Gateway(config, **options))
+
+    with stack:
+        yield start

@@ -1,0 +1,383 @@
+"""Runs a real Sluice for one test: own prefix, own ports, and its error log read at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import fcntl
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, ClassVar, Protocol
+
+import httpx
+
+from wire import Reply, Wire, request_bytes, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COMMAND = ROOT / "bin" / "sluice"
+
+COMMAND_SECONDS = 30.0
+
+OUTSIDE_EPHEMERAL = range(10240, 32000)
+"""Ports from which no outgoing connection starts, so that none can take one that we picked."""
+
+TROUBLE = re.compile(
+    r"\[(?:emerg|alert|crit|error)\]"
+    r"|exited on signal"
+    r"|exited with (?:fatal )?code [1-9]"
+    r"|Sanitizer|runtime error:"
+    r"|writing a global Lua variable"
+)
+"""What no error log may hold unless the test declared it beforehand."""
+
+Config = dict[str, Any] | str
+
+
+class HasUrl(Protocol):
+    """A server of upstream.py."""
+
+    @property
+    def url(self) -> str: ...
+
+
+class Trouble(AssertionError):
+    """The error log holds what the test did not declare, or lacks what it did."""
+
+
+@dataclasses.dataclass
+class Expectation:
+    """A declared kind of log line and how often it may come."""
+
+    pattern: re.Pattern[str]
+    count: int | range
+    seen: int = 0
+
+    def met(self) -> bool:
+        """True when it came as often as declared."""
+        return self.seen in self.count if isinstance(self.count, range) else self.seen == self.count
+
+
+class Ports:
+    """Ports of 127.0.0.1 that no other test process picks as long as they are held."""
+
+    def __init__(self) -> None:
+        self._locks: list[IO[str]] = []
+        self._folder = Path(tempfile.gettempdir()) / f"sluice-test-ports-{os.getuid()}"
+        self._folder.mkdir(exist_ok=True)
+
+    def take(self) -> int:
+        """A port on which nobody listens."""
+        for _ in range(1000):
+            port = random.choice(OUTSIDE_EPHEMERAL)
+            lock = open(self._folder / str(port), "w")  # noqa: SIM115 held until release()
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with socket.socket() as probe:
+                    probe.bind(("0.0.0.0", port))
+            except OSError:
+                lock.close()
+                continue
+            self._locks.append(lock)
+            return port
+        raise RuntimeError("no free port found")
+
+    def release(self) -> None:
+        """Gives all of them back."""
+        for lock in self._locks:
+            lock.close()
+        self._locks.clear()
+
+
+class Gateway:
+    """A running Sluice.
+
+    `config` is the declarative configuration: a dict (`_format_version` added where missing) or
+    the text of a YAML file. Settings are those of docs/config.md by name; True and False are
+    written on and off, lists comma-separated. `plugins` maps names to the Lua source of plugins
+    made up by the test. `env` is added to the environment of every command.
+
+    Usable as a context manager; leaving it stops the gateway and reads its error log.
+    """
+
+    live: ClassVar[list[Gateway]] = []
+    """The running ones, whose logs are also read after each test."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        plugins: dict[str, str] | None = None,
+        env: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.ports = Ports()
+        self.prefix = Path(tempfile.mkdtemp(prefix="sluice-"))
+        self.prefix.chmod(0o755)  # workers of a root-started nginx are another user
+        self.file = self.prefix / ("sluice.yaml" if isinstance(config, str) else "sluice.json")
+        self.proxy_port = self.ports.take()
+        self.admin_port = self.ports.take()
+        self.settings: dict[str, Any] = {
+            "prefix": self.prefix / "run",
+            "file": self.file,
+            "proxy_listen": f"127.0.0.1:{self.proxy_port}",
+            "admin_listen": f"127.0.0.1:{self.admin_port}",
+            "workers": 1,
+            "worker_connections": 1024,
+            "log_level": "notice",
+        } | settings
+        self.env = env or {}
+        if plugins:
+            self._write_plugins(plugins)
+        self.expectations: list[Expectation] = []
+        self._client: httpx.Client | None = None
+        self._scanned = 0
+        self._unexpected: list[str] = []
+        self.started = False
+        self.write_config(config)
+
+    # Life
+
+    def start(self) -> Gateway:
+        """Starts it as a daemon and waits until it answers."""
+        done = self.command("start")
+        assert done.returncode == 0, f"sluice start failed:\n{done.stdout}{done.stderr}"
+        self.started = True
+        Gateway.live.append(self)
+        wait_until(self._answers, "the proxy port to answer")
+        return self
+
+    def stop(self, how: str = "stop") -> None:
+        """Stops it (`how`: the command) and waits until its processes are gone."""
+        if self._client:
+            self._client.close()
+            self._client = None
+        if not self.started:
+            return
+        self.started = False
+        Gateway.live.remove(self)
+        master = self.master()
+        done = self.command(how)
+        if done.returncode != 0:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(master, signal.SIGKILL)
+            raise AssertionError(f"sluice {how} failed:\n{done.stdout}{done.stderr}")
+        wait_until(lambda: not Path(f"/proc/{master}").exists(), "nginx to be gone")
+
+    def close(self) -> None:
+        """Stops it, reads its error log for the last time, removes its files."""
+        try:
+            self.stop()
+            self.check_log(final=True)
+        finally:
+            self.ports.release()
+            shutil.rmtree(self.prefix, ignore_errors=True)
+
+    def __enter__(self) -> Gateway:
+        try:
+            return self.start()
+        except BaseException:
+            shutil.rmtree(self.prefix, ignore_errors=True)
+            self.ports.release()
+            raise
+
+    def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
+        if problem is None:
+            self.close()
+            return
+        problem.add_note(f"end of the error log:\n{self.error_log()[-3000:]}")
+        with contextlib.suppress(AssertionError):
+            self.close()
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs `sluice` with this gateway's settings in its environment."""
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            # Files, not pipes: a daemon may keep its end of a pipe open.
+            done = subprocess.run(
+                [str(COMMAND), *arguments],
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(done.args, done.returncode, out.read(), err.read())
+
+    def environment(self) -> dict[str, str]:
+        """The environment that commands run with: no SLUICE_* but this gateway's."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+        ours = {f"SLUICE_{k.upper()}": _as_text(v) for k, v in self.settings.items()}
+        return clean | ours | self.env
+
+    def write_config(self, config: Config) -> None:
+        """Writes the declarative configuration without making it live."""
+        if isinstance(config, dict):
+            config = json.dumps({"_format_version": "3.0"} | config)
+        self.file.write_text(config)
+
+    def reload(self, config: Config | None = None) -> None:
+        """Reloads, with a new configuration where given, and waits until every worker is new."""
+        if config is not None:
+            self.write_config(config)
+        old = set(self.workers())
+        done = self.command("reload")
+        assert done.returncode == 0, f"sluice reload failed:\n{done.stdout}{done.stderr}"
+        wait_until(lambda: self._renewed(old), "new workers after the reload")
+
+    def _renewed(self, old: set[int]) -> bool:
+        now = set(self.workers())
+        return len(now) == len(old) and not now & old
+
+    def _answers(self) -> bool:
+        try:
+            with Wire(self.proxy_port, timeout=2) as wire:
+                wire.send(request_bytes("/-/is-it-up", headers={"Connection": "close"}))
+                return wire.read_head().status > 0
+        except OSError:
+            return False
+
+    def _write_plugins(self, plugins: dict[str, str]) -> None:
+        folder = self.prefix / "lua" / "plugins"
+        folder.mkdir(parents=True)
+        for name, source in plugins.items():
+            (folder / f"{name}.lua").write_text(source)
+        self.settings["lua_package_path"] = f"{self.prefix}/lua/?.lua"
+
+    # Processes
+
+    def master(self) -> int:
+        """The process id of nginx's master."""
+        return int((self.settings["prefix"] / "nginx.pid").read_text())
+
+    def workers(self) -> list[int]:
+        """The process ids of the workers that take new connections, so not of retiring ones."""
+        return [pid for pid, title in self._children() if "is shutting down" not in title]
+
+    def retiring(self) -> list[int]:
+        """The process ids of workers that only finish what they have begun."""
+        return [pid for pid, title in self._children() if "is shutting down" in title]
+
+    def _children(self) -> Iterator[tuple[int, str]]:
+        master = self.master()
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                stat = (folder / "stat").read_text()
+                if int(stat.rpartition(")")[2].split()[1]) == master:
+                    title = (folder / "cmdline").read_bytes().decode(errors="replace")
+                    if "worker process" in title:
+                        yield int(folder.name), title
+
+    # Talking to it
+
+    @property
+    def proxy(self) -> str:
+        """Base URL of the proxy listener."""
+        return f"http://127.0.0.1:{self.proxy_port}"
+
+    @property
+    def admin(self) -> str:
+        """Base URL of the admin listener."""
+        return f"http://127.0.0.1:{self.admin_port}"
+
+    @property
+    def client(self) -> httpx.Client:
+        """A keep-alive client of the proxy; follows no redirects, knows no proxies."""
+        if not self._client:
+            self._client = httpx.Client(
+                base_url=self.proxy, trust_env=False, verify=False, timeout=20
+            )
+        return self._client
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        """GET by the pooled client. Use ask() where the exact target or headers matter."""
+        return self.client.get(path, **options)
+
+    def wire(self, timeout: float = 15.0) -> Wire:
+        """A raw connection to the proxy."""
+        return Wire(self.proxy_port, timeout=timeout)
+
+    def ask(self, target: str, method: str = "GET", **options: Any) -> Reply:
+        """One request on a raw connection of its own, target and headers sent as they are."""
+        with self.wire() as wire:
+            return wire.ask(target, method, **options)
+
+    # Logs
+
+    def error_log(self) -> str:
+        """The text of the error log so far."""
+        return self._log("error.log")
+
+    def access_log(self) -> str:
+        """The text of the access log so far."""
+        return self._log("access.log")
+
+    def _log(self, name: str) -> str:
+        path = self.settings["prefix"] / "logs" / name
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def expect_log(self, pattern: str, count: int | range = 1) -> None:
+        """Declares, before it happens, a kind of error-log line and how often it comes.
+
+        Lines are searched for pattern (a regular expression). A line that would be no trouble may
+        be declared as well: then it must come.
+        """
+        self.expectations.append(Expectation(re.compile(pattern), count))
+
+    def check_log(self, final: bool = False) -> None:
+        """Fails on trouble in the log since the last check; counts are compared when final."""
+        log = self.error_log()
+        end = len(log) if final else log.rfind("\n") + 1
+        fresh, self._scanned = log[self._scanned : end], end
+        unexpected = [line for line in fresh.splitlines() if not self._expected(line)]
+        trouble = [line for line in unexpected if TROUBLE.search(line)]
+        if trouble:
+            raise Trouble("undeclared lines in the error log:\n" + "\n".join(trouble[:20]))
+        unmet = [e for e in self.expectations if final and not e.met()]
+        if unmet:
+            lines = [f"{e.pattern.pattern!r}: {e.seen} lines, declared {e.count}" for e in unmet]
+            raise Trouble("the error log differs from what was declared:\n" + "\n".join(lines))
+
+    def _expected(self, line: str) -> bool:
+        matching = [e for e in self.expectations if e.pattern.search(line)]
+        for expectation in matching:
+            expectation.seen += 1
+        return bool(matching)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def proxying(
+    upstream: HasUrl | str, *, service: dict | None = None, **route: Any
+) -> dict[str, Any]:
+    """The smallest configuration: one service at upstream.url, one route (`/` by default)."""
+    return {
+        "services": [
+            {
+                "name": "service",
+                "url": upstream if isinstance(upstream, str) else upstream.url,
+                "routes": [{"name": "route", "paths": ["/"]} | copy.deepcopy(route)],
+            }
+            | (service or {})
+        ]
+    }
