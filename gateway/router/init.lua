@@ -1,0 +1,295 @@
+--- The router: which route does a request belong to?
+--
+-- `new` compiles the routes once; `match` answers with a few hash look-ups.
+-- The semantics are those of the dialect's `traditional_compatible` router,
+-- written down with their reasons in `docs/router.md`; `test/unit/support/
+-- oracle.lua` is the slow, obvious router that this one is compared with.
+--
+-- A route becomes one *entry* for each pair of its hosts and paths. All
+-- entries are sorted by precedence once; an entry's place is its *rank*, and
+-- the lower rank wins. The entries are then reached through three levels:
+--
+--   host -> room       exact hosts by hash, wildcards by the hash of the
+--                      host's head or tail in each length that is in use,
+--                      and one room for routes without hosts
+--   prefix -> bucket   in a room, by the hash of the path's head in each
+--                      length that is in use there (regular expressions under
+--                      the text that they must begin with, routes without
+--                      paths under the empty string)
+--   bucket -> entry    a list by rank; method, port, headers and the regular
+--                      expression are tested here
+--
+-- Rooms and lengths know their lowest rank, so what cannot beat the best entry
+-- found so far is never looked at.
+--
+-- @module gateway.router
+-- @usage
+-- local r = assert(router.new(routes, plans))
+-- local plan, prefix, captures = r:match("GET", "example.com", 8000, "/api/x")
+
+local entries = require("gateway.router.entries")
+local regex = require("gateway.router.regex")
+
+local sub, lower = string.sub, string.lower
+local type = type
+
+-- Loses against every entry.
+local NO_ENTRY = { rank = math.huge }
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+--- Keys of several lengths: which lengths are in use, best rank first.
+local function new_index()
+    return { map = {}, lengths = {}, ranks = {} }
+end
+
+--- Note that a key of this length leads to an entry of this rank. Called from
+-- the worst rank to the best, so the last call for a length is its best.
+local function note_length(index, length, rank)
+    index.ranks[length] = rank
+end
+
+--- Order the lengths by their best rank: `lengths[i]` has best rank `ranks[i]`.
+local function close_index(index)
+    local best, lengths, ranks = index.ranks, {}, {}
+    for length in pairs(best) do
+        lengths[#lengths + 1] = length
+    end
+    if #lengths > 1 then
+        table.sort(lengths, function(a, b)
+            return best[a] < best[b]
+        end)
+    end
+    for i, length in ipairs(lengths) do
+        ranks[i] = best[length]
+    end
+    index.lengths, index.ranks = lengths, ranks
+    index.count = #lengths
+end
+
+local function room_of(map, key)
+    local room = map[key]
+    if not room then
+        room = new_index()
+        map[key] = room
+    end
+    return room
+end
+
+--- Put an entry before all those of its bucket (entries come worst first).
+local function add(room, entry)
+    local key = entry.key
+    entry.next = room.map[key]
+    room.map[key] = entry
+    room.best = entry.rank
+    note_length(room, #key, entry.rank)
+end
+
+local function add_everywhere(router, sorted)
+    for rank = #sorted, 1, -1 do
+        local entry = sorted[rank]
+        entry.rank = rank
+        local kind, host = entry.host_kind, entry.host
+        if kind == "exact" then
+            add(room_of(router.exact, host), entry)
+        elseif kind == "none" then
+            add(router.hostless, entry)
+        else
+            local index = kind == "suffix" and router.suffixes or router.heads
+            add(room_of(index.map, host), entry)
+            note_length(index, #host, rank)
+        end
+    end
+end
+
+local function close(router)
+    for _, room in pairs(router.exact) do
+        close_index(room)
+    end
+    for _, index in ipairs({ router.suffixes, router.heads }) do
+        for _, room in pairs(index.map) do
+            close_index(room)
+        end
+        close_index(index)
+    end
+    close_index(router.hostless)
+end
+
+--- Does one header of the request satisfy one condition of a route?
+local function value_matches(condition, value)
+    if condition.values[lower(value)] then
+        return true
+    end
+    local patterns = condition.patterns
+    for i = 1, #patterns do
+        if patterns[i]:match(value) then
+            return true
+        end
+    end
+    return false
+end
+
+local function headers_match(conditions, get_header)
+    for i = 1, #conditions do
+        local condition = conditions[i]
+        local value = get_header(condition.name)
+        if value == nil then
+            return false
+        elseif type(value) == "table" then
+            local found = false
+            for j = 1, #value do
+                found = found or value_matches(condition, value[j])
+            end
+            if not found then
+                return false
+            end
+        elseif not value_matches(condition, value) then
+            return false
+        end
+    end
+    return true
+end
+
+--- Find an entry of a room that beats `best`.
+-- @treturn table the best entry now
+-- @treturn number|nil length of what its regular expression matched
+local function search(room, best, length, method, port, path, get_header)
+    local lengths, ranks, map = room.lengths, room.ranks, room.map
+    for i = 1, room.count do
+        if ranks[i] >= best.rank then
+            break
+        end
+        local entry = map[sub(path, 1, lengths[i])]
+        while entry and entry.rank < best.rank do
+            if
+                (not entry.methods or entry.methods[method])
+                and (not entry.port or entry.port == port)
+                and (not entry.headers or headers_match(entry.headers, get_header))
+            then
+                if not entry.regex then
+                    best, length = entry, nil
+                    break
+                end
+                local matched = entry.regex:match(path)
+                if matched then
+                    best, length = entry, matched
+                    break
+                end
+            end
+            entry = entry.next
+        end
+    end
+    return best, length
+end
+
+--- Search the rooms of the wildcards that the host satisfies.
+-- The star stands for at least one byte, hence the `< #host`.
+local function search_wildcards(index, tail, host, best, length, method, port, path, get_header)
+    local lengths, ranks, map = index.lengths, index.ranks, index.map
+    for i = 1, index.count do
+        if ranks[i] >= best.rank then
+            break
+        end
+        local n = lengths[i]
+        if n < #host then
+            local room = map[tail and sub(host, #host - n + 1) or sub(host, 1, n)]
+            if room and room.best < best.rank then
+                best, length = search(room, best, length, method, port, path, get_header)
+            end
+        end
+    end
+    return best, length
+end
+
+--- Find the route of a request.
+--
+-- Does not yield and, save for the captures of a regular expression, makes no
+-- table or closure. What `needs` says no to may be nil.
+--
+-- @tparam string method as in the request line
+-- @tparam ?string host lower case, without port; IPv6 in brackets
+-- @tparam ?number port that of the Host header, else the listener's
+-- @tparam string path normalised (`gateway.router.path.normalize`)
+-- @tparam ?string scheme "http" or "https"; an https-only route matches both,
+--   it is the caller that redirects
+-- @tparam ?function get_header lower-case name with dashes -> string, array of
+--   strings or nil
+-- @treturn[1] any the route's value
+-- @treturn[1] string|nil the part of the path that matched, nil if the route
+--   has no paths
+-- @treturn[1] table|nil groups of the regular expression that matched, see
+--   `gateway.router.regex`
+-- @treturn[2] nil no route
+-- @phases any
+function methods:match(method, host, port, path, _, get_header)
+    local best, length = NO_ENTRY, nil
+    if host then
+        local room = self.exact[host]
+        if room then
+            best, length = search(room, best, length, method, port, path, get_header)
+        end
+        if self.wildcards then
+            best, length =
+                search_wildcards(self.suffixes, true, host, best, length, method, port, path, get_header)
+            best, length =
+                search_wildcards(self.heads, false, host, best, length, method, port, path, get_header)
+        end
+    end
+    best, length = search(self.hostless, best, length, method, port, path, get_header)
+
+    if length then
+        return best.value, sub(path, 1, length), best.regex:captures(path)
+    end
+    return best.value, best.prefix
+end
+
+--- Compile routes.
+--
+-- Takes about 5 us a route (`docs/router.md`); does not yield.
+--
+-- @tparam table routes array of route entities with defaults filled, in the
+--   order that breaks ties of `created_at`
+-- @tparam table values `values[i]` is what `match` returns for `routes[i]`;
+--   never nil or false
+-- @treturn[1] table the router: `match`, and `needs`, a table of booleans
+--   (`host`, `method`, `headers`, `port`, `scheme`) that says what `match`
+--   reads
+-- @treturn[2] nil
+-- @treturn[2] string a regular expression that does not compile, and why
+-- @phases any
+function _M.new(routes, values)
+    local sorted, needs = entries.expand(routes, values)
+    if not sorted then
+        return nil, needs
+    end
+    local router = {
+        needs = needs,
+        exact = {},
+        suffixes = new_index(),
+        heads = new_index(),
+        hostless = new_index(),
+    }
+    add_everywhere(router, sorted)
+    close(router)
+    router.wildcards = router.suffixes.count > 0 or router.heads.count > 0
+    return setmetatable(router, mt)
+end
+
+--- Would this pattern work as a path (without its `~`)?
+--
+-- @tparam string pattern
+-- @treturn[1] true
+-- @treturn[2] nil
+-- @treturn[2] string why not
+-- @phases any, and outside nginx
+function _M.check_regex(pattern)
+    local re, err = regex.compile(pattern, { anchored = true })
+    if not re then
+        return nil, err
+    end
+    return true
+end
+
+return _M

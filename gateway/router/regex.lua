@@ -1,0 +1,209 @@
+--- Regular expressions for the router: a small binding to PCRE2.
+--
+-- One engine everywhere: the same library decides in `sluice check`, in the
+-- unit tests and inside nginx, so a pattern cannot be valid in one place and
+-- fail in another. `ngx.re` was the alternative. It exists only inside nginx,
+-- keeps every pattern in one cache of `lua_regex_cache_max_entries` (beyond
+-- which it compiles at each request) and costs about twice as much a call
+-- (`docs/router.md`). libpcre2-8 is there wherever Debian is: libselinux1,
+-- which dpkg and coreutils need, depends on it, and nginx links to it.
+--
+-- Patterns work on bytes (no UTF mode), as the dialect's users have it.
+--
+-- @module gateway.router.regex
+-- @usage
+-- local re = assert(regex.compile([[/users/(?<id>\d+)]], { anchored = true }))
+-- re:match("/users/42/posts")     --> 9
+-- re:captures("/users/42/posts")  --> { [0] = "/users/42", "42", id = "42" }
+
+local ffi = require("ffi")
+
+local byte, sub, format = string.byte, string.sub, string.format
+local tonumber = tonumber
+
+-- Names to try, in order: the runtime library, then what a linker would find.
+local LIBRARIES = { "libpcre2-8.so.0", "pcre2-8" }
+
+local CASELESS = 0x00000008
+local ANCHORED = 0x80000000
+local NO_JIT = 0x00002000
+local JIT_COMPLETE = 0x00000001
+local INFO_CAPTURECOUNT = 4
+local INFO_NAMECOUNT = 17
+local INFO_NAMEENTRYSIZE = 18
+local INFO_NAMETABLE = 19
+local ERROR_JIT_STACKLIMIT = -46
+
+-- Groups that one pattern may have; the dialect's users have a handful.
+local MAX_GROUPS = 99
+-- Steps before a match is given up and counts as "does not match": bounds what
+-- a pattern with catastrophic backtracking can cost one request (some ms).
+local MATCH_LIMIT = 100000
+
+local MESSAGE_SIZE = 256
+
+ffi.cdef([[
+void *pcre2_compile_8(const char *pattern, size_t length, uint32_t options,
+                      int *error, size_t *offset, void *context);
+void pcre2_code_free_8(void *code);
+int pcre2_jit_compile_8(void *code, uint32_t options);
+int pcre2_match_8(const void *code, const char *subject, size_t length, size_t start,
+                  uint32_t options, void *match_data, void *context);
+int pcre2_get_error_message_8(int error, char *buffer, size_t size);
+int pcre2_pattern_info_8(const void *code, uint32_t what, void *where);
+void *pcre2_match_data_create_8(uint32_t pairs, void *context);
+size_t *pcre2_get_ovector_pointer_8(void *match_data);
+void *pcre2_match_context_create_8(void *context);
+int pcre2_set_match_limit_8(void *context, uint32_t limit);
+]])
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Set by `load`: the library, and what every match of this process shares (a
+-- match never yields, so one of each is enough).
+local lib, match_data, match_context, ovector
+
+local function load()
+    if lib then
+        return true
+    end
+    local reason
+    for _, name in ipairs(LIBRARIES) do
+        local ok, loaded = pcall(ffi.load, name)
+        if ok then
+            match_data = loaded.pcre2_match_data_create_8(MAX_GROUPS + 1, nil)
+            ovector = loaded.pcre2_get_ovector_pointer_8(match_data)
+            match_context = loaded.pcre2_match_context_create_8(nil)
+            loaded.pcre2_set_match_limit_8(match_context, MATCH_LIMIT)
+            lib = loaded
+            return true
+        end
+        reason = reason or loaded
+    end
+    return nil, format("cannot load PCRE2 (Debian: apt-get install libpcre2-8-0): %s", reason)
+end
+
+local function info(code, what)
+    local value = ffi.new("uint32_t[1]")
+    lib.pcre2_pattern_info_8(code, what, value)
+    return value[0]
+end
+
+--- Names of groups: array of `{ name = , group = }`, nil when there are none.
+local function group_names(code)
+    local count = info(code, INFO_NAMECOUNT)
+    if count == 0 then
+        return nil
+    end
+    local size = info(code, INFO_NAMEENTRYSIZE)
+    local where = ffi.new("const char *[1]")
+    lib.pcre2_pattern_info_8(code, INFO_NAMETABLE, where)
+
+    local names = {}
+    for i = 1, count do
+        -- An entry: the group's number in two bytes, then its name and a NUL.
+        local entry = where[0] + (i - 1) * size
+        local high, low = byte(ffi.string(entry, 2), 1, 2)
+        names[i] = { name = ffi.string(entry + 2), group = high * 256 + low }
+    end
+    return names
+end
+
+--- Compile a pattern.
+--
+-- Takes some tens of microseconds; does not yield.
+--
+-- @tparam string pattern PCRE syntax, at most 99 groups
+-- @tparam[opt] table opts `anchored`: every alternative must match at the
+--   subject's first byte; `caseless`: ignore the case of letters
+-- @treturn[1] table with the methods `match` and `captures`
+-- @treturn[2] nil
+-- @treturn[2] string PCRE's message and the offset, or why PCRE is missing
+-- @phases any
+function _M.compile(pattern, opts)
+    local ok, reason = load()
+    if not ok then
+        return nil, reason
+    end
+
+    local options = 0
+    if opts and opts.anchored then
+        options = options + ANCHORED
+    end
+    if opts and opts.caseless then
+        options = options + CASELESS
+    end
+
+    local error_code, offset = ffi.new("int[1]"), ffi.new("size_t[1]")
+    local code = lib.pcre2_compile_8(pattern, #pattern, options, error_code, offset, nil)
+    if code == nil then
+        local buffer = ffi.new("char[?]", MESSAGE_SIZE)
+        lib.pcre2_get_error_message_8(error_code[0], buffer, MESSAGE_SIZE)
+        return nil, format("%s at offset %d", ffi.string(buffer), tonumber(offset[0]))
+    end
+    code = ffi.gc(code, lib.pcre2_code_free_8)
+
+    local groups = info(code, INFO_CAPTURECOUNT)
+    if groups > MAX_GROUPS then
+        return nil, format("more than %d groups", MAX_GROUPS)
+    end
+    -- Without executable memory this fails and the interpreter of PCRE works.
+    lib.pcre2_jit_compile_8(code, JIT_COMPLETE)
+
+    return setmetatable({ code = code, groups = groups, names = group_names(code) }, mt)
+end
+
+--- Run the pattern; offsets are left in `ovector`.
+-- @treturn boolean whether it matched
+local function run(re, subject)
+    local rc = lib.pcre2_match_8(re.code, subject, #subject, 0, 0, match_data, match_context)
+    if rc == ERROR_JIT_STACKLIMIT then
+        rc = lib.pcre2_match_8(re.code, subject, #subject, 0, NO_JIT, match_data, match_context)
+    end
+    return rc > 0
+end
+
+--- Does the subject match?
+--
+-- Allocates nothing; bounded by PCRE's match limit of 100,000 steps, beyond
+-- which the answer is no.
+--
+-- @tparam string subject
+-- @treturn[1] number offset of the last byte that matched
+-- @treturn[2] nil it does not match
+-- @phases any
+function methods:match(subject)
+    if run(self, subject) then
+        return tonumber(ovector[1])
+    end
+    return nil
+end
+
+--- The groups of a match.
+--
+-- @tparam string subject
+-- @treturn[1] table `[0]` the text that matched, `[n]` and `[name]` the
+--   groups; `false` for a group that took no part
+-- @treturn[2] nil it does not match, or the pattern has no groups
+-- @phases any
+function methods:captures(subject)
+    if self.groups == 0 or not run(self, subject) then
+        return nil
+    end
+    local captures = {}
+    for group = 0, self.groups do
+        local first, last = tonumber(ovector[2 * group]), tonumber(ovector[2 * group + 1])
+        -- Unset offsets are ~0, which as a number is beyond any subject.
+        captures[group] = first <= #subject and sub(subject, first + 1, last)
+    end
+    local names = self.names
+    for i = 1, names and #names or 0 do
+        local name, text = names[i].name, captures[names[i].group]
+        captures[name] = captures[name] or text
+    end
+    return captures
+end
+
+return _M
