@@ -228,7 +228,7 @@ local function response_headers(settings)
         )
     end
     if has(settings.headers, "server_tokens") then
-        out[#out + 1] = ('add_header Via "1.1 %s" always;'):format(PRODUCT)
+        out[#out + 1] = "add_header Via $sluice_response_via always;"
     end
     if has(settings.headers, "request_id") then
         out[#out + 1] = ("add_header %s-Request-Id $sluice_request_id always;"):format(
@@ -322,10 +322,13 @@ local function proxy_server(settings, forward)
         "set $sluice_host $host;",
         'set $sluice_prefix "";',
         "set $sluice_proxy_ms 0;",
+        ('set $sluice_response_via "1.1 %s";'):format(PRODUCT),
         'set $sluice_ctx "";',
         "proxy_http_version 1.1;",
         "proxy_pass_header Server;",
         "proxy_pass_header Date;",
+        -- An upstream must not steer the gateway's own nginx.
+        "proxy_ignore_headers X-Accel-Redirect X-Accel-Limit-Rate X-Accel-Charset;",
         "proxy_ssl_server_name on;",
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),

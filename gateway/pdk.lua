@@ -1,0 +1,137 @@
+--- What a plugin may use of the gateway: the plugin development kit.
+--
+-- A plugin requires this module, `gateway.schema.typedefs` and the libraries
+-- under `lib/`, and nothing else of the gateway.
+-- @module gateway.pdk
+
+local response = require("gateway.response")
+
+local _M = {}
+
+local current_store
+
+--- Called by the gateway when a configuration goes live.
+-- @local
+function _M.set_store(store)
+    current_store = store
+end
+
+--- The live entities (gateway.store).
+-- @treturn table
+-- @phases init_worker, configure, rewrite, access, header_filter, body_filter, log
+function _M.store()
+    return current_store
+end
+
+local function plan_field(name)
+    local plan = ngx.ctx.plan
+    return plan and plan[name]
+end
+
+--- The matched route, nil before routing or where none matched.
+-- @phases access, header_filter, body_filter, log
+function _M.route()
+    return plan_field("route")
+end
+
+--- The matched route's service, or nil.
+-- @phases access, header_filter, body_filter, log
+function _M.service()
+    return plan_field("service")
+end
+
+--- The authenticated consumer, or nil.
+-- @phases access, header_filter, body_filter, log
+function _M.consumer()
+    return ngx.ctx.consumer
+end
+
+--- The credential that authenticated the request, or nil.
+-- @phases access, header_filter, body_filter, log
+function _M.credential()
+    return ngx.ctx.credential
+end
+
+local function set_request_header(name, variable, value)
+    if value then
+        ngx.req.set_header(name, value)
+    elseif ngx.var[variable] then
+        -- A client must not speak in the gateway's name.
+        ngx.req.clear_header(name)
+    end
+end
+
+--- Records who the request comes from, for later plugins and for the upstream
+-- (X-Consumer-ID, X-Consumer-Custom-ID, X-Consumer-Username,
+-- X-Credential-Identifier, X-Anonymous-Consumer). Does not yield.
+-- @tparam table|nil consumer
+-- @tparam table|nil credential nil for an anonymous consumer
+-- @phases access
+function _M.authenticate(consumer, credential)
+    local ctx = ngx.ctx
+    ctx.consumer = consumer
+    ctx.credential = credential
+    set_request_header("X-Consumer-ID", "http_x_consumer_id", consumer and consumer.id)
+    set_request_header(
+        "X-Consumer-Custom-ID",
+        "http_x_consumer_custom_id",
+        consumer and consumer.custom_id
+    )
+    set_request_header(
+        "X-Consumer-Username",
+        "http_x_consumer_username",
+        consumer and consumer.username
+    )
+    set_request_header(
+        "X-Credential-Identifier",
+        "http_x_credential_identifier",
+        credential and credential.id
+    )
+    set_request_header(
+        "X-Anonymous-Consumer",
+        "http_x_anonymous_consumer",
+        not credential and "true" or nil
+    )
+end
+
+--- Ends the request with an error in the format that the client accepts.
+-- Does not return.
+-- @tparam number status 400 to 599
+-- @tparam string|nil message default: the dialect's words for the status
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access
+function _M.error(status, message, headers)
+    return response.error(status, message, headers)
+end
+
+--- Ends the request with an answer of the plugin's own. Does not return.
+-- @tparam number status 200 to 599
+-- @tparam string|table|nil body a table is sent as JSON
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access
+function _M.exit(status, body, headers)
+    return response.exit(status, body, headers)
+end
+
+--- One request header, the first of several, or nil. Names differ in case and
+-- in `-` against `_` only for the writer.
+-- @tparam string name
+-- @phases rewrite, access, header_filter, body_filter, log
+function _M.header(name)
+    return ngx.var["http_" .. name:lower():gsub("-", "_")]
+end
+
+--- The client's address: of the connection, or as a trusted proxy names it.
+-- @phases rewrite, access, header_filter, body_filter, log
+function _M.client_ip()
+    return ngx.var.remote_addr
+end
+
+--- The request's path as it was routed: normalised, without the query.
+-- @phases rewrite, access, header_filter, body_filter, log
+function _M.path()
+    local raw = ngx.var.request_uri:match("^[^?]*")
+    return require("gateway.router.path").normalize(raw)
+end
+
+return _M

@@ -1,0 +1,108 @@
+--- The plugins that this gateway may run: the only place that loads them.
+--
+-- A plugin is a Lua module `plugins.<name>` on the package path: the bundled
+-- ones, and a user's own named by the option `plugins` and found through
+-- `lua_package_path`.
+-- @module gateway.plugin.registry
+
+local _M = {}
+local mt = { __index = _M }
+
+local BUNDLED = { "key-auth", "rate-limiting" }
+
+--- The phases that a plugin may implement, as the dialect names them.
+_M.PHASES = {
+    "init_worker",
+    "configure",
+    "certificate",
+    "rewrite",
+    "access",
+    "header_filter",
+    "body_filter",
+    "log",
+}
+
+local function check(name, plugin)
+    if type(plugin) ~= "table" then
+        return nil, "does not return a table"
+    elseif plugin.name ~= name then
+        return nil, ("is named '%s' inside"):format(tostring(plugin.name))
+    elseif type(plugin.priority) ~= "number" then
+        return nil, "priority: number expected"
+    elseif type(plugin.version) ~= "string" then
+        return nil, "version: string expected"
+    elseif type(plugin.schema) ~= "table" or type(plugin.schema.fields) ~= "table" then
+        return nil, "schema: table with fields expected"
+    end
+    for _, phase in ipairs(_M.PHASES) do
+        if plugin[phase] ~= nil and type(plugin[phase]) ~= "function" then
+            return nil, phase .. ": function expected"
+        end
+    end
+    return plugin
+end
+
+local function expand(names)
+    local out, seen = {}, {}
+    local function add(name)
+        if not seen[name] then
+            seen[name] = true
+            out[#out + 1] = name
+        end
+    end
+    for _, name in ipairs(names) do
+        if name == "bundled" then
+            for _, bundled in ipairs(BUNDLED) do
+                add(bundled)
+            end
+        else
+            add(name)
+        end
+    end
+    return out
+end
+
+--- Loads plugins by name. Does not yield.
+-- @tparam {string,...} names plugin names; "bundled" stands for all that come
+--   with Sluice
+-- @treturn table|nil the registry
+-- @treturn string what is wrong with which plugin, for a human
+function _M.load(names)
+    local self = setmetatable({ plugins = {}, by_priority = {} }, mt)
+    for _, name in ipairs(expand(names)) do
+        local ok, plugin = pcall(require, "plugins." .. name)
+        local err
+        if ok then
+            plugin, err = check(name, plugin)
+        else
+            plugin, err = nil, tostring(plugin)
+        end
+        if not plugin then
+            return nil, ("plugin '%s': %s"):format(name, err)
+        end
+        self.plugins[name] = plugin
+        table.insert(self.by_priority, plugin)
+    end
+    -- The dialect's order: higher priority first, equal ones by name, backwards.
+    table.sort(self.by_priority, function(a, b)
+        if a.priority ~= b.priority then
+            return a.priority > b.priority
+        end
+        return a.name > b.name
+    end)
+    return self
+end
+
+--- One plugin by name.
+-- @treturn table|nil
+function _M:get(name)
+    return self.plugins[name]
+end
+
+--- All plugins in the order in which they run.
+-- @treturn {table,...}
+function _M:list()
+    return self.by_priority
+end
+
+return _M

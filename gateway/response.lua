@@ -1,0 +1,182 @@
+--- Answers that the gateway itself gives: errors, and plugins' own responses.
+-- @module gateway.response
+
+local cjson = require("cjson.safe")
+local version = require("gateway.version")
+
+local _M = {}
+
+local PRODUCT = "sluice/" .. version.product
+
+-- The dialect's words for what nginx refuses by itself.
+local MESSAGES = {
+    [400] = "Bad request",
+    [404] = "Not found",
+    [405] = "Method not allowed",
+    [408] = "Request timeout",
+    [411] = "Length required",
+    [412] = "Precondition failed",
+    [413] = "Payload too large",
+    [414] = "URI too long",
+    [417] = "Expectation failed",
+    [494] = "Request header or cookie too large",
+    [500] = "An unexpected error occurred",
+    [502] = "An invalid response was received from the upstream server",
+    [503] = "The upstream server is currently unavailable",
+    [504] = "The upstream server is timing out",
+}
+
+local function escape_markup(text)
+    return (text:gsub('[<>&"]', { ["<"] = "&lt;", [">"] = "&gt;", ["&"] = "&amp;", ['"'] = "&quot;" }))
+end
+
+local FORMATS = {
+    json = {
+        content_type = "application/json; charset=utf-8",
+        body = function(message, id)
+            return ('{\n  "message":%s,\n  "request_id":%s\n}'):format(
+                cjson.encode(message),
+                cjson.encode(id)
+            )
+        end,
+    },
+    xml = {
+        content_type = "application/xml; charset=utf-8",
+        body = function(message, id)
+            return (
+                '<?xml version="1.0" encoding="UTF-8"?>\n<error>\n'
+                .. "  <message>%s</message>\n  <requestid>%s</requestid>\n</error>"
+            ):format(escape_markup(message), escape_markup(id))
+        end,
+    },
+    html = {
+        content_type = "text/html; charset=utf-8",
+        body = function(message, id)
+            return (
+                '<!doctype html>\n<html>\n<head>\n  <meta charset="utf-8">\n'
+                .. "  <title>Error</title>\n</head>\n<body>\n  <h1>Error</h1>\n"
+                .. "  <p>%s.</p>\n  <p>request_id: %s</p>\n</body>\n</html>\n"
+            ):format(escape_markup(message), escape_markup(id))
+        end,
+    },
+    text = {
+        content_type = "text/plain; charset=utf-8",
+        body = function(message, id)
+            return ("%s\nrequest_id: %s\n"):format(message, id)
+        end,
+    },
+}
+
+local BY_MEDIA_TYPE = {
+    ["*/*"] = FORMATS.json,
+    ["application/*"] = FORMATS.json,
+    ["application/json"] = FORMATS.json,
+    ["application/xml"] = FORMATS.xml,
+    ["text/xml"] = FORMATS.xml,
+    ["text/html"] = FORMATS.html,
+    ["application/xhtml+xml"] = FORMATS.html,
+    ["text/*"] = FORMATS.text,
+    ["text/plain"] = FORMATS.text,
+}
+
+local settings = { server_tokens = true, latency_tokens = true, default = FORMATS.text }
+
+--- Takes over the options that shape answers. Called once by the gateway's init.
+-- @tparam table options resolved settings: headers, header_prefix, error_default_type
+function _M.configure(options)
+    settings = { default = BY_MEDIA_TYPE[options.error_default_type] or FORMATS.text }
+    for _, token in ipairs(options.headers) do
+        settings[token] = true
+    end
+    settings.latency_header = options.header_prefix .. "-Response-Latency"
+end
+
+--- The format for an Accept header (RFC 9110, 12.5.1): the known media type
+-- with the highest q, the earlier of equals. JSON where none is known.
+-- @tparam string|nil accept
+-- @treturn table `{content_type, body = function(message, request_id)}`
+function _M.format_for(accept)
+    if not accept then
+        return settings.default
+    end
+    local best, best_q = nil, 0
+    for range in accept:gmatch("[^,]+") do
+        local media_type = range:match("^%s*([^;%s]+)")
+        local format = media_type and BY_MEDIA_TYPE[media_type:lower()]
+        local q = tonumber(range:match(";%s*[qQ]%s*=%s*([%d.]+)")) or 1
+        if format and q > best_q then
+            best, best_q = format, q
+        end
+    end
+    return best or FORMATS.json
+end
+
+local function request_id()
+    local id = ngx.var.sluice_request_id
+    if not id or id == "" then
+        -- nginx refused the request before its rewrite phase.
+        id = ngx.var.request_id
+        ngx.var.sluice_request_id = id
+    end
+    return id
+end
+
+--- Sends a whole answer and ends the request. Does not return.
+-- @tparam number status
+-- @tparam string|nil body
+-- @tparam string|nil content_type
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access, content
+function _M.send(status, body, content_type, headers)
+    -- Not proxied: without the headers that tell of an upstream.
+    ngx.var.sluice_response_via = ""
+    ngx.var.sluice_proxy_ms = ""
+    ngx.status = status
+    local header = ngx.header
+    header["Content-Type"] = content_type
+    header["Content-Length"] = body and #body or 0
+    if settings.server_tokens then
+        header["Server"] = PRODUCT
+    end
+    if settings.latency_tokens then
+        local ms = (ngx.now() - ngx.req.start_time()) * 1000
+        header[settings.latency_header] = ("%d"):format(ms + 0.5)
+    end
+    if headers then
+        for name, value in pairs(headers) do
+            header[name] = value
+        end
+    end
+    if body then
+        ngx.print(body)
+    else
+        ngx.send_headers()
+    end
+    return ngx.exit(ngx.OK)
+end
+
+--- Answers an error in the format that the client accepts. Does not return.
+-- @tparam number status
+-- @tparam string|nil message default: the dialect's words for the status
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access, content
+function _M.error(status, message, headers)
+    message = message or MESSAGES[status] or ("The upstream server responded with %d"):format(status)
+    local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
+    return _M.send(status, format.body(message, request_id()), format.content_type, headers)
+end
+
+--- Answers with a table as JSON, or a string as it is. Does not return.
+-- @tparam number status
+-- @tparam string|table|nil body
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access, content
+function _M.exit(status, body, headers)
+    local content_type
+    if type(body) == "table" then
+        body, content_type = cjson.encode(body), FORMATS.json.content_type
+    end
+    return _M.send(status, body, content_type, headers)
+end
+
+return _M
