@@ -1,0 +1,435 @@
+--- The commands. Each takes the parsed arguments and a context and returns an exit code.
+--
+-- Exit codes: 0 done; 1 it failed, and the lines on standard error say why; 2 wrong use (an
+-- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, reopen).
+
+local cjson = require("cjson")
+local stdlib = require("posix.stdlib")
+local unistd = require("posix.unistd")
+
+local instances = require("cli.instance")
+local launch = require("cli.launch")
+local options = require("cli.options")
+local preflight = require("cli.preflight")
+local prefixes = require("cli.prefix")
+local process = require("cli.process")
+local settings_of = require("cli.settings")
+local version = require("gateway.version")
+
+local _M = {}
+
+local DONE, FAILED, WRONG_USE, NOT_RUNNING = 0, 1, 2, 3
+
+local STOP_TIMEOUT_S = 10
+
+local function say(format, ...)
+    io.stdout:write(format:format(...), "\n")
+end
+
+local function complain(lines)
+    for i, line in ipairs(lines) do
+        io.stderr:write(line:sub(1, 1) == " " and "" or "sluice: ", line, i <= #lines and "\n" or "")
+    end
+end
+
+local function fail(lines, code)
+    complain(type(lines) == "table" and lines or { lines })
+    return code or FAILED
+end
+
+local function given_flags(arguments)
+    local flags = {}
+    for _, option in ipairs(options.list) do
+        flags[option.name] = arguments[option.name]
+    end
+    return flags
+end
+
+-- The instance that the arguments mean; needs the prefix alone, so that a mistake elsewhere does
+-- not keep anybody from stopping the gateway.
+local function find_instance(arguments)
+    local settings, errors = settings_of.resolve({
+        flags = given_flags(arguments),
+        cwd = unistd.getcwd(),
+        only = { "prefix" },
+    })
+    if not settings then
+        return nil, errors
+    end
+    return instances.new(stdlib.realpath(settings.prefix) or settings.prefix)
+end
+
+local function resolve(arguments, instance, remembered)
+    local settings, errors, given = settings_of.resolve({
+        flags = given_flags(arguments),
+        cwd = unistd.getcwd(),
+        remembered = remembered,
+    })
+    if settings then
+        settings.prefix = instance.prefix
+    end
+    return settings, errors, given
+end
+
+local function plain_address(address)
+    return (address:match("^%S+"):gsub("^%*:", "0.0.0.0:"))
+end
+
+local function summary(settings)
+    local function list(addresses)
+        local plain = {}
+        for i, address in ipairs(addresses) do
+            plain[i] = plain_address(address)
+        end
+        return #plain > 0 and table.concat(plain, ", ") or "off"
+    end
+    return ("proxy %s, admin %s"):format(list(settings.proxy_listen), list(settings.admin_listen))
+end
+
+local function not_running(instance)
+    return fail("not running in " .. instance.prefix, NOT_RUNNING)
+end
+
+-- From checked settings to a running nginx; takes back everything when that fails.
+local function bring_up(context, instance, settings, given, foreground)
+    local writer = prefixes.new(instance)
+    local function give_up(lines)
+        writer:undo()
+        return fail(lines)
+    end
+    local made, err = writer:make_directories()
+    if not made then
+        return give_up(err)
+    end
+    local locked, held = writer:lock()
+    if not locked then
+        return give_up(held)
+    end
+    if instance:master() then
+        return fail(("already running in %s"):format(instance.prefix))
+    end
+    local written, reason = writer:write_files(settings, given, context.root)
+    if not written then
+        return give_up(reason)
+    end
+    if foreground then
+        local right, lines = launch.test(instance, settings)
+        if not right then
+            return give_up(lines)
+        end
+        say("sluice %s: %s; Ctrl-C stops it", version.product, summary(settings))
+        local _, failure =
+            process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
+        return give_up(failure)
+    end
+    local master, lines = launch.daemon(instance, settings)
+    if not master then
+        return give_up(lines)
+    end
+    say("sluice %s started (pid %d): %s", version.product, master, summary(settings))
+    return DONE
+end
+
+local function warn_connections(settings)
+    local warning = preflight.fit_connections(settings)
+    if warning then
+        complain({ "warning: " .. warning })
+    end
+end
+
+--- start: checks everything, then runs nginx as a daemon or in the foreground.
+function _M.start(arguments, context)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    local settings, problems, given = resolve(arguments, instance)
+    if not settings then
+        return fail(problems, WRONG_USE)
+    end
+    local master = instance:master()
+    if master then
+        return fail(
+            ("already running in %s (pid %d); `sluice reload` takes a changed configuration"):format(
+                instance.prefix,
+                master
+            )
+        )
+    end
+    problems = preflight.check(settings, { foreground = arguments.foreground })
+    if #problems > 0 then
+        return fail(problems)
+    end
+    warn_connections(settings)
+    return bring_up(context, instance, settings, given, arguments.foreground)
+end
+
+-- Options that a reload cannot change: says so where they differ.
+local function note_start_only(old, settings)
+    for _, option in ipairs(options.list) do
+        local name = option.name
+        if option.where == "start" and old and old[name] ~= settings[name] then
+            complain({ ("warning: %s changes only with `sluice restart`"):format(name) })
+            settings[name] = old[name]
+        end
+    end
+end
+
+--- reload: checks the file and the settings, renders, tests, and swaps the workers.
+function _M.reload(arguments, context)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    local master = instance:master()
+    if not master then
+        return not_running(instance)
+    end
+    local old = instance:read_settings()
+    local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
+    local function keep(lines, code)
+        lines = type(lines) == "table" and lines or { lines }
+        lines[#lines + 1] = "reload refused: the running configuration is kept"
+        return fail(lines, code)
+    end
+    if not settings then
+        return keep(problems, WRONG_USE)
+    end
+    note_start_only(old, settings)
+    problems = preflight.check(settings, { foreground = true, held = preflight.addresses(old) })
+    if #problems > 0 then
+        return keep(problems)
+    end
+    warn_connections(settings)
+
+    local writer = prefixes.new(instance)
+    local locked, held = writer:lock()
+    if not locked then
+        return keep(held)
+    end
+    local written, reason = writer:write_files(settings, given, context.root)
+    if not written then
+        writer:undo()
+        return keep(reason)
+    end
+    local right, lines = launch.test(instance, settings)
+    local workers
+    if right then
+        workers, lines = launch.hup(instance, master, instance:error_log(old or settings))
+    end
+    if not workers then
+        writer:undo()
+        return keep(lines)
+    end
+    say(
+        "reloaded: %d new worker%s%s",
+        #workers.ready,
+        #workers.ready == 1 and "" or "s",
+        #workers.draining > 0 and (", %d finishing requests"):format(#workers.draining) or ""
+    )
+    return DONE
+end
+
+-- Ends the gateway after its requests; past the time the rest is cut off.
+local function quit(instance, timeout_s)
+    local gone, err = launch.stop(instance, "SIGQUIT", timeout_s)
+    if gone then
+        return true, {}
+    end
+    if err ~= "timeout" then
+        return nil, { err }
+    end
+    local stopped, reason = launch.stop(instance, "SIGTERM", STOP_TIMEOUT_S)
+    if not stopped then
+        return nil, { "did not stop: " .. reason }
+    end
+    return true, { ("requests in work after %g seconds were cut off"):format(timeout_s) }
+end
+
+--- restart: checks like start before it quits the running one.
+function _M.restart(arguments, context)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    local old = instance:master() and instance:read_settings() or nil
+    local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
+    if not settings then
+        return fail(problems, WRONG_USE)
+    end
+    problems = preflight.check(
+        settings,
+        { foreground = arguments.foreground, held = preflight.addresses(old) }
+    )
+    if #problems > 0 then
+        problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil
+        return fail(problems)
+    end
+    warn_connections(settings)
+    local gone, lines = quit(instance, arguments.timeout)
+    complain(lines)
+    if not gone then
+        return FAILED
+    end
+    return bring_up(context, instance, settings, given, arguments.foreground)
+end
+
+--- stop: ends the gateway at once.
+function _M.stop(arguments)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    if not instance:master() then
+        say("not running in %s", instance.prefix)
+        return DONE
+    end
+    local stopped, err = launch.stop(instance, "SIGTERM", STOP_TIMEOUT_S)
+    if not stopped then
+        return fail("did not stop: " .. err)
+    end
+    say("stopped")
+    return DONE
+end
+
+--- quit: ends the gateway after the requests in work.
+function _M.quit(arguments)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    if not instance:master() then
+        say("not running in %s", instance.prefix)
+        return DONE
+    end
+    local gone, lines = quit(instance, arguments.timeout)
+    complain(lines)
+    if not gone or #lines > 0 then
+        return FAILED
+    end
+    say("stopped after its last request")
+    return DONE
+end
+
+--- reopen: opens the log files again, after they were moved away.
+function _M.reopen(arguments)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    local master = instance:master()
+    if not master then
+        return not_running(instance)
+    end
+    local sent, err = process.send(master, "SIGUSR1")
+    if not sent then
+        return fail(err)
+    end
+    say("log files reopened")
+    return DONE
+end
+
+--- check: validates a declarative file and prints every error.
+function _M.check(arguments)
+    local path = arguments.declarative
+    if not path then
+        local settings, errors = settings_of.resolve({
+            flags = given_flags(arguments),
+            cwd = unistd.getcwd(),
+        })
+        if not settings then
+            return fail(errors, WRONG_USE)
+        end
+        path = settings.file
+    end
+    local errors = {}
+    local snapshot = preflight.check_file(path, errors)
+    if not snapshot then
+        return fail(errors)
+    end
+    for _, warning in ipairs(snapshot.warnings or {}) do
+        complain({ "warning: " .. warning })
+    end
+    say(
+        "%s is right: %d services, %d routes, %d upstreams, %d consumers, %d plugins",
+        path,
+        #snapshot.services,
+        #snapshot.routes,
+        #snapshot.upstreams,
+        #snapshot.consumers,
+        #snapshot.plugins
+    )
+    return DONE
+end
+
+local function nginx_version(binary)
+    local _, output = process.run(binary, { "-v" })
+    return (output or ""):match("nginx version: (%S+)") or (output or ""):match("(openresty/%S+)")
+end
+
+--- version: the product's, LuaJIT's, and with --verbose nginx's.
+function _M.version()
+    say("sluice %s (%s)", version.product, jit.version)
+    return DONE
+end
+
+local function duration(seconds)
+    local days, hours = math.floor(seconds / 86400), math.floor(seconds / 3600) % 24
+    local minutes = math.floor(seconds / 60) % 60
+    if days > 0 then
+        return ("%dd %dh"):format(days, hours)
+    elseif hours > 0 then
+        return ("%dh %dm"):format(hours, minutes)
+    elseif minutes > 0 then
+        return ("%dm %ds"):format(minutes, math.floor(seconds % 60))
+    end
+    return ("%ds"):format(math.floor(seconds))
+end
+
+local function print_status(found)
+    if not found.running then
+        say("not running in %s", found.prefix)
+        return
+    end
+    say("running in %s (pid %d, for %s)", found.prefix, found.pid, duration(found.uptime_s))
+    say("version  %s on %s", found.version, found.nginx or "nginx")
+    say("proxy    %s", table.concat(found.proxy_listen, ", "))
+    say("admin    %s", #found.admin_listen > 0 and table.concat(found.admin_listen, ", ") or "off")
+    say("file     %s", found.file)
+    local draining = #found.workers.draining
+    say(
+        "workers  %d%s",
+        #found.workers.ready,
+        draining > 0 and (", and %d finishing requests"):format(draining) or ""
+    )
+end
+
+--- status: whether it runs, and what.
+function _M.status(arguments)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    local master = instance:master()
+    local found = { running = master ~= nil, prefix = instance.prefix, version = version.product }
+    if master then
+        local settings = instance:read_settings() or {}
+        found.pid = master
+        found.uptime_s = process.age_s(master) or 0
+        found.nginx = settings.nginx_binary and nginx_version(settings.nginx_binary)
+        found.file = settings.file
+        found.proxy_listen = settings.proxy_listen or {}
+        found.admin_listen = settings.admin_listen or {}
+        found.workers = instance.workers(master)
+    end
+    if arguments.json then
+        local text = cjson.encode(found)
+        -- Every empty table here is a list.
+        say("%s", (text:gsub("{}", "[]")))
+    else
+        print_status(found)
+    end
+    return master and DONE or NOT_RUNNING
+end
+
+return _M

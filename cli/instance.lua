@@ -1,0 +1,119 @@
+--- One instance: the nginx that runs in a prefix, and the files there.
+--
+--   <prefix>/nginx.conf      rendered, never edited
+--   <prefix>/settings.json   the resolved settings, read by the gateway
+--   <prefix>/start.json      what `start` was given by flag and environment, for reload and restart
+--   <prefix>/nginx.pid       written by nginx
+--   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
+--
+-- An nginx counts as this instance's only if its command line names this nginx.conf: a stale pid
+-- file never leads a signal to a stranger.
+
+local cjson = require("cjson")
+local process = require("cli.process")
+
+local _M = {}
+local mt = { __index = _M }
+
+local MASTER = "nginx: master process"
+local WORKER = "nginx: worker process"
+local DRAINING = "nginx: worker process is shutting down"
+
+--- The instance of a prefix; does not touch the disk.
+-- @tparam string prefix absolute directory
+-- @treturn table
+function _M.new(prefix)
+    return setmetatable({
+        prefix = prefix,
+        conf = prefix .. "/nginx.conf",
+        settings = prefix .. "/settings.json",
+        start = prefix .. "/start.json",
+        pid = prefix .. "/nginx.pid",
+        logs = prefix .. "/logs",
+        tmp = prefix .. "/tmp",
+    }, mt)
+end
+
+--- The running master.
+-- @treturn number|nil its pid
+function _M:master()
+    local pid = tonumber((process.read_file(self.pid) or ""):match("^(%d+)%s*$"))
+    local line = pid and process.command_line(pid)
+    if not line then
+        return nil
+    end
+    local ours = (line .. " "):find(" -c " .. self.conf .. " ", 1, true)
+    return ours and pid or nil
+end
+
+--- The workers of a master.
+-- nginx names a worker once its init_worker phase is over, so a child that still has the master's
+-- name is one that is not ready.
+-- @tparam number master pid
+-- @treturn table { ready = {pids}, draining = {pids}, starting = {pids} }
+function _M.workers(master)
+    local found = { ready = {}, draining = {}, starting = {} }
+    for _, pid in ipairs(process.children(master)) do
+        local line = process.command_line(pid) or ""
+        local state
+        if line:sub(1, #DRAINING) == DRAINING then
+            state = "draining"
+        elseif line:sub(1, #WORKER) == WORKER then
+            state = "ready"
+        elseif line:sub(1, #MASTER) == MASTER or line:find(" -c ", 1, true) then
+            state = "starting"
+        end
+        if state then
+            table.insert(found[state], pid)
+        end
+    end
+    return found
+end
+
+local function read_json(path)
+    local text = process.read_file(path)
+    local ok, value = pcall(cjson.decode, text or "")
+    return ok and type(value) == "table" and value or nil
+end
+
+--- The settings that the last start or reload wrote.
+-- @treturn table|nil name -> typed value
+function _M:read_settings()
+    return read_json(self.settings)
+end
+
+--- What start was given, for cli.settings.
+-- @treturn table|nil { flags, environment }
+function _M:read_remembered()
+    local found = read_json(self.start)
+    return found and found.flags and found.environment and found or nil
+end
+
+--- The command line that nginx gets.
+-- @tparam table settings resolved settings
+-- @tparam string mode "daemon", "foreground" or "test"
+-- @treturn table array of strings
+function _M:arguments(settings, mode)
+    local arguments = { "-p", self.prefix .. "/", "-c", self.conf, "-e", self:error_log(settings) }
+    if mode == "test" then
+        arguments[#arguments + 1] = "-t"
+        arguments[#arguments + 1] = "-q"
+    elseif mode == "foreground" then
+        arguments[#arguments + 1] = "-g"
+        arguments[#arguments + 1] = "daemon off;"
+    end
+    return arguments
+end
+
+--- Where the error log goes.
+-- @tparam table settings resolved settings
+-- @treturn string an absolute path, or "stderr"
+function _M:error_log(settings)
+    local path = settings.error_log
+    if path == "stderr" or path:sub(1, 1) == "/" then
+        return path
+    end
+    return self.prefix .. "/" .. path
+end
+
+return _M

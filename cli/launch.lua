@@ -1,0 +1,153 @@
+--- Starts and reloads the nginx of one instance, and waits until it is true.
+
+local process = require("cli.process")
+local stat = require("posix.sys.stat")
+
+local _M = {}
+
+local START_TIMEOUT_S = 60
+local RELOAD_TIMEOUT_S = 60
+
+-- Lines of the error log from an offset on that nginx's master wrote as emergencies.
+local function emergencies(log, offset, master)
+    local file = io.open(log, "rb")
+    if not file then
+        return {}
+    end
+    file:seek("set", offset)
+    local lines = {}
+    for line in file:lines() do
+        local level, pid = line:match("^%S+ %S+ %[(%a+)%] (%d+)#")
+        if level == "emerg" and (not master or tonumber(pid) == master) then
+            lines[#lines + 1] = line
+        end
+    end
+    file:close()
+    return lines
+end
+
+local function size_of(path)
+    local info = stat.stat(path)
+    return info and info.st_size or 0
+end
+
+local function text_lines(text)
+    local lines = {}
+    for line in text:gmatch("[^\n]+") do
+        lines[#lines + 1] = "  " .. line:gsub("^nginx: ", "")
+    end
+    return lines
+end
+
+--- Asks nginx whether the rendered configuration is right.
+-- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
+-- @treturn boolean|nil true, or nil and an array of lines that say why
+function _M.test(instance, settings)
+    local status, output =
+        process.run(settings.nginx_binary, instance:arguments(settings, "test"))
+    if status == 0 then
+        return true
+    end
+    local lines = text_lines(output)
+    table.insert(lines, 1, "nginx does not take the configuration:")
+    return nil, lines
+end
+
+local function all_ready(instance)
+    local master = instance:master()
+    local workers = master and instance.workers(master)
+    return workers and #workers.ready > 0 and #workers.starting == 0 and master or nil
+end
+
+--- Starts nginx as a daemon; returns when every worker serves.
+-- nginx listens before it leaves the foreground, so a connection is taken from then on.
+-- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
+-- @treturn number|nil the master's pid, or nil and an array of lines that say why
+function _M.daemon(instance, settings)
+    local log = instance:error_log(settings)
+    local offset = size_of(log)
+    local status, output =
+        process.run(settings.nginx_binary, instance:arguments(settings, "daemon"))
+    if status ~= 0 then
+        local lines = text_lines(output)
+        table.insert(lines, 1, "nginx did not start:")
+        return nil, lines
+    end
+    io.stderr:write(output)
+    local master = process.poll(START_TIMEOUT_S, function()
+        return all_ready(instance)
+    end)
+    if master then
+        return master
+    end
+    _M.stop(instance, "SIGTERM", 5)
+    local lines = emergencies(log, offset)
+    table.insert(lines, 1, ("no worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log))
+    return nil, lines
+end
+
+--- Makes the running nginx take its configuration file; returns when only new workers accept.
+-- @tparam table instance cli.instance
+-- @tparam number master its pid
+-- @tparam string log path of its error log
+-- @treturn table|nil instance.workers, or nil and an array of lines that say why
+function _M.hup(instance, master, log)
+    local old = {}
+    for _, pid in ipairs(instance.workers(master).ready) do
+        old[pid] = true
+    end
+    local offset = size_of(log)
+    local sent, err = process.send(master, "SIGHUP")
+    if not sent then
+        return nil, { err }
+    end
+    local lines
+    local workers = process.poll(RELOAD_TIMEOUT_S, function()
+        local workers = instance.workers(master)
+        for _, pid in ipairs(workers.ready) do
+            if old[pid] then
+                lines = emergencies(log, offset, master)
+                return #lines > 0 and {}
+            end
+        end
+        return #workers.ready > 0 and #workers.starting == 0 and workers
+    end)
+    if workers and workers.ready then
+        return workers
+    end
+    lines = lines or {}
+    table.insert(
+        lines,
+        1,
+        #lines > 0 and "nginx did not take the configuration:"
+            or ("no new workers in %d seconds; see %s"):format(RELOAD_TIMEOUT_S, log)
+    )
+    return nil, lines
+end
+
+--- Ends the running nginx and waits until it is gone.
+-- @tparam table instance cli.instance
+-- @tparam string name "SIGTERM" (at once) or "SIGQUIT" (after the requests in work)
+-- @tparam number timeout_s how long to wait
+-- @treturn boolean|nil true when it is gone (or was not there); nil and "timeout", or a reason
+function _M.stop(instance, name, timeout_s)
+    local master = instance:master()
+    if not master then
+        return true
+    end
+    local sent, err = process.send(master, name)
+    if not sent then
+        return nil, err
+    end
+    local gone = process.poll(timeout_s, function()
+        return not process.alive(master)
+    end)
+    if not gone then
+        return nil, "timeout"
+    end
+    return true
+end
+
+return _M

@@ -1,0 +1,121 @@
+--- The `sluice` command: reads the command line and runs one of cli.commands.
+
+local root = arg[0]:match("^(.*)/cli/main%.lua$") or "."
+package.path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s"):format(
+    root,
+    root,
+    root,
+    root,
+    package.path
+)
+
+local function check_lua_modules()
+    for _, module in ipairs(require("cli.platform").lua_modules) do
+        local found, err = pcall(require, module.name)
+        if not found then
+            io.stderr:write(
+                ("sluice: the Lua module '%s' is missing; install it: apt-get install %s\n"):format(
+                    module.name,
+                    module.package
+                )
+            )
+            if os.getenv("SLUICE_DEBUG") then
+                io.stderr:write(tostring(err), "\n")
+            end
+            os.exit(1)
+        end
+    end
+end
+
+check_lua_modules()
+
+local argparse = require("argparse")
+local commands = require("cli.commands")
+local options = require("cli.options")
+
+local WRONG_USE = 2
+local QUIT_TIMEOUT_S = "30"
+
+local function seconds(text)
+    local number = tonumber(text)
+    if not number or number < 0 or number > 86400 then
+        return nil, ("'%s' is not right; expected seconds from 0 to 86400"):format(text)
+    end
+    return number
+end
+
+local function add_options(command, names)
+    for _, option in ipairs(options.list) do
+        if not names or names[option.name] then
+            local default = option.default == "" and "" or (" [%s]"):format(option.default)
+            command
+                :option(options.flag(option))
+                :target(option.name)
+                :argname("<" .. option.type .. ">")
+                :description(option.doc:gsub("`", "") .. default)
+        end
+    end
+end
+
+local function add_timeout(command)
+    command
+        :option("--timeout")
+        :argname("<seconds>")
+        :convert(seconds)
+        :default(QUIT_TIMEOUT_S)
+        :description("How long requests in work may take before they are cut off")
+end
+
+local PREFIX_ONLY = { prefix = true, conf = true }
+local CHECK_ONLY = { prefix = true, conf = true, file = true }
+
+local function build_parser()
+    local parser = argparse(
+        "sluice",
+        "Sluice, an API gateway on nginx.",
+        "A flag beats SLUICE_<NAME> in the environment, which beats the settings file (--conf). "
+            .. "docs/config.md describes every setting. Exit codes: 0 done, 1 failed, 2 wrong use, "
+            .. "3 not running."
+    )
+    parser:command_target("command"):require_command(true)
+    parser:help_max_width(100)
+
+    local start = parser:command("start", "Start the gateway.")
+    start:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
+    add_options(start)
+    local restart = parser:command("restart", "Check, quit, and start again as before.")
+    restart:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
+    add_timeout(restart)
+    add_options(restart)
+    add_options(parser:command("reload", "Take the changed configuration without losing a request."))
+
+    add_options(parser:command("stop", "Stop at once."), PREFIX_ONLY)
+    local quit = parser:command("quit", "Stop after the requests in work.")
+    add_timeout(quit)
+    add_options(quit, PREFIX_ONLY)
+    add_options(parser:command("reopen", "Reopen the log files."), PREFIX_ONLY)
+
+    local status = parser:command("status", "Say whether it runs, and what.")
+    status:flag("--json", "As JSON.")
+    add_options(status, PREFIX_ONLY)
+
+    local check = parser:command("check", "Validate a declarative file and print every error.")
+    check:argument("declarative", "The file; by default the one of the settings."):args("?")
+    add_options(check, CHECK_ONLY)
+
+    parser:command("version", "Print the version.")
+    return parser
+end
+
+local function main()
+    local parser = build_parser()
+    -- argparse prints its usage above an error: one line that names the mistake is enough.
+    local parsed, arguments = parser:pparse(arg)
+    if not parsed then
+        io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments))
+        return WRONG_USE
+    end
+    return commands[arguments.command](arguments, { root = root })
+end
+
+os.exit(main())

@@ -1,0 +1,273 @@
+--- What has to hold before nginx is started, so that a mistake is one clear line and nothing is
+-- half-started. Each check adds its lines to an array of errors; none changes anything, save that
+-- a listen address is bound for a moment.
+
+local errno = require("posix.errno")
+local pwd = require("posix.pwd")
+local resource = require("posix.sys.resource")
+local socket = require("posix.sys.socket")
+local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
+
+local options = require("cli.options")
+local platform = require("cli.platform")
+local values = require("cli.values")
+
+local _M = {}
+
+local function add(errors, format, ...)
+    errors[#errors + 1] = format:format(...)
+end
+
+local function flag(name)
+    return options.flag(options.by_name[name])
+end
+
+local function install_hint(path, name)
+    local package = platform.package_of_file[path]
+    if package then
+        return "install it: apt-get install " .. package
+    end
+    return "correct " .. flag(name)
+end
+
+local function check_programs(settings, errors)
+    local binary = settings.nginx_binary
+    if not unistd.access(binary, "x") then
+        add(
+            errors,
+            "nginx_binary: %s is missing or not executable; %s",
+            binary,
+            install_hint(binary, "nginx_binary")
+        )
+    end
+    for _, module in ipairs(settings.nginx_modules) do
+        if not unistd.access(module, "r") then
+            add(
+                errors,
+                "nginx_modules: %s is missing; %s",
+                module,
+                install_hint(module, "nginx_modules")
+            )
+        end
+    end
+end
+
+local function nearest_existing(path)
+    while not stat.stat(path) do
+        path = path:match("^(.+)/[^/]+$") or "/"
+    end
+    return path
+end
+
+-- Whether a user may pass through a directory, by its mode bits (ACLs are not looked at).
+local function may_enter(info, user)
+    local mode = info.st_mode
+    if info.st_uid == user.pw_uid then
+        return bit.band(mode, stat.S_IXUSR) ~= 0
+    elseif info.st_gid == user.pw_gid then
+        return bit.band(mode, stat.S_IXGRP) ~= 0
+    end
+    return bit.band(mode, stat.S_IXOTH) ~= 0
+end
+
+local function check_worker_user(settings, errors)
+    if unistd.geteuid() ~= 0 then
+        return
+    end
+    local user = pwd.getpwnam(settings.user)
+    if not user then
+        add(errors, "user: there is no user '%s'; give %s another", settings.user, flag("user"))
+        return
+    end
+    if user.pw_uid == 0 then
+        return
+    end
+    local path = ""
+    for part in (settings.prefix .. "/tmp"):gmatch("[^/]+") do
+        path = path .. "/" .. part
+        local info = stat.stat(path)
+        if not info then
+            return
+        end
+        if not may_enter(info, user) then
+            add(
+                errors,
+                "prefix: the workers' user '%s' may not enter %s; chmod o+x it, or give %s or %s",
+                settings.user,
+                path,
+                flag("user"),
+                flag("prefix")
+            )
+            return
+        end
+    end
+end
+
+local function check_prefix(settings, errors)
+    local existing = nearest_existing(settings.prefix)
+    local info = stat.stat(existing)
+    if stat.S_ISDIR(info.st_mode) == 0 then
+        add(errors, "prefix: %s is not a directory; give %s another", existing, flag("prefix"))
+    elseif not unistd.access(existing, "wx") then
+        add(
+            errors,
+            "prefix: %s is not writable for this user; give %s a directory of your own",
+            existing,
+            flag("prefix")
+        )
+    else
+        check_worker_user(settings, errors)
+    end
+end
+
+local function check_logs(settings, foreground, errors)
+    for _, name in ipairs({ "error_log", "access_log", "admin_access_log" }) do
+        local value = settings[name]
+        if not foreground and (value == "stderr" or value == "/dev/stdout") then
+            add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
+        elseif value:sub(1, 1) == "/" and value ~= "/dev/stdout" then
+            local folder = value:match("^(.*)/[^/]*$")
+            local target = stat.stat(value) and value or (folder == "" and "/" or folder)
+            if not unistd.access(target, "w") then
+                add(errors, "%s: cannot write %s; give %s another", name, value, flag(name))
+            end
+        end
+    end
+end
+
+local function bind_error(address, listen)
+    local passive = { socktype = socket.SOCK_STREAM, flags = socket.AI_PASSIVE }
+    local host = listen.host == "*" and "0.0.0.0" or listen.host
+    local found = socket.getaddrinfo(host, tostring(listen.port), passive)
+    if not found then
+        return ("%s has no address on this machine"):format(address)
+    end
+    for _, candidate in ipairs(found) do
+        local fd = socket.socket(candidate.family, socket.SOCK_STREAM, 0)
+        if not fd then
+            return ("this machine has no %s"):format(
+                candidate.family == socket.AF_INET6 and "IPv6" or "IPv4"
+            )
+        end
+        socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if candidate.family == socket.AF_INET6 then
+            socket.setsockopt(fd, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        end
+        local bound, _, code = socket.bind(fd, candidate)
+        -- nginx listens: a bind alone succeeds beside another's socket that is bound only.
+        if bound then
+            bound, _, code = socket.listen(fd, 1)
+        end
+        unistd.close(fd)
+        if not bound then
+            return code
+        end
+    end
+    return nil
+end
+
+local BIND_ADVICE = {
+    [errno.EADDRINUSE] = "is taken by another program (`ss -ltnp` shows which); stop it, or give %s "
+        .. "another port",
+    [errno.EACCES] = "is a port that only root may open; give %s a port above 1023",
+    [errno.EADDRNOTAVAIL] = "is no address of this machine; give %s one that is",
+}
+
+--- Tries to open each listen address, save those that the running instance holds.
+-- @tparam table settings resolved settings
+-- @tparam table held set of bare addresses ("127.0.0.1:8000") not to try
+-- @tparam table errors array that gets one line for each that cannot be opened
+function _M.check_listeners(settings, held, errors)
+    for _, name in ipairs({ "proxy_listen", "admin_listen" }) do
+        for _, address in ipairs(settings[name]) do
+            local bare = address:match("^%S+")
+            if not held[bare] then
+                local problem = bind_error(bare, values.parse_listen(address))
+                local advice = BIND_ADVICE[problem]
+                if advice then
+                    add(errors, "%s: %s " .. advice, name, bare, flag(name))
+                elseif problem then
+                    add(errors, "%s: cannot listen on %s: %s", name, bare, errno.errno(problem) or problem)
+                end
+            end
+        end
+    end
+end
+
+--- The bare addresses of some settings, for check_listeners.
+-- @tparam table|nil settings
+-- @treturn table set of strings
+function _M.addresses(settings)
+    local set = {}
+    for _, name in ipairs({ "proxy_listen", "admin_listen" }) do
+        for _, address in ipairs(settings and settings[name] or {}) do
+            set[address:match("^%S+")] = true
+        end
+    end
+    return set
+end
+
+--- Lowers worker_connections to what the limit of open files allows.
+-- @tparam table settings changed in place
+-- @treturn string|nil a warning
+function _M.fit_connections(settings)
+    local limit = resource.getrlimit(resource.RLIMIT_NOFILE).rlim_max
+    if limit < 0 or settings.worker_connections <= limit then
+        return nil
+    end
+    local wanted = settings.worker_connections
+    settings.worker_connections = limit
+    return ("worker_connections: lowered from %d to %d, the hard limit of open files (ulimit -Hn)"):format(
+        wanted,
+        limit
+    )
+end
+
+--- Checks the declarative file through the gateway's own loader.
+-- @tparam string path the file, "" when none was given
+-- @tparam table errors array that gets a line for each
+-- @treturn table|nil the snapshot
+function _M.check_file(path, errors)
+    if path == "" then
+        add(errors, "file: no declarative configuration; give %s FILE", flag("file"))
+        return nil
+    end
+    local file, reason = io.open(path, "r")
+    local readable = file and file:read(0)
+    if file then
+        file:close()
+    end
+    if not file or (not readable and stat.S_ISDIR(stat.stat(path).st_mode) ~= 0) then
+        add(errors, "file: cannot read %s", reason or (path .. ": it is a directory"))
+        return nil
+    end
+    local config = require("gateway.config")
+    local snapshot, found = config.load(path, require("gateway.plugin.registry"))
+    if not snapshot then
+        add(errors, "file: %s has %d error%s:", path, #found, #found == 1 and "" or "s")
+        for line in (config.format_errors(found) .. "\n"):gmatch("(.-)\n") do
+            if line ~= "" then
+                add(errors, "  %s", line)
+            end
+        end
+        return nil
+    end
+    return snapshot
+end
+
+--- Checks everything that a start needs.
+-- @tparam table settings resolved settings
+-- @tparam table opts `foreground`, and `held`: addresses that the running instance holds
+-- @treturn table array of lines, empty when all is well
+function _M.check(settings, opts)
+    local errors = {}
+    check_programs(settings, errors)
+    check_prefix(settings, errors)
+    check_logs(settings, opts.foreground, errors)
+    _M.check_listeners(settings, opts.held or {}, errors)
+    _M.check_file(settings.file, errors)
+    return errors
+end
+
+return _M

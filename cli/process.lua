@@ -1,0 +1,180 @@
+--- Processes of the machine: running nginx, reading /proc, waiting. Linux only.
+
+local dirent = require("posix.dirent")
+local errno = require("posix.errno")
+local signal = require("posix.signal")
+local time = require("posix.time")
+local unistd = require("posix.unistd")
+local wait = require("posix.sys.wait")
+
+local _M = {}
+
+local POLL_NS = 10000000
+
+local function read_file(path)
+    local file = io.open(path, "rb")
+    if not file then
+        return nil
+    end
+    local text = file:read("*a")
+    file:close()
+    return text
+end
+
+_M.read_file = read_file
+
+--- The monotonic clock.
+-- @treturn number seconds
+function _M.now_s()
+    local t = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return t.tv_sec + t.tv_nsec / 1e9
+end
+
+--- Calls a function every 10 ms until it returns something true.
+-- @tparam number timeout_s how long at most
+-- @tparam function probe is called without arguments
+-- @treturn any|nil what probe returned; nil after the time is over
+function _M.poll(timeout_s, probe)
+    local deadline = _M.now_s() + timeout_s
+    while true do
+        local result = probe()
+        if result then
+            return result
+        end
+        if _M.now_s() >= deadline then
+            return nil
+        end
+        time.nanosleep({ tv_sec = 0, tv_nsec = POLL_NS })
+    end
+end
+
+--- The command line of a process, its words separated by blanks.
+-- @tparam number pid
+-- @treturn string|nil nil when there is no such process (or it is a zombie)
+function _M.command_line(pid)
+    local text = read_file(("/proc/%d/cmdline"):format(pid))
+    if not text or text == "" then
+        return nil
+    end
+    return (text:gsub("%z", " "):gsub("%s+$", ""))
+end
+
+-- The fields of /proc/PID/stat after the name, which may hold blanks and parentheses.
+local function stat_fields(pid)
+    local text = read_file(("/proc/%s/stat"):format(pid))
+    local tail = text and text:match("^.*%) (.*)$")
+    if not tail then
+        return nil
+    end
+    local fields = {}
+    for field in tail:gmatch("%S+") do
+        fields[#fields + 1] = field
+    end
+    return fields
+end
+
+--- The children of a process, by a scan of /proc.
+-- @tparam number parent its pid
+-- @treturn table array of pids in ascending order, without zombies
+function _M.children(parent)
+    local pids = {}
+    for entry in dirent.files("/proc") do
+        if entry:match("^%d+$") then
+            local fields = stat_fields(entry)
+            if fields and tonumber(fields[2]) == parent and fields[1] ~= "Z" then
+                pids[#pids + 1] = tonumber(entry)
+            end
+        end
+    end
+    table.sort(pids)
+    return pids
+end
+
+--- How long a process has been running.
+-- @tparam number pid
+-- @treturn number|nil seconds
+function _M.age_s(pid)
+    local fields = stat_fields(pid)
+    local uptime = tonumber((read_file("/proc/uptime") or ""):match("^%S+"))
+    if not fields or not uptime then
+        return nil
+    end
+    return math.max(0, uptime - tonumber(fields[20]) / unistd.sysconf(unistd._SC_CLK_TCK))
+end
+
+--- Whether a process is there.
+-- @tparam number pid
+-- @treturn boolean
+function _M.alive(pid)
+    local fields = stat_fields(pid)
+    return fields ~= nil and fields[1] ~= "Z"
+end
+
+--- Sends a signal.
+-- @tparam number pid
+-- @tparam string name such as "SIGHUP"
+-- @treturn boolean|nil true, or nil and the reason
+function _M.send(pid, name)
+    local result, err, code = signal.kill(pid, signal[name])
+    if result == 0 then
+        return true
+    end
+    if code == errno.EPERM then
+        return nil, ("pid %d belongs to another user; run this command as that user"):format(pid)
+    end
+    return nil, ("cannot signal pid %d: %s"):format(pid, err)
+end
+
+local function exec_child(binary, arguments, output)
+    unistd.dup2(output, 1)
+    unistd.dup2(output, 2)
+    local _, err = unistd.exec(binary, arguments)
+    io.stderr:write(("cannot run %s: %s\n"):format(binary, err))
+    unistd._exit(127)
+end
+
+--- Runs a program and collects what it prints; waits until it and all who share its output end.
+-- @tparam string binary path of the program
+-- @tparam table arguments array of strings
+-- @treturn number|nil the exit status (128 + signal when it was killed)
+-- @treturn string its standard output and error; why, when the first is nil
+function _M.run(binary, arguments)
+    local output, input = unistd.pipe()
+    if not output then
+        return nil, "cannot make a pipe: " .. input
+    end
+    local pid, err = unistd.fork()
+    if not pid then
+        return nil, "cannot fork: " .. err
+    end
+    if pid == 0 then
+        unistd.close(output)
+        exec_child(binary, arguments, input)
+    end
+    unistd.close(input)
+    local parts = {}
+    while true do
+        local part = unistd.read(output, 65536)
+        if not part or part == "" then
+            break
+        end
+        parts[#parts + 1] = part
+    end
+    unistd.close(output)
+    local _, how, status = wait.wait(pid)
+    return how == "exited" and status or 128 + status, table.concat(parts)
+end
+
+--- Replaces this process by a program; returns only when that fails.
+-- @tparam string binary path of the program
+-- @tparam table arguments array of strings
+-- @treturn nil
+-- @treturn string why
+function _M.exec(binary, arguments)
+    io.stdout:flush()
+    io.stderr:flush()
+    local _, err = unistd.exec(binary, arguments)
+    return nil, ("cannot run %s: %s"):format(binary, err)
+end
+
+return _M

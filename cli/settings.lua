@@ -1,0 +1,203 @@
+--- Resolves the settings: a flag beats the environment, which beats the settings file, which
+-- beats the default.
+--
+-- `reload` and `restart` add what `start` was given: a flag of this command, then a flag given to
+-- start, then the environment of this command, then the environment of start, then the file as it
+-- is now. Nothing here touches a running gateway.
+
+local options = require("cli.options")
+local values = require("cli.values")
+
+local _M = {}
+
+local function trim(text)
+    return text:match("^%s*(.-)%s*$")
+end
+
+--- Reads a settings file.
+-- Lines are `name = value`; a `#` at the start or after a blank begins a comment; a value may
+-- stand between double quotes, which keep blanks and `#`.
+-- @tparam string path the file
+-- @tparam string text its content
+-- @treturn table name -> { text, source = "path:line" }
+-- @treturn table array of one-line errors, empty when all is well
+function _M.parse_file(path, text)
+    local found, errors = {}, {}
+    local number = 0
+    for line in (text .. "\n"):gmatch("(.-)\r?\n") do
+        number = number + 1
+        local where = ("%s:%d"):format(path, number)
+        line = trim((line:gsub("^%s*#.*$", "")))
+        local name, value = line:match("^([%w_-]+)%s*=%s*(.-)$")
+        if name then
+            value = value:match('^"([^"]*)"%s*$')
+                or value:match('^"([^"]*)"%s+#')
+                or trim((value:gsub("^#.*$", ""):gsub("%s#.*$", "")))
+        end
+        if line == "" then -- luacheck: no unused
+        elseif not name then
+            errors[#errors + 1] = ("%s: expected `name = value`, found `%s`"):format(where, line)
+        elseif not options.by_name[name] or name == "conf" then
+            errors[#errors + 1] = ("%s: unknown setting '%s' (docs/config.md lists them)"):format(where, name)
+        elseif found[name] then
+            errors[#errors + 1] = ("%s: '%s' is already set in %s"):format(where, name, found[name].source)
+        else
+            found[name] = { text = value, source = where }
+        end
+    end
+    return found, errors
+end
+
+local function directory_of(path)
+    return path:match("^(.*)/[^/]*$") or "."
+end
+
+local function pick(option, sources)
+    for _, source in ipairs(sources) do
+        local given = source[option.name]
+        if given then
+            return given
+        end
+    end
+    return { text = option.default, source = "default", base = "/" }
+end
+
+local function read(option, given)
+    local value, expected = values.read(option, given.text, given.base)
+    if value == nil then
+        return nil,
+            ("%s (%s): '%s' is not right; expected %s"):format(
+                option.name,
+                given.source,
+                given.text,
+                expected
+            )
+    end
+    return value
+end
+
+local function from_environment(getenv, cwd)
+    local found = {}
+    for _, option in ipairs(options.list) do
+        local name = options.variable(option)
+        local text = getenv(name)
+        if text then
+            found[option.name] = { text = trim(text), source = "environment " .. name, base = cwd }
+        end
+    end
+    return found
+end
+
+local function from_flags(flags, cwd)
+    local found = {}
+    for _, option in ipairs(options.list) do
+        local text = flags[option.name]
+        if text then
+            found[option.name] =
+                { text = trim(text), source = "flag " .. options.flag(option), base = cwd }
+        end
+    end
+    return found
+end
+
+local function read_settings_file(given, open)
+    local path, err = read(options.by_name.conf, given)
+    if not path then
+        return {}, { err }
+    end
+    local file, reason = open(path, "r")
+    local text = file and file:read("*a")
+    if file then
+        file:close()
+    end
+    if not text then
+        if given.source == "default" and not file then
+            return {}, {}
+        end
+        return {}, { ("conf (%s): cannot read %s"):format(given.source, reason or path) }
+    end
+    local found, errors = _M.parse_file(path, text)
+    for _, entry in pairs(found) do
+        entry.base = directory_of(path)
+    end
+    return found, errors
+end
+
+local function merge(high, low)
+    local merged = {}
+    for name, given in pairs(low) do
+        merged[name] = given
+    end
+    for name, given in pairs(high) do
+        merged[name] = given
+    end
+    return merged
+end
+
+-- Rules that hold between settings.
+local function check_together(settings, errors)
+    local seen = {}
+    for _, address in ipairs(settings.proxy_listen or {}) do
+        seen[address:match("^%S+")] = true
+    end
+    for _, address in ipairs(settings.admin_listen or {}) do
+        local bare = address:match("^%S+")
+        if seen[bare] then
+            errors[#errors + 1] = ("admin_listen: %s is a proxy_listen address too; give it another port"):format(
+                bare
+            )
+        end
+    end
+end
+
+--- Resolves all settings.
+-- Reads the settings file; its cost is bounded by that file's size.
+-- @tparam table opts
+--   `flags` name -> text as typed;
+--   `getenv` function(name) -> text|nil (default os.getenv);
+--   `cwd` directory for relative paths;
+--   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...} };
+--   `open` io.open's stand-in;
+--   `only` array of names: resolve these alone and check nothing else
+-- @treturn table|nil name -> typed value
+-- @treturn table array of one-line errors (empty on success)
+-- @treturn table what a later reload must know: { flags, environment }
+-- @treturn table name -> source of each value, for messages
+function _M.resolve(opts)
+    local remembered = opts.remembered or { flags = {}, environment = {} }
+    local flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
+    local environment = from_environment(opts.getenv or os.getenv, opts.cwd)
+    flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
+    environment = merge(environment, remembered.environment)
+
+    local given_conf = pick(options.by_name.conf, { flags, environment })
+    local file, errors = read_settings_file(given_conf, opts.open or io.open)
+    if opts.only then
+        errors = {}
+    end
+
+    local settings, sources = {}, {}
+    local wanted = {}
+    for _, name in ipairs(opts.only or {}) do
+        wanted[name] = true
+    end
+    for _, option in ipairs(options.list) do
+        if not opts.only or wanted[option.name] then
+            local given = pick(option, { flags, environment, file })
+            local value, err = read(option, given)
+            if err and option.name ~= "conf" then
+                errors[#errors + 1] = err
+            end
+            settings[option.name], sources[option.name] = value, given.source
+        end
+    end
+    if not opts.only then
+        check_together(settings, errors)
+    end
+    if #errors > 0 then
+        return nil, errors
+    end
+    return settings, errors, { flags = flags, environment = environment }, sources
+end
+
+return _M

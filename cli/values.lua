@@ -1,0 +1,369 @@
+--- Reads the text of a setting as its type.
+--
+-- Each reader takes (text, option, base) and returns the typed value, or nil and what would be
+-- right ("a whole number from 1 to 64"); the caller adds the option, its source and the text.
+-- base is the directory that a relative path starts from.
+
+local _M = {}
+
+-- nginx reads a configuration token between quotes, and LuaJIT splits its search path at ";"
+-- and "?": a path with one of these would mean something else there.
+local PATH_UNSAFE = "[%c\"'$;{}?\\]"
+
+local TIME_UNITS_MS = {
+    ms = 1,
+    s = 1000,
+    m = 60000,
+    h = 3600000,
+    d = 86400000,
+    w = 604800000,
+    M = 2592000000,
+    y = 31536000000,
+}
+local TIME_ORDER = { y = 1, M = 2, w = 3, d = 4, h = 5, m = 6, s = 7, ms = 8 }
+local TIME_LIMIT_MS = 2147483647
+
+local SIZE_UNITS = { [""] = 1, k = 1024, m = 1048576, g = 1073741824 }
+
+local function split(text)
+    local items = {}
+    for item in (text .. ","):gmatch("([^,]*),") do
+        item = item:match("^%s*(.-)%s*$")
+        if item ~= "" then
+            items[#items + 1] = item
+        end
+    end
+    return items
+end
+
+local function contains(list, item)
+    for _, other in ipairs(list) do
+        if other == item then
+            return true
+        end
+    end
+    return false
+end
+
+local function quoted_list(items)
+    return table.concat(items, ", ")
+end
+
+-- Resolves "." and ".." by text alone, as the path may not exist yet.
+local function absolute(text, base)
+    local path = text:sub(1, 1) == "/" and text or (base .. "/" .. text)
+    local parts = {}
+    for part in path:gmatch("[^/]+") do
+        if part == ".." then
+            parts[#parts] = nil
+        elseif part ~= "." then
+            parts[#parts + 1] = part
+        end
+    end
+    return "/" .. table.concat(parts, "/")
+end
+
+local function read_integer(text, option)
+    local number = text:match("^%d+$") and #text <= 12 and tonumber(text)
+    if not number or number < option.min or number > option.max then
+        return nil, ("a whole number from %d to %d"):format(option.min, option.max)
+    end
+    return number
+end
+
+local function read_count(text, option)
+    if text == "auto" then
+        return text
+    end
+    local number, expected = read_integer(text, option)
+    if not number then
+        return nil, "auto, or " .. expected
+    end
+    return number
+end
+
+local function read_path(text, _, base)
+    if text == "" then
+        return ""
+    end
+    if text:find(PATH_UNSAFE) then
+        return nil, "a path without control characters and any of \" ' $ ; { } ? \\"
+    end
+    return absolute(text, base)
+end
+
+local function read_path_list(text, option, base)
+    local paths = split(text)
+    for i, item in ipairs(paths) do
+        local path, expected = read_path(item, option, base)
+        if not path then
+            return nil, expected
+        end
+        paths[i] = path
+    end
+    return paths
+end
+
+local function read_text(text)
+    if text:find("%c") then
+        return nil, "text without control characters"
+    end
+    return text
+end
+
+local function read_word(text)
+    if not text:match("^[%w_.-]+$") then
+        return nil, "letters, digits, dashes, dots and underscores"
+    end
+    return text
+end
+
+local function read_enum(text, option)
+    if not contains(option.values, text) then
+        return nil, "one of " .. quoted_list(option.values)
+    end
+    return text
+end
+
+local function read_word_list(text, option)
+    if text == "off" then
+        return {}
+    end
+    local words = split(text)
+    for i, word in ipairs(words) do
+        if not contains(option.values, word) or contains({ unpack(words, 1, i - 1) }, word) then
+            words = {}
+        end
+    end
+    if #words == 0 then
+        return nil, "off, or any of " .. quoted_list(option.values) .. " (each once, with commas)"
+    end
+    return words
+end
+
+local function read_boolean(text)
+    if text == "on" or text == "true" then
+        return true
+    end
+    if text == "off" or text == "false" then
+        return false
+    end
+    return nil, "on or off"
+end
+
+-- A file relative to the prefix stays relative: nginx -p and the prefix's owner decide.
+local function read_log(text, option)
+    if contains(option.values, text) then
+        return text
+    end
+    if text == "" or text:find(PATH_UNSAFE) or text:find("%s") or text:find("^%a+:") then
+        return nil, "a file, or one of " .. quoted_list(option.values)
+    end
+    return text
+end
+
+--- Milliseconds of an nginx time.
+-- @tparam string text such as "60s", "1m30s", "500ms", "75" (seconds)
+-- @treturn number|nil nil when it is none
+local function time_ms(text)
+    if text:match("^%d+$") then
+        return tonumber(text) * 1000
+    end
+    local total, last, rest = 0, 0, text
+    while rest ~= "" do
+        local digits, unit, tail = rest:match("^(%d+)(%a+)(.*)$")
+        local order = TIME_ORDER[unit]
+        if not order or order <= last then
+            return nil
+        end
+        total = total + tonumber(digits) * TIME_UNITS_MS[unit]
+        last, rest = order, tail
+    end
+    return text ~= "" and total or nil
+end
+
+local function read_time(text, option)
+    local ms = time_ms(text)
+    if not ms or ms > TIME_LIMIT_MS or ms < (option.min or 0) then
+        local least = option.min and ", more than 0" or ""
+        return nil, "a time such as 500ms, 60s or 1m30s, at most 24 days" .. least
+    end
+    return text
+end
+
+--- Bytes of an nginx size.
+-- @tparam string text such as "8k", "1m", "512"
+-- @treturn number|nil nil when it is none
+local function size_bytes(text)
+    local digits, unit = text:lower():match("^(%d+)([kmg]?)$")
+    if not digits or #digits > 12 then
+        return nil
+    end
+    return tonumber(digits) * SIZE_UNITS[unit]
+end
+
+local function read_size(text, option)
+    local bytes = size_bytes(text)
+    if not bytes then
+        return nil, "a size such as 512, 8k or 1m"
+    end
+    if bytes < (option.min or 0) then
+        return nil, ("a size of at least %d bytes"):format(option.min)
+    end
+    return text:lower()
+end
+
+local function read_buffers(text)
+    local count, size = text:match("^(%d+)%s+(%w+)$")
+    local bytes = size and size_bytes(size)
+    if not bytes or tonumber(count) < 1 or tonumber(count) > 1024 or bytes < 256 then
+        return nil, 'a number and a size, such as "4 8k"'
+    end
+    return ("%d %s"):format(tonumber(count), size:lower())
+end
+
+local function is_ipv4(text)
+    local octets = { text:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
+    if #octets ~= 4 then
+        return false
+    end
+    for _, octet in ipairs(octets) do
+        if #octet > 3 or tonumber(octet) > 255 then
+            return false
+        end
+    end
+    return true
+end
+
+local function is_ipv6(text)
+    if not text:match("^[%x:.]+$") or not text:find(":", 1, true) or text:find(":::", 1, true) then
+        return false
+    end
+    local _, compressions = text:gsub("::", "")
+    local head, tail = text:match("^(.*:)([^:]*%.[^:]*)$")
+    local groups = 0
+    if tail then
+        if not is_ipv4(tail) then
+            return false
+        end
+        text, groups = head, 2
+    end
+    for group in text:gmatch("[^:]+") do
+        groups = groups + 1
+        if #group > 4 or group:find(".", 1, true) then
+            return false
+        end
+    end
+    local edge = (text:match("^:[^:]") or (not tail and text:match("[^:]:$"))) and true
+    return not edge and (compressions == 0 and groups == 8 or compressions == 1 and groups < 8)
+end
+
+local function is_cidr(text)
+    local address, bits = text:match("^([^/]+)/(%d+)$")
+    address = address or text
+    local limit = is_ipv4(address) and 32 or (is_ipv6(address) and 128)
+    if not limit or (text:find("/", 1, true) and not bits) then
+        return false
+    end
+    return not bits or (#bits <= 3 and tonumber(bits) <= limit)
+end
+
+local function read_cidr_list(text)
+    local networks = split(text)
+    for _, network in ipairs(networks) do
+        if not is_cidr(network) then
+            return nil, "addresses or networks such as 10.0.0.0/8, ::1, separated by commas"
+        end
+    end
+    return networks
+end
+
+--- Splits "host:port flags" of a listen address.
+-- @tparam string text for example "[::1]:8000 reuseport backlog=64"
+-- @treturn table|nil { host, port, reuseport, backlog }: nil when it is none
+function _M.parse_listen(text)
+    local address, flags = text:match("^(%S+)(.*)$")
+    if not address then
+        return nil
+    end
+    local host, port = address:match("^%[(.+)%]:(%d+)$")
+    if host then
+        if not is_ipv6(host) then
+            return nil
+        end
+    else
+        host, port = address:match("^([%w*.-]+):(%d+)$")
+        if not host or (host ~= "*" and host ~= "localhost" and not is_ipv4(host)) then
+            return nil
+        end
+    end
+    local listen = { host = host, port = tonumber(port), reuseport = false }
+    if #port > 5 or listen.port < 1 or listen.port > 65535 then
+        return nil
+    end
+    for flag in flags:gmatch("%S+") do
+        local backlog = flag:match("^backlog=(%d+)$")
+        if flag == "reuseport" and not listen.reuseport then
+            listen.reuseport = true
+        elseif backlog and not listen.backlog and #backlog <= 9 and tonumber(backlog) > 0 then
+            listen.backlog = tonumber(backlog)
+        else
+            return nil
+        end
+    end
+    return listen
+end
+
+local function read_listen(text, option)
+    if option.off and text == "off" then
+        return {}
+    end
+    local expected = "addresses such as 127.0.0.1:8000 or [::1]:8000, each once, with commas"
+        .. "; reuseport and backlog=N may follow an address"
+        .. (option.off and "; or off" or "")
+    local items, seen = split(text), {}
+    for i, item in ipairs(items) do
+        local listen = _M.parse_listen(item)
+        local key = listen and (listen.host .. " " .. listen.port)
+        if not listen or seen[key] then
+            return nil, expected
+        end
+        seen[key] = true
+        items[i] = item:gsub("%s+", " ")
+    end
+    if #items == 0 then
+        return nil, expected
+    end
+    return items
+end
+
+_M.readers = {
+    boolean = read_boolean,
+    buffers = read_buffers,
+    cidr_list = read_cidr_list,
+    count = read_count,
+    enum = read_enum,
+    integer = read_integer,
+    listen = read_listen,
+    log = read_log,
+    path = read_path,
+    path_list = read_path_list,
+    size = read_size,
+    text = read_text,
+    time = read_time,
+    word = read_word,
+    word_list = read_word_list,
+}
+
+--- Reads the text of one option.
+-- @tparam table option a row of cli.options
+-- @tparam string text the value as it was written
+-- @tparam string base directory that a relative path starts from
+-- @treturn any|nil the typed value; nil and what would be right when the text is wrong
+function _M.read(option, text, base)
+    return _M.readers[option.type](text, option, base)
+end
+
+_M.absolute = absolute
+
+return _M
