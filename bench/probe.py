@@ -1,0 +1,188 @@
+"""Asks single requests and looks at every byte: what the load generator has no time for.
+
+`Client` speaks HTTP/1.1 on one kept-alive connection; `Recorder` is an
+upstream that keeps the request heads it gets. Both are slow and obvious.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from dataclasses import dataclass
+
+TIMEOUT_S = 10.0
+
+
+class ProbeError(Exception):
+    """An answer that is not HTTP, or none; the message says what happened."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response: status, headers by lower-case name, body, size of all of it on the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    size: int
+
+
+def parse_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
+    """First line and headers (name in lower case, value) of a request or response head."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    return first, [(name.lower(), value.strip()) for name, _, value in pairs]
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`host:port` as the socket module wants it."""
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+class Client:
+    """One keep-alive connection to an address; opens it again when the server has closed it."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._socket: socket.socket | None = None
+        self._buffer = b""
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._socket:
+            self._socket.close()
+        self._socket = None
+        self._buffer = b""
+
+    def ask(self, head: bytes) -> Answer:
+        """Sends a request head and reads its answer."""
+        if not self._socket:
+            self._socket = socket.create_connection(split_address(self._address), TIMEOUT_S)
+        try:
+            self._socket.sendall(head)
+            return self._read_answer()
+        except OSError as error:
+            self.close()
+            raise ProbeError(f"no answer: {error}") from None
+
+    def _read_answer(self) -> Answer:
+        head = self._take(self._find(b"\r\n\r\n") + 4)
+        first, pairs = parse_head(head)
+        version, _, status = first.partition(" ")
+        if not version.startswith("HTTP/1.") or not status[:3].isdigit():
+            raise ProbeError(f"not an HTTP answer: {first!r}")
+        headers: dict[str, str] = {}
+        for name, value in pairs:
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        size = len(head)
+        body = b""
+        if headers.get("transfer-encoding") == "chunked":
+            while True:
+                line = self._take(self._find(b"\r\n") + 2)
+                chunk = self._take(int(line.split(b";")[0], 16) + 2)
+                size += len(line) + len(chunk)
+                body += chunk[:-2]
+                if len(chunk) == 2:
+                    break
+        else:
+            body = self._take(int(headers.get("content-length", 0)))
+            size += len(body)
+        if headers.get("connection") == "close":
+            self.close()
+        return Answer(int(status[:3]), headers, body, size)
+
+    def _find(self, mark: bytes) -> int:
+        while mark not in self._buffer:
+            self._receive()
+        return self._buffer.index(mark)
+
+    def _take(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            self._receive()
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def _receive(self) -> None:
+        assert self._socket
+        data = self._socket.recv(65536)
+        if not data:
+            self.close()
+            raise ProbeError("the connection was closed instead of an answer")
+        self._buffer += data
+
+
+class Recorder:
+    """An upstream that answers everything with 200 and keeps the last request head."""
+
+    def __init__(self, address: str, body: bytes) -> None:
+        self.head = b""
+        self._answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        self._listener = socket.create_server(split_address(address))
+        self._connections: list[socket.socket] = []
+        self._closing = False
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the listener and all connections, so that the address is free again."""
+        self._closing = True
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # the other end may have been first
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def _accept(self) -> None:
+        while not self._closing:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        buffer = b""
+        try:
+            while data := connection.recv(65536):
+                buffer += data
+                while b"\r\n\r\n" in buffer:
+                    head, _, buffer = buffer.partition(b"\r\n\r\n")
+                    self.head = head + b"\r\n\r\n"
+                    connection.sendall(self._answer)
+        except OSError:
+            pass
+
+
+def difference(ours: bytes, theirs: bytes, added: list[str]) -> str | None:
+    """How two request heads differ, save for headers of ours that are to be added.
+
+    Values that name the listener's own port have to be made equal by the
+    caller. Returns None for heads that say the same.
+    """
+    our_line, our_headers = parse_head(ours)
+    their_line, their_headers = parse_head(theirs)
+    if our_line != their_line:
+        return f"request line {our_line!r} against {their_line!r}"
+    left = sorted(pair for pair in our_headers if pair[0] not in added)
+    right = sorted(their_headers)
+    if left != right:
+        only_ours = [f"{name}: {value}" for name, value in left if (name, value) not in right]
+        only_theirs = [f"{name}: {value}" for name, value in right if (name, value) not in left]
+        return f"headers {only_ours} against {only_theirs}"
+    return None

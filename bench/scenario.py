@@ -1,0 +1,190 @@
+"""Scenarios: small TOML files that say what to start, what to ask for and what to expect.
+
+A scenario `<name>.toml` has beside it `<name>.nginx.conf`, the hand-written
+nginx servers that do the same job (the rest of that configuration, common to
+all scenarios, is in `nginx/`). Both are templates of the same two rules:
+
+- `@word@` is replaced: `@upstream@` and `@listen@` by addresses, a repeat's
+  word by its number.
+- Something is repeated for the numbers 1 to N: in TOML a table with
+  `repeat = { host = 100 }` becomes 100 tables; in nginx.conf so do the lines
+  between `# repeat host 100` and `# end host`. Repeats nest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent / "scenarios"
+
+_REPEAT = re.compile(r"^[ \t]*# repeat (\w+) (\d+)\n(.*?)^[ \t]*# end \1\n", re.M | re.S)
+_WORD = re.compile(r"@(\w+)@")
+
+
+class ScenarioError(Exception):
+    """A scenario file that cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request without a body, as the bytes that go over the wire."""
+
+    path: str
+    host: str
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def head(self) -> bytes:
+        lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {self.host}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A request that only Sluice is asked, beside the load.
+
+    It is sent `times` times; at least one answer has `status` and `headers`,
+    and in a fresh gateway the first one has the status `first`.
+    """
+
+    name: str
+    request: Request
+    status: int
+    first: int | None
+    times: int
+    headers: list[str]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A loaded scenario; `sluice` and `nginx` are still templates of addresses."""
+
+    name: str
+    title: str
+    bars: dict[str, float]
+    body: str
+    requests: list[Request]
+    checks: list[Check]
+    added_upstream: list[str]
+    added_response: list[str]
+    counted_down: str | None
+    sluice: dict[str, Any]
+    nginx: str
+
+    def sluice_file(self, words: dict[str, str]) -> str:
+        """Declarative configuration of Sluice for these addresses."""
+        return json.dumps(fill(self.sluice, words), indent=2) + "\n"
+
+    def nginx_conf(self, words: dict[str, str]) -> str:
+        """Hand-written configuration for these addresses."""
+        text = fill(self.nginx, words)
+        left = unfilled(text)
+        if left:
+            raise ScenarioError(f"{self.name}.nginx.conf: nothing to put for {left}")
+        return text
+
+
+def names() -> list[str]:
+    """All scenarios, in the order of their names."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(name: str, folder: Path = FOLDER) -> Scenario:
+    """Reads a scenario and repeats what is to be repeated."""
+    path = folder / f"{name}.toml"
+    try:
+        data = tomllib.loads(path.read_text())
+        nginx = path.with_suffix(".nginx.conf").read_text()
+    except FileNotFoundError as error:
+        known = ", ".join(names())
+        raise ScenarioError(f"no {error.filename}; the scenarios are: {known}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{path.name}: {error}") from None
+    data = expand(data)
+    try:
+        scenario = Scenario(
+            name=name,
+            title=data.pop("title"),
+            bars=data.pop("bars", {}),
+            body=data.pop("body"),
+            requests=[Request(**request) for request in data.pop("requests")],
+            checks=[_check(check) for check in data.pop("checks", [])],
+            added_upstream=data.pop("added_upstream", []),
+            added_response=data.pop("added_response", []),
+            counted_down=data.pop("counted_down", None),
+            sluice=data.pop("sluice"),
+            nginx=expand_text(nginx),
+        )
+    except KeyError as error:
+        raise ScenarioError(f"{path.name}: {error} is missing") from None
+    except TypeError as error:
+        raise ScenarioError(f"{path.name}: {error}") from None
+    if data:
+        raise ScenarioError(f"{path.name}: unknown fields: {', '.join(sorted(data))}")
+    return scenario
+
+
+def _check(data: dict[str, Any]) -> Check:
+    return Check(
+        name=data["name"],
+        request=Request(**data["request"]),
+        status=data["status"],
+        first=data.get("first"),
+        times=data.get("times", 1),
+        headers=data.get("headers", []),
+    )
+
+
+def fill(value: Any, words: dict[str, str]) -> Any:
+    """Replaces `@word@` in all strings of a value; words it has no value for stay."""
+    if isinstance(value, str):
+        return _WORD.sub(lambda found: words.get(found.group(1), found.group()), value)
+    if isinstance(value, dict):
+        return {key: fill(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [fill(item, words) for item in value]
+    return value
+
+
+def unfilled(text: str) -> str | None:
+    """The first `@word@` still in a text."""
+    found = _WORD.search(text)
+    return found.group() if found else None
+
+
+def expand(value: Any) -> Any:
+    """Repeats the tables of lists that ask for it, outer ones first."""
+    if isinstance(value, dict):
+        return {key: expand(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    out = []
+    for item in value:
+        repeat = item.get("repeat", {}) if isinstance(item, dict) else {}
+        if repeat:
+            item = {key: inner for key, inner in item.items() if key != "repeat"}
+        copies = [item]
+        for word, count in repeat.items():
+            copies = [
+                fill(copy, {word: str(number)}) for copy in copies for number in range(1, count + 1)
+            ]
+        out += [expand(copy) for copy in copies]
+    return out
+
+
+def expand_text(text: str) -> str:
+    """Repeats the parts of a text between `# repeat word N` and `# end word`."""
+
+    def copies(found: re.Match[str]) -> str:
+        word, count, inner = found.group(1), int(found.group(2)), found.group(3)
+        return "".join(
+            expand_text(fill(inner, {word: str(number)})) for number in range(1, count + 1)
+        )
+
+    return _REPEAT.sub(copies, text)

@@ -1,0 +1,299 @@
+"""The processes of a run: upstream, hand-written nginx, Sluice.
+
+Each has a directory and an address of its own, is pinned to one core, is
+ready when its context is entered and gone when that is left. They end with
+the runner even if that is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from probe import Client, split_address
+from scenario import Scenario, fill, unfilled
+
+ROOT = Path(__file__).resolve().parents[1]
+NGINX_FOLDER = Path(__file__).resolve().parent / "nginx"
+
+# What says where this machine keeps nginx and its Lua; all other settings of the caller stay out.
+PLATFORM = (
+    "SLUICE_LUAJIT",
+    "SLUICE_NGINX_BINARY",
+    "SLUICE_NGINX_MODULES",
+    "SLUICE_LUA_PACKAGE_PATH",
+    "SLUICE_LUA_PACKAGE_CPATH",
+)
+NGINX = os.environ.get("SLUICE_NGINX_BINARY", "/usr/sbin/nginx")
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 10.0
+CONNECTIONS = "16384"
+TROUBLE = ("[emerg]", "[alert]", "[crit]", "[error]")
+
+
+class StartError(Exception):
+    """A side that did not start; the message has what it printed."""
+
+
+def free_address() -> str:
+    """A local address that nobody listens on, outside of the range that clients' ports come from."""
+    for _ in range(1000):
+        port = random.randrange(10240, 32000)
+        with socket.socket() as attempt:
+            try:
+                attempt.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return f"127.0.0.1:{port}"
+    raise StartError("no free port")
+
+
+def children(pid: int) -> list[int]:
+    """Child processes of a process."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name in parentheses may hold anything; the parent is the second field after it.
+            parent = stat.read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        if int(parent) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+class Server:
+    """An nginx, however it is started: directory, address, core, and the process that works."""
+
+    def __init__(self, name: str, folder: Path, address: str, core: int) -> None:
+        self.name = name
+        self.folder = folder
+        self.address = address
+        self.core = core
+        self.worker = 0
+        self.error_log = folder / "error.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = folder / "output"
+
+    def __enter__(self) -> Server:
+        self.folder.mkdir(parents=True)
+        self.write()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def write(self) -> None:
+        """Writes the configuration into the directory."""
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        """What starts it in the foreground."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
+    def _start(self) -> None:
+        # --pdeathsig: the kernel stops it should the runner be killed.
+        pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(self.core)]
+        with open(self._output, "wb") as output:
+            self._process = subprocess.Popen(
+                pinned + self.command(),
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # the terminal's Ctrl-C is for the runner alone
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise StartError(f"{self.name} did not start: {self._last_words()}")
+            time.sleep(0.02)
+        if os.sched_getaffinity(self.worker) != {self.core}:
+            raise StartError(f"{self.name} is not pinned to core {self.core}")
+
+    def _is_ready(self) -> bool:
+        try:
+            master = int((self.folder / "nginx.pid").read_text())
+        except (OSError, ValueError):
+            return False
+        self.worker = self.find_worker(master)
+        if not self.worker:
+            return False
+        try:
+            socket.create_connection(split_address(self.address), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def find_worker(self, master: int) -> int:
+        """The only worker of a master, 0 while it has none that is ready."""
+        for pid in children(master):
+            try:
+                if b"nginx: worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return pid
+            except OSError:
+                continue
+        return 0
+
+    def stop(self) -> None:
+        """Stops it, by force if need be."""
+        if not self._process:
+            return
+        group = self._process.pid
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._process = None
+
+    def trouble(self) -> str | None:
+        """The first line of the error log that tells of an error."""
+        try:
+            lines = self.error_log.read_text(errors="replace").splitlines()
+        except OSError:
+            return None
+        return next((line for line in lines if any(mark in line for mark in TROUBLE)), None)
+
+    def _last_words(self) -> str:
+        said = self._output.read_text(errors="replace").strip()
+        return said or self.trouble() or "it said nothing"
+
+
+class Nginx(Server):
+    """An nginx of ours from files of `bench/nginx`."""
+
+    files: dict[str, str] = {}
+
+    def __init__(self, name: str, folder: Path, address: str, core: int, **words: str) -> None:
+        super().__init__(name, folder, address, core)
+        self._words = {"listen": address, "connections": CONNECTIONS} | words
+
+    def write(self) -> None:
+        (self.folder / "tmp").mkdir()
+        for source, target in self.files.items():
+            text = fill((NGINX_FOLDER / source).read_text(), self._words)
+            left = unfilled(text)
+            if left:
+                raise StartError(f"{source}: nothing to put for {left}")
+            (self.folder / target).write_text(text)
+
+    def command(self) -> list[str]:
+        conf = str(self.folder / "nginx.conf")
+        return [NGINX, "-p", f"{self.folder}/", "-c", conf, "-e", str(self.error_log)]
+
+
+class Upstream(Nginx):
+    """The static upstream: one process, which counts its answers."""
+
+    files = {"upstream.conf": "nginx.conf"}
+
+    def __init__(self, folder: Path, address: str, core: int, body: str) -> None:
+        self._status = free_address()
+        self._asked = 0
+        super().__init__(
+            "upstream", folder, address, core, upstream=address, status=self._status, body=body
+        )
+
+    def find_worker(self, master: int) -> int:
+        return master
+
+    def answered(self) -> int:
+        """Requests that it has answered so far, without those for this number."""
+        with Client(self._status) as client:
+            body = client.ask(b"GET / HTTP/1.1\r\nHost: status\r\n\r\n").body
+        self._asked += 1
+        # "server accepts handled requests\n 1 1 1 \nReading: ..."
+        return int(body.split(b"\n")[2].split()[2]) - self._asked
+
+
+class HandWritten(Nginx):
+    """Hand-written nginx: the yardstick."""
+
+    files = {"nginx.conf": "nginx.conf", "forwarded.conf": "forwarded.conf"}
+
+    def __init__(
+        self, scenario: Scenario, folder: Path, address: str, upstream: str, core: int
+    ) -> None:
+        super().__init__("hand-written nginx", folder, address, core, upstream=upstream)
+        self._scenario = scenario
+
+    def write(self) -> None:
+        super().write()
+        (self.folder / "servers.conf").write_text(self._scenario.nginx_conf(self._words))
+
+    def command(self) -> list[str]:
+        return super().command() + ["-g", "daemon off;"]
+
+
+class Sluice(Server):
+    """Sluice of a checkout, with its defaults but for what a bench has to set."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: Path,
+        address: str,
+        upstream: str,
+        core: int,
+        root: Path = ROOT,
+    ) -> None:
+        super().__init__("Sluice", folder, address, core)
+        self.error_log = folder / "logs" / "error.log"
+        self._scenario = scenario
+        self._words = {"listen": address, "upstream": upstream}
+        self._root = root
+
+    def write(self) -> None:
+        (self.folder / "sluice.json").write_text(self._scenario.sluice_file(self._words))
+        (self.folder / "sluice.conf").write_text("")
+
+    def command(self) -> list[str]:
+        return [str(self._root / "bin" / "sluice"), "start", "--foreground"]
+
+    def environment(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("SLUICE_") or name in PLATFORM
+        }
+        return kept | {
+            "SLUICE_PREFIX": str(self.folder),
+            "SLUICE_CONF": str(self.folder / "sluice.conf"),
+            "SLUICE_FILE": str(self.folder / "sluice.json"),
+            "SLUICE_PROXY_LISTEN": self.address,
+            "SLUICE_ADMIN_LISTEN": "off",
+            "SLUICE_WORKERS": "1",
+            "SLUICE_WORKER_CONNECTIONS": CONNECTIONS,
+            "SLUICE_ACCESS_LOG": "off",
+        }
+
+
+def missing_programs() -> list[str]:
+    """Debian packages of the programs that a run needs and this machine lacks."""
+    wanted = {"wrk": "wrk", "taskset": "util-linux", "setpriv": "util-linux"}
+    missing = {package for program, package in wanted.items() if not shutil.which(program)}
+    if not os.access(NGINX, os.X_OK):
+        missing.add("nginx-core")
+    return sorted(missing)
