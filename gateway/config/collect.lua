@@ -1,0 +1,221 @@
+--- The first pass over a decoded file: every entity, nested or not, checked by
+-- its schema and put into one flat list for each kind.
+-- @module gateway.config.collect
+
+local cjson = require("cjson")
+local entities = require("gateway.schema.entities")
+local migrate = require("gateway.config.migrate")
+local schema = require("gateway.schema")
+
+local format = string.format
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local sort = table.sort
+local tostring = tostring
+local type = type
+
+local NULL = cjson.null
+local UNSUPPORTED = "not supported by this version"
+-- Keys of any record that are for people and tools.
+local REMARKS = { _comment = "string", _ignore = "table" }
+-- Stands for the parent while a nested entity is checked.
+local PARENT = "parent"
+
+local top_schema = {
+    name = "declarative_config",
+    fields = {
+        {
+            _format_version = {
+                type = "string",
+                required = true,
+                one_of = { "1.1", "2.1", "3.0" },
+            },
+        },
+        { _transform = { type = "boolean", default = true } },
+        { _comment = { type = "string" } },
+        { _ignore = { type = "array", elements = { type = "any" } } },
+        {
+            _info = {
+                type = "record",
+                required = false,
+                fields = {
+                    { select_tags = { type = "array", elements = { type = "string" } } },
+                    { defaults = { type = "any", supported = false } },
+                },
+            },
+        },
+        { _workspace = { type = "string", supported = { "default" } } },
+        { _plugin_configs = { type = "any", supported = false } },
+        { _konnect = { type = "any", supported = false } },
+    },
+}
+
+local _M = {}
+
+local function add_error(state, path, message)
+    state.errors[#state.errors + 1] = { path = path, message = message }
+end
+
+local function add_all(state, errors)
+    for _, err in ipairs(errors) do
+        state.errors[#state.errors + 1] = err
+    end
+end
+
+local function is_given(value)
+    return value ~= nil and value ~= NULL and not (type(value) == "table" and next(value) == nil)
+end
+
+-- The schema's own fields come first: a route has a field `snis`, a certificate
+-- has a collection of that name.
+local function refuse_collection(state, name, value, path)
+    if not entities.unsupported[name] then
+        return false
+    end
+    if is_given(value) then
+        add_error(state, path, format("'%s' is %s", name, UNSUPPORTED))
+    end
+    return true
+end
+
+local function plugin_schema(state, raw, path)
+    local name = raw.name
+    if type(name) ~= "string" then
+        return entities.get("plugins"), false
+    end
+    local plugin = state.registry:get(name)
+    if not plugin then
+        add_error(state, path .. ".name", format("plugin '%s' not installed", name))
+        return entities.get("plugins"), true
+    end
+    return entities.for_plugin(plugin), false
+end
+
+-- Splits an entity as written into its own fields and its nested children.
+local function split(state, kind, raw, path)
+    local own, nested = {}, {}
+    local children = entities.children(kind)
+    local definition = entities.get(kind)
+    for key, value in pairs(raw) do
+        if children[key] then
+            nested[key] = value
+        elseif REMARKS[key] then
+            if value ~= NULL and type(value) ~= REMARKS[key] then
+                add_error(state, path .. "." .. key, "expected a " .. REMARKS[key])
+            end
+        elseif
+            schema.field(definition, tostring(key))
+            or not refuse_collection(state, key, value, path .. "." .. tostring(key))
+        then
+            own[key] = value
+        end
+    end
+    return own, nested
+end
+
+local function set_parent(state, item, own)
+    local field = entities.children(item.parent.kind)[item.kind]
+    if own[field] ~= nil and own[field] ~= NULL then
+        local message = format("value must be null: the entity stands in its %s", field)
+        add_error(state, item.path .. "." .. field, message)
+    end
+    own[field] = PARENT
+    item.parent_field = field
+end
+
+local function check(state, item, own)
+    local definition, unknown_plugin = entities.get(item.kind), false
+    if item.kind == "plugins" then
+        definition, unknown_plugin = plugin_schema(state, own, item.path)
+        -- without a plugin's schema there is nothing to say about its settings
+        own.config = definition == entities.get("plugins") and NULL or own.config
+    elseif item.kind == "routes" and state.old_format then
+        own.paths = migrate.paths(own.paths)
+    end
+    local entity, errors = schema.validate(definition, own, item.path)
+    if errors then
+        add_all(state, errors)
+    end
+    item.entity = not unknown_plugin and entity or nil
+end
+
+local collect_list
+
+local function collect_entity(state, kind, raw, path, parent)
+    if type(raw) ~= "table" or raw[1] ~= nil then
+        add_error(state, path, raw == NULL and "required field missing" or "expected a record")
+        return
+    end
+    local item = { kind = kind, path = path, parent = parent, raw = raw }
+    local own, nested = split(state, kind, raw, path)
+    if parent then
+        set_parent(state, item, own)
+    end
+    check(state, item, own)
+    local list = state.items[kind]
+    list[#list + 1] = item
+    for _, child_kind in ipairs(entities.kinds) do
+        if nested[child_kind] ~= nil then
+            collect_list(state, child_kind, nested[child_kind], path .. "." .. child_kind, item)
+        end
+    end
+end
+
+collect_list = function(state, kind, list, path, parent)
+    if list == NULL then
+        return
+    elseif type(list) ~= "table" or (next(list) ~= nil and list[1] == nil) then
+        add_error(state, path, "expected an array")
+        return
+    end
+    for i, raw in ipairs(list) do
+        collect_entity(state, kind, raw, format("%s[%d]", path, i - 1), parent)
+    end
+end
+
+local function split_top(state, document)
+    local top, names = {}, {}
+    for key, value in pairs(document) do
+        local is_kind = type(key) == "string" and entities.get(key)
+        if not is_kind and not refuse_collection(state, key, value, tostring(key)) then
+            top[key] = value
+        end
+        names[#names + 1] = key
+    end
+    sort(names, function(a, b)
+        return tostring(a) < tostring(b)
+    end)
+    return top
+end
+
+--- Collects and checks the entities of a decoded file.
+-- Order within a kind: entities nested in others as their parents stand, in the
+-- order of `entities.kinds`, those at the top of the file after them.
+-- @tparam table document
+-- @tparam table registry of plugins: `registry:get(name)`
+-- @treturn table `items`: kind -> array of `{ kind, path, raw, entity, parent,
+-- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
+function _M.run(document, registry)
+    local state = { items = {}, errors = {}, warnings = {}, registry = registry }
+    local top, errors = schema.validate(top_schema, split_top(state, document), "")
+    if errors then
+        add_all(state, errors)
+    end
+    state.format_version = document._format_version
+    state.old_format = state.format_version == "1.1" or state.format_version == "2.1"
+    if top and top._info and top._info.select_tags then
+        state.warnings[1] = "_info.select_tags: tags are not added to the entities"
+    end
+    for _, kind in ipairs(entities.kinds) do
+        state.items[kind] = {}
+    end
+    for _, kind in ipairs(entities.kinds) do
+        if document[kind] ~= nil then
+            collect_list(state, kind, document[kind], kind)
+        end
+    end
+    return state
+end
+
+return _M

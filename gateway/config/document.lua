@@ -1,0 +1,100 @@
+--- A declarative file's text to Lua tables, whether YAML or JSON.
+-- @module gateway.config.document
+
+local cjson = require("cjson")
+local yaml = require("gateway.config.yaml")
+
+local format = string.format
+local io = io
+local pcall = pcall
+local tonumber = tonumber
+local type = type
+
+local json = cjson.new()
+json.decode_invalid_numbers(false)
+
+local _M = {}
+
+local function line_and_column(source, offset)
+    local line, start = 1, 1
+    for at in source:gmatch("()\n") do
+        if at >= offset then
+            break
+        end
+        line, start = line + 1, at + 1
+    end
+    return line, offset - start + 1
+end
+
+local function decode_json(source)
+    local ok, value = pcall(json.decode, source)
+    if ok then
+        return value
+    end
+    local message, offset = value:match("^(.-) at character (%d+)")
+    return nil, { message = message or value, offset = tonumber(offset) }
+end
+
+local function sniff(source)
+    return source:find("^%s*[{%[]") and "json" or "yaml"
+end
+
+--- The format that a file's name promises.
+-- @tparam string path
+-- @treturn string|nil "json", "yaml", or nil when the name says nothing
+function _M.format_of(path)
+    local extension = path:lower():match("%.(%w+)$")
+    if extension == "yml" then
+        return "yaml"
+    end
+    return (extension == "json" or extension == "yaml") and extension or nil
+end
+
+--- Reads a whole file.
+-- @tparam string path
+-- @treturn string|nil
+-- @treturn nil|string the system's reason, with the path
+function _M.read(path)
+    local file, err = io.open(path, "rb")
+    if not file then
+        return nil, err
+    end
+    local source, read_err = file:read("*a")
+    file:close()
+    if not source then
+        return nil, format("%s: %s", path, read_err)
+    end
+    return source
+end
+
+--- Decodes a text.
+-- Does not yield.
+-- @tparam string source
+-- @tparam[opt] string kind "yaml" or "json"; by the text itself when absent
+-- @treturn table|nil the mapping at the top; null inside is `cjson.null`
+-- @treturn nil|string reason, beginning with `line L, column C: ` when known
+function _M.decode(source, kind)
+    kind = kind or sniff(source)
+    local value, err
+    if kind == "json" then
+        value, err = decode_json((source:gsub("^\239\187\191", "")))
+    else
+        value, err = yaml.decode(source)
+    end
+    if err then
+        local line, column = err.line, err.column
+        if err.offset then
+            line, column = line_and_column(source, err.offset)
+        end
+        local where = line and format("line %d, column %d: ", line, column) or ""
+        return nil, where .. err.message
+    end
+    if value == cjson.null then
+        return nil, "is empty"
+    elseif type(value) ~= "table" or value[1] ~= nil then
+        return nil, "expected a mapping at the top"
+    end
+    return value
+end
+
+return _M

@@ -1,0 +1,199 @@
+--- The second pass: references become ids, entities get theirs, and what must
+-- be unique is.
+-- @module gateway.config.link
+
+local entities = require("gateway.schema.entities")
+local identity = require("gateway.config.identity")
+local migrate = require("gateway.config.migrate")
+
+local format = string.format
+local ipairs = ipairs
+local next = next
+local type = type
+
+local _M = {}
+
+local function add_error(state, path, message)
+    state.errors[#state.errors + 1] = { path = path, message = message }
+end
+
+-- Lookup tables of a kind: id -> item and field -> value -> item.
+local function new_index(kind)
+    local index = { by_id = {}, by_key = {}, by = {}, auto = {} }
+    for _, entry in ipairs(entities.get(kind).fields) do
+        local name, field = next(entry)
+        if field.unique then
+            index.by[name] = {}
+        end
+        if field.auto and field.type == "string" and not field.uuid then
+            index.auto[#index.auto + 1] = name
+        end
+    end
+    return index
+end
+
+local function find(state, kind, reference)
+    local index = state.index[kind]
+    local names = index.by[entities.get(kind).endpoint_key]
+    if type(reference) == "string" then
+        return names[reference] or index.by_id[reference]
+    end
+    return index.by_id[reference.id] or names[reference.name or reference.username]
+end
+
+local function reference_text(reference)
+    if type(reference) == "string" then
+        return reference
+    end
+    return reference.id or reference.name or reference.username
+end
+
+local function resolve(state, item, field)
+    local reference = item.entity[field.name]
+    local found
+    if field.name == item.parent_field then
+        found = item.parent
+    elseif reference ~= nil then
+        found = find(state, field.reference, reference)
+    end
+    if found then
+        item.entity[field.name] = { id = found.id }
+    elseif reference ~= nil then
+        local message = "invalid reference '%s: %s' (no such entry in '%s')"
+        add_error(
+            state,
+            item.path .. "." .. field.name,
+            format(message, field.name, reference_text(reference), field.reference)
+        )
+        return false
+    end
+    return true
+end
+
+local function taken(state, item, path, field, value, other)
+    local message = "uniqueness violation: '%s' entity with %s set to '%s' already declared (%s)"
+    add_error(state, path, format(message, item.kind, field, value, other.path))
+end
+
+local function check_unique(state, item)
+    for field, seen in pairs(state.index[item.kind].by) do
+        local value = item.entity[field]
+        if value and seen[value] then
+            taken(state, item, item.path .. "." .. field, field, value, seen[value])
+        elseif value then
+            seen[value] = item
+        end
+    end
+end
+
+-- The key of an unnamed entity may come again: the second one gets "#2".
+local function distinct_key(state, item)
+    local schema = entities.get(item.kind)
+    local index = state.index[item.kind]
+    local key, is_unique = identity.key(schema, item.entity)
+    local other = index.by_key[key]
+    if not other then
+        index.by_key[key] = { item = item, count = 1 }
+        return key
+    end
+    -- a field of its own that is unique has been reported as such
+    if is_unique and schema.cache_key and #schema.cache_key > 1 then
+        local names = table.concat(schema.cache_key, ", ")
+        local message = "uniqueness violation: '%s' entity with the same %s already declared (%s)"
+        add_error(state, item.path, format(message, item.kind, names, other.item.path))
+    end
+    other.count = other.count + 1
+    return key .. "#" .. other.count
+end
+
+local function assign_id(state, item)
+    local index = state.index[item.kind]
+    local key = distinct_key(state, item)
+    local id = item.entity.id or identity.uuid(item.kind, key)
+    if index.by_id[id] then
+        taken(state, item, item.path .. ".id", "id", id, index.by_id[id])
+        return
+    end
+    index.by_id[id] = item
+    item.entity.id, item.id = id, id
+end
+
+-- An entity with errors is still known by its name and id, so that references
+-- to it are not reported as well.
+local function remember_broken(state, item)
+    local index = state.index[item.kind]
+    local schema = entities.get(item.kind)
+    local name, id = item.raw[schema.endpoint_key], item.raw.id
+    item.id = type(id) == "string" and id or identity.uuid(item.kind, item.path)
+    index.by_id[item.id] = index.by_id[item.id] or item
+    local names = index.by[schema.endpoint_key]
+    if names and type(name) == "string" then
+        names[name] = names[name] or item
+    end
+end
+
+local function require_given(state, item)
+    for _, name in ipairs(state.index[item.kind].auto) do
+        if item.entity[name] == nil then
+            -- a drawn one would differ on each node and load, a derived one be guessed
+            local message = "required field missing: a declarative file must give it"
+            add_error(state, item.path .. "." .. name, message)
+        end
+    end
+end
+
+local function warn_of_regex(state, item)
+    for i, path in ipairs(state.old_format and {} or item.entity.paths or {}) do
+        if path:sub(1, 1) ~= "~" and migrate.looks_like_regex(path) then
+            state.warnings[#state.warnings + 1] = format(
+                "%s.paths[%d]: '%s' looks like a regex, but without a leading ~ it is a fixed path",
+                item.path,
+                i - 1,
+                path
+            )
+        end
+    end
+end
+
+local function finish(item, now)
+    local entity = item.entity
+    entity.created_at = entity.created_at or now
+    entity.updated_at = entity.updated_at or now
+    return entity
+end
+
+--- Links the collected entities.
+-- Errors and warnings are added to the state's.
+-- @tparam table state as returned by `gateway.config.collect`
+-- @tparam number now seconds, for timestamps that the file does not give
+-- @treturn table kind -> array of finished entities
+function _M.run(state, now)
+    state.index = {}
+    local out = {}
+    for _, kind in ipairs(entities.kinds) do
+        state.index[kind] = new_index(kind)
+        out[kind] = {}
+        for _, item in ipairs(state.items[kind]) do
+            local linked = item.entity ~= nil
+            if item.entity then
+                for _, field in ipairs(entities.foreign(kind)) do
+                    linked = resolve(state, item, field) and linked
+                end
+            end
+            if linked then
+                require_given(state, item)
+                check_unique(state, item)
+                assign_id(state, item)
+                if kind == "routes" then
+                    warn_of_regex(state, item)
+                end
+                out[kind][#out[kind] + 1] = finish(item, now)
+            else
+                remember_broken(state, item)
+            end
+        end
+    end
+    return out
+end
+
+return _M

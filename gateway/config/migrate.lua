@@ -1,0 +1,57 @@
+--- Older `_format_version`s to the present one.
+-- Before 3.0 a route's path was a regex when it had a character that plain
+-- paths seldom have, and was percent-decoded when it was compiled.
+-- @module gateway.config.migrate
+
+local router_path = require("gateway.router.path")
+
+local char = string.char
+local ipairs = ipairs
+local tonumber = tonumber
+local type = type
+
+local RESERVED = "[!#$%%&'()*+,/:;=?@%[%]]"
+local REGEX_META = "[.^{}\\|-]"
+
+local _M = {}
+
+local function decode(hex)
+    local c = char(tonumber(hex, 16))
+    if c:find(RESERVED) then
+        return "%" .. hex:upper()
+    end
+    return c:find(REGEX_META) and "\\" .. c or c
+end
+
+--- Whether a path has characters that made it a regex before 3.0.
+-- @tparam string path
+-- @treturn boolean
+function _M.looks_like_regex(path)
+    return not path:find("^[%w._~/%%-]*$")
+end
+
+local function migrate_path(path)
+    if type(path) ~= "string" or path:sub(1, 1) ~= "/" then
+        return path
+    elseif _M.looks_like_regex(path) then
+        return "~" .. path:gsub("%%(%x%x)", decode)
+    end
+    return router_path.normalize(path)
+end
+
+--- Brings the paths of a route of format 1.1 or 2.1 into the present form.
+-- What is not an array of strings is left for the validation to report.
+-- @tparam any paths the raw field
+-- @return a new array, or the field unchanged
+function _M.paths(paths)
+    if type(paths) ~= "table" then
+        return paths
+    end
+    local out = {}
+    for i, path in ipairs(paths) do
+        out[i] = migrate_path(path)
+    end
+    return next(paths) and #out == 0 and paths or out
+end
+
+return _M

@@ -1,0 +1,257 @@
+--- YAML text to Lua tables, with errors that say the line.
+-- Reads libyaml's events (through Debian's lua-yaml) itself instead of calling
+-- `lyaml.load`, for three things that it does not do: a key that stands twice
+-- in a mapping is an error, null stays apart from an absent key (it becomes
+-- `cjson.null`), and a small file cannot unfold into a huge one through aliases.
+-- Scalars are typed as lyaml types them (YAML 1.1); keys stay text.
+-- @module gateway.config.yaml
+
+local cjson = require("cjson")
+local implicit = require("lyaml.implicit")
+local libyaml = require("yaml")
+local text = require("gateway.schema.text")
+
+local error = error
+local find = string.find
+local format = string.format
+local ipairs = ipairs
+local pairs = pairs
+local pcall = pcall
+local setmetatable = setmetatable
+local tonumber = tonumber
+local type = type
+
+local NULL = cjson.null
+local TAG = "tag:yaml.org,2002:"
+local MAX_DEPTH = 100
+-- nodes that a document may have once its aliases are unfolded
+local MAX_NODES = 5000000
+local CONTROL = "[%z\1-\8\11\12\14-\31\127]"
+
+local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
+for word, value in pairs({ ["true"] = true, yes = true, on = true, ["false"] = false, no = false, off = false }) do
+    CONSTANTS[word] = value
+    CONSTANTS[word:upper()] = value
+    CONSTANTS[word:sub(1, 1):upper() .. word:sub(2)] = value
+end
+
+local NUMBERS = {
+    implicit.octal,
+    implicit.decimal,
+    implicit.float,
+    implicit.inf,
+    implicit.nan,
+    implicit.hexadecimal,
+    implicit.binary,
+    implicit.sexagesimal,
+    implicit.sexfloat,
+}
+
+local _M = {}
+local reader = {}
+local reader_mt = { __index = reader }
+
+-- Errors are thrown as tables inside this module and caught in `decode`.
+local function raise(message, mark)
+    local line, column
+    if mark then
+        line, column = mark.line + 1, mark.column + 1
+    end
+    error({ message = message, line = line, column = column }, 0)
+end
+
+local function plain_scalar(value)
+    local constant = CONSTANTS[value]
+    if constant ~= nil then
+        return constant
+    end
+    if find(value, "^[-+.%d]") then
+        for _, parse in ipairs(NUMBERS) do
+            local number = parse(value)
+            if number ~= nil then
+                return number
+            end
+        end
+    end
+    return value
+end
+
+local WANTED_TYPE = { int = "number", float = "number", bool = "boolean" }
+
+local function scalar(event)
+    local tag = event.tag
+    if not tag then
+        return event.plain_implicit and plain_scalar(event.value) or event.value
+    elseif tag == TAG .. "str" or tag == "!" then
+        return event.value
+    elseif tag == TAG .. "null" then
+        return NULL
+    end
+    local wanted = WANTED_TYPE[tag:match("^" .. TAG .. "(.*)$")]
+    local value = plain_scalar(event.value)
+    if not wanted then
+        raise(format("unknown tag '%s'", tag), event.start_mark)
+    elseif type(value) ~= wanted then
+        raise(format("'%s' is not of type %s", event.value, tag), event.start_mark)
+    end
+    return value
+end
+
+function reader:next_event()
+    local ok, event = pcall(self.parser)
+    if ok then
+        return event
+    end
+    local message, line, column = event:match("^(.-) at document: %d+, line: (%d+), column: (%d+)")
+    local details = {
+        message = message or event:match("^(.-) at document") or event,
+        line = tonumber(line),
+        column = tonumber(column),
+    }
+    local context = event:match("\n(while .-)%s*$")
+    if context then
+        details.message = details.message .. " (" .. context .. ")"
+    end
+    error(details, 0)
+end
+
+function reader:count(n, event)
+    self.nodes = self.nodes + n
+    if self.nodes > MAX_NODES then
+        raise("the document is too large once its aliases are unfolded", event.start_mark)
+    end
+end
+
+function reader:alias(event)
+    local anchor = self.anchors[event.anchor]
+    if not anchor then
+        raise(format("unknown anchor '%s'", event.anchor), event.start_mark)
+    elseif not anchor.size then
+        raise(format("the anchor '%s' contains itself", event.anchor), event.start_mark)
+    end
+    self:count(anchor.size, event)
+    return anchor.value
+end
+
+local function merge_into(map, given, source, mark)
+    if type(source) ~= "table" then
+        raise("'<<' needs a mapping or a sequence of mappings", mark)
+    end
+    for key, value in pairs(source) do
+        if type(key) == "number" then
+            merge_into(map, given, value, mark)
+        elseif not given[key] and map[key] == nil then
+            map[key] = value
+        end
+    end
+end
+
+function reader:mapping(depth)
+    local map, given, merges = {}, {}, nil
+    while true do
+        local event = self:next_event()
+        if event.type == "MAPPING_END" then
+            break
+        elseif event.type ~= "SCALAR" then
+            raise("a key must be a plain text", event.start_mark)
+        end
+        local key, mark = event.value, event.start_mark
+        local value = self:node(self:next_event(), depth)
+        if key == "<<" and event.plain_implicit then
+            merges = merges or {}
+            merges[#merges + 1] = { source = value, mark = mark }
+        elseif given[key] then
+            raise(format("the key '%s' stands twice", key), mark)
+        else
+            given[key] = true
+            map[key] = value
+        end
+    end
+    for _, merge in ipairs(merges or {}) do
+        merge_into(map, given, merge.source, merge.mark)
+    end
+    return map
+end
+
+function reader:sequence(depth)
+    local list, n = {}, 0
+    while true do
+        local event = self:next_event()
+        if event.type == "SEQUENCE_END" then
+            return list
+        end
+        n = n + 1
+        list[n] = self:node(event, depth)
+    end
+end
+
+function reader:node(event, depth)
+    if event.type == "ALIAS" then
+        return self:alias(event)
+    end
+    self:count(1, event)
+    local anchor
+    if event.anchor then
+        anchor = {}
+        self.anchors[event.anchor] = anchor
+    end
+    local before = self.nodes
+    local value
+    if event.type == "SCALAR" then
+        value = scalar(event)
+    elseif depth > MAX_DEPTH then
+        raise("nested too deeply", event.start_mark)
+    elseif event.type == "MAPPING_START" then
+        value = self:mapping(depth + 1)
+    else
+        value = self:sequence(depth + 1)
+    end
+    if anchor then
+        anchor.value, anchor.size = value, self.nodes - before + 1
+    end
+    return value
+end
+
+function reader:document()
+    self:next_event() -- STREAM_START
+    if self:next_event().type == "STREAM_END" then
+        return NULL
+    end
+    local value = self:node(self:next_event(), 1)
+    self:next_event() -- DOCUMENT_END
+    local event = self:next_event()
+    if event.type ~= "STREAM_END" then
+        raise("a second document begins", event.start_mark)
+    end
+    return value
+end
+
+-- libyaml does not say where a byte is that YAML does not allow.
+local function bad_byte(source)
+    local control = source:find(CONTROL)
+    local ok, err = text.utf8(source)
+    return control or (not ok and tonumber(err:match("%d+$"))) or nil
+end
+
+--- Decodes one YAML document.
+-- Does not yield.
+-- @tparam string source
+-- @return the value, `cjson.null` for null and for an empty text; nil when it fails
+-- @treturn nil|table `{ message =, line =, column = }` or `{ message =, offset = }`
+-- (line, column and offset from 1, nil when unknown)
+function _M.decode(source)
+    local self = setmetatable({ parser = libyaml.parser(source), anchors = {}, nodes = 0 }, reader_mt)
+    local ok, value = pcall(self.document, self)
+    if ok then
+        return value
+    end
+    if type(value) ~= "table" then
+        return nil, { message = value }
+    end
+    if not value.line then
+        value.offset = bad_byte(source)
+    end
+    return nil, value
+end
+
+return _M

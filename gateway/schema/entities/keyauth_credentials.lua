@@ -1,0 +1,21 @@
+--- Schema of a key-auth credential: a key of a consumer.
+-- @module gateway.schema.entities.keyauth_credentials
+
+local typedefs = require("gateway.schema.typedefs")
+
+return {
+    name = "keyauth_credentials",
+    primary_key = { "id" },
+    endpoint_key = "key",
+    cache_key = { "key" },
+    admin_api_name = "key-auths",
+    admin_api_nested_name = "key-auth",
+    fields = {
+        { id = typedefs.uuid },
+        { created_at = typedefs.auto_timestamp_s },
+        { consumer = { type = "foreign", reference = "consumers", required = true } },
+        { key = { type = "string", unique = true, auto = true } },
+        { tags = typedefs.tags },
+        { ttl = typedefs.ttl({ supported = false }) },
+    },
+}

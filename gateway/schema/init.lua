@@ -1,0 +1,457 @@
+--- Validates values against schemas that are data.
+-- A schema is a Lua table in the dialect's own layout: `fields` is an array of
+-- one-key tables `{ name = definition }`, a definition has a `type` (string,
+-- integer, number, boolean, array, set, map, record, foreign, function, any),
+-- flags (`required`, `default`, `auto`, `unique`) and rules
+-- (`gateway.schema.rules`); `entity_checks` look at several fields at once
+-- (`gateway.schema.entity_checks`).
+--
+-- An explicit null counts as a field left out: it takes the default. A record
+-- is always expanded to its fields unless it says `required = false`.
+-- @module gateway.schema
+-- @usage
+-- local schema = require("gateway.schema")
+-- local service, errors = schema.validate(entities.get("services"), { host = "a" }, "services[0]")
+
+local cjson = require("cjson")
+local entity_checks = require("gateway.schema.entity_checks")
+local rules = require("gateway.schema.rules")
+
+local concat = table.concat
+local floor = math.floor
+local format = string.format
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local pcall = pcall
+local setmetatable = setmetatable
+local sort = table.sort
+local tostring = tostring
+local type = type
+
+local NULL = cjson.null
+-- Debian's cjson has no way to write [] for an empty Lua table; OpenResty's has.
+local EMPTY_ARRAY = cjson.empty_array or NULL
+local TYPE_NAMES = {
+    any = "any value",
+    array = "an array",
+    boolean = "a boolean",
+    foreign = "a reference",
+    ["function"] = "a function",
+    integer = "an integer",
+    map = "a map",
+    number = "a number",
+    record = "a record",
+    set = "a set",
+    string = "a string",
+}
+
+local _M = {}
+
+-- definition -> { rules and their arguments, fields by name and in order }
+local compiled = setmetatable({}, { __mode = "k" })
+
+local fill
+
+local function compile(definition)
+    local plan = { rules = {}, fields = nil, by_name = {} }
+    for _, name in ipairs(rules.order) do
+        local argument = definition[name]
+        -- an empty string is no value in the dialect, unless a field says so
+        if name == "len_min" and argument == nil and definition.type == "string" then
+            argument = 1
+        end
+        if argument ~= nil and not (name == "eq" and argument == NULL) then
+            plan.rules[#plan.rules + 1] = { fn = rules.check[name], argument = argument }
+        end
+    end
+    if definition.fields then
+        plan.fields = {}
+        for i, entry in ipairs(definition.fields) do
+            local name, field = next(entry)
+            plan.fields[i] = { name = name, field = field }
+            plan.by_name[name] = field
+        end
+    end
+    for _, entry in ipairs(definition.shorthand_fields or {}) do
+        plan.by_name[next(entry)] = select(2, next(entry))
+    end
+    compiled[definition] = plan
+    return plan
+end
+
+local function plan_of(definition)
+    return compiled[definition] or compile(definition)
+end
+
+local function is_null(value)
+    return value == nil or value == NULL
+end
+
+local function is_sequence(value)
+    if type(value) ~= "table" then
+        return false
+    end
+    local n = 0
+    for _ in pairs(value) do
+        n = n + 1
+    end
+    return n == #value
+end
+
+local function key_text(key)
+    if type(key) == "number" then
+        return "[" .. key .. "]"
+    end
+    key = tostring(key)
+    if key:find("^[%w_@$~*-]+$") then
+        return "." .. key
+    end
+    return '["' .. key:gsub("[%c\"\\]", function(c)
+        return format("\\x%02x", c:byte())
+    end) .. '"]'
+end
+
+-- The path is kept as a stack of keys and written out only for an error.
+local function path_of(ctx, ...)
+    local parts = { ctx.path }
+    for i = 1, ctx.depth do
+        parts[#parts + 1] = key_text(ctx.keys[i])
+    end
+    for _, key in ipairs({ ... }) do
+        parts[#parts + 1] = key_text(key)
+    end
+    return (concat(parts):gsub("^%.", ""))
+end
+
+local function fail(ctx, message, ...)
+    ctx.errors[#ctx.errors + 1] = { path = path_of(ctx, ...), message = message }
+    return nil
+end
+
+local function enter(ctx, key, field, value)
+    local depth = ctx.depth + 1
+    ctx.depth = depth
+    ctx.keys[depth] = key
+    local filled = fill(ctx, field, value)
+    ctx.depth = depth - 1
+    return filled
+end
+
+-- Runs a rule of a schema; a rule that throws is an error of the value, too.
+local function run(fn, ...)
+    local done, ok, message = pcall(fn, ...)
+    if not done then
+        return nil, "cannot be checked: " .. tostring(ok)
+    end
+    return ok, message
+end
+
+local function check_rules(ctx, field, value)
+    for _, rule in ipairs(plan_of(field).rules) do
+        local ok, message = run(rule.fn, value, rule.argument)
+        if not ok then
+            fail(ctx, field.err or message or "invalid value")
+            return
+        end
+    end
+    if field.referenceable and type(value) == "string" and value:find("^{vault://") then
+        fail(ctx, "vault references are not supported by this version")
+    end
+end
+
+local function fill_list(ctx, field, value)
+    local out, seen = {}, {}
+    for i = 1, #value do
+        local item = value[i]
+        if is_null(item) then
+            fail(ctx, "required field missing", i - 1)
+        else
+            local filled = enter(ctx, i - 1, field.elements, item)
+            if filled ~= nil and not (field.type == "set" and seen[filled]) then
+                out[#out + 1] = filled
+                seen[filled] = true
+            end
+        end
+    end
+    return out
+end
+
+local function sorted_keys(map)
+    local keys = {}
+    for key in pairs(map) do
+        keys[#keys + 1] = key
+    end
+    sort(keys, function(a, b)
+        return tostring(a) < tostring(b)
+    end)
+    return keys
+end
+
+local function fill_map(ctx, field, value)
+    local out = {}
+    for _, key in ipairs(sorted_keys(value)) do
+        local item = value[key]
+        enter(ctx, key, field.keys, key)
+        if is_null(item) then
+            fail(ctx, "required field missing", key)
+        else
+            out[key] = enter(ctx, key, field.values, item)
+        end
+    end
+    return out
+end
+
+-- Two tables into one; where both say something, `over` wins.
+local function merged(under, over)
+    local out = {}
+    for key, value in pairs(under) do
+        out[key] = value
+    end
+    for key, value in pairs(over) do
+        local both = type(value) == "table" and type(out[key]) == "table"
+        out[key] = both and merged(out[key], value) or value
+    end
+    return out
+end
+
+-- Shorthands are fields that stand for others (`url`): replaced before the rest.
+local function expand_shorthands(ctx, definition, value)
+    local out = value
+    for _, entry in ipairs(definition.shorthand_fields or {}) do
+        local name, field = next(entry)
+        local given = value[name]
+        if given ~= nil then
+            out = merged(out, {})
+            out[name] = nil
+        end
+        if not is_null(given) and enter(ctx, name, field, given) ~= nil then
+            local fields, err = run(field.func, given)
+            if fields then
+                out = field.deprecation and merged(fields, out) or merged(out, fields)
+            elseif err then
+                fail(ctx, err, name)
+            end
+        end
+    end
+    return out
+end
+
+-- A field that was given but is wrong must not look absent to the checks.
+local function with_given(out, value)
+    local all = {}
+    for key, item in pairs(value) do
+        all[key] = not is_null(item) and item or nil
+    end
+    for key, item in pairs(out) do
+        all[key] = item
+    end
+    return all
+end
+
+local function fill_record(ctx, definition, value)
+    local errors_before = #ctx.errors
+    local plan = plan_of(definition)
+    if definition.shorthand_fields then
+        value = expand_shorthands(ctx, definition, value)
+    end
+    -- what a wrong shorthand should have set is not missing
+    local lenient = #ctx.errors > errors_before
+    local out = {}
+    for _, entry in ipairs(plan.fields) do
+        local given = value[entry.name]
+        if not (lenient and is_null(given)) then
+            out[entry.name] = enter(ctx, entry.name, entry.field, given)
+        end
+    end
+    for _, key in ipairs(sorted_keys(value)) do
+        if type(key) ~= "string" or not plan.by_name[key] then
+            fail(ctx, "unknown field", key)
+        end
+    end
+    if definition.entity_checks then
+        local has_errors = #ctx.errors > errors_before
+        local record = has_errors and with_given(out, value) or out
+        entity_checks.run(definition, record, has_errors, {
+            fails = _M.first_error,
+            field = _M.field,
+            report = function(message, ...)
+                fail(ctx, message, ...)
+            end,
+            run = run,
+        })
+    end
+    return out
+end
+
+local function check_foreign(ctx, value)
+    if type(value) == "string" and value ~= "" then
+        return value
+    end
+    if type(value) == "table" then
+        for _, key in ipairs({ "id", "name", "username" }) do
+            if type(value[key]) == "string" and value[key] ~= "" then
+                return { [key] = value[key] }
+            end
+        end
+    end
+    return fail(ctx, "expected a reference: a name, an id, { id = ... } or { name = ... }")
+end
+
+local fillers = {
+    array = fill_list,
+    set = fill_list,
+    map = fill_map,
+    record = fill_record,
+    foreign = check_foreign,
+}
+
+local function has_type(value, wanted)
+    if wanted == "array" or wanted == "set" then
+        return is_sequence(value)
+    elseif wanted == "map" then
+        return type(value) == "table"
+    elseif wanted == "record" then
+        return type(value) == "table" and value[1] == nil
+    elseif wanted == "integer" then
+        return type(value) == "number" and floor(value) == value and value - value == 0
+    elseif wanted == "number" then
+        return type(value) == "number" and value == value
+    end
+    return wanted == "any" or wanted == "foreign" or type(value) == wanted
+end
+
+local function default_of(field)
+    local default = field.default
+    if default ~= nil and default ~= NULL then
+        return type(default) == "table" and merged({}, default) or default
+    end
+    if field.type == "record" and field.required ~= false and field.fields then
+        return {}
+    end
+end
+
+-- Checks one value and returns it with defaults; errors go to the context.
+fill = function(ctx, field, value)
+    if is_null(value) then
+        value = default_of(field)
+        if value == nil then
+            if field.required and not field.auto then
+                fail(ctx, "required field missing")
+            end
+            return nil
+        end
+    elseif field.eq == NULL then
+        return fail(ctx, field.err or "value must be null")
+    end
+    if not has_type(value, field.type) then
+        return fail(ctx, "expected " .. (TYPE_NAMES[field.type] or field.type))
+    end
+    local errors_before = #ctx.errors
+    local filler = fillers[field.type]
+    if filler and (field.type ~= "record" or field.fields) then
+        if field.type == "foreign" then
+            value = filler(ctx, value)
+        else
+            value = filler(ctx, field, value)
+        end
+    end
+    if #ctx.errors == errors_before then
+        check_rules(ctx, field, value)
+    end
+    if field.normalize and #ctx.errors == errors_before then
+        value = field.normalize(value)
+    end
+    return value
+end
+
+--- Checks a value against a schema and fills in the defaults.
+-- All errors are collected. The given value is not changed. Does not yield; the
+-- cost is linear in the size of the value.
+-- @tparam table definition schema (a record: it has `fields`)
+-- @param value what to check, any Lua value
+-- @tparam[opt=""] string path where the value stands, for the messages
+-- @treturn table|nil a new table with defaults filled, unset fields nil
+-- @treturn nil|table array of `{ path =, message = }` when the value is not valid
+function _M.validate(definition, value, path)
+    local ctx = { errors = {}, path = path or "", keys = {}, depth = 0 }
+    local filled
+    if has_type(value, "record") then
+        filled = fill_record(ctx, definition, value)
+        if filled and definition.custom_validator and #ctx.errors == 0 then
+            check_rules(ctx, definition, filled)
+        end
+    else
+        fail(ctx, "expected a record")
+    end
+    if #ctx.errors > 0 then
+        return nil, ctx.errors
+    end
+    return filled
+end
+
+--- Checks one value against one field definition.
+-- @tparam table field definition
+-- @param value
+-- @treturn string|nil the first error's message, nil when the value is valid
+function _M.first_error(field, value)
+    local ctx = { errors = {}, path = "", keys = {}, depth = 0 }
+    fill(ctx, field, value)
+    return ctx.errors[1] and ctx.errors[1].message
+end
+
+--- Finds a field's definition by its dotted name.
+-- @tparam table definition schema
+-- @tparam string name such as `config.redis.host`
+-- @treturn table|nil
+function _M.field(definition, name)
+    for part in name:gmatch("[^.]+") do
+        definition = definition and plan_of(definition).by_name[part]
+    end
+    return definition
+end
+
+local to_json
+
+local function list_to_json(field, value)
+    if #value == 0 then
+        return EMPTY_ARRAY
+    end
+    local out = {}
+    for i, item in ipairs(value) do
+        out[i] = to_json(field.elements, item)
+    end
+    return out
+end
+
+to_json = function(field, value)
+    if is_null(value) then
+        return NULL
+    elseif field.type == "array" or field.type == "set" then
+        return list_to_json(field, value)
+    elseif field.type == "map" then
+        local out = {}
+        for key, item in pairs(value) do
+            out[key] = to_json(field.values, item)
+        end
+        return next(out) and out or NULL
+    elseif field.type == "record" and field.fields then
+        return _M.to_json_entity(field, value)
+    end
+    return value
+end
+
+--- Makes an entity ready for cjson: every field of the schema, null where unset.
+-- Empty maps become null, and empty arrays too where cjson cannot write `[]`.
+-- @tparam table definition schema
+-- @tparam table entity as returned by `validate`, or from a snapshot
+-- @treturn table
+function _M.to_json_entity(definition, entity)
+    local out = {}
+    for _, entry in ipairs(plan_of(definition).fields) do
+        out[entry.name] = to_json(entry.field, entity[entry.name])
+    end
+    return out
+end
+
+return _M

@@ -1,0 +1,197 @@
+--- Types of fields that schemas share, for entities and for plugins.
+-- Each is a field definition; calling it makes a copy with other attributes:
+-- `typedefs.port({ default = 6379 })`.
+-- @module gateway.schema.typedefs
+
+local cjson = require("cjson")
+local address = require("gateway.schema.address")
+local text = require("gateway.schema.text")
+
+local error = error
+local pairs = pairs
+local setmetatable = setmetatable
+
+local NULL = cjson.null
+-- In the dialect's order: it is what users see in answers.
+local HTTP_PROTOCOLS = { "grpc", "grpcs", "http", "https" }
+local PROTOCOLS = { "grpc", "grpcs", "http", "https", "tcp", "tls", "tls_passthrough", "udp" }
+
+local define_mt = {}
+
+local function define(definition)
+    return setmetatable(definition, define_mt)
+end
+
+function define_mt.__call(base, overrides)
+    local copy = {}
+    for key, value in pairs(base) do
+        copy[key] = value
+    end
+    for key, value in pairs(overrides) do
+        copy[key] = value
+    end
+    return define(copy)
+end
+
+local function check_host(value, allowed)
+    local parsed, err = address.parse(value)
+    if not parsed then
+        return nil, err == "invalid port number" and "must not have a port"
+            or "invalid value: " .. value
+    elseif parsed.port then
+        return nil, "must not have a port"
+    elseif allowed == "name" and parsed.type ~= "name" then
+        return nil, "must not be an IP"
+    end
+    return true
+end
+
+local function check_sni(value)
+    return check_host(value, "name")
+end
+
+local function check_host_with_optional_port(value)
+    local parsed, err = address.parse(value)
+    if not parsed then
+        return nil, err == "invalid port number" and err or "invalid hostname: " .. value
+    end
+    return true
+end
+
+local function check_wildcard_sni(value)
+    local at = value:find("*", 1, true)
+    if at and at ~= 1 and at ~= #value then
+        return nil, "wildcard must be leftmost or rightmost character"
+    elseif at and value:find("*", at + 1, true) then
+        return nil, "only one wildcard must be specified"
+    end
+    return check_host((value:gsub("%*", "wildcard")), "name")
+end
+
+local function check_wildcard_host(value)
+    if value:find("*", 1, true) and value:find(":%d+$") and not value:find("^%*%.") then
+        return nil, "invalid wildcard: must be placed at leftmost or rightmost label"
+    end
+    local ok, err = check_host_with_optional_port((value:gsub("%*", "wildcard")))
+    if not ok then
+        return nil, err == "invalid port number" and err or "invalid hostname: " .. value
+    end
+    return true
+end
+
+local function check_ip(value)
+    return address.is_ip(value) or nil, "not an ip address: " .. value
+end
+
+local function check_ip_or_cidr(value)
+    return address.is_ip_or_cidr(value) or nil, "invalid ip or cidr range: '" .. value .. "'"
+end
+
+local function check_url(value)
+    local url, err = text.url(value)
+    return url ~= nil or nil, err
+end
+
+local types = {
+    host = define({ type = "string", custom_validator = check_host }),
+    redis_host = define({ type = "string", custom_validator = check_host }),
+    host_with_optional_port = define({
+        type = "string",
+        custom_validator = check_host_with_optional_port,
+    }),
+    wildcard_host = define({ type = "string", custom_validator = check_wildcard_sni }),
+    sni = define({ type = "string", custom_validator = check_sni }),
+    redis_server_name = define({ type = "string", custom_validator = check_sni }),
+    ip = define({ type = "string", custom_validator = check_ip }),
+    ip_or_cidr = define({ type = "string", custom_validator = check_ip_or_cidr }),
+    port = define({ type = "integer", between = { 0, 65535 } }),
+    url = define({ type = "string", custom_validator = check_url }),
+    path = define({
+        type = "string",
+        starts_with = "/",
+        match_none = { { pattern = "//", err = "must not have empty segments" } },
+        custom_validator = text.path,
+    }),
+    http_method = define({ type = "string", match = "^%u+$" }),
+    header_name = define({ type = "string", custom_validator = text.header_name }),
+    cookie_name = define({ type = "string", custom_validator = text.cookie_name }),
+    timeout = define({ type = "integer", between = { 0, 2 ^ 31 - 2 } }),
+    ttl = define({ type = "number", between = { 0, 100000000 } }),
+    protocol = define({ type = "string", one_of = PROTOCOLS }),
+    uuid = define({ type = "string", uuid = true, auto = true }),
+    auto_timestamp_s = define({ type = "integer", timestamp = true, auto = true }),
+    auto_timestamp_ms = define({ type = "number", timestamp = true, auto = true }),
+    name = define({ type = "string", unique = true, custom_validator = text.name }),
+    utf8_name = define({ type = "string", unique = true, custom_validator = text.name }),
+    tag = define({ type = "string", required = true, custom_validator = text.tag }),
+    no_route = define({ type = "foreign", reference = "routes", eq = NULL }),
+    no_service = define({ type = "foreign", reference = "services", eq = NULL }),
+    no_consumer = define({ type = "foreign", reference = "consumers", eq = NULL }),
+    no_consumer_group = define({ type = "foreign", reference = "consumer_groups", eq = NULL }),
+}
+
+types.tags = define({ type = "set", elements = types.tag })
+types.methods = define({ type = "set", elements = types.http_method })
+
+types.protocols = define({
+    type = "set",
+    required = true,
+    default = HTTP_PROTOCOLS,
+    elements = types.protocol,
+})
+
+types.protocols_http = define({
+    type = "set",
+    required = true,
+    default = HTTP_PROTOCOLS,
+    elements = { type = "string", one_of = HTTP_PROTOCOLS },
+})
+
+local ip_and_port = {
+    type = "record",
+    fields = { { ip = types.ip_or_cidr }, { port = types.port } },
+    entity_checks = { { at_least_one_of = { "ip", "port" } } },
+}
+types.sources = define({ type = "set", elements = ip_and_port })
+types.destinations = define({ type = "set", elements = ip_and_port })
+
+types.hosts = define({
+    type = "array",
+    elements = {
+        type = "string",
+        match_all = {
+            {
+                pattern = "^[^*]*%*?[^*]*$",
+                err = "invalid wildcard: must have at most one wildcard",
+            },
+        },
+        match_any = {
+            patterns = { "^%*%.", "%.%*$", "%.%*:%d+$", "^[^*]*$" },
+            err = "invalid wildcard: must be placed at leftmost or rightmost label",
+        },
+        custom_validator = check_wildcard_host,
+    },
+})
+
+types.router_path = define({
+    type = "string",
+    match_any = {
+        patterns = { "^/", "^~/" },
+        err = "should start with: / (fixed path) or ~/ (regex path)",
+    },
+    match_none = { { pattern = "//", err = "must not have empty segments" } },
+    custom_validator = text.route_path,
+})
+types.router_paths = define({ type = "array", elements = types.router_path })
+
+types.headers = define({
+    type = "map",
+    keys = types.header_name,
+    values = { type = "array", elements = { type = "string" } },
+})
+
+return setmetatable(types, {
+    __index = function(_, name)
+        error("no typedef is called '" .. tostring(name) .. "'", 2)
+    end,
+})
