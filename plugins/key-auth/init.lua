@@ -1,0 +1,210 @@
+--- Asks for a key that belongs to a consumer.
+-- @module plugins.key-auth
+
+local fields = require("plugins.key-auth.fields")
+local headers = require("plugins.key-auth.headers")
+local pdk = require("gateway.pdk")
+local schema = require("plugins.key-auth.schema")
+
+local find = string.find
+local find_header = headers.find
+local lower = string.lower
+local ngx = ngx
+
+local MISSING = "No API key found in request"
+local DUPLICATE = "Duplicate API key found"
+local WRONG = "Unauthorized"
+
+local _M = {
+    name = "key-auth",
+    version = "0.1.0",
+    priority = 1250,
+    schema = schema,
+}
+
+-- Rules compiled from configurations, by configuration.
+local rules = {}
+
+local function compile(conf)
+    local names = {}
+    for _, name in ipairs(conf.key_names) do
+        local header = lower(name)
+        local dashed = header:gsub("_", "-")
+        names[#names + 1] = {
+            plain = name,
+            header = header,
+            -- Clients that cannot send an underscore in a header send a dash.
+            dashed = dashed ~= header and dashed or nil,
+        }
+    end
+    return {
+        names = names,
+        size = #names,
+        challenge = {
+            ["WWW-Authenticate"] = conf.realm and ('Key realm="%s"'):format(conf.realm) or "Key",
+        },
+    }
+end
+
+local function read_body()
+    local content_type = ngx.var.http_content_type
+    if not content_type then
+        return nil
+    end
+    local kind = lower(content_type)
+    local parse = find(kind, "application/x-www-form-urlencoded", 1, true) == 1
+            and fields.from_form
+        or find(kind, "application/json", 1, true) == 1 and fields.from_json
+        or find(kind, "multipart/form-data", 1, true) == 1 and fields.from_multipart
+    if not parse then
+        return nil
+    end
+    ngx.req.read_body()
+    local text = ngx.req.get_body_data()
+    if not text and ngx.req.get_body_file() then
+        ngx.log(ngx.INFO, "key-auth: no key is read from a body above client_body_buffer_size")
+    end
+    return text and parse(text, content_type)
+end
+
+local function find_in_headers(name)
+    local value, count = find_header(name.header)
+    if count == 0 and name.dashed then
+        return find_header(name.dashed)
+    end
+    return value, count
+end
+
+local function find_in_query(name)
+    local args = ngx.var.args
+    -- Unless it is there as it is, or something is escaped, there is nothing to decode.
+    if not args or not (find(args, name, 1, true) or find(args, "%", 1, true)) then
+        return nil, 0
+    end
+    return fields.lookup(fields.from_form(args), name)
+end
+
+--- Takes a key's name out of the request, wherever it stands.
+local function hide(conf, name, body)
+    ngx.req.clear_header(name.header)
+    if name.dashed then
+        ngx.req.clear_header(name.dashed)
+    end
+
+    local args = ngx.var.args
+    local rest = args and fields.without(fields.from_form(args), name.plain)
+    if rest then
+        ngx.req.set_uri_args(rest)
+    end
+
+    if conf.key_in_body then
+        body = body or read_body()
+        rest = body and fields.without(body, name.plain)
+        if rest then
+            ngx.req.set_body_data(rest)
+        end
+    end
+end
+
+--- Finds the key of the request.
+-- @treturn string|nil the key
+-- @treturn string|nil why there is none, as the client is told
+local function read_key(conf, rule)
+    local body
+    for i = 1, rule.size do
+        local name = rule.names[i]
+        local value, count = nil, 0
+        if conf.key_in_header then
+            value, count = find_in_headers(name)
+        end
+        if count == 0 and conf.key_in_query then
+            value, count = find_in_query(name.plain)
+        end
+        if count == 0 and conf.key_in_body then
+            body = body or read_body()
+            if body then
+                value, count = fields.lookup(body, name.plain)
+            end
+        end
+
+        if count > 1 then
+            return nil, DUPLICATE
+        end
+        if count == 1 and type(value) == "string" then
+            if conf.hide_credentials then
+                hide(conf, name, body)
+            end
+            if value == "" then
+                return nil, MISSING
+            end
+            return value
+        end
+    end
+    return nil, MISSING
+end
+
+--- Authenticates the request by its key.
+-- @treturn boolean|nil true
+-- @treturn string|nil why not, as the client is told
+local function authenticate(conf, rule)
+    local key, err = read_key(conf, rule)
+    if not key then
+        return nil, err
+    end
+    local credential = rule.credentials[key]
+    if not credential then
+        return nil, WRONG
+    end
+    pdk.authenticate(rule.consumers[credential.consumer.id], credential)
+    return true
+end
+
+--- Lets the request pass as the anonymous consumer.
+local function authenticate_anonymous(conf)
+    local consumer = pdk.store():get("consumers", conf.anonymous)
+    if consumer then
+        return pdk.authenticate(consumer, nil, true)
+    end
+    local message = "anonymous consumer " .. conf.anonymous .. " is configured but doesn't exist"
+    ngx.log(ngx.ERR, "key-auth: ", message)
+    return pdk.error(500, message)
+end
+
+--- Compiles the rules of all configurations in force.
+function _M.configure(_, confs)
+    local store = pdk.store()
+    local credentials = store:index("keyauth_credentials", "key")
+    local consumers = store:index("consumers", "id")
+    local compiled = {}
+    for _, conf in ipairs(confs) do
+        local rule = compile(conf)
+        rule.credentials = credentials
+        rule.consumers = consumers
+        compiled[conf] = rule
+    end
+    rules = compiled
+end
+
+--- Lets requests with a valid key pass, and refuses others or makes them anonymous.
+function _M.access(_, conf)
+    if not conf.run_on_preflight and ngx.req.get_method() == "OPTIONS" then
+        return
+    end
+    -- With an anonymous consumer, several such plugins mean: one of them is enough.
+    local anonymous = conf.anonymous
+    if anonymous and pdk.credential() then
+        return
+    end
+
+    local rule = rules[conf]
+    local is_known, err = authenticate(conf, rule)
+    if is_known then
+        return
+    end
+    if anonymous then
+        return authenticate_anonymous(conf)
+    end
+    return pdk.error(401, err, rule.challenge)
+end
+
+return _M

@@ -1,0 +1,151 @@
+--- Limits how many requests may be made in a second, minute, hour, day, month or year.
+-- @module plugins.rate-limiting
+
+local counters = require("plugins.rate-limiting.counters")
+local pdk = require("gateway.pdk")
+local schema = require("plugins.rate-limiting.schema")
+local window = require("plugins.rate-limiting.window")
+
+local ngx = ngx
+local remaining = counters.remaining
+local take = counters.take
+
+-- Trouble with the shared memory is logged at most this often by a worker.
+local REPORT_INTERVAL_S = 10
+
+local _M = {
+    name = "rate-limiting",
+    version = "0.1.0",
+    priority = 910,
+    schema = schema,
+}
+
+-- Rules compiled from configurations, by configuration.
+local rules = {}
+
+local next_report_at = 0
+
+-- Each tells whose requests are counted together, or nil where the request has no such thing.
+local IDENTIFIERS = {
+    ip = function()
+        return pdk.client_ip()
+    end,
+
+    consumer = function()
+        local owner = pdk.consumer() or pdk.credential()
+        return owner and owner.id
+    end,
+
+    credential = function()
+        local credential = pdk.credential()
+        return credential and credential.id
+    end,
+
+    service = function()
+        local service = pdk.service()
+        return service and service.id
+    end,
+
+    header = function(conf)
+        return pdk.header(conf.header_name)
+    end,
+
+    path = function(conf)
+        return pdk.path() == conf.path and conf.path or nil
+    end,
+}
+
+local function compile(conf)
+    local dict = ngx.shared.sluice_rate_limiting
+    local limits = counters.new(conf.__id, conf, dict)
+    for i = 1, limits.size do
+        local limit = limits[i]
+        local title = limit.period:gsub("^%l", string.upper)
+        limit.limit_header = "X-RateLimit-Limit-" .. title
+        limit.remaining_header = "X-RateLimit-Remaining-" .. title
+        limit.rate_text = tostring(limit.rate)
+    end
+    return {
+        limits = limits,
+        identify = IDENTIFIERS[conf.limit_by],
+        with_headers = not conf.hide_client_headers,
+    }
+end
+
+--- Writes the client's headers: each window's, and those of the one with the least left.
+-- Of several with equally little left the longest counts, since it keeps the client waiting.
+local function write_headers(limits, now, is_refused)
+    local header = ngx.header
+    local tightest, least
+    for i = 1, limits.size do
+        local limit = limits[i]
+        local left = remaining(limit)
+        header[limit.limit_header] = limit.rate_text
+        header[limit.remaining_header] = left
+        if not least or left <= least then
+            tightest, least = limit, left
+        end
+    end
+    local seconds_left = window.seconds_left(tightest.finish, now)
+    header["RateLimit-Limit"] = tightest.rate_text
+    header["RateLimit-Remaining"] = least
+    header["RateLimit-Reset"] = seconds_left
+    if is_refused then
+        header["Retry-After"] = seconds_left
+    end
+end
+
+local function report(level, now, ...)
+    if now >= next_report_at then
+        next_report_at = now + REPORT_INTERVAL_S
+        ngx.log(level, "rate-limiting: ", ...)
+    end
+end
+
+--- Compiles the rules of all configurations in force.
+function _M.configure(_, confs)
+    local compiled = {}
+    for _, conf in ipairs(confs) do
+        compiled[conf] = compile(conf)
+    end
+    rules = compiled
+end
+
+--- Counts the request, and refuses it when a window is full.
+function _M.access(_, conf)
+    local rule = rules[conf]
+    local limits = rule.limits
+    local identifier = rule.identify(conf)
+    local is_fallback = not identifier
+    local now = ngx.time()
+
+    local full, err, forced = take(limits, identifier or pdk.client_ip(), is_fallback, now)
+    if full == 0 then
+        if rule.with_headers then
+            write_headers(limits, now, false)
+        end
+        if forced then
+            report(
+                ngx.WARN,
+                now,
+                "counters of idle clients were dropped to make room, ",
+                "raise rate_limiting_memory"
+            )
+        end
+        return
+    end
+
+    if full then
+        if rule.with_headers then
+            write_headers(limits, now, true)
+        end
+        return pdk.error(conf.error_code, conf.error_message)
+    end
+
+    report(ngx.ERR, now, "a request was not counted: ", err, ", raise rate_limiting_memory")
+    if not conf.fault_tolerant then
+        return pdk.error(500, "An unexpected error occurred")
+    end
+end
+
+return _M

@@ -1,0 +1,186 @@
+--- Configuration of the rate-limiting plugin, in the dialect's layout.
+-- @module plugins.rate-limiting.schema
+
+local typedefs = require("gateway.schema.typedefs")
+local window = require("plugins.rate-limiting.window")
+
+local format = string.format
+
+--- The counters of a node live in its own memory; shared ones come with the cluster.
+local function check_policy(policy)
+    if policy ~= "local" then
+        return nil, format("policy '%s' is not supported by this version, only 'local' is", policy)
+    end
+    return true
+end
+
+--- A longer period with a smaller limit would make the shorter one pointless.
+local function check_limits(config)
+    local lower, lower_period
+    for _, period in ipairs(window.PERIODS) do
+        local limit = config[period]
+        if type(limit) == "number" then
+            if lower and limit < lower then
+                return nil,
+                    format(
+                        "The limit for %s(%.1f) cannot be lower than the limit for %s(%.1f)",
+                        period,
+                        limit,
+                        lower_period,
+                        lower
+                    )
+            end
+            lower, lower_period = limit, period
+        end
+    end
+    if config.sync_rate and config.sync_rate ~= -1 then
+        return nil, "sync_rate can only be used with the redis policy"
+    end
+    return true
+end
+
+local function limit_field(period)
+    return {
+        type = "number",
+        gt = 0,
+        description = "Requests that may be made per " .. period .. ".",
+    }
+end
+
+-- Settings of the policy "redis". They may stand in a file, as in every file that the dialect's
+-- tools export; no policy of this version reads them.
+local redis = {
+    type = "record",
+    required = true,
+    description = "Settings of the policy 'redis'; without effect for the policy 'local'.",
+    fields = {
+        { host = typedefs.host },
+        { port = { type = "integer", between = { 0, 65535 }, default = 6379 } },
+        { timeout = { type = "integer", between = { 0, 2147483646 }, default = 2000 } },
+        { username = { type = "string" } },
+        { password = { type = "string", len_min = 0 } },
+        { database = { type = "integer", default = 0 } },
+        { ssl = { type = "boolean", default = false } },
+        { ssl_verify = { type = "boolean", default = false } },
+        { server_name = { type = "string" } },
+    },
+}
+
+return {
+    name = "rate-limiting",
+    fields = {
+        { protocols = typedefs.protocols_http },
+        {
+            config = {
+                type = "record",
+                required = true,
+                fields = {
+                    { second = limit_field("second") },
+                    { minute = limit_field("minute") },
+                    { hour = limit_field("hour") },
+                    { day = limit_field("day") },
+                    { month = limit_field("month") },
+                    { year = limit_field("year") },
+                    {
+                        limit_by = {
+                            type = "string",
+                            default = "consumer",
+                            one_of = {
+                                "consumer",
+                                "credential",
+                                "ip",
+                                "service",
+                                "header",
+                                "path",
+                            },
+                            description = "Whose requests are counted together. Where a request "
+                                .. "has no such thing, the client's address counts.",
+                        },
+                    },
+                    { header_name = typedefs.header_name },
+                    { path = typedefs.path },
+                    {
+                        policy = {
+                            type = "string",
+                            default = "local",
+                            one_of = { "local", "cluster", "redis" },
+                            custom_validator = check_policy,
+                            description = "Where the counters live: 'local' is the memory that "
+                                .. "the workers of this node share.",
+                        },
+                    },
+                    {
+                        fault_tolerant = {
+                            type = "boolean",
+                            required = true,
+                            default = true,
+                            description = "Let a request pass when it cannot be counted; "
+                                .. "otherwise it is answered with 500.",
+                        },
+                    },
+                    { redis = redis },
+                    {
+                        hide_client_headers = {
+                            type = "boolean",
+                            required = true,
+                            default = false,
+                            description = "Send no rate limit headers to the client.",
+                        },
+                    },
+                    {
+                        error_code = {
+                            type = "number",
+                            gt = 0,
+                            default = 429,
+                            description = "Status of a refused request.",
+                        },
+                    },
+                    {
+                        error_message = {
+                            type = "string",
+                            default = "API rate limit exceeded",
+                            description = "Message of a refused request.",
+                        },
+                    },
+                    {
+                        sync_rate = {
+                            type = "number",
+                            required = true,
+                            default = -1,
+                            description = "For the policy 'redis'; -1 otherwise.",
+                        },
+                    },
+                },
+                custom_validator = check_limits,
+            },
+        },
+    },
+    entity_checks = {
+        {
+            at_least_one_of = {
+                "config.second",
+                "config.minute",
+                "config.hour",
+                "config.day",
+                "config.month",
+                "config.year",
+            },
+        },
+        {
+            conditional = {
+                if_field = "config.limit_by",
+                if_match = { eq = "header" },
+                then_field = "config.header_name",
+                then_match = { required = true },
+            },
+        },
+        {
+            conditional = {
+                if_field = "config.limit_by",
+                if_match = { eq = "path" },
+                then_field = "config.path",
+                then_match = { required = true },
+            },
+        },
+    },
+}
