@@ -11,7 +11,7 @@ local byte, find, format, gsub = string.byte, string.find, string.format, string
 local lower, match, sub = string.lower, string.match, string.sub
 local min, max = math.min, math.max
 
-local TILDE = byte("~")
+local STAR, TILDE = byte("*"), byte("~")
 
 -- The precedence as one number, the greatest wins. From the top: number of
 -- kinds of conditions, only plain hosts, number of headers, then the path's
@@ -59,9 +59,9 @@ end
 
 local function parse_host(text)
     local host, port = split_host(text)
-    if byte(host) == byte("*") then
-        return { kind = "suffix", host = sub(host, 2), port = port }
-    elseif byte(host, -1) == byte("*") then
+    if byte(host) == STAR then
+        return { kind = "tail", host = sub(host, 2), port = port }
+    elseif byte(host, -1) == STAR then
         return { kind = "head", host = sub(host, 1, -2), port = port }
     end
     return { kind = "exact", host = host, port = port }

@@ -87,34 +87,37 @@ local function add(room, entry)
     note_length(room, #key, entry.rank)
 end
 
-local function add_everywhere(router, sorted)
+local function add_all(router, sorted, tails, heads)
     for rank = #sorted, 1, -1 do
         local entry = sorted[rank]
         entry.rank = rank
         local kind, host = entry.host_kind, entry.host
-        if kind == "exact" then
-            add(room_of(router.exact, host), entry)
-        elseif kind == "none" then
+        if kind == "none" then
             add(router.hostless, entry)
+        elseif kind == "exact" then
+            add(room_of(router.exact, host), entry)
         else
-            local index = kind == "suffix" and router.suffixes or router.heads
+            local index = kind == "tail" and tails or heads
             add(room_of(index.map, host), entry)
             note_length(index, #host, rank)
         end
     end
 end
 
-local function close(router)
+local function close_all(router, tails, heads)
     for _, room in pairs(router.exact) do
         close_index(room)
     end
-    for _, index in ipairs({ router.suffixes, router.heads }) do
+    close_index(router.hostless)
+    for _, index in ipairs({ tails, heads }) do
         for _, room in pairs(index.map) do
             close_index(room)
         end
         close_index(index)
+        if index.count > 0 then
+            router.wildcards[#router.wildcards + 1] = index
+        end
     end
-    close_index(router.hostless)
 end
 
 --- Does one header of the request satisfy one condition of a route?
@@ -186,7 +189,7 @@ end
 
 --- Search the rooms of the wildcards that the host satisfies.
 -- The star stands for at least one byte, hence the `< #host`.
-local function search_wildcards(index, tail, host, best, length, method, port, path, get_header)
+local function search_wildcards(index, host, best, length, method, port, path, get_header)
     local lengths, ranks, map = index.lengths, index.ranks, index.map
     for i = 1, index.count do
         if ranks[i] >= best.rank then
@@ -194,7 +197,7 @@ local function search_wildcards(index, tail, host, best, length, method, port, p
         end
         local n = lengths[i]
         if n < #host then
-            local room = map[tail and sub(host, #host - n + 1) or sub(host, 1, n)]
+            local room = map[index.tail and sub(host, #host - n + 1) or sub(host, 1, n)]
             if room and room.best < best.rank then
                 best, length = search(room, best, length, method, port, path, get_header)
             end
@@ -230,11 +233,10 @@ function methods:match(method, host, port, path, _, get_header)
         if room then
             best, length = search(room, best, length, method, port, path, get_header)
         end
-        if self.wildcards then
+        local wildcards = self.wildcards
+        for i = 1, #wildcards do
             best, length =
-                search_wildcards(self.suffixes, true, host, best, length, method, port, path, get_header)
-            best, length =
-                search_wildcards(self.heads, false, host, best, length, method, port, path, get_header)
+                search_wildcards(wildcards[i], host, best, length, method, port, path, get_header)
         end
     end
     best, length = search(self.hostless, best, length, method, port, path, get_header)
@@ -264,16 +266,11 @@ function _M.new(routes, values)
     if not sorted then
         return nil, needs
     end
-    local router = {
-        needs = needs,
-        exact = {},
-        suffixes = new_index(),
-        heads = new_index(),
-        hostless = new_index(),
-    }
-    add_everywhere(router, sorted)
-    close(router)
-    router.wildcards = router.suffixes.count > 0 or router.heads.count > 0
+    local router = { needs = needs, exact = {}, hostless = new_index(), wildcards = {} }
+    local tails, heads = new_index(), new_index()
+    tails.tail = true
+    add_all(router, sorted, tails, heads)
+    close_all(router, tails, heads)
     return setmetatable(router, mt)
 end
 

@@ -8,7 +8,8 @@
 
 local ffi = require("ffi")
 
-local byte, find, format, gsub, sub = string.byte, string.find, string.format, string.gsub, string.sub
+local byte, find, format, gsub, sub =
+    string.byte, string.find, string.format, string.gsub, string.sub
 local char, upper = string.char, string.upper
 
 local SLASH = byte("/")
@@ -21,6 +22,8 @@ local RESERVED = "!*'();:@&=+$,/?%#[]"
 -- with 1 in a C array, which the JIT reads without a call.
 local SAFE = "!#$&'()*+,/:;=?@[]-_.~%"
     .. "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+local UNSAFE = "[^" .. gsub(SAFE, "%p", "%%%0") .. "]"
 
 local is_reserved = {}
 for i = 1, #RESERVED do
@@ -35,11 +38,21 @@ end
 local _M = {}
 
 local function decode_triplet(hex)
+    if #hex < 2 then
+        -- A stray percent sign could become part of a triplet once the bytes
+        -- after it are decoded ("%%32e" -> "%2e" -> "."): nginx refuses such a
+        -- request, and here it stands for itself.
+        return "%25" .. hex
+    end
     local code = tonumber(hex, 16)
     if is_reserved[code] then
         return "%" .. upper(hex)
     end
     return char(code)
+end
+
+local function encode_byte(c)
+    return format("%%%02X", byte(c))
 end
 
 --- RFC 3986 section 5.2.4, with empty segments dropped.
@@ -82,7 +95,7 @@ end
 -- @phases any
 function _M.normalize(raw)
     if find(raw, "%", 1, true) then
-        raw = gsub(raw, "%%(%x%x)", decode_triplet)
+        raw = gsub(raw, "%%(%x?%x?)", decode_triplet)
     end
     if byte(raw) == SLASH and not find(raw, "/.", 1, true) and not find(raw, "//", 1, true) then
         return raw
@@ -98,9 +111,7 @@ end
 function _M.escape(path)
     for i = 1, #path do
         if is_safe[byte(path, i)] == 0 then
-            return (gsub(path, "[^!#$&'()*+,/:;=?@%[%]%w%-_.~%%]", function(c)
-                return format("%%%02X", byte(c))
-            end))
+            return (gsub(path, UNSAFE, encode_byte))
         end
     end
     return path

@@ -2,11 +2,12 @@
 --
 -- One engine everywhere: the same library decides in `sluice check`, in the
 -- unit tests and inside nginx, so a pattern cannot be valid in one place and
--- fail in another. `ngx.re` was the alternative. It exists only inside nginx,
--- keeps every pattern in one cache of `lua_regex_cache_max_entries` (beyond
--- which it compiles at each request) and costs about twice as much a call
--- (`docs/router.md`). libpcre2-8 is there wherever Debian is: libselinux1,
--- which dpkg and coreutils need, depends on it, and nginx links to it.
+-- fail in another. `ngx.re` was the alternative: as fast (`docs/router.md`),
+-- but it exists only inside nginx, is another library there (Debian 12 builds
+-- the Lua module with the old PCRE), and keeps all patterns in one cache of
+-- `lua_regex_cache_max_entries`, beyond which it compiles at each request.
+-- libpcre2-8 is there wherever Debian is: nginx links to it, and libselinux1,
+-- which dpkg and coreutils need, depends on it.
 --
 -- Patterns work on bytes (no UTF mode), as the dialect's users have it.
 --
@@ -25,6 +26,7 @@ local tonumber = tonumber
 local LIBRARIES = { "libpcre2-8.so.0", "pcre2-8" }
 
 local CASELESS = 0x00000008
+local DOLLAR_ENDONLY = 0x00000010
 local ANCHORED = 0x80000000
 local NO_JIT = 0x00002000
 local JIT_COMPLETE = 0x00000001
@@ -128,7 +130,9 @@ function _M.compile(pattern, opts)
         return nil, reason
     end
 
-    local options = 0
+    -- Otherwise "$" would also match before a newline at the subject's end, and
+    -- "/admin%0A" pass for "/admin".
+    local options = DOLLAR_ENDONLY
     if opts and opts.anchored then
         options = options + ANCHORED
     end

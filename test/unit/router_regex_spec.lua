@@ -1,0 +1,78 @@
+-- The binding to PCRE2 that the router and its oracle share.
+
+local regex = require("gateway.router.regex")
+
+local function matched(pattern, subject, opts)
+    return assert(regex.compile(pattern, opts)):match(subject)
+end
+
+describe("router's regular expressions", function()
+    it("return the offset of the last byte that matched", function()
+        assert.equal(3, matched("b+", "abb"))
+        assert.equal(0, matched("x*", "abb"))
+        assert.is_nil(matched("x", "abb"))
+    end)
+
+    it("are anchored on demand, in each alternative", function()
+        assert.is_nil(matched("b|c", "ab", { anchored = true }))
+        assert.equal(1, matched("b|c", "cb", { anchored = true }))
+    end)
+
+    it("ignore case on demand", function()
+        assert.is_nil(matched("abc", "ABC"))
+        assert.equal(3, matched("abc", "ABC", { caseless = true }))
+    end)
+
+    it("work on bytes, NUL and those beyond ASCII included", function()
+        assert.equal(3, matched("^...$", "a\0\255"))
+    end)
+
+    it("take $ for the very end, not for a newline there", function()
+        assert.equal(1, matched("a$", "a"))
+        assert.is_nil(matched("a$", "a\n"))
+    end)
+
+    it("return groups by number and by name", function()
+        local re = regex.compile("(a)|(?<b>b)(?P<c>c)?")
+        assert.same({ [0] = "a", "a", false, false, b = false, c = false }, re:captures("a"))
+        assert.same({ [0] = "bc", false, "b", "c", b = "b", c = "c" }, re:captures("bc"))
+        assert.is_nil(re:captures("x"))
+        assert.is_nil(regex.compile("a"):captures("a"))
+    end)
+
+    it("return the group that took part when two share a name", function()
+        local re = regex.compile("(?J)(?:(?<n>a)|(?<n>b))")
+        assert.equal("a", re:captures("a").n)
+        assert.equal("b", re:captures("b").n)
+    end)
+
+    it("keep their answers apart when used in turn", function()
+        local a, b = regex.compile("a(.)"), regex.compile("(.)b")
+        assert.equal("x", a:captures("ax")[1])
+        assert.equal("y", b:captures("yb")[1])
+        assert.equal("x", a:captures("ax")[1])
+    end)
+
+    it("give up on a pattern that would run for ever", function()
+        local start = os.clock()
+        assert.is_nil(matched("(a+)+$", ("a"):rep(60) .. "!"))
+        assert.is_true(os.clock() - start < 1)
+    end)
+
+    it("survive a long subject that the JIT's stack is too small for", function()
+        assert.equal(8001, matched("(?:a|b)*c", ("ab"):rep(4000) .. "c"))
+    end)
+
+    it("say what is wrong and where", function()
+        local re, err = regex.compile("a)b")
+        assert.is_nil(re)
+        assert.equal("unmatched closing parenthesis at offset 1", err)
+    end)
+
+    it("refuse more groups than a match has room for", function()
+        assert.is_truthy(regex.compile(("(a)"):rep(99)))
+        local re, err = regex.compile(("(a)"):rep(100))
+        assert.is_nil(re)
+        assert.equal("more than 99 groups", err)
+    end)
+end)

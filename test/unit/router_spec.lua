@@ -1,0 +1,313 @@
+-- The router's precedence and matching, one rule a test. The rules and their
+-- reasons are in docs/router.md.
+
+local router = require("gateway.router")
+
+--- Route a request; what is not given is that of a plain request.
+local function ask(routes, request)
+    local names = {}
+    for i, route in ipairs(routes) do
+        names[i] = route.name
+    end
+    return assert(router.new(routes, names)):match(
+        request.method or "GET",
+        request.host,
+        request.port or 8000,
+        request.path or "/",
+        "http",
+        function(name)
+            return (request.headers or {})[name]
+        end
+    )
+end
+
+describe("router: what matches", function()
+    it("answers nil without routes and without a match", function()
+        assert.is_nil(ask({}, {}))
+        assert.is_nil(ask({ { name = "a", paths = { "/a" } } }, { path = "/b" }))
+    end)
+
+    it("takes a plain path as a prefix of bytes, not of segments", function()
+        local routes = { { name = "a", paths = { "/ab" } } }
+        assert.equal("a", ask(routes, { path = "/ab" }))
+        assert.equal("a", ask(routes, { path = "/abc/d" }))
+        assert.is_nil(ask(routes, { path = "/a" }))
+        assert.is_nil(ask(routes, { path = "/x/ab" }))
+        assert.is_nil(ask(routes, { path = "/AB" }))
+    end)
+
+    it("returns the prefix that matched, nil for a route without paths", function()
+        local routes =
+            { { name = "a", paths = { "/", "/a/b" } }, { name = "m", methods = { "PUT" } } }
+        assert.equal("/a/b", select(2, ask(routes, { path = "/a/b/c" })))
+        assert.equal("/", select(2, ask(routes, { path = "/a" })))
+        assert.is_nil(select(2, ask({ routes[2] }, { method = "PUT" })))
+    end)
+
+    it("ignores the case of a route's hosts", function()
+        assert.equal("a", ask({ { name = "a", hosts = { "Ex.COM" } } }, { host = "ex.com" }))
+    end)
+
+    it("lets a host's star stand for one label or more, never for nothing", function()
+        local routes = { { name = "a", hosts = { "*.ex.com", "ex.*" } } }
+        assert.equal("a", ask(routes, { host = "a.ex.com" }))
+        assert.equal("a", ask(routes, { host = "a.b.ex.com" }))
+        assert.equal("a", ask(routes, { host = "ex.org" }))
+        assert.is_nil(ask(routes, { host = ".ex.com" }))
+        assert.is_nil(ask(routes, { host = "ex." }))
+        assert.is_nil(ask(routes, { host = "aex.com" }))
+    end)
+
+    it("compares a host's port only when the route gives one", function()
+        local routes =
+            { { name = "any", hosts = { "a.x" } }, { name = "81", hosts = { "b.x:81" } } }
+        assert.equal("any", ask(routes, { host = "a.x", port = 81 }))
+        assert.equal("81", ask(routes, { host = "b.x", port = 81 }))
+        assert.is_nil(ask(routes, { host = "b.x", port = 80 }))
+    end)
+
+    it("takes IPv6 hosts with and without brackets", function()
+        local routes =
+            { { name = "bare", hosts = { "::1" } }, { name = "81", hosts = { "[::2]:81" } } }
+        assert.equal("bare", ask(routes, { host = "[::1]" }))
+        assert.equal("81", ask(routes, { host = "[::2]", port = 81 }))
+        assert.is_nil(ask(routes, { host = "[::2]", port = 80 }))
+    end)
+
+    it("matches no route with hosts when the request names none", function()
+        assert.is_nil(ask({ { name = "a", hosts = { "a.x", "*.x" } } }, {}))
+    end)
+
+    it("compares methods exactly", function()
+        local routes = { { name = "a", methods = { "GET", "PURGE" } } }
+        assert.equal("a", ask(routes, { method = "PURGE" }))
+        assert.is_nil(ask(routes, { method = "get" }))
+    end)
+
+    it("wants every header of a route, with any of its values, in any case", function()
+        local routes =
+            { { name = "a", headers = { ["X-Team"] = { "red", "Blue" }, ["x-b"] = { "1" } } } }
+        assert.equal("a", ask(routes, { headers = { ["x-team"] = "BLUE", ["x-b"] = "1" } }))
+        assert.is_nil(ask(routes, { headers = { ["x-team"] = "blue" } }))
+        assert.is_nil(ask(routes, { headers = { ["x-team"] = "green", ["x-b"] = "1" } }))
+        assert.is_nil(ask(routes, { headers = { ["x-team"] = "red, blue", ["x-b"] = "1" } }))
+    end)
+
+    it("looks at each value of a header that was sent twice", function()
+        local routes = { { name = "a", headers = { ["x-b"] = { "1" } } } }
+        assert.equal("a", ask(routes, { headers = { ["x-b"] = { "1", "2" } } }))
+        assert.equal("a", ask(routes, { headers = { ["x-b"] = { "2", "1" } } }))
+        assert.is_nil(ask(routes, { headers = { ["x-b"] = { "2" } } }))
+    end)
+
+    it("takes a header's value after ~* as a regular expression without case", function()
+        local routes = { { name = "a", headers = { ["x-b"] = { "~*^v\\d+-\\D$", "old" } } } }
+        assert.equal("a", ask(routes, { headers = { ["x-b"] = "V12-Q" } }))
+        assert.equal("a", ask(routes, { headers = { ["x-b"] = "old" } }))
+        assert.is_nil(ask(routes, { headers = { ["x-b"] = "v12-3" } }))
+    end)
+
+    it("treats empty lists as not given", function()
+        local empty = { name = "a", hosts = {}, methods = {}, headers = {}, paths = { "/" } }
+        assert.equal("a", ask({ empty }, {}))
+    end)
+end)
+
+describe("router: regular expressions", function()
+    it("anchors every alternative at the path's start, none at its end", function()
+        local routes = { { name = "a", paths = { "~/a|/b" } } }
+        assert.equal("a", ask(routes, { path = "/ax" }))
+        assert.equal("a", ask(routes, { path = "/b" }))
+        assert.is_nil(ask(routes, { path = "/x/b" }))
+    end)
+
+    it("returns the text that matched and the groups", function()
+        local routes = { { name = "a", paths = { [[~/u/(?<id>\d+)(/x)?/(?P<rest>\w*)]] } } }
+        local _, prefix, captures = ask(routes, { path = "/u/42/abc/d" })
+        assert.equal("/u/42/abc", prefix)
+        assert.same({ [0] = "/u/42/abc", "42", false, "abc", id = "42", rest = "abc" }, captures)
+    end)
+
+    it("returns no groups when the pattern has none or a prefix won", function()
+        local routes = { { name = "a", paths = { "~/a/\\d+", "/b" } } }
+        assert.is_nil((select(3, ask(routes, { path = "/a/1" }))))
+        assert.is_nil((select(3, ask(routes, { path = "/b" }))))
+    end)
+
+    it("tries a route's patterns in their order", function()
+        local routes = { { name = "a", paths = { "~/a", "~/a/b" } } }
+        assert.equal("/a", select(2, ask(routes, { path = "/a/b" })))
+    end)
+
+    it("finds alternatives that begin in different ways", function()
+        for _, pattern in ipairs({
+            "~/a|/b",
+            "~/(x|y)|/b",
+            "~/a[(]|/b[)]",
+            "~/a\\(|/b(?:\\))?",
+            "~/\\Q(\\E|/b",
+            "~/a[]|]|/b",
+            "~/a(?#()|/b",
+            "~/x[[:alpha:](]|/b[)]?",
+            "~/xa?b?|/b",
+        }) do
+            local routes = { { name = "a", paths = { pattern } } }
+            assert.equal("a", ask(routes, { path = "/b)" }), pattern)
+        end
+    end)
+
+    it("knows that a quantifier makes the letter before it optional", function()
+        for _, pattern in ipairs({ "~/ab?", "~/ab*", "~/ab{0,2}", "~/a\\-?c?", "~/a(?i)B?" }) do
+            assert.equal(
+                "a",
+                ask({ { name = "a", paths = { pattern } } }, { path = "/a" }),
+                pattern
+            )
+        end
+    end)
+
+    it("names a pattern that does not compile", function()
+        local r, err = router.new({ { paths = { "~/(a" } } }, { 1 })
+        assert.is_nil(r)
+        assert.equal("invalid regex '/(a': missing closing parenthesis at offset 3", err)
+        assert.is_nil((router.check_regex("/(a")))
+        assert.is_true(router.check_regex("/(a)"))
+    end)
+
+    it("refuses a header's pattern that does not compile", function()
+        local r, err = router.new({ { headers = { a = { "~*[" } } } }, { 1 })
+        assert.is_nil(r)
+        assert.matches("invalid regex '~*[': missing terminating ]", err, 1, true)
+    end)
+end)
+
+describe("router: precedence, from the strongest rule to the weakest", function()
+    --- `winner` must win wherever it stands among the routes.
+    local function beats(winner, loser, request)
+        winner.name, loser.name = "winner", "loser"
+        winner.created_at = winner.created_at or 2
+        loser.created_at = loser.created_at or 1
+        assert.equal("loser", ask({ loser }, request), "the loser must match alone")
+        assert.equal("winner", ask({ loser, winner }, request))
+        assert.equal("winner", ask({ winner, loser }, request))
+    end
+
+    it("1: more kinds of conditions", function()
+        beats(
+            { paths = { "/" }, methods = { "GET" } },
+            { paths = { "/long/path" } },
+            { path = "/long/path" }
+        )
+        beats(
+            { hosts = { "*.x" }, paths = { "/" } },
+            { hosts = { "a.x" } },
+            { host = "a.x", path = "/a" }
+        )
+        beats({ paths = { "/" }, methods = { "GET" } }, { paths = { "~/a" } }, { path = "/a" })
+    end)
+
+    it("2: only plain hosts, which one wildcard among the hosts spoils", function()
+        beats({ hosts = { "a.x" } }, { hosts = { "*.x" } }, { host = "a.x" })
+        beats({ hosts = { "a.x" } }, { hosts = { "a.x", "*.y" } }, { host = "a.x" })
+        beats(
+            { hosts = { "a.x" }, paths = { "/" } },
+            { hosts = { "a.*" }, paths = { "/long" } },
+            { host = "a.x", path = "/long" }
+        )
+        beats({ hosts = { "a.x" } }, { paths = { "/a" } }, { host = "a.x", path = "/a" })
+    end)
+
+    it("3: more headers", function()
+        beats(
+            { headers = { a = { "1" }, b = { "1" } }, paths = { "/" } },
+            { headers = { a = { "1" } }, paths = { "/long" } },
+            { headers = { a = "1", b = "1" }, path = "/long" }
+        )
+    end)
+
+    it("4: a regular expression before a prefix", function()
+        beats({ paths = { "~/l" } }, { paths = { "/long/path" } }, { path = "/long/path" })
+    end)
+
+    it("5: the higher regex_priority, which prefixes do not have", function()
+        local request = { path = "/long/path" }
+        beats({ paths = { "~/l" }, regex_priority = 1 }, { paths = { "~/long" } }, request)
+        beats({ paths = { "~/l" } }, { paths = { "~/long" }, regex_priority = -1 }, request)
+        beats({ paths = { "/long" } }, { paths = { "/l" }, regex_priority = 9 }, request)
+        beats({ paths = { "~/l" }, regex_priority = -9 }, { paths = { "/long" } }, request)
+    end)
+
+    it("6: the longer prefix; the length of a pattern does not count", function()
+        beats({ paths = { "/long" } }, { paths = { "/l" } }, { path = "/long" })
+        beats(
+            { paths = { "~/l" }, created_at = 1 },
+            { paths = { "~/long" }, created_at = 2 },
+            { path = "/long" }
+        )
+    end)
+
+    it("7: a host with a port", function()
+        beats({ hosts = { "a.x:81" } }, { hosts = { "a.x" } }, { host = "a.x", port = 81 })
+        beats({ hosts = { "*.x:81" } }, { hosts = { "*.x" } }, { host = "a.x", port = 81 })
+        beats(
+            { hosts = { "a.x" }, paths = { "/long" } },
+            { hosts = { "a.x:81" }, paths = { "/" } },
+            { host = "a.x", port = 81, path = "/long" }
+        )
+    end)
+
+    it("8: the older route", function()
+        beats(
+            { paths = { "/a" }, created_at = 1 },
+            { paths = { "/a" }, created_at = 2 },
+            { path = "/a" }
+        )
+    end)
+
+    it("9: the first in the file", function()
+        local twins = {
+            { name = "first", paths = { "/a" }, created_at = 1 },
+            { name = "second", paths = { "/a" }, created_at = 1 },
+        }
+        assert.equal("first", ask(twins, { path = "/a" }))
+    end)
+
+    it("gives each path of a route a place of its own", function()
+        local routes = {
+            { name = "mixed", paths = { "/l", "/long/path", "~/regex" } },
+            { name = "middle", paths = { "/long", "/regex/x" } },
+        }
+        assert.equal("mixed", ask(routes, { path = "/long/path" }))
+        assert.equal("middle", ask(routes, { path = "/long/x" }))
+        assert.equal("mixed", ask(routes, { path = "/l" }))
+        assert.equal("mixed", ask(routes, { path = "/regex/x" }))
+    end)
+
+    it("goes on to weaker routes when a stronger one does not match after all", function()
+        local routes = {
+            { name = "strong", hosts = { "a.x" }, paths = { "/a" }, methods = { "PUT" } },
+            { name = "weak", paths = { "/" } },
+        }
+        assert.equal("weak", ask(routes, { host = "a.x", path = "/a" }))
+    end)
+end)
+
+describe("router: needs", function()
+    it("says what of a request the routes look at", function()
+        local none = { host = false, method = false, headers = false, port = false, scheme = false }
+        local function needs(route)
+            return router.new({ route }, { 1 }).needs
+        end
+        assert.same(none, needs({ paths = { "/" }, protocols = { "https" } }))
+        assert.is_true(needs({ hosts = { "a" } }).host)
+        assert.is_false(needs({ hosts = { "a" } }).port)
+        assert.is_true(needs({ hosts = { "a:1" } }).port)
+        assert.is_true(needs({ methods = { "GET" } }).method)
+        assert.is_true(needs({ headers = { a = { "1" } } }).headers)
+    end)
+
+    it("lets all else be nil", function()
+        local r = router.new({ { paths = { "/a" } } }, { "value" })
+        assert.equal("value", r:match(nil, nil, nil, "/a"))
+    end)
+end)
