@@ -186,6 +186,7 @@ local function http(settings, root, forward)
         "server_tokens off;",
         "tcp_nodelay on;",
         "underscores_in_headers on;",
+        "uninitialized_variable_warn off;",
         "variables_hash_max_size 2048;",
         "variables_hash_bucket_size 128;",
         "map_hash_bucket_size 128;",
@@ -315,7 +316,7 @@ local function proxy_server(settings, forward)
         listens(settings.proxy_listen),
         access_log(settings.access_log, settings),
         -- What the access phase does not set keeps these: the client's URI, http.
-        "set $sluice_request_id $request_id;",
+        'set $sluice_request_id "";',
         "set $sluice_upstream http://sluice_http;",
         "set $sluice_uri $request_uri;",
         "set $sluice_request_path $request_uri;",

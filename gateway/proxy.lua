@@ -10,11 +10,12 @@ local balancer = require("gateway.balancer")
 local chain = require("gateway.plugin.chain")
 local dns = require("gateway.dns")
 local late_phases = require("gateway.late_phases")
+local request_id = require("gateway.request_id")
 local response = require("gateway.response")
 local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 
-local find, sub, byte = string.find, string.sub, string.byte
+local find, sub = string.find, string.sub
 local normalize = router_path.normalize
 local get_request = base.get_request
 
@@ -22,7 +23,6 @@ local _M = {}
 
 local DEFAULT_TIMEOUT_MS = 60000 -- what nginx.conf has
 local DEFAULT_PORT = { http = 80, https = 443 }
-local QUESTION_MARK = byte("?")
 
 -- The live configuration: {router, no_route, rewrite, trusted}.
 local live
@@ -250,6 +250,7 @@ end
 --- Spreads the workers over the peers.
 -- @phases init_worker
 function _M.init_worker()
+    request_id.init_worker()
     for _, upstream in pairs(live.upstreams) do
         upstream:shuffle_start()
     end
@@ -390,6 +391,7 @@ end
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
+    ngx.var.sluice_request_id = request_id.next()
     local ctx = live.rewrite and run_rewrite()
     local request_uri = ngx.var.request_uri
     local raw_path, query_at = split_uri(request_uri)

@@ -2,6 +2,7 @@
 -- @module gateway.response
 
 local cjson = require("cjson.safe")
+local request_id = require("gateway.request_id")
 local version = require("gateway.version")
 
 local _M = {}
@@ -111,11 +112,11 @@ function _M.format_for(accept)
     return best or FORMATS.json
 end
 
-local function request_id()
+local function current_request_id()
     local id = ngx.var.sluice_request_id
     if not id or id == "" then
-        -- nginx refused the request before its rewrite phase.
-        id = ngx.var.request_id
+        -- nginx refused the request before the access phase.
+        id = request_id.next()
         ngx.var.sluice_request_id = id
     end
     return id
@@ -163,7 +164,7 @@ end
 function _M.error(status, message, headers)
     message = message or MESSAGES[status] or ("The upstream server responded with %d"):format(status)
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
-    return _M.send(status, format.body(message, request_id()), format.content_type, headers)
+    return _M.send(status, format.body(message, current_request_id()), format.content_type, headers)
 end
 
 --- Answers with a table as JSON, or a string as it is. Does not return.
