@@ -11,12 +11,10 @@ local format = string.format
 local ipairs = ipairs
 local next = next
 local pairs = pairs
-local sort = table.sort
 local tostring = tostring
 local type = type
 
 local NULL = cjson.null
-local UNSUPPORTED = "not supported by this version"
 -- Keys of any record that are for people and tools.
 local REMARKS = { _comment = "string", _ignore = "table" }
 -- Stands for the parent while a nested entity is checked.
@@ -74,7 +72,7 @@ local function refuse_collection(state, name, value, path)
         return false
     end
     if is_given(value) then
-        add_error(state, path, format("'%s' is %s", name, UNSUPPORTED))
+        add_error(state, path, "this collection is not supported by this version")
     end
     return true
 end
@@ -175,17 +173,13 @@ collect_list = function(state, kind, list, path, parent)
 end
 
 local function split_top(state, document)
-    local top, names = {}, {}
+    local top = {}
     for key, value in pairs(document) do
         local is_kind = type(key) == "string" and entities.get(key)
         if not is_kind and not refuse_collection(state, key, value, tostring(key)) then
             top[key] = value
         end
-        names[#names + 1] = key
     end
-    sort(names, function(a, b)
-        return tostring(a) < tostring(b)
-    end)
     return top
 end
 

@@ -90,7 +90,7 @@ function _M.decode(source, kind)
         return nil, where .. err.message
     end
     if value == cjson.null then
-        return nil, "is empty"
+        return nil, "empty document"
     elseif type(value) ~= "table" or value[1] ~= nil then
         return nil, "expected a mapping at the top"
     end

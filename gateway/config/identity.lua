@@ -24,9 +24,11 @@ local WORKSPACE = "*"
 local _M = {}
 
 local function bytes_of(uuid)
-    return (uuid:gsub("-", ""):gsub("%x%x", function(hex)
-        return string.char(tonumber(hex, 16))
-    end))
+    return (
+        uuid:gsub("-", ""):gsub("%x%x", function(hex)
+            return string.char(tonumber(hex, 16))
+        end)
+    )
 end
 
 local function uuid_v5(namespace, name)

@@ -6,6 +6,7 @@ local entities = require("gateway.schema.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
 
+local concat = table.concat
 local format = string.format
 local ipairs = ipairs
 local next = next
@@ -17,13 +18,14 @@ local function add_error(state, path, message)
     state.errors[#state.errors + 1] = { path = path, message = message }
 end
 
--- Lookup tables of a kind: id -> item and field -> value -> item.
+-- Lookup tables of a kind: id -> item, identity -> item, field -> value -> item.
 local function new_index(kind)
-    local index = { by_id = {}, by_key = {}, by = {}, auto = {} }
+    local index = { by_id = {}, by_key = {}, by = {}, unique = {}, auto = {} }
     for _, entry in ipairs(entities.get(kind).fields) do
         local name, field = next(entry)
         if field.unique then
             index.by[name] = {}
+            index.unique[#index.unique + 1] = { name = name, secret = field.encrypted }
         end
         if field.auto and field.type == "string" and not field.uuid then
             index.auto[#index.auto + 1] = name
@@ -70,16 +72,18 @@ local function resolve(state, item, field)
     return true
 end
 
-local function taken(state, item, path, field, value, other)
+local function taken(state, item, field, value, other)
     local message = "uniqueness violation: '%s' entity with %s set to '%s' already declared (%s)"
+    local path = item.path .. "." .. field
     add_error(state, path, format(message, item.kind, field, value, other.path))
 end
 
 local function check_unique(state, item)
-    for field, seen in pairs(state.index[item.kind].by) do
-        local value = item.entity[field]
+    local index = state.index[item.kind]
+    for _, field in ipairs(index.unique) do
+        local seen, value = index.by[field.name], item.entity[field.name]
         if value and seen[value] then
-            taken(state, item, item.path .. "." .. field, field, value, seen[value])
+            taken(state, item, field.name, field.secret and "***" or value, seen[value])
         elseif value then
             seen[value] = item
         end
@@ -98,7 +102,7 @@ local function distinct_key(state, item)
     end
     -- a field of its own that is unique has been reported as such
     if is_unique and schema.cache_key and #schema.cache_key > 1 then
-        local names = table.concat(schema.cache_key, ", ")
+        local names = concat(schema.cache_key, ", ")
         local message = "uniqueness violation: '%s' entity with the same %s already declared (%s)"
         add_error(state, item.path, format(message, item.kind, names, other.item.path))
     end
@@ -111,7 +115,7 @@ local function assign_id(state, item)
     local key = distinct_key(state, item)
     local id = item.entity.id or identity.uuid(item.kind, key)
     if index.by_id[id] then
-        taken(state, item, item.path .. ".id", "id", id, index.by_id[id])
+        taken(state, item, "id", id, index.by_id[id])
         return
     end
     index.by_id[id] = item

@@ -29,7 +29,14 @@ local MAX_NODES = 5000000
 local CONTROL = "[%z\1-\8\11\12\14-\31\127]"
 
 local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
-for word, value in pairs({ ["true"] = true, yes = true, on = true, ["false"] = false, no = false, off = false }) do
+for word, value in pairs({
+    ["true"] = true,
+    yes = true,
+    on = true,
+    ["false"] = false,
+    no = false,
+    off = false,
+}) do
     CONSTANTS[word] = value
     CONSTANTS[word:upper()] = value
     CONSTANTS[word:sub(1, 1):upper() .. word:sub(2)] = value
@@ -240,7 +247,8 @@ end
 -- @treturn nil|table `{ message =, line =, column = }` or `{ message =, offset = }`
 -- (line, column and offset from 1, nil when unknown)
 function _M.decode(source)
-    local self = setmetatable({ parser = libyaml.parser(source), anchors = {}, nodes = 0 }, reader_mt)
+    local self =
+        setmetatable({ parser = libyaml.parser(source), anchors = {}, nodes = 0 }, reader_mt)
     local ok, value = pcall(self.document, self)
     if ok then
         return value

@@ -24,12 +24,11 @@ local function count_groups(text)
         return 0
     end
     local n = 0
-    for group, colon in (text .. ":"):gmatch("([^:]*)(:)") do
-        if colon and group:find("^%x%x?%x?%x?$") then
-            n = n + 1
-        else
+    for group in (text .. ":"):gmatch("([^:]*):") do
+        if not group:find("^%x%x?%x?%x?$") then
             return nil
         end
+        n = n + 1
     end
     return n
 end

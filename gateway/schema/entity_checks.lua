@@ -62,7 +62,7 @@ local function fails(host, name, match, value)
         return "required field missing"
     end
     if match.eq == NULL then
-        return value ~= nil and "value must be null" or nil
+        return is_set(value) and "value must be null" or nil
     end
     local full = completed[match] or complete(host, host.definition, name, match)
     return value ~= nil and host.fails(full, value) or nil

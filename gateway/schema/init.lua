@@ -107,9 +107,11 @@ local function key_text(key)
     if key:find("^[%w_@$~*-]+$") then
         return "." .. key
     end
-    return '["' .. key:gsub("[%c\"\\]", function(c)
-        return format("\\x%02x", c:byte())
-    end) .. '"]'
+    return '["'
+        .. key:gsub('[%c"\\]', function(c)
+            return format("\\x%02x", c:byte())
+        end)
+        .. '"]'
 end
 
 -- The path is kept as a stack of keys and written out only for an error.
@@ -237,6 +239,14 @@ local function expand_shorthands(ctx, definition, value)
     return out
 end
 
+-- The parts of a dotted name, one by one.
+local function parts_of(name)
+    local part, rest = name:match("^([^.]+)%.?(.*)$")
+    if part then
+        return part, parts_of(rest)
+    end
+end
+
 -- A field that was given but is wrong must not look absent to the checks.
 local function with_given(out, value)
     local all = {}
@@ -275,8 +285,8 @@ local function fill_record(ctx, definition, value)
         entity_checks.run(definition, record, has_errors, {
             fails = _M.first_error,
             field = _M.field,
-            report = function(message, ...)
-                fail(ctx, message, ...)
+            report = function(message, name)
+                fail(ctx, message, parts_of(name or ""))
             end,
             run = run,
         })

@@ -108,10 +108,7 @@ end
 function _M.header_name(name)
     if not name:find("^[%w_-]+$") then
         return nil,
-            format(
-                "bad header name '%s', allowed characters are A-Z, a-z, 0-9, '_', and '-'",
-                name
-            )
+            format("bad header name '%s', allowed characters are A-Z, a-z, 0-9, '_', and '-'", name)
     end
     return true
 end
@@ -192,7 +189,7 @@ function _M.url(url)
         return nil, "must not have a query or a fragment"
     end
     local host, port = authority:match("^(.-):(%d*)$")
-    if not host or authority:find("]$") then
+    if not host then
         host, port = authority, ""
     end
     if host == "" then

@@ -10,6 +10,7 @@ local text = require("gateway.schema.text")
 local error = error
 local pairs = pairs
 local setmetatable = setmetatable
+local tostring = tostring
 
 local NULL = cjson.null
 -- In the dialect's order: it is what users see in answers.
@@ -36,8 +37,8 @@ end
 local function check_host(value, allowed)
     local parsed, err = address.parse(value)
     if not parsed then
-        return nil, err == "invalid port number" and "must not have a port"
-            or "invalid value: " .. value
+        return nil,
+            err == "invalid port number" and "must not have a port" or "invalid value: " .. value
     elseif parsed.port then
         return nil, "must not have a port"
     elseif allowed == "name" and parsed.type ~= "name" then
@@ -69,9 +70,6 @@ local function check_wildcard_sni(value)
 end
 
 local function check_wildcard_host(value)
-    if value:find("*", 1, true) and value:find(":%d+$") and not value:find("^%*%.") then
-        return nil, "invalid wildcard: must be placed at leftmost or rightmost label"
-    end
     local ok, err = check_host_with_optional_port((value:gsub("%*", "wildcard")))
     if not ok then
         return nil, err == "invalid port number" and err or "invalid hostname: " .. value
@@ -166,7 +164,7 @@ types.hosts = define({
             },
         },
         match_any = {
-            patterns = { "^%*%.", "%.%*$", "%.%*:%d+$", "^[^*]*$" },
+            patterns = { "^%*%.", "%.%*$", "^[^*]*$" },
             err = "invalid wildcard: must be placed at leftmost or rightmost label",
         },
         custom_validator = check_wildcard_host,

@@ -14,7 +14,7 @@ return {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },
         { consumer = { type = "foreign", reference = "consumers", required = true } },
-        { key = { type = "string", unique = true, auto = true } },
+        { key = { type = "string", unique = true, auto = true, encrypted = true } },
         { tags = typedefs.tags },
         { ttl = typedefs.ttl({ supported = false }) },
     },

@@ -123,7 +123,14 @@ return {
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },
-        { name = { type = "string", required = true, unique = true, custom_validator = check_name } },
+        {
+            name = {
+                type = "string",
+                required = true,
+                unique = true,
+                custom_validator = check_name,
+            },
+        },
         { updated_at = typedefs.auto_timestamp_s },
         {
             algorithm = {
