@@ -128,6 +128,8 @@ end
 local function exec_child(binary, arguments, output)
     unistd.dup2(output, 1)
     unistd.dup2(output, 2)
+    -- A daemon gives up 1 and 2 only: with one more copy the reader would wait for its end.
+    unistd.close(output)
     local _, err = unistd.exec(binary, arguments)
     io.stderr:write(("cannot run %s: %s\n"):format(binary, err))
     unistd._exit(127)
