@@ -331,19 +331,16 @@ end
 
 --- check: validates a declarative file and prints every error.
 function _M.check(arguments)
-    local path = arguments.declarative
-    if not path then
-        local settings, errors = settings_of.resolve({
-            flags = given_flags(arguments),
-            cwd = unistd.getcwd(),
-        })
-        if not settings then
-            return fail(errors, WRONG_USE)
-        end
-        path = settings.file
+    local settings, errors = settings_of.resolve({
+        flags = given_flags(arguments),
+        cwd = unistd.getcwd(),
+    })
+    if not settings then
+        return fail(errors, WRONG_USE)
     end
-    local errors = {}
-    local snapshot = preflight.check_file(path, errors)
+    local path = arguments.declarative or settings.file
+    errors = {}
+    local snapshot = preflight.check_file(path, settings, errors)
     if not snapshot then
         return fail(errors)
     end

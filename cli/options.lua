@@ -297,6 +297,15 @@ _M.list = {
         doc = "Shared memory for the counters of rate-limiting.",
     },
     {
+        name = "plugins",
+        section = "nginx",
+        type = "name_list",
+        default = "bundled",
+        doc = "Plugins that a configuration may use, separated by commas: `bundled` for all that "
+            .. "come with Sluice, and names of your own, found as Lua modules `plugins.<name>` "
+            .. "through lua_package_path.",
+    },
+    {
         name = "nginx_binary",
         section = "nginx",
         type = "path",

@@ -9,8 +9,10 @@ local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local config = require("gateway.config")
 local options = require("cli.options")
 local platform = require("cli.platform")
+local registry = require("gateway.plugin.registry")
 local values = require("cli.values")
 
 local _M = {}
@@ -224,11 +226,24 @@ function _M.fit_connections(settings)
     )
 end
 
+--- The plugins that the settings allow, a user's own among them.
+local function load_plugins(settings, errors)
+    if settings.lua_package_path ~= "" then
+        package.path = package.path .. ";" .. settings.lua_package_path
+    end
+    local plugins, err = registry.load(settings.plugins)
+    if not plugins then
+        add(errors, "plugins: %s", err)
+    end
+    return plugins
+end
+
 --- Checks the declarative file through the gateway's own loader.
 -- @tparam string path the file, "" when none was given
+-- @tparam table settings resolved settings: plugins, lua_package_path
 -- @tparam table errors array that gets a line for each
 -- @treturn table|nil the snapshot
-function _M.check_file(path, errors)
+function _M.check_file(path, settings, errors)
     if path == "" then
         add(errors, "file: no declarative configuration; give %s FILE", flag("file"))
         return nil
@@ -242,8 +257,11 @@ function _M.check_file(path, errors)
         add(errors, "file: cannot read %s", reason or (path .. ": it is a directory"))
         return nil
     end
-    local config = require("gateway.config")
-    local snapshot, found = config.load(path, require("gateway.plugin.registry"))
+    local plugins = load_plugins(settings, errors)
+    if not plugins then
+        return nil
+    end
+    local snapshot, found = config.load(path, plugins)
     if not snapshot then
         add(errors, "file: %s has %d error%s:", path, #found, #found == 1 and "" or "s")
         for line in (config.format_errors(found) .. "\n"):gmatch("(.-)\n") do
@@ -266,7 +284,7 @@ function _M.check(settings, opts)
     check_prefix(settings, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
-    _M.check_file(settings.file, errors)
+    _M.check_file(settings.file, settings, errors)
     return errors
 end
 

@@ -141,6 +141,16 @@ local function read_word_list(text, option)
     return words
 end
 
+local function read_name_list(text)
+    local names = split(text)
+    for _, name in ipairs(names) do
+        if not name:find("^[%w_-]+$") then
+            return nil, "names of letters, digits, - and _, separated by commas"
+        end
+    end
+    return names
+end
+
 local function read_boolean(text)
     if text == "on" or text == "true" then
         return true
@@ -345,6 +355,7 @@ _M.readers = {
     enum = read_enum,
     integer = read_integer,
     listen = read_listen,
+    name_list = read_name_list,
     log = read_log,
     path = read_path,
     path_list = read_path_list,
