@@ -85,7 +85,7 @@ def verdict(metric: Metric, bar: float) -> str:
 
 def table(result: Result, bars: dict[str, float]) -> str:
     """The metrics as a table that a terminal and Markdown both show."""
-    rows = [("metric", "value", "95% interval", "unit", "bar")]
+    rows: list[tuple[str, ...]] = [("metric", "value", "95% interval", "unit", "bar")]
     for name, metric in result.metrics.items():
         bar = verdict(metric, bars[name]) if name in bars else ""
         interval = f"{_number(metric.low)} to {_number(metric.high)}"
@@ -93,7 +93,7 @@ def table(result: Result, bars: dict[str, float]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     rows.insert(1, tuple("-" * width for width in widths))
     return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
         for row in rows
     )
 

@@ -142,9 +142,7 @@ class Run:
                 side.address, requests, side.worker, self.cores[1], self.plan.connections, seconds
             )
             reached = verify.upstream_count(upstream) - before
-            verify.counted_slice(
-                side, slice_, reached, probed[index].size, self.plan.connections
-            )
+            verify.counted_slice(side, slice_, reached, probed[index].size, self.plan.connections)
             asked[index] += slice_.report.requests
             return slice_
 
@@ -196,21 +194,21 @@ def _setting() -> str:
     return f"revision {revision}, {nginx}, Linux {os.uname().release}, {machine}"
 
 
-def run_scenario(name: str, plan: Plan, against_itself: bool) -> report.Result:
+def run_scenario(name: str, plan: Plan, against_itself: bool, output: Path) -> report.Result:
     """Measures a scenario; what goes wrong makes the result invalid."""
     began = time.monotonic()
     scenario = scenarios.load(name)
     result = report.Result(f"{name}-self" if against_itself else name)
-    (OUTPUT / f"{result.scenario}.json").unlink(missing_ok=True)
+    (output / f"{result.scenario}.json").unlink(missing_ok=True)
     try:
         result.metrics = Run(scenario, plan, against_itself).measure(began)
     except (verify.InvalidRun, sides.StartError, load.LoadError) as error:
         result.invalid = str(error)
     except Interrupted:
         result.invalid = "interrupted"
-        result.write(OUTPUT)
+        result.write(output)
         raise
-    path = result.write(OUTPUT)
+    path = result.write(output)
     took = time.monotonic() - began
     print(f"\n{result.scenario}: {scenario.title}")
     print(f"{_setting()}; {took:.0f} s\n")
@@ -222,9 +220,9 @@ def run_scenario(name: str, plan: Plan, against_itself: bool) -> report.Result:
     return result
 
 
-def show(name: str) -> None:
+def show(name: str, output: Path) -> None:
     """Writes both sides' configurations as a run has them, and checks that they start."""
-    folder = OUTPUT / "show" / name
+    folder = output / "show" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
@@ -243,6 +241,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pairs", type=int, help="measure this many pairs of slices")
     parser.add_argument("--self", action="store_true", help="hand-written nginx against itself")
     parser.add_argument("--show", action="store_true", help="write the configurations only")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the results")
     options = parser.parse_args(arguments)
     missing = sides.missing_programs()
     if missing:
@@ -257,9 +256,11 @@ def main(arguments: list[str]) -> int:
     try:
         if options.show:
             for name in chosen:
-                show(name)
+                show(name, options.output.resolve())
             return 0
-        results = [run_scenario(name, plan, options.self) for name in chosen]
+        results = [
+            run_scenario(name, plan, options.self, options.output.resolve()) for name in chosen
+        ]
     except (sides.StartError, verify.InvalidRun, scenarios.ScenarioError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

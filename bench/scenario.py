@@ -83,7 +83,7 @@ class Scenario:
 
     def nginx_conf(self, words: dict[str, str]) -> str:
         """Hand-written configuration for these addresses."""
-        text = fill(self.nginx, words)
+        text: str = fill(self.nginx, words)
         left = unfilled(text)
         if left:
             raise ScenarioError(f"{self.name}.nginx.conf: nothing to put for {left}")

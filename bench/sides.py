@@ -7,6 +7,7 @@ the runner even if that is killed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from probe import Client, split_address
 from scenario import Scenario, fill, unfilled
@@ -42,7 +44,7 @@ class StartError(Exception):
 
 
 def free_address() -> str:
-    """A local address that nobody listens on, outside of the range that clients' ports come from."""
+    """A local address that nobody listens on, outside the range of clients' own ports."""
     for _ in range(1000):
         port = random.randrange(10240, 32000)
         with socket.socket() as attempt:
@@ -108,7 +110,7 @@ class Server:
     def _start(self) -> None:
         # --pdeathsig: the kernel stops it should the runner be killed.
         pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(self.core)]
-        with open(self._output, "wb") as output:
+        with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 pinned + self.command(),
                 cwd=self.folder,
@@ -157,14 +159,10 @@ class Server:
         group = self._process.pid
         if self._process.poll() is None:
             self._process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                pass
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._process = None
 
@@ -184,7 +182,7 @@ class Server:
 class Nginx(Server):
     """An nginx of ours from files of `bench/nginx`."""
 
-    files: dict[str, str] = {}
+    files: ClassVar[dict[str, str]] = {}
 
     def __init__(self, name: str, folder: Path, address: str, core: int, **words: str) -> None:
         super().__init__(name, folder, address, core)
@@ -207,7 +205,7 @@ class Nginx(Server):
 class Upstream(Nginx):
     """The static upstream: one process, which counts its answers."""
 
-    files = {"upstream.conf": "nginx.conf"}
+    files: ClassVar = {"upstream.conf": "nginx.conf"}
 
     def __init__(self, folder: Path, address: str, core: int, body: str) -> None:
         self._status = free_address()
@@ -231,7 +229,7 @@ class Upstream(Nginx):
 class HandWritten(Nginx):
     """Hand-written nginx: the yardstick."""
 
-    files = {"nginx.conf": "nginx.conf", "forwarded.conf": "forwarded.conf"}
+    files: ClassVar = {"nginx.conf": "nginx.conf", "forwarded.conf": "forwarded.conf"}
 
     def __init__(
         self, scenario: Scenario, folder: Path, address: str, upstream: str, core: int
@@ -244,7 +242,7 @@ class HandWritten(Nginx):
         (self.folder / "servers.conf").write_text(self._scenario.nginx_conf(self._words))
 
     def command(self) -> list[str]:
-        return super().command() + ["-g", "daemon off;"]
+        return [*super().command(), "-g", "daemon off;"]
 
 
 class Sluice(Server):

@@ -101,7 +101,10 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimat
     if len(numerators) != len(denominators):
         raise ValueError(f"{len(numerators)} values against {len(denominators)}")
     return _exponential(
-        [math.log(top) - math.log(bottom) for top, bottom in zip(numerators, denominators)]
+        [
+            math.log(top) - math.log(bottom)
+            for top, bottom in zip(numerators, denominators, strict=True)
+        ]
     )
 
 

@@ -88,9 +88,7 @@ def _judge(check: Check, found: list[Answer], fresh: bool) -> None:
         raise InvalidRun(f"check '{check.name}': {check.status} without {missing}")
 
 
-def counted_slice(
-    side: Server, slice_: Slice, reached: int, size: float, connections: int
-) -> None:
+def counted_slice(side: Server, slice_: Slice, reached: int, size: float, connections: int) -> None:
     """All that the generator counted were good answers, and came from the upstream."""
     report = slice_.report
     errors = report.errors()

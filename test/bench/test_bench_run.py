@@ -1,0 +1,100 @@
+"""The runner as a whole, with hand-written nginx on both sides: a few seconds of load each."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import run
+import sides
+
+RUNNER = Path(run.__file__)
+
+needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines of the processes that were started in a folder, or with a file of it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_text().replace("\0", " ").strip()
+            directory = str((process / "cwd").readlink())
+        except OSError:
+            continue
+        # "--output" is the runner's own, which is waited for.
+        if (str(folder) in line and "--output" not in line) or directory.startswith(str(folder)):
+            found.append(line)
+    return found
+
+
+@needs_wrk
+def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FEWEST_PAIRS", 4)
+    result = run.run_scenario("proxy-plain", run.Plan(4, 1, 60), True, tmp_path)
+    assert result.invalid is None
+    written = json.loads((tmp_path / "proxy-plain-self.json").read_text())
+    assert set(written) == {"scenario", "invalid", "metrics"}
+    wanted = {"efficiency", "rps_ratio", "p99_ratio", "rps", "rps_nginx"}
+    assert wanted <= set(written["metrics"])
+    for metric in written["metrics"].values():
+        assert set(metric) == {"value", "unit", "low", "high"}
+        assert 0 < metric["low"] <= metric["value"] <= metric["high"]
+    # Nothing to do with speed, only with sides or units mixed up.
+    assert 0.3 < written["metrics"]["efficiency"]["value"] < 3
+
+
+@needs_wrk
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_an_interrupted_run(number: signal.Signals, tmp_path: Path) -> None:
+    scratch, output = tmp_path / "scratch", tmp_path / "output"
+    scratch.mkdir()
+    runner = subprocess.Popen(
+        [sys.executable, RUNNER, "--scenario", "proxy-plain", "--self", "--output", output],
+        env=os.environ | {"TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: any(" -s " in line for line in processes_in(scratch)))
+        # Two masters, two workers, upstream, generator.
+        assert len(processes_in(scratch)) == 6
+        runner.send_signal(number)
+        killed = number == signal.SIGKILL
+        assert runner.wait(20) == (-number if killed else 130)
+    finally:
+        runner.kill()
+        runner.wait()
+    if killed:  # nobody is there to clean up: the kernel tells the servers
+        wait_until(lambda: not processes_in(scratch))
+    else:
+        assert processes_in(scratch) == []
+        assert list(scratch.iterdir()) == []
+        written = json.loads((output / "proxy-plain-self.json").read_text())
+        assert written["invalid"] == "interrupted"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_side_that_does_not_start_makes_the_run_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sides.Sluice, "command", lambda self: ["sh", "-c", "echo no luck today; exit 1"]
+    )
+    result = run.run_scenario("proxy-plain", run.QUICK, False, tmp_path)
+    assert result.invalid == "Sluice did not start: no luck today"
+    assert json.loads((tmp_path / "proxy-plain.json").read_text())["invalid"] == result.invalid

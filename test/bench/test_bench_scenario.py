@@ -1,0 +1,123 @@
+"""Scenario files: the templates' rules, and that both sides of each do the same work."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import pytest
+import run
+import scenario
+import sides
+import verify
+from probe import Recorder
+
+BODY = b'{"message":"hello from upstream"}'
+
+
+def test_expand_repeats_and_nests() -> None:
+    data = {
+        "services": [
+            {
+                "repeat": {"a": 2},
+                "name": "s@a@",
+                "routes": [{"repeat": {"b": 2}, "name": "r@a@-@b@"}, {"name": "plain@a@"}],
+            }
+        ]
+    }
+    names = [
+        (service["name"], [route["name"] for route in service["routes"]])
+        for service in scenario.expand(data)["services"]
+    ]
+    assert names == [("s1", ["r1-1", "r1-2", "plain1"]), ("s2", ["r2-1", "r2-2", "plain2"])]
+
+
+def test_expand_repeats_by_two_words() -> None:
+    out = scenario.expand([{"repeat": {"a": 2, "b": 3}, "x": "@a@@b@"}])
+    assert [item["x"] for item in out] == ["11", "12", "13", "21", "22", "23"]
+
+
+def test_expand_text_nests() -> None:
+    text = "top\n# repeat a 2\nA@a@\n    # repeat b 2\n    B@a@@b@\n    # end b\n# end a\nend\n"
+    expected = ["top", "A1", "B11", "B12", "A2", "B21", "B22", "end"]
+    assert scenario.expand_text(text).split() == expected
+
+
+def test_scenario_files_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(scenario.ScenarioError, match="proxy-plain"):
+        scenario.load("nosuch")
+    (tmp_path / "x.nginx.conf").write_text("")
+    (tmp_path / "x.toml").write_text("title = ")
+    with pytest.raises(scenario.ScenarioError, match=r"x\.toml: Invalid value"):
+        scenario.load("x", tmp_path)
+    (tmp_path / "x.toml").write_text("title = 'only'")
+    with pytest.raises(scenario.ScenarioError, match="'body' is missing"):
+        scenario.load("x", tmp_path)
+    (tmp_path / "x.toml").write_text("title='t'\nbody='b'\nbarz=1\nrequests=[]\nsluice={}")
+    with pytest.raises(scenario.ScenarioError, match="unknown fields: barz"):
+        scenario.load("x", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "bar", "requests", "routes", "consumers"),
+    [
+        ("proxy-plain", 0.75, 1, 1, 0),
+        ("proxy-plugins", 0.55, 1000, 2, 1000),
+        ("proxy-routes-1000", 0.70, 1000, 1000, 0),
+    ],
+)
+def test_scenarios_are_what_they_promise(
+    name: str, bar: float, requests: int, routes: int, consumers: int
+) -> None:
+    loaded = scenario.load(name)
+    assert loaded.bars == {"efficiency": bar}
+    assert len({request.head() for request in loaded.requests}) == requests
+    services = loaded.sluice["services"]
+    assert sum(len(service["routes"]) for service in services) == routes
+    usernames = [consumer["username"] for consumer in loaded.sluice.get("consumers", [])]
+    assert len(usernames) == len(set(usernames)) == consumers
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_both_sides_send_the_same_upstream(name: str) -> None:
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
+        folder.chmod(0o755)  # pytest's own is closed to the workers' user
+        pair = run.Run(scenario.load(name), run.QUICK, against_itself=False).start(stack, folder)
+        assert [side.trouble() for side in pair] == [None, None]
+
+
+@pytest.mark.parametrize("lost", ["X-Real-IP", "X-Forwarded-Path", "Connection"])
+def test_a_missing_header_is_noticed(lost: str, tmp_path: Path) -> None:
+    class Careless(sides.HandWritten):
+        def write(self) -> None:
+            super().write()
+            path = self.folder / "forwarded.conf"
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if lost not in line))
+
+    plain = scenario.load("proxy-plain")
+    upstream = sides.free_address()
+    core = run._two_cores()[0]
+    addresses = sides.free_address(), sides.free_address()
+    with (
+        sides.HandWritten(plain, tmp_path / "a", addresses[0], upstream, core) as good,
+        Careless(plain, tmp_path / "b", addresses[1], upstream, core) as bad,
+        Recorder(upstream, BODY) as recorder,
+    ):
+        verify.same_work(plain, recorder, good, good)
+        with pytest.raises(verify.InvalidRun, match=lost.lower()):
+            verify.same_work(plain, recorder, good, bad)
+
+
+def test_a_wrong_body_is_noticed(tmp_path: Path) -> None:
+    plain = scenario.load("proxy-plain")
+    address, upstream = sides.free_address(), sides.free_address()
+    core = run._two_cores()[0]
+    with sides.HandWritten(plain, tmp_path / "a", address, upstream, core) as side:
+        wrong_body = pytest.raises(verify.InvalidRun, match="with 200 'not this'")
+        with Recorder(upstream, b"not this"), wrong_body:
+            verify.answers(plain, side, added=False)
+        with pytest.raises(verify.InvalidRun, match="with 502"):
+            verify.answers(plain, side, added=False)
