@@ -6,7 +6,7 @@ local oracle = require("test.unit.support.oracle")
 local random_routes = require("test.unit.support.routes")
 local router = require("gateway.router")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 3000
+local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 2000
 local REQUESTS = 12
 local MAX_ROUTES = 12
 
