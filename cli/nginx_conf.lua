@@ -116,17 +116,10 @@ local function forwarded(settings)
     out[#out + 1] = ("real_ip_header %s;"):format(settings.real_ip_header)
     out[#out + 1] = ("real_ip_recursive %s;"):format(settings.real_ip_recursive and "on" or "off")
     local function believe(name, own)
-        out[#out + 1] = ("map $sluice_trusted $sluice_client_%s { 1 $http_x_forwarded_%s; }"):format(
-            name,
-            name
-        )
-        out[#out + 1] = ('map $sluice_client_%s $sluice_forwarded_%s { "" %s; default %s; }'):format(
-            name,
-            name,
-            own,
-            "$sluice_client_" .. name
-        )
-        return "$sluice_forwarded_" .. name
+        local claimed, result = "$sluice_client_" .. name, "$sluice_forwarded_" .. name
+        out[#out + 1] = ("map $sluice_trusted %s { 1 $http_x_forwarded_%s; }"):format(claimed, name)
+        out[#out + 1] = ('map %s %s { "" %s; default %s; }'):format(claimed, result, own, claimed)
+        return result
     end
     local result = {
         proto = believe("proto", "$scheme"),

@@ -6,12 +6,12 @@
 
 local base = require("resty.core.base")
 
-local balancer = require("gateway.balancer")
 local chain = require("gateway.plugin.chain")
 local dns = require("gateway.dns")
 local late_phases = require("gateway.late_phases")
 local request_id = require("gateway.request_id")
 local response = require("gateway.response")
+local rotation = require("gateway.rotation")
 local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 
@@ -84,7 +84,7 @@ local function compile_upstream(entity, targets, protocol, compiler)
         local header = entity.host_header or authority(host, port, protocol)
         add_peers(peers, host, port, target.weight, header, compiler)
     end
-    return balancer.new(peers, entity.slots)
+    return rotation.new(peers, entity.slots)
 end
 
 local function upstream_for(service, compiler)
@@ -103,7 +103,7 @@ local function upstream_for(service, compiler)
         local peers = {}
         local header = authority(service.host, service.port, service.protocol)
         add_peers(peers, service.host, service.port, 100, header, compiler)
-        upstream = balancer.new(peers)
+        upstream = rotation.new(peers)
         upstream.no_peer = "name resolution failed"
     end
     compiler.compiled_upstreams[key] = upstream

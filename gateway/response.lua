@@ -28,7 +28,9 @@ local MESSAGES = {
 }
 
 local function escape_markup(text)
-    return (text:gsub('[<>&"]', { ["<"] = "&lt;", [">"] = "&gt;", ["&"] = "&amp;", ['"'] = "&quot;" }))
+    return (
+        text:gsub('[<>&"]', { ["<"] = "&lt;", [">"] = "&gt;", ["&"] = "&amp;", ['"'] = "&quot;" })
+    )
 end
 
 local FORMATS = {
@@ -162,7 +164,9 @@ end
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access, content
 function _M.error(status, message, headers)
-    message = message or MESSAGES[status] or ("The upstream server responded with %d"):format(status)
+    message = message
+        or MESSAGES[status]
+        or ("The upstream server responded with %d"):format(status)
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
     return _M.send(status, format.body(message, current_request_id()), format.content_type, headers)
 end

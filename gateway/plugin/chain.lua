@@ -59,7 +59,7 @@ local function consumer_confs(slot, route_id, service_id, outranked)
         scope_key(route_id, service_id),
         scope_key(route_id, ""),
         scope_key("", service_id),
-        -- A configuration of route and service goes before a consumer's alone.
+            -- A configuration of route and service goes before a consumer's alone.
         not outranked and scope_key("", "") or nil,
     }
     local seen = {}

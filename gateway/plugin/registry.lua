@@ -75,7 +75,9 @@ function _M.load(names)
         if ok then
             plugin, err = check(name, plugin)
         else
-            plugin, err = nil, tostring(plugin)
+            -- Without the list of all places that were searched.
+            plugin, err =
+                nil, tostring(plugin):match("^(module '[^']*' not found)") or tostring(plugin)
         end
         if not plugin then
             return nil, ("plugin '%s': %s"):format(name, err)

@@ -1,0 +1,33 @@
+-- Request ids: form, uniqueness, and the carry of the counter.
+
+local request_id = require("gateway.request_id")
+
+describe("request id", function()
+    it("is 32 hexadecimal digits and never the same twice", function()
+        request_id.init_worker()
+        local seen = {}
+        for _ = 1, 70000 do -- beyond four digits of the counter
+            local id = request_id.next()
+            assert.truthy(id:find("^%x+$") and #id == 32, id)
+            assert.is_nil(seen[id], id)
+            seen[id] = true
+        end
+    end)
+
+    it("counts in hexadecimal", function()
+        request_id.init_worker()
+        local first = request_id.next()
+        assert.equal("000000000001", first:sub(21))
+        for _ = 2, 256 do
+            request_id.next()
+        end
+        assert.equal("000000000101", request_id.next():sub(21))
+    end)
+
+    it("begins anew elsewhere in each worker", function()
+        request_id.init_worker()
+        local one = request_id.next()
+        request_id.init_worker()
+        assert.are_not.equal(one:sub(1, 20), request_id.next():sub(1, 20))
+    end)
+end)
