@@ -12,6 +12,10 @@ import stats
 from load import Slice
 
 
+# Share of the time in which a worker has to be busy to count as the bottleneck.
+SATURATED = 0.85
+
+
 @dataclass(frozen=True)
 class Metric:
     """A value with its unit and the ends of its 95% interval."""
@@ -74,6 +78,17 @@ def measure(ours: list[Slice], theirs: list[Slice]) -> dict[str, Metric]:
     add("busy", "share", stats.level(busy))
     add("busy_nginx", "share", stats.level(busy_nginx))
     return out
+
+
+def remark(metrics: dict[str, Metric]) -> str | None:
+    """A warning about figures that are right but flatter or wrong one of the sides."""
+    busy = min(metrics[name].value for name in ("busy", "busy_nginx"))
+    if busy >= SATURATED:
+        return None
+    return (
+        f"note: a worker was idle {1 - busy:.0%} of the time, so the load generator's core was the "
+        "limit; RPS and latency say little, and an idle worker needs more CPU time per request"
+    )
 
 
 def verdict(metric: Metric, bar: float) -> str:

@@ -216,6 +216,8 @@ def run_scenario(name: str, plan: Plan, against_itself: bool, output: Path) -> r
         print(f"INVALID: {result.invalid}")
     else:
         print(report.table(result, {} if against_itself else scenario.bars))
+        if remark := report.remark(result.metrics):
+            print(f"\n{remark}")
     print(f"\n-> {os.path.relpath(path)}", flush=True)
     return result
 

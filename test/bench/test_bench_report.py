@@ -35,6 +35,12 @@ def test_metrics_divide_the_right_way() -> None:
     )
 
 
+def test_an_idle_worker_is_remarked_on() -> None:
+    full, half = slices(25, 1, 40_000), slices(25, 1, 20_000)
+    assert report.remark(report.measure(full, full)) is None
+    assert "idle 50%" in (report.remark(report.measure(full, half)) or "")
+
+
 def test_json_is_the_contract(tmp_path: Path) -> None:
     result = report.Result("x", None, {"efficiency": report.Metric(0.8, "ratio", 0.7, 0.9)})
     path = result.write(tmp_path / "new" / "folder")
