@@ -88,7 +88,10 @@ local WANTED_TYPE = { int = "number", float = "number", bool = "boolean" }
 local function scalar(event)
     local tag = event.tag
     if not tag then
-        return event.plain_implicit and plain_scalar(event.value) or event.value
+        if event.plain_implicit then
+            return plain_scalar(event.value)
+        end
+        return event.value
     elseif tag == TAG .. "str" or tag == "!" then
         return event.value
     elseif tag == TAG .. "null" then
@@ -233,7 +236,8 @@ function reader:document()
     return value
 end
 
--- libyaml does not say where a byte is that YAML does not allow.
+-- libyaml does not say where a byte is that YAML does not allow, nor when an
+-- error is at the very beginning.
 local function bad_byte(source)
     local control = source:find(CONTROL)
     local ok, err = text.utf8(source)
@@ -257,7 +261,7 @@ function _M.decode(source)
         return nil, { message = value }
     end
     if not value.line then
-        value.offset = bad_byte(source)
+        value.offset = bad_byte(source) or 1
     end
     return nil, value
 end

@@ -1,0 +1,150 @@
+--- YAML and JSON texts: what they mean, and where an error is.
+
+local cjson = require("cjson")
+local document = require("gateway.config.document")
+
+local NULL = cjson.null
+
+local function decode(source)
+    return document.decode(source, "yaml")
+end
+
+describe("gateway.config.document", function()
+    describe("YAML", function()
+        -- plain scalar -> value
+        for text, want in pairs({
+            ["abc"] = "abc",
+            ["80"] = 80,
+            ["-1"] = -1,
+            ["1.5"] = 1.5,
+            ["1e3"] = 1000,
+            ["0x10"] = 16,
+            ["010"] = 8,
+            ["true"] = true,
+            ["Yes"] = true,
+            ["off"] = false,
+            ["null"] = NULL,
+            ["~"] = NULL,
+            ["''"] = "",
+            ["'80'"] = "80",
+            ['"no"'] = "no",
+            ["10.0.0.1"] = "10.0.0.1",
+            ["10.0.0.1:80"] = "10.0.0.1:80",
+            ["/a"] = "/a",
+            ["!!str 80"] = "80",
+            ["! 80"] = "80",
+            ["!!int '80'"] = 80,
+            ["!!null x"] = NULL,
+            ["nullable"] = "nullable",
+        }) do
+            it("reads " .. text, function()
+                assert.same({ a = want }, decode("a: " .. text .. "\n"))
+            end)
+        end
+
+        it("keeps keys as text", function()
+            assert.same({ on = 1, ["80"] = 2, ["~"] = 3 }, decode("on: 1\n80: 2\n~: 3\n"))
+        end)
+
+        it("reads nested collections, flow and block", function()
+            local want = { a = { { b = { 1, NULL } }, "c" }, d = {} }
+            assert.same(want, decode("a:\n- b: [1, ~]\n- c\nd: {}\n"))
+        end)
+
+        it("follows anchors and merges, own keys first", function()
+            local source =
+                "x: &x {a: 1, b: 2}\ny: {<<: *x, b: 3}\nz: {b: 4, <<: [*x, {c: 5}]}\nw: *x\n"
+            local value = decode(source)
+            assert.same({ a = 1, b = 3 }, value.y)
+            assert.same({ a = 1, b = 4, c = 5 }, value.z)
+            assert.same({ a = 1, b = 2 }, value.w)
+        end)
+
+        it("takes a key that is written '<<' for a key", function()
+            assert.same({ ["<<"] = 1 }, decode("'<<': 1"))
+        end)
+
+        for source, message in pairs({
+            ["a: 1\n b: 2\n"] = "line 2, column 3: mapping values are not allowed in this context",
+            ["a: [1\nb: 2\n"] = "line 2, column 2: did not find expected ',' or ']' "
+                .. "(while parsing a flow sequence at line: 1, column: 4)",
+            ["a: 'x\n"] = "line 2, column 1: found unexpected end of stream "
+                .. "(while scanning a quoted scalar at line: 1, column: 4)",
+            ["\ta: 1"] = "line 1, column 1: found character that cannot start any token "
+                .. "(while scanning for the next token at line: 1, column: 1)",
+            ["a: 1\nb: {c: 1, c: 2}\n"] = "line 2, column 11: the key 'c' stands twice",
+            ["a: 1\nb: 2\na: 3\n"] = "line 3, column 1: the key 'a' stands twice",
+            ["a: *x\n"] = "line 1, column 4: unknown anchor 'x'",
+            ["a: &x [*x]\n"] = "line 1, column 8: the anchor 'x' contains itself",
+            ["a: {<<: 1}\n"] = "line 1, column 5: '<<' needs a mapping or a sequence of mappings",
+            ["[a]: 1\n"] = "line 1, column 1: a key must be a plain text",
+            ["a: !thing 1\n"] = "line 1, column 4: unknown tag '!thing'",
+            ["a: !!int x\n"] = "line 1, column 4: 'x' is not of type tag:yaml.org,2002:int",
+            ["a: 1\n---\nb: 1\n"] = "line 2, column 1: a second document begins",
+            ["a: 1\nb: \1\n"] = "line 2, column 4: control characters are not allowed",
+            ["a: 1\nbc: \255\n"] = "line 2, column 5: invalid leading UTF-8 octet",
+            [""] = "empty document",
+            ["# only a remark\n"] = "empty document",
+            ["- a\n"] = "expected a mapping at the top",
+            ["text"] = "expected a mapping at the top",
+        }) do
+            it(("refuses %q"):format(source), function()
+                assert.same({ nil, message }, { decode(source) })
+            end)
+        end
+
+        it("bounds depth", function()
+            local value, err = decode("a: " .. ("["):rep(200) .. ("]"):rep(200))
+            assert.is_nil(value)
+            assert.equal("line 1, column 103: nested too deeply", err)
+        end)
+
+        it("bounds what aliases unfold to", function()
+            local lines = { "a0: &a0 [x, x, x, x, x, x, x, x, x, x]" }
+            for i = 1, 9 do
+                local item = "*a" .. i - 1
+                lines[#lines + 1] = ("a%d: &a%d [%s]"):format(i, i, item .. (", " .. item):rep(9))
+            end
+            local value, err = decode(table.concat(lines, "\n"))
+            assert.is_nil(value)
+            assert.matches(
+                "^line 7, column %d+: the document is too large once its aliases are unfolded$",
+                err
+            )
+        end)
+    end)
+
+    describe("JSON", function()
+        it("is told by its first character, or by the caller", function()
+            assert.same({ a = { 1, NULL, "x" } }, document.decode(' \n{"a": [1, null, "x"]}'))
+            assert.same({ a = 1 }, document.decode('\239\187\191{"a":1}', "json"))
+        end)
+
+        for source, message in pairs({
+            ['{"a": 1,\n "b": ]}'] = "line 2, column 7: Expected value but found T_ARR_END",
+            ['{"a": 1'] = "line 1, column 8: Expected comma or object end but found T_END",
+            ["{} x"] = "line 1, column 4: Expected the end but found invalid token",
+            ['{"a": NaN}'] = "line 1, column 7: Expected value but found invalid token",
+            ["[1]"] = "expected a mapping at the top",
+            ["null"] = "empty document",
+        }) do
+            it(("refuses %q"):format(source), function()
+                local value, err = document.decode(source, "json")
+                assert.is_nil(value)
+                assert.equal(message, err)
+            end)
+        end
+    end)
+
+    it("knows formats by file names", function()
+        for name, want in pairs({
+            ["a.json"] = "json",
+            ["a.b/c.YAML"] = "yaml",
+            ["x.yml"] = "yaml",
+        }) do
+            assert.equal(want, document.format_of(name))
+        end
+        assert.is_nil(document.format_of("a.txt"))
+        assert.is_nil(document.format_of("json"))
+    end)
+end)

@@ -1,0 +1,263 @@
+--- Errors of declarative files: all at once, each with its path and reason.
+
+local config = require("gateway.config")
+local support = require("test.unit.support.config")
+
+local UNSUPPORTED = "this collection is not supported by this version"
+local ID = "3c45ea7d-1e22-587c-ad2f-e4631336c6ba"
+
+-- body of a 3.0 file -> the errors, one a line
+local CASES = {
+    {
+        "the issue's example",
+        "services: [{host: a}, {host: b}, {host: c, routes: [{paths: [/ok, bad]}]}]",
+        "services[2].routes[0].paths[1]: should start with: / (fixed path) or ~/ (regex path)",
+    },
+    {
+        "many at once",
+        "services: [{name: 'a b', prot: x}, {host: h, port: 99999}]\nroutes: [{paths: [/], "
+            .. "service: none}]\nfoo: 1",
+        "foo: unknown field\n"
+            .. "services[0].name: invalid value 'a b': the only accepted ascii characters are "
+            .. "alphanumerics or ., -, _, and ~\n"
+            .. "services[0].host: required field missing\n"
+            .. "services[0].prot: unknown field\n"
+            .. "services[1].port: value should be between 0 and 65535\n"
+            .. "routes[0].service: invalid reference 'service: none' (no such entry in 'services')",
+    },
+    { "a collection that is no array", "services: {host: a}", "services: expected an array" },
+    { "a collection that is a text", "consumers: alice", "consumers: expected an array" },
+    {
+        "a nested collection that is no array",
+        "services: [{host: a, routes: x}]",
+        "services[0].routes: expected an array",
+    },
+    { "an entity that is a text", "services: [a]", "services[0]: expected a record" },
+    { "an entity that is an array", "services: [[a]]", "services[0]: expected a record" },
+    { "an entity that is null", "services: [~]", "services[0]: required field missing" },
+    {
+        "a remark of the wrong type",
+        "services: [{host: a, _comment: 1}]",
+        "services[0]._comment: expected a string",
+    },
+    {
+        "an unknown collection in an entity",
+        "routes: [{paths: [/], targets: []}]",
+        "routes[0].targets: unknown field",
+    },
+
+    {
+        "collections of later versions",
+        "certificates: [{cert: x}]",
+        "certificates: " .. UNSUPPORTED,
+    },
+    {
+        "their credentials",
+        "consumers: [{username: a, jwt_secrets: [{key: x}]}]",
+        "consumers[0].jwt_secrets: " .. UNSUPPORTED,
+    },
+    {
+        "a field that is called as one of them",
+        "routes: [{paths: [/], snis: [a.b]}]",
+        "routes[0].snis: this field is not supported by this version",
+    },
+    {
+        "defaults of a client's",
+        "_info: {defaults: {service: {retries: 1}}}",
+        "_info.defaults: this field is not supported by this version",
+    },
+    {
+        "plugin configurations of a client's",
+        "_plugin_configs: {a: {}}",
+        "_plugin_configs: this field is not supported by this version",
+    },
+    {
+        "a workspace",
+        "_workspace: team",
+        "_workspace: 'team' is not supported by this version (supported: default)",
+    },
+
+    {
+        "an unknown plugin",
+        "plugins: [{name: nope, config: {a: 1}}]",
+        "plugins[0].name: plugin 'nope' not installed",
+    },
+    {
+        "an unknown plugin with other errors",
+        "plugins: [{name: nope, x: 1}]",
+        "plugins[0].name: plugin 'nope' not installed\nplugins[0].x: unknown field",
+    },
+    {
+        "a plugin without a name",
+        "plugins: [{config: {}}]",
+        "plugins[0].name: required field missing",
+    },
+    {
+        "a plugin's name that is a number",
+        "plugins: [{name: 1}]",
+        "plugins[0].name: expected a string",
+    },
+    {
+        "a plugin's unknown field",
+        "plugins: [{name: key-auth, config: {keynames: [a]}}]",
+        "plugins[0].config.keynames: unknown field",
+    },
+    {
+        "a plugin's wrong field",
+        "services: [{host: a, plugins: [{name: key-auth, config: {key_names: [a, 'b c']}}]}]",
+        "services[0].plugins[0].config.key_names[1]: bad header name 'b c', allowed characters "
+            .. "are A-Z, a-z, 0-9, '_', and '-'",
+    },
+    {
+        "a plugin's scope",
+        "consumers: [{username: a, plugins: [{name: key-auth}]}]",
+        "consumers[0].plugins[0].consumer: value must be null",
+    },
+    {
+        "a plugin's check",
+        "plugins: [{name: rate-limiting}]",
+        "plugins[0]: at least one of these fields must be non-empty: 'config.second', "
+            .. "'config.minute', 'config.hour', 'config.day', 'config.month', 'config.year'",
+    },
+    {
+        "a plugin's validator",
+        "plugins: [{name: rate-limiting, config: {minute: 5, hour: 2}}]",
+        "plugins[0].config: The limit for hour(2.0) cannot be lower than the limit for minute(5.0)",
+    },
+
+    {
+        "a dangling reference by id",
+        "routes: [{paths: [/], service: {id: " .. ID .. "}}]",
+        "routes[0].service: invalid reference 'service: "
+            .. ID
+            .. "' (no such entry in 'services')",
+    },
+    {
+        "a reference of a wrong type",
+        "routes: [{paths: [/], service: 5}]",
+        "routes[0].service: expected a reference: a name, an id, { id = ... } or { name = ... }",
+    },
+    {
+        "a missing reference",
+        "targets: [{target: a}]",
+        "targets[0].upstream: required field missing",
+    },
+    {
+        "a reference where nesting says it",
+        "services: [{name: s, host: a, routes: [{paths: [/], service: s}]}]",
+        "services[0].routes[0].service: value must be null: the entity stands in its service",
+    },
+    {
+        "a reference to an entity with errors: once",
+        "services: [{name: s, host: 'a b'}]\nroutes: [{paths: [/], service: s}]",
+        "services[0].host: invalid value: a b",
+    },
+    {
+        "entities in an entity with errors: once",
+        "services: [{host: 'a b', routes: [{paths: [/], plugins: [{name: key-auth}]}]}]",
+        "services[0].host: invalid value: a b",
+    },
+
+    {
+        "a credential without a key",
+        "consumers: [{username: a, keyauth_credentials: [{}]}]",
+        "consumers[0].keyauth_credentials[0].key: required field missing: a declarative file "
+            .. "must give it",
+    },
+    {
+        "names that stand twice",
+        "services: [{name: s, host: a}, {name: s, host: b}]",
+        "services[1].name: uniqueness violation: 'services' entity with name set to 's' already "
+            .. "declared (services[0])",
+    },
+    {
+        "ids that stand twice",
+        "services: [{id: " .. ID .. ", host: a}, {id: " .. ID .. ", host: b}]",
+        "services[1].id: uniqueness violation: 'services' entity with id set to '"
+            .. ID
+            .. "' already declared (services[0])",
+    },
+    {
+        "keys that stand twice are not shown",
+        "consumers: [{username: a, keyauth_credentials: [{key: secret}]}, {username: b, "
+            .. "keyauth_credentials: [{key: secret}]}]",
+        "consumers[1].keyauth_credentials[0].key: uniqueness violation: 'keyauth_credentials' "
+            .. "entity with key set to '***' already declared (consumers[0].keyauth_credentials[0])",
+    },
+    {
+        "custom ids that stand twice",
+        "consumers: [{username: a, custom_id: x}, {username: b, custom_id: x}]",
+        "consumers[1].custom_id: uniqueness violation: 'consumers' entity with custom_id set to "
+            .. "'x' already declared (consumers[0])",
+    },
+    {
+        "targets that stand twice",
+        "upstreams: [{name: u, targets: [{target: a:8000}, {target: a}]}]",
+        "upstreams[0].targets[1]: uniqueness violation: 'targets' entity with the same "
+            .. "upstream, target already declared (upstreams[0].targets[0])",
+    },
+    {
+        "plugins that stand twice",
+        "plugins: [{name: key-auth}, {name: key-auth, instance_name: x}]",
+        "plugins[1]: uniqueness violation: 'plugins' entity with the same name, route, service, "
+            .. "consumer already declared (plugins[0])",
+    },
+}
+
+describe("errors of gateway.config", function()
+    for _, case in ipairs(CASES) do
+        it(case[1], function()
+            assert.equal(case[3], support.errors(case[2]))
+        end)
+    end
+
+    it("allow what is alike in another place", function()
+        assert.equal(
+            "",
+            support.errors([[
+upstreams:
+- { name: u, targets: [{ target: a }] }
+- { name: v, targets: [{ target: a }] }
+services:
+- { name: same, host: u, plugins: [{ name: key-auth }] }
+routes:
+- { name: same, paths: [/], plugins: [{ name: key-auth }] }
+plugins:
+- { name: key-auth }
+]])
+        )
+    end)
+
+    it("are empty collections of later versions not", function()
+        assert.equal(
+            "",
+            support.errors("certificates: []\nvaults: ~\nconsumers: [{username: a, acls: []}]")
+        )
+    end)
+
+    for text, message in pairs({
+        ["services: []"] = "_format_version: required field missing",
+        ["_format_version: 3.0"] = "_format_version: expected a string",
+        ["_format_version: '4.0'"] = "_format_version: expected one of: 1.1, 2.1, 3.0",
+        ["_format_version: '3.0'\n_transform: maybe"] = "_transform: expected a boolean",
+        [""] = "empty document",
+        ["- 1"] = "expected a mapping at the top",
+    }) do
+        it(("%q"):format(text), function()
+            local snapshot, errors = config.parse(text, "yaml", support.registry)
+            assert.is_nil(snapshot)
+            assert.equal(message, config.format_errors(errors))
+        end)
+    end
+
+    it("old paths of wrong types are left to the schema", function()
+        for body, message in pairs({
+            ["routes: [{paths: x}]"] = "routes[0].paths: expected an array",
+            ["routes: [{paths: {a: /}}]"] = "routes[0].paths: expected an array",
+            ["routes: [{paths: [/, 1]}]"] = "routes[0].paths[1]: expected a string",
+            ["routes: [{paths: [b(c)]}]"] = "routes[0].paths[0]: should start with: / (fixed path) or ~/ (regex path)",
+        }) do
+            assert.equal(message, support.errors(body, "2.1"))
+        end
+    end)
+end)

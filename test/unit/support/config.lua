@@ -1,0 +1,27 @@
+--- What the tests of the configuration share.
+
+local config = require("gateway.config")
+local registry = require("gateway.plugin.registry")
+
+local _M = {}
+
+_M.registry = assert(registry.load({ "bundled" }))
+
+--- Parses the body of a YAML file of format 3.0; fails the test on errors.
+function _M.parse(body, version)
+    local source = ('_format_version: "%s"\n%s'):format(version or "3.0", body)
+    local snapshot, errors = config.parse(source, "yaml", _M.registry)
+    if not snapshot then
+        error(config.format_errors(errors), 2)
+    end
+    return snapshot
+end
+
+--- The errors of a YAML file of format 3.0 as lines, "" for none.
+function _M.errors(body, version)
+    local source = ('_format_version: "%s"\n%s'):format(version or "3.0", body)
+    local _, errors = config.parse(source, "yaml", _M.registry)
+    return config.format_errors(errors or {})
+end
+
+return _M
