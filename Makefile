@@ -1,0 +1,64 @@
+# Sluice: make run starts the demo, make test runs every test, make lint every linter.
+# What each needs is installed first, and only if it is missing (scripts/setup).
+
+LUAJIT ?= /usr/bin/luajit
+LUA_PATHS = ./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua
+PYTHON = build/venv/bin/python
+
+# Scenario of make bench, and QUICK=1 for its short form.
+SCENARIO ?=
+QUICK ?=
+
+.PHONY: help setup build run test unit nginx lint format bench docs clean
+
+help:
+	@echo "make setup   install what is missing to run Sluice"
+	@echo "make run     run the gateway and a demo upstream in the foreground"
+	@echo "make test    all tests: unit and nginx"
+	@echo "make unit    unit tests (ARGS=... goes to busted)"
+	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make lint    all linters"
+	@echo "make format  bring Lua and Python into their format"
+	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
+	@echo "make docs    write the generated pages again"
+
+setup:
+	@scripts/setup run
+
+# Lua needs no compiling: a build is the folder where everything generated goes.
+build:
+	@mkdir -p build
+
+run: setup build
+	@scripts/run
+
+test: unit nginx
+
+unit: build
+	@scripts/setup run test
+	busted --lua=$(LUAJIT) --lpath="$(LUA_PATHS)" --output=utfTerminal $(ARGS) test/unit
+
+nginx: build
+	@scripts/setup run test
+	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/nginx
+
+lint: build
+	@scripts/setup lint
+	@scripts/lint
+
+format: build
+	@scripts/setup lint
+	build/stylua/node_modules/.bin/stylua bench cli gateway plugins test
+	build/venv/bin/ruff check --quiet --fix .
+	build/venv/bin/ruff format --quiet .
+
+bench: build
+	@scripts/setup run bench
+	$(PYTHON) bench/run.py $(SCENARIO) $(if $(QUICK),--quick)
+
+docs: build
+	$(LUAJIT) cli/reference.lua > build/config.md
+	mv build/config.md docs/config.md
+
+clean:
+	rm -rf build
