@@ -225,7 +225,7 @@ function _M.reload(arguments, context)
         "reloaded: %d new worker%s%s",
         #workers.ready,
         #workers.ready == 1 and "" or "s",
-        #workers.draining > 0 and (", %d finishing requests"):format(#workers.draining) or ""
+        #workers.draining > 0 and (", %d old ones leaving"):format(#workers.draining) or ""
     )
     return DONE
 end
@@ -397,7 +397,7 @@ local function print_status(found)
     say(
         "workers  %d%s",
         #found.workers.ready,
-        draining > 0 and (", and %d finishing requests"):format(draining) or ""
+        draining > 0 and (", and %d leaving"):format(draining) or ""
     )
 end
 
@@ -420,9 +420,8 @@ function _M.status(arguments)
         found.workers = instance.workers(master)
     end
     if arguments.json then
-        local text = cjson.encode(found)
-        -- Every empty table here is a list.
-        say("%s", (text:gsub("{}", "[]")))
+        -- Every empty table here is a list; slashes need no escape.
+        say("%s", (cjson.encode(found):gsub("{}", "[]"):gsub("\\/", "/")))
     else
         print_status(found)
     end
