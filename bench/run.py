@@ -178,7 +178,7 @@ def _said(*command: str) -> str:
         done = subprocess.run(command, cwd=sides.ROOT, capture_output=True, text=True)
     except OSError:
         return "?"
-    return (done.stdout or done.stderr).strip()
+    return (done.stdout or done.stderr).strip() if done.returncode == 0 else "?"
 
 
 def _setting() -> str:

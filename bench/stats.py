@@ -22,7 +22,7 @@ from dataclasses import dataclass
 BLOCK = 2  # pairs drawn together: one A B B A
 RESAMPLES = 4000
 CONFIDENCE = 0.95
-TRIM = 0.1  # share of the values left out at each end
+TRIM = 0.2  # share of the values left out at each end
 SEED = 20240611
 
 

@@ -20,7 +20,7 @@ def test_abba_alternates_and_is_balanced() -> None:
 
 
 def test_trimmed_mean_leaves_out_the_ends() -> None:
-    assert stats.trimmed_mean([1, 2, 3]) == 2  # too few for 10% to be a value
+    assert stats.trimmed_mean([1, 2, 3]) == 2  # too few for 20% to be a value
     assert stats.trimmed_mean([1000, *[5] * 8, -1000]) == 5
     assert stats.trimmed_mean([1, 2, 3, 4], trim=0.25) == 2.5
 
