@@ -1,0 +1,81 @@
+--- Who may require whom: the rules of the house, as data.
+--
+-- The house has floors. A room (a folder, or a file of its own) may use rooms
+-- on the floors below its own, and whatever is within itself. Rooms that share
+-- a floor know nothing of each other. A module belongs to the room with the
+-- longest name that leads to it; `gateway` has rooms in it, so only its init file
+-- is the room of that name, and a new file beside it has no floor until it gets
+-- one here.
+
+local _M = {}
+
+--- From the ground up.
+_M.floors = {
+    { "lib" },
+    { "compat" },
+    {
+        "gateway.version",
+        "gateway.late_phases",
+        "gateway.request_id",
+        "gateway.dns",
+        "gateway.router",
+        "gateway.balancer",
+        "gateway.rotation",
+    },
+    { "gateway.schema", "gateway.response" },
+    { "gateway.config", "gateway.store" },
+    { "gateway.pdk", "gateway.admin" },
+    -- Each plugin is a room of its own.
+    { "plugins.*" },
+    { "gateway.plugin" },
+    { "gateway.proxy" },
+    -- The entry: the only file that sees the whole gateway.
+    { "gateway" },
+    -- The command line renders nginx.conf and checks files; see the doors.
+    { "cli" },
+}
+
+--- Doors: narrower than the floors. `of` is the folder whose walls they are in;
+-- `out` lists what those within may require beyond it, `into` lists who beyond
+-- it may require those within.
+_M.doors = {
+    {
+        of = "plugins",
+        out = { "gateway.pdk", "gateway.schema.typedefs", "lib" },
+        why = "a plugin uses the plugin interface, the field types and the libraries",
+    },
+    {
+        of = "plugins",
+        into = { "gateway.plugin.registry" },
+        why = "only the plugin registry loads plugins",
+    },
+    {
+        of = "cli",
+        out = {
+            "gateway.config",
+            "gateway.late_phases",
+            "gateway.plugin.registry",
+            "gateway.version",
+        },
+        why = "the command line knows the gateway's configuration, not how it serves",
+    },
+    {
+        of = "compat",
+        out = { "lib" },
+        why = "the module names of others stand on the libraries alone",
+    },
+}
+
+--- Modules that something other than a `require` starts.
+_M.entries = {
+    ["cli.main"] = "bin/sluice",
+    ["cli.reference"] = "make docs",
+    gateway = "nginx.conf",
+}
+
+--- Modules that require names which only the run knows.
+_M.computed = {
+    ["cli.main"] = "tries whether the packages that cli.platform lists are installed",
+}
+
+return _M

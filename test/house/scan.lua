@@ -1,0 +1,321 @@
+--- Reads who requires whom, and finds what the rules of the house forbid.
+--
+-- @usage
+-- local house = scan.read(".")
+-- for _, violation in ipairs(scan.violations(house, rules)) do print(violation) end
+
+local lexer = require("test.house.lexer")
+local lfs = require("lfs")
+
+local _M = {}
+
+--- Folders whose modules make up the product.
+local FOLDERS = { "cli", "compat", "gateway", "lib", "plugins" }
+
+local function sorted_keys(map)
+    local keys = {}
+    for key in pairs(map) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys)
+    return keys
+end
+
+local function read_file(path)
+    local file = assert(io.open(path, "rb"))
+    local text = file:read("*a")
+    file:close()
+    return text
+end
+
+--- All files below a folder.
+-- @treturn table array of paths in order
+function _M.files(folder)
+    local found = {}
+    if lfs.attributes(folder, "mode") ~= "directory" then
+        return found
+    end
+    for name in lfs.dir(folder) do
+        local path = folder .. "/" .. name
+        if name ~= "." and name ~= ".." and name ~= "__pycache__" then
+            if lfs.attributes(path, "mode") == "directory" then
+                for _, inner in ipairs(_M.files(path)) do
+                    found[#found + 1] = inner
+                end
+            else
+                found[#found + 1] = path
+            end
+        end
+    end
+    table.sort(found)
+    return found
+end
+
+--- "gateway/router/init.lua" -> "gateway.router"; "lib/sluice/x.lua" -> "lib.sluice.x".
+local function module_name(file)
+    return (file:gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
+end
+
+--- What a `require` at token `i` asks for.
+-- @treturn[1] string "module", "prefix" (of a name that is computed) or "computed"
+-- @treturn[1] string its text
+-- @treturn[2] nil it is not a call of require
+local function required(tokens, i)
+    local after = tokens[i + 1]
+    if not after then
+        return nil
+    end
+    local argument, at = after, i + 1
+    if after.text == "(" or after.text == "," then
+        argument, at = tokens[i + 2], i + 2
+    end
+    if argument.kind ~= "string" then
+        -- `require` itself handed around, as in `local require = require`.
+        return after.text ~= "=" and "computed" or nil, argument.text
+    end
+    local follows = tokens[at + 1]
+    return follows and follows.text == ".." and "prefix" or "module", argument.text
+end
+
+--- All requires of a source.
+-- @treturn table array of `{ how, name, line }`
+function _M.requires(source)
+    local code = {}
+    for _, token in ipairs(lexer.tokens(source)) do
+        if token.kind ~= "comment" then
+            code[#code + 1] = token
+        end
+    end
+    local found = {}
+    for i, token in ipairs(code) do
+        local before = code[i - 1]
+        local is_field = before and (before.text == "." or before.text == ":")
+        if token.kind == "name" and token.text == "require" and not is_field then
+            local how, name = required(code, i)
+            if how then
+                found[#found + 1] = { how = how, name = name, line = token.line }
+            end
+        end
+    end
+    return found
+end
+
+--- Lua modules of a `lib` folder are required without that folder's name.
+local function resolve(modules, name)
+    return modules[name] and name or modules["lib." .. name] and "lib." .. name or nil
+end
+
+--- Does the name begin with a folder of the house?
+local function is_ours(modules, name)
+    local top = name:match("^[^.]+")
+    for own in pairs(modules) do
+        if own:match("^[^.]+") == top then
+            return true
+        end
+    end
+    return false
+end
+
+local function add_edge(house, from, to, line)
+    if from.name ~= to and not from.uses[to] then
+        from.uses[to] = line
+        house.modules[to].used = true
+    end
+end
+
+local function add_requires(house, module, source)
+    for _, need in ipairs(_M.requires(source)) do
+        local target = need.how == "module" and resolve(house.modules, need.name)
+        if target then
+            add_edge(house, module, target, need.line)
+        elseif need.how == "module" and is_ours(house.modules, need.name) then
+            module.unknown[need.name] = need.line
+        elseif need.how == "prefix" then
+            for _, name in ipairs(sorted_keys(house.modules)) do
+                if
+                    name:sub(1, #need.name) == need.name
+                    and not name:find(".", #need.name + 1, true)
+                then
+                    add_edge(house, module, name, need.line)
+                end
+            end
+        elseif need.how == "computed" then
+            module.computed = need.line
+        end
+    end
+end
+
+--- Build a house from sources.
+-- @tparam table sources file -> text, files relative to the root
+-- @treturn table `modules`: name -> `{ name, file, uses = { name -> line } }`
+function _M.build(sources)
+    local house = { modules = {} }
+    for file in pairs(sources) do
+        local name = module_name(file)
+        house.modules[name] = { name = name, file = file, uses = {}, unknown = {} }
+    end
+    for _, name in ipairs(sorted_keys(house.modules)) do
+        local module = house.modules[name]
+        add_requires(house, module, sources[module.file])
+    end
+    return house
+end
+
+--- Read the house that stands below a folder.
+function _M.read(root)
+    local sources = {}
+    for _, folder in ipairs(FOLDERS) do
+        for _, path in ipairs(_M.files(root .. "/" .. folder)) do
+            if path:match("%.lua$") then
+                sources[path:sub(#root + 2)] = read_file(path)
+            end
+        end
+    end
+    return _M.build(sources)
+end
+
+--- Is a module within a room (or any folder, by its dotted name)?
+local function is_within(name, room)
+    return name == room or name:sub(1, #room + 1) == room .. "."
+end
+
+local function is_within_any(name, rooms)
+    for _, room in ipairs(rooms) do
+        if is_within(name, room) then
+            return true
+        end
+    end
+    return false
+end
+
+--- The room of a module that a line of the rules stands for, if it does.
+local function room_for(name, line)
+    local folder = line:match("^(.*)%.%*$")
+    if not folder then
+        return is_within(name, line) and line or nil
+    end
+    -- "plugins.*": each folder or file in it.
+    local inner = name:sub(#folder + 2):match("^[^.]+")
+    return inner and is_within(name, folder) and folder .. "." .. inner or nil
+end
+
+--- Does a folder have rooms in it? Then only its init file is the room itself.
+local function has_rooms(line, rules)
+    for _, lines in ipairs(rules.floors) do
+        for _, other in ipairs(lines) do
+            if other ~= line and is_within(other, line) then
+                return true
+            end
+        end
+    end
+    return false
+end
+
+--- The room of a module: the longest that leads to it.
+-- @treturn[1] string room
+-- @treturn[1] number its floor
+-- @treturn[2] nil
+function _M.room(name, rules)
+    local best, best_floor
+    for floor, lines in ipairs(rules.floors) do
+        for _, line in ipairs(lines) do
+            local room = room_for(name, line)
+            local whole = room and (name == room or not has_rooms(line, rules))
+            if whole and (not best or #room > #best) then
+                best, best_floor = room, floor
+            end
+        end
+    end
+    return best, best_floor
+end
+
+--- Does a require break a rule?
+-- @treturn string|nil why
+function _M.broken(from, to, rules)
+    local room, floor = _M.room(from, rules)
+    local other, other_floor = _M.room(to, rules)
+    if not room or not other then
+        return nil
+    end
+    if room ~= other and other_floor > floor then
+        return ("runs upwards from %s to %s"):format(room, other)
+    elseif room ~= other and other_floor == floor then
+        return ("runs between rooms of one floor, %s and %s"):format(room, other)
+    end
+    for _, door in ipairs(rules.doors) do
+        local from_in, to_in = is_within(from, door.of), is_within(to, door.of)
+        if door.out and from_in and not to_in and not is_within_any(to, door.out) then
+            return door.why
+        elseif door.into and to_in and not from_in and not is_within_any(from, door.into) then
+            return door.why
+        end
+    end
+    return nil
+end
+
+--- Cycles, each found once: arrays of module names.
+function _M.cycles(house)
+    local found, state, path = {}, {}, {}
+    local function visit(name)
+        state[name] = "open"
+        path[#path + 1] = name
+        for _, used in ipairs(sorted_keys(house.modules[name].uses)) do
+            if state[used] == "open" then
+                local cycle, i = { used }, #path
+                while path[i] ~= used do
+                    table.insert(cycle, 2, path[i])
+                    i = i - 1
+                end
+                found[#found + 1] = cycle
+            elseif not state[used] then
+                visit(used)
+            end
+        end
+        path[#path] = nil
+        state[name] = "done"
+    end
+    for _, name in ipairs(sorted_keys(house.modules)) do
+        if not state[name] then
+            visit(name)
+        end
+    end
+    return found
+end
+
+local function module_violations(module, rules, report)
+    if not _M.room(module.name, rules) then
+        report("%s has no floor in test/house/rules.lua", module.file)
+    end
+    for _, used in ipairs(sorted_keys(module.uses)) do
+        local why = _M.broken(module.name, used, rules)
+        if why then
+            report("%s:%d requires %s: %s", module.file, module.uses[used], used, why)
+        end
+    end
+    for _, name in ipairs(sorted_keys(module.unknown)) do
+        report("%s:%d requires %s: no such module", module.file, module.unknown[name], name)
+    end
+    if module.computed and not rules.computed[module.name] then
+        report("%s:%d requires a name that the scan cannot know", module.file, module.computed)
+    end
+    if not module.used and not rules.entries[module.name] then
+        report("%s is required by nothing", module.file)
+    end
+end
+
+--- Everything the rules forbid, one line each, naming the file.
+function _M.violations(house, rules)
+    local found = {}
+    local function report(form, ...)
+        found[#found + 1] = form:format(...)
+    end
+    for _, name in ipairs(sorted_keys(house.modules)) do
+        module_violations(house.modules[name], rules, report)
+    end
+    for _, cycle in ipairs(_M.cycles(house)) do
+        report("cycle: %s -> %s", table.concat(cycle, " -> "), cycle[1])
+    end
+    return found
+end
+
+return _M
