@@ -28,7 +28,11 @@ end
 
 local function complain(lines)
     for i, line in ipairs(lines) do
-        io.stderr:write(line:sub(1, 1) == " " and "" or "sluice: ", line, i <= #lines and "\n" or "")
+        io.stderr:write(
+            line:sub(1, 1) == " " and "" or "sluice: ",
+            line,
+            i <= #lines and "\n" or ""
+        )
     end
 end
 
@@ -150,7 +154,7 @@ function _M.start(arguments, context)
     local master = instance:master()
     if master then
         return fail(
-            ("already running in %s (pid %d); `sluice reload` takes a changed configuration"):format(
+            ("already running in %s (pid %d); `sluice reload` takes what changed"):format(
                 instance.prefix,
                 master
             )
@@ -225,7 +229,7 @@ function _M.reload(arguments, context)
         "reloaded: %d new worker%s%s",
         #workers.ready,
         #workers.ready == 1 and "" or "s",
-        #workers.draining > 0 and (", %d old ones leaving"):format(#workers.draining) or ""
+        #workers.draining > 0 and (", %d old leaving"):format(#workers.draining) or ""
     )
     return DONE
 end

@@ -44,8 +44,7 @@ end
 -- @tparam table settings resolved settings
 -- @treturn boolean|nil true, or nil and an array of lines that say why
 function _M.test(instance, settings)
-    local status, output =
-        process.run(settings.nginx_binary, instance:arguments(settings, "test"))
+    local status, output = process.run(settings.nginx_binary, instance:arguments(settings, "test"))
     if status == 0 then
         return true
     end
@@ -84,7 +83,11 @@ function _M.daemon(instance, settings)
     end
     _M.stop(instance, "SIGTERM", 5)
     local lines = emergencies(log, offset)
-    table.insert(lines, 1, ("no worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log))
+    table.insert(
+        lines,
+        1,
+        ("no worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log)
+    )
     return nil, lines
 end
 

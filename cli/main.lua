@@ -87,7 +87,9 @@ local function build_parser()
     restart:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
     add_timeout(restart)
     add_options(restart)
-    add_options(parser:command("reload", "Take the changed configuration without losing a request."))
+    add_options(
+        parser:command("reload", "Take the changed configuration without losing a request.")
+    )
 
     add_options(parser:command("stop", "Stop at once."), PREFIX_ONLY)
     local quit = parser:command("quit", "Stop after the requests in work.")

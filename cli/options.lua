@@ -21,7 +21,8 @@ local platform = require("cli.platform")
 local _M = {}
 
 -- Sections order the help text and the generated page.
-_M.sections = { "files", "listeners", "workers", "logs", "clients", "upstreams", "headers", "nginx" }
+_M.sections =
+    { "files", "listeners", "workers", "logs", "clients", "upstreams", "headers", "nginx" }
 
 _M.list = {
     -- files
@@ -40,7 +41,7 @@ _M.list = {
         type = "path",
         default = "/etc/sluice/sluice.conf",
         doc = "The settings file: `name = value` lines, `#` starts a comment. The default is read "
-            .. "only if it exists; one that was asked for has to. Cannot be set in the file itself.",
+            .. "only if it exists; one that was asked for has to. The file cannot set it.",
     },
     {
         name = "file",

@@ -170,8 +170,8 @@ local function bind_error(address, listen)
 end
 
 local BIND_ADVICE = {
-    [errno.EADDRINUSE] = "is taken by another program (`ss -ltnp` shows which); stop it, or give %s "
-        .. "another port",
+    [errno.EADDRINUSE] = "is taken by another program (`ss -ltnp` shows it); stop that, or give "
+        .. "%s another port",
     [errno.EACCES] = "is a port that only root may open; give %s a port above 1023",
     [errno.EADDRNOTAVAIL] = "is no address of this machine; give %s one that is",
 }
@@ -190,7 +190,13 @@ function _M.check_listeners(settings, held, errors)
                 if advice then
                     add(errors, "%s: %s " .. advice, name, bare, flag(name))
                 elseif problem then
-                    add(errors, "%s: cannot listen on %s: %s", name, bare, errno.errno(problem) or problem)
+                    add(
+                        errors,
+                        "%s: cannot listen on %s: %s",
+                        name,
+                        bare,
+                        errno.errno(problem) or problem
+                    )
                 end
             end
         end
@@ -220,7 +226,7 @@ function _M.fit_connections(settings)
     end
     local wanted = settings.worker_connections
     settings.worker_connections = limit
-    return ("worker_connections: lowered from %d to %d, the hard limit of open files (ulimit -Hn)"):format(
+    return ("worker_connections: lowered from %d to %d, the hard limit of open files"):format(
         wanted,
         limit
     )

@@ -14,6 +14,13 @@ local function trim(text)
     return text:match("^%s*(.-)%s*$")
 end
 
+-- The value without its comment and quotes.
+local function plain_value(text)
+    return text:match('^"([^"]*)"%s*$')
+        or text:match('^"([^"]*)"%s+#')
+        or trim((text:gsub("^#.*$", ""):gsub("%s#.*$", "")))
+end
+
 --- Reads a settings file.
 -- Lines are `name = value`; a `#` at the start or after a blank begins a comment; a value may
 -- stand between double quotes, which keep blanks and `#`.
@@ -24,25 +31,22 @@ end
 function _M.parse_file(path, text)
     local found, errors = {}, {}
     local number = 0
+    local function complain(format, ...)
+        errors[#errors + 1] = ("%s:%d: "):format(path, number) .. format:format(...)
+    end
     for line in (text .. "\n"):gmatch("(.-)\r?\n") do
         number = number + 1
-        local where = ("%s:%d"):format(path, number)
         line = trim((line:gsub("^%s*#.*$", "")))
         local name, value = line:match("^([%w_-]+)%s*=%s*(.-)$")
-        if name then
-            value = value:match('^"([^"]*)"%s*$')
-                or value:match('^"([^"]*)"%s+#')
-                or trim((value:gsub("^#.*$", ""):gsub("%s#.*$", "")))
-        end
-        if line == "" then -- luacheck: no unused
-        elseif not name then
-            errors[#errors + 1] = ("%s: expected `name = value`, found `%s`"):format(where, line)
-        elseif not options.by_name[name] or name == "conf" then
-            errors[#errors + 1] = ("%s: unknown setting '%s' (docs/config.md lists them)"):format(where, name)
-        elseif found[name] then
-            errors[#errors + 1] = ("%s: '%s' is already set in %s"):format(where, name, found[name].source)
-        else
-            found[name] = { text = value, source = where }
+        local known = options.by_name[name] and name ~= "conf"
+        if known and not found[name] then
+            found[name] = { text = plain_value(value), source = ("%s:%d"):format(path, number) }
+        elseif known then
+            complain("'%s' is already set in %s", name, found[name].source)
+        elseif name then
+            complain("unknown setting '%s' (docs/config.md lists them)", name)
+        elseif line ~= "" then
+            complain("expected `name = value`, found `%s`", line)
         end
     end
     return found, errors
@@ -143,9 +147,9 @@ local function check_together(settings, errors)
     for _, address in ipairs(settings.admin_listen or {}) do
         local bare = address:match("^%S+")
         if seen[bare] then
-            errors[#errors + 1] = ("admin_listen: %s is a proxy_listen address too; give it another port"):format(
-                bare
-            )
+            errors[#errors + 1] = "admin_listen: "
+                .. bare
+                .. " is a proxy_listen address too; give it another port"
         end
     end
 end
@@ -166,9 +170,8 @@ end
 function _M.resolve(opts)
     local remembered = opts.remembered or { flags = {}, environment = {} }
     local flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
-    local environment = from_environment(opts.getenv or os.getenv, opts.cwd)
-    flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
-    environment = merge(environment, remembered.environment)
+    local environment =
+        merge(from_environment(opts.getenv or os.getenv, opts.cwd), remembered.environment)
 
     local given_conf = pick(options.by_name.conf, { flags, environment })
     local file, errors = read_settings_file(given_conf, opts.open or io.open)
