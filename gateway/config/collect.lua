@@ -10,7 +10,6 @@ local schema = require("gateway.schema")
 local format = string.format
 local ipairs = ipairs
 local next = next
-local pairs = pairs
 local tostring = tostring
 local type = type
 
@@ -95,7 +94,8 @@ local function split(state, kind, raw, path)
     local own, nested = {}, {}
     local children = entities.children(kind)
     local definition = entities.get(kind)
-    for key, value in pairs(raw) do
+    for _, key in ipairs(schema.sorted_keys(raw)) do
+        local value = raw[key]
         if children[key] then
             nested[key] = value
         elseif REMARKS[key] then
@@ -141,7 +141,7 @@ end
 local collect_list
 
 local function collect_entity(state, kind, raw, path, parent)
-    if type(raw) ~= "table" or raw[1] ~= nil then
+    if type(raw) ~= "table" then
         add_error(state, path, raw == NULL and "required field missing" or "expected a record")
         return
     end
@@ -174,7 +174,8 @@ end
 
 local function split_top(state, document)
     local top = {}
-    for key, value in pairs(document) do
+    for _, key in ipairs(schema.sorted_keys(document)) do
+        local value = document[key]
         local is_kind = type(key) == "string" and entities.get(key)
         if not is_kind and not refuse_collection(state, key, value, tostring(key)) then
             top[key] = value

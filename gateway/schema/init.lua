@@ -74,7 +74,8 @@ local function compile(definition)
         end
     end
     for _, entry in ipairs(definition.shorthand_fields or {}) do
-        plan.by_name[next(entry)] = select(2, next(entry))
+        local name, field = next(entry)
+        plan.by_name[name] = field
     end
     compiled[definition] = plan
     return plan
@@ -179,7 +180,10 @@ local function fill_list(ctx, field, value)
     return out
 end
 
-local function sorted_keys(map)
+--- The keys of a table in the order of their text, so that errors have an order.
+-- @tparam table map
+-- @treturn table array of keys
+function _M.sorted_keys(map)
     local keys = {}
     for key in pairs(map) do
         keys[#keys + 1] = key
@@ -192,7 +196,7 @@ end
 
 local function fill_map(ctx, field, value)
     local out = {}
-    for _, key in ipairs(sorted_keys(value)) do
+    for _, key in ipairs(_M.sorted_keys(value)) do
         local item = value[key]
         enter(ctx, key, field.keys, key)
         if is_null(item) then
@@ -274,7 +278,7 @@ local function fill_record(ctx, definition, value)
             out[entry.name] = enter(ctx, entry.name, entry.field, given)
         end
     end
-    for _, key in ipairs(sorted_keys(value)) do
+    for _, key in ipairs(_M.sorted_keys(value)) do
         if type(key) ~= "string" or not plan.by_name[key] then
             fail(ctx, "unknown field", key)
         end
@@ -388,9 +392,6 @@ function _M.validate(definition, value, path)
     local filled
     if has_type(value, "record") then
         filled = fill_record(ctx, definition, value)
-        if filled and definition.custom_validator and #ctx.errors == 0 then
-            check_rules(ctx, definition, filled)
-        end
     else
         fail(ctx, "expected a record")
     end

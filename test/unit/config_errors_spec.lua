@@ -57,6 +57,16 @@ local CASES = {
         "consumers[0].jwt_secrets: " .. UNSUPPORTED,
     },
     {
+        "their other credentials",
+        "consumers: [{username: a, acls: [{}], oauth2_credentials: [{}], groups: [{}]}]",
+        "consumers[0].acls: "
+            .. UNSUPPORTED
+            .. "\nconsumers[0].groups: "
+            .. UNSUPPORTED
+            .. "\nconsumers[0].oauth2_credentials: "
+            .. UNSUPPORTED,
+    },
+    {
         "a field that is called as one of them",
         "routes: [{paths: [/], snis: [a.b]}]",
         "routes[0].snis: this field is not supported by this version",
@@ -182,7 +192,8 @@ local CASES = {
         "consumers: [{username: a, keyauth_credentials: [{key: secret}]}, {username: b, "
             .. "keyauth_credentials: [{key: secret}]}]",
         "consumers[1].keyauth_credentials[0].key: uniqueness violation: 'keyauth_credentials' "
-            .. "entity with key set to '***' already declared (consumers[0].keyauth_credentials[0])",
+            .. "entity with key set to '***' already declared "
+            .. "(consumers[0].keyauth_credentials[0])",
     },
     {
         "custom ids that stand twice",
@@ -255,7 +266,8 @@ plugins:
             ["routes: [{paths: x}]"] = "routes[0].paths: expected an array",
             ["routes: [{paths: {a: /}}]"] = "routes[0].paths: expected an array",
             ["routes: [{paths: [/, 1]}]"] = "routes[0].paths[1]: expected a string",
-            ["routes: [{paths: [b(c)]}]"] = "routes[0].paths[0]: should start with: / (fixed path) or ~/ (regex path)",
+            ["routes: [{paths: [b(c)]}]"] = "routes[0].paths[0]: should start with: "
+                .. "/ (fixed path) or ~/ (regex path)",
         }) do
             assert.equal(message, support.errors(body, "2.1"))
         end

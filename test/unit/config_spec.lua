@@ -151,7 +151,8 @@ services: [{ host: a, routes: [{ name: nested, paths: [/] }] }]
     it("takes JSON, explicit nulls and remarks", function()
         local text = [[{"_format_version":"3.0","_transform":true,"_comment":"x","_ignore":[1],
             "_info":{"select_tags":["t"],"defaults":{}},"consumers":null,"certificates":[],
-            "services":[{"name":"a","host":"h","path":null,"routes":null,"_comment":"y","_ignore":[]}]}]]
+            "services":[{"name":"a","host":"h","path":null,"routes":null,
+            "_comment":"y","_ignore":[]}]}]]
         local s = assert(config.parse(text, nil, support.registry))
         assert.equal("a", s.services[1].name)
         assert.is_nil(s.services[1].path)
@@ -205,7 +206,8 @@ services: [{ host: a, routes: [{ name: nested, paths: [/] }] }]
 
         it("follow RFC 4122 over the dialect's namespace", function()
             -- python3: u = uuid.uuid5; ns = UUID("fd02801f-0957-4a15-a55a-c8d9606f30b5")
-            -- u(u(ns, "services"), "orders"), u(u(ns, "targets"), "targets:*:" + up + ":127.0.0.1:80")
+            -- u(u(ns, "services"), "orders")
+            -- u(u(ns, "targets"), "targets:*:" + up + ":127.0.0.1:80")
             local s = parse(NESTED)
             assert.equal("580c8aca-d632-5804-b307-a24326e1e2d5", s.services[1].id)
             assert.equal("0661d4d8-6e61-5c85-a53f-f010fc4f5c5a", s.targets[1].id)
@@ -275,7 +277,8 @@ services: [{ host: a, routes: [{ name: nested, paths: [/] }] }]
             local s = parse("routes: [{ paths: [/a, '/a(b|c)'] }]")
             assert.same({ "/a", "/a(b|c)" }, s.routes[1].paths)
             assert.same({
-                "routes[0].paths[1]: '/a(b|c)' looks like a regex, but without a leading ~ it is a fixed path",
+                "routes[0].paths[1]: '/a(b|c)' looks like a regex, "
+                    .. "but without a leading ~ it is a fixed path",
             }, s.warnings)
         end)
     end)

@@ -73,8 +73,8 @@ describe("entity schemas", function()
     end)
 
     it("a route must match something", function()
-        local https =
-            "must set one of 'methods', 'hosts', 'headers', 'paths', 'snis' when 'protocols' is 'https'"
+        local https = "must set one of 'methods', 'hosts', 'headers', 'paths', 'snis' "
+            .. "when 'protocols' is 'https'"
         local http =
             "must set one of 'methods', 'hosts', 'headers', 'paths' when 'protocols' is 'http'"
         local function check(value)

@@ -89,6 +89,7 @@ local CASES = {
     { { type = "number", gt = 0 }, 0.1 },
     { { type = "string", eq = "a" }, "b", "value must be a" },
     { { type = "string", ne = "a" }, "a", "value must not be a" },
+    { { type = "string", ne = "a" }, "b" },
     { { type = "string", eq = NULL }, "a", "value must be null" },
     { { type = "string", eq = NULL, err = "not here" }, "a", "not here" },
     { { type = "string", one_of = { "a", "b" } }, "b" },

@@ -19,7 +19,7 @@ return {
             bad = { { "x", "expected a valid UUID" }, { 1, "expected a string" } },
         },
         name = {
-            good = { "a", "A.b-c_d~1", "größe", "日本" },
+            good = { "a", "A.b-c_d~1", "größe", "日本", "\240\144\141\136", "\224\160\128" },
             bad = {
                 { "a b", NAME:format("a b") },
                 { "a/b", NAME:format("a/b") },
@@ -40,6 +40,9 @@ return {
                 "[::1]",
                 "::ffff:1.2.3.4",
                 "1::",
+                "255.255.255.255",
+                "1:2:3:4:5:6:7::",
+                "1:2:3:4:5:6:7:8",
             },
             bad = {
                 { "a:80", "must not have a port" },
@@ -90,6 +93,13 @@ return {
         retries = {
             good = { 0, 32767 },
             bad = { { 32768, "value should be between 0 and 32767" } },
+        },
+        tls_verify_depth = {
+            good = {},
+            bad = {
+                { 65, "value should be between 0 and 64" },
+                { 64, "value must be null (given the value of field 'protocol')" },
+            },
         },
         connect_timeout = {
             good = { 1, 2147483646 },
@@ -202,7 +212,8 @@ return {
             bad = {
                 {
                     { Host = { "a" } },
-                    "cannot contain 'host' header, which must be specified in the 'hosts' attribute",
+                    "cannot contain 'host' header, which must be specified "
+                        .. "in the 'hosts' attribute",
                     "headers.Host",
                 },
                 {

@@ -1,0 +1,117 @@
+--- The shared types of fields, as far as no entity of ours uses them.
+
+local address = require("gateway.schema.address")
+local schema = require("gateway.schema")
+local typedefs = require("gateway.schema.typedefs")
+
+local CASES = {
+    wildcard_host = {
+        good = { "a.b", "*.a.b", "a.*" },
+        bad = {
+            ["a.*.b"] = "wildcard must be leftmost or rightmost character",
+            ["*.a.*"] = "only one wildcard must be specified",
+            ["10.0.0.1"] = "must not be an IP",
+            ["a:1"] = "must not have a port",
+            ["a b"] = "invalid value: a b",
+        },
+    },
+    sni = {
+        good = { "a.b", "a.b." },
+        bad = { ["::1"] = "must not be an IP", ["a:1"] = "must not have a port" },
+    },
+    redis_host = { good = { "10.0.0.1", "a" }, bad = { ["a:1"] = "must not have a port" } },
+    ip = {
+        good = { "10.0.0.1", "::1" },
+        bad = { ["a"] = "not an ip address: a", ["10.0.0.0/8"] = "not an ip address: 10.0.0.0/8" },
+    },
+    ip_or_cidr = {
+        good = { "10.0.0.1", "::1", "0.0.0.0/0", "10.0.0.0/32", "::/128", "fe80::/10" },
+        bad = {
+            ["10.0.0.0/33"] = "invalid ip or cidr range: '10.0.0.0/33'",
+            ["::/129"] = "invalid ip or cidr range: '::/129'",
+            ["10.0.0.0/"] = "invalid ip or cidr range: '10.0.0.0/'",
+            ["a/8"] = "invalid ip or cidr range: 'a/8'",
+        },
+    },
+    url = {
+        good = { "http://a", "redis://a:1" },
+        bad = { ["a"] = "missing scheme in url", ["http:///x"] = "missing host in url" },
+    },
+    cookie_name = {
+        good = { "a!#$%&'*+-.^_`|~1" },
+        bad = { ["a b"] = "bad cookie name 'a b', it must be an HTTP token" },
+    },
+    timeout = {
+        good = { 0, 2147483646 },
+        bad = { [2147483647] = "value should be between 0 and 2147483646" },
+    },
+    ttl = { good = { 0, 0.5 }, bad = { [-1] = "value should be between 0 and 100000000" } },
+}
+
+describe("gateway.schema.typedefs", function()
+    for name, cases in pairs(CASES) do
+        it(name, function()
+            for _, value in ipairs(cases.good) do
+                assert.is_nil(schema.first_error(typedefs[name], value), tostring(value))
+            end
+            for value, message in pairs(cases.bad) do
+                assert.equal(message, schema.first_error(typedefs[name], value))
+            end
+        end)
+    end
+
+    it("are copied when called", function()
+        local port = typedefs.port({ default = 6379 })
+        assert.equal(6379, port.default)
+        assert.same({ 0, 65535 }, port.between)
+        assert.is_nil(typedefs.port.default)
+        assert.equal(1, port({ default = 1 }).default)
+    end)
+
+    it("throws at a name that does not exist, in the caller's line", function()
+        local ok, err = pcall(function()
+            return typedefs.prot
+        end)
+        assert.is_false(ok)
+        assert.matches("schema_typedefs_spec.lua:%d+: no typedef is called 'prot'$", err)
+    end)
+end)
+
+describe("gateway.schema.address", function()
+    for text, want in pairs({
+        ["a.b"] = { type = "name", host = "a.b" },
+        ["a:0"] = { type = "name", host = "a", port = 0 },
+        ["10.0.0.1:65535"] = { type = "ipv4", host = "10.0.0.1", port = 65535 },
+        ["::1"] = { type = "ipv6", host = "::1" },
+        ["[::]"] = { type = "ipv6", host = "::" },
+        ["[fe80::1]:443"] = { type = "ipv6", host = "fe80::1", port = 443 },
+    }) do
+        it("parses " .. text, function()
+            assert.same(want, address.parse(text))
+        end)
+    end
+
+    it("says what is wrong in fixed words", function()
+        for text, want in pairs({
+            ["a:65536"] = "invalid port number",
+            ["[::1]:65536"] = "invalid port number",
+            [""] = "invalid address",
+            [":80"] = "invalid address",
+            ["a:"] = "invalid address",
+            [".a"] = "invalid address",
+            ["a-"] = "invalid address",
+            ["a-.b"] = "invalid address",
+            ["::12345"] = "invalid address",
+            ["1:2:3:4:5:6:7:8:9"] = "invalid address",
+            ["1:2:3:4:5:6:7:8::"] = "invalid address",
+            ["[a]"] = "invalid address",
+        }) do
+            assert.same({ nil, want }, { address.parse(text) }, text)
+        end
+    end)
+
+    it("writes addresses with a port", function()
+        assert.equal("a:80", address.format(address.parse("a"), 80))
+        assert.equal("[::1]:81", address.format(address.parse("[::1]:81"), 80))
+    end)
+end)
