@@ -221,7 +221,7 @@ end
 --   strings or nil
 -- @treturn[1] any the route's value
 -- @treturn[1] string|nil the part of the path that matched, nil if the route
---   has no paths
+--   has no paths; decoded, so `path.escape` it before it goes into a header
 -- @treturn[1] table|nil groups of the regular expression that matched, see
 --   `gateway.router.regex`
 -- @treturn[2] nil no route

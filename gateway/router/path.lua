@@ -87,7 +87,8 @@ end
 -- RFC 3986 section 6.2.2 as the dialect has it: percent-encoded bytes are
 -- decoded, except reserved characters, whose digits become upper case; dot
 -- segments are removed and slashes merged. Bytes that may not travel as they
--- are (a decoded space) are encoded again by `upstream`. Costs three scans when
+-- are (a decoded space or line feed) are encoded again by `upstream`: no other
+-- way may a normalised path or a piece of one get into what nginx sends. Costs three scans when
 -- there is nothing to do, and then returns the same string.
 --
 -- @tparam string raw the request's path without its query
