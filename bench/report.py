@@ -11,7 +11,6 @@ from typing import Any
 import stats
 from load import Slice
 
-
 # Share of the time in which a worker has to be busy to count as the bottleneck.
 SATURATED = 0.85
 

@@ -18,7 +18,9 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+Data: TypeAlias = Any  # what a TOML file can hold
 
 FOLDER = Path(__file__).resolve().parent / "scenarios"
 
@@ -141,7 +143,7 @@ def _check(data: dict[str, Any]) -> Check:
     )
 
 
-def fill(value: Any, words: dict[str, str]) -> Any:
+def fill(value: Data, words: dict[str, str]) -> Data:
     """Replaces `@word@` in all strings of a value; words it has no value for stay."""
     if isinstance(value, str):
         return _WORD.sub(lambda found: words.get(found.group(1), found.group()), value)
@@ -158,7 +160,7 @@ def unfilled(text: str) -> str | None:
     return found.group() if found else None
 
 
-def expand(value: Any) -> Any:
+def expand(value: Data) -> Data:
     """Repeats the tables of lists that ask for it, outer ones first."""
     if isinstance(value, dict):
         return {key: expand(item) for key, item in value.items()}
