@@ -16,6 +16,7 @@ local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 
 local find, sub = string.find, string.sub
+local escape = router_path.escape
 local normalize = router_path.normalize
 local get_request = base.get_request
 
@@ -230,7 +231,8 @@ function _M.compile(snapshot, plugins)
     end
     local no_route, rewrite = compile_no_route(compiler)
     return {
-        router = router.new(routes, plans),
+        -- A pattern that does not compile was refused with its file.
+        router = assert(router.new(routes, plans)),
         no_route = no_route,
         rewrite = rewrite,
         upstreams = compiler.compiled_upstreams,
@@ -263,8 +265,10 @@ local function host_port()
     return tonumber(port or ngx.var.server_port)
 end
 
+--- A header's value, or an array of values where it is repeated. The variable
+-- of nginx has the first only, but tells cheaply that there is none.
 local function get_header(name)
-    return ngx.var["http_" .. name:gsub("-", "_")]
+    return ngx.var["http_" .. name:gsub("-", "_")] and ngx.req.get_headers()[name]
 end
 
 local function match(path)
@@ -305,18 +309,20 @@ end
 --- Sets the variables of nginx.conf that differ from what they begin with.
 local function set_upstream_uri(plan, raw_path, path, prefix, query_at, request_uri)
     local var = ngx.var
-    local upstream_path = path
-    if not (plan.same_path and (not plan.strips or not prefix or prefix == "/")) then
-        upstream_path = router_path.upstream(plan.route, plan.service.path or "/", path, prefix)
-    end
-    if upstream_path ~= raw_path then
+    local unchanged = path == raw_path
+        and plan.same_path
+        and (not plan.strips or not prefix or prefix == "/")
+    if not unchanged then
+        -- Escapes what normalising has decoded: no line break leaves in a path.
+        local upstream_path =
+            router_path.upstream(plan.route, plan.service.path or "/", path, prefix)
         var.sluice_uri = query_at and upstream_path .. sub(request_uri, query_at) or upstream_path
     end
     if query_at then
         var.sluice_request_path = raw_path
     end
     if plan.strips and prefix and prefix ~= "/" then
-        var.sluice_prefix = prefix
+        var.sluice_prefix = escape(prefix)
     end
 end
 
