@@ -2,7 +2,7 @@
 # What each needs is installed first, and only if it is missing (scripts/setup).
 
 LUAJIT ?= /usr/bin/luajit
-LUA_PATHS = ./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua
+LUA_PATHS = ./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua;;
 PYTHON = build/venv/bin/python
 
 # Scenario of make bench, and QUICK=1 for its short form.
@@ -36,7 +36,7 @@ test: unit nginx
 
 unit: build
 	@scripts/setup run test
-	busted --lua=$(LUAJIT) --lpath="$(LUA_PATHS)" --output=utfTerminal $(ARGS) test/unit
+	LUA_PATH="$(LUA_PATHS)" busted --lua=$(LUAJIT) $(ARGS) test/unit
 
 nginx: build
 	@scripts/setup run test

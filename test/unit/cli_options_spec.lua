@@ -1,0 +1,140 @@
+-- The declaration of the options: complete, documented, and each one takes effect.
+
+local options = require("cli.options")
+local settings = require("cli.settings")
+local values = require("cli.values")
+
+local function run(command)
+    local pipe = assert(io.popen(command))
+    local text = pipe:read("*a")
+    pipe:close()
+    return text
+end
+
+local function read_file(path)
+    local file = assert(io.open(path))
+    local text = file:read("*a")
+    file:close()
+    return text
+end
+
+local function render(flags)
+    local resolved, errors = settings.resolve({
+        flags = flags,
+        getenv = function() end,
+        cwd = "/",
+        open = function() end,
+    })
+    assert.same({}, errors)
+    return require("cli.nginx_conf").render(resolved, "/root-of-sluice", true)
+end
+
+-- For each option that nginx.conf depends on: a value that is not the default, and text that the
+-- rendered file then holds.
+local EFFECTS = {
+    prefix = { "/p/q", "/p/q/nginx.pid" },
+    proxy_listen = { "127.0.0.1:81 backlog=5", "listen 127.0.0.1:81 backlog=5;" },
+    admin_listen = { "[::1]:82", "listen [::1]:82;" },
+    workers = { "3", "worker_processes 3;" },
+    worker_connections = { "99", "worker_connections 99;" },
+    user = { "nobody", "user nobody;" },
+    shutdown_timeout = { "7s", "worker_shutdown_timeout 7s;" },
+    log_level = { "crit", " crit;" },
+    error_log = { "/l/e.log", "/l/e.log" },
+    access_log = { "/l/a.log", "/l/a.log" },
+    access_log_format = { "just $status", "just $status" },
+    admin_access_log = { "/l/b.log", "/l/b.log" },
+    trusted_ips = { "10.1.0.0/16", "set_real_ip_from 10.1.0.0/16;" },
+    client_max_body_size = { "3m", "client_max_body_size 3m;" },
+    client_body_buffer_size = { "9k", "client_body_buffer_size 9k;" },
+    client_header_timeout = { "11s", "client_header_timeout 11s;" },
+    client_body_timeout = { "12s", "client_body_timeout 12s;" },
+    keepalive_timeout = { "13s", "keepalive_timeout 13s;" },
+    keepalive_requests = { "14", "keepalive_requests 14;" },
+    large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
+    upstream_keepalive_pool_size = { "15", "keepalive 15;" },
+    upstream_keepalive_max_requests = { "16", "keepalive_requests 16;" },
+    upstream_keepalive_idle_timeout = { "17s", "keepalive_timeout 17s;" },
+    header_prefix = { "X-Test", "X-Test-Request-Id" },
+    rate_limiting_memory = { "1m", "lua_shared_dict sluice_rate_limiting 1m;" },
+    nginx_modules = { "/m/x.so", 'load_module "/m/x.so";' },
+    lua_package_path = { "/lua/?.lua", "/lua/?.lua;" },
+    lua_package_cpath = { "/lua/?.so", "/lua/?.so;" },
+}
+
+-- These act elsewhere, and have their tests there: test_cli.py starts with them, the gateway reads
+-- them from settings.json.
+local ELSEWHERE = {
+    conf = true,
+    error_default_type = true,
+    file = true,
+    headers = true,
+    nginx_binary = true,
+    plugins = true,
+    real_ip_header = true,
+    real_ip_recursive = true,
+}
+
+describe("cli.options", function()
+    it("declares each option fully, with a default that is right", function()
+        local sections = {}
+        for _, section in ipairs(options.sections) do
+            sections[section] = true
+        end
+        for _, option in ipairs(options.list) do
+            assert.is_truthy(option.name:match("^[a-z_]+$"), option.name)
+            assert.is_function(values.readers[option.type], option.name)
+            assert.is_true(sections[option.section], option.name)
+            assert.is_truthy(option.doc:match("%.$"), option.name)
+            local value, expected = values.read(option, option.default, "/")
+            assert.is_not_nil(value, ("%s: %s"):format(option.name, tostring(expected)))
+        end
+    end)
+
+    it("lets every option take effect", function()
+        local default = render({})
+        for _, option in ipairs(options.list) do
+            local effect = EFFECTS[option.name]
+            assert.is_truthy(effect or ELSEWHERE[option.name], option.name .. " has no test")
+            if effect then
+                local conf = render({ [option.name] = effect[1] })
+                assert.is_nil(default:find(effect[2], 1, true), option.name)
+                assert.is_truthy(conf:find(effect[2], 1, true), option.name)
+            end
+        end
+    end)
+
+    it("takes real_ip_header and real_ip_recursive where an address is trusted", function()
+        local conf = render({
+            trusted_ips = "10.0.0.0/8",
+            real_ip_header = "X-Client",
+            real_ip_recursive = "on",
+        })
+        assert.is_truthy(conf:find("real_ip_header X-Client;", 1, true))
+        assert.is_truthy(conf:find("real_ip_recursive on;", 1, true))
+    end)
+
+    it("leaves out headers, the admin listener and the access log when they are off", function()
+        local conf = render({ headers = "off", admin_listen = "off", access_log = "off" })
+        assert.is_nil(conf:find("X-Kong", 1, true))
+        assert.is_nil(conf:find("sluice_admin", 1, true))
+        assert.is_truthy(conf:find("access_log off;", 1, true))
+    end)
+
+    it("has its page in docs/config.md (make docs writes it)", function()
+        assert.equal(run("luajit cli/reference.lua"), read_file("docs/config.md"))
+    end)
+
+    it("has an example that is right", function()
+        local _, errors =
+            settings.parse_file("examples/sluice.conf", read_file("examples/sluice.conf"))
+        assert.same({}, errors)
+        local resolved, problems = settings.resolve({
+            flags = { conf = "examples/sluice.conf" },
+            getenv = function() end,
+            cwd = run("pwd"):gsub("%s+$", ""),
+        })
+        assert.same({}, problems)
+        assert.is_truthy(read_file(resolved.file):find("_format_version", 1, true))
+    end)
+end)

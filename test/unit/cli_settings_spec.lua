@@ -1,0 +1,152 @@
+-- Which source of a setting wins, and what a mistake in each is answered with.
+
+local options = require("cli.options")
+local settings = require("cli.settings")
+
+local FILE = "/etc/test/sluice.conf"
+
+-- A stand-in for io.open over a table of contents.
+local function opener(files)
+    return function(path)
+        local text = files[path]
+        if not text then
+            return nil, path .. ": No such file or directory"
+        end
+        return {
+            read = function()
+                return text
+            end,
+            close = function() end,
+        }
+    end
+end
+
+local function resolve(opts)
+    local environment = opts.environment or {}
+    local flags = opts.flags or {}
+    if opts.file then
+        flags.conf = FILE
+    end
+    return settings.resolve({
+        flags = flags,
+        getenv = function(name)
+            return environment[name]
+        end,
+        cwd = "/work/here",
+        open = opener({ [FILE] = opts.file }),
+        remembered = opts.remembered,
+        only = opts.only,
+    })
+end
+
+describe("cli.settings", function()
+    it("has every option, each of its default's type", function()
+        local found, errors = resolve({})
+        assert.same({}, errors)
+        for _, option in ipairs(options.list) do
+            assert.is_not_nil(found[option.name], option.name)
+        end
+        assert.same({ "0.0.0.0:8000" }, found.proxy_listen)
+        assert.equal("auto", found.workers)
+        assert.is_false(found.real_ip_recursive)
+        assert.equal(16384, found.worker_connections)
+    end)
+
+    it("takes flag, environment, file, default, in that order", function()
+        local given = {
+            file = "workers = 2\nkeepalive_requests = 22\nlog_level = warn",
+            environment = { SLUICE_WORKERS = "3", SLUICE_KEEPALIVE_REQUESTS = "33" },
+            flags = { workers = "4" },
+        }
+        local found = resolve(given)
+        assert.equal(4, found.workers)
+        assert.equal(33, found.keepalive_requests)
+        assert.equal("warn", found.log_level)
+        assert.equal("logs/error.log", found.error_log)
+    end)
+
+    it("starts relative paths from where they were written", function()
+        local found = resolve({ file = "prefix = run", flags = { file = "a/b.yaml" } })
+        assert.equal("/etc/test/run", found.prefix)
+        assert.equal("/work/here/a/b.yaml", found.file)
+    end)
+
+    it("reads comments, quotes and blanks in the file", function()
+        local found = resolve({
+            file = '# first\n\n  workers=2   # two\r\naccess_log_format = "$uri # $status"  # why\n'
+                .. "access_log = logs/a#b.log\nlua_package_path =\n",
+        })
+        assert.equal(2, found.workers)
+        assert.equal("$uri # $status", found.access_log_format)
+        assert.equal("logs/a#b.log", found.access_log)
+        assert.equal("", found.lua_package_path)
+    end)
+
+    it("names the line of an unknown, doubled or broken setting, all at once", function()
+        local found, errors = resolve({
+            file = "worker = 2\nworkers = 2\nworkers = 3\nnonsense\nconf = x\nlog_level = loud",
+        })
+        assert.is_nil(found)
+        assert.equal(5, #errors)
+        assert.equal(FILE .. ":1: unknown setting 'worker' (docs/config.md lists them)", errors[1])
+        assert.equal(FILE .. ":3: 'workers' is already set in " .. FILE .. ":2", errors[2])
+        assert.equal(FILE .. ":4: expected `name = value`, found `nonsense`", errors[3])
+        assert.equal(FILE .. ":5: unknown setting 'conf' (docs/config.md lists them)", errors[4])
+        assert.matches("^log_level %(" .. FILE:gsub("%p", "%%%0") .. ":6%): 'loud'", errors[5])
+    end)
+
+    it("names the source of a bad value", function()
+        local _, errors = resolve({ environment = { SLUICE_WORKERS = "many" } })
+        assert.same({
+            "workers (environment SLUICE_WORKERS): 'many' is not right; "
+                .. "expected auto, or a whole number from 1 to 1024",
+        }, errors)
+        _, errors = resolve({ flags = { log_level = "loud" } })
+        assert.matches("^log_level %(flag %-%-log%-level%): 'loud'", errors[1])
+    end)
+
+    it("wants a settings file that was asked for, not the default one", function()
+        assert.is_table((resolve({})))
+        local found, errors = resolve({ flags = { conf = "/none.conf" } })
+        assert.is_nil(found)
+        assert.same({
+            "conf (flag --conf): cannot read /none.conf: No such file or directory",
+        }, errors)
+    end)
+
+    it("refuses one address for both listeners", function()
+        local _, errors = resolve({
+            flags = { proxy_listen = "127.0.0.1:9 reuseport", admin_listen = "127.0.0.1:9" },
+        })
+        assert.same({
+            "admin_listen: 127.0.0.1:9 is a proxy_listen address too; give it another port",
+        }, errors)
+    end)
+
+    it("remembers what start was given, under the flags of now and above the file", function()
+        local _, _, given = resolve({
+            flags = { workers = "4", file = "a.yaml" },
+            environment = { SLUICE_LOG_LEVEL = "debug", SLUICE_KEEPALIVE_REQUESTS = "5" },
+        })
+        local found = resolve({
+            file = "workers = 2\nheader_prefix = X-File\nlog_level = warn\nkeepalive_requests = 6",
+            flags = { log_level = "info" },
+            environment = { SLUICE_KEEPALIVE_REQUESTS = "7", SLUICE_WORKERS = "9" },
+            remembered = given,
+        })
+        assert.equal(4, found.workers, "a flag of start beats the environment of now")
+        assert.equal("/work/here/a.yaml", found.file)
+        assert.equal("info", found.log_level, "a flag of now beats the environment of start")
+        assert.equal(7, found.keepalive_requests, "the environment of now beats that of start")
+        assert.equal("X-File", found.header_prefix, "the file is read again")
+    end)
+
+    it("resolves some settings whatever is wrong with the others", function()
+        local found, errors = resolve({
+            file = "prefix = /p\nworkers = x\nnonsense",
+            only = { "prefix" },
+        })
+        assert.same({}, errors)
+        assert.same({ prefix = "/p" }, found)
+    end)
+end)

@@ -1,0 +1,133 @@
+-- What the text of each type of setting means, and what is refused.
+
+local values = require("cli.values")
+
+local function read(kind, text, more)
+    local option = { type = kind, name = "x" }
+    for key, value in pairs(more or {}) do
+        option[key] = value
+    end
+    return values.read(option, text, "/base/dir")
+end
+
+-- Each row: type, text, expected value, more fields of the option.
+local RIGHT = {
+    { "integer", "7", 7, { min = 1, max = 9 } },
+    { "count", "auto", "auto", { min = 1, max = 9 } },
+    { "count", "9", 9, { min = 1, max = 9 } },
+    { "boolean", "on", true },
+    { "boolean", "false", false },
+    { "enum", "b", "b", { values = { "a", "b" } } },
+    { "word_list", "b, a", { "b", "a" }, { values = { "a", "b" } } },
+    { "word_list", "off", {}, { values = { "a" } } },
+    { "name_list", "bundled, my-plugin", { "bundled", "my-plugin" } },
+    { "path", "/a/../b/./c", "/b/c" },
+    { "path", "c.yaml", "/base/dir/c.yaml" },
+    { "path", "../c.yaml", "/base/c.yaml" },
+    { "path", "", "" },
+    { "path_list", "/a.so, b.so", { "/a.so", "/base/dir/b.so" } },
+    { "path_list", "", {} },
+    { "log", "logs/x.log", "logs/x.log", { values = { "off" } } },
+    { "log", "off", "off", { values = { "off" } } },
+    { "time", "60s", "60s" },
+    { "time", "1m30s", "1m30s" },
+    { "time", "500ms", "500ms" },
+    { "time", "75", "75" },
+    { "time", "0", "0" },
+    { "size", "8K", "8k" },
+    { "size", "0", "0" },
+    { "buffers", "4  8k", "4 8k" },
+    { "cidr_list", "10.0.0.0/8, ::1, fd00::/8", { "10.0.0.0/8", "::1", "fd00::/8" } },
+    { "cidr_list", "::ffff:10.0.0.1", { "::ffff:10.0.0.1" } },
+    { "cidr_list", "", {} },
+    { "listen", "127.0.0.1:80", { "127.0.0.1:80" } },
+    {
+        "listen",
+        "[::]:8000  reuseport   backlog=9,*:1",
+        { "[::]:8000 reuseport backlog=9", "*:1" },
+    },
+    { "listen", "off", {}, { off = true } },
+    { "text", "$status $uri", "$status $uri" },
+    { "word", "X-Real-IP", "X-Real-IP" },
+}
+
+-- Each row: type, text, more fields of the option.
+local WRONG = {
+    { "integer", "0", { min = 1, max = 9 } },
+    { "integer", "10", { min = 1, max = 9 } },
+    { "integer", "-1", { min = -5, max = 9 } },
+    { "integer", "1e1", { min = 1, max = 99 } },
+    { "integer", "1.0", { min = 1, max = 9 } },
+    { "integer", "", { min = 0, max = 9 } },
+    { "count", "Auto", { min = 1, max = 9 } },
+    { "boolean", "yes" },
+    { "enum", "c", { values = { "a", "b" } } },
+    { "word_list", "a,c", { values = { "a", "b" } } },
+    { "word_list", "a,a", { values = { "a", "b" } } },
+    { "word_list", "", { values = { "a" } } },
+    { "name_list", "../x" },
+    { "path", '/a"b' },
+    { "path", "/a;b" },
+    { "path", "/a$b" },
+    { "path_list", "/a, /b{" },
+    { "log", "syslog:server=x", { values = {} } },
+    { "log", "", { values = {} } },
+    { "log", "a b", { values = {} } },
+    { "time", "s" },
+    { "time", "1s1m" },
+    { "time", "1x" },
+    { "time", "100y" },
+    { "time", "" },
+    { "time", "0", { min = 1 } },
+    { "size", "8kb" },
+    { "size", "-1" },
+    { "size", "1k", { min = 1025 } },
+    { "buffers", "4" },
+    { "buffers", "0 8k" },
+    { "cidr_list", "10.0.0.0/33" },
+    { "cidr_list", "10.0.0/8" },
+    { "cidr_list", "256.0.0.1" },
+    { "cidr_list", "::1/129" },
+    { "cidr_list", "1:2:3:4:5:6:7:8:9" },
+    { "cidr_list", "1::2::3" },
+    { "cidr_list", "12345::" },
+    { "cidr_list", "example.com" },
+    { "listen", "8000" },
+    { "listen", "127.0.0.1:0" },
+    { "listen", "127.0.0.1:65536" },
+    { "listen", "::1:8000" },
+    { "listen", "[::x]:8000" },
+    { "listen", "127.0.0.1:80 ssl" },
+    { "listen", "127.0.0.1:80 backlog=0" },
+    { "listen", "127.0.0.1:80, 127.0.0.1:80 reuseport" },
+    { "listen", "off" },
+    { "listen", "" },
+    { "text", "a\nb" },
+    { "word", "a b" },
+    { "word", "x;" },
+}
+
+describe("cli.values", function()
+    for _, row in ipairs(RIGHT) do
+        local kind, text, expected, more = row[1], row[2], row[3], row[4]
+        it(("reads %s %q"):format(kind, text), function()
+            assert.same(expected, (read(kind, text, more)))
+        end)
+    end
+
+    for _, row in ipairs(WRONG) do
+        local kind, text, more = row[1], row[2], row[3]
+        it(("refuses %s %q and says what is right"):format(kind, text), function()
+            local value, expected = read(kind, text, more)
+            assert.is_nil(value)
+            assert.is_string(expected)
+        end)
+    end
+
+    it("splits a listen address", function()
+        assert.same(
+            { host = "::1", port = 8000, reuseport = true, backlog = 7 },
+            values.parse_listen("[::1]:8000 backlog=7 reuseport")
+        )
+    end)
+end)
