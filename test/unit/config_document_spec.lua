@@ -22,6 +22,8 @@ describe("gateway.config.document", function()
             ["010"] = 8,
             ["true"] = true,
             ["Yes"] = true,
+            ["on"] = true,
+            ["NO"] = false,
             ["off"] = false,
             ["null"] = NULL,
             ["~"] = NULL,

@@ -110,6 +110,7 @@ local CASES = {
     { { type = "string", starts_with = "/" }, "a", "should start with: /" },
     { { type = "string", match = "^%u+$" }, "get", "invalid value: get" },
     { { type = "string", match = "^%u+$", err = "upper case" }, "get", "upper case" },
+    { { type = "string", not_match = "%s" }, "ab" },
     { { type = "string", not_match = "%s" }, "a b", "invalid value: a b" },
     {
         {

@@ -26,6 +26,8 @@ return {
                 { "", "length must be at least 1" },
                 { "a\255", "invalid utf-8 character sequence detected at position 2" },
                 { "\237\160\128", "invalid utf-8 character sequence detected at position 1" },
+                { "\244\144\128\128", "invalid utf-8 character sequence detected at position 1" },
+                { "a\195\40", "invalid utf-8 character sequence detected at position 2" },
                 { "\192\128", "invalid utf-8 character sequence detected at position 1" },
                 { "ab\226\130", "invalid utf-8 character sequence detected at position 3" },
             },
@@ -290,6 +292,7 @@ return {
             good = { "a", "a:80" },
             bad = { { "a b", "invalid hostname: a b" }, { "a:99999", "invalid port number" } },
         },
+        client_certificate = { good = {}, bad = { { { id = "x" }, UNSUPPORTED } } },
         use_srv_name = {
             good = { false },
             bad = { { true, "'true' is not supported by this version (supported: false)" } },
