@@ -1,0 +1,70 @@
+--- Answers of the admin listener.
+-- @module gateway.admin.answer
+
+local json = require("gateway.admin.json")
+local version = require("gateway.version")
+
+local ngx = ngx
+
+local SERVER = "sluice/" .. version.product
+
+local _M = {}
+
+local function send(status, body, headers)
+    local header = ngx.header
+    ngx.status = status
+    header["Server"] = SERVER
+    if headers then
+        for name, value in pairs(headers) do
+            header[name] = value
+        end
+    end
+    if body then
+        header["Content-Type"] = "application/json; charset=utf-8"
+        header["Content-Length"] = #body
+        ngx.print(body)
+    else
+        ngx.send_headers()
+    end
+    return ngx.exit(ngx.OK)
+end
+
+--- Answers with a value as JSON.
+-- @tparam number status
+-- @tparam table value
+-- @tparam table|nil headers name -> value
+-- @phases content
+function _M.json(status, value, headers)
+    return send(status, json.encode(value), headers)
+end
+
+--- Answers that there is nothing at this path.
+-- @phases content
+function _M.not_found()
+    return _M.json(404, { message = "Not found" })
+end
+
+--- Answers that the path exists, but not for this method.
+-- @tparam string allowed methods that it has, as in an Allow header
+-- @phases content
+function _M.method_not_allowed(allowed)
+    return _M.json(405, { message = "Method not allowed" }, { Allow = allowed })
+end
+
+--- Answers which methods a path has.
+-- @tparam string allowed methods, as in an Allow header
+-- @phases content
+function _M.options(allowed)
+    return send(204, nil, { Allow = allowed, ["Access-Control-Allow-Methods"] = allowed })
+end
+
+--- Answers that an argument cannot be used, in the dialect's form.
+-- @tparam string name the dialect's name of the error, such as "invalid size"
+-- @tparam number code the dialect's number for it
+-- @tparam string message what is wrong, for a human
+-- @phases content
+function _M.bad_request(name, code, message)
+    return _M.json(400, { name = name, code = code, message = message })
+end
+
+return _M

@@ -1,0 +1,73 @@
+--- The admin listener: what this node is and which entities it serves, as JSON.
+--
+-- It speaks the dialect of the Admin API that clients such as declarative-configuration tools
+-- know. It reads only, for now: what would write answers 404, as those clients expect of what a
+-- node does not have.
+-- @module gateway.admin
+
+local answer = require("gateway.admin.answer")
+local entities = require("gateway.admin.entities")
+local node = require("gateway.admin.node")
+local status = require("gateway.admin.status")
+
+local ngx = ngx
+
+local READ_METHODS = "GET, HEAD, OPTIONS"
+
+-- More arguments than any request here has a use for.
+local MAX_ARGUMENTS = 20
+
+local _M = {}
+
+-- What is not a view of entities, by path.
+local pages = {
+    ["/"] = function(live)
+        return answer.json(200, node.describe(live))
+    end,
+    ["/status"] = status.get,
+    ["/plugins/enabled"] = function(live)
+        return answer.json(200, node.enabled_plugins(live))
+    end,
+}
+
+--- Cuts a raw path at its slashes, then unescapes, so that a name may hold an escaped slash.
+-- @treturn table|nil segments, nil if one is empty; a slash at the end is passed over
+local function split(path)
+    local segments = {}
+    for segment in path:gsub("/$", ""):gmatch("/([^/]*)") do
+        if segment == "" then
+            return nil
+        end
+        segments[#segments + 1] = ngx.unescape_uri(segment)
+    end
+    return segments
+end
+
+--- Answers one request of the admin listener. Yields.
+-- @tparam table live the store, `settings`, `snapshot_hash`, `started_at` and the plugin registry
+-- `plugins` of the running configuration
+-- @phases content
+function _M.handle(live)
+    local method = ngx.req.get_method()
+    local segments = split(ngx.var.request_uri:match("^[^?#]*"))
+    if not segments then
+        return answer.not_found()
+    end
+    local page = pages["/" .. table.concat(segments, "/")]
+    if not page and not entities.is_known(segments) then
+        return answer.not_found()
+    end
+
+    if method == "OPTIONS" then
+        return answer.options(READ_METHODS)
+    elseif method ~= "GET" and method ~= "HEAD" then
+        return page and answer.method_not_allowed(READ_METHODS) or answer.not_found()
+    end
+    local args = ngx.req.get_uri_args(MAX_ARGUMENTS)
+    if page then
+        return page(live, args)
+    end
+    return entities.get(live, segments, args)
+end
+
+return _M
