@@ -32,7 +32,7 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
     """Starts gateways, `gateway(config, **settings)`; they stop with the test, logs checked."""
     stack = ExitStack()
 
-    def start(config: Config, **options: Any) -> Gateway:
+    def start(config: Config, **options: object) -> Gateway:
         return stack.enter_context(Gateway(config, **options))
 
     with stack:

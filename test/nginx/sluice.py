@@ -21,13 +21,13 @@ from typing import IO, Any, ClassVar, Protocol
 
 import httpx
 
-from wire import Reply, Wire, request_bytes, wait_until
+from wire import Reply, Wire, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
 COMMAND = ROOT / "bin" / "sluice"
 
-COMMAND_SECONDS = 30.0
+COMMAND_SECONDS = 20.0
 
 OUTSIDE_EPHEMERAL = range(10240, 32000)
 """Ports from which no outgoing connection starts, so that none can take one that we picked."""
@@ -119,7 +119,7 @@ class Gateway:
         *,
         plugins: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> None:
         self.ports = Ports()
         self.prefix = Path(tempfile.mkdtemp(prefix="sluice-"))
@@ -172,7 +172,7 @@ class Gateway:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(master, signal.SIGKILL)
             raise AssertionError(f"sluice {how} failed:\n{done.stdout}{done.stderr}")
-        wait_until(lambda: not Path(f"/proc/{master}").exists(), "nginx to be gone")
+        wait_until(lambda: not alive(master), "nginx to be gone")
 
     def close(self) -> None:
         """Stops it, reads its error log for the last time, removes its files."""
@@ -187,8 +187,7 @@ class Gateway:
         try:
             return self.start()
         except BaseException:
-            shutil.rmtree(self.prefix, ignore_errors=True)
-            self.ports.release()
+            self._clear_up_a_failed_start()
             raise
 
     def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
@@ -198,6 +197,14 @@ class Gateway:
         problem.add_note(f"end of the error log:\n{self.error_log()[-3000:]}")
         with contextlib.suppress(AssertionError):
             self.close()
+
+    def _clear_up_a_failed_start(self) -> None:
+        if self in Gateway.live:
+            Gateway.live.remove(self)
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(self.master(), signal.SIGTERM)
+        shutil.rmtree(self.prefix, ignore_errors=True)
+        self.ports.release()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs `sluice` with this gateway's settings in its environment."""
@@ -242,12 +249,12 @@ class Gateway:
         return len(now) == len(old) and not now & old
 
     def _answers(self) -> bool:
+        """The port takes connections. No request is made: plugins and upstreams would see it."""
         try:
-            with Wire(self.proxy_port, timeout=2) as wire:
-                wire.send(request_bytes("/-/is-it-up", headers={"Connection": "close"}))
-                return wire.read_head().status > 0
+            Wire(self.proxy_port, timeout=2).close()
         except OSError:
             return False
+        return True
 
     def _write_plugins(self, plugins: dict[str, str]) -> None:
         folder = self.prefix / "lua" / "plugins"
@@ -255,6 +262,7 @@ class Gateway:
         for name, source in plugins.items():
             (folder / f"{name}.lua").write_text(source)
         self.settings["lua_package_path"] = f"{self.prefix}/lua/?.lua"
+        self.settings.setdefault("plugins", ["bundled", *plugins])
 
     # Processes
 
@@ -303,7 +311,7 @@ class Gateway:
             )
         return self._client
 
-    def get(self, path: str, **options: Any) -> httpx.Response:
+    def get(self, path: str, **options: object) -> httpx.Response:
         """GET by the pooled client. Use ask() where the exact target or headers matter."""
         return self.client.get(path, **options)
 
@@ -311,7 +319,7 @@ class Gateway:
         """A raw connection to the proxy."""
         return Wire(self.proxy_port, timeout=timeout)
 
-    def ask(self, target: str, method: str = "GET", **options: Any) -> Reply:
+    def ask(self, target: str, method: str = "GET", **options: object) -> Reply:
         """One request on a raw connection of its own, target and headers sent as they are."""
         with self.wire() as wire:
             return wire.ask(target, method, **options)
@@ -359,7 +367,16 @@ class Gateway:
         return bool(matching)
 
 
-def _as_text(value: Any) -> str:
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits for its parent to notice does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):
@@ -368,7 +385,7 @@ def _as_text(value: Any) -> str:
 
 
 def proxying(
-    upstream: HasUrl | str, *, service: dict | None = None, **route: Any
+    upstream: HasUrl | str, *, service: dict | None = None, **route: object
 ) -> dict[str, Any]:
     """The smallest configuration: one service at upstream.url, one route (`/` by default)."""
     return {

@@ -1,0 +1,301 @@
+"""Upstreams that refuse, hang, lie or die: timeouts, retries on the next target, what is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sluice import Gateway, proxying
+from upstream import Blackhole, DeadPort, Exchange, Upstream
+from wire import Reply
+
+Start = Callable[..., Gateway]
+
+INVALID = "An invalid response was received from the upstream server"
+TIMING_OUT = "The upstream server is timing out"
+REFUSED = r"connect\(\) failed \(111: "
+TIMED_OUT = r"upstream timed out \(110: "
+CLOSED = r"upstream prematurely closed connection while reading response header"
+RESET = r"(recv\(\) failed \(104: |prematurely closed connection)"
+
+JSON = {"Accept": "application/json"}
+
+
+def balanced(
+    *targets: str | tuple[str, int], service: dict | None = None, **upstream: object
+) -> dict[str, Any]:
+    """A configuration with an upstream of these targets (an address, or a pair with a weight)."""
+    pairs = [target if isinstance(target, tuple) else (target, 100) for target in targets]
+    entity = {"name": "balanced", "targets": [{"target": t, "weight": w} for t, w in pairs]}
+    return proxying("http://balanced", service=service) | {"upstreams": [entity | upstream]}
+
+
+def expect_message(reply: Reply, status: int, message: str) -> None:
+    """Fails unless the reply is the gateway's own error of this status and message."""
+    assert (reply.status, reply.json()["message"]) == (status, message)
+
+
+# Timeouts
+
+
+def test_connect_timeout(gateway: Start) -> None:
+    with Blackhole() as hole:
+        service = {"connect_timeout": 100, "retries": 0}
+        running = gateway(proxying(hole, service=service))
+        running.expect_log(TIMED_OUT, 1)
+        begun = time.monotonic()
+        expect_message(running.ask("/", headers=JSON), 504, TIMING_OUT)
+        assert time.monotonic() - begun < 5
+
+
+def test_read_timeout(gateway: Start, upstream: Upstream) -> None:
+    def hang(exchange: Exchange) -> None:
+        exchange.ended()
+        exchange.keep = False
+
+    upstream.handler = hang
+    running = gateway(proxying(upstream, service={"read_timeout": 100, "retries": 0}))
+    running.expect_log(TIMED_OUT, 1)
+    expect_message(running.ask("/", headers=JSON), 504, TIMING_OUT)
+
+
+def test_read_timeout_within_the_body_cuts_the_answer(gateway: Start, upstream: Upstream) -> None:
+    def stall(exchange: Exchange) -> None:
+        exchange.head(200, {"Content-Length": "10"})
+        exchange.send(b"12345")
+        exchange.ended()
+        exchange.keep = False
+
+    upstream.handler = stall
+    running = gateway(proxying(upstream, service={"read_timeout": 100}))
+    running.expect_log(TIMED_OUT, 1)
+    with running.wire() as wire, pytest.raises(ConnectionError):
+        wire.ask("/")
+    assert len(upstream.requests) == 1
+
+
+def test_write_timeout(gateway: Start, upstream: Upstream) -> None:
+    def ignore(exchange: Exchange) -> None:
+        exchange.sock.settimeout(10)
+        running.ask("/other")
+        done.append(True)
+        while exchange.read_some():
+            pass
+        exchange.keep = False
+
+    done: list[bool] = []
+    config = proxying(upstream, service={"write_timeout": 100, "retries": 0})
+    with Upstream() as other:
+        config["services"].append(
+            {"name": "other", "url": other.url, "routes": [{"paths": ["/other"]}]}
+        )
+        running = gateway(config)
+        running.expect_log(TIMED_OUT, 1)
+        upstream.handler = ignore
+        reply = running.ask("/", "POST", body=b"x" * 20_000_000, headers=JSON)
+    expect_message(reply, 504, TIMING_OUT)
+    assert done
+
+
+def test_answer_within_the_timeout_passes(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(proxying(upstream, service={"read_timeout": 5000}))
+
+    def late(exchange: Exchange) -> None:
+        running.get("/other")
+        exchange.reply(200, body=b"late")
+
+    with Upstream() as other:
+        config = proxying(upstream)
+        config["services"].append(
+            {"name": "other", "url": other.url, "routes": [{"paths": ["/other"]}]}
+        )
+        running.reload(config)
+        upstream.handler = late
+        assert running.ask("/").body == b"late"
+
+
+# One target that fails
+
+
+def test_refused_connection(gateway: Start) -> None:
+    with DeadPort() as dead:
+        running = gateway(proxying(dead, service={"retries": 0}))
+        running.expect_log(REFUSED, 1)
+        expect_message(running.ask("/", headers=JSON), 502, INVALID)
+
+
+def test_refused_connection_is_tried_retries_more_times(gateway: Start) -> None:
+    with DeadPort() as dead:
+        running = gateway(proxying(dead, service={"retries": 3}))
+        running.expect_log(REFUSED, 4)
+        expect_message(running.ask("/", headers=JSON), 502, INVALID)
+
+
+def test_default_is_five_retries(gateway: Start) -> None:
+    with DeadPort() as dead:
+        running = gateway(proxying(dead))
+        running.expect_log(REFUSED, 6)
+        assert running.ask("/", headers=JSON).status == 502
+
+
+@pytest.mark.parametrize(
+    ("answer", "log"),
+    [
+        (b"", CLOSED),
+        (b"HTTP/1.1 200", CLOSED),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", r"(no valid HTTP/1.0 header|prematurely closed)"),
+        (b"HTTP/1.1 200 OK\r\nBad Header\x00: x\r\n\r\n", "sent invalid header"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "sent too big header"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "sent both|duplicate|Content-Length",
+        ),
+    ],
+    ids=["nothing", "half a line", "not http", "bad header", "huge header", "two lengths"],
+)
+def test_nonsense_from_the_upstream(
+    gateway: Start, upstream: Upstream, answer: bytes, log: str
+) -> None:
+    def babble(exchange: Exchange) -> None:
+        exchange.send(answer)
+        exchange.keep = False
+        exchange.request.headers.append(("Connection", "close"))
+
+    upstream.handler = babble
+    running = gateway(proxying(upstream, service={"retries": 0}))
+    running.expect_log(log, range(0, 2))
+    reply = running.ask("/", headers=JSON)
+    if b"Transfer-Encoding" in answer:
+        assert reply.status == 502, "a response that could be framed in two ways must not pass"
+    elif reply.status != 200:
+        expect_message(reply, 502, INVALID)
+    else:
+        assert b"SSH" in reply.body + reply.reason.encode()
+
+
+# Retries
+
+
+def test_retry_goes_to_the_next_target(gateway: Start, upstream: Upstream) -> None:
+    with DeadPort() as dead:
+        running = gateway(balanced(dead.address, upstream.address))
+        running.expect_log(REFUSED, range(1, 11))
+        for number in range(10):
+            reply = running.ask(f"/{number}", "POST", body=b"kept")
+            assert (reply.status, reply.json()["length"]) == (200, 4)
+    assert len(upstream.requests) == 10
+
+
+def test_all_targets_dead(gateway: Start) -> None:
+    with DeadPort() as one, DeadPort() as two:
+        running = gateway(balanced(one.address, two.address, service={"retries": 1}))
+        running.expect_log(REFUSED, 2)
+        expect_message(running.ask("/", headers=JSON), 502, INVALID)
+
+
+def test_retries_zero_asks_one_target_only(gateway: Start, upstream: Upstream) -> None:
+    with DeadPort() as dead:
+        running = gateway(balanced(dead.address, upstream.address, service={"retries": 0}))
+        running.expect_log(REFUSED, 5)
+        statuses = [running.ask("/").status for _ in range(10)]
+    assert sorted(statuses) == [200] * 5 + [502] * 5
+
+
+def test_retry_after_a_connect_timeout(gateway: Start, upstream: Upstream) -> None:
+    with Blackhole() as hole:
+        config = balanced(hole.address, upstream.address, service={"connect_timeout": 100})
+        running = gateway(config)
+        running.expect_log(TIMED_OUT, range(1, 3))
+        assert [running.ask("/").status for _ in range(2)] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("method", "tried"),
+    [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1)],
+)
+def test_only_idempotent_requests_are_sent_again(
+    gateway: Start, upstream: Upstream, method: str, tried: int
+) -> None:
+    def hang_up(exchange: Exchange) -> None:
+        exchange.read_body()
+        exchange.keep = False
+        exchange.request.headers.append(("Connection", "close"))
+
+    upstream.handler = hang_up
+    with Upstream(hang_up) as other:
+        running = gateway(balanced(upstream.address, other.address, service={"retries": 1}))
+        running.expect_log(CLOSED, tried)
+        reply = running.ask("/", method, body=b"x", headers=JSON)
+        expect_message(reply, 502, INVALID)
+        seen = len(upstream.requests), len(other.requests)
+    assert sum(seen) == tried
+    assert max(seen) == 1, "the retry goes to the other target"
+
+
+def test_read_timeout_is_retried_elsewhere(gateway: Start, upstream: Upstream) -> None:
+    def hang(exchange: Exchange) -> None:
+        exchange.ended()
+        exchange.keep = False
+
+    with Upstream(hang) as stuck:
+        config = balanced(stuck.address, upstream.address, service={"read_timeout": 200})
+        running = gateway(config)
+        running.expect_log(TIMED_OUT, 1)
+        assert [running.ask("/").status for _ in range(2)] == [200, 200]
+        assert len(stuck.requests) == 1
+
+
+def test_error_statuses_of_the_upstream_are_not_retried(gateway: Start, upstream: Upstream) -> None:
+    with Upstream() as other:
+        for server in (upstream, other):
+            server.answer(503, body=b"mine")
+        running = gateway(balanced(upstream.address, other.address))
+        reply = running.ask("/", headers=JSON)
+        assert (reply.status, reply.body) == (503, b"mine")
+        assert len(upstream.requests) + len(other.requests) == 1
+
+
+def test_large_body_is_sent_whole_to_the_next_target(gateway: Start, upstream: Upstream) -> None:
+    body = bytes(range(256)) * 4000
+    with DeadPort() as dead:
+        running = gateway(balanced(dead.address, upstream.address))
+        running.expect_log(REFUSED, range(1, 3))
+        for _ in range(2):
+            assert running.ask("/", "POST", body=body).json()["length"] == len(body)
+
+
+def test_host_header_is_the_targets_own_on_a_retry(gateway: Start, upstream: Upstream) -> None:
+    with DeadPort() as dead:
+        running = gateway(balanced(dead.address, upstream.address))
+        running.expect_log(REFUSED, range(1, 3))
+        for _ in range(2):
+            assert running.ask("/").status == 200
+    assert {r.headers.get("host") for r in upstream.requests} == {upstream.address}
+
+
+# No target at all
+
+
+def test_upstream_without_targets(gateway: Start) -> None:
+    reply = gateway(balanced()).ask("/", headers=JSON)
+    expect_message(reply, 503, "failure to get a peer from the ring-balancer")
+
+
+def test_all_weights_zero(gateway: Start, upstream: Upstream) -> None:
+    reply = gateway(balanced((upstream.address, 0))).ask("/", headers=JSON)
+    expect_message(reply, 503, "failure to get a peer from the ring-balancer")
+    assert upstream.requests == []
+
+
+def test_name_that_does_not_resolve(gateway: Start, upstream: Upstream) -> None:
+    config = proxying("http://no-such-host.invalid")
+    config["services"].append(
+        {"name": "fine", "url": upstream.url, "routes": [{"paths": ["/fine"]}]}
+    )
+    running = gateway(config)
+    running.expect_log(r"no-such-host\.invalid", 1)
+    expect_message(running.ask("/", headers=JSON), 503, "name resolution failed")
+    assert running.ask("/fine").status == 200
