@@ -7,9 +7,14 @@ local _M = {}
 
 local START_TIMEOUT_S = 60
 local RELOAD_TIMEOUT_S = 60
+-- How long a master that complained may still take to fork its first new worker.
+local RELOAD_GRACE_S = 1
 
--- Lines of the error log from an offset on that nginx's master wrote as emergencies.
-local function emergencies(log, offset, master)
+local TROUBLE = { emerg = true, alert = true, crit = true, error = true }
+
+-- Lines of the error log from an offset on with which nginx's master complains (all processes'
+-- lines when no master is given), without the lines that continue them.
+local function complaints(log, offset, master)
     local file = io.open(log, "rb")
     if not file then
         return {}
@@ -17,9 +22,9 @@ local function emergencies(log, offset, master)
     file:seek("set", offset)
     local lines = {}
     for line in file:lines() do
-        local level, pid = line:match("^%S+ %S+ %[(%a+)%] (%d+)#")
-        if level == "emerg" and (not master or tonumber(pid) == master) then
-            lines[#lines + 1] = line
+        local level, pid, text = line:match("^%S+ %S+ %[(%a+)%] (%d+)#%d+: (.*)$")
+        if TROUBLE[level] and (not master or tonumber(pid) == master) then
+            lines[#lines + 1] = "  " .. text
         end
     end
     file:close()
@@ -82,13 +87,33 @@ function _M.daemon(instance, settings)
         return master
     end
     _M.stop(instance, "SIGTERM", 5)
-    local lines = emergencies(log, offset)
+    local lines = complaints(log, offset)
     table.insert(
         lines,
         1,
         ("no worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log)
     )
     return nil, lines
+end
+
+local function old_among(pids, old)
+    for _, pid in ipairs(pids) do
+        if old[pid] then
+            return true
+        end
+    end
+    return false
+end
+
+local function all_among(workers, old)
+    for _, pids in pairs(workers) do
+        for _, pid in ipairs(pids) do
+            if not old[pid] then
+                return false
+            end
+        end
+    end
+    return true
 end
 
 --- Makes the running nginx take its configuration file; returns when only new workers accept.
@@ -98,35 +123,35 @@ end
 -- @treturn table|nil instance.workers, or nil and an array of lines that say why
 function _M.hup(instance, master, log)
     local old = {}
-    for _, pid in ipairs(instance.workers(master).ready) do
-        old[pid] = true
+    for _, pids in pairs(instance.workers(master)) do
+        for _, pid in ipairs(pids) do
+            old[pid] = true
+        end
     end
     local offset = size_of(log)
     local sent, err = process.send(master, "SIGHUP")
     if not sent then
         return nil, { err }
     end
-    local lines
+    local complained_s
     local workers = process.poll(RELOAD_TIMEOUT_S, function()
         local workers = instance.workers(master)
-        for _, pid in ipairs(workers.ready) do
-            if old[pid] then
-                lines = emergencies(log, offset, master)
-                return #lines > 0 and {}
-            end
+        if #workers.starting == 0 and #workers.ready > 0 and not old_among(workers.ready, old) then
+            return workers
         end
-        return #workers.ready > 0 and #workers.starting == 0 and workers
+        -- A master that cannot load the configuration complains and makes no new worker.
+        if all_among(workers, old) and #complaints(log, offset, master) > 0 then
+            complained_s = complained_s or process.now_s()
+            return process.now_s() - complained_s > RELOAD_GRACE_S and {}
+        end
     end)
     if workers and workers.ready then
         return workers
     end
-    lines = lines or {}
-    table.insert(
-        lines,
-        1,
-        #lines > 0 and "nginx did not take the configuration:"
-            or ("no new workers in %d seconds; see %s"):format(RELOAD_TIMEOUT_S, log)
-    )
+    local lines = complaints(log, offset, master)
+    local title = workers and "nginx did not take the configuration:"
+        or ("no new workers in %d seconds; see %s"):format(RELOAD_TIMEOUT_S, log)
+    table.insert(lines, 1, title)
     return nil, lines
 end
 

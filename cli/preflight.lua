@@ -157,10 +157,7 @@ local function bind_error(address, listen)
             socket.setsockopt(fd, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         end
         local bound, _, code = socket.bind(fd, candidate)
-        -- nginx listens: a bind alone succeeds beside another's socket that is bound only.
-        if bound then
-            bound, _, code = socket.listen(fd, 1)
-        end
+        -- No listen(): a client that happens to come now would be accepted, and dropped.
         unistd.close(fd)
         if not bound then
             return code
