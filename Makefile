@@ -54,7 +54,7 @@ format: build
 
 bench: build
 	@scripts/setup run bench
-	$(PYTHON) bench/run.py $(SCENARIO) $(if $(QUICK),--quick)
+	$(PYTHON) bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
 
 docs: build
 	$(LUAJIT) cli/reference.lua > build/config.md
