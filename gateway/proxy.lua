@@ -148,7 +148,7 @@ local function compile_plan(route, service, destination, compiler)
         route = route,
         service = service,
         destination = destination,
-        access = steps.access,
+        run_access = chain.runner(steps.access),
         header_filter = steps.header_filter,
         body_filter = steps.body_filter,
         log = steps.log,
@@ -178,7 +178,7 @@ local function compile_no_route(compiler)
         location = late_phases.location(level, true, true),
         error_location = late_phases.error_location(level),
     },
-        steps.rewrite
+        chain.runner(steps.rewrite)
 end
 
 local function by(list, field)
@@ -309,13 +309,10 @@ end
 --- Sets the variables of nginx.conf that differ from what they begin with.
 local function set_upstream_uri(plan, raw_path, path, prefix, query_at, request_uri)
     local var = ngx.var
-    local unchanged = path == raw_path
-        and plan.same_path
-        and (not plan.strips or not prefix or prefix == "/")
-    if not unchanged then
-        -- Escapes what normalising has decoded: no line break leaves in a path.
+    local is_raw = path == raw_path
+    if not (is_raw and plan.same_path and (not plan.strips or not prefix or prefix == "/")) then
         local upstream_path =
-            router_path.upstream(plan.route, plan.service.path or "/", path, prefix)
+            router_path.upstream(plan.route, plan.service.path, path, prefix, is_raw)
         var.sluice_uri = query_at and upstream_path .. sub(request_uri, query_at) or upstream_path
     end
     if query_at then
@@ -365,8 +362,9 @@ local function proceed(plan, request_uri, raw_path, path, prefix, query_at, ctx)
     if plan.https_only then
         require_https(route)
     end
-    if plan.access then
-        chain.run(plan.access, ctx)
+    local run_access = plan.run_access
+    if run_access then
+        run_access(ctx)
     end
     local destination = plan.destination
     if not destination then
@@ -390,7 +388,7 @@ end
 local function run_rewrite()
     local ctx = { plan = live.no_route }
     ngx.ctx = ctx
-    chain.run(live.rewrite, ctx)
+    live.rewrite(ctx)
     return ctx
 end
 

@@ -13,6 +13,7 @@ local byte, find, format, gsub, sub =
 local char, upper = string.char, string.upper
 
 local SLASH = byte("/")
+local DOT = byte(".")
 
 -- RFC 3986 section 2.2 and the percent sign: encoded or not makes a difference,
 -- so an encoded one stays encoded.
@@ -120,7 +121,9 @@ end
 
 --- What is left of a dot segment that the prefix cut in two must not climb.
 local function trim_dots(rest)
-    if rest == "." or rest == ".." then
+    if byte(rest) ~= DOT then
+        return rest
+    elseif rest == "." or rest == ".." then
         return ""
     elseif sub(rest, 1, 2) == "./" then
         return sub(rest, 3)
@@ -173,18 +176,21 @@ end
 -- @tparam ?string service_path nil is "/"
 -- @tparam string path normalised
 -- @tparam ?string prefix what `router:match` says has matched
+-- @tparam ?boolean is_raw the path is as the client sent it: normalising had
+--   nothing to decode, so there is nothing to encode
 -- @treturn string encoded for a request line
 -- @phases any
-function _M.upstream(route, service_path, path, prefix)
+function _M.upstream(route, service_path, path, prefix, is_raw)
     local base, strip = service_path or "/", route.strip_path
     -- The leading slash is never part of what is left: the base brings it.
     local stripped = strip and prefix and #prefix or 1
-    if base == "/" and stripped <= 1 then
-        return _M.escape(path)
+    local result = path
+    if base ~= "/" or stripped > 1 then
+        local rest = trim_dots(sub(path, stripped + 1))
+        local join = route.path_handling == "v1" and join_v1 or join_v0
+        result = join(base, rest, path, strip)
     end
-    local rest = trim_dots(sub(path, stripped + 1))
-    local join = route.path_handling == "v1" and join_v1 or join_v0
-    return _M.escape(join(base, rest, path, strip))
+    return is_raw and result or _M.escape(result)
 end
 
 return _M

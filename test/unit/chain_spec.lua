@@ -36,7 +36,10 @@ local function run_with(chains, phase, ctx)
             ran[#ran + 1] = conf.is
         end
     end
-    chain.run(chains[phase] or {}, ctx)
+    local run = chain.runner(chains[phase])
+    if run then
+        run(ctx)
+    end
     return ran
 end
 
