@@ -9,14 +9,15 @@ PYTHON = build/venv/bin/python
 SCENARIO ?=
 QUICK ?=
 
-.PHONY: help setup build run test unit nginx lint format bench docs clean
+.PHONY: help setup build run test unit nginx lab lint format bench docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
-	@echo "make test    all tests: unit and nginx"
+	@echo "make test    all tests: unit, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
 	@echo "make format  bring Lua and Python into their format"
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
@@ -32,7 +33,7 @@ build:
 run: setup build
 	@scripts/run
 
-test: unit nginx
+test: unit nginx lab
 
 unit: build
 	@scripts/setup run test
@@ -41,6 +42,10 @@ unit: build
 nginx: build
 	@scripts/setup run test
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/nginx
+
+lab: build
+	@scripts/setup run test bench
+	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/bench
 
 lint: build
 	@scripts/setup lint
@@ -54,11 +59,13 @@ format: build
 
 bench: build
 	@scripts/setup run bench
-	$(PYTHON) bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
+	python3 bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
 
 docs: build
 	$(LUAJIT) cli/reference.lua > build/config.md
 	mv build/config.md docs/config.md
+	@scripts/setup test
+	LUA_PATH="$(LUA_PATHS)" $(LUAJIT) test/house/draw.lua
 
 clean:
 	rm -rf build
