@@ -21,7 +21,7 @@ from typing import IO, Any, ClassVar, Protocol
 
 import httpx
 
-from wire import Reply, Wire, wait_until
+from wire import Pairs, Reply, Wire, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -311,18 +311,24 @@ class Gateway:
             )
         return self._client
 
-    def get(self, path: str, **options: object) -> httpx.Response:
+    def get(self, path: str, headers: Pairs | None = None) -> httpx.Response:
         """GET by the pooled client. Use ask() where the exact target or headers matter."""
-        return self.client.get(path, **options)
+        return self.client.get(path, headers=headers)
 
     def wire(self, timeout: float = 15.0) -> Wire:
         """A raw connection to the proxy."""
         return Wire(self.proxy_port, timeout=timeout)
 
-    def ask(self, target: str, method: str = "GET", **options: object) -> Reply:
+    def ask(
+        self,
+        target: str,
+        method: str = "GET",
+        headers: Pairs | None = None,
+        body: bytes | None = None,
+    ) -> Reply:
         """One request on a raw connection of its own, target and headers sent as they are."""
         with self.wire() as wire:
-            return wire.ask(target, method, **options)
+            return wire.ask(target, method, headers, body)
 
     # Logs
 

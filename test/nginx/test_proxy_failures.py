@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from sluice import Gateway, proxying
 from upstream import Blackhole, DeadPort, Exchange, Upstream
-from wire import Reply
+from wire import DEADLINE, Reply, chunk, request_bytes
 
 Start = Callable[..., Gateway]
 
@@ -78,26 +79,18 @@ def test_read_timeout_within_the_body_cuts_the_answer(gateway: Start, upstream: 
 
 
 def test_write_timeout(gateway: Start, upstream: Upstream) -> None:
-    def ignore(exchange: Exchange) -> None:
-        exchange.sock.settimeout(10)
-        running.ask("/other")
-        done.append(True)
-        while exchange.read_some():
-            pass
-        exchange.keep = False
+    answered = threading.Event()
 
-    done: list[bool] = []
-    config = proxying(upstream, service={"write_timeout": 100, "retries": 0})
-    with Upstream() as other:
-        config["services"].append(
-            {"name": "other", "url": other.url, "routes": [{"paths": ["/other"]}]}
-        )
-        running = gateway(config)
-        running.expect_log(TIMED_OUT, 1)
-        upstream.handler = ignore
-        reply = running.ask("/", "POST", body=b"x" * 20_000_000, headers=JSON)
+    def read_nothing(exchange: Exchange) -> None:
+        answered.wait(DEADLINE)
+        exchange.abort()
+
+    upstream.handler = read_nothing
+    running = gateway(proxying(upstream, service={"write_timeout": 100, "retries": 0}))
+    running.expect_log(TIMED_OUT, 1)
+    reply = running.ask("/", "POST", body=b"x" * 20_000_000, headers=JSON)
+    answered.set()
     expect_message(reply, 504, TIMING_OUT)
-    assert done
 
 
 def test_answer_within_the_timeout_passes(gateway: Start, upstream: Upstream) -> None:
@@ -146,34 +139,53 @@ def test_default_is_five_retries(gateway: Start) -> None:
     [
         (b"", CLOSED),
         (b"HTTP/1.1 200", CLOSED),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", r"(no valid HTTP/1.0 header|prematurely closed)"),
         (b"HTTP/1.1 200 OK\r\nBad Header\x00: x\r\n\r\n", "sent invalid header"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "sent too big header"),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "sent both|duplicate|Content-Length",
-        ),
     ],
-    ids=["nothing", "half a line", "not http", "bad header", "huge header", "two lengths"],
+    ids=["nothing", "half a line", "bad header", "huge header"],
 )
 def test_nonsense_from_the_upstream(
     gateway: Start, upstream: Upstream, answer: bytes, log: str
 ) -> None:
-    def babble(exchange: Exchange) -> None:
+    upstream.handler = saying(answer)
+    running = gateway(proxying(upstream, service={"retries": 0}))
+    running.expect_log(log, 1)
+    expect_message(running.ask("/", headers=JSON), 502, INVALID)
+
+
+def saying(answer: bytes) -> Callable[[Exchange], None]:
+    """A handler that sends these bytes and closes."""
+
+    def say(exchange: Exchange) -> None:
         exchange.send(answer)
         exchange.keep = False
         exchange.request.headers.append(("Connection", "close"))
 
-    upstream.handler = babble
+    return say
+
+
+def test_upstream_that_does_not_speak_http(gateway: Start, upstream: Upstream) -> None:
+    """nginx passes it on as HTTP/0.9, bare, and closes: no client can take it for an answer."""
+    upstream.handler = saying(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
     running = gateway(proxying(upstream, service={"retries": 0}))
-    running.expect_log(log, range(0, 2))
-    reply = running.ask("/", headers=JSON)
-    if b"Transfer-Encoding" in answer:
-        assert reply.status == 502, "a response that could be framed in two ways must not pass"
-    elif reply.status != 200:
-        expect_message(reply, 502, INVALID)
-    else:
-        assert b"SSH" in reply.body + reply.reason.encode()
+    running.expect_log("no valid HTTP/1.0 header", 1)
+    with running.wire() as wire:
+        wire.send(request_bytes("/"))
+        assert wire.read_to_end() in (b"", b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+
+
+def test_response_framed_in_two_ways_leaves_with_one(gateway: Start, upstream: Upstream) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+    upstream.handler = saying(head + chunk(b"12345") + chunk(b""))
+    running = gateway(proxying(upstream, service={"retries": 0}))
+    running.expect_log(r"sent .*Content-Length", range(0, 2))
+    with running.wire() as wire:
+        reply = wire.ask("/", headers=JSON)
+        if reply.status == 200:
+            assert not (reply.chunked and "content-length" in reply.headers)
+            assert reply.body == b"12345"
+        else:
+            expect_message(reply, 502, INVALID)
 
 
 # Retries

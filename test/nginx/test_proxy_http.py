@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from sluice import Gateway, proxying
 from upstream import Exchange, Upstream
-from wire import request_bytes
+from wire import DEADLINE, request_bytes
 
 Start = Callable[..., Gateway]
 
@@ -58,17 +59,18 @@ def test_requests_of_one_upstream_connection_are_limited(
 
 
 def test_idle_upstream_connection_is_closed(gateway: Start, upstream: Upstream) -> None:
-    ended = []
-    running = gateway(proxying(upstream), upstream_keepalive_idle_timeout="1s")
+    ended = threading.Event()
 
     def answer_and_wait(exchange: Exchange) -> None:
         exchange.reply(200)
-        ended.append(exchange.ended())
+        if exchange.ended():
+            ended.set()
         exchange.keep = False
 
     upstream.handler = answer_and_wait
+    running = gateway(proxying(upstream), upstream_keepalive_idle_timeout="1s")
     assert running.ask("/").status == 200
-    upstream.wait_for(1)
+    assert ended.wait(DEADLINE), "the gateway closes the idle connection"
     assert running.ask("/").status == 200
     assert upstream.requests[1].connection == 1
 
