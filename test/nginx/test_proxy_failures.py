@@ -165,13 +165,13 @@ def saying(answer: bytes) -> Callable[[Exchange], None]:
 
 
 def test_upstream_that_does_not_speak_http(gateway: Start, upstream: Upstream) -> None:
-    """nginx passes it on as HTTP/0.9, bare, and closes: no client can take it for an answer."""
+    """nginx passes it on as HTTP/0.9, without a status line: no client takes it for an answer."""
     upstream.handler = saying(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
     running = gateway(proxying(upstream, service={"retries": 0}))
     running.expect_log("no valid HTTP/1.0 header", 1)
     with running.wire() as wire:
         wire.send(request_bytes("/"))
-        assert wire.read_to_end() in (b"", b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+        assert wire.read_until(b"\r\n\r\n") == b"SSH-2.0-OpenSSH_9.2"
 
 
 def test_response_framed_in_two_ways_leaves_with_one(gateway: Start, upstream: Upstream) -> None:
@@ -255,9 +255,9 @@ def test_read_timeout_is_retried_elsewhere(gateway: Start, upstream: Upstream) -
     with Upstream(hang) as stuck:
         config = balanced(stuck.address, upstream.address, service={"read_timeout": 200})
         running = gateway(config)
-        running.expect_log(TIMED_OUT, 1)
+        running.expect_log(TIMED_OUT, range(1, 3))
         assert [running.ask("/").status for _ in range(2)] == [200, 200]
-        assert len(stuck.requests) == 1
+        assert len(stuck.requests) in (1, 2), "the rotation begins anywhere"
 
 
 def test_error_statuses_of_the_upstream_are_not_retried(gateway: Start, upstream: Upstream) -> None:
