@@ -1,173 +1,35 @@
-"""The sluice command: what it starts, refuses, keeps and stops, seen from outside."""
+"""The sluice command: starting, stopping, and the surroundings it runs in."""
 
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import pwd
-import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sluice import COMMAND, ROOT, Ports
+from instance import AS_ROOT, ONE, SECONDS, Instance, Instances, runs
+from sluice import COMMAND
 from upstream import Exchange, Upstream
 from wire import wait_until
 
-SECONDS = 30
 
-ONE = """\
-_format_version: "3.0"
-services:
-  - name: one
-    url: {url}
-    routes: [{{name: one, paths: [/one]}}]
-"""
-
-TWO = ONE.replace("one", "two")
-
-BAD = """\
-_format_version: "3.0"
-services:
-  - name: one
-    bogus: 1
-    url: http://127.0.0.1:9
-    routes: [{name: one, paths: [one]}]
-"""
-
-AS_ROOT = os.geteuid() == 0
-
-
-class Instance:
-    """A prefix, two ports and a declarative file, with the sluice command on them."""
-
-    def __init__(self, folder: Path, ports: Ports) -> None:
-        self.folder = folder
-        self.prefix = folder / "run"
-        self.file = folder / "sluice.yaml"
-        self.proxy_port = ports.take()
-        self.admin_port = ports.take()
-        self.flags = {
-            "--file": str(self.file),
-            "--proxy-listen": f"127.0.0.1:{self.proxy_port}",
-            "--admin-listen": f"127.0.0.1:{self.admin_port}",
-            "--workers": "2",
-            "--worker-connections": "512",
-        }
-        self.cuts_off_requests = False
-        """Whether the test does: nginx then alerts of each open socket."""
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
-
-    def line(self, command: str, *more: str, **flags: str | None) -> list[str]:
-        """The command line; `flags` replace the usual ones, None leaves one out."""
-        given = {"--prefix": str(self.prefix)}
-        if command == "start":
-            given |= self.flags
-        given |= {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
-        words = [
-            word for name, value in given.items() if value is not None for word in (name, value)
-        ]
-        return [str(COMMAND), command, *words, *more]
-
-    def run(
-        self, command: str, *more: str, **flags: str | None
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
-        return subprocess.run(
-            self.line(command, *more, **flags),
-            env=self.environment,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-
-    def succeed(self, command: str, *more: str, **flags: str | None) -> str:
-        """Runs a command that has to succeed in silence; what it said."""
-        done = self.run(command, *more, **flags)
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
-        return done.stdout
-
-    def refuse(self, command: str, *more: str, code: int = 1, **flags: str | None) -> list[str]:
-        """Runs a command that has to fail; the lines that say why."""
-        done = self.run(command, *more, **flags)
-        assert (done.returncode, done.stdout) == (code, ""), (done.stdout, done.stderr)
-        assert "traceback" not in done.stderr
-        return done.stderr.splitlines()
-
-    def status(self) -> dict:
-        """What `sluice status --json` says."""
-        return json.loads(self.run("status", "--json").stdout)
-
-    def get(self, path: str, port: int | None = None) -> int:
-        """The status code of one request; 0 when nobody answers.
-
-        Nobody listens then, or nginx -t does for a moment, before a start in the foreground.
-        """
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.proxy_port, timeout=10)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status
-        except (ConnectionRefusedError, ConnectionResetError):
-            return 0
-        finally:
-            connection.close()
+@pytest.fixture
+def instances() -> Iterator[Instances]:
+    """A maker of instances."""
+    with Instances() as made:
+        yield made
 
 
 @pytest.fixture
-def make() -> Iterator[Callable[[], Instance]]:
-    """Makes instances; stops those that still run, and removes their files."""
-    ports = Ports()
-    made: list[Instance] = []
-
-    def make_one() -> Instance:
-        folder = Path(tempfile.mkdtemp(prefix="sluice-cli-"))
-        folder.chmod(0o755)
-        instance = Instance(folder, ports)
-        instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
-        made.append(instance)
-        return instance
-
-    yield make_one
-    for instance in made:
-        instance.run("stop")
-        log = instance.prefix / "logs" / "error.log"
-        text = log.read_text() if log.exists() else ""
-        shutil.rmtree(instance.folder)
-        assert "exited on signal" not in text
-        assert instance.cuts_off_requests or "[alert]" not in text
-    ports.release()
-
-
-@pytest.fixture
-def instance(make: Callable[[], Instance]) -> Instance:
+def instance(instances: Instances) -> Instance:
     """One instance, not started."""
-    return make()
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there and not only waiting for its parent to notice its end."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def is_untouched(instance: Instance) -> bool:
-    """Whether a refused start left nothing behind: no prefix, no nginx."""
-    return not instance.prefix.exists() and instance.status()["running"] is False
-
-
-# Life
+    return instances.make()
 
 
 def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instance) -> None:
@@ -205,8 +67,8 @@ def test_status_tells_a_human(instance: Instance) -> None:
         assert expected in said
 
 
-def test_two_instances_run_side_by_side(make: Callable[[], Instance]) -> None:
-    first, second = make(), make()
+def test_two_instances_run_side_by_side(instances: Instances) -> None:
+    first, second = instances.make(), instances.make()
     first.succeed("start")
     second.succeed("start")
     assert first.get("/") == second.get("/") == 404
@@ -308,285 +170,6 @@ def test_reopen_writes_to_new_files(instance: Instance) -> None:
         return "/after" in log.read_text()
 
     wait_until(writes_there, "a line in the new log")
-
-
-# Refusals: one clear line, non-zero, nothing half-started
-
-
-def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
-    instance.file.write_text(BAD)
-    errors = [
-        "  services[0].bogus: unknown field",
-        "  services[0].routes[0].paths[0]: should start with: / (fixed path) or ~/ (regex path)",
-    ]
-    title = f"sluice: file: {instance.file} has 2 errors:"
-    assert instance.refuse("start") == [title, *errors]
-    assert instance.refuse("check", str(instance.file), prefix=None) == [title, *errors]
-    assert is_untouched(instance)
-
-
-def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
-    said = instance.succeed("check", "sluice.yaml", prefix=None)
-    assert "1 services, 1 routes, 0 upstreams, 0 consumers, 0 plugins" in said
-    assert instance.succeed("check", str(ROOT / "examples" / "quickstart.yaml"), prefix=None)
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ({"file": None}, "file: no declarative configuration; give --file FILE"),
-        ({"file": "/none.yaml"}, "file: cannot read /none.yaml: No such file or directory"),
-        ({"file": "/"}, "file: cannot read /: it is a directory"),
-        (
-            {"nginx_binary": "/none/nginx"},
-            "nginx_binary: /none/nginx is missing or not executable; correct --nginx-binary",
-        ),
-        (
-            {"nginx_modules": "/none/lua.so"},
-            "nginx_modules: /none/lua.so is missing; correct --nginx-modules",
-        ),
-        (
-            {"error_log": "stderr"},
-            "error_log: stderr needs --foreground; a daemon has no terminal",
-        ),
-        (
-            {"access_log": "/none/access.log"},
-            "access_log: cannot write /none/access.log; give --access-log another",
-        ),
-        (
-            {"prefix": "/dev/null/run"},
-            "prefix: /dev/null is not a directory; give --prefix another",
-        ),
-        (
-            {"proxy_listen": "192.0.2.1:80"},
-            "proxy_listen: 192.0.2.1:80 is no address of this machine; "
-            "give --proxy-listen one that is",
-        ),
-        (
-            {"plugins": "bundled, no-such-plugin"},
-            "plugins: plugin 'no-such-plugin'",
-        ),
-    ],
-)
-def test_start_refuses_in_one_line(
-    instance: Instance, flags: dict[str, str | None], expected: str
-) -> None:
-    line = instance.refuse("start", **flags)[0]
-    assert line.startswith(f"sluice: {expected}")
-    assert is_untouched(instance)
-
-
-def test_a_taken_port_is_named(instance: Instance) -> None:
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(("127.0.0.1", instance.proxy_port))
-        other.listen()
-        (line,) = instance.refuse("start")
-    assert line.startswith(f"sluice: proxy_listen: 127.0.0.1:{instance.proxy_port} is taken")
-    assert "--proxy-listen" in line
-    assert is_untouched(instance)
-
-
-@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
-def test_workers_that_could_not_enter_the_prefix_are_refused(instance: Instance) -> None:
-    instance.folder.chmod(0o700)
-    (line,) = instance.refuse("start")
-    assert f"'www-data' may not enter {instance.folder}" in line
-    (line,) = instance.refuse("start", user="no-such-user")
-    assert "there is no user 'no-such-user'" in line
-
-
-@pytest.mark.parametrize(
-    "words",
-    [[], ["bogus"], ["start", "--bogus"], ["start", "--workers"], ["quit", "--timeout", "soon"]],
-)
-def test_wrong_use_is_one_line_and_exit_code_2(instance: Instance, words: list[str]) -> None:
-    done = subprocess.run(
-        [str(COMMAND), *words], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("sluice: ")
-
-
-def test_bad_settings_are_all_named_with_their_source(instance: Instance) -> None:
-    conf = instance.folder / "sluice.conf"
-    conf.write_text("workers = many\n\nwrokers = 2\n")
-    instance.environment["SLUICE_LOG_LEVEL"] = "loud"
-    lines = instance.refuse(
-        "start", code=2, conf="sluice.conf", workers=None, keepalive_timeout="long"
-    )
-    assert [line.split(":")[1].strip() for line in lines[1:]] == [
-        f"workers ({conf}",
-        "log_level (environment SLUICE_LOG_LEVEL)",
-        "keepalive_timeout (flag --keepalive-timeout)",
-    ]
-    assert lines[0].startswith(f"sluice: {conf}:3: unknown setting 'wrokers'")
-    assert is_untouched(instance)
-
-
-def test_what_nginx_refuses_is_shown_and_cleared_away(instance: Instance) -> None:
-    lines = instance.refuse("start", access_log_format="$no_such_variable")
-    assert lines[0] == "sluice: nginx did not start:"
-    assert 'unknown "no_such_variable" variable' in lines[1]
-    assert is_untouched(instance)
-    lines = instance.refuse("start", "--foreground", access_log_format="$no_such_variable")
-    assert lines[0] == "sluice: nginx does not take the configuration:"
-    assert is_untouched(instance)
-
-
-def test_a_failed_start_leaves_what_was_in_the_prefix(instance: Instance) -> None:
-    instance.prefix.mkdir()
-    (instance.prefix / "mine.txt").write_text("mine")
-    instance.refuse("start", access_log_format="$no_such_variable")
-    left = {path.name for path in instance.prefix.iterdir()}
-    assert left == {"mine.txt"}
-
-
-# Reload and restart
-
-
-def test_reload_takes_the_file_on_every_new_worker(instance: Instance) -> None:
-    with Upstream() as upstream:
-        instance.file.write_text(ONE.format(url=upstream.url))
-        instance.succeed("start")
-        old = set(instance.status()["workers"]["ready"])
-        instance.file.write_text(TWO.format(url=upstream.url))
-        assert instance.succeed("reload").startswith("reloaded: 2 new workers")
-        assert not old & set(instance.status()["workers"]["ready"])
-        assert [instance.get("/one") for _ in range(10)] == [404] * 10
-        assert instance.get("/two") == 200
-
-
-def test_a_bad_file_at_reload_keeps_the_running_configuration(instance: Instance) -> None:
-    with Upstream() as upstream:
-        instance.file.write_text(ONE.format(url=upstream.url))
-        instance.succeed("start")
-        before = instance.status()["workers"]
-        instance.file.write_text(BAD)
-        lines = instance.refuse("reload")
-        assert lines[1] == "  services[0].bogus: unknown field"
-        assert lines[-1] == "sluice: reload refused: the running configuration is kept"
-        assert instance.status()["workers"] == before
-        assert instance.get("/one") == 200
-
-
-def test_what_nginx_refuses_at_reload_leaves_the_files_as_they_were(instance: Instance) -> None:
-    instance.succeed("start")
-    kept = ("nginx.conf", "settings.json", "start.json")
-    before = [(instance.prefix / name).read_text() for name in kept]
-    workers = instance.status()["workers"]
-    lines = instance.refuse("reload", access_log_format="$no_such_variable")
-    assert lines[0] == "sluice: nginx does not take the configuration:"
-    assert [(instance.prefix / name).read_text() for name in kept] == before
-    assert instance.status()["workers"] == workers
-
-
-def test_a_master_that_fails_after_the_test_keeps_the_running_one(instance: Instance) -> None:
-    """A plugin that loads in the command and fails in the master (nginx -t runs no Lua)."""
-    plugins = instance.folder / "lua" / "plugins"
-    plugins.mkdir(parents=True)
-    fuse = instance.folder / "loads-left"
-    (plugins / "fuse.lua").write_text(
-        f"""
-        local file = io.open("{fuse}")
-        if file then
-            local left = tonumber(file:read("*a"))
-            file:close()
-            if left == 0 then
-                error("the fuse is gone")
-            end
-            file = io.open("{fuse}", "w")
-            file:write(left - 1)
-            file:close()
-        end
-        return {{
-            name = "fuse", version = "1", priority = 1,
-            schema = {{
-                name = "fuse",
-                fields = {{ {{ config = {{ type = "record", fields = {{}} }} }} }},
-            }},
-        }}
-        """
-    )
-    instance.flags |= {
-        "--lua-package-path": f"{instance.folder}/lua/?.lua",
-        "--plugins": "bundled, fuse",
-    }
-    instance.succeed("start")
-    workers = instance.status()["workers"]
-    fuse.write_text("1")
-    lines = instance.refuse("reload")
-    assert lines[0] == "sluice: nginx did not take the configuration:"
-    assert lines[-1] == "sluice: reload refused: the running configuration is kept"
-    assert instance.status()["workers"] == workers
-    assert instance.get("/") == 404
-
-
-def test_reload_remembers_start_and_reads_the_settings_file_again(instance: Instance) -> None:
-    conf = instance.folder / "sluice.conf"
-    conf.write_text("header_prefix = X-First\nworkers = 1\n")
-    instance.environment["SLUICE_LOG_LEVEL"] = "info"
-    instance.succeed("start", conf="sluice.conf")
-    del instance.environment["SLUICE_LOG_LEVEL"]
-
-    def settings() -> tuple[str, int, str]:
-        found = json.loads((instance.prefix / "settings.json").read_text())
-        return found["header_prefix"], found["workers"], found["log_level"]
-
-    assert settings() == ("X-First", 2, "info")
-    conf.write_text("header_prefix = X-Second\nworkers = 1\nlog_level = warn\n")
-    instance.succeed("reload")
-    assert settings() == ("X-Second", 2, "info")
-    instance.succeed("reload", workers="3")
-    assert settings() == ("X-Second", 3, "info")
-    assert len(instance.status()["workers"]["ready"]) == 3
-    instance.succeed("restart")
-    assert settings() == ("X-Second", 3, "info")
-
-
-def test_reload_moves_a_listener(make: Callable[[], Instance]) -> None:
-    instance, other = make(), make()
-    instance.succeed("start")
-    other.succeed("start")
-    lines = instance.refuse("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
-    assert "is taken" in lines[0]
-    other.succeed("stop")
-    instance.succeed("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
-    wait_until(lambda: instance.get("/") == 0, "the old port to close")
-    assert instance.get("/", port=other.proxy_port) == 404
-
-
-def test_reload_says_which_settings_need_a_restart(instance: Instance) -> None:
-    instance.succeed("start")
-    shadow = instance.folder / "nginx"
-    shadow.symlink_to("/usr/sbin/nginx")
-    done = instance.run("reload", nginx_binary=str(shadow))
-    assert done.returncode == 0
-    assert done.stderr == "sluice: warning: nginx_binary changes only with `sluice restart`\n"
-
-
-def test_restart_checks_before_it_stops(instance: Instance) -> None:
-    assert "started" in instance.succeed("start")
-    pid = instance.status()["pid"]
-    instance.file.write_text(BAD)
-    lines = instance.refuse("restart")
-    assert lines[-1] == "sluice: restart refused: the running gateway is kept"
-    assert instance.status()["pid"] == pid
-    instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
-    instance.succeed("restart")
-    assert instance.status()["pid"] != pid
-    assert instance.get("/") == 404
-
-
-def test_restart_starts_what_was_stopped(instance: Instance) -> None:
-    instance.succeed("start")
-    instance.succeed("stop")
-    instance.succeed("restart")
-    assert instance.get("/") == 404
-
-
-# Surroundings
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="needs root to become another user")

@@ -32,7 +32,7 @@ local function resolve(opts)
         getenv = function(name)
             return environment[name]
         end,
-        cwd = "/work/here",
+        cwd = "/base/here",
         open = opener({ [FILE] = opts.file }),
         remembered = opts.remembered,
         only = opts.only,
@@ -68,7 +68,7 @@ describe("cli.settings", function()
     it("starts relative paths from where they were written", function()
         local found = resolve({ file = "prefix = run", flags = { file = "a/b.yaml" } })
         assert.equal("/etc/test/run", found.prefix)
-        assert.equal("/work/here/a/b.yaml", found.file)
+        assert.equal("/base/here/a/b.yaml", found.file)
     end)
 
     it("reads comments, quotes and blanks in the file", function()
@@ -135,7 +135,7 @@ describe("cli.settings", function()
             remembered = given,
         })
         assert.equal(4, found.workers, "a flag of start beats the environment of now")
-        assert.equal("/work/here/a.yaml", found.file)
+        assert.equal("/base/here/a.yaml", found.file)
         assert.equal("info", found.log_level, "a flag of now beats the environment of start")
         assert.equal(7, found.keepalive_requests, "the environment of now beats that of start")
         assert.equal("X-File", found.header_prefix, "the file is read again")

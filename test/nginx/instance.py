@@ -1,0 +1,157 @@
+"""Runs the sluice command on instances of its own, for the tests of the command."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sluice import COMMAND, Ports
+
+SECONDS = 30
+
+ONE = """\
+_format_version: "3.0"
+services:
+  - name: one
+    url: {url}
+    routes: [{{name: one, paths: [/one]}}]
+"""
+
+TWO = ONE.replace("one", "two")
+
+BAD = """\
+_format_version: "3.0"
+services:
+  - name: one
+    bogus: 1
+    url: http://127.0.0.1:9
+    routes: [{name: one, paths: [one]}]
+"""
+
+AS_ROOT = os.geteuid() == 0
+
+
+class Instance:
+    """A prefix, two ports and a declarative file, with the sluice command on them."""
+
+    def __init__(self, folder: Path, ports: Ports) -> None:
+        self.folder = folder
+        self.prefix = folder / "run"
+        self.file = folder / "sluice.yaml"
+        self.proxy_port = ports.take()
+        self.admin_port = ports.take()
+        self.flags = {
+            "--file": str(self.file),
+            "--proxy-listen": f"127.0.0.1:{self.proxy_port}",
+            "--admin-listen": f"127.0.0.1:{self.admin_port}",
+            "--workers": "2",
+            "--worker-connections": "512",
+        }
+        self.cuts_off_requests = False
+        """Whether the test does: nginx then alerts of each open socket."""
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+
+    def line(self, command: str, *more: str, **flags: str | None) -> list[str]:
+        """The command line; `flags` replace the usual ones, None leaves one out."""
+        given = {"--prefix": str(self.prefix)}
+        if command == "start":
+            given |= self.flags
+        given |= {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
+        words = [
+            word for name, value in given.items() if value is not None for word in (name, value)
+        ]
+        return [str(COMMAND), command, *words, *more]
+
+    def run(
+        self, command: str, *more: str, **flags: str | None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end."""
+        return subprocess.run(
+            self.line(command, *more, **flags),
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def succeed(self, command: str, *more: str, **flags: str | None) -> str:
+        """Runs a command that has to succeed in silence; what it said."""
+        done = self.run(command, *more, **flags)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
+
+    def refuse(self, command: str, *more: str, code: int = 1, **flags: str | None) -> list[str]:
+        """Runs a command that has to fail; the lines that say why."""
+        done = self.run(command, *more, **flags)
+        assert (done.returncode, done.stdout) == (code, ""), (done.stdout, done.stderr)
+        assert "traceback" not in done.stderr
+        return done.stderr.splitlines()
+
+    def status(self) -> dict:
+        """What `sluice status --json` says."""
+        return json.loads(self.run("status", "--json").stdout)
+
+    def get(self, path: str, port: int | None = None) -> int:
+        """The status code of one request; 0 when nobody answers.
+
+        Nobody listens then, or nginx -t does for a moment, before a start in the foreground.
+        """
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.proxy_port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (ConnectionRefusedError, ConnectionResetError):
+            return 0
+        finally:
+            connection.close()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and not only waiting for its parent to notice its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def is_untouched(instance: Instance) -> bool:
+    """Whether a refused start left nothing behind: no prefix, no nginx."""
+    return not instance.prefix.exists() and instance.status()["running"] is False
+
+
+class Instances:
+    """Makes instances; at the end stops those that still run, and removes their files."""
+
+    def __init__(self) -> None:
+        self._ports = Ports()
+        self._made: list[Instance] = []
+
+    def __enter__(self) -> Instances:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for instance in self._made:
+            instance.run("stop")
+            log = instance.prefix / "logs" / "error.log"
+            text = log.read_text() if log.exists() else ""
+            shutil.rmtree(instance.folder)
+            assert "exited on signal" not in text
+            assert instance.cuts_off_requests or "[alert]" not in text
+        self._ports.release()
+
+    def make(self) -> Instance:
+        """One more, with a declarative file, not started."""
+        folder = Path(tempfile.mkdtemp(prefix="sluice-cli-"))
+        folder.chmod(0o755)
+        instance = Instance(folder, self._ports)
+        instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
+        self._made.append(instance)
+        return instance
