@@ -1,0 +1,524 @@
+
+/*
+ * The log: one sequence of events in shared memory that every process reads
+ * at its own pace, in place, without a lock.  Plain C11 on Linux, no nginx
+ * headers: tests build it alone and run sanitizers over it.
+ *
+ *
+ * SYNOPSIS
+ *
+ *     once, in the master, before the first fork:
+ *         sluice_ring_create(&ring, 16 << 20, 10000);
+ *         sluice_ring_set_wake(&ring, sluice_ring_wake_fds, fds);
+ *     in the master, before each generation of workers is forked:
+ *         sluice_ring_generation(&ring, workers, &generation);
+ *     in each worker:
+ *         sluice_ring_attach(&ring, generation, worker, &missed);
+ *         sluice_ring_publish(&ring, &message);
+ *
+ *     its loop:
+ *         do {
+ *             while ((n = sluice_ring_next_batch(&ring, frames, 64)) > 0) {
+ *                 use frames[0 .. n - 1];
+ *                 rc = sluice_ring_advance(&ring, &frames[n - 1]);
+ *             }
+ *             n or rc is SLUICE_OVERRUN or SLUICE_BAD:
+ *                 sluice_ring_rejoin(&ring, &missed); tell the subscribers;
+ *         } while (sluice_ring_sleep(&ring) != SLUICE_NONE);
+ *         wait for the eventfd;
+ *
+ *
+ * WHAT IS PROMISED
+ *
+ *   order   All readers see the same frames in the same order; seq grows by
+ *           exactly one from frame to frame.
+ *   whole   A frame is seen whole or not at all, also when its publisher is
+ *           killed at any instruction.
+ *   once    A reader that is not detached gets every frame published after
+ *           it attached (or since its generation began), once.
+ *   told    A reader that was detached learns of it before it can act on
+ *           overwritten memory, and gets the exact number of frames missed.
+ *   alive   No death blocks anybody: the lock and the places of the dead are
+ *           taken over by the next process that needs them, within one call.
+ *   idle    Nothing happens unless somebody calls a verb.
+ *
+ *
+ * MEMORY
+ *
+ * One memfd, sealed against resizing, mapped shared:
+ *
+ *     +---------+-----------+-----------------+-----------+ - - - - - - +
+ *     | control | 256 slots | entries         | data      | data again  |
+ *     +---------+-----------+-----------------+-----------+ - - - - - - +
+ *       pages     pages       size / 8          size, 2^n
+ *
+ * The data area is mapped twice in a row, so a frame that begins near its end
+ * simply goes on: no padding, no split, one case for writers and readers.  A
+ * page without access lies behind.  The structures are in ring_layout.h, each
+ * with its size and alignment asserted; all of them start with zeroes.  magic,
+ * SLUICE_RING_LAYOUT, the sizes of slot, entry, frame header and mutex are in
+ * the first line, and a process maps a log only if all of them are its own.
+ *
+ * A position is a count of bytes, 64 bits, that only grows: no wrap, no ABA.
+ * tail is the end of what is published, a slot's cursor the end of what its
+ * reader has used.  A byte is at data[position & (size - 1)].
+ *
+ *     frame, 8-byte aligned:
+ *      0 length      u32  whole frame, multiple of 8
+ *      4 check       u32  of position and header: no stale or torn header
+ *      8 seq         u64  1, 2, 3 ... no gaps
+ *     16 sent_ms     u64  CLOCK_MONOTONIC
+ *     24 name_hash   u64  sluice_ring_name_hash(source, event)
+ *     32 message     u32  the sender's number for the pieces of one payload
+ *     36 piece       u32  0, 1, 2 ... within message
+ *     40 payload     u32  bytes
+ *     44 entry       u32  of a unique frame
+ *     48 epoch       u32  of the sender's slot: slot and epoch name a process
+ *     52 sender      u16  slot, SLUICE_RING_NOBODY if it has none
+ *     54 worker      u16  receiver of a frame for one worker
+ *     56 source      u16  bytes
+ *     58 event       u16  bytes
+ *     60 kind        u8   SLUICE_RING_ALL, _WORKER, _UNIQUE
+ *     61 flags       u8
+ *     62 zero        u16
+ *     64 source, event, payload, 0 to 7 bytes of padding
+ *
+ *
+ * WHO WRITES WHAT, AND WHY THAT IS ENOUGH
+ *
+ * Writers take turns by a robust process-shared mutex.  A publisher copies its
+ * frame behind the tail, writes {new tail, new seq} into the one of two commit
+ * records that does not match the tail, and last stores the tail: that store
+ * publishes.  Before it nothing exists, so a publisher that dies before it
+ * leaves nothing, and one that dies behind it has published; the record that
+ * matches the tail is always whole, so there is no third state to repair.
+ * The next locker gets EOWNERDEAD, undoes at most one entry (below), goes on.
+ *
+ * Readers load the tail (acquire: pairs with the store, so the bytes of every
+ * frame below it are visible), read in place, and store their cursor (release:
+ * their reads are over before a writer that loads it may overwrite them).
+ *
+ * A reader trusts nothing in a frame: the header is copied once and checked in
+ * the copy (check, seq that follows the last, lengths against the tail and the
+ * limit); otherwise SLUICE_BAD, and rejoin starts again at the tail.
+ *
+ * Sleep (Dekker's two flags, each store and load seq_cst, so one of the two
+ * sees the other's):
+ *     reader: sleep word = odd number; load tail, changed? then do not sleep
+ *     writer: store tail; load sleep words, odd? then wake; word = even
+ * The writer wakes first and then changes the word, by compare and exchange
+ * with the odd number that it read (each sleep has its own).  Done the other
+ * way, a writer that dies in between would leave a reader asleep that nobody
+ * wakes again.  A reader that is awake costs its writers one load.
+ *
+ * A writer that dies between the tail and the wake leaves readers asleep until
+ * anybody publishes, attaches, or finds the log full.  nginx respawns a killed
+ * worker in milliseconds and that one attaches.  Not respawned are workers
+ * that were leaving already: there, the next event wakes all.
+ *
+ * Space: a frame may not reach further than size beyond the slowest cursor of
+ * an attached slot and the start of each generation that is not complete.
+ * When it would: a slot whose process is dead is freed; one that has been at
+ * the same cursor for stall_ms is detached; else SLUICE_FULL.  The clock of a
+ * stall begins when a publisher first finds the log full because of that slot.
+ * A detached reader may be reading what is overwritten: as in a seqlock it
+ * compares its slot's state after use (advance and intact do), behind an
+ * acquire fence, while the writer stores the state before it overwrites.
+ *
+ * Life: each slot has a robust mutex that its process holds while it lives.
+ * A trylock that answers EOWNERDEAD is proof of death, and whoever got it
+ * tidies up and frees the slot.  No pids are guessed, and a stopped process is
+ * not a dead one.
+ *
+ * A unique frame owns an entry from its publication until it is both expired
+ * and claimed-and-done or read by all.  An entry holds the key's hash, the
+ * time until which repeats are ignored, and the claim: seq of its frame, and
+ * 0 (open), slot + 1 (claimed) or "done".  Claims are not in the frame, since
+ * a late reader's compare-and-exchange would hit whatever has been written
+ * over it; with the seq in the word a late one just fails.  A key can live in
+ * either of two buckets of eight entries: each look-up is 16 compares, and
+ * SLUICE_CROWDED comes near size / 256 live keys (65,536 at 16 MB), never a
+ * broken promise.  Whoever frees a dead slot hands the frames that asked for
+ * it (SLUICE_RING_REDELIVER) and that the dead had claimed but not done, or
+ * had not yet read and nobody claimed, to its redeliver handler, if the log
+ * still holds them.
+ *
+ *
+ * COSTS (one core of an AMD EPYC VM, see test/ring/bench.c)
+ *
+ * publish takes one trylock and one unlock, two atomic stores and a copy of
+ * the payload; it never allocates, never sleeps, and spins at most 50 us for
+ * the lock (SLUICE_BUSY: its holder is stopped or off the processor).  Reads
+ * make no atomic read-modify-write and no system call.
+ *
+ *
+ * SOURCES
+ *
+ * HAProxy's mpring.h (the contract of a byte ring in its header) and Aeron's
+ * broadcast buffer (a reader learns that it was lapped from one comparison
+ * after use).  Neither survives a producer that dies between reserve and
+ * commit, hence the lock here.  Robust futexes: the kernel's
+ * Documentation/locking/robust-futexes.rst.  Seqlock readers: H. Boehm, "Can
+ * seqlocks get along with programming language memory models?", 2012.  Two
+ * buckets: Azar, Broder, Karlin, Upfal, "Balanced allocations", 1994.
+ */
+
+
+#ifndef SLUICE_RING_H_INCLUDED
+#define SLUICE_RING_H_INCLUDED
+
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define SLUICE_RING_LAYOUT     1           /* bumped with any change above */
+
+#define SLUICE_RING_SLOTS      256         /* processes at a time */
+#define SLUICE_RING_GATES      8           /* generations being born */
+#define SLUICE_RING_NOBODY     0xffff      /* a slot that is none */
+#define SLUICE_RING_AGENT      255         /* worker id of a privileged agent */
+
+#define SLUICE_RING_SIZE_MIN   (64u << 10)
+#define SLUICE_RING_SIZE_MAX   (1u << 30)
+#define SLUICE_RING_FRAME_MAX  (1u << 20)  /* and at most size / 8 */
+#define SLUICE_RING_NAME_MAX   4096        /* bytes of source, and of event */
+#define SLUICE_RING_BATCH_MAX  1024
+
+
+/*
+ * Every verb that can fail returns one of these, save that next_batch returns
+ * a count where it is positive.
+ */
+
+typedef enum {
+    SLUICE_OK = 0,
+    SLUICE_NONE = -1,      /* nothing to read; asleep; claimed by another */
+    SLUICE_FULL = -2,      /* no space: keep it, retry when woken or in 10 ms */
+    SLUICE_BUSY = -3,      /* lock not free in time: retry in 10 ms */
+    SLUICE_REPEAT = -4,    /* key seen within its timeout: nothing to do */
+    SLUICE_OVERRUN = -5,   /* detached: rejoin */
+    SLUICE_BAD = -6,       /* a damaged frame: rejoin; or not a log */
+    SLUICE_LARGE = -7,     /* frame over the limit: publish pieces */
+    SLUICE_CROWDED = -8,   /* no room for one more live unique key */
+    SLUICE_NOSLOT = -9,    /* 256 live processes, or this one has no slot */
+    SLUICE_VERSION = -10,  /* a log of another layout */
+    SLUICE_SYSTEM = -11    /* errno says it */
+} sluice_ring_rc_e;
+
+
+typedef enum {
+    SLUICE_RING_ALL = 0,   /* every reader */
+    SLUICE_RING_WORKER,    /* readers with that worker id */
+    SLUICE_RING_UNIQUE     /* every reader sees it, one claims it */
+} sluice_ring_kind_e;
+
+
+#define SLUICE_RING_MORE        0x01  /* further pieces of this message follow */
+#define SLUICE_RING_REDELIVER   0x02  /* unique: again if its receiver dies */
+#define SLUICE_RING_AGAIN       0x04  /* such a second delivery: no key */
+
+
+/*
+ * What a slot counts; each word is written by the slot's process alone.  The
+ * ring keeps those above USER, a binding may use the others as it likes.
+ */
+
+typedef enum {
+    SLUICE_RING_C_PUBLISHED = 0,    /* frames */
+    SLUICE_RING_C_PUBLISHED_BYTES,  /* of the log */
+    SLUICE_RING_C_REPEATS,
+    SLUICE_RING_C_FULL,
+    SLUICE_RING_C_BUSY,
+    SLUICE_RING_C_WAKES,            /* sent to others and itself */
+    SLUICE_RING_C_READ,             /* frames passed, used or not mine */
+    SLUICE_RING_C_READ_BYTES,
+    SLUICE_RING_C_OVERRUNS,
+    SLUICE_RING_C_MISSED,           /* frames */
+    SLUICE_RING_C_CLAIMED,
+    SLUICE_RING_C_SLEEPS,
+    SLUICE_RING_C_USER,
+    SLUICE_RING_COUNTERS = 24
+} sluice_ring_counter_e;
+
+
+typedef struct sluice_ring_s          sluice_ring_t;
+typedef struct sluice_ring_control_s  sluice_ring_control_t;
+typedef struct sluice_ring_slot_s     sluice_ring_slot_t;
+typedef struct sluice_ring_entry_s    sluice_ring_entry_t;
+
+
+/* What to publish.  Zero what you do not need. */
+
+typedef struct {
+    const void  *payload[2];   /* one after the other */
+    const char  *source;
+    const char  *event;
+    uint64_t     key;          /* sluice_ring_hash() of a unique key */
+    uint64_t     name_hash;    /* 0: computed here */
+    uint32_t     timeout_ms;   /* how long a repeat of key is ignored */
+    uint32_t     message;      /* both only for payloads in pieces; the key */
+    uint32_t     piece;        /*   of a unique one counts in the last piece */
+    uint32_t     length[2];
+    uint16_t     source_length;
+    uint16_t     event_length;
+    uint16_t     worker;
+    uint8_t      kind;
+    uint8_t      flags;
+} sluice_ring_message_t;
+
+
+/*
+ * What was read: pointers into the log, good until this process advances past
+ * the frame, or is detached (ask intact() or advance() after use).
+ */
+
+typedef struct {
+    const uint8_t  *payload;
+    const char     *source;
+    const char     *event;
+    uint64_t        seq;
+    uint64_t        end;            /* position behind it */
+    uint64_t        sent_ms;
+    uint64_t        name_hash;
+    uint32_t        length;         /* of payload */
+    uint32_t        message;
+    uint32_t        piece;
+    uint32_t        epoch;
+    uint32_t        entry;
+    uint16_t        source_length;
+    uint16_t        event_length;
+    uint16_t        sender;
+    uint16_t        worker;
+    uint8_t         kind;
+    uint8_t         flags;
+} sluice_ring_frame_t;
+
+
+typedef struct {
+    uint64_t        count[SLUICE_RING_COUNTERS];
+    uint64_t        lag;            /* frames that it has not passed yet */
+    uint64_t        lag_bytes;
+    uint32_t        pid;
+    uint32_t        epoch;
+    uint32_t        generation;
+    uint16_t        worker;
+    uint8_t         state;          /* SLUICE_RING_FREE and so on */
+    uint8_t         asleep;
+} sluice_ring_slot_stats_t;
+
+
+typedef struct {
+    uint64_t        size;
+    uint64_t        used;           /* bytes that a publisher must not touch */
+    uint64_t        tail;
+    uint64_t        seq;            /* frames published since the log began */
+    uint32_t        attached;
+    uint32_t        detached;
+    uint32_t        slots;          /* look at slots 0 .. slots - 1 */
+    uint32_t        frame_limit;
+    uint32_t        stall_ms;
+    uint32_t        generation;     /* the youngest */
+} sluice_ring_stats_t;
+
+
+#define SLUICE_RING_FREE        0
+#define SLUICE_RING_ATTACHED    1
+#define SLUICE_RING_DETACHED    2
+
+
+/*
+ * Wakes the process in a slot.  Called without the lock; also for the caller's
+ * own slot, if it published between sleep and the next read.
+ */
+typedef void (*sluice_ring_wake_pt)(void *data, uint32_t slot);
+
+/*
+ * Takes over a frame whose receiver died.  Called WITH the lock: copy it,
+ * publish the copy later with SLUICE_RING_AGAIN, call no verb.
+ */
+typedef void (*sluice_ring_redeliver_pt)(void *data,
+    const sluice_ring_frame_t *frame);
+
+typedef uint64_t (*sluice_ring_clock_pt)(void);    /* milliseconds */
+
+
+/*
+ * A process's view of the log: private, made by create or open, copied by
+ * fork.  One thread at a time.  Only the ring's own files look inside.
+ */
+
+struct sluice_ring_s {
+    sluice_ring_control_t    *control;
+    sluice_ring_slot_t       *slots;
+    sluice_ring_entry_t      *entries;
+    uint8_t                  *data;
+    uint64_t                  size;
+    uint64_t                  mask;         /* size - 1 */
+    uint64_t                  seed;
+    uint64_t                  buckets;      /* their number - 1 */
+    uint32_t                  limit;        /* of a frame */
+
+    uint32_t                  index;        /* own slot, or NOBODY */
+    uint32_t                  epoch;
+    sluice_ring_slot_t       *own;
+    uint64_t                  read;         /* end and seq of the last frame */
+    uint64_t                  read_seq;     /*   handed out or skipped */
+    uint64_t                  used;         /* of the last advanced past */
+    uint64_t                  used_seq;
+    uint64_t                  tail;         /* as last seen */
+    uint32_t                  ticket;       /* last value of own sleep word */
+    uint16_t                  worker;
+    uint8_t                   reaping;
+
+    sluice_ring_wake_pt       wake;
+    void                     *wake_data;
+    sluice_ring_redeliver_pt  redeliver;
+    void                     *redeliver_data;
+    sluice_ring_clock_pt      clock;
+
+    void                     *map;
+    size_t                    mapped;
+    int                       fd;
+};
+
+
+/* birth */
+
+/*
+ * Makes a log of size bytes (rounded up to a power of two, between the limits)
+ * in a new memfd without close-on-exec: ring->fd.  SLUICE_OK, SLUICE_SYSTEM.
+ */
+int sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t stall_ms);
+
+/*
+ * Maps the log in fd.  SLUICE_OK; SLUICE_BAD: that is not a log;
+ * SLUICE_VERSION: of another layout; SLUICE_SYSTEM.  fd stays the caller's.
+ */
+int sluice_ring_open(sluice_ring_t *ring, int fd);
+
+/* Unmaps; detach first.  fd stays open. */
+void sluice_ring_close(sluice_ring_t *ring);
+
+void sluice_ring_set_wake(sluice_ring_t *ring, sluice_ring_wake_pt wake,
+    void *data);
+void sluice_ring_set_redeliver(sluice_ring_t *ring,
+    sluice_ring_redeliver_pt redeliver, void *data);
+void sluice_ring_set_clock(sluice_ring_t *ring, sluice_ring_clock_pt clock);
+
+/* Shared by all processes, takes effect at once. */
+void sluice_ring_set_stall(sluice_ring_t *ring, uint32_t stall_ms);
+
+/* A wake: data is an int[SLUICE_RING_SLOTS] of eventfds; -1 is skipped. */
+void sluice_ring_wake_fds(void *data, uint32_t slot);
+
+
+/* life */
+
+/*
+ * In the master before it forks workers 0 .. workers - 1: nothing published
+ * from here on is missed by a worker that attaches with this generation, until
+ * all of them have attached or the log has been full for stall_ms.
+ * SLUICE_OK, SLUICE_BUSY (1 ms of trying).
+ */
+int sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
+    uint32_t *generation);
+
+/*
+ * Takes a slot for this process (ring->index: its eventfd's number too).  The
+ * first one to come for a worker id of a generation starts where that
+ * generation began, a respawned one at the tail.  missed: frames since the
+ * generation began that the log no longer holds for it (an overrun if not 0).
+ * Frees the slots of the dead and wakes all sleepers.  SLUICE_OK, SLUICE_BUSY,
+ * SLUICE_NOSLOT.
+ */
+int sluice_ring_attach(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *missed);
+
+/*
+ * Gives the slot back.  Must be called by the thread that attached, and before
+ * close; a process that just exits is tidied up like a dead one.
+ */
+void sluice_ring_detach(sluice_ring_t *ring);
+
+
+/* publishing */
+
+/*
+ * Appends one frame and wakes who sleeps.  SLUICE_OK: it is in the log.  Else
+ * nothing happened: SLUICE_REPEAT (a success, by contract), SLUICE_FULL (the
+ * slot is woken when there is space; have a 10 ms timer too, for stalls and
+ * deaths), SLUICE_BUSY, SLUICE_LARGE, SLUICE_CROWDED.  To keep the order of
+ * one publisher, what comes after a FULL or BUSY must queue behind it.
+ */
+int sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m);
+
+/* Bytes of payload that fit one frame beside these names; 0: none does. */
+uint32_t sluice_ring_payload_limit(const sluice_ring_t *ring,
+    size_t source_length, size_t event_length);
+
+/* 64-bit hashes, seeded at random at the birth of each log, never 0. */
+uint64_t sluice_ring_hash(const sluice_ring_t *ring, const void *data,
+    size_t length);
+uint64_t sluice_ring_name_hash(const sluice_ring_t *ring, const char *source,
+    size_t source_length, const char *event, size_t event_length);
+
+
+/* reading */
+
+/*
+ * Fills frames with up to n (1 .. SLUICE_RING_BATCH_MAX) frames behind those
+ * handed out before, skipping those for other workers, up to the tail as it is
+ * at the call.  Returns how many; 0: none left; SLUICE_OVERRUN, SLUICE_BAD,
+ * SLUICE_NOSLOT.
+ */
+int sluice_ring_next_batch(sluice_ring_t *ring, sluice_ring_frame_t *frames,
+    int n);
+
+/*
+ * Everything up to and including last (NULL: all that was handed out) has been
+ * used: its space is free.  SLUICE_OK, or SLUICE_OVERRUN: detached, and what
+ * was read from the log's memory since intact() or advance() last said OK may
+ * be garbage.
+ */
+int sluice_ring_advance(sluice_ring_t *ring, const sluice_ring_frame_t *last);
+
+/* SLUICE_OK: everything read so far was whole.  One load. */
+int sluice_ring_intact(const sluice_ring_t *ring);
+
+/*
+ * After SLUICE_OVERRUN or SLUICE_BAD: goes on at the tail.  missed: frames
+ * between the last one advanced past and the tail.  SLUICE_OK, SLUICE_BUSY.
+ */
+int sluice_ring_rejoin(sluice_ring_t *ring, uint64_t *missed);
+
+/*
+ * Says that this process is about to wait.  SLUICE_NONE: it is marked asleep
+ * and will be woken; SLUICE_OK: there is something to read; SLUICE_OVERRUN.
+ * The next call of next_batch marks it awake.
+ */
+int sluice_ring_sleep(sluice_ring_t *ring);
+
+/*
+ * Claims a unique frame (without SLUICE_RING_MORE).  SLUICE_OK: it is this
+ * process's, to be followed by done when its callback has returned, even if
+ * that is after advance; SLUICE_NONE: another has it.
+ */
+int sluice_ring_claim(sluice_ring_t *ring, const sluice_ring_frame_t *frame);
+void sluice_ring_done(sluice_ring_t *ring, const sluice_ring_frame_t *frame);
+
+
+/* figures; nothing is locked, so they are each true, not all at one instant */
+
+void sluice_ring_stats(const sluice_ring_t *ring, sluice_ring_stats_t *stats);
+int sluice_ring_slot_stats(const sluice_ring_t *ring, uint32_t slot,
+    sluice_ring_slot_stats_t *stats);
+
+/* Own counters (USER and above are the binding's), NULL without a slot. */
+uint64_t *sluice_ring_counters(sluice_ring_t *ring);
+
+/* The word for a code: "ok", "full", "busy" ...; documented, never changed. */
+const char *sluice_ring_word(int rc);
+
+
+#endif /* SLUICE_RING_H_INCLUDED */
