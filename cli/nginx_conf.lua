@@ -15,11 +15,21 @@ local _M = {}
 local PRODUCT = "sluice/" .. require("gateway.version").product
 
 -- What nginx answers by itself goes through the gateway's error page, in the
--- client's format. 494 is nginx's own code for a too large header: a 400.
-local ERROR_CODES = "400 404 405 408 411 412 413 414 417 494 500 502 503 504"
+-- client's format. 494 is nginx's own code for a too large header.
+local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 502 503 504"
+
+-- Where a request goes that nginx refuses before it has read its header. It may
+-- have no URI yet, and such a one nginx sends to no named location (it answers
+-- with its own 500 instead). No client reaches this URI: nginx merges the
+-- slashes of theirs.
+local REFUSED = "//sluice_refused"
 
 local function quote(text)
     return '"' .. tostring(text):gsub('[\\"]', "\\%0") .. '"'
+end
+
+local function error_pages(target)
+    return ("error_page %s %s;\nerror_page 494 =494 %s;"):format(ERROR_CODES, target, target)
 end
 
 local function has(list, item)
@@ -140,13 +150,19 @@ local function upstreams(settings)
     -- One block for every service: balancer_by_lua chooses the peer. The
     -- keep-alive pool of stock nginx matches by address alone, so connections
     -- with TLS, whose peer is also a name, are not pooled.
+    local pool = ""
+    if settings.upstream_keepalive_pool_size > 0 then
+        pool = lines(
+            ("    keepalive %d;"):format(settings.upstream_keepalive_pool_size),
+            ("    keepalive_requests %d;"):format(settings.upstream_keepalive_max_requests),
+            ("    keepalive_timeout %s;"):format(settings.upstream_keepalive_idle_timeout)
+        )
+    end
     return lines(
         "upstream sluice_http {",
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
-        ("    keepalive %d;"):format(settings.upstream_keepalive_pool_size),
-        ("    keepalive_requests %d;"):format(settings.upstream_keepalive_max_requests),
-        ("    keepalive_timeout %s;"):format(settings.upstream_keepalive_idle_timeout),
+        pool,
         "}",
         "upstream sluice_https {",
         "    server 0.0.0.1;",
@@ -268,9 +284,7 @@ local function proxy_location(variant)
     for _, phase in ipairs(variant.phases) do
         out[#out + 1] = call(phase, phase)
     end
-    if #variant.phases > 0 then
-        out[#out + 1] = ("error_page %s %s;"):format(ERROR_CODES, variant.error_location)
-    end
+    out[#out + 1] = error_pages(variant.error_location)
     if not variant.request_buffering then
         out[#out + 1] = "proxy_request_buffering off;"
     end
@@ -327,7 +341,11 @@ local function proxy_server(settings, forward)
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),
         response_headers(settings),
-        ("error_page %s @sluice_error;"):format(ERROR_CODES),
+        error_pages(REFUSED),
+        ("location = %s {"):format(REFUSED),
+        "internal;",
+        call("content", "error_page"),
+        "}",
     }
     for _, variant in ipairs(late_phases.variants) do
         out[#out + 1] = proxy_location(variant)

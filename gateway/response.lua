@@ -167,6 +167,10 @@ function _M.error(status, message, headers)
     message = message
         or MESSAGES[status]
         or ("The upstream server responded with %d"):format(status)
+    if status == 494 then
+        -- nginx's own code for a header that is too large.
+        status = 400
+    end
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
     return _M.send(status, format.body(message, current_request_id()), format.content_type, headers)
 end
