@@ -79,7 +79,8 @@ local function read_options(kind, args)
             return nil, "invalid options", 11, "invalid option (tags: cannot be null)"
         end
         if not has_tags(kind) then
-            return nil, "invalid options", 11, ("invalid option (tags: cannot be used with '%s')"):format(kind)
+            local message = ("invalid option (tags: cannot be used with '%s')"):format(kind)
+            return nil, "invalid options", 11, message
         end
         options.tags = args.tags
     end
@@ -113,7 +114,8 @@ local function list(live, kind, args, path, where)
             message = ("'%s' is not a valid offset"):format(options.offset)
             return answer.bad_request("invalid offset", 7, message)
         end
-        return answer.bad_request("invalid options", 11, "invalid option (tags: invalid filter syntax)")
+        message = "invalid option (tags: invalid filter syntax)"
+        return answer.bad_request("invalid options", 11, message)
     end
     local data = json.array({})
     for i, entity in ipairs(page) do

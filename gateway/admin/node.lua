@@ -20,10 +20,7 @@ local function node_id(settings)
     local b = { byte(ngx.md5_bin(URL_NAMESPACE .. name), 1, 16) }
     b[7] = bit.bor(bit.band(b[7], 0x0f), 0x30)
     b[9] = bit.bor(bit.band(b[9], 0x3f), 0x80)
-    return format(
-        "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-        unpack(b)
-    )
+    return format("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", unpack(b))
 end
 
 --- Listeners in the dialect's form, of `host:port [parameter ...]`.

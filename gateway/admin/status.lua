@@ -32,8 +32,7 @@ local function connections()
     local page = ngx.location.capture("/_stub_status").body
     local active = page:match("Active connections: (%d+)")
     local accepted, handled, requests = page:match("(%d+) (%d+) (%d+)")
-    local reading, writing, waiting =
-        page:match("Reading: (%d+) Writing: (%d+) Waiting: (%d+)")
+    local reading, writing, waiting = page:match("Reading: (%d+) Writing: (%d+) Waiting: (%d+)")
     return {
         connections_accepted = tonumber(accepted),
         connections_active = tonumber(active),

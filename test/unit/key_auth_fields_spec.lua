@@ -26,7 +26,10 @@ describe("plugins.key-auth.fields", function()
                     '{ "a":[], "key":"x", "b":{}, "n":12345678901234567890}',
                     '{ "a":[], "b":{}, "n":12345678901234567890}',
                 },
-                { '{"s":"},\\"key\\":{","key":"x","t":"\\\\"}', '{"s":"},\\"key\\":{","t":"\\\\"}' },
+                {
+                    '{"s":"},\\"key\\":{","key":"x","t":"\\\\"}',
+                    '{"s":"},\\"key\\":{","t":"\\\\"}',
+                },
                 { '{"k\\u0065y":"x","a":[{"key":1},"]"]}', '{"a":[{"key":1},"]"]}' },
                 { '{"key":"x","a":1,"key":"y"}', '{"a":1}' },
             }
@@ -99,7 +102,8 @@ describe("plugins.key-auth.fields", function()
             assert.equal(a .. finish, without(key .. a .. finish))
             assert.equal(a .. finish, without(a .. key .. finish))
             assert.equal(finish, without(key .. finish))
-            assert.equal("preamble\r\n" .. a .. finish, without("preamble\r\n" .. key .. a .. finish))
+            local preamble = "preamble\r\n"
+            assert.equal(preamble .. a .. finish, without(preamble .. key .. a .. finish))
         end)
 
         it("does not take a file's name for the field's", function()
@@ -111,7 +115,8 @@ describe("plugins.key-auth.fields", function()
         end)
 
         it("takes nothing without a boundary, or cut off", function()
-            assert.is_nil(fields.from_multipart(part("key", "x") .. "--xx--", "multipart/form-data"))
+            local text = part("key", "x") .. "--xx--"
+            assert.is_nil(fields.from_multipart(text, "multipart/form-data"))
             assert.is_nil(fields.from_multipart(part("key", "x"), TYPE))
             assert.is_nil(fields.from_multipart("", TYPE))
         end)

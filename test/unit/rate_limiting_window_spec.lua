@@ -102,11 +102,14 @@ describe("plugins.rate-limiting.window", function()
 
     it("knows February of leap years and of centuries", function()
         local function length_of_february(year)
-            local start, finish = window.bounds("month", os.time({
-                year = year,
-                month = 2,
-                day = 10,
-            }))
+            local start, finish = window.bounds(
+                "month",
+                os.time({
+                    year = year,
+                    month = 2,
+                    day = 10,
+                })
+            )
             return (finish - start) / DAY
         end
         assert.equal(28, length_of_february(2023))
