@@ -21,7 +21,7 @@ _M.lua_package_cpath = ""
 
 -- Package that brings a file, for messages that say what to install.
 _M.package_of_file = {
-    ["/usr/sbin/nginx"] = "nginx-core",
+    ["/usr/sbin/nginx"] = "nginx",
     ["/usr/lib/nginx/modules/ndk_http_module.so"] = "libnginx-mod-http-ndk",
     ["/usr/lib/nginx/modules/ngx_http_lua_module.so"] = "libnginx-mod-http-lua",
 }
