@@ -319,7 +319,7 @@ local function set_upstream_uri(plan, raw_path, path, prefix, query_at, request_
         var.sluice_request_path = raw_path
     end
     if plan.strips and prefix and prefix ~= "/" then
-        var.sluice_prefix = escape(prefix)
+        var.sluice_prefix = is_raw and prefix or escape(prefix)
     end
 end
 

@@ -12,6 +12,7 @@
 -- @module gateway.plugin.chain
 
 local registry = require("gateway.plugin.registry")
+local unroll = require("sluice.unroll")
 
 local _M = {}
 
@@ -132,35 +133,26 @@ local function conf_of(step, ctx)
     return step.conf
 end
 
--- number of steps -> source of a function that makes their runner
-local makers = {}
-
-local function maker(count)
-    if not makers[count] then
-        local names, calls = { "conf_of" }, {}
-        for i = 1, count do
-            names[i + 1] = "step" .. i
-            calls[i] = ("conf = conf_of(step%d, ctx)\n"):format(i)
-                .. ("if conf then step%d.run(step%d.plugin, conf) end"):format(i, i)
+local RUNNER = [[
+    local conf_of{{, step$i}} = ...
+    return function(ctx)
+        local conf
+        {{conf = conf_of(step$i, ctx)
+        if conf then
+            step$i.run(step$i.plugin, conf)
         end
-        local source = ("local %s = ...\nreturn function(ctx)\nlocal conf\n%s\nend"):format(
-            table.concat(names, ", "),
-            table.concat(calls, "\n")
-        )
-        makers[count] = assert(loadstring(source, "=plugin chain of " .. count))
+        }}
     end
-    return makers[count]
-end
+]]
 
 --- Makes the function that runs the steps of rewrite or access, one after the
--- other without a loop: LuaJIT gives up compiling functions around loops that
--- turn only a few times. The function takes the request's context; it may
+-- other. The function takes the request's context; it may
 -- yield where a plugin does; an error thrown by a plugin goes on to nginx, which
 -- answers 500: a broken check must not let a request pass.
 -- @tparam {table,...}|nil steps
 -- @treturn function|nil `(ctx)`, nil without steps
 function _M.runner(steps)
-    return steps and maker(#steps)(conf_of, unpack(steps))
+    return steps and unroll.compile(RUNNER, #steps)(conf_of, unpack(steps))
 end
 
 --- Runs the steps of a phase after the answer has begun. There a thrown error

@@ -8,6 +8,8 @@
 
 local ffi = require("ffi")
 
+local unroll = require("sluice.unroll")
+
 local C = ffi.C
 local ffi_string = ffi.string
 local get_request
@@ -38,6 +40,37 @@ local function grow(count)
     elements = ffi.new("ngx_http_lua_ffi_table_elt_t[?]", capacity)
 end
 
+-- A request with more headers takes the loop.
+local UNROLLED = 12
+
+-- Returns how many headers have the name, and the index of the first.
+local COUNT_MATCHES = [[
+    local memcmp = ...
+    return function(elements, count, name, length)
+        local found, first, key = 0, nil, nil
+        {{if count < $i then
+            return found, first
+        end
+        key = elements[$i - 1].key
+        if key.len == length and memcmp(key.data, name, length) == 0 then
+            found = found + 1
+            first = first or $i - 1
+        end
+        }}
+        for i = $UNROLLED, count - 1 do
+            key = elements[i].key
+            if key.len == length and memcmp(key.data, name, length) == 0 then
+                found = found + 1
+                first = first or i
+            end
+        end
+        return found, first
+    end
+]]
+
+local count_matches = ngx
+    and unroll.compile(COUNT_MATCHES:gsub("$UNROLLED", UNROLLED), UNROLLED)(C.memcmp)
+
 --- Reads a header of the current request.
 -- Cost: one comparison a header, one string for the value.
 -- @tparam string name in lower case
@@ -51,17 +84,7 @@ function _M.find(name)
         grow(count)
     end
     C.ngx_http_lua_ffi_req_get_headers(request, elements, count, 0)
-
-    local length = #name
-    local found = 0
-    local first
-    for i = 0, count - 1 do
-        local key = elements[i].key
-        if key.len == length and C.memcmp(key.data, name, length) == 0 then
-            found = found + 1
-            first = first or i
-        end
-    end
+    local found, first = count_matches(elements, count, name, #name)
     if not first then
         return nil, 0
     end

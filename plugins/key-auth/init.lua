@@ -52,8 +52,7 @@ local function read_body()
         return nil
     end
     local kind = lower(content_type)
-    local parse = find(kind, "application/x-www-form-urlencoded", 1, true) == 1
-            and fields.from_form
+    local parse = find(kind, "application/x-www-form-urlencoded", 1, true) == 1 and fields.from_form
         or find(kind, "application/json", 1, true) == 1 and fields.from_json
         or find(kind, "multipart/form-data", 1, true) == 1 and fields.from_multipart
     if not parse then

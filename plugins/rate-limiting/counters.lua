@@ -13,6 +13,7 @@
 -- Nothing here yields, so that the numbers of the request in hand can stand in the windows.
 -- @module plugins.rate-limiting.counters
 
+local unroll = require("sluice.unroll")
 local window = require("plugins.rate-limiting.window")
 
 local ceil = math.ceil
@@ -99,7 +100,7 @@ end
 -- @tparam table rates requests per period, by the names in `window.PERIODS`
 -- @tparam table dict a shared dictionary
 -- @treturn table the limits, the shortest window first, each with `period`, `rate` and, after a
--- call of `take`, `used` and `finish`
+-- call of `take`, `used` and `finish`; `take` is its function of `taker`
 -- @phases any
 function _M.new(scope, rates, dict)
     local self = { scope = scope, dict = dict, size = 0 }
@@ -122,50 +123,71 @@ function _M.new(scope, rates, dict)
         end
     end
     all[self] = true
+    self.take = _M.taker(self.size)
     return self
 end
 
---- Counts one request in every window, or in none if one of them is full.
--- Costs one dictionary operation a window when it passes.
--- @tparam table self what `new` made
--- @tparam string identifier whose requests are counted together
--- @tparam boolean is_fallback the identifier is a client's address in place of what is missing;
--- such a one never shares a counter with an equal identifier proper
--- @tparam number now Unix time in seconds
--- @treturn number|nil 0 if the request may pass, otherwise the index of the window that is full
--- @treturn string|nil the dictionary's error ("no memory"); the request is then counted nowhere
--- @treturn boolean|nil a live counter was dropped to make room
--- @phases rewrite, access, content
-function _M.take(self, identifier, is_fallback, now)
-    local dict = self.dict
-    local forced = false
-    for i = 1, self.size do
-        local limit = self[i]
-        if now >= limit.finish or now < limit.start then
+local function is_current(limit, now)
+    return now < limit.finish and now >= limit.start
+end
+
+--- Undoes a count that was refused by window `i`, and reads what the others hold.
+local function refuse(self, i, identifier, is_fallback, now)
+    give_back(self, i, identifier, is_fallback)
+    for j = i + 1, self.size do
+        if not is_current(self[j], now) then
+            enter_window(self[j], now)
+        end
+    end
+    read_rest(self, i + 1, identifier, is_fallback)
+end
+
+local TAKE = [[
+    local is_current, enter_window, name_of, refuse, give_back, SLACK = ...
+    return function(self, identifier, is_fallback, now)
+        local dict, forced = self.dict, false
+        local limit, used, err, forcible
+        {{limit = self[$i]
+        if not is_current(limit, now) then
             enter_window(limit, now)
         end
-        local name = name_of(self, limit, identifier, is_fallback)
-        local used, err, forcible = dict:incr(name, 1, 0, limit.finish - now + CLOCK_SLACK_S)
+        used, err, forcible = dict:incr(
+            name_of(self, limit, identifier, is_fallback), 1, 0, limit.finish - now + SLACK)
         if not used then
-            give_back(self, i - 1, identifier, is_fallback)
+            give_back(self, $i - 1, identifier, is_fallback)
             return nil, err
         end
         limit.used = used
         if used > limit.capacity then
-            give_back(self, i, identifier, is_fallback)
-            for j = i + 1, self.size do
-                if now >= self[j].finish or now < self[j].start then
-                    enter_window(self[j], now)
-                end
-            end
-            read_rest(self, i + 1, identifier, is_fallback)
-            return i
+            refuse(self, $i, identifier, is_fallback, now)
+            return $i
         end
-        if forcible then
-            forced = true
-        end
+        forced = forced or forcible
+        }}
+        return 0, nil, forced
     end
-    return 0, nil, forced
+]]
+
+--- Makes the function that counts one request in every window, or in none if one of them is
+-- full. It costs one dictionary operation a window when the request passes.
+--
+-- The function takes `self` (what `new` made), the identifier whose requests are counted
+-- together, whether that is a client's address in place of what is missing (such a one never
+-- shares a counter with an equal identifier proper), and Unix time in seconds. It returns 0 if
+-- the request may pass, otherwise the index of the window that is full; or nil and the
+-- dictionary's error ("no memory"), the request being counted nowhere. Third comes whether a
+-- live counter was dropped to make room.
+-- @tparam number size how many windows
+-- @treturn function `(self, identifier, is_fallback, now)`, for rewrite, access, content
+function _M.taker(size)
+    return unroll.compile(TAKE, size)(
+        is_current,
+        enter_window,
+        name_of,
+        refuse,
+        give_back,
+        CLOCK_SLACK_S
+    )
 end
 
 --- Requests that a limit has left, never negative.

@@ -4,11 +4,11 @@
 local counters = require("plugins.rate-limiting.counters")
 local pdk = require("gateway.pdk")
 local schema = require("plugins.rate-limiting.schema")
+local unroll = require("sluice.unroll")
 local window = require("plugins.rate-limiting.window")
 
 local ngx = ngx
 local remaining = counters.remaining
-local take = counters.take
 
 -- Trouble with the shared memory is logged at most this often by a worker.
 local REPORT_INTERVAL_S = 10
@@ -55,6 +55,23 @@ local IDENTIFIERS = {
     end,
 }
 
+local WRITE_LIMITS = [[
+    local remaining, ngx = ...
+    return function(limits)
+        local header = ngx.header
+        local limit, left, tightest, least
+        {{limit = limits[$i]
+        left = remaining(limit)
+        header[limit.limit_header] = limit.rate_text
+        header[limit.remaining_header] = left
+        if not least or left <= least then
+            tightest, least = limit, left
+        end
+        }}
+        return tightest, least
+    end
+]]
+
 local function compile(conf)
     local dict = ngx.shared.sluice_rate_limiting
     local limits = counters.new(conf.__id, conf, dict)
@@ -67,6 +84,7 @@ local function compile(conf)
     end
     return {
         limits = limits,
+        write_limits = unroll.compile(WRITE_LIMITS, limits.size)(remaining, ngx),
         identify = IDENTIFIERS[conf.limit_by],
         with_headers = not conf.hide_client_headers,
     }
@@ -74,18 +92,9 @@ end
 
 --- Writes the client's headers: each window's, and those of the one with the least left.
 -- Of several with equally little left the longest counts, since it keeps the client waiting.
-local function write_headers(limits, now, is_refused)
+local function write_headers(rule, now, is_refused)
     local header = ngx.header
-    local tightest, least
-    for i = 1, limits.size do
-        local limit = limits[i]
-        local left = remaining(limit)
-        header[limit.limit_header] = limit.rate_text
-        header[limit.remaining_header] = left
-        if not least or left <= least then
-            tightest, least = limit, left
-        end
-    end
+    local tightest, least = rule.write_limits(rule.limits)
     local seconds_left = window.seconds_left(tightest.finish, now)
     header["RateLimit-Limit"] = tightest.rate_text
     header["RateLimit-Remaining"] = least
@@ -119,10 +128,10 @@ function _M.access(_, conf)
     local is_fallback = not identifier
     local now = ngx.time()
 
-    local full, err, forced = take(limits, identifier or pdk.client_ip(), is_fallback, now)
+    local full, err, forced = limits:take(identifier or pdk.client_ip(), is_fallback, now)
     if full == 0 then
         if rule.with_headers then
-            write_headers(limits, now, false)
+            write_headers(rule, now, false)
         end
         if forced then
             report(
@@ -137,7 +146,7 @@ function _M.access(_, conf)
 
     if full then
         if rule.with_headers then
-            write_headers(limits, now, true)
+            write_headers(rule, now, true)
         end
         return pdk.error(conf.error_code, conf.error_message)
     end
