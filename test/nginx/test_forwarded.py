@@ -110,6 +110,13 @@ def test_real_ip_header_and_recursion(
     assert told["X-Forwarded-For"] == sent["X-Forwarded-For"] + ", 127.0.0.1"
 
 
+def test_repeated_lines_of_a_trusted_proxy_are_joined(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(proxying(upstream), trusted_ips="127.0.0.1")
+    lines = [("X-Forwarded-For", "203.0.113.7"), ("X-Forwarded-For", "198.51.100.1")]
+    assert running.ask("/", headers=lines).status == 200
+    assert seen(upstream)["X-Forwarded-For"] == "203.0.113.7, 198.51.100.1, 127.0.0.1"
+
+
 def test_client_address_in_the_access_log(gateway: Start, upstream: Upstream) -> None:
     running = gateway(
         proxying(upstream), trusted_ips="127.0.0.1", access_log_format="$remote_addr $status"
@@ -140,6 +147,13 @@ def test_via(gateway: Start, upstream: Upstream) -> None:
     assert re.fullmatch(r"1\.1 sluice/\S+", reply.headers.get("via") or "")
     running.ask("/", headers={"Via": "1.0 first"})
     assert re.fullmatch(r"1\.0 first, 1\.1 sluice/\S+", upstream.last.headers.get("via") or "")
+
+
+def test_repeated_via_lines_are_kept(gateway: Start, upstream: Upstream) -> None:
+    lines = [("Via", "1.0 first"), ("Via", "1.1 second")]
+    assert gateway(proxying(upstream)).ask("/", headers=lines).status == 200
+    via = ", ".join(upstream.last.headers.all("via"))
+    assert re.fullmatch(r"1\.0 first, 1\.1 second, 1\.1 sluice/\S+", via)
 
 
 def test_server_header_is_the_upstreams(gateway: Start, upstream: Upstream) -> None:
