@@ -187,7 +187,7 @@ class Gateway:
         try:
             return self.start()
         except BaseException:
-            self._clear_up_a_failed_start()
+            self.discard()
             raise
 
     def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
@@ -198,7 +198,8 @@ class Gateway:
         with contextlib.suppress(AssertionError):
             self.close()
 
-    def _clear_up_a_failed_start(self) -> None:
+    def discard(self) -> None:
+        """Clears up after a start that failed, or was never made; the log is not looked at."""
         if self in Gateway.live:
             Gateway.live.remove(self)
         with contextlib.suppress(OSError, ValueError):

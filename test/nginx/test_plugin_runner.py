@@ -393,7 +393,7 @@ def test_a_plugin_sees_the_dialects_entities(gateway: Start, upstream: Upstream)
 def test_a_broken_plugin_refuses_to_start(source: str, words: str) -> None:
     broken = Gateway({}, plugins={"broken": source})
     done = broken.command("start")
-    broken.ports.release()
+    broken.discard()
     assert done.returncode != 0
     assert words in done.stderr
 
@@ -401,6 +401,6 @@ def test_a_broken_plugin_refuses_to_start(source: str, words: str) -> None:
 def test_an_unknown_plugin_refuses_to_start(upstream: Upstream) -> None:
     unknown = Gateway(proxying(upstream) | {"plugins": [{"name": "no-such"}]})
     done = unknown.command("start")
-    unknown.ports.release()
+    unknown.discard()
     assert done.returncode != 0
     assert "no-such" in done.stderr
