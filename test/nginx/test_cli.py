@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, ONE, SECONDS, Instance, Instances, runs
-from sluice import COMMAND
+from sluice import COMMAND, ROOT
 from upstream import Exchange, Upstream
 from wire import wait_until
 
@@ -176,10 +177,15 @@ def test_reopen_writes_to_new_files(instance: Instance) -> None:
 def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     nobody = pwd.getpwnam("nobody")
     os.chown(instance.folder, nobody.pw_uid, nobody.pw_gid)
+    # A copy that everybody can read, as the checkout may lie in root's home.
+    copy = instance.folder / "sluice"
+    for name in ("bin", "cli", "gateway", "lib", "plugins"):
+        if (ROOT / name).exists():
+            shutil.copytree(ROOT / name, copy / name)
 
     def as_nobody(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            instance.line(command),
+            [str(copy / "bin" / "sluice"), *instance.line(command)[1:]],
             env=instance.environment,
             cwd="/",
             user=nobody.pw_uid,
@@ -192,8 +198,6 @@ def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
             check=False,
         )
 
-    if as_nobody("status").returncode != 3:
-        pytest.skip("this checkout is not readable for other users")
     done = as_nobody("start")
     assert (done.returncode, done.stderr) == (0, "")
     for pid in instance.status()["workers"]["ready"]:
