@@ -1,0 +1,275 @@
+
+/*
+ * Slots: who takes part, and what becomes of the dead.
+ */
+
+
+#include "ring_layout.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+
+static int sluice_ring_slot_take(sluice_ring_t *ring);
+static void sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *missed);
+static int sluice_ring_dead(sluice_ring_t *ring, uint32_t i);
+
+
+int
+sluice_ring_attach(sluice_ring_t *ring, uint32_t generation, uint16_t worker,
+    uint64_t *missed)
+{
+    int  rc;
+
+    *missed = 0;
+
+    if (ring->own) {
+        return SLUICE_BAD;
+    }
+
+    /*
+     * The successor of a dead worker comes here, so this is where its slot is
+     * freed and where those are woken that it could not wake any more.
+     */
+
+    sluice_ring_bury(ring);
+
+    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
+        return SLUICE_BUSY;
+    }
+
+    rc = sluice_ring_slot_take(ring);
+
+    if (rc == SLUICE_OK) {
+        sluice_ring_slot_start(ring, generation, worker, missed);
+    }
+
+    sluice_ring_unlock(ring);
+
+    if (*missed) {
+        sluice_ring_count(ring, SLUICE_RING_C_OVERRUNS, 1);
+        sluice_ring_count(ring, SLUICE_RING_C_MISSED, *missed);
+    }
+
+    sluice_ring_wake_sleepers(ring);
+    sluice_ring_wake_waiting(ring);
+
+    return rc;
+}
+
+
+static int
+sluice_ring_slot_take(sluice_ring_t *ring)
+{
+    int                  rc;
+    uint32_t             i;
+    sluice_ring_slot_t  *slot;
+
+    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+        slot = &ring->slots[i];
+
+        if (atomic_load_explicit(&slot->state, memory_order_relaxed)
+            != SLUICE_RING_FREE)
+        {
+            continue;
+        }
+
+        rc = pthread_mutex_trylock(&slot->alive);
+
+        if (rc == EOWNERDEAD) {
+            rc = pthread_mutex_consistent(&slot->alive);
+        }
+
+        if (rc == 0) {
+            ring->own = slot;
+            ring->index = i;
+            return SLUICE_OK;
+        }
+    }
+
+    return SLUICE_NOSLOT;
+}
+
+
+static void
+sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *missed)
+{
+    int                     i;
+    uint64_t                bit, seq, start;
+    sluice_ring_gate_t     *g;
+    sluice_ring_slot_t     *slot;
+    sluice_ring_control_t  *c;
+
+    slot = ring->own;
+    c = ring->control;
+
+    start = atomic_load_explicit(&c->tail, memory_order_relaxed);
+    seq = sluice_ring_tail_seq(ring, start);
+
+    g = sluice_ring_gate_find(ring, generation);
+
+    if (g && worker < SLUICE_RING_SLOTS) {
+        bit = 1ull << (worker % 64);
+
+        if (!(g->attached[worker / 64] & bit)) {
+            g->attached[worker / 64] |= bit;
+
+            if (atomic_load_explicit(&g->open, memory_order_relaxed)) {
+                start = g->start;
+                seq = g->start_seq;
+
+            } else {
+                *missed = seq - g->start_seq;
+            }
+        }
+    }
+
+    for (i = 0; i < SLUICE_RING_COUNTERS; i++) {
+        atomic_store_explicit(&slot->count[i], 0, memory_order_relaxed);
+    }
+
+    ring->epoch = atomic_fetch_add_explicit(&slot->epoch, 1,
+                                            memory_order_relaxed) + 1;
+    ring->worker = worker;
+    ring->claims = 0;
+
+    /* continues where the one before stopped, so that no number comes twice */
+    ring->ticket = atomic_load_explicit(&c->sleep[ring->index],
+                                        memory_order_relaxed);
+
+    ring->read = ring->used = start;
+    ring->read_seq = ring->used_seq = seq;
+
+    slot->stuck_at = UINT64_MAX;
+    slot->stuck_since_ms = 0;
+
+    atomic_store_explicit(&slot->pid, (uint32_t) getpid(),
+                          memory_order_relaxed);
+    atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
+    atomic_store_explicit(&slot->worker, worker, memory_order_relaxed);
+    atomic_store_explicit(&slot->seq, seq, memory_order_relaxed);
+    atomic_store_explicit(&slot->cursor, start, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, SLUICE_RING_ATTACHED,
+                          memory_order_release);
+
+    if (ring->index >= atomic_load_explicit(&c->top, memory_order_relaxed)) {
+        atomic_store_explicit(&c->top, ring->index + 1, memory_order_release);
+    }
+}
+
+
+void
+sluice_ring_detach(sluice_ring_t *ring)
+{
+    sluice_ring_slot_t  *slot;
+
+    slot = ring->own;
+
+    if (slot == NULL) {
+        return;
+    }
+
+    if (ring->ticket & 1) {
+        atomic_store_explicit(&ring->control->sleep[ring->index],
+                              ring->ticket + 1, memory_order_relaxed);
+    }
+
+    /*
+     * With callbacks under way that asked for it, this slot is left like one
+     * whose process died: the next to bury it delivers their frames again.
+     */
+
+    if (ring->claims == 0) {
+        atomic_store_explicit(&slot->state, SLUICE_RING_FREE,
+                              memory_order_release);
+    }
+
+    (void) pthread_mutex_unlock(&slot->alive);
+
+    ring->own = NULL;
+    ring->index = SLUICE_RING_NOBODY;
+
+    sluice_ring_wake_waiting(ring);
+}
+
+
+/* Frees the slots of the dead.  Called without the lock. */
+
+void
+sluice_ring_bury(sluice_ring_t *ring)
+{
+    int                     rc;
+    uint32_t                i, state, top;
+    uint64_t                cursor;
+    sluice_ring_slot_t     *slot;
+    sluice_ring_control_t  *c;
+
+    c = ring->control;
+    top = atomic_load_explicit(&c->top, memory_order_acquire);
+
+    for (i = 0; i < top && i < SLUICE_RING_SLOTS; i++) {
+
+        if (i == ring->index || !sluice_ring_dead(ring, i)) {
+            continue;
+        }
+
+        slot = &ring->slots[i];
+
+        /* the life of this slot is in this process's hands now */
+
+        state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+        cursor = atomic_load_explicit(&slot->cursor, memory_order_relaxed);
+
+        if (state != SLUICE_RING_ATTACHED) {
+            cursor = UINT64_MAX;
+        }
+
+        rc = sluice_ring_entry_inherit(ring, i, cursor);
+
+        if (rc == SLUICE_OK) {
+            atomic_fetch_and(&c->sleep[i], ~1u);
+            atomic_store_explicit(&slot->state, SLUICE_RING_FREE,
+                                  memory_order_release);
+        }
+
+        (void) pthread_mutex_unlock(&slot->alive);
+    }
+}
+
+
+static int
+sluice_ring_dead(sluice_ring_t *ring, uint32_t i)
+{
+    int                  rc;
+    sluice_ring_slot_t  *slot;
+
+    slot = &ring->slots[i];
+
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed)
+        == SLUICE_RING_FREE)
+    {
+        return 0;
+    }
+
+    rc = pthread_mutex_trylock(&slot->alive);
+
+    if (rc == EOWNERDEAD) {
+        rc = pthread_mutex_consistent(&slot->alive);
+    }
+
+    if (rc != 0) {
+        return 0;
+    }
+
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed)
+        == SLUICE_RING_FREE)
+    {
+        /* detached or buried by another meanwhile */
+        (void) pthread_mutex_unlock(&slot->alive);
+        return 0;
+    }
+
+    return 1;
+}
