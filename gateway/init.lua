@@ -14,6 +14,7 @@ local version = require("gateway.version")
 local admin = require("gateway.admin")
 local balancer = require("gateway.balancer")
 local pdk = require("gateway.pdk")
+local plan = require("gateway.plan")
 local proxy = require("gateway.proxy")
 local response = require("gateway.response")
 
@@ -79,7 +80,7 @@ function _M.init(settings_path)
         refuse(settings.file .. ":\n" .. config.format_errors(errors))
     end
     response.configure(settings)
-    local compiled = proxy.compile(snapshot, plugins)
+    local compiled = plan.compile(snapshot, plugins)
     for _, list in ipairs({ snapshot.warnings or {}, compiled.warnings }) do
         for _, warning in ipairs(list) do
             ngx.log(ngx.WARN, settings.file, ": ", warning)

@@ -6,6 +6,8 @@
 
 local response = require("gateway.response")
 
+local normalize = require("gateway.router.path").normalize
+
 local _M = {}
 
 local current_store
@@ -113,12 +115,20 @@ function _M.exit(status, body, headers)
     return response.exit(status, body, headers)
 end
 
+-- header name -> variable of nginx, for the names that plugins ask for.
+local variables = {}
+
 --- One request header, the first of several, or nil. Names differ in case and
 -- in `-` against `_` only for the writer.
--- @tparam string name
+-- @tparam string name of few: each is remembered
 -- @phases rewrite, access, header_filter, body_filter, log
 function _M.header(name)
-    return ngx.var["http_" .. name:lower():gsub("-", "_")]
+    local variable = variables[name]
+    if not variable then
+        variable = "http_" .. name:lower():gsub("-", "_")
+        variables[name] = variable
+    end
+    return ngx.var[variable]
 end
 
 --- The client's address: of the connection, or as a trusted proxy names it.
@@ -130,8 +140,9 @@ end
 --- The request's path as it was routed: normalised, without the query.
 -- @phases rewrite, access, header_filter, body_filter, log
 function _M.path()
-    local raw = ngx.var.request_uri:match("^[^?]*")
-    return require("gateway.router.path").normalize(raw)
+    local request_uri = ngx.var.request_uri
+    local query_at = request_uri:find("?", 1, true)
+    return normalize(query_at and request_uri:sub(1, query_at - 1) or request_uri)
 end
 
 return _M

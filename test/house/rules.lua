@@ -28,7 +28,7 @@ _M.floors = {
     -- Each plugin is a room of its own.
     { "plugins.*" },
     { "gateway.plugin" },
-    { "gateway.proxy" },
+    { "gateway.plan", "gateway.proxy" },
     -- The entry: the only file that sees the whole gateway.
     { "gateway" },
     -- The command line renders nginx.conf and checks files; see the doors.

@@ -1,0 +1,208 @@
+--- Compiles a configuration to what a request looks up: plans.
+--
+-- A plan is all that is known of a route's requests before they come: its
+-- destination, plugin chains, the location that has the phases they need, how
+-- its path changes.
+-- @module gateway.plan
+
+local chain = require("gateway.plugin.chain")
+local dns = require("gateway.dns")
+local late_phases = require("gateway.late_phases")
+local rotation = require("gateway.rotation")
+local router = require("gateway.router")
+
+local _M = {}
+
+local DEFAULT_TIMEOUT_MS = 60000 -- what nginx.conf has
+local DEFAULT_PORT = { http = 80, https = 443 }
+
+--- host, or host:port where the port is not the protocol's own.
+local function authority(host, port, protocol)
+    host = dns.bracket(host)
+    return port == DEFAULT_PORT[protocol] and host or host .. ":" .. port
+end
+
+local function split_target(target)
+    local host, port = target:match("^(.*):(%d+)$")
+    return host, tonumber(port)
+end
+
+--- Peers of a host and port, one an address. An unresolvable name is a
+-- warning: the rest of the configuration is served.
+local function add_peers(peers, host, port, weight, header, compiler)
+    local addresses, err = compiler.resolve(host)
+    if not addresses then
+        table.insert(compiler.warnings, ("%s: cannot be resolved: %s"):format(host, err))
+        return
+    end
+    for _, ip in ipairs(addresses) do
+        peers[#peers + 1] = { ip = ip, port = port, weight = weight, host = header }
+    end
+end
+
+local function compile_upstream(entity, targets, protocol, compiler)
+    local peers = {}
+    for _, target in ipairs(targets) do
+        local host, port = split_target(target.target)
+        local header = entity.host_header or authority(host, port, protocol)
+        add_peers(peers, host, port, target.weight, header, compiler)
+    end
+    return rotation.new(peers, entity.slots)
+end
+
+local function upstream_for(service, compiler)
+    local entity = compiler.upstreams[service.host]
+    local key = entity and service.protocol .. "|" .. entity.id
+        or ("%s|%s|%d"):format(service.protocol, service.host, service.port)
+    local upstream = compiler.compiled_upstreams[key]
+    if upstream then
+        return upstream
+    end
+    if entity then
+        local targets = compiler.targets[entity.id] or {}
+        upstream = compile_upstream(entity, targets, service.protocol, compiler)
+        upstream.no_peer = "failure to get a peer from the ring-balancer"
+    else
+        local peers = {}
+        local header = authority(service.host, service.port, service.protocol)
+        add_peers(peers, service.host, service.port, 100, header, compiler)
+        upstream = rotation.new(peers)
+        upstream.no_peer = "name resolution failed"
+    end
+    compiler.compiled_upstreams[key] = upstream
+    return upstream
+end
+
+--- What the balancer needs of a service. It stands in ngx.ctx as it is when no
+-- plugin runs, hence the reference to itself.
+local function compile_destination(service, compiler)
+    local destination = {
+        service = service,
+        upstream = upstream_for(service, compiler),
+        retries = service.retries,
+        scheme_upstream = service.protocol == "https" and "https://sluice_https" or nil,
+        timeouts = service.connect_timeout ~= DEFAULT_TIMEOUT_MS
+            or service.write_timeout ~= DEFAULT_TIMEOUT_MS
+            or service.read_timeout ~= DEFAULT_TIMEOUT_MS,
+        connect_seconds = service.connect_timeout / 1000,
+        send_seconds = service.write_timeout / 1000,
+        read_seconds = service.read_timeout / 1000,
+    }
+    destination.destination = destination
+    return destination
+end
+
+local function https_only(route)
+    local only = false
+    for _, protocol in ipairs(route.protocols) do
+        if protocol == "http" then
+            return false
+        end
+        only = only or protocol == "https"
+    end
+    return only
+end
+
+local function compile_plan(route, service, destination, compiler)
+    local steps = chain.compile(compiler.plugins, compiler.plugin_index, route, service)
+    local level = late_phases.level(steps)
+    return {
+        route = route,
+        service = service,
+        destination = destination,
+        run_access = chain.runner(steps.access),
+        header_filter = steps.header_filter,
+        body_filter = steps.body_filter,
+        log = steps.log,
+        keeps_ctx = level > 0,
+        needs_ctx = steps.access ~= nil
+            or level > 0
+            or destination == nil
+            or destination.upstream.host_varies,
+        location = late_phases.location(level, route.request_buffering, route.response_buffering),
+        https_only = https_only(route),
+        -- The path goes upstream as it came.
+        same_path = service ~= nil and (service.path == nil or service.path == "/"),
+        strips = route.strip_path,
+    }
+end
+
+--- A request that matches no route passes the late phases of global plugins.
+local function compile_no_route(compiler)
+    local steps = chain.compile(compiler.plugins, compiler.plugin_index, nil, nil)
+    local level = late_phases.level(steps)
+    return {
+        header_filter = steps.header_filter,
+        body_filter = steps.body_filter,
+        log = steps.log,
+        keeps_ctx = level > 0,
+        needs_ctx = true,
+        location = late_phases.location(level, true, true),
+        error_location = late_phases.error_location(level),
+    },
+        chain.runner(steps.rewrite)
+end
+
+local function by(list, field)
+    local out = {}
+    for _, entity in ipairs(list) do
+        out[entity[field]] = entity
+    end
+    return out
+end
+
+local function targets_by_upstream(targets)
+    local out = {}
+    for _, target in ipairs(targets) do
+        local id = target.upstream.id
+        out[id] = out[id] or {}
+        table.insert(out[id], target)
+    end
+    return out
+end
+
+--- Compiles a snapshot. Blocks while names resolve; nothing live changes.
+-- @tparam table snapshot of gateway.config
+-- @tparam table plugins registry
+-- @treturn table `{router, no_route, rewrite, upstreams, plugin_index, warnings}`:
+--   the router answers with plans; `no_route` is the plan of a request that no
+--   route matches; `rewrite` runs the global plugins' rewrite, or is nil
+function _M.compile(snapshot, plugins)
+    local compiler = {
+        plugins = plugins,
+        plugin_index = chain.index(snapshot.plugins),
+        upstreams = by(snapshot.upstreams, "name"),
+        targets = targets_by_upstream(snapshot.targets),
+        compiled_upstreams = {},
+        resolve = dns.memoised(),
+        warnings = {},
+    }
+    local services, destinations = by(snapshot.services, "id"), {}
+    for _, service in ipairs(snapshot.services) do
+        if service.enabled ~= false then
+            destinations[service.id] = compile_destination(service, compiler)
+        end
+    end
+    local routes, plans = {}, {}
+    for _, route in ipairs(snapshot.routes) do
+        local service = route.service and services[route.service.id]
+        -- The routes of a disabled service do not exist.
+        if not service or service.enabled ~= false then
+            routes[#routes + 1] = route
+            plans[#plans + 1] =
+                compile_plan(route, service, service and destinations[service.id], compiler)
+        end
+    end
+    local no_route, rewrite = compile_no_route(compiler)
+    return {
+        -- A pattern that does not compile was refused with its file.
+        router = assert(router.new(routes, plans)),
+        no_route = no_route,
+        rewrite = rewrite,
+        upstreams = compiler.compiled_upstreams,
+        warnings = compiler.warnings,
+        plugin_index = compiler.plugin_index,
+    }
+end
+
+return _M
