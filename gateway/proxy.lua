@@ -9,6 +9,7 @@ local response = require("gateway.response")
 local router_path = require("gateway.router.path")
 
 local find, sub = string.find, string.sub
+local new_table = require("table.new")
 local escape = router_path.escape
 local normalize = router_path.normalize
 local get_request = base.get_request
@@ -171,7 +172,7 @@ local function new_ctx(plan, ctx)
         ngx.ctx = plan.destination
         return plan.destination
     end
-    ctx = ctx or {}
+    ctx = ctx or new_table(0, 8) -- room for the fields that plugins and balancer add
     ctx.plan = plan
     ctx.destination = plan.destination
     ngx.ctx = ctx

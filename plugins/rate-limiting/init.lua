@@ -59,16 +59,17 @@ local WRITE_LIMITS = [[
     local remaining, ngx = ...
     return function(limits)
         local header = ngx.header
-        local limit, left, tightest, least
+        local limit, left, text, tightest, least, least_text
         {{limit = limits[$i]
         left = remaining(limit)
+        text = tostring(left)
         header[limit.limit_header] = limit.rate_text
-        header[limit.remaining_header] = left
+        header[limit.remaining_header] = text
         if not least or left <= least then
-            tightest, least = limit, left
+            tightest, least, least_text = limit, left, text
         end
         }}
-        return tightest, least
+        return tightest, least_text
     end
 ]]
 
@@ -94,10 +95,10 @@ end
 -- Of several with equally little left the longest counts, since it keeps the client waiting.
 local function write_headers(rule, now, is_refused)
     local header = ngx.header
-    local tightest, least = rule.write_limits(rule.limits)
+    local tightest, left = rule.write_limits(rule.limits)
     local seconds_left = window.seconds_left(tightest.finish, now)
     header["RateLimit-Limit"] = tightest.rate_text
-    header["RateLimit-Remaining"] = least
+    header["RateLimit-Remaining"] = left
     header["RateLimit-Reset"] = seconds_left
     if is_refused then
         header["Retry-After"] = seconds_left

@@ -410,7 +410,7 @@ def test_a_connection_is_kept(admin: Admin) -> None:
 
 
 def test_text_is_escaped(gateway: Start) -> None:
-    name = 'q"\\/\n\x01é'
+    name = 'q"\\/\n\x01\u00e9'
     config = {"consumers": [{"username": "x", "custom_id": name}]}
     admin = Admin(gateway(config))
     assert admin.get("/consumers/x")["custom_id"] == name

@@ -26,6 +26,7 @@ local function throws()
     error("boom")
 end
 
+-- Long on purpose: one table of cases after the other, each a line or two.
 describe("gateway.schema.entity_checks", function()
     local function check(name, argument)
         local fields = {}
