@@ -9,10 +9,11 @@ PYTHON = build/venv/bin/python
 SCENARIO ?=
 QUICK ?=
 
-.PHONY: help setup build run test unit nginx lab lint format bench docs clean
+.PHONY: help setup build folder run test unit nginx lab lint format bench docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
+	@echo "make build   build the nginx module for the installed nginx"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
@@ -26,11 +27,15 @@ help:
 setup:
 	@scripts/setup run
 
-# Lua needs no compiling: a build is the folder where everything generated goes.
-build:
+# The nginx module, for the installed nginx; quick when nothing has changed. Everything generated
+# goes to build/.
+build: setup folder
+	@scripts/build-module
+
+folder:
 	@mkdir -p build
 
-run: setup build
+run: build
 	@scripts/run
 
 test: unit nginx lab
@@ -47,11 +52,11 @@ lab: build
 	@scripts/setup run test bench
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/bench
 
-lint: build
+lint: folder
 	@scripts/setup lint
 	@scripts/lint
 
-format: build
+format: folder
 	@scripts/setup lint
 	build/stylua/node_modules/.bin/stylua bench cli gateway plugins test
 	build/venv/bin/ruff check --quiet --fix .
@@ -61,7 +66,7 @@ bench: build
 	@scripts/setup run bench
 	python3 bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
 
-docs: build
+docs: folder
 	$(LUAJIT) cli/reference.lua > build/config.md
 	mv build/config.md docs/config.md
 	@scripts/setup test

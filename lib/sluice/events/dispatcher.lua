@@ -1,0 +1,468 @@
+--- Runs callbacks: one after the other in one long-lived context, for as long as none yields.
+--
+-- The context is a timer's coroutine that waits for a semaphore, so it may do all that timers
+-- may. While it works, a second, spare one has a wakeup under way: if a callback yields, nginx's
+-- loop goes on and wakes the spare, which sees that the first is not back and takes over where it
+-- is; if no callback yields, the spare finds nothing to do. So a callback that waits holds up
+-- nobody, and one that does not costs no coroutine. Work goes in slices of a millisecond, between
+-- which nginx's loop turns.
+--
+-- There is one dispatcher for each Lua machine, that is, for each worker and subsystem.
+-- @module sluice.events.dispatcher
+
+local module = require("sluice.events.module")
+local unroll = require("sluice.unroll")
+
+local ffi = require("ffi")
+
+local _M = {}
+
+local SLICE_SECONDS = 0.001
+-- As long as a semaphore can wait, 23 days; then it waits again.
+local FOREVER_SECONDS = 2000000
+-- More callbacks that wait than this hold up the others: a context takes one of nginx's
+-- connections, and of lua_max_running_timers (256).
+local MAX_CONTEXTS = 64
+local LOG_INTERVAL_SECONDS = 10
+-- Events of transports that push, before their readers have to wait.
+local MAX_PUSHED = 4096
+
+local clock -- seconds
+
+-- The state of the machine's dispatcher.
+local owner -- the context that dispatches
+local busy = false -- it is at work, or one of its callbacks has yielded
+local armed = false -- the spare's wakeup is under way
+local posted = false -- the owner's is
+local spares = 0 -- contexts that wait to be one, or are on their way
+local contexts = setmetatable({}, { __mode = "k" }) -- those that might be alive
+local started = false
+local stopping = false
+local deadline = 0
+local wake, spare -- semaphores, made in init_worker: see docs/events.md
+local source_of_frames -- a transport that is asked for its events, or nil
+local first, last = 1, 0 -- of pushed events
+local pushed = {}
+
+_M.delivered = 0
+_M.failed = 0
+
+-- Errors -----------------------------------------------------------------------------------------
+
+local function log_error(subscription, context, message)
+    local now = clock()
+    if now < subscription.quiet_until then
+        subscription.unlogged = subscription.unlogged + 1
+        return
+    end
+    local more = ""
+    if subscription.unlogged > 0 then
+        more = (" (and %d more since the last such line)"):format(subscription.unlogged)
+    end
+    subscription.unlogged = 0
+    subscription.quiet_until = now + LOG_INTERVAL_SECONDS
+    ngx.log(
+        ngx.ERR,
+        ("sluice: subscription %d to %s/%s failed at event %s/%s%s: "):format(
+            subscription.id,
+            subscription.source,
+            subscription.event,
+            tostring(context.source),
+            tostring(context.event),
+            more
+        ),
+        message
+    )
+end
+
+local function describe(err)
+    local text = tostring(err)
+    local traced, trace = pcall(debug.traceback, text, 3)
+    return traced and trace or text
+end
+
+-- A unique event is done when the last of its callbacks is.
+local function finish_unique(unique)
+    unique.pending = unique.pending - 1
+    if unique.pending == 0 then
+        unique.done(unique)
+    end
+end
+
+local function on_error(context, err)
+    local subscription = context.subscription
+    if not subscription then
+        ngx.log(ngx.ERR, "sluice: events: ", describe(err))
+        return
+    end
+    context.subscription = nil
+    _M.failed = _M.failed + 1
+    subscription.errors = subscription.errors + 1
+    subscription.calls = subscription.calls + 1
+    if context.unique then
+        finish_unique(context.unique)
+    end
+    log_error(subscription, context, describe(err))
+end
+
+-- One event --------------------------------------------------------------------------------------
+
+--- What follows a callback that returned.
+-- @treturn boolean whether this context is still the one that dispatches
+local function settle(context, subscription)
+    subscription.calls = subscription.calls + 1
+    _M.delivered = _M.delivered + 1
+    context.subscription = nil
+    if context.unique then
+        finish_unique(context.unique)
+    end
+    if owner ~= context then
+        return false
+    end
+    local now = clock()
+    subscription.seconds = subscription.seconds + (now - context.clock)
+    context.clock = now
+    return true
+end
+
+-- The first eight without a loop, which LuaJIT would not compile (sluice.unroll).
+local UNROLLED = 8
+local run_first = unroll.compile(
+    [[
+    local settle, finish_unique = ...
+    return function(context, list)
+        local n = list.n
+        {{if n < $i then return true end
+        local subscription = list[$i]
+        context.at = $i
+        if subscription.active then
+            context.subscription = subscription
+            subscription.callback(context.data, context.event, context.source, context.worker)
+            if not settle(context, subscription) then return false end
+        elseif context.unique then
+            finish_unique(context.unique)
+        end
+        }}
+        return true
+    end
+]],
+    UNROLLED
+)(settle, finish_unique)
+
+local function run_rest(context)
+    local list = context.list
+    while context.at < list.n do
+        local i = context.at + 1
+        local subscription = list[i]
+        context.at = i
+        if subscription.active then
+            context.subscription = subscription
+            subscription.callback(context.data, context.event, context.source, context.worker)
+            if not settle(context, subscription) then
+                return false
+            end
+        elseif context.unique then
+            finish_unique(context.unique)
+        end
+    end
+    context.list = nil
+    context.data = nil
+    context.unique = nil
+    return true
+end
+
+--- Runs the subscriptions in a list; for transports that are asked for their events.
+-- @tparam table context as given to the transport
+-- @tparam table list of subscriptions (sluice.events.bus)
+-- @tparam string source
+-- @tparam string event
+-- @param data
+-- @tparam number|nil worker id of the sender's worker
+-- @tparam table|nil unique `{done = function(unique)}` to call when all have returned
+-- @treturn boolean whether to go on: false when another context has taken over, or time is up
+function _M.run(context, list, source, event, data, worker, unique)
+    context.source = source
+    context.event = event
+    context.data = data
+    context.worker = worker
+    context.list = list
+    context.at = 0
+    if unique then
+        unique.pending = list.n
+        context.unique = unique
+    end
+    if not run_first(context, list) then
+        return false
+    end
+    if list.n > UNROLLED or unique then
+        if not run_rest(context) then
+            return false
+        end
+    else
+        context.list = nil
+    end
+    return context.clock < deadline
+end
+
+-- Pushed events ----------------------------------------------------------------------------------
+
+local function kick()
+    if started and not busy and not posted then
+        posted = true
+        wake:post(1)
+    end
+end
+
+--- Hands over an event; its subscriptions run in the background.
+-- @treturn number events that wait now
+local function push(bus, source, event, data, worker)
+    last = last + 1
+    pushed[last] = { bus, source, event, data, worker }
+    kick()
+    return last - first + 1
+end
+
+local function run_pushed(context)
+    local entry = pushed[first]
+    pushed[first] = nil
+    first = first + 1
+    if first > last then
+        first, last = 1, 0
+    end
+    local source, event = entry[2], entry[3]
+    local list = entry[1]:list(source, event)
+    if list.n == 0 then
+        return true
+    end
+    return _M.run(context, list, source, event, entry[4], entry[5])
+end
+
+-- Contexts ---------------------------------------------------------------------------------------
+
+-- Reads and runs what there is. Returns true when there is no more, false when time is up.
+local function drain(context)
+    context.clock = clock()
+    deadline = context.clock + SLICE_SECONDS
+    if context.list and not run_rest(context) then
+        return false
+    end
+    local frames = source_of_frames
+    while owner == context do
+        if context.clock >= deadline then
+            return false
+        end
+        if first <= last then
+            run_pushed(context)
+        elseif not frames then
+            return true
+        else
+            local step = frames.step
+            while step(frames, context) do
+            end
+            if owner == context and context.clock < deadline then
+                context.clock = clock()
+                local more = frames:fill()
+                if more == nil then
+                    return false
+                elseif not more and first > last then
+                    return true
+                end
+            end
+        end
+    end
+    return false
+end
+
+local function arm()
+    if not armed then
+        armed = true
+        spare:post(1)
+    end
+end
+
+local function wait(which)
+    -- "timeout" after weeks: the caller looks around and waits again
+    which:wait(FOREVER_SECONDS)
+end
+
+local add_context
+
+local function count_contexts()
+    local n = 0
+    for _ in pairs(contexts) do
+        n = n + 1
+    end
+    return n
+end
+
+-- A callback can end its context (ngx.exit); those are in no one's count, but are collected.
+local function may_add()
+    if count_contexts() < MAX_CONTEXTS then
+        return true
+    end
+    collectgarbage()
+    return count_contexts() < MAX_CONTEXTS
+end
+
+-- Dispatches until another context takes over, or the worker ends.
+local function lead(context)
+    repeat
+        busy = true
+        posted = false
+        arm()
+        local ok, finished = xpcall(drain, context.on_error, context)
+        if owner ~= context then
+            return
+        end
+        if ok then
+            busy = false
+            if finished then
+                wait(wake)
+            elseif source_of_frames then
+                source_of_frames:pause()
+                wait(wake)
+            else
+                ngx.sleep(SLICE_SECONDS)
+            end
+        end
+    until stopping
+end
+
+-- Takes over what the owner, whose callback has yielded, has left to do.
+local function take_over(context)
+    local before = owner
+    owner = context
+    if before then
+        context.list, context.at = before.list, before.at
+        context.source, context.event = before.source, before.event
+        context.data, context.worker = before.data, before.worker
+        context.unique = before.unique
+        before.list = nil
+    end
+    if spares == 0 and may_add() then
+        add_context()
+    end
+end
+
+local function serve(premature)
+    spares = spares - 1
+    if premature then
+        return
+    end
+    local context = { clock = 0, at = 0 }
+    context.on_error = function(err)
+        on_error(context, err)
+    end
+    contexts[coroutine.running()] = true
+    while not stopping do
+        if not owner or (busy and not armed) then
+            take_over(context)
+            lead(context)
+            context.unique, context.data = nil, nil
+        end
+        if stopping or spares > 0 then
+            break
+        end
+        spares = spares + 1
+        wait(spare)
+        spares = spares - 1
+        armed = false
+    end
+    contexts[coroutine.running()] = nil
+end
+
+function add_context()
+    local ok, err = ngx.timer.at(0, serve)
+    if ok then
+        spares = spares + 1
+    else
+        ngx.log(ngx.ERR, "sluice: no context for callbacks: ", err)
+    end
+end
+
+-- nginx does not end a worker that has timers, and waiting contexts have one. The C module sets
+-- them apart; without it the contexts have to end: nginx runs this before its time then.
+local function end_with_worker(premature)
+    if not premature then
+        ngx.timer.at(FOREVER_SECONDS, end_with_worker)
+        return
+    end
+    -- posts alone would wait for the loop's next turn; a timer makes it turn
+    ngx.timer.at(0, function()
+        stopping = true
+        wake:post(1)
+        spare:post(2)
+    end)
+end
+
+--- Starts the dispatcher, once for each worker.
+-- @tparam table|nil frames a transport to ask for events: `step(self, context)` runs one and says
+--   whether to go on, `fill()` fetches more (true; false: none, wait to be woken; nil: ask again
+--   later), `pause()` asks to be woken in the loop's next turn
+-- @phases init_worker
+function _M.start(frames)
+    if not started then
+        started = true
+        local semaphore = require("ngx.semaphore")
+        wake = assert(semaphore.new(0))
+        spare = assert(semaphore.new(0))
+        clock = module.load() and ffi.C.sluice_events_clock or ngx.now
+        add_context()
+    end
+    if frames then
+        source_of_frames = frames
+    elseif not source_of_frames then
+        ngx.timer.at(FOREVER_SECONDS, end_with_worker)
+    end
+    kick()
+end
+
+--- The semaphore that wakes the dispatcher, for the C module.
+-- @treturn cdata
+function _M.semaphore()
+    return wake.sem
+end
+
+--- Hands over an event of a transport that pushes; it yields while too many wait.
+function _M.deliver(bus, source, event, data, worker)
+    if bus:list(source, event).n == 0 then
+        return
+    end
+    local waiting = push(bus, source, event, data, worker)
+    while waiting > MAX_PUSHED and not stopping do
+        ngx.sleep(SLICE_SECONDS)
+        waiting = last - first + 1
+    end
+end
+
+--- Hands over an event for this worker alone, as it is.
+-- @tparam table bus
+-- @tparam string source
+-- @tparam string event
+-- @param data
+-- @tparam number|nil worker
+-- @tparam number limit events that may wait
+-- @treturn true|nil
+-- @treturn string|nil "full"
+function _M.push(bus, source, event, data, worker, limit)
+    if last - first + 1 >= limit then
+        return nil, "full"
+    end
+    push(bus, source, event, data, worker)
+    return true
+end
+
+--- Hands over a notice of the library; like an event, but never refused.
+_M.notice = push
+
+--- How many events wait for their callbacks outside the transport.
+function _M.depth()
+    return last - first + 1
+end
+
+--- Whether the contexts run.
+function _M.is_running()
+    return owner ~= nil and not stopping
+end
+
+return _M

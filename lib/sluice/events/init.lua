@@ -1,0 +1,291 @@
+--- Events between all workers of an nginx: everyone hears everything, at once, in order.
+--
+-- docs/events.md has the synopsis, the guarantees and the limits. This file is the interface, the
+-- same for each transport: `ring` (shared memory, the default), `socket` (a broker), `poll`.
+-- @module sluice.events
+-- @usage
+-- local events = require("sluice.events")
+-- local ev = assert(events.new())        -- in init_worker (or init)
+-- ev:subscribe("users", "*", function(data, event, source, wid) end)
+-- assert(ev:init_worker())               -- in init_worker
+-- ev:publish("all", "users", "login", { id = 7 })   -- in any phase
+
+local bus = require("sluice.events.bus")
+local dispatcher = require("sluice.events.dispatcher")
+local module = require("sluice.events.module")
+
+local _M = {}
+
+local mt = { __index = _M }
+
+local MEGABYTE = 1024 * 1024
+local MAX_PAYLOAD_BYTES = 16 * MEGABYTE
+local AGENT = 255
+
+local TRANSPORTS = { ring = true, socket = true, poll = true }
+
+-- Options of every transport: type, default, bounds.
+local OPTIONS = {
+    transport = { type = "string", default = "ring" },
+    name = { type = "string", default = "" },
+    queue_len = { type = "number", default = 10000, min = 1, max = 10000000 },
+    queue_bytes = { type = "number", default = 64 * MEGABYTE, min = 1, max = 2 ^ 40 },
+    max_payload_len = {
+        type = "number",
+        default = MAX_PAYLOAD_BYTES,
+        min = 1,
+        max = MAX_PAYLOAD_BYTES,
+    },
+    unique_timeout = { type = "number", default = 5, min = 0.001, max = 86400 },
+    redeliver = { type = "boolean", default = false },
+}
+
+-- Buses by transport and name: all who give the same name share one.
+local buses = {}
+
+local function misuse(argument, name, expected, got)
+    error(
+        ("bad argument #%d to '%s' (%s expected, got %s)"):format(argument, name, expected, got),
+        3
+    )
+end
+
+local function describe_value(value)
+    return type(value) == "string" and ("'%s'"):format(value) or type(value)
+end
+
+local function check_option(name, option, value)
+    if type(value) ~= option.type then
+        return ("option '%s': %s expected, got %s"):format(name, option.type, type(value))
+    end
+    if option.min and not (value >= option.min and value <= option.max) then
+        return ("option '%s': must be between %s and %s"):format(name, option.min, option.max)
+    end
+    return nil
+end
+
+local function check_options(opts, transport)
+    local checked = {}
+    for name, value in pairs(opts) do
+        local option = OPTIONS[name]
+        if option then
+            local err = check_option(name, option, value)
+            if err then
+                return nil, err
+            end
+        elseif not transport.options[name] then
+            return nil, ("unknown option '%s'"):format(tostring(name))
+        elseif type(value) ~= transport.options[name] then
+            return nil, check_option(name, { type = transport.options[name] }, value)
+        end
+        checked[name] = value
+    end
+    for name, option in pairs(OPTIONS) do
+        if checked[name] == nil then
+            checked[name] = option.default
+        end
+    end
+    if checked.name:find("[%z\1-\31]") then
+        return nil, "option 'name': has a control character"
+    end
+    return checked
+end
+
+--- Makes one end of a bus. Every `new` with the same name and transport is an end of the same
+-- bus; buses of different names do not hear each other.
+-- @tparam[opt] table opts see docs/events.md; a wrong one throws
+-- @treturn table|nil
+-- @treturn string|nil what is missing, for people
+-- @phases init, init_worker, and later
+function _M.new(opts)
+    opts = opts or {}
+    if type(opts) ~= "table" then
+        misuse(1, "new", "table", type(opts))
+    end
+    local name = opts.transport or "ring"
+    if not TRANSPORTS[name] then
+        error("option 'transport': must be ring, socket or poll", 2)
+    end
+    local transport = require("sluice.events." .. name)
+    local checked, err = check_options(opts, transport)
+    if not checked then
+        error(err, 2)
+    end
+    local instance
+    instance, err = transport.new(checked)
+    if not instance then
+        return nil, err
+    end
+    local key = name .. "/" .. checked.name
+    if not buses[key] then
+        buses[key] = bus.new(checked.name)
+    end
+    return setmetatable({
+        transport = instance,
+        bus = buses[key],
+        opts = checked,
+        transport_name = name,
+        unique = { timeout = checked.unique_timeout, redeliver = checked.redeliver },
+        started = false,
+    }, mt)
+end
+
+--- Starts this end in a worker: from here on its subscriptions hear events.
+-- @treturn true|nil
+-- @treturn string|nil why not
+-- @phases init_worker
+function _M:init_worker()
+    if self.started then
+        return true
+    end
+    local own = self.bus
+    self.transport.wanted = function(source, event)
+        return own:list(source, event).n > 0
+    end
+    local ok, err = self.transport:start(function(source, event, data, wid)
+        dispatcher.deliver(own, source, event, data, wid)
+    end, own)
+    if not ok then
+        return nil, err
+    end
+    dispatcher.start()
+    self.started = true
+    return true
+end
+
+local function check_name(argument, verb, value)
+    if type(value) ~= "string" then
+        misuse(argument, verb, "string", type(value))
+    elseif value == "" or #value > module.NAME_MAX - 256 then
+        misuse(argument, verb, "1 to 3840 bytes", #value .. " bytes")
+    end
+end
+
+local function check_published(verb, source, event)
+    if source == "*" then
+        misuse(2, verb, "a name", "'*'")
+    elseif event == "*" then
+        misuse(3, verb, "a name", "'*'")
+    elseif source == "sluice" then
+        misuse(2, verb, "a name that is not the library's own", "'sluice'")
+    elseif source:byte() == 31 then
+        misuse(2, verb, "a printable name", "byte 31")
+    end
+end
+
+-- The target as the transports know it.
+local function resolve_target(self, target)
+    if type(target) == "string" then
+        return "unique", target, self.unique
+    end
+    if target.worker ~= nil then
+        local id = target.worker
+        if id == "agent" then
+            return "worker", AGENT
+        elseif type(id) ~= "number" or id < 0 or id > 254 or id % 1 ~= 0 then
+            misuse(1, "publish", "worker = 0 to 254 or 'agent'", describe_value(id))
+        end
+        return "worker", id
+    end
+    if type(target.key) ~= "string" then
+        misuse(1, "publish", "a target", "a table without 'worker' and 'key'")
+    end
+    local timeout = target.timeout or self.unique.timeout
+    local err = check_option("timeout", OPTIONS.unique_timeout, timeout)
+    if err then
+        error("bad argument #1 to 'publish' (" .. err .. ")", 2)
+    end
+    local redeliver = target.redeliver
+    if redeliver == nil then
+        redeliver = self.unique.redeliver
+    end
+    return "unique", target.key, { timeout = timeout, redeliver = redeliver }
+end
+
+--- Publishes an event. It does not yield.
+-- @tparam string|table target "all"; "current": this worker, data as it is; any other string: a
+--   key, and one live worker gets the event, repeats of the key within `unique_timeout` being
+--   ignored; `{key =, timeout =, redeliver =}`: the same with options of its own;
+--   `{worker = id}`: that worker (`"agent"`: the privileged agent)
+-- @tparam string source 1 to 3840 bytes, not "*"
+-- @tparam string event the same
+-- @param data what LuaJIT's string buffers serialise, up to 16 MB then
+-- @treturn true|string|nil true: the event is in the log (socket, poll: handed over), or "queued":
+--   it waits in this worker for space and goes out by itself
+-- @treturn string|nil "full", "payload too large", "not serialisable", "too many unique keys",
+--   "not ready": no worker yet (init), or not any more
+-- @treturn string|nil with "not serialisable": what
+-- @phases all but init
+function _M:publish(target, source, event, data)
+    if type(source) ~= "string" or source == "" or #source > 3840 then
+        check_name(2, "publish", source)
+    end
+    if type(event) ~= "string" or event == "" or #event > 3840 then
+        check_name(3, "publish", event)
+    end
+    check_published("publish", source, event)
+    if target == "all" then
+        return self.transport:publish("all", nil, source, event, data)
+    elseif target == "current" then
+        local wid = ngx.worker.id()
+        return dispatcher.push(self.bus, source, event, data, wid, self.opts.queue_len)
+    elseif type(target) ~= "string" and type(target) ~= "table" then
+        misuse(1, "publish", "string or table", type(target))
+    end
+    local kind, where, opts = resolve_target(self, target)
+    return self.transport:publish(kind, where, source, event, data, opts)
+end
+
+--- Subscribes. Callbacks of one event run in the order of subscription, in this worker's
+-- background context: they may yield, and hold up others only while they compute. One that is
+-- made in a callback does not join the dispatch that runs.
+-- @tparam string source or "*" for any
+-- @tparam string event or "*" for any
+-- @tparam function callback called with (data, event, source, wid); wid is the worker id of the
+--   sender, nil for the privileged agent
+-- @treturn number an id for unsubscribe
+-- @phases all
+function _M:subscribe(source, event, callback)
+    check_name(1, "subscribe", source)
+    check_name(2, "subscribe", event)
+    if type(callback) ~= "function" then
+        misuse(3, "subscribe", "function", type(callback))
+    end
+    return self.bus:subscribe(source, event, callback)
+end
+
+--- Ends a subscription at once: also for an event that is being dispatched.
+-- @tparam number id
+-- @treturn true|nil
+-- @treturn string|nil "not found"
+-- @phases all
+function _M:unsubscribe(id)
+    if type(id) ~= "number" then
+        misuse(1, "unsubscribe", "number", type(id))
+    end
+    if self.bus:unsubscribe(id) then
+        return true
+    end
+    return nil, "not found"
+end
+
+--- Whether this worker hears events: its background context runs and the transport is connected.
+-- @treturn boolean
+-- @phases all
+function _M:is_ready()
+    return self.started and self.transport:is_ready()
+end
+
+--- Figures: the transport's, and this worker's subscriptions.
+-- @treturn table
+-- @phases all
+function _M:stats()
+    local stats = self.transport:stats()
+    stats.transport = self.transport_name
+    stats.bus = self.bus.name
+    stats.depth = dispatcher.depth()
+    stats.subscriptions = self.bus:stats()
+    return stats
+end
+
+return _M

@@ -1,0 +1,177 @@
+--- The C module's functions, through FFI.
+--
+-- The module's shared object exports them, and nginx loads modules so that `ffi.C` finds what
+-- they export. The declarations mirror module/ngx_sluice_events.h and module/ring.h; `load`
+-- compares sizes and a number with those of the module that is there.
+-- @module sluice.events.module
+
+local ffi = require("ffi")
+
+local C = ffi.C
+
+local _M = {}
+
+-- NGX_SLUICE_EVENTS_ABI
+local ABI = 1
+
+_M.OK = 0
+_M.QUEUED = 1
+_M.NONE = -1
+_M.FULL = -2
+_M.BUSY = -3
+_M.REPEAT = -4
+_M.OVERRUN = -5
+_M.BAD = -6
+
+_M.WORKER = 1
+_M.UNIQUE = 2
+
+_M.MORE = 1
+_M.REDELIVER = 2
+
+_M.NAME_MAX = 4096
+
+-- What a slot counts, in the order of its words.
+_M.counters = {
+    "published",
+    "published_bytes",
+    "repeats",
+    "found_full",
+    "found_busy",
+    "wakeups_sent",
+    "read",
+    "read_bytes",
+    "overruns",
+    "missed",
+    "claimed",
+    "sleeps",
+    "delivered",
+    "callback_errors",
+    "queued",
+    "refused",
+    "dropped",
+    "queue_depth",
+    "queue_bytes",
+}
+
+ffi.cdef([[
+typedef struct {
+    const uint8_t *payload;
+    const char *source;
+    const char *event;
+    uint64_t seq;
+    uint64_t end_;
+    uint64_t sent_ms;
+    uint32_t name_low;
+    uint32_t name_high;
+    uint32_t length;
+    uint32_t message;
+    uint32_t piece;
+    uint32_t epoch;
+    uint32_t entry;
+    uint16_t source_length;
+    uint16_t event_length;
+    uint16_t sender;
+    uint16_t worker;
+    uint8_t kind;
+    uint8_t flags;
+} sluice_ring_frame_t;
+
+typedef struct {
+    uint64_t count[24];
+    uint64_t lag;
+    uint64_t lag_bytes;
+    uint32_t pid;
+    uint32_t epoch;
+    uint32_t generation;
+    uint16_t worker;
+    uint8_t state;
+    uint8_t asleep;
+} sluice_ring_slot_stats_t;
+
+typedef struct {
+    uint64_t size;
+    uint64_t used;
+    uint64_t tail;
+    uint64_t seq;
+    uint32_t attached;
+    uint32_t detached;
+    uint32_t slots;
+    uint32_t frame_limit;
+    uint32_t stall_ms;
+    uint32_t generation;
+} sluice_ring_stats_t;
+
+typedef struct {
+    double delivered;
+    double failed;
+    double dropped;
+    sluice_ring_frame_t frames[64];
+} sluice_events_t;
+
+int sluice_events_abi(void);
+size_t sluice_events_sizeof(int what);
+const char *sluice_events_word(int rc);
+double sluice_events_clock(void);
+sluice_events_t *sluice_events_open(int vm);
+void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
+int sluice_events_attach(sluice_events_t *ev, void *semaphore, int (*post)(void *, int),
+    double *missed);
+void sluice_events_detach(sluice_events_t *ev);
+int sluice_events_publish(sluice_events_t *ev, const char *source, size_t source_length,
+    const char *event, size_t event_length, const uint8_t *payload, size_t length);
+int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker, const char *key,
+    size_t key_length, uint32_t timeout_ms, int flags, const char *source, size_t source_length,
+    const char *event, size_t event_length, const uint8_t *payload, size_t length);
+int sluice_events_next(sluice_events_t *ev);
+int sluice_events_intact(sluice_events_t *ev);
+int sluice_events_rejoin(sluice_events_t *ev, double *missed);
+int sluice_events_claim(sluice_events_t *ev, const sluice_ring_frame_t *frame);
+void sluice_events_done(sluice_events_t *ev, const sluice_ring_frame_t *frame);
+void sluice_events_pause(sluice_events_t *ev);
+int memcmp(const void *a, const void *b, size_t n);
+void sluice_events_stats(sluice_events_t *ev, sluice_ring_stats_t *stats);
+int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
+    sluice_ring_slot_stats_t *stats);
+]])
+
+local MISSING = "the Sluice module is not loaded: put 'load_module <path>/ngx_sluice_module.so;' "
+    .. "behind the load_module line of the Lua module in nginx.conf ('make build' makes the file)"
+
+local MISMATCH = "the Sluice module in nginx is of another version than its Lua files: "
+    .. "run 'make build', then restart nginx"
+
+local function abi()
+    return C.sluice_events_abi()
+end
+
+local function fits()
+    return C.sluice_events_sizeof(0) == ffi.sizeof("sluice_ring_frame_t")
+        and C.sluice_events_sizeof(1) == ffi.sizeof("sluice_ring_stats_t")
+        and C.sluice_events_sizeof(2) == ffi.sizeof("sluice_ring_slot_stats_t")
+        and C.sluice_events_sizeof(3) == ffi.sizeof("sluice_events_t")
+end
+
+--- Looks whether this nginx has the module.
+-- @treturn true|nil
+-- @treturn string|nil what is missing, for people
+-- @phases all
+function _M.load()
+    local found, version = pcall(abi)
+    if not found then
+        return nil, MISSING
+    end
+    if version ~= ABI or not fits() then
+        return nil, MISMATCH
+    end
+    return true
+end
+
+--- The word for a return code: documented, never changed.
+-- @tparam number rc
+-- @treturn string
+function _M.word(rc)
+    return ffi.string(C.sluice_events_word(rc))
+end
+
+return _M

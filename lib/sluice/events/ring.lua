@@ -1,0 +1,526 @@
+--- The ring transport: a log in shared memory that every worker reads in place.
+--
+-- Publishing is one encoding into a buffer that is used again, and one call that appends to the
+-- log. Reading takes up to 64 events at a call. An event is known by the hash of its names; names
+-- become Lua strings when they are first seen, and a payload is decoded from the log's memory, if
+-- somebody subscribed. See module/ring.h for the log, module/ngx_sluice_events.h for the calls.
+-- @module sluice.events.ring
+
+local bit = require("bit")
+local buffer = require("string.buffer")
+local dispatcher = require("sluice.events.dispatcher")
+local ffi = require("ffi")
+local module = require("sluice.events.module")
+
+local _M = {}
+
+--- Options beside those of sluice.events, with their types.
+_M.options = {}
+
+local mt = { __index = _M }
+
+local C = ffi.C
+local band = bit.band
+local OK, QUEUED, REPEAT = module.OK, module.QUEUED, module.REPEAT
+local WORKER, UNIQUE = module.WORKER, module.UNIQUE
+local MORE, REDELIVER = module.MORE, module.REDELIVER
+
+local HIGH_BITS = 0x1fffff -- with 32 more they fit a number exactly
+local MAX_ROUTES = 8192
+local SENDER = 2 -- bytes in front of what is for one worker: the sender's worker id
+local NO_WORKER = 255 -- the privileged agent
+-- Behind a bus's name in a source on the wire. The bus without a name has no such prefix.
+local MARK = "\31"
+
+-- A message of which no further piece came for this long has lost its sender.
+local PIECES_SECONDS = 60
+local MAX_MESSAGE_BYTES = 17 * 1024 * 1024
+-- A buffer that had to grow beyond this is given back.
+local KEEP_BYTES = 1024 * 1024
+
+-- This machine's end of the log. One for all buses: the log is read once.
+local handle -- sluice_events_t *, or nil before the first use in a worker
+local frames
+local at, filled = 0, 0 -- of frames
+local routes, route_count = {}, 0 -- by hash of names
+local buses = {} -- by name
+local partials, partial_count = {}, 0 -- messages that come in pieces
+local attached = false
+local dropped_partials = 0
+
+local encoder = buffer.new()
+local decoder = buffer.new()
+local missed_out = ffi.new("double[1]")
+local frame_type = ffi.typeof("sluice_ring_frame_t")
+
+-- Reading ----------------------------------------------------------------------------------------
+
+local function forget_routes()
+    routes, route_count = {}, 0
+end
+
+local NOBODY = { n = 0 }
+
+-- First sight of a pair of names, or since subscriptions changed.
+local function find_route(frame, key)
+    local wire = ffi.string(frame.source, frame.source_length)
+    local event = ffi.string(frame.event, frame.event_length)
+    local bus, source = buses[""], wire
+    if wire:sub(1, 1) == MARK then
+        local name
+        name, source = wire:match("^\31([^\31]*)\31(.*)$")
+        bus = name and buses[name]
+    end
+    local route = {
+        names = wire .. event,
+        source_length = #wire,
+        length = #wire + #event,
+        source = source,
+        event = event,
+        list = bus and source and bus:list(source, event) or NOBODY,
+    }
+    if route_count >= MAX_ROUTES then
+        forget_routes()
+    end
+    routes[key] = route
+    route_count = route_count + 1
+    return route
+end
+
+local function drop_partial(key)
+    if partials[key] then
+        partials[key] = nil
+        partial_count = partial_count - 1
+        dropped_partials = dropped_partials + 1
+    end
+end
+
+local function drop_partials(idle_since)
+    for key, partial in pairs(partials) do
+        if not idle_since or partial.touched < idle_since then
+            drop_partial(key)
+        end
+    end
+end
+
+-- Adds one piece; the whole payload as a buffer when it was the last.
+local function add_piece(frame, payload, length)
+    local key = frame.sender * 4294967296 + frame.message
+    local partial = partials[key]
+    if frame.piece == 0 then
+        drop_partial(key)
+        partial = { buffer = buffer.new(), epoch = frame.epoch, next = 0, bytes = 0 }
+        partials[key] = partial
+        partial_count = partial_count + 1
+    elseif not partial or partial.next ~= frame.piece or partial.epoch ~= frame.epoch then
+        -- its beginning was before this worker attached or before somebody subscribed
+        drop_partial(key)
+        return nil
+    end
+    partial.next = partial.next + 1
+    partial.touched = C.sluice_events_clock()
+    partial.bytes = partial.bytes + length
+    if partial.bytes > MAX_MESSAGE_BYTES then
+        drop_partial(key)
+        return nil
+    end
+    partial.buffer:putcdata(payload, length)
+    if band(frame.flags, MORE) ~= 0 then
+        return nil
+    end
+    partials[key] = nil
+    partial_count = partial_count - 1
+    return partial.buffer
+end
+
+local function undecodable(route, err)
+    if C.sluice_events_intact(handle) ~= OK then
+        return false -- overwritten: the next fill finds out
+    end
+    dispatcher.failed = dispatcher.failed + 1
+    ngx.log(ngx.ERR, "sluice: event ", route.source, "/", route.event, " cannot be decoded: ", err)
+    return true
+end
+
+local function unique_done(unique)
+    C.sluice_events_done(handle, unique.frame)
+end
+
+local decode = decoder.decode
+
+-- Whatever is not a whole event for all.
+local function step_special(context, frame, route)
+    local kind, flags = frame.kind, frame.flags
+    local payload, length, worker = frame.payload, frame.length, frame.worker
+    if kind == WORKER then
+        if length < SENDER then
+            return true
+        end
+        worker = payload[0] + payload[1] * 256
+        payload, length = payload + SENDER, length - SENDER
+    end
+    local source = decoder:set(payload, length)
+    if frame.piece > 0 or band(flags, MORE) ~= 0 then
+        source = add_piece(frame, payload, length)
+        if not source then
+            return true
+        end
+    end
+    local unique
+    if kind == UNIQUE then
+        if C.sluice_events_claim(handle, frame) ~= OK then
+            return true
+        end
+        unique = { frame = frame_type(frame), done = unique_done }
+    end
+    local ok, data = pcall(decode, source)
+    if not ok then
+        return undecodable(route, data)
+    end
+    if C.sluice_events_intact(handle) ~= OK then
+        return false
+    end
+    return dispatcher.run(
+        context,
+        route.list,
+        route.source,
+        route.event,
+        data,
+        worker ~= NO_WORKER and worker or nil,
+        unique
+    )
+end
+
+--- Runs the subscriptions of the next event at hand.
+-- @tparam table _ this module
+-- @tparam table context the dispatcher's
+-- @treturn boolean whether to call again at once
+function _M.step(_, context)
+    local i = at
+    if i >= filled then
+        return false
+    end
+    at = i + 1
+    local frame = frames[i]
+    local key = frame.name_low + band(frame.name_high, HIGH_BITS) * 4294967296
+    local route = routes[key]
+    if
+        not route
+        or frame.source_length ~= route.source_length
+        or frame.source_length + frame.event_length ~= route.length
+        or C.memcmp(frame.source, route.names, route.length) ~= 0
+    then
+        route = find_route(frame, key)
+    end
+    local list = route.list
+    if list.n == 0 then
+        return true
+    end
+    if frame.kind ~= 0 or frame.flags ~= 0 or frame.piece ~= 0 then
+        return step_special(context, frame, route)
+    end
+    local worker = frame.worker
+    local ok, data = pcall(decode, decoder:set(frame.payload, frame.length))
+    if not ok then
+        return undecodable(route, data)
+    end
+    if C.sluice_events_intact(handle) ~= OK then
+        at = filled
+        return false
+    end
+    return dispatcher.run(
+        context,
+        list,
+        route.source,
+        route.event,
+        data,
+        worker ~= NO_WORKER and worker or nil
+    )
+end
+
+local REASONS = {
+    [module.OVERRUN] = "stalled",
+    [module.BAD] = "damaged",
+}
+
+local function tell_overrun(missed, reason)
+    ngx.log(
+        ngx.WARN,
+        "sluice: this worker missed ",
+        missed,
+        " events (",
+        reason,
+        "); its subscribers to sluice/overrun are told"
+    )
+    for _, bus in pairs(buses) do
+        dispatcher.notice(bus, "sluice", "overrun", { missed = missed, reason = reason })
+    end
+end
+
+local function rejoin(rc)
+    drop_partials()
+    if C.sluice_events_rejoin(handle, missed_out) ~= OK then
+        return nil
+    end
+    tell_overrun(missed_out[0], REASONS[rc])
+    return true
+end
+
+--- Fetches more events.
+-- @treturn boolean|nil true: there are some; false: none; nil: ask again later
+function _M.fill()
+    at, filled = 0, 0
+    handle.delivered = dispatcher.delivered
+    handle.failed = dispatcher.failed
+    if partial_count > 0 then
+        drop_partials(C.sluice_events_clock() - PIECES_SECONDS)
+    end
+    local rc = C.sluice_events_next(handle)
+    if rc > 0 then
+        filled = rc
+        return true
+    elseif rc == 0 then
+        return false
+    elseif REASONS[rc] then
+        return rejoin(rc)
+    end
+    return false
+end
+
+--- Asks to be woken in the loop's next turn.
+function _M.pause()
+    C.sluice_events_pause(handle)
+end
+
+-- Publishing -------------------------------------------------------------------------------------
+
+local VM = { http = 0, stream = 1 }
+
+local function open(self)
+    if ngx.get_phase() == "init" then
+        return nil
+    end
+    local opened = C.sluice_events_open(VM[ngx.config.subsystem])
+    if opened == nil then
+        return nil
+    end
+    handle = opened
+    frames = handle.frames
+    C.sluice_events_limit(handle, self.queue_len, self.queue_bytes)
+    return handle
+end
+
+local function encode(data)
+    return encoder:reset():encode(data)
+end
+
+local function answer(rc)
+    if rc == OK or rc == REPEAT then
+        return true
+    elseif rc == QUEUED then
+        return "queued"
+    end
+    return nil, module.word(rc)
+end
+
+--- Publishes; see sluice.events for what the arguments mean.
+-- @tparam string kind "all", "worker" or "unique"
+-- @tparam number|string|nil target a worker id or a key
+-- @tparam string source
+-- @tparam string event
+-- @param data
+-- @tparam table|nil opts of "unique": `timeout` in seconds, `redeliver`
+-- @treturn true|string|nil true, or "queued"
+-- @treturn string|nil "full", "payload too large", "not serialisable", "not ready",
+--   "too many unique keys"
+-- @treturn string|nil what cannot be serialised
+function _M:publish(kind, target, source, event, data, opts)
+    if not handle and not open(self) then
+        return nil, "not ready"
+    end
+    local ok, err = pcall(encode, data)
+    if not ok then
+        return nil, "not serialisable", err
+    end
+    local payload, length = encoder:ref()
+    if length > self.max_payload_len then
+        encoder:free()
+        return nil, "payload too large"
+    end
+    local prefix = self.prefix
+    local wire = source
+    if prefix ~= "" then
+        wire = prefix .. source
+    end
+    local rc
+    if kind == "all" then
+        rc = C.sluice_events_publish(handle, wire, #wire, event, #event, payload, length)
+    else
+        local key, timeout_ms, flags, worker, number = "", 0, 0, 0, WORKER
+        if kind == "unique" then
+            key, number, timeout_ms = prefix .. target, UNIQUE, opts.timeout * 1000
+            flags = opts.redeliver and REDELIVER or 0
+        else
+            worker = target
+        end
+        rc = C.sluice_events_publish_to(
+            handle,
+            number,
+            worker,
+            key,
+            #key,
+            timeout_ms,
+            flags,
+            wire,
+            #wire,
+            event,
+            #event,
+            payload,
+            length
+        )
+    end
+    if length > KEEP_BYTES then
+        encoder:free()
+    end
+    return answer(rc)
+end
+
+-- Life -------------------------------------------------------------------------------------------
+
+--- @tparam table opts of sluice.events, checked
+-- @treturn table|nil transport
+-- @treturn string|nil what is missing, for people
+-- @phases all
+function _M.new(opts)
+    local loaded, err = module.load()
+    if not loaded then
+        return nil, err
+    end
+    return setmetatable({
+        queue_len = opts.queue_len,
+        queue_bytes = opts.queue_bytes,
+        max_payload_len = opts.max_payload_len,
+        prefix = opts.name == "" and "" or MARK .. opts.name .. MARK,
+    }, mt)
+end
+
+local function post_function()
+    local subsystem = ngx.config.subsystem
+    return ffi.cast("int (*)(void *, int)", C["ngx_" .. subsystem .. "_lua_ffi_sema_post"])
+end
+
+--- Takes this worker's place at the log.
+-- @tparam function _ not used: the dispatcher asks the ring for its events
+-- @tparam table bus whose subscriptions are to be run
+-- @treturn true|nil
+-- @treturn string|nil "not ready": this process has no log; "no slot": 256 processes have one;
+--   "busy"; "system error"
+-- @phases init_worker
+function _M:start(_, bus)
+    if not handle and not open(self) then
+        return nil, "not ready"
+    end
+    C.sluice_events_limit(handle, self.queue_len, self.queue_bytes)
+    buses[bus.name] = bus
+    bus.on_change = forget_routes
+    forget_routes()
+    if attached then
+        return true
+    end
+    dispatcher.start(_M)
+    local rc = C.sluice_events_attach(
+        handle,
+        dispatcher.semaphore(),
+        post_function(),
+        missed_out
+    )
+    if rc ~= OK then
+        return nil, module.word(rc)
+    end
+    attached = true
+    -- A machine that closes before its process must not be woken any more.
+    _M.anchor = ffi.gc(ffi.new("char[1]"), function()
+        C.sluice_events_detach(handle)
+    end)
+    local missed = missed_out[0]
+    if missed < 0 then
+        tell_overrun(0, "new log")
+    elseif missed > 0 then
+        tell_overrun(missed, "stalled")
+    end
+    return true
+end
+
+--- Whether this worker hears events.
+function _M.is_ready()
+    return attached and dispatcher.is_running()
+end
+
+-- Figures ----------------------------------------------------------------------------------------
+
+local function slot_stats(slot, stats)
+    local out = {
+        slot = slot,
+        worker = stats.worker ~= NO_WORKER and stats.worker or nil,
+        pid = stats.pid,
+        generation = stats.generation,
+        state = stats.state == 1 and "attached" or "detached",
+        asleep = stats.asleep ~= 0,
+        lag = tonumber(stats.lag),
+        lag_bytes = tonumber(stats.lag_bytes),
+    }
+    for i, name in ipairs(module.counters) do
+        out[name] = tonumber(stats.count[i - 1])
+    end
+    return out
+end
+
+local function total_of(workers)
+    local total = { lag = 0 }
+    for _, name in ipairs(module.counters) do
+        total[name] = 0
+    end
+    for _, worker in ipairs(workers) do
+        for _, name in ipairs(module.counters) do
+            total[name] = total[name] + worker[name]
+        end
+        total.lag = math.max(total.lag, worker.lag)
+    end
+    return total
+end
+
+--- Figures of all workers, from shared memory, and of the log.
+-- @treturn table `{log, workers, total}`
+function _M.stats()
+    if not handle then
+        return { workers = {}, total = total_of({}) }
+    end
+    local log = ffi.new("sluice_ring_stats_t")
+    local slot = ffi.new("sluice_ring_slot_stats_t")
+    handle.delivered = dispatcher.delivered
+    handle.failed = dispatcher.failed
+    C.sluice_events_stats(handle, log)
+    local workers = {}
+    for i = 0, log.slots - 1 do
+        if C.sluice_events_slot_stats(handle, i, slot) == OK and slot.state ~= 0 then
+            workers[#workers + 1] = slot_stats(i, slot)
+        end
+    end
+    return {
+        log = {
+            size = tonumber(log.size),
+            used = tonumber(log.used),
+            published = tonumber(log.seq),
+            attached = log.attached,
+            detached = log.detached,
+            frame_limit = log.frame_limit,
+            stall_ms = log.stall_ms,
+            generation = log.generation,
+        },
+        dropped_partials = dropped_partials,
+        workers = workers,
+        total = total_of(workers),
+    }
+end
+
+return _M

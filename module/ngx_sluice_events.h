@@ -1,0 +1,139 @@
+
+/*
+ * One Lua virtual machine's end of the log: a slot, an eventfd in the event
+ * loop, a queue of what the log had no space for.  Functions that begin with
+ * sluice_events_ are called from Lua through FFI and take plain values, so
+ * http and stream share them; lib/sluice/events/module.lua declares them.
+ */
+
+
+#ifndef NGX_SLUICE_EVENTS_H_INCLUDED
+#define NGX_SLUICE_EVENTS_H_INCLUDED
+
+
+#include "ngx_sluice.h"
+
+
+/* Lua refuses a module that says another number than its own. */
+#define NGX_SLUICE_EVENTS_ABI      1
+
+#define NGX_SLUICE_EVENTS_BATCH    64
+
+/* Machines: the http and the stream subsystem have one each. */
+#define NGX_SLUICE_EVENTS_VMS      2
+
+/* Publishing returns this where nothing failed, but nothing is there yet. */
+#define NGX_SLUICE_EVENTS_QUEUED   1
+
+/* Timers further away than this belong to contexts that wait for events. */
+#define NGX_SLUICE_EVENTS_FAR      1900000000
+
+#define NGX_SLUICE_EVENTS_RETRY    10     /* ms */
+#define NGX_SLUICE_EVENTS_LINGER   100    /* ms, after a graceful exit began */
+#define NGX_SLUICE_EVENTS_LOOSEN   200    /* ms, from then on */
+
+/* The binding's counters in a slot. */
+#define NGX_SLUICE_C_DELIVERED     (SLUICE_RING_C_USER + 0)
+#define NGX_SLUICE_C_FAILED        (SLUICE_RING_C_USER + 1)
+#define NGX_SLUICE_C_QUEUED        (SLUICE_RING_C_USER + 2)
+#define NGX_SLUICE_C_REFUSED       (SLUICE_RING_C_USER + 3)
+#define NGX_SLUICE_C_DROPPED       (SLUICE_RING_C_USER + 4)
+#define NGX_SLUICE_C_WAITING       (SLUICE_RING_C_USER + 5)
+#define NGX_SLUICE_C_WAITING_BYTES (SLUICE_RING_C_USER + 6)
+
+
+typedef int (*ngx_sluice_post_pt)(void *semaphore, int n);
+
+
+/* A publication on its way into the log. */
+
+typedef struct {
+    sluice_ring_message_t  message;    /* payload[1] is what is left */
+    size_t                 left;
+    u_char                 worker[2];  /* payload[0] of one for one worker */
+} ngx_sluice_parcel_t;
+
+
+/* A publication that waits, with its names and payload behind it. */
+
+typedef struct {
+    ngx_queue_t            queue;
+    ngx_sluice_parcel_t    parcel;
+    size_t                 size;
+} ngx_sluice_waiting_t;
+
+
+typedef struct {
+    /* for Lua: counted there, read here */
+    double                 delivered;
+    double                 failed;
+    double                 dropped;
+
+    sluice_ring_frame_t    frames[NGX_SLUICE_EVENTS_BATCH];
+
+    /* the rest is not */
+    sluice_ring_t          ring;
+    int                    batch;      /* frames handed out */
+    uint32_t               last_message;
+    uint16_t               worker;     /* id of this process */
+
+    unsigned               open:1;
+    unsigned               attached:1;
+    unsigned               parked:1;   /* the dispatcher waits for a post */
+    unsigned               looping:1;  /* posted events are run soon */
+
+    void                  *semaphore;
+    ngx_sluice_post_pt     post;
+
+    ngx_connection_t      *connection; /* of the eventfd */
+    ngx_event_t            wakeup;     /* by this process itself */
+    ngx_event_t            retry;
+    ngx_event_t            linger;
+    ngx_msec_t             leaving;    /* since when */
+
+    ngx_queue_t            waiting;
+    ngx_uint_t             count;      /* in waiting */
+    size_t                 bytes;
+    ngx_uint_t             max_count;
+    size_t                 max_bytes;
+} sluice_events_t;
+
+
+/* ngx_sluice_publish.c */
+
+void ngx_sluice_events_flush(sluice_events_t *ev);
+void ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame);
+
+int sluice_events_publish(sluice_events_t *ev, const char *source,
+    size_t source_length, const char *event, size_t event_length,
+    const u_char *payload, size_t length);
+int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
+    const char *key, size_t key_length, uint32_t timeout_ms, int flags,
+    const char *source, size_t source_length, const char *event,
+    size_t event_length, const u_char *payload, size_t length);
+void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
+
+/* ngx_sluice_events.c */
+
+void ngx_sluice_events_count(sluice_events_t *ev, int counter, uint64_t n);
+
+int sluice_events_abi(void);
+size_t sluice_events_sizeof(int what);
+const char *sluice_events_word(int rc);
+double sluice_events_clock(void);
+sluice_events_t *sluice_events_open(int vm);
+int sluice_events_attach(sluice_events_t *ev, void *semaphore,
+    ngx_sluice_post_pt post, double *missed);
+void sluice_events_detach(sluice_events_t *ev);
+int sluice_events_next(sluice_events_t *ev);
+int sluice_events_intact(sluice_events_t *ev);
+int sluice_events_rejoin(sluice_events_t *ev, double *missed);
+int sluice_events_claim(sluice_events_t *ev, const sluice_ring_frame_t *frame);
+void sluice_events_done(sluice_events_t *ev, const sluice_ring_frame_t *frame);
+void sluice_events_pause(sluice_events_t *ev);
+void sluice_events_stats(sluice_events_t *ev, sluice_ring_stats_t *stats);
+int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
+    sluice_ring_slot_stats_t *stats);
+
+
+#endif /* NGX_SLUICE_EVENTS_H_INCLUDED */

@@ -1,0 +1,163 @@
+
+/*
+ * The module as nginx sees it: directives and the life of processes.
+ */
+
+
+#include "ngx_sluice.h"
+
+
+static void *ngx_sluice_create_conf(ngx_cycle_t *cycle);
+static char *ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf);
+static char *ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data);
+
+static ngx_int_t ngx_sluice_init_module(ngx_cycle_t *cycle);
+static ngx_int_t ngx_sluice_init_process(ngx_cycle_t *cycle);
+static void ngx_sluice_exit_process(ngx_cycle_t *cycle);
+
+
+static ngx_conf_post_t  ngx_sluice_size_post = { ngx_sluice_check_size };
+static ngx_conf_post_t  ngx_sluice_stall_post = { ngx_sluice_check_stall };
+
+
+static ngx_command_t  ngx_sluice_commands[] = {
+
+    { ngx_string("sluice_events_size"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, events_size),
+      &ngx_sluice_size_post },
+
+    { ngx_string("sluice_events_stall"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, events_stall),
+      &ngx_sluice_stall_post },
+
+      ngx_null_command
+};
+
+
+static ngx_core_module_t  ngx_sluice_module_ctx = {
+    ngx_string("sluice"),
+    ngx_sluice_create_conf,
+    ngx_sluice_init_conf
+};
+
+
+ngx_module_t  ngx_sluice_module = {
+    NGX_MODULE_V1,
+    &ngx_sluice_module_ctx,                /* module context */
+    ngx_sluice_commands,                   /* module directives */
+    NGX_CORE_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    ngx_sluice_init_module,                /* init module */
+    ngx_sluice_init_process,               /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_sluice_exit_process,               /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_sluice_create_conf(ngx_cycle_t *cycle)
+{
+    ngx_sluice_conf_t  *conf;
+
+    conf = ngx_pcalloc(cycle->pool, sizeof(ngx_sluice_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    conf->events_size = NGX_CONF_UNSET_SIZE;
+    conf->events_stall = NGX_CONF_UNSET_MSEC;
+
+    return conf;
+}
+
+
+static char *
+ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
+{
+    ngx_sluice_conf_t  *scf = conf;
+
+    ngx_conf_init_size_value(scf->events_size, 16 * 1024 * 1024);
+    ngx_conf_init_msec_value(scf->events_stall, 10000);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data)
+{
+    size_t  *size = data;
+
+    if (*size < SLUICE_RING_SIZE_MIN || *size > SLUICE_RING_SIZE_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_events_size\" must be between 64k and "
+                           "1024m");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_msec_t  *stall = data;
+
+    if (*stall < 100 || *stall > 3600 * 1000) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_events_stall\" must be between 100ms and "
+                           "1h");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* Runs in the master, before it forks, at the start and at each reload. */
+
+static ngx_int_t
+ngx_sluice_init_module(ngx_cycle_t *cycle)
+{
+    ngx_sluice_conf_t  *conf;
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    conf = (ngx_sluice_conf_t *)
+               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+
+    if (ngx_sluice_log_init(cycle, conf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_sluice_log_keep(cycle);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_sluice_init_process(ngx_cycle_t *cycle)
+{
+    return ngx_sluice_events_init_process(cycle);
+}
+
+
+static void
+ngx_sluice_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_sluice_events_exit_process(cycle);
+}
