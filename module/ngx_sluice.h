@@ -19,6 +19,7 @@
 typedef struct {
     size_t      events_size;
     ngx_msec_t  events_stall;
+    ngx_msec_t  idle_grace;
 } ngx_sluice_conf_t;
 
 
@@ -49,6 +50,10 @@ void ngx_sluice_log_keep(ngx_cycle_t *cycle);
 
 ngx_int_t ngx_sluice_events_init_process(ngx_cycle_t *cycle);
 void ngx_sluice_events_exit_process(ngx_cycle_t *cycle);
+
+/* ngx_sluice_grace.c */
+
+void ngx_sluice_grace_begin(ngx_cycle_t *cycle);
 
 
 #endif /* NGX_SLUICE_H_INCLUDED */

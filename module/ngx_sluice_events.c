@@ -433,6 +433,7 @@ ngx_sluice_events_read_handler(ngx_event_t *rev)
 
     if (c->close) {
         c->close = 0;
+        ngx_sluice_grace_begin((ngx_cycle_t *) ngx_cycle);
         ngx_sluice_events_leave(ev);
         return;
     }

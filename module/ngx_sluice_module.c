@@ -37,6 +37,13 @@ static ngx_command_t  ngx_sluice_commands[] = {
       offsetof(ngx_sluice_conf_t, events_stall),
       &ngx_sluice_stall_post },
 
+    { ngx_string("sluice_idle_grace"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, idle_grace),
+      NULL },
+
       ngx_null_command
 };
 
@@ -76,6 +83,7 @@ ngx_sluice_create_conf(ngx_cycle_t *cycle)
 
     conf->events_size = NGX_CONF_UNSET_SIZE;
     conf->events_stall = NGX_CONF_UNSET_MSEC;
+    conf->idle_grace = NGX_CONF_UNSET_MSEC;
 
     return conf;
 }
@@ -88,6 +96,7 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
 
     ngx_conf_init_size_value(scf->events_size, 16 * 1024 * 1024);
     ngx_conf_init_msec_value(scf->events_stall, 10000);
+    ngx_conf_init_msec_value(scf->idle_grace, 0);
 
     return NGX_CONF_OK;
 }
