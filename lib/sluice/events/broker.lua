@@ -12,9 +12,14 @@ local ffi = require("ffi")
 local frame = require("sluice.events.frame")
 local outbox = require("sluice.events.outbox")
 
-local ALL, BYE, HELLO, UNIQUE, WORKER = frame.ALL, frame.BYE, frame.HELLO, frame.UNIQUE, frame.WORKER
+local ALL, BYE, HELLO, WORKER = frame.ALL, frame.BYE, frame.HELLO, frame.WORKER
 
 local _M = {}
+
+ffi.cdef([[
+int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
+uint32_t geteuid(void);
+]])
 
 local CHUNK_BYTES = 64 * 1024
 
@@ -40,14 +45,12 @@ Broker.__index = Broker
 --- Makes a broker.
 -- @tparam table opts `max_payload` bytes, `stall_ms` after which a connection
 -- that takes nothing is closed, `workers` how many to expect
--- @tparam table native the functions of the module
 -- @treturn table
-function _M.new(opts, native)
+function _M.new(opts)
     return setmetatable({
         max_payload = opts.max_payload,
         stall_s = opts.stall_ms / 1000,
         workers = opts.workers,
-        native = native,
         connections = {},
         turn = 0,
         keys = {},
@@ -57,11 +60,13 @@ function _M.new(opts, native)
         early = {},
         early_bytes = 0,
         served = {},
+        cut_off = {},
         counts = {
             accepted = 0,
             refused = 0,
             malformed = 0,
             frames = 0,
+            broadcast = 0,
             repeats = 0,
             unrouted = 0,
             stalled = 0,
@@ -70,17 +75,17 @@ function _M.new(opts, native)
 end
 
 local function log(...)
-    ngx.log(ngx.ERR, "sluice.events: broker: ", ...)
+    ngx.log(ngx.ERR, "sluice: broker: ", ...)
 end
 
 --- The process at the other end, if it runs as the user that this one does.
 -- @treturn[1] number process id
 -- @treturn[2] nil
 -- @treturn[2] string why it is refused
-local function peer(native)
+local function peer()
     local pid, uid = ffi.new("int32_t[1]"), ffi.new("uint32_t[1]")
     local number = tonumber(ngx.var.connection)
-    if native.sluice_peer_credentials(number, pid, uid) ~= 0 then
+    if ffi.C.sluice_peer_credentials(number, pid, uid) ~= 0 then
         return nil, "no UNIX connection"
     elseif uid[0] ~= ffi.C.geteuid() then
         return nil, "process " .. pid[0] .. " of user " .. uid[0]
@@ -114,8 +119,15 @@ local function receive(sock)
     end
 end
 
+-- Events that a process missed that was cut off.
+local function missed_by(self, pid)
+    local cut = self.cut_off[pid]
+    self.cut_off[pid] = nil
+    return cut and cut.unsent + self.counts.broadcast - cut.broadcast or 0
+end
+
 -- Reads the HELLO and answers it.
-local function greet(sock, decoder, pid)
+local function greet(self, sock, decoder, pid)
     sock:settimeouts(HANDSHAKE_MS, HANDSHAKE_MS, HANDSHAKE_MS)
     local kind, problem
     repeat
@@ -132,7 +144,8 @@ local function greet(sock, decoder, pid)
         return nil, ("process %d says that it is %d"):format(pid, decoder.target)
     end
     local wid = ngx.worker.id() or frame.NOBODY
-    return sock:send(frame.control(frame.WELCOME, wid, ngx.worker.pid()))
+    local welcome = frame.control(frame.WELCOME, wid, ngx.worker.pid(), missed_by(self, pid))
+    return sock:send(welcome)
 end
 
 -- Early frames
@@ -222,8 +235,17 @@ local function drop_stalled(self)
         local since = connection.stuck_since
         if since and now - since > self.stall_s and not connection.is_over then
             self.counts.stalled = self.counts.stalled + 1
-            log("worker ", connection.wid, ", process ", connection.pid,
-                ", takes nothing: closed with ", connection.box.events, " events unsent")
+            log(
+                "worker ",
+                connection.wid,
+                ", process ",
+                connection.pid,
+                ", takes nothing: closed with ",
+                connection.box.events,
+                " events unsent"
+            )
+            self.cut_off[connection.pid] =
+                { unsent = connection.box.events, broadcast = self.counts.broadcast }
             close(connection)
         end
     end
@@ -243,6 +265,7 @@ end
 
 local function to_all(self, piece, events)
     local connections = self.connections
+    self.counts.broadcast = self.counts.broadcast + events
     for i = 1, #connections do
         send_to(self, connections[i], piece, events)
     end
@@ -372,6 +395,10 @@ local function read(self, connection, decoder)
         wait_for_room(self, connection)
         local chunk = receive(connection.sock)
         if not chunk then
+            if not decoder:is_empty() then
+                self.counts.malformed = self.counts.malformed + 1
+                log("truncated frame from process ", connection.pid)
+            end
             return close(connection)
         end
         decoder:feed(chunk)
@@ -439,7 +466,7 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string why it was refused; that has been logged
 function Broker:run(mode)
-    local pid, problem = peer(self.native)
+    local pid, problem = peer()
     local is_quiet = false
     if pid and mode ~= "raw" and ngx.config.subsystem == "http" then
         local ok, err = upgrade()
@@ -452,7 +479,7 @@ function Broker:run(mode)
     local decoder = frame.decoder(self.max_payload)
     if sock then
         local ok
-        ok, problem, is_quiet = greet(sock, decoder, pid)
+        ok, problem, is_quiet = greet(self, sock, decoder, pid)
         if ok then
             serve(self, sock, decoder, pid)
             return true
@@ -500,15 +527,15 @@ function Broker:leave()
     end
 end
 
---- Numbers: those of `counts`, `connections`, `queue_events`, `queue_bytes`, `keys`.
+--- Numbers: those of `counts`, `connections`, `queue_depth`, `queue_bytes`, `keys`.
 function Broker:stats()
     local stats = { connections = #self.connections, keys = self.key_count }
     for name, count in pairs(self.counts) do
         stats[name] = count
     end
-    stats.queue_events, stats.queue_bytes = 0, 0
+    stats.queue_depth, stats.queue_bytes = 0, 0
     for _, connection in ipairs(self.connections) do
-        stats.queue_events = stats.queue_events + connection.box.events
+        stats.queue_depth = stats.queue_depth + connection.box.events
         stats.queue_bytes = stats.queue_bytes + connection.box.bytes
     end
     return stats

@@ -4,11 +4,12 @@
 --          0      4  bytes after this head
 --          4      1  mark, 0xd5
 --          5      1  kind
---          6      2  worker id of the sender, 65535 if it has none
+--          6      2  worker id of the sender, 255 if it has none
 --          8      2  bytes of the source
 --         10      2  bytes of the event
 --         12      4  all: 0; worker: its id; unique: bytes of the key; hello: process id
---         16      4  unique: milliseconds for which the key is remembered; otherwise 0
+--         16      4  unique: milliseconds for which the key is remembered; welcome: events that
+--                    were missed; otherwise 0
 --         20         key, source, event, payload
 --
 -- Numbers have the machine's byte order: both ends are on it. The payload is
@@ -51,8 +52,8 @@ _M.HELLO, _M.WELCOME, _M.BYE, _M.ALL, _M.WORKER, _M.UNIQUE = 1, 2, 3, 4, 5, 6
 
 local ALL, UNIQUE = _M.ALL, _M.UNIQUE
 
---- The sender of a process without a worker id.
-_M.NOBODY = 65535
+--- Worker id of a process that has none: the privileged agent.
+_M.NOBODY = 255
 
 --- Longest source, event or key, in bytes.
 _M.MAX_NAME = 65535
@@ -79,15 +80,15 @@ end
 
 --- Serialises what the next frame carries.
 -- @param data anything that LuaJIT's string buffer serialises
--- @treturn[1] boolean true
--- @treturn[2] nil
--- @treturn[2] string "payload too large", or "not serialisable: " and why
+-- @treturn true|nil
+-- @treturn string|nil "payload too large", "not serialisable"
+-- @treturn string|nil with "not serialisable": what
 function Encoder:serialise(data)
     local payload = self.payload:reset()
     local ok, problem = pcall(payload.encode, payload, data)
     if not ok then
         payload:free()
-        return nil, "not serialisable: " .. problem
+        return nil, "not serialisable", problem
     end
     if #payload > self.max_payload then
         payload:free()
@@ -127,10 +128,11 @@ end
 -- @tparam number kind HELLO, WELCOME or BYE
 -- @tparam number sender worker id or NOBODY
 -- @tparam number target process id of a HELLO or WELCOME, 0 in a BYE
+-- @tparam[opt] number missed events, of a WELCOME
 -- @treturn string
-function _M.control(kind, sender, target)
+function _M.control(kind, sender, target, missed)
     local out, encoder = buffer.new(), _M.encoder(0)
-    encoder:put(out, kind, sender, target, 0, "", _M.PROTOCOL, _M.VERSION)
+    encoder:put(out, kind, sender, target, missed or 0, "", _M.PROTOCOL, _M.VERSION)
     return out:get()
 end
 
@@ -252,6 +254,11 @@ local function read(reader)
         error("bytes after the payload")
     end
     return data
+end
+
+--- Whether all of what was fed has been used up.
+function Decoder:is_empty()
+    return self.after == self.size
 end
 
 --- The payload, decoded in place: no string is made of it.

@@ -18,6 +18,7 @@ local broker = require("sluice.events.broker")
 local client = require("sluice.events.client")
 local ffi = require("ffi")
 local frame = require("sluice.events.frame")
+local module = require("sluice.events.module")
 local outbox = require("sluice.events.outbox")
 local socket_file = require("sluice.events.socket_file")
 
@@ -25,96 +26,113 @@ local _M = {}
 
 ffi.cdef([[
 int sluice_disable_listening(const char *address, size_t length);
-int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
-uint32_t geteuid(void);
 ]])
 
 local KINDS = { all = frame.ALL, worker = frame.WORKER, unique = frame.UNIQUE }
 
-local DEFAULTS = {
-    broker_id = 0,
-    unique_timeout = 5,
-    max_queue_len = 65536,
-    max_queue_bytes = 64 * 1024 * 1024,
-    max_payload_len = frame.MAX_PAYLOAD,
-    stall_timeout = 10,
-    path = "/",
+--- Options beside those of sluice.events, with their types.
+_M.options = {
+    listening = "string",
+    broker_id = "number",
+    path = "string",
+    raw = "boolean",
+    stall_timeout = "number",
 }
 
+-- A broker that is being replaced is back within milliseconds; one line is due for others.
 local FIRST_PAUSE_SECONDS = 0.002
 local LAST_PAUSE_SECONDS = 0.1
 
 -- A timer that only the end of the worker is meant to fire.
 local FAR_SECONDS = 1e6
 
+local MAX_WORKER_ID = 254
+
 local Socket = {}
 Socket.__index = Socket
 
-local function native()
-    local found, functions = pcall(function()
-        return { ffi.C.sluice_disable_listening, ffi.C.sluice_peer_credentials } and ffi.C
-    end)
-    if not found then
-        return nil, "the module is not loaded: load_module modules/ngx_sluice_module.so;"
-    end
-    return functions
-end
+-- By `listening`: all who name the same socket share one connection.
+local shared = {}
 
 local function settings(opts)
-    local given = {}
-    for name, default in pairs(DEFAULTS) do
-        local value = opts[name]
-        if value ~= nil and type(value) ~= type(default) then
-            local message = "option '%s' has to be a %s, not a %s"
-            error(message:format(name, type(default), type(value)), 3)
-        end
-        given[name] = value == nil and default or value
+    local listening, broker_id = opts.listening, opts.broker_id or 0
+    local stall = opts.stall_timeout or 10
+    if not (listening and listening:find("^unix:/")) then
+        error("option 'listening': must be unix: and an absolute path", 4)
+    elseif broker_id < 0 or broker_id > MAX_WORKER_ID or broker_id % 1 ~= 0 then
+        error("option 'broker_id': must be the id of a worker", 4)
+    elseif stall <= 0 then
+        error("option 'stall_timeout': must be more than 0", 4)
     end
-    if type(opts.listening) ~= "string" or not opts.listening:find("^unix:/") then
-        error("option 'listening' has to be unix: and an absolute path", 3)
-    elseif given.max_payload_len < 1 or given.max_payload_len > frame.MAX_PAYLOAD then
-        error("option 'max_payload_len' has to be 1 to " .. frame.MAX_PAYLOAD, 3)
-    end
-    given.listening = opts.listening
-    given.is_raw = opts.raw or ngx.config.subsystem == "stream"
-    return given
+    return {
+        listening = listening,
+        name = opts.name,
+        broker_id = broker_id,
+        stall_timeout = stall,
+        max_payload_len = opts.max_payload_len,
+        unique_timeout = opts.unique_timeout,
+        path = opts.path or "/",
+        is_raw = opts.raw or ngx.config.subsystem == "stream",
+    }
 end
 
---- Makes the transport; connects nothing.
--- @tparam table opts `listening` (unix: and the path that the broker's server
--- listens on), and optionally: `broker_id` worker that is the broker (0),
--- `unique_timeout` seconds for which a key is remembered (5), `max_queue_len`
--- events that a worker keeps (65,536), `max_queue_bytes` (64 MB),
--- `max_payload_len` (16 MB), `stall_timeout` seconds after which a worker that
--- takes nothing is cut off (10), `path` of the broker's location (/), `raw`
--- shakes hands without HTTP, as in the stream subsystem
--- @treturn[1] table
--- @treturn[2] nil
--- @treturn[2] string the load_module line that is missing
+--- Makes the transport, or gives the one that was made for the same socket before; connects
+-- nothing.
+-- @tparam table opts those of sluice.events, checked, and `listening`: unix: and the path that the
+--   broker's server listens on; `broker_id`: the worker that is the broker (0); `stall_timeout`:
+--   seconds after which a worker that takes nothing is cut off (10); `path`: of the broker's
+--   location (/); `raw`: shake hands without HTTP, as is always so in the stream subsystem
+-- @treturn table|nil
+-- @treturn string|nil what is missing, for people
 -- @phases init, init_worker
 function _M.new(opts)
     local given = settings(opts)
-    local functions, missing = native()
-    if not functions then
+    local ok, missing = module.load()
+    if not ok then
         return nil, missing
     end
-    return setmetatable({
+    local known = shared[given.listening]
+    if known and known.settings.name ~= given.name then
+        error("option 'listening': belongs to the bus of another name", 3)
+    elseif known then
+        return known
+    end
+    known = setmetatable({
         settings = given,
-        native = functions,
-        box = outbox.new(given.max_queue_len, given.max_queue_bytes),
+        box = outbox.new(opts.queue_len, opts.queue_bytes),
         encoder = frame.encoder(given.max_payload_len),
         connects = 0,
         published = 0,
-        bytes_published = 0,
+        published_bytes = 0,
         refused = 0,
         counts = {
-            delivered = 0,
-            bytes_delivered = 0,
+            read = 0,
+            read_bytes = 0,
+            skipped = 0,
             wakeups = 0,
             undecodable = 0,
             lost_in_flight = 0,
+            overruns = 0,
+            missed = 0,
         },
     }, Socket)
+    shared[given.listening] = known
+    return known
+end
+
+-- Something was lost, or may have been: subscribers to sluice/overrun hear it.
+local function tell_overrun(self, missed, reason)
+    self.counts.overruns = self.counts.overruns + 1
+    self.counts.missed = self.counts.missed + missed
+    ngx.log(
+        ngx.WARN,
+        "sluice: this worker missed ",
+        missed > 0 and missed or "perhaps some",
+        " events (",
+        reason,
+        "); its subscribers to sluice/overrun are told"
+    )
+    self.deliver("sluice", "overrun", { missed = missed, reason = reason })
 end
 
 -- Connections come one after the other, each in a timer of its own, so that none
@@ -127,21 +145,25 @@ local function connect(premature, self, pause, logged)
     local connection = client.new(self.client_options, self.box, self.counts, self.deliver)
     local ok, err = connection:connect()
     if ok then
+        if connection.missed > 0 then
+            tell_overrun(self, connection.missed, "stalled")
+        elseif self.has_lost_broker then
+            tell_overrun(self, 0, "broker lost")
+        end
         self.connection = connection
         self.connects = self.connects + 1
-        err = connection:serve()
+        connection:serve()
         self.connection = nil
+        self.has_lost_broker = not connection.is_ending
         pause, logged = 0, nil
-        if err == "left" or self.is_leaving then
-            return
-        end
     elseif pause >= LAST_PAUSE_SECONDS and logged ~= err then
-        -- Neither a broker that is being replaced is worth a line, nor the same twice.
-        ngx.log(ngx.ERR, "sluice.events: no broker at ", self.settings.listening, ": ", err)
+        ngx.log(ngx.ERR, "sluice: no broker at ", self.settings.listening, ": ", err)
         logged = err
     end
-    local after = math.min(math.max(2 * pause, FIRST_PAUSE_SECONDS), LAST_PAUSE_SECONDS)
-    ngx.timer.at(pause, connect, self, after, logged)
+    if not self.is_leaving then
+        local after = math.min(math.max(2 * pause, FIRST_PAUSE_SECONDS), LAST_PAUSE_SECONDS)
+        ngx.timer.at(pause, connect, self, after, logged)
+    end
 end
 
 -- At the end of the worker nginx fires every timer at once. It does not run what
@@ -168,6 +190,9 @@ end
 -- @treturn[2] string why not
 -- @phases init_worker
 function Socket:start(deliver)
+    if self.deliver then
+        return true
+    end
     local given = self.settings
     local wid = ngx.worker.id()
     if wid == given.broker_id then
@@ -175,9 +200,9 @@ function Socket:start(deliver)
             max_payload = given.max_payload_len,
             stall_ms = given.stall_timeout * 1000,
             workers = ngx.worker.count(),
-        }, self.native)
+        })
     else
-        local found = self.native.sluice_disable_listening(given.listening, #given.listening)
+        local found = ffi.C.sluice_disable_listening(given.listening, #given.listening)
         if found < 0 or found == 0 and wid then
             return nil, "no server listens on " .. given.listening
         end
@@ -190,6 +215,7 @@ function Socket:start(deliver)
         is_raw = given.is_raw,
         max_payload = given.max_payload_len,
         worker = self.worker,
+        wanted = self.wanted,
     }
     self.box:open()
     local ok, err = ngx.timer.at(0, connect, self, FIRST_PAUSE_SECONDS)
@@ -199,23 +225,30 @@ function Socket:start(deliver)
     return ngx.timer.at(FAR_SECONDS, leave, self)
 end
 
---- Publishes.
+--- Publishes. Does not yield.
 -- @tparam string kind "all", "worker" or "unique"
--- @tparam ?number|string target worker id, or the key; nil for all
+-- @tparam number|string|nil target worker id, or the key
 -- @tparam string source at most 65,535 bytes, as event and key
 -- @tparam string event
 -- @param data anything that LuaJIT's string buffer serialises
--- @tparam[opt] table opts `timeout` seconds for which the key is remembered
--- @treturn[1] boolean true it will be sent when the caller yields or ends
--- @treturn[1] string or "queued": it waits for the broker to come back
--- @treturn[2] nil
--- @treturn[2] string "full", "payload too large", "not serialisable: " and why
--- @phases any but init
+-- @tparam[opt] table opts `timeout`: seconds for which the key is remembered
+-- @treturn true|string|nil true: it is sent when the caller yields or ends; "queued": it waits for
+--   the broker
+-- @treturn string|nil "full", "payload too large", "not serialisable", "not ready"
+-- @treturn string|nil with "not serialisable": what
+-- @phases all but init
 function Socket:publish(kind, target, source, event, data, opts)
+    local worker = self.worker
+    if not worker or self.is_leaving then
+        if self.is_leaving or ngx.get_phase() == "init" then
+            return nil, "not ready"
+        end
+        worker = ngx.worker.id() or frame.NOBODY
+    end
     local encoder, box = self.encoder, self.box
-    local ok, err = encoder:serialise(data)
+    local ok, err, what = encoder:serialise(data)
     if not ok then
-        return nil, err
+        return nil, err, what
     end
     local key, wid, timeout = "", 0, 0
     if kind == "unique" then
@@ -232,11 +265,10 @@ function Socket:publish(kind, target, source, event, data, opts)
         self.refused = self.refused + 1
         return nil, "full"
     end
-    local worker = self.worker or ngx.worker.id() or frame.NOBODY
     encoder:put(box.frames, KINDS[kind], worker, wid, timeout, key, source, event)
     box:added(bytes)
     self.published = self.published + 1
-    self.bytes_published = self.bytes_published + bytes
+    self.published_bytes = self.published_bytes + bytes
     return self.connection and true or "queued"
 end
 
@@ -245,7 +277,7 @@ end
 -- @see sluice.events.broker
 function Socket:run(mode)
     if not self.broker then
-        ngx.log(ngx.ERR, "sluice.events: worker ", ngx.worker.id(), " is not the broker")
+        ngx.log(ngx.ERR, "sluice: worker ", ngx.worker.id(), " is not the broker")
         return ngx.exit(ngx.ERROR)
     end
     return self.broker:run(mode)
@@ -261,9 +293,9 @@ end
 function Socket:stats()
     local stats = {
         published = self.published,
-        bytes_published = self.bytes_published,
+        published_bytes = self.published_bytes,
         refused = self.refused,
-        queue_events = self.box.events,
+        queue_depth = self.box.events,
         queue_bytes = self.box.bytes,
         connects = self.connects,
         connected = self.connection and 1 or 0,
