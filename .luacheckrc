@@ -8,6 +8,7 @@ exclude_files = { "build" }
 stds.nginx = {
     read_globals = { ngx = { fields = { worker = { fields = { pids = {} } } } } },
 }
+files["lib"] = { std = "ngx_lua+nginx" }
 files["gateway"] = { std = "ngx_lua+nginx" }
 files["plugins"] = { std = "ngx_lua+nginx" }
 

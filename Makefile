@@ -58,7 +58,7 @@ lint: folder
 
 format: folder
 	@scripts/setup lint
-	build/stylua/node_modules/.bin/stylua bench cli gateway plugins test
+	build/stylua/node_modules/.bin/stylua bench cli gateway lib plugins test
 	build/venv/bin/ruff check --quiet --fix .
 	build/venv/bin/ruff format --quiet .
 

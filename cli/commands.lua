@@ -160,7 +160,7 @@ function _M.start(arguments, context)
             )
         )
     end
-    problems = preflight.check(settings, { foreground = arguments.foreground })
+    problems = preflight.check(settings, { root = context.root, foreground = arguments.foreground })
     if #problems > 0 then
         return fail(problems)
     end
@@ -172,7 +172,7 @@ end
 local function note_start_only(old, settings)
     for _, option in ipairs(options.list) do
         local name = option.name
-        if option.where == "start" and old and old[name] ~= settings[name] then
+        if option.where == "start" and old and old[name] ~= nil and old[name] ~= settings[name] then
             complain({ ("warning: %s changes only with `sluice restart`"):format(name) })
             settings[name] = old[name]
         end
@@ -200,7 +200,10 @@ function _M.reload(arguments, context)
         return keep(problems, WRONG_USE)
     end
     note_start_only(old, settings)
-    problems = preflight.check(settings, { foreground = true, held = preflight.addresses(old) })
+    problems = preflight.check(
+        settings,
+        { root = context.root, foreground = true, held = preflight.addresses(old) }
+    )
     if #problems > 0 then
         return keep(problems)
     end
@@ -261,10 +264,11 @@ function _M.restart(arguments, context)
     if not settings then
         return fail(problems, WRONG_USE)
     end
-    problems = preflight.check(
-        settings,
-        { foreground = arguments.foreground, held = preflight.addresses(old) }
-    )
+    problems = preflight.check(settings, {
+        root = context.root,
+        foreground = arguments.foreground,
+        held = preflight.addresses(old),
+    })
     if #problems > 0 then
         problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil
         return fail(problems)

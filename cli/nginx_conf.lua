@@ -9,6 +9,7 @@
 -- @module cli.nginx_conf
 
 local late_phases = require("gateway.late_phases")
+local platform = require("cli.platform")
 
 local _M = {}
 
@@ -78,11 +79,13 @@ local function log_format(settings)
     return "log_format sluice '" .. format:gsub("[\\']", "\\%0") .. "';"
 end
 
-local function main(settings, root_user)
+local function main(settings, root, root_user)
     local out = {}
     for _, path in ipairs(settings.nginx_modules) do
         out[#out + 1] = ("load_module %s;"):format(quote(path))
     end
+    out[#out + 1] = ("load_module %s;"):format(quote(root .. "/" .. platform.sluice_module))
+    out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
     if root_user then
         out[#out + 1] = ("user %s;"):format(settings.user)
     end
@@ -401,7 +404,7 @@ function _M.render(settings, root, as_root)
     local forward = forwarded(settings)
     local out = {
         "# Rendered by sluice; changes here are lost at the next start or reload.",
-        main(settings, as_root),
+        main(settings, root, as_root),
         "http {",
         http(settings, root, forward),
         proxy_server(settings, forward),

@@ -298,6 +298,18 @@ _M.list = {
         doc = "Shared memory for the counters of rate-limiting.",
     },
     {
+        name = "events_size",
+        section = "nginx",
+        type = "size",
+        default = "16m",
+        unit = "bytes",
+        min = 65536,
+        max = 1073741824,
+        where = "start",
+        doc = "Shared memory for the log of events between the workers, rounded up to a power of "
+            .. "two. How much may be under way while a worker is busy.",
+    },
+    {
         name = "plugins",
         section = "nginx",
         type = "name_list",

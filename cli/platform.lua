@@ -16,6 +16,11 @@ _M.nginx_modules = {
     "/usr/lib/nginx/modules/ngx_http_lua_module.so",
 }
 
+-- Sluice's own module, below its root; `make build` makes it, and notes beside it for which
+-- version of nginx.
+_M.sluice_module = "build/module/ngx_sluice_module.so"
+_M.sluice_module_version = "build/module/nginx_version"
+
 -- Debian's Lua module finds Debian's libraries by itself.
 _M.lua_package_cpath = ""
 

@@ -55,6 +55,36 @@ local function check_programs(settings, errors)
     end
 end
 
+-- A package upgrade of nginx leaves a module behind that it no longer loads.
+local function check_own_module(settings, root, errors)
+    local path = root .. "/" .. platform.sluice_module
+    local file = io.open(root .. "/" .. platform.sluice_module_version)
+    local built_for = file and file:read("*l")
+    if file then
+        file:close()
+    end
+    if not built_for or not unistd.access(path, "r") then
+        add(errors, "module: %s is missing; run: make build", path)
+        return
+    end
+    if not unistd.access(settings.nginx_binary, "x") then
+        return
+    end
+    local pipe = io.popen(("'%s' -v 2>&1"):format(settings.nginx_binary:gsub("'", "'\\''")))
+    local version = pipe:read("*a"):match("/([^%s]+)")
+    pipe:close()
+    if version ~= built_for then
+        add(
+            errors,
+            "module: %s was built for nginx %s, but %s is %s; run: make build",
+            path,
+            built_for,
+            settings.nginx_binary,
+            version or "unknown"
+        )
+    end
+end
+
 local function nearest_existing(path)
     while not stat.stat(path) do
         path = path:match("^(.+)/[^/]+$") or "/"
@@ -279,11 +309,13 @@ end
 
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings
--- @tparam table opts `foreground`, and `held`: addresses that the running instance holds
+-- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
+--   running instance holds
 -- @treturn table array of lines, empty when all is well
 function _M.check(settings, opts)
     local errors = {}
     check_programs(settings, errors)
+    check_own_module(settings, opts.root, errors)
     check_prefix(settings, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)

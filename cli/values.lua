@@ -220,6 +220,9 @@ local function read_size(text, option)
     if bytes < (option.min or 0) then
         return nil, ("a size of at least %d bytes"):format(option.min)
     end
+    if bytes > (option.max or math.huge) then
+        return nil, ("a size of at most %d bytes"):format(option.max)
+    end
     return text:lower()
 end
 

@@ -180,8 +180,10 @@ def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     # A copy that everybody can read, as the checkout may lie in root's home.
     copy = instance.folder / "sluice"
     for name in ("bin", "cli", "gateway", "lib", "plugins"):
-        if (ROOT / name).exists():
-            shutil.copytree(ROOT / name, copy / name)
+        shutil.copytree(ROOT / name, copy / name)
+    (copy / "build" / "module").mkdir(parents=True)
+    for name in ("ngx_sluice_module.so", "nginx_version"):
+        shutil.copy(ROOT / "build" / "module" / name, copy / "build" / "module")
 
     def as_nobody(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -57,6 +57,7 @@ local EFFECTS = {
     upstream_keepalive_idle_timeout = { "17s", "keepalive_timeout 17s;" },
     header_prefix = { "X-Test", "X-Test-Request-Id" },
     rate_limiting_memory = { "1m", "lua_shared_dict sluice_rate_limiting 1m;" },
+    events_size = { "4m", "sluice_events_size 4m;" },
     nginx_modules = { "/m/x.so", 'load_module "/m/x.so";' },
     lua_package_path = { "/lua/?.lua", "/lua/?.lua;" },
     lua_package_cpath = { "/lua/?.so", "/lua/?.so;" },
