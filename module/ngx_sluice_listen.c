@@ -14,15 +14,42 @@
 #include <sys/socket.h>
 
 
+int sluice_count_listening(const char *address, size_t length);
 int sluice_disable_listening(const char *address, size_t length);
 int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
 
 
+static ngx_uint_t ngx_sluice_listen_matches(ngx_listening_t *ls,
+    const char *address, size_t length);
+
+
 /*
- * Stops this worker from accepting on a listener; the others, the ones of the
- * master and of later workers included, stay as they are.  "address" is what
- * the directive "listen" has, as "unix:/run/sluice/events.sock".  To be called
- * in init_worker, when the event loop has not yet accepted anything.
+ * How many listeners this worker accepts on have that address, which is what
+ * the directive "listen" has, as "unix:/run/sluice/events.sock".
+ */
+
+int
+sluice_count_listening(const char *address, size_t length)
+{
+    int               found;
+    ngx_uint_t        i;
+    ngx_listening_t  *ls;
+
+    found = 0;
+    ls = ngx_cycle->listening.elts;
+
+    for (i = 0; i < ngx_cycle->listening.nelts; i++) {
+        found += ngx_sluice_listen_matches(&ls[i], address, length);
+    }
+
+    return found;
+}
+
+
+/*
+ * Stops this worker from accepting on a listener; other processes, the
+ * master included, keep theirs.  To be called in init_worker, when the event
+ * loop has not yet accepted anything.
  *
  * Returns the number of listeners switched off, -1 for a failure.
  *
@@ -49,14 +76,11 @@ sluice_disable_listening(const char *address, size_t length)
 
     for (i = 0; i < ngx_cycle->listening.nelts; i++) {
 
-        c = ls[i].connection;
-
-        if (c == NULL
-            || ls[i].addr_text.len != length
-            || ngx_strncmp(ls[i].addr_text.data, address, length) != 0)
-        {
+        if (!ngx_sluice_listen_matches(&ls[i], address, length)) {
             continue;
         }
+
+        c = ls[i].connection;
 
         if (c->read->active
             && ngx_del_event(c->read, NGX_READ_EVENT, 0) != NGX_OK)
@@ -73,6 +97,16 @@ sluice_disable_listening(const char *address, size_t length)
     }
 
     return found;
+}
+
+
+static ngx_uint_t
+ngx_sluice_listen_matches(ngx_listening_t *ls, const char *address,
+    size_t length)
+{
+    return ls->connection != NULL
+           && ls->addr_text.len == length
+           && ngx_strncmp(ls->addr_text.data, address, length) == 0;
 }
 
 

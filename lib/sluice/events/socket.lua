@@ -25,6 +25,7 @@ local socket_file = require("sluice.events.socket_file")
 local _M = {}
 
 ffi.cdef([[
+int sluice_count_listening(const char *address, size_t length);
 int sluice_disable_listening(const char *address, size_t length);
 ]])
 
@@ -35,7 +36,6 @@ _M.options = {
     listening = "string",
     broker_id = "number",
     path = "string",
-    raw = "boolean",
     stall_timeout = "number",
 }
 
@@ -72,7 +72,7 @@ local function settings(opts)
         max_payload_len = opts.max_payload_len,
         unique_timeout = opts.unique_timeout,
         path = opts.path or "/",
-        is_raw = opts.raw or ngx.config.subsystem == "stream",
+        is_raw = ngx.config.subsystem == "stream",
     }
 end
 
@@ -81,7 +81,7 @@ end
 -- @tparam table opts those of sluice.events, checked, and `listening`: unix: and the path that the
 --   broker's server listens on; `broker_id`: the worker that is the broker (0); `stall_timeout`:
 --   seconds after which a worker that takes nothing is cut off (10); `path`: of the broker's
---   location (/); `raw`: shake hands without HTTP, as is always so in the stream subsystem
+--   location (/)
 -- @treturn table|nil
 -- @treturn string|nil what is missing, for people
 -- @phases init, init_worker
@@ -185,27 +185,27 @@ end
 
 --- Starts: the broker's worker goes on accepting, the others leave it to that one.
 -- @tparam function deliver `deliver(source, event, data, wid)`; may yield
--- @treturn[1] boolean true
--- @treturn[2] nil
--- @treturn[2] string why not
+-- @treturn true|nil
+-- @treturn string|nil why not
 -- @phases init_worker
 function Socket:start(deliver)
     if self.deliver then
         return true
     end
     local given = self.settings
-    local wid = ngx.worker.id()
+    local address, wid = given.listening, ngx.worker.id()
+    -- The privileged agent listens on nothing.
+    if wid and ffi.C.sluice_count_listening(address, #address) == 0 then
+        return nil, "no server listens on " .. address
+    end
     if wid == given.broker_id then
         self.broker = broker.new({
             max_payload = given.max_payload_len,
             stall_ms = given.stall_timeout * 1000,
             workers = ngx.worker.count(),
         })
-    else
-        local found = ffi.C.sluice_disable_listening(given.listening, #given.listening)
-        if found < 0 or found == 0 and wid then
-            return nil, "no server listens on " .. given.listening
-        end
+    elseif ffi.C.sluice_disable_listening(address, #address) < 0 then
+        return nil, "other workers than the broker listen on " .. address
     end
     self.deliver = deliver
     self.worker = wid or frame.NOBODY

@@ -1,0 +1,223 @@
+"""A bare nginx with events: each worker notes what it hears, and publishes when asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from bare import Bare
+from wire import Wire, wait_until
+
+LUA = """
+    lua_shared_dict sluice_events 1m;
+    lua_shared_dict notes 16m;
+    init_by_lua_block {
+        local cjson = require("cjson")
+        -- Functions of the test, beyond what the library needs.
+        package.loaded.probe = {
+            heard = {},
+            -- Makes data from its short name.
+            data = function(name)
+                local kind, size = name:match("^(%a+)(%d*)$")
+                if kind == "text" then
+                    return ("t"):rep(tonumber(size))
+                elseif kind == "function" then
+                    return print
+                elseif kind == "table" then
+                    return { yes = true, list = { 1, 2.5, "three" }, nested = { { a = "b" } } }
+                end
+                return tonumber(name)
+            end,
+            say = function(value)
+                ngx.say(ngx.worker.id(), " ", cjson.encode(value))
+            end,
+        }
+        package.loaded.probe.new = function()
+            return assert(require("sluice.events").new(@options@))
+        end
+        @init@
+    }
+    init_worker_by_lua_block {
+        local probe = require("probe")
+        local ev = probe.ev or probe.new()
+        probe.ev = ev
+        ev:subscribe("*", "*", function(data, event, source, wid)
+            local heard = probe.heard
+            heard[#heard + 1] = {
+                source = source,
+                event = event,
+                wid = wid,
+                data = type(data) == "string" and #data > 100 and #data or data,
+            }
+        end)
+        ev:subscribe("sluice", "overrun", function(data)
+            probe.overruns = (probe.overruns or 0) + 1
+            probe.overrun = data
+        end)
+        assert(ev:init_worker())
+        @init_worker@
+    }
+    server {
+        listen 127.0.0.1:@port@ reuseport;
+        # Publishes `count` events named from `first` on; says what `publish` returned, by count.
+        location /publish {
+            content_by_lua_block {
+                local probe, args = require("probe"), ngx.req.get_uri_args()
+                local target = args.worker and { worker = tonumber(args.worker) }
+                    or args.key and { key = args.key, timeout = tonumber(args.timeout) }
+                    or args.target or "all"
+                local data = args.data and probe.data(args.data)
+                local first, counts = tonumber(args.first or 1), {}
+                for i = first, first + tonumber(args.count or 1) - 1 do
+                    if args.keys then target = "key " .. i end
+                    local ok, err = probe.ev:publish(target, args.source or "test",
+                        args.event or tostring(i), args.data and data or i)
+                    local word = tostring(ok or err)
+                    counts[word] = (counts[word] or 0) + 1
+                end
+                probe.say(counts)
+            }
+        }
+        location /heard {
+            content_by_lua_block {
+                local probe = require("probe")
+                local cjson = require("cjson")
+                probe.say(setmetatable(probe.heard, cjson.array_mt))
+            }
+        }
+        location /heard-count {
+            content_by_lua_block { local probe = require("probe") probe.say(#probe.heard) }
+        }
+        location /overrun {
+            content_by_lua_block {
+                local probe = require("probe")
+                probe.say({ count = probe.overruns or 0, last = probe.overrun })
+            }
+        }
+        location /forget {
+            content_by_lua_block { local probe = require("probe") probe.heard = {} probe.say(true) }
+        }
+        location /stats {
+            content_by_lua_block {
+                local probe = require("probe")
+                local stats = probe.ev:stats()
+                stats.is_ready = probe.ev:is_ready()
+                stats.pid = ngx.worker.pid()
+                probe.say(stats)
+            }
+        }
+        @locations@
+    }
+"""
+
+SOCKET_SERVER = """
+    server {
+        listen unix:@socket@;
+        location / { content_by_lua_block { require("probe").ev.transport:run() } }
+        location = /raw { content_by_lua_block { require("probe").ev.transport:run("raw") } }
+    }
+"""
+
+
+class Events(Bare):
+    """Workers that hear and publish. `options` is the Lua table given to `new`."""
+
+    def __init__(
+        self,
+        options: str,
+        *,
+        workers: int = 2,
+        servers: str = "",
+        init: str = "",
+        init_worker: str = "",
+        locations: str = "",
+    ) -> None:
+        self.count = workers
+        http = LUA.replace("@options@", options).replace("@init@", init)
+        http = http.replace("@init_worker@", init_worker).replace("@locations@", locations)
+        super().__init__(http + servers, workers=workers)
+
+    def ready(self) -> Events:
+        """Waits until each worker is connected."""
+
+        def all_ready() -> bool:
+            return all(stats["is_ready"] for stats in self.all("/stats").values())
+
+        wait_until(all_ready, "every worker to be connected")
+        return self
+
+    def one(self, target: str, /, **query: object) -> tuple[int, Any]:
+        """What one worker answers, with its id."""
+        if query:
+            target += "?" + urlencode(query)
+        wid, _, rest = self.text(target).partition(" ")
+        return int(wid), json.loads(rest)
+
+    def at(self, worker: int, target: str, /, **query: object) -> Any:
+        """What a worker answers; others may have been asked the same before, so no verbs here
+        but those that may be repeated."""
+        return self._until(worker, target, query)
+
+    def publish(self, **query: object) -> tuple[int, dict[str, int]]:
+        """Publishes in some worker: its id, and how often `publish` returned what."""
+        return self.one("/publish", **query)
+
+    def publish_at(self, worker: int, /, **query: object) -> dict[str, int]:
+        """Publishes in one worker: asks it over a connection on which it answers."""
+        with self.connection(worker) as wire:
+            return self._ask(wire, "/publish?" + urlencode(query))[1]
+
+    def connection(self, worker: int) -> Wire:
+        """A keep-alive connection to a worker."""
+        found: list[Wire] = []
+
+        def reach() -> bool:
+            wire = Wire(self.proxy_port)
+            if self._ask(wire, "/heard-count")[0] == worker:
+                found.append(wire)
+                return True
+            wire.close()
+            return False
+
+        wait_until(reach, f"a connection to worker {worker}")
+        return found[0]
+
+    def _ask(self, wire: Wire, target: str) -> tuple[int, Any]:
+        reply = wire.ask(target)
+        assert reply.status == 200, (target, reply.status, reply.body)
+        wid, _, rest = reply.body.decode().partition(" ")
+        return int(wid), json.loads(rest)
+
+    def _until(self, worker: int, target: str, query: dict[str, object]) -> Any:
+        with self.connection(worker) as wire:
+            return self._ask(wire, target + ("?" + urlencode(query) if query else ""))[1]
+
+    def all(self, target: str) -> dict[int, Any]:
+        """What each worker answers, by id."""
+        return {wid: self._until(wid, target, {}) for wid in range(self.count)}
+
+    def heard(self, count: int) -> dict[int, list[dict[str, Any]]]:
+        """What each worker heard, once all of them heard at least `count` events."""
+
+        def enough() -> bool:
+            return all(number >= count for number in self.all("/heard-count").values())
+
+        wait_until(enough, f"every worker to hear {count} events")
+        return self.all("/heard")
+
+    def forget(self) -> None:
+        """Lets each worker forget what it heard."""
+        self.all("/forget")
+
+
+def over_socket(options: str = "", **more: Any) -> Events:
+    """With the socket transport."""
+    options = '{ transport = "socket", listening = "unix:@socket@", ' + options + " }"
+    servers = SOCKET_SERVER + more.pop("servers", "")
+    return Events(options, servers=servers, **more)
+
+
+def names(heard: list[dict[str, Any]]) -> list[str]:
+    """The names of the events, in the order in which they were heard."""
+    return [event["event"] for event in heard]
