@@ -1,12 +1,6 @@
 
 /*
- * The log in a worker's event loop: how a worker comes to a slot, is woken,
- * reads, and leaves.
- *
- * A sleeping worker is woken by its eventfd, which is an ordinary connection
- * to nginx; the handler posts the semaphore on which the Lua dispatcher waits,
- * if it does.  A worker that wakes itself does so by a posted event instead of
- * a system call.  Nothing here has a timer while there is nothing to do.
+ * A worker's end of the log: how it comes to a slot, reads, and leaves.
  */
 
 
@@ -14,18 +8,7 @@
 
 
 static void ngx_sluice_events_setup(sluice_events_t *ev);
-static void ngx_sluice_events_wake(void *data, uint32_t slot);
-static void ngx_sluice_events_read_handler(ngx_event_t *rev);
-static void ngx_sluice_events_wakeup_handler(ngx_event_t *e);
-static void ngx_sluice_events_retry_handler(ngx_event_t *e);
-static void ngx_sluice_events_linger_handler(ngx_event_t *e);
-static void ngx_sluice_events_loosen(void);
 static void ngx_sluice_events_unread_handler(ngx_event_t *e);
-static ngx_int_t ngx_sluice_events_connect(sluice_events_t *ev);
-static void ngx_sluice_events_disconnect(sluice_events_t *ev);
-static void ngx_sluice_events_ready(sluice_events_t *ev);
-static void ngx_sluice_events_leave(sluice_events_t *ev);
-static void ngx_sluice_events_post_soon(ngx_event_t *e);
 static void ngx_sluice_events_copy_counts(sluice_events_t *ev);
 static ngx_uint_t ngx_sluice_events_has_worker(void);
 
@@ -211,19 +194,7 @@ ngx_sluice_events_setup(sluice_events_t *ev)
 
     ngx_queue_init(&ev->waiting);
 
-    ev->wakeup.handler = ngx_sluice_events_wakeup_handler;
-    ev->wakeup.data = ev;
-    ev->wakeup.log = ngx_cycle->log;
-
-    ev->retry.handler = ngx_sluice_events_retry_handler;
-    ev->retry.data = ev;
-    ev->retry.log = ngx_cycle->log;
-
-    ev->linger.handler = ngx_sluice_events_linger_handler;
-    ev->linger.data = ev;
-    ev->linger.log = ngx_cycle->log;
-
-    sluice_ring_set_wake(&ev->ring, ngx_sluice_events_wake, ev);
+    ngx_sluice_events_prepare(ev);
 
     ev->open = 1;
 }
@@ -314,254 +285,11 @@ sluice_events_detach(sluice_events_t *ev)
         sluice_ring_detach(&ev->ring);
     }
 
-    if (ev->retry.timer_set) {
-        ngx_del_timer(&ev->retry);
-    }
-
-    if (ev->linger.timer_set) {
-        ngx_del_timer(&ev->linger);
-    }
-
-    if (ev->wakeup.posted) {
-        ngx_delete_posted_event(&ev->wakeup);
-    }
+    ngx_sluice_events_forget(ev);
 
     ev->attached = 0;
     ev->parked = 0;
     ev->open = 0;
-}
-
-
-static ngx_int_t
-ngx_sluice_events_connect(sluice_events_t *ev)
-{
-    ngx_connection_t  *c;
-
-    c = ngx_get_connection(ngx_sluice_log.fds[ev->ring.index], ngx_cycle->log);
-    if (c == NULL) {
-        return NGX_ERROR;
-    }
-
-    c->data = ev;
-    c->read->handler = ngx_sluice_events_read_handler;
-    c->read->log = ngx_cycle->log;
-    c->write->log = ngx_cycle->log;
-
-    /* nginx calls the handler when a graceful exit begins */
-    c->idle = 1;
-
-    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        return NGX_ERROR;
-    }
-
-    ev->connection = c;
-
-    return NGX_OK;
-}
-
-
-/* The eventfd stays open: it belongs to the slot. */
-
-static void
-ngx_sluice_events_disconnect(sluice_events_t *ev)
-{
-    ngx_connection_t  *c;
-
-    c = ev->connection;
-    ev->connection = NULL;
-
-    if (c->read->active) {
-        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-    }
-
-    if (c->read->posted) {
-        ngx_delete_posted_event(c->read);
-    }
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
-}
-
-
-/* A wake function of the ring: called by publishing and reading. */
-
-static void
-ngx_sluice_events_wake(void *data, uint32_t slot)
-{
-    sluice_events_t *ev = data;
-
-    if (slot == ev->ring.index) {
-        ngx_sluice_events_post_soon(&ev->wakeup);
-        return;
-    }
-
-    sluice_ring_wake_fds(ngx_sluice_log.fds, slot);
-}
-
-
-/*
- * In this turn of the loop, once it turns.  Before its first turn, and after a
- * graceful exit has begun, nginx sleeps without a look at the posted events,
- * but not with a look at those for the next turn.
- */
-
-static void
-ngx_sluice_events_post_soon(ngx_event_t *e)
-{
-    sluice_events_t *ev = e->data;
-
-    if (ev->looping && !ngx_exiting) {
-        ngx_post_event(e, &ngx_posted_events);
-
-    } else {
-        ngx_post_event(e, &ngx_posted_next_events);
-    }
-}
-
-
-static void
-ngx_sluice_events_read_handler(ngx_event_t *rev)
-{
-    uint64_t           n;
-    ngx_connection_t  *c;
-    sluice_events_t   *ev;
-
-    c = rev->data;
-    ev = c->data;
-
-    if (c->close) {
-        c->close = 0;
-        ngx_sluice_grace_begin((ngx_cycle_t *) ngx_cycle);
-        ngx_sluice_events_leave(ev);
-        return;
-    }
-
-    ev->looping = 1;
-
-    /*
-     * epoll tells of each write by its edge, so there is no need to read the
-     * sum; it takes 2^64 writes to fill it.
-     */
-
-    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
-
-        if (read(c->fd, &n, sizeof(n)) == -1 && ngx_errno != NGX_EAGAIN) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, ngx_errno,
-                          "sluice: read() from an eventfd failed");
-        }
-
-        if (ngx_handle_read_event(rev, 0) != NGX_OK) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, 0,
-                          "sluice: no wakeups any more");
-        }
-    }
-
-    ngx_sluice_events_ready(ev);
-}
-
-
-static void
-ngx_sluice_events_wakeup_handler(ngx_event_t *e)
-{
-    sluice_events_t *ev = e->data;
-
-    ev->looping = 1;
-
-    ngx_sluice_events_ready(ev);
-}
-
-
-static void
-ngx_sluice_events_ready(sluice_events_t *ev)
-{
-    if (ev->count) {
-        ngx_sluice_events_flush(ev);
-    }
-
-    if (ev->parked) {
-        ev->parked = 0;
-        (void) ev->post(ev->semaphore, 1);
-    }
-}
-
-
-static void
-ngx_sluice_events_retry_handler(ngx_event_t *e)
-{
-    ngx_sluice_events_flush(e->data);
-}
-
-
-/*
- * A graceful exit has begun.  The waiting dispatcher does not hold it up, so
- * what is in the log already gets a moment to be delivered.  A worker that has
- * requests left stays, and goes on to hear events.
- */
-
-static void
-ngx_sluice_events_leave(sluice_events_t *ev)
-{
-    ev->leaving = ngx_current_msec;
-
-    ngx_sluice_events_loosen();
-    ngx_sluice_events_post_soon(&ev->wakeup);
-
-    if (!ev->linger.timer_set) {
-        ngx_add_timer(&ev->linger, 1);
-    }
-}
-
-
-static void
-ngx_sluice_events_linger_handler(ngx_event_t *e)
-{
-    sluice_events_t *ev = e->data;
-
-    ngx_sluice_events_loosen();
-
-    if (!ev->parked
-        && ngx_current_msec - ev->leaving < NGX_SLUICE_EVENTS_LINGER)
-    {
-        ngx_add_timer(e, 1);
-        return;
-    }
-
-    /* from here on only for contexts that begin to wait later */
-
-    e->cancelable = 1;
-    ngx_add_timer(e, NGX_SLUICE_EVENTS_LOOSEN);
-}
-
-
-/*
- * Contexts that wait for events do so "for ever": some weeks, and nginx does
- * not end a worker with a timer.  These timers shall not count.
- */
-
-static void
-ngx_sluice_events_loosen(void)
-{
-    ngx_event_t        *timer;
-    ngx_rbtree_node_t  *node;
-
-    if (ngx_event_timer_rbtree.root == ngx_event_timer_rbtree.sentinel) {
-        return;
-    }
-
-    for (node = ngx_rbtree_min(ngx_event_timer_rbtree.root,
-                               ngx_event_timer_rbtree.sentinel);
-         node;
-         node = ngx_rbtree_next(&ngx_event_timer_rbtree, node))
-    {
-        if ((ngx_msec_int_t) (node->key - ngx_current_msec)
-            > NGX_SLUICE_EVENTS_FAR)
-        {
-            timer = ngx_rbtree_data(node, ngx_event_t, timer);
-            timer->cancelable = 1;
-        }
-    }
 }
 
 

@@ -113,6 +113,13 @@ int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
     size_t event_length, const u_char *payload, size_t length);
 void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
 
+/* ngx_sluice_loop.c */
+
+void ngx_sluice_events_prepare(sluice_events_t *ev);
+void ngx_sluice_events_forget(sluice_events_t *ev);
+ngx_int_t ngx_sluice_events_connect(sluice_events_t *ev);
+void ngx_sluice_events_disconnect(sluice_events_t *ev);
+
 /* ngx_sluice_events.c */
 
 void ngx_sluice_events_count(sluice_events_t *ev, int counter, uint64_t n);

@@ -38,6 +38,7 @@ local spares = 0 -- contexts that wait to be one, or are on their way
 local contexts = setmetatable({}, { __mode = "k" }) -- those that might be alive
 local started = false
 local stopping = false
+local ends_with_worker = false
 local deadline = 0
 local wake, spare -- semaphores, made in init_worker: see docs/events.md
 local source_of_frames -- a transport that is asked for its events, or nil
@@ -387,6 +388,9 @@ local function end_with_worker(premature)
         ngx.timer.at(FOREVER_SECONDS, end_with_worker)
         return
     end
+    if source_of_frames then
+        return
+    end
     -- posts alone would wait for the loop's next turn; a timer makes it turn
     ngx.timer.at(0, function()
         stopping = true
@@ -411,7 +415,8 @@ function _M.start(frames)
     end
     if frames then
         source_of_frames = frames
-    elseif not source_of_frames then
+    elseif not source_of_frames and not ends_with_worker then
+        ends_with_worker = true
         ngx.timer.at(FOREVER_SECONDS, end_with_worker)
     end
     kick()

@@ -22,6 +22,7 @@ _M.BUSY = -3
 _M.REPEAT = -4
 _M.OVERRUN = -5
 _M.BAD = -6
+_M.NOSLOT = -9
 
 _M.WORKER = 1
 _M.UNIQUE = 2

@@ -11,6 +11,7 @@ local buffer = require("string.buffer")
 local dispatcher = require("sluice.events.dispatcher")
 local ffi = require("ffi")
 local module = require("sluice.events.module")
+local ring_stats = require("sluice.events.ring_stats")
 
 local _M = {}
 
@@ -21,7 +22,7 @@ local mt = { __index = _M }
 
 local C = ffi.C
 local band = bit.band
-local OK, QUEUED, REPEAT = module.OK, module.QUEUED, module.REPEAT
+local OK, QUEUED, REPEAT, NOSLOT = module.OK, module.QUEUED, module.REPEAT, module.NOSLOT
 local WORKER, UNIQUE = module.WORKER, module.UNIQUE
 local MORE, REDELIVER = module.MORE, module.REDELIVER
 
@@ -319,6 +320,8 @@ local function answer(rc)
         return true
     elseif rc == QUEUED then
         return "queued"
+    elseif rc == NOSLOT then
+        return nil, "not ready"
     end
     return nil, module.word(rc)
 end
@@ -451,71 +454,16 @@ function _M.is_ready()
     return attached and dispatcher.is_running()
 end
 
--- Figures ----------------------------------------------------------------------------------------
-
-local function slot_stats(slot, stats)
-    local out = {
-        slot = slot,
-        worker = stats.worker ~= NO_WORKER and stats.worker or nil,
-        pid = stats.pid,
-        generation = stats.generation,
-        state = stats.state == 1 and "attached" or "detached",
-        asleep = stats.asleep ~= 0,
-        lag = tonumber(stats.lag),
-        lag_bytes = tonumber(stats.lag_bytes),
-    }
-    for i, name in ipairs(module.counters) do
-        out[name] = tonumber(stats.count[i - 1])
-    end
-    return out
-end
-
-local function total_of(workers)
-    local total = { lag = 0 }
-    for _, name in ipairs(module.counters) do
-        total[name] = 0
-    end
-    for _, worker in ipairs(workers) do
-        for _, name in ipairs(module.counters) do
-            total[name] = total[name] + worker[name]
-        end
-        total.lag = math.max(total.lag, worker.lag)
-    end
-    return total
-end
-
 --- Figures of all workers, from shared memory, and of the log.
--- @treturn table `{log, workers, total}`
+-- @treturn table `{log, workers, total, dropped_partials}`
 function _M.stats()
-    if not handle then
-        return { workers = {}, total = total_of({}) }
+    if handle then
+        handle.delivered = dispatcher.delivered
+        handle.failed = dispatcher.failed
     end
-    local log = ffi.new("sluice_ring_stats_t")
-    local slot = ffi.new("sluice_ring_slot_stats_t")
-    handle.delivered = dispatcher.delivered
-    handle.failed = dispatcher.failed
-    C.sluice_events_stats(handle, log)
-    local workers = {}
-    for i = 0, log.slots - 1 do
-        if C.sluice_events_slot_stats(handle, i, slot) == OK and slot.state ~= 0 then
-            workers[#workers + 1] = slot_stats(i, slot)
-        end
-    end
-    return {
-        log = {
-            size = tonumber(log.size),
-            used = tonumber(log.used),
-            published = tonumber(log.seq),
-            attached = log.attached,
-            detached = log.detached,
-            frame_limit = log.frame_limit,
-            stall_ms = log.stall_ms,
-            generation = log.generation,
-        },
-        dropped_partials = dropped_partials,
-        workers = workers,
-        total = total_of(workers),
-    }
+    local stats = ring_stats.collect(handle)
+    stats.dropped_partials = dropped_partials
+    return stats
 end
 
 return _M
