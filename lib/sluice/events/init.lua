@@ -12,7 +12,6 @@
 
 local bus = require("sluice.events.bus")
 local dispatcher = require("sluice.events.dispatcher")
-local module = require("sluice.events.module")
 
 local _M = {}
 
@@ -21,6 +20,8 @@ local mt = { __index = _M }
 local MEGABYTE = 1024 * 1024
 local MAX_PAYLOAD_BYTES = 16 * MEGABYTE
 local AGENT = 255
+-- Of a source, and of an event; the ring has room for the bus's name besides.
+local NAME_MAX = 3840
 
 local TRANSPORTS = { ring = true, socket = true, poll = true }
 
@@ -43,11 +44,9 @@ local OPTIONS = {
 -- Buses by transport and name: all who give the same name share one.
 local buses = {}
 
+-- The text of an error that a public function throws at its caller's line.
 local function misuse(argument, name, expected, got)
-    error(
-        ("bad argument #%d to '%s' (%s expected, got %s)"):format(argument, name, expected, got),
-        3
-    )
+    return ("bad argument #%d to '%s' (%s expected, got %s)"):format(argument, name, expected, got)
 end
 
 local function describe_value(value)
@@ -85,8 +84,8 @@ local function check_options(opts, transport)
             checked[name] = option.default
         end
     end
-    if checked.name:find("[%z\1-\31]") then
-        return nil, "option 'name': has a control character"
+    if #checked.name > 200 or checked.name:find("[%z\1-\31]") then
+        return nil, "option 'name': must be at most 200 bytes without control characters"
     end
     return checked
 end
@@ -100,7 +99,7 @@ end
 function _M.new(opts)
     opts = opts or {}
     if type(opts) ~= "table" then
-        misuse(1, "new", "table", type(opts))
+        error(misuse(1, "new", "table", type(opts)), 2)
     end
     local name = opts.transport or "ring"
     if not TRANSPORTS[name] then
@@ -155,45 +154,53 @@ end
 
 local function check_name(argument, verb, value)
     if type(value) ~= "string" then
-        misuse(argument, verb, "string", type(value))
-    elseif value == "" or #value > module.NAME_MAX - 256 then
-        misuse(argument, verb, "1 to 3840 bytes", #value .. " bytes")
+        return misuse(argument, verb, "string", type(value))
+    elseif value == "" or #value > NAME_MAX then
+        return misuse(argument, verb, "1 to 3840 bytes", #value .. " bytes")
     end
+    return nil
 end
 
-local function check_published(verb, source, event)
-    if source == "*" then
-        misuse(2, verb, "a name", "'*'")
+-- What is wrong with the names of an event; the common case is one comparison after the other.
+local function check_published(source, event)
+    local problem = check_name(2, "publish", source) or check_name(3, "publish", event)
+    if problem then
+        return problem
+    elseif source == "*" then
+        return misuse(2, "publish", "a name", "'*'")
     elseif event == "*" then
-        misuse(3, verb, "a name", "'*'")
+        return misuse(3, "publish", "a name", "'*'")
     elseif source == "sluice" then
-        misuse(2, verb, "a name that is not the library's own", "'sluice'")
+        return misuse(2, "publish", "a name that is not the library's own", "'sluice'")
     elseif source:byte() == 31 then
-        misuse(2, verb, "a printable name", "byte 31")
+        return misuse(2, "publish", "a printable name", "byte 31")
     end
+    return nil
 end
 
--- The target as the transports know it.
+-- The target as the transports know it: kind, where, options; or nil and what is wrong.
 local function resolve_target(self, target)
     if type(target) == "string" then
         return "unique", target, self.unique
+    elseif type(target) ~= "table" then
+        return nil, misuse(1, "publish", "string or table", type(target))
     end
     if target.worker ~= nil then
         local id = target.worker
         if id == "agent" then
             return "worker", AGENT
         elseif type(id) ~= "number" or id < 0 or id > 254 or id % 1 ~= 0 then
-            misuse(1, "publish", "worker = 0 to 254 or 'agent'", describe_value(id))
+            return nil, misuse(1, "publish", "worker = 0 to 254 or 'agent'", describe_value(id))
         end
         return "worker", id
     end
     if type(target.key) ~= "string" then
-        misuse(1, "publish", "a target", "a table without 'worker' and 'key'")
+        return nil, misuse(1, "publish", "a target", "a table without 'worker' and 'key'")
     end
     local timeout = target.timeout or self.unique.timeout
-    local err = check_option("timeout", OPTIONS.unique_timeout, timeout)
-    if err then
-        error("bad argument #1 to 'publish' (" .. err .. ")", 2)
+    local problem = check_option("timeout", OPTIONS.unique_timeout, timeout)
+    if problem then
+        return nil, "bad argument #1 to 'publish' (" .. problem .. ")"
     end
     local redeliver = target.redeliver
     if redeliver == nil then
@@ -217,22 +224,20 @@ end
 -- @treturn string|nil with "not serialisable": what
 -- @phases all but init
 function _M:publish(target, source, event, data)
-    if type(source) ~= "string" or source == "" or #source > 3840 then
-        check_name(2, "publish", source)
+    local problem = check_published(source, event)
+    if problem then
+        error(problem, 2)
     end
-    if type(event) ~= "string" or event == "" or #event > 3840 then
-        check_name(3, "publish", event)
-    end
-    check_published("publish", source, event)
     if target == "all" then
         return self.transport:publish("all", nil, source, event, data)
     elseif target == "current" then
         local wid = ngx.worker.id()
         return dispatcher.push(self.bus, source, event, data, wid, self.opts.queue_len)
-    elseif type(target) ~= "string" and type(target) ~= "table" then
-        misuse(1, "publish", "string or table", type(target))
     end
     local kind, where, opts = resolve_target(self, target)
+    if not kind then
+        error(where, 2)
+    end
     return self.transport:publish(kind, where, source, event, data, opts)
 end
 
@@ -246,10 +251,12 @@ end
 -- @treturn number an id for unsubscribe
 -- @phases all
 function _M:subscribe(source, event, callback)
-    check_name(1, "subscribe", source)
-    check_name(2, "subscribe", event)
-    if type(callback) ~= "function" then
-        misuse(3, "subscribe", "function", type(callback))
+    local problem = check_name(1, "subscribe", source) or check_name(2, "subscribe", event)
+    if not problem and type(callback) ~= "function" then
+        problem = misuse(3, "subscribe", "function", type(callback))
+    end
+    if problem then
+        error(problem, 2)
     end
     return self.bus:subscribe(source, event, callback)
 end
@@ -261,7 +268,7 @@ end
 -- @phases all
 function _M:unsubscribe(id)
     if type(id) ~= "number" then
-        misuse(1, "unsubscribe", "number", type(id))
+        error(misuse(1, "unsubscribe", "number", type(id)), 2)
     end
     if self.bus:unsubscribe(id) then
         return true
