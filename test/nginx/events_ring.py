@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
-from bare import Bare
 from events_bare import Events
 from sluice import ROOT
 from wire import ClosedEarly, Wire, request_bytes, wait_until
+
+Json = Any
+"""What Lua sends back."""
 
 RUN = """
         location /run {
@@ -39,7 +42,7 @@ class Ring(Events):
         single: bool = False,
         module: str | None = None,
         locations: str = "",
-        **more: Any,
+        **more: object,
     ) -> None:
         self._main = main + ("master_process off;\n" if single else "")
         self._module = module
@@ -58,8 +61,10 @@ class Ring(Events):
     def nginx(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """By its path: a master started by a bare name ignores SIGUSR2."""
         return subprocess.run(
-            [self.binary, "-p", f"{self.prefix}/", "-c", "nginx.conf", "-e", "logs/error.log"]
-            + list(arguments),
+            [
+                *(self.binary, "-p", f"{self.prefix}/", "-c", "nginx.conf"),
+                *("-e", "logs/error.log", *arguments),
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -67,12 +72,12 @@ class Ring(Events):
             check=False,
         )
 
-    def run(self, worker: int, code: str) -> Any:
+    def run(self, worker: int, code: str) -> Json:
         """Runs Lua in a worker, with `ev` and `probe`; what it returned."""
         with self.connection(worker) as wire:
             return self.run_on(wire, code)
 
-    def run_on(self, wire: Wire, code: str) -> Any:
+    def run_on(self, wire: Wire, code: str) -> Json:
         """The same over a connection that leads to a worker."""
         self.send_code(wire, code)
         return self.answer_on(wire)
@@ -81,18 +86,18 @@ class Ring(Events):
         """Sends Lua to the worker behind a connection and does not wait."""
         wire.send(request_bytes("/run", "POST", body=("local ev, probe = ...\n" + code).encode()))
 
-    def answer_on(self, wire: Wire) -> Any:
+    def answer_on(self, wire: Wire) -> Json:
         """What the code returned: its only value, or the list of them."""
         reply = wire.read_reply("POST")
         assert reply.status == 200, (reply.status, reply.body, self.error_log()[-2000:])
         values = json.loads(reply.body.decode().partition(" ")[2])
         return values[0] if isinstance(values, list) and len(values) == 1 else values
 
-    def run_all(self, code: str) -> dict[int, Any]:
+    def run_all(self, code: str) -> dict[int, Json]:
         """Runs Lua in each worker."""
         return {worker: self.run(worker, code) for worker in range(self.count)}
 
-    def ring_stats(self) -> dict[str, Any]:
+    def ring_stats(self) -> dict[str, Json]:
         """Figures of the log and all processes, as some worker sees them."""
         return self.one("/stats")[1]
 
@@ -115,15 +120,10 @@ class Ring(Events):
 
 def switches(pid: int) -> int:
     """How often a process has gone to sleep so far."""
-    for line in open(f"/proc/{pid}/status"):
-        if line.startswith("voluntary_ctxt_switches"):
-            return int(line.split()[1])
-    raise AssertionError(f"no count for {pid}")
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def descriptors(pid: int) -> int:
     """How many files a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-__all__ = ["Bare", "Ring", "descriptors", "switches"]

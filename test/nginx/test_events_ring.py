@@ -136,7 +136,7 @@ def test_a_receiver_that_dies_is_replaced_if_asked_for() -> None:
             ring.ready()
             ring.run(
                 0,
-                'return ev:publish({ key = "k", redeliver = %s }, "die", "now", 1)' % redeliver,
+                f'return ev:publish({{ key = "k", redeliver = {redeliver} }}, "die", "now", 1)',
             )
             wait_until(lambda: "exited on signal 9" in ring.error_log(), "the receiver to die")
             time.sleep(0.3)

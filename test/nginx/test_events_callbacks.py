@@ -1,0 +1,237 @@
+"""Callbacks that yield, fail, are slow, end their context, or change the subscriptions."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from events_bare import SOCKET_SERVER, names
+from events_ring import Ring
+from wire import wait_until
+
+SOCKET = '{ transport = "socket", listening = "unix:@socket@" }'
+
+# The dispatcher is the same for all transports, but how it is woken and fed is not.
+TRANSPORTS = pytest.mark.parametrize("transport", ["ring", "socket"])
+
+
+def start(transport: str, **more: object) -> Ring:
+    """One worker with a transport."""
+    if transport == "socket":
+        return Ring(SOCKET, servers=SOCKET_SERVER, **({"workers": 1} | more))
+    return Ring(**({"workers": 1} | more))
+
+
+def log(ring: Ring, count: int) -> list[str]:
+    """The test's own log, once it has so many lines."""
+    wait_until(lambda: ring.run(0, "return #probe.log") >= count, f"{count} lines in the log")
+    return ring.run(0, "return probe.log")
+
+
+@TRANSPORTS
+def test_callbacks_run_in_the_order_of_subscription(transport: str) -> None:
+    code = """
+        probe.log = {}
+        for i = 1, 20 do
+            ev:subscribe(i % 3 == 0 and "*" or "o", i % 2 == 0 and "*" or "e", function(data)
+                table.insert(probe.log, data .. "/" .. i)
+            end)
+        end
+        ev:publish("all", "o", "e", "a") ev:publish("all", "o", "e", "b")
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 40) == [f"{d}/{i}" for d in "ab" for i in range(1, 21)]
+
+
+@TRANSPORTS
+def test_a_callback_that_yields_holds_up_nobody(transport: str) -> None:
+    code = """
+        probe.log = {}
+        ev:subscribe("y", "*", function(data, event)
+            if event == "slow" then ngx.sleep(0.3) table.insert(probe.log, "slow done " .. data) end
+        end)
+        ev:subscribe("y", "*", function(data, event) table.insert(probe.log, event .. data) end)
+        ev:publish("all", "y", "slow", 1)
+        for i = 2, 5 do ev:publish("all", "y", "fast", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 6) == ["slow1", "fast2", "fast3", "fast4", "fast5", "slow done 1"]
+
+
+@TRANSPORTS
+def test_more_callbacks_wait_than_there_are_contexts(transport: str) -> None:
+    code = """
+        probe.done, probe.at_once, probe.most = 0, 0, 0
+        ev:subscribe("many", "*", function()
+            probe.at_once = probe.at_once + 1
+            probe.most = math.max(probe.most, probe.at_once)
+            ngx.sleep(0.02)
+            probe.at_once = probe.at_once - 1
+            probe.done = probe.done + 1
+        end)
+        for i = 1, 1000 do ev:publish("all", "many", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        wait_until(lambda: ring.run(0, "return probe.done") == 1000, "all callbacks to return")
+        assert 30 <= ring.run(0, "return probe.most") <= 64
+        # And all is as before.
+        ring.forget()
+        ring.publish(count=3)
+        assert names(ring.heard(3)[0]) == ["1", "2", "3"]
+
+
+@TRANSPORTS
+def test_errors_stay_where_they_happen_and_are_logged_once(transport: str) -> None:
+    code = """
+        probe.log = {}
+        ev:subscribe("bad", "*", function() error("what went wrong") end)
+        ev:subscribe("bad", "*", function() error({ a = "table" }) end)
+        ev:subscribe("bad", "*", function() local x = nil; return x.field end)
+        ev:subscribe("bad", "*", function(data) table.insert(probe.log, data) end)
+        for i = 1, 500 do ev:publish("all", "bad", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.expect_log(r"subscription \d+ to bad/\* failed at event bad/e: .*what went wrong")
+        ring.expect_log(r"subscription \d+ to bad/\* failed at event bad/e: table: ")
+        ring.expect_log(r"subscription \d+ to bad/\* failed at event bad/e: .*attempt to index")
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 500) == list(range(1, 501))
+        time.sleep(0.05)
+        stats = ring.run(0, "return ev:stats()")
+        assert [s["errors"] for s in stats["subscriptions"] if s["source"] == "bad"] == [
+            500, 500, 500, 0,
+        ]  # fmt: skip
+
+
+@TRANSPORTS
+def test_an_error_after_a_yield(transport: str) -> None:
+    code = """
+        probe.log = {}
+        ev:subscribe("late", "*", function(data)
+            if data == 1 then ngx.sleep(0.1) error("late error") end
+            table.insert(probe.log, data)
+        end)
+        for i = 1, 3 do ev:publish("all", "late", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.expect_log(r"failed at event late/e: .*late error")
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 2) == [2, 3]
+        wait_until(lambda: "late error" in ring.error_log(), "the error")
+        ring.publish(first=9)
+        wait_until(lambda: names(ring.all("/heard")[0])[-1] == "9", "events to go on")
+
+
+@TRANSPORTS
+def test_a_callback_that_ends_its_context(transport: str) -> None:
+    """ngx.exit ends the coroutine of the dispatcher itself: another takes over."""
+    code = """
+        probe.log = {}
+        ev:subscribe("exit", "*", function() ngx.exit(0) end)
+        ev:subscribe("exit", "*", function(data) table.insert(probe.log, data) end)
+        for i = 1, 200 do ev:publish("all", "exit", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 200) == list(range(1, 201))
+
+
+@TRANSPORTS
+def test_subscriptions_that_change_in_a_callback(transport: str) -> None:
+    code = """
+        probe.log = {}
+        local function note(name) return function(d) table.insert(probe.log, name .. d) end end
+        local second
+        ev:subscribe("c", "e", function(data)
+            table.insert(probe.log, "first" .. data)
+            if data == 1 then
+                ev:subscribe("c", "e", note("new"))
+                assert(ev:unsubscribe(second))
+            end
+        end)
+        second = ev:subscribe("c", "e", note("second"))
+        ev:subscribe("c", "e", note("third"))
+        ev:publish("all", "c", "e", 1) ev:publish("all", "c", "e", 2)
+        return select(2, ev:unsubscribe(123456))
+    """
+    with start(transport) as ring:
+        ring.ready()
+        assert ring.run(0, code) == "not found"
+        assert log(ring, 5) == ["first1", "third1", "first2", "third2", "new2"]
+
+
+@TRANSPORTS
+def test_a_flood_leaves_time_for_requests(transport: str) -> None:
+    code = """
+        local function busy(seconds)
+            ngx.update_time()
+            local till = ngx.now() + seconds
+            repeat ngx.update_time() until ngx.now() >= till
+        end
+        probe.count = 0
+        ev:subscribe("flood", "e", function() busy(0.001) probe.count = probe.count + 1 end)
+        for i = 1, 1000 do ev:publish("all", "flood", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        answered = 0
+        while ring.run(0, "return probe.count") < 900:
+            answered += 1
+        # A second of callbacks, in slices of one: many requests come between them.
+        assert answered > 50
+
+
+@TRANSPORTS
+def test_a_request_context_is_not_shared_with_callbacks(transport: str) -> None:
+    """A callback that keeps something in ngx.ctx while it waits finds it again."""
+    code = """
+        probe.log = {}
+        ev:subscribe("ctx", "e", function(data)
+            ngx.ctx.mine = data
+            ngx.sleep(0.05 - data / 1000)
+            table.insert(probe.log, ngx.ctx.mine == data)
+        end)
+        ngx.ctx.mine = "the request's"
+        for i = 1, 20 do ev:publish("all", "ctx", "e", i) end
+        ngx.sleep(0.01)
+        return ngx.ctx.mine
+    """
+    with start(transport) as ring:
+        ring.ready()
+        assert ring.run(0, code) == "the request's"
+        assert log(ring, 20) == [True] * 20
+
+
+def test_time_and_calls_are_counted_by_subscription() -> None:
+    code = """
+        ev:subscribe("time", "e", function()
+            ngx.update_time()
+            local till = ngx.now() + 0.02
+            repeat ngx.update_time() until ngx.now() >= till
+        end)
+        ev:subscribe("time", "e", function() end)
+        ev:subscribe("time", "e", function() ngx.sleep(0.1) end)
+        for i = 1, 5 do ev:publish("all", "time", "e", i) end
+        ngx.sleep(0.4)
+        return ev:stats().subscriptions
+    """
+    with Ring(workers=1) as ring:
+        ring.ready()
+        slow, quick, waiting = ring.run(0, code)[-3:]
+        assert [s["calls"] for s in (slow, quick, waiting)] == [5, 5, 5]
+        assert 0.09 <= slow["seconds"] < 0.3
+        assert quick["seconds"] < 0.02
+        assert re.fullmatch(r"time", waiting["source"])
+        assert waiting["seconds"] < 0.05
