@@ -17,7 +17,7 @@ local PRODUCT = "sluice/" .. require("gateway.version").product
 
 -- What nginx answers by itself goes through the gateway's error page, in the
 -- client's format. 494 is nginx's own code for a too large header.
-local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 502 503 504"
+local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 501 502 503 504 505"
 
 -- Where a request goes that nginx refuses before it has read its header. It may
 -- have no URI yet, and such a one nginx sends to no named location (it answers
@@ -366,6 +366,11 @@ local function admin_server(settings)
         "server_name sluice_admin;",
         listens(settings.admin_listen),
         access_log(settings.admin_access_log, settings),
+        error_pages(REFUSED),
+        ("location = %s {"):format(REFUSED),
+        "internal;",
+        call("content", "admin_refused"),
+        "}",
         "location / {",
         "    " .. call("content", "admin"),
         "}",

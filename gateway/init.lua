@@ -119,6 +119,11 @@ function _M.admin()
     return admin.handle(live)
 end
 
+--- @phases content
+function _M.admin_refused()
+    return admin.refused()
+end
+
 _M.access = proxy.access
 _M.access_variant = proxy.access_variant
 _M.balancer = balancer.balance

@@ -22,9 +22,11 @@ local MESSAGES = {
     [417] = "Expectation failed",
     [494] = "Request header or cookie too large",
     [500] = "An unexpected error occurred",
+    [501] = "Not implemented",
     [502] = "An invalid response was received from the upstream server",
     [503] = "The upstream server is currently unavailable",
     [504] = "The upstream server is timing out",
+    [505] = "HTTP version not supported",
 }
 
 local function escape_markup(text)
@@ -158,19 +160,25 @@ function _M.send(status, body, content_type, headers)
     return ngx.exit(ngx.OK)
 end
 
+--- What a client is told where nginx would send its own error page.
+-- @tparam number status
+-- @treturn number the status that clients know
+-- @treturn string the dialect's words for it
+function _M.refusal(status)
+    local words = MESSAGES[status] or ("The upstream server responded with %d"):format(status)
+    -- 494 is nginx's own code for a header that is too large.
+    return status == 494 and 400 or status, words
+end
+
 --- Answers an error in the format that the client accepts. Does not return.
 -- @tparam number status
 -- @tparam string|nil message default: the dialect's words for the status
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access, content
 function _M.error(status, message, headers)
-    message = message
-        or MESSAGES[status]
-        or ("The upstream server responded with %d"):format(status)
-    if status == 494 then
-        -- nginx's own code for a header that is too large.
-        status = 400
-    end
+    local words
+    status, words = _M.refusal(status)
+    message = message or words
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
     return _M.send(status, format.body(message, current_request_id()), format.content_type, headers)
 end

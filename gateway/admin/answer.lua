@@ -2,6 +2,7 @@
 -- @module gateway.admin.answer
 
 local json = require("gateway.admin.json")
+local response = require("gateway.response")
 local version = require("gateway.version")
 
 local ngx = ngx
@@ -42,6 +43,14 @@ end
 -- @phases content
 function _M.not_found()
     return _M.json(404, { message = "Not found" })
+end
+
+--- Answers in place of nginx's own error page.
+-- @tparam number status
+-- @phases content
+function _M.refused(status)
+    local known_status, message = response.refusal(status)
+    return _M.json(known_status, { message = message })
 end
 
 --- Answers that the path exists, but not for this method.

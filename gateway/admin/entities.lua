@@ -72,7 +72,10 @@ local function read_options(kind, args)
         end
     end
     if args.offset ~= nil then
-        options.offset = tostring(args.offset)
+        if type(args.offset) ~= "string" then
+            return nil, "invalid offset", 7, "offset must be given once"
+        end
+        options.offset = args.offset
     end
     if args.tags ~= nil then
         if type(args.tags) ~= "string" or args.tags == "" then

@@ -70,4 +70,10 @@ function _M.handle(live)
     return entities.get(live, segments, args)
 end
 
+--- Answers what nginx refuses by itself: a bad request line, too large headers.
+-- @phases content
+function _M.refused()
+    return answer.refused(ngx.status)
+end
+
 return _M

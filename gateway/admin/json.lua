@@ -5,6 +5,7 @@
 -- @module gateway.admin.json
 
 local cjson = require("cjson")
+local text_rules = require("gateway.schema.text")
 
 local concat = table.concat
 local floor = math.floor
@@ -34,6 +35,10 @@ local function escape(char)
 end
 
 local function write_string(out, text)
+    if not text_rules.utf8(text) then
+        -- What a client sent comes back in some messages; JSON is UTF-8.
+        text = gsub(text, "[\128-\255]", "?")
+    end
     out[#out + 1] = '"' .. gsub(text, '[%c"\\]', escape) .. '"'
 end
 

@@ -340,6 +340,8 @@ def test_tags_choose(admin: Admin, tags: str, names: list[str]) -> None:
         ("offset=there", "invalid offset"),
         ("offset=", "invalid offset"),
         ("offset=-1", "invalid offset"),
+        ("offset=1&offset=2", "invalid offset"),
+        ("offset=%ff", "invalid offset"),
         ("offset=99999999999999999999", None),
         ("tags=a,b/c", "invalid options"),
         ("tags=", "invalid options"),
@@ -356,7 +358,29 @@ def test_bad_arguments_are_refused(admin: Admin, query: str, name: str | None) -
     assert reply.status == 400
     assert reply.json()["name"] == name
     assert isinstance(reply.json()["message"], str)
+    assert "table:" not in reply.json()["message"]
     assert isinstance(reply.json()["code"], int)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET /%zz HTTP/1.1", 400),
+        (b"GET /../status HTTP/1.1", 400),
+        (b"GET /_stub_status HTTP/1.1", 404),
+        (b"TRACE / HTTP/1.1", 405),
+        (b"GET /" + b"a" * 40000 + b" HTTP/1.1", 414),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40000, 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip", 501),
+        (b"GET / HTTP/3.0", 505),
+    ],
+)
+def test_what_nginx_refuses_is_json_too(admin: Admin, request_line: bytes, status: int) -> None:
+    with Wire(admin.port) as wire:
+        wire.send(request_line + b"\r\nHost: a\r\n\r\n")
+        reply = wire.read_reply()
+    assert reply.status == status
+    assert isinstance(reply.json()["message"], str)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,22 @@ def test_refusal_is_in_the_format_of_accept(running: tuple[Gateway, Upstream]) -
     assert (reply.status, reply.json()["message"]) == (400, "Bad request")
 
 
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n", 501),
+        (b"GET / HTTP/3.0\r\n", 505),
+    ],
+)
+def test_what_this_http_has_not_is_refused_in_json(
+    running: tuple[Gateway, Upstream], data: bytes, status: int
+) -> None:
+    reply = exchange(running[0], data + JSON + HOST + b"\r\n")
+    assert reply is not None
+    assert reply.status == status
+    assert "<html" not in reply.text
+
+
 def test_http_0_9_becomes_http_1_1(running: tuple[Gateway, Upstream]) -> None:
     """nginx still takes the one-line request of 1991; the upstream gets a modern one."""
     with running[0].wire() as wire:
