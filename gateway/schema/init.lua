@@ -258,7 +258,9 @@ local function with_given(out, value)
         all[key] = not is_null(item) and item or nil
     end
     for key, item in pairs(out) do
-        all[key] = item
+        local given = value[key]
+        local both = type(item) == "table" and type(given) == "table"
+        all[key] = both and with_given(item, given) or item
     end
     return all
 end
@@ -330,7 +332,7 @@ local function has_type(value, wanted)
     elseif wanted == "integer" then
         return type(value) == "number" and floor(value) == value and value - value == 0
     elseif wanted == "number" then
-        return type(value) == "number" and value == value
+        return type(value) == "number" and value - value == 0
     end
     return wanted == "any" or wanted == "foreign" or type(value) == wanted
 end

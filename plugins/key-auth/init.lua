@@ -8,6 +8,7 @@ local schema = require("plugins.key-auth.schema")
 
 local find = string.find
 local find_header = headers.find
+local gsub = string.gsub
 local lower = string.lower
 local ngx = ngx
 
@@ -25,6 +26,11 @@ local _M = {
 -- Rules compiled from configurations, by configuration.
 local rules = {}
 
+--- A text between quotes, for a header (RFC 9110, section 5.6.4).
+local function quote(text)
+    return '"' .. gsub(text, '["\\]', "\\%0") .. '"'
+end
+
 local function compile(conf)
     local names = {}
     for _, name in ipairs(conf.key_names) do
@@ -41,7 +47,7 @@ local function compile(conf)
         names = names,
         size = #names,
         challenge = {
-            ["WWW-Authenticate"] = conf.realm and ('Key realm="%s"'):format(conf.realm) or "Key",
+            ["WWW-Authenticate"] = conf.realm and "Key realm=" .. quote(conf.realm) or "Key",
         },
     }
 end

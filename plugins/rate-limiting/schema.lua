@@ -129,8 +129,9 @@ return {
                     },
                     {
                         error_code = {
-                            type = "number",
-                            gt = 0,
+                            type = "integer",
+                            -- Others would end or break the client's HTTP.
+                            between = { 200, 599 },
                             default = 429,
                             description = "Status of a refused request.",
                         },

@@ -143,6 +143,12 @@ def test_the_realm_is_named(gateway: Start, upstream: Upstream) -> None:
     assert refused(reply, "No API key found in request", 'Key realm="my api"')
 
 
+def test_the_realm_stays_between_its_quotes(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(protected(upstream, realm='a "b" \\'))
+    reply = running.ask("/", headers=JSON)
+    assert refused(reply, "No API key found in request", r'Key realm="a \"b\" \\"')
+
+
 def test_names_are_tried_in_order(gateway: Start, upstream: Upstream) -> None:
     running = gateway(protected(upstream, key_names=["X-First", "my_key"]))
     assert running.ask("/", headers={"x-first": "second"}).status == 200

@@ -25,6 +25,16 @@ local CASES = {
             .. "services[1].port: value should be between 0 and 65535\n"
             .. "routes[0].service: invalid reference 'service: none' (no such entry in 'services')",
     },
+    {
+        "an answer that HTTP does not have",
+        "plugins: [{name: rate-limiting, config: {hour: 1, error_code: 101}}]",
+        "plugins[0].config.error_code: value should be between 200 and 599",
+    },
+    {
+        "a limit without an end",
+        "plugins: [{name: rate-limiting, config: {hour: .inf}}]",
+        "plugins[0].config.hour: expected a number",
+    },
     { "a collection that is no array", "services: {host: a}", "services: expected an array" },
     { "a collection that is a text", "consumers: alice", "consumers: expected an array" },
     {

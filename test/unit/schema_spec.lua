@@ -48,6 +48,7 @@ local CASES = {
     { { type = "integer" }, 1.5, "expected an integer" },
     { { type = "integer" }, "80", "expected an integer" },
     { { type = "integer" }, math.huge, "expected an integer" },
+    { { type = "number" }, math.huge, "expected a number" },
     { { type = "integer" }, 0 / 0, "expected an integer" },
     { { type = "number" }, 1.5 },
     { { type = "number" }, 0 / 0, "expected a number" },
