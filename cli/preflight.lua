@@ -153,16 +153,21 @@ local function check_prefix(settings, errors)
     end
 end
 
+local NO_FILE = { off = true, stderr = true, ["/dev/stdout"] = true }
+
 local function check_logs(settings, foreground, errors)
     for _, name in ipairs({ "error_log", "access_log", "admin_access_log" }) do
         local value = settings[name]
         if not foreground and (value == "stderr" or value == "/dev/stdout") then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
-        elseif value:sub(1, 1) == "/" and value ~= "/dev/stdout" then
-            local folder = value:match("^(.*)/[^/]*$")
-            local target = stat.stat(value) and value or (folder == "" and "/" or folder)
-            if not unistd.access(target, "w") then
-                add(errors, "%s: cannot write %s; give %s another", name, value, flag(name))
+        elseif not (NO_FILE[value] or value:find("^logs/[^/]*$")) then
+            -- `start` makes the prefix and its logs, and no other folder.
+            local path = values.absolute(value, settings.prefix)
+            local folder = path:match("^(.*)/[^/]*$")
+            local is_made = folder == settings.prefix and not stat.stat(folder)
+            local target = stat.stat(path) and path or (folder == "" and "/" or folder)
+            if not is_made and not unistd.access(target, "w") then
+                add(errors, "%s: cannot write %s; give %s another", name, path, flag(name))
             end
         end
     end

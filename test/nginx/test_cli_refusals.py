@@ -66,6 +66,10 @@ def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
             "access_log: cannot write /none/access.log; give --access-log another",
         ),
         (
+            {"error_log": "none/error.log"},
+            "error_log: cannot write ",
+        ),
+        (
             {"prefix": "/dev/null/run"},
             "prefix: /dev/null is not a directory; give --prefix another",
         ),
