@@ -1,0 +1,398 @@
+"""Events while processes come, go, and are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from events_bare import names
+from events_ring import Ring, descriptors
+from sluice import ROOT, alive
+from wire import ClosedEarly, Wire, wait_until
+
+# Each process checks that the numbers of each publisher come without a gap, from the first that
+# it hears, and writes what it found where its successors and the test can read it.
+CHECK = """
+    local notes, pid = ngx.shared.notes, ngx.worker.pid()
+    local last = {}
+    probe.heard_of = last
+    ev:subscribe("seq", "*", function(n, publisher)
+        if last[publisher] and n ~= last[publisher] + 1 then
+            notes:rpush("gaps", ("%d: %s: %d after %d"):format(pid, publisher, n, last[publisher]))
+        end
+        last[publisher] = n
+    end)
+    ev:subscribe("sluice", "overrun", function(data)
+        notes:rpush("gaps", pid .. ": overrun " .. data.missed .. " " .. data.reason)
+    end)
+"""
+
+# A publisher in this worker, until it is told to stop: numbers of its own name.
+PUBLISH = """
+    local pid, n = ngx.worker.pid(), 0
+    ngx.timer.at(0, function()
+        while not ngx.shared.notes:get("stop") and not ngx.worker.exiting() do
+            for _ = 1, 20 do
+                if ev:publish("all", "seq", tostring(pid), n + 1) then n = n + 1 end
+            end
+            ngx.sleep(0.001)
+        end
+        ngx.shared.notes:set("published " .. pid, n)
+    end)
+"""
+
+GAPS = """
+    local out = {}
+    for i = 1, ngx.shared.notes:llen("gaps") or 0 do
+        out[i] = ngx.shared.notes:lpop("gaps")
+    end
+    return table.concat(out, "; ")
+"""
+
+
+def hear_from_each(ring: Ring) -> None:
+    """Checks that all hear what each of the workers publishes now."""
+    ring.ready()
+    ring.forget()
+    for worker in range(ring.count):
+        ring.publish_at(worker, source="now", event=str(worker))
+    wanted = {str(w) for w in range(ring.count)}
+
+    def complete() -> bool:
+        heard = ring.all("/heard").values()
+        return all({e["event"] for e in h if e["source"] == "now"} == wanted for h in heard)
+
+    wait_until(complete, "everybody to hear everybody")
+
+
+def test_workers_killed_under_load() -> None:
+    """The long version is test/nginx/kill_events.py."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice = random.Random(seed)
+    with Ring(workers=3, init_worker=CHECK + PUBLISH) as ring:
+        ring.expect_log(r"exited on signal 9", range(1, 1000))
+        ring.ready()
+        survivor = ring.run(0, "return ngx.worker.pid()")
+        with ring.connection(0) as wire:
+            for _ in range(40):
+                time.sleep(dice.uniform(0, 0.02))
+                victims = [pid for pid in ring.workers() if pid != survivor]
+                if victims:
+                    os.kill(dice.choice(victims), signal.SIGKILL)
+                heard = ring.run_on(
+                    wire, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n"
+                )
+            assert heard >= 10
+        wait_until(lambda: len(ring.workers()) == 3, "the last successor")
+        ring.run(0, 'ngx.shared.notes:set("stop", true)')
+        assert ring.run(0, GAPS) == ""
+        hear_from_each(ring)
+
+
+def test_a_reload_loses_nothing() -> None:
+    with Ring(workers=2, init_worker=CHECK + PUBLISH) as ring:
+        ring.ready()
+        seen = set(ring.workers())
+        for _ in range(5):
+            time.sleep(0.1)
+            ring.restart_workers()
+            seen |= set(ring.workers())
+        wait_until(lambda: not ring.retiring(), "old workers to leave")
+        ring.run(0, 'ngx.shared.notes:set("stop", true)')
+        ring.settle()
+        time.sleep(0.1)
+        assert ring.run(0, GAPS) == ""
+        # What an old worker published last has arrived at the new ones.
+        first, second = ring.run_all(
+            """
+            local out = {}
+            for publisher, n in pairs(probe.heard_of) do
+                local published = ngx.shared.notes:get("published " .. publisher)
+                table.insert(out, published == n and "ok" or publisher)
+            end
+            return out
+        """
+        ).values()
+        assert set(first) == set(second) == {"ok"}
+        assert len(seen) == 12
+        hear_from_each(ring)
+
+
+def test_an_old_worker_with_a_request_still_hears_and_speaks() -> None:
+    wait = """
+        for _ = 1, 500 do
+            if probe.stop then break end
+            ngx.sleep(0.01)
+        end
+        ev:publish("all", "old", "speaks", ngx.worker.exiting())
+        ngx.sleep(0.05)
+        return probe.stop
+    """
+    init_worker = 'ev:subscribe("stop", "*", function(data) probe.stop = data end)'
+    with Ring(workers=2, init_worker=init_worker) as ring:
+        ring.ready()
+        with Wire(ring.proxy_port) as wire:
+            ring.send_code(wire, wait)
+            time.sleep(0.05)
+            os.kill(ring.master(), signal.SIGHUP)
+            wait_until(lambda: len(ring.retiring()) == 1, "one old worker to stay")
+            wait_until(lambda: len(ring.workers()) == 2, "new workers")
+            time.sleep(0.3)
+            ring.ready()
+            ring.run(0, 'ev:publish("all", "stop", "now", "heard")')
+            assert ring.answer_on(wire) == "heard"
+        for heard in ring.all("/heard").values():
+            assert [e["data"] for e in heard if e["source"] == "old"] == [True]
+        wait_until(lambda: not ring.retiring(), "the old worker to leave")
+
+
+def test_old_workers_leave_at_once() -> None:
+    with Ring(workers=2) as ring:
+        ring.ready()
+        ring.publish(count=10)
+        idle = Wire(ring.proxy_port)
+        idle.ask("/stats")
+        old = ring.workers()
+        started = time.monotonic()
+        os.kill(ring.master(), signal.SIGHUP)
+        wait_until(lambda: len(set(ring.workers()) - set(old)) == 2, "new workers")
+        forked = time.monotonic()
+        wait_until(lambda: not any(map(alive, old)), "old workers to leave")
+        assert time.monotonic() - forked < 0.2
+        assert time.monotonic() - started < 1
+        idle.close()
+
+
+def test_a_queue_is_flushed_before_a_worker_leaves() -> None:
+    main = "sluice_events_size 64k;\n"
+    with Ring(workers=2, main=main, init_worker=CHECK) as ring:
+        ring.ready()
+        stopped = ring.pid_of(1)
+        with ring.connection(0) as zero:
+            os.kill(stopped, signal.SIGSTOP)
+            ring.run_on(
+                zero,
+                'for i = 1, 2000 do ev:publish("all", "seq", "queued", i) end '
+                "return ev:stats().total.queue_depth",
+            )
+        os.kill(ring.master(), signal.SIGHUP)
+        wait_until(lambda: len(ring.workers()) >= 2, "new workers")
+        time.sleep(0.2)
+        os.kill(stopped, signal.SIGCONT)
+        wait_until(lambda: not ring.retiring(), "old workers to leave")
+        for worker in (0, 1):
+            wait_until(
+                lambda w=worker: ring.run(w, "return probe.heard_of.queued") == 2000,
+                "the new workers to hear what was queued",
+            )
+        assert ring.run(0, GAPS) == ""
+
+
+def test_a_binary_upgrade_keeps_the_log() -> None:
+    with Ring(workers=2, init_worker=CHECK + PUBLISH) as ring:
+        ring.ready()
+        old = ring.master()
+        old_workers = ring.workers()
+        os.kill(old, signal.SIGUSR2)
+        pid_file = ring.prefix / "nginx.pid"
+        wait_until(
+            lambda: (
+                (ring.prefix / "nginx.pid.oldbin").exists()
+                and pid_file.exists()
+                and pid_file.read_text().strip() not in ("", str(old))
+            ),
+            "the new master",
+        )
+        wait_until(lambda: len(ring.workers()) == 2, "its workers")
+        time.sleep(0.2)
+        # Old and new hear each other.
+        pids = {w["pid"] for w in ring.ring_stats()["workers"]}
+        assert pids == set(ring.workers()) | set(old_workers)
+        os.kill(old, signal.SIGQUIT)
+        wait_until(lambda: not alive(old), "the old master to leave")
+        ring.ready()
+        ring.run(0, 'ngx.shared.notes:set("stop", true)')
+        ring.settle()
+        assert ring.run(0, GAPS) == ""
+        heard = ring.run(0, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n")
+        assert heard == 4
+        hear_from_each(ring)
+        # And the new master can be reloaded, and upgraded, as well as the old one.
+        ring.restart_workers()
+        hear_from_each(ring)
+
+
+def test_an_upgrade_that_is_taken_back() -> None:
+    with Ring(workers=2, init_worker=CHECK) as ring:
+        ring.ready()
+        old = ring.master()
+        os.kill(old, signal.SIGUSR2)
+        oldbin = ring.prefix / "nginx.pid.oldbin"
+        wait_until(
+            lambda: oldbin.exists() and (ring.prefix / "nginx.pid").exists(), "the new master"
+        )
+        new = ring.master()
+        wait_until(lambda: len(ring.workers()) == 2, "its workers")
+        os.kill(new, signal.SIGQUIT)
+        wait_until(lambda: not alive(new) and not oldbin.exists(), "the new master to leave")
+        hear_from_each(ring)
+
+
+def test_a_replaced_module_file_finds_the_log_again(tmp_path: Path) -> None:
+    """make build puts a new file in the old one's place: to the linker another library."""
+    module = tmp_path / "ngx_sluice_module.so"
+    source = ROOT / "build" / "module" / "ngx_sluice_module.so"
+    module.write_bytes(source.read_bytes())
+    with Ring(workers=2, module=str(module), init_worker=CHECK + PUBLISH) as ring:
+        ring.ready()
+        fresh = tmp_path / "fresh"
+        fresh.write_bytes(source.read_bytes())
+        fresh.rename(module)
+        ring.restart_workers()
+        ring.ready()
+        assert ring.ring_stats()["log"]["generation"] == 2
+        ring.run(0, 'ngx.shared.notes:set("stop", true)')
+        assert ring.run(0, GAPS) == ""
+        assert (
+            ring.run(0, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n") == 4
+        )
+
+
+def test_a_killed_master_leaves_nothing_behind() -> None:
+    with Ring(workers=2) as ring:
+        ring.ready()
+        workers = ring.workers()
+        os.kill(ring.master(), signal.SIGKILL)
+        # The orphans go on.
+        ring.publish(first=1)
+        for heard in ring.heard(1).values():
+            assert names(heard) == ["1"]
+        for pid in workers:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not any(map(alive, workers)), "the orphans to leave")
+        ring.start()
+        hear_from_each(ring)
+        Ring.live.remove(ring)
+
+
+def test_files_stay_the_same_over_reloads() -> None:
+    with Ring(workers=2) as ring:
+        ring.ready()
+        master = ring.master()
+        before = descriptors(master)
+        for _ in range(10):
+            ring.restart_workers()
+        wait_until(lambda: not ring.retiring(), "old workers to leave")
+        assert descriptors(master) == before
+        ring.ready()
+        slots = ring.ring_stats()["workers"]
+        assert sorted(w["pid"] for w in slots) == sorted(ring.workers())
+
+
+def test_programs_that_a_worker_starts_inherit_nothing() -> None:
+    code = """
+        local pipe = io.popen("ls -l /proc/self/fd")
+        local text = pipe:read("*a")
+        pipe:close()
+        return text
+    """
+    with Ring(workers=1) as ring:
+        ring.ready()
+        listing = ring.run(0, code)
+        assert "memfd" not in listing
+        assert listing.count("eventfd") <= 2, listing
+
+
+def test_without_a_master_process() -> None:
+    # Such an nginx does not become a daemon by itself here; it is one with `daemon on`.
+    with Ring(single=True, init_worker=CHECK + PUBLISH) as ring:
+        ring.ready()
+        wait_until(lambda: ring.run(0, "return next(probe.heard_of) ~= nil"), "its own events")
+        assert ring.run(0, "return ev:is_ready()") is True
+        assert ring.run(0, GAPS) == ""
+
+
+def test_instances_side_by_side() -> None:
+    with Ring(workers=2) as one, Ring(workers=2) as two:
+        one.ready()
+        two.ready()
+        one.publish(first=1)
+        two.publish(first=2)
+        assert names(one.heard(1)[0]) == ["1"]
+        assert names(two.heard(1)[0]) == ["2"]
+
+
+def test_a_configuration_test_disturbs_nothing() -> None:
+    with Ring(workers=2) as ring:
+        ring.ready()
+        for _ in range(3):
+            assert ring.nginx("-t").returncode == 0
+        hear_from_each(ring)
+        assert ring.ring_stats()["log"]["generation"] == 1
+
+
+@pytest.mark.parametrize("size", ["63k", "2048m", "x"])
+def test_sizes_that_are_refused(size: str) -> None:
+    ring = Ring(main=f"sluice_events_size {size};\n")
+    try:
+        done = ring.nginx("-t")
+        assert done.returncode == 1
+        assert "sluice_events_size" in done.stderr
+    finally:
+        ring.discard()
+
+
+def test_a_missing_module_is_named() -> None:
+    code = """
+        local function nothing() return true end
+        package.loaded.probe.ev = { subscribe = nothing, init_worker = nothing }
+        local ok, err = require("sluice.events").new()
+        package.loaded.probe.answer = tostring(ok) .. " " .. err
+    """
+    with Ring(module="", init=code) as ring:
+        answer = ring.run(0, "return probe.answer")
+        assert answer.startswith("nil the Sluice module is not loaded")
+        assert re.search(r"load_module <path>/ngx_sluice_module\.so;", answer)
+
+
+def test_requests_during_reloads_are_not_disturbed() -> None:
+    """Publishing requests over ten reloads: each that was accepted is heard by all who live."""
+    with Ring(workers=2, init_worker=CHECK) as ring:
+        ring.ready()
+        stop = threading.Event()
+        accepted: list[int] = []
+
+        def publish() -> None:
+            n = 0
+            while not stop.is_set():
+                try:
+                    with Wire(ring.proxy_port) as wire:
+                        said = ring.run_on(
+                            wire, f'return ev:publish("all", "seq", "http", {n + 1})'
+                        )
+                except (ClosedEarly, ConnectionError):
+                    continue
+                assert said in (True, "queued")
+                n += 1
+                accepted.append(n)
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        try:
+            for _ in range(10):
+                ring.restart_workers()
+        finally:
+            stop.set()
+            thread.join()
+        ring.settle()
+        assert len(accepted) > 50
+        assert ring.run(0, GAPS) == ""
+        assert set(ring.run_all("return probe.heard_of.http").values()) == {accepted[-1]}
