@@ -141,7 +141,8 @@
  * broken promise.  Whoever frees a dead slot hands the frames that asked for
  * it (SLUICE_RING_REDELIVER) and that the dead had claimed but not done, or
  * had not yet read and nobody claimed, to its redeliver handler, if the log
- * still holds them.
+ * still holds them; it owns their claims then, and should it die before it
+ * has published them again, so does whoever frees its slot.
  *
  *
  * COSTS (one core of an AMD EPYC VM, see test/ring/bench.c)
@@ -335,8 +336,10 @@ typedef struct {
 typedef void (*sluice_ring_wake_pt)(void *data, uint32_t slot);
 
 /*
- * Takes over a frame whose receiver died.  Called WITH the lock: copy it,
- * publish the copy later with SLUICE_RING_AGAIN, call no verb.
+ * Takes over a frame whose receiver died.  Called WITH the lock, from attach
+ * or publish: copy frame and payload, call no verb.  Later publish the copy,
+ * with SLUICE_RING_REDELIVER | SLUICE_RING_AGAIN and no key, and then call
+ * done with the frame.  A death in between delivers it once more.
  */
 typedef void (*sluice_ring_redeliver_pt)(void *data,
     const sluice_ring_frame_t *frame);

@@ -9,16 +9,12 @@
 #include <string.h>
 
 
-static uint32_t sluice_ring_frame_check(const sluice_ring_header_t *h,
-    uint64_t position);
-
-
 /*
  * A sum of products with odd constants: the multiplications do not wait for
  * each other, and any single changed word changes the sum.
  */
 
-static uint32_t
+uint32_t
 sluice_ring_frame_check(const sluice_ring_header_t *h, uint64_t position)
 {
     uint64_t  sum, w[8];

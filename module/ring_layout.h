@@ -95,7 +95,7 @@ typedef struct {
     uint64_t          start;
     uint64_t          start_seq;
     uint64_t          since_ms;     /* the log is full because of it; or 0 */
-    uint32_t          number;       /* or 0 */
+    _Atomic uint32_t  number;       /* or 0 */
     uint32_t          workers;
     _Atomic uint32_t  open;
     uint32_t          zero[15];
@@ -206,6 +206,8 @@ uint64_t sluice_ring_now_ms(void);
 
 /* ring_frame.c */
 
+uint32_t sluice_ring_frame_check(const sluice_ring_header_t *h,
+    uint64_t position);
 uint32_t sluice_ring_frame_size(const sluice_ring_message_t *m);
 void sluice_ring_frame_write(sluice_ring_t *ring, uint64_t position,
     sluice_ring_header_t *h, const sluice_ring_message_t *m);

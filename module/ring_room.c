@@ -167,7 +167,7 @@ sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
 {
     int                     i;
     uint32_t                number;
-    sluice_ring_gate_t     *g, *oldest;
+    sluice_ring_gate_t     *g;
     sluice_ring_control_t  *c;
 
     c = ring->control;
@@ -176,19 +176,21 @@ sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
         return SLUICE_BUSY;
     }
 
-    oldest = &c->gates[0];
+    number = atomic_load_explicit(&c->generation, memory_order_relaxed) + 1;
 
-    for (i = 1; i < SLUICE_RING_GATES; i++) {
-        if (c->gates[i].number < oldest->number) {
-            oldest = &c->gates[i];
+    /* the oldest, or what is left of a master that died right here */
+
+    g = &c->gates[0];
+
+    for (i = 1; i < SLUICE_RING_GATES && g->number != number; i++) {
+        if (c->gates[i].number < g->number || c->gates[i].number == number) {
+            g = &c->gates[i];
         }
     }
 
-    g = oldest;
-    number = atomic_load_explicit(&c->generation, memory_order_relaxed) + 1;
+    /* each store after the one before it, and only the last one counts */
 
-    /* open last: a master that dies on the way leaves no gate that is half */
-
+    atomic_store_explicit(&g->number, 0, memory_order_release);
     atomic_store_explicit(&g->open, 0, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
 
@@ -196,11 +198,11 @@ sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
     g->start = atomic_load_explicit(&c->tail, memory_order_relaxed);
     g->start_seq = sluice_ring_tail_seq(ring, g->start);
     g->since_ms = 0;
-    g->number = number;
     g->workers = workers;
 
-    atomic_store_explicit(&c->generation, number, memory_order_release);
+    atomic_store_explicit(&g->number, number, memory_order_release);
     atomic_store_explicit(&g->open, 1, memory_order_release);
+    atomic_store_explicit(&c->generation, number, memory_order_release);
 
     sluice_ring_unlock(ring);
 

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 
-static int sluice_ring_slot_take(sluice_ring_t *ring);
-static void sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
+static int sluice_ring_slot_take(sluice_ring_t *ring, uint32_t generation,
     uint16_t worker, uint64_t *missed);
+static int sluice_ring_slot_free(sluice_ring_t *ring, uint32_t i);
+static void sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
+    uint32_t generation, uint16_t worker, uint64_t *missed);
 static int sluice_ring_dead(sluice_ring_t *ring, uint32_t i);
 
 
@@ -28,24 +30,19 @@ sluice_ring_attach(sluice_ring_t *ring, uint32_t generation, uint16_t worker,
         return SLUICE_BAD;
     }
 
+    rc = sluice_ring_slot_take(ring, generation, worker, missed);
+
     /*
      * The successor of a dead worker comes here, so this is where its slot is
-     * freed and where those are woken that it could not wake any more.
+     * freed and where those are woken that it could not wake any more.  After
+     * it has a slot, so that it can own what the dead leave behind.
      */
 
     sluice_ring_bury(ring);
 
-    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
-        return SLUICE_BUSY;
+    if (rc == SLUICE_NOSLOT) {
+        rc = sluice_ring_slot_take(ring, generation, worker, missed);
     }
-
-    rc = sluice_ring_slot_take(ring);
-
-    if (rc == SLUICE_OK) {
-        sluice_ring_slot_start(ring, generation, worker, missed);
-    }
-
-    sluice_ring_unlock(ring);
 
     if (*missed) {
         sluice_ring_count(ring, SLUICE_RING_C_OVERRUNS, 1);
@@ -60,41 +57,57 @@ sluice_ring_attach(sluice_ring_t *ring, uint32_t generation, uint16_t worker,
 
 
 static int
-sluice_ring_slot_take(sluice_ring_t *ring)
+sluice_ring_slot_take(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *missed)
 {
-    int                  rc;
-    uint32_t             i;
-    sluice_ring_slot_t  *slot;
+    uint32_t  i;
+
+    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
+        return SLUICE_BUSY;
+    }
 
     for (i = 0; i < SLUICE_RING_SLOTS; i++) {
-        slot = &ring->slots[i];
-
-        if (atomic_load_explicit(&slot->state, memory_order_relaxed)
-            != SLUICE_RING_FREE)
-        {
-            continue;
-        }
-
-        rc = pthread_mutex_trylock(&slot->alive);
-
-        if (rc == EOWNERDEAD) {
-            rc = pthread_mutex_consistent(&slot->alive);
-        }
-
-        if (rc == 0) {
-            ring->own = slot;
-            ring->index = i;
-            return SLUICE_OK;
+        if (sluice_ring_slot_free(ring, i)) {
+            sluice_ring_slot_start(ring, i, generation, worker, missed);
+            break;
         }
     }
 
-    return SLUICE_NOSLOT;
+    sluice_ring_unlock(ring);
+
+    return i < SLUICE_RING_SLOTS ? SLUICE_OK : SLUICE_NOSLOT;
+}
+
+
+/* If so, its life is this process's from here on. */
+
+static int
+sluice_ring_slot_free(sluice_ring_t *ring, uint32_t i)
+{
+    int                  rc;
+    sluice_ring_slot_t  *slot;
+
+    slot = &ring->slots[i];
+
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed)
+        != SLUICE_RING_FREE)
+    {
+        return 0;
+    }
+
+    rc = pthread_mutex_trylock(&slot->alive);
+
+    if (rc == EOWNERDEAD) {
+        rc = pthread_mutex_consistent(&slot->alive);
+    }
+
+    return rc == 0;
 }
 
 
 static void
-sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
-    uint16_t worker, uint64_t *missed)
+sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
+    uint32_t generation, uint16_t worker, uint64_t *missed)
 {
     int                     i;
     uint64_t                bit, seq, start;
@@ -102,7 +115,7 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
     sluice_ring_slot_t     *slot;
     sluice_ring_control_t  *c;
 
-    slot = ring->own;
+    slot = &ring->slots[index];
     c = ring->control;
 
     start = atomic_load_explicit(&c->tail, memory_order_relaxed);
@@ -132,6 +145,8 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t generation,
 
     ring->epoch = atomic_fetch_add_explicit(&slot->epoch, 1,
                                             memory_order_relaxed) + 1;
+    ring->own = slot;
+    ring->index = index;
     ring->worker = worker;
     ring->claims = 0;
 

@@ -184,12 +184,14 @@ sluice_ring_entry_free(sluice_ring_t *ring, sluice_ring_entry_t *e,
 
     position = atomic_load_explicit(&e->position, memory_order_relaxed);
 
-    if (claim & SLUICE_RING_REDO) {
-        tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
-        return position + ring->size < tail + ring->limit;
+    if (position >= atomic_load_explicit(&c->gate, memory_order_relaxed)) {
+        return 0;
     }
 
-    return position < atomic_load_explicit(&c->gate, memory_order_relaxed);
+    tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
+
+    return !(claim & SLUICE_RING_REDO)
+           || position + ring->size < tail + ring->limit;
 }
 
 
@@ -322,28 +324,21 @@ sluice_ring_entry_inherit(sluice_ring_t *ring, uint32_t slot, uint64_t cursor)
 }
 
 
+/*
+ * The heir holds the claim until it has published the frame again and says
+ * done; should it die before, the claim passes to its own heir.
+ */
+
 static void
 sluice_ring_inherit_frame(sluice_ring_t *ring, sluice_ring_entry_t *e,
     uint64_t claim, uint64_t cursor)
 {
-    uint64_t             floor, position, seq, tail;
+    int                  rc;
+    uint64_t             mine, floor, position, seq, tail;
     sluice_ring_frame_t  frame;
 
     position = atomic_load_explicit(&e->position, memory_order_relaxed);
     tail = atomic_load_explicit(&ring->control->tail, memory_order_relaxed);
-
-    if (position >= tail) {
-        /* the entry has been taken anew by somebody who then died */
-        return;
-    }
-
-    /* a live reader may claim an open one at this very moment: its luck */
-
-    if (!atomic_compare_exchange_strong(&e->claim, &claim,
-                                        claim | SLUICE_RING_DONE))
-    {
-        return;
-    }
 
     /*
      * Space from the dead reader's cursor on is kept.  Space behind it may
@@ -352,18 +347,24 @@ sluice_ring_inherit_frame(sluice_ring_t *ring, sluice_ring_entry_t *e,
 
     floor = position >= cursor ? tail : tail + ring->limit;
 
-    if (position + ring->size < floor) {
-        return;
-    }
-
     /* 48 bits of seq in the claim, the others from the tail's */
 
     seq = sluice_ring_tail_seq(ring, tail);
     seq -= (seq - (claim >> 16)) & 0xffffffffffffull;
 
-    if (sluice_ring_frame_read(ring, position, tail, seq, &frame)
-        == SLUICE_OK)
+    rc = position + ring->size >= floor
+         ? sluice_ring_frame_read(ring, position, tail, seq, &frame)
+         : SLUICE_NONE;
+
+    mine = claim & ~(uint64_t) SLUICE_RING_OWNER;
+    mine |= ring->own && rc == SLUICE_OK ? ring->index + 1 : SLUICE_RING_DONE;
+
+    /* a live reader may claim an open one at this very moment: its luck */
+
+    if (atomic_compare_exchange_strong(&e->claim, &claim, mine)
+        && rc == SLUICE_OK)
     {
+        ring->claims += (ring->own != NULL);
         ring->redeliver(ring->redeliver_data, &frame);
     }
 }

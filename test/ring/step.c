@@ -1,0 +1,745 @@
+
+/*
+ * Death at every instruction: a child runs one verb under ptrace and is killed
+ * before its first machine instruction, the second, the third ... until the
+ * verb returns.  After each death the others must find a log that is whole, a
+ * lock that is free, and every promise kept.
+ *
+ * A first child is stepped through the verb to learn its path; for each death
+ * a new one runs into a breakpoint, since single steps are slow.  Verbs longer
+ * than LIMIT are sampled at random instructions.  x86-64 only.
+ */
+
+
+#include "support.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+
+#define STEP_SIZE   (64u << 10)
+#define STEP_STALL  10000
+#define STEP_KEY    0x1234567890abcdefu
+#define STEP_CHILD  1000000
+#define STEP_SELF   2000000
+#define STEP_MAX    100000
+
+
+typedef struct {
+    const char  *name;
+    void       (*before)(void);      /* in the parent */
+    void       (*prepare)(void);     /* in the child */
+    void       (*verb)(void);        /* in the child, step by step */
+    void       (*after)(int whole);  /* in the parent; did the verb return? */
+} step_case_t;
+
+
+/* What the child has to say, in shared memory. */
+
+typedef struct {
+    _Atomic int       rc;
+    _Atomic int       claimed;
+    _Atomic uint64_t  epoch;
+} step_note_t;
+
+
+static int            fds[SLUICE_RING_SLOTS];
+static uint8_t        payload[2048];
+static uint64_t       state, self_number, self_seen, child_seen, again_seen;
+static uint64_t       next_child, last_seq, missed, now_ms;
+static uint64_t       path[STEP_MAX], path_length;
+static uint32_t       generation;
+static step_note_t   *note;
+
+static sluice_ring_message_t  m;
+
+static sluice_ring_t        self;      /* the parent's, attached */
+static sluice_ring_t        child;     /* the child's; unused in the parent */
+static sluice_ring_frame_t  frame;     /* the last unique one that self saw */
+static sluice_ring_frame_t  again_frame;
+
+
+static uint64_t
+step_clock(void)
+{
+    return now_ms;
+}
+
+
+static void
+step_message(uint64_t who, uint64_t number, uint32_t length, uint8_t kind,
+    uint8_t flags)
+{
+    test_fill(payload, length, who, number);
+    memset(&m, 0, sizeof(m));
+
+    m.source = "step";
+    m.source_length = 4;
+    m.event = "death";
+    m.event_length = 5;
+    m.payload[0] = payload;
+    m.length[0] = length;
+    m.kind = kind;
+    m.flags = flags;
+
+    if (kind == SLUICE_RING_UNIQUE) {
+        m.key = STEP_KEY + number;
+        m.timeout_ms = 60000;
+    }
+}
+
+
+static int
+step_publish(uint64_t who, uint64_t number, uint32_t length, uint8_t kind,
+    uint8_t flags)
+{
+    step_message(who, number, length, kind, flags);
+
+    return sluice_ring_publish(&self, &m);
+}
+
+
+/* Reads all there is; the order, the numbers and the sums must be right. */
+
+static void
+step_read(void)
+{
+    int                   i, n;
+    test_head_t           head;
+    sluice_ring_frame_t   frames[16];
+
+    while ((n = sluice_ring_next_batch(&self, frames, 16)) > 0) {
+
+        for (i = 0; i < n; i++) {
+            test_check(frames[i].seq == last_seq + 1, "seq %lu after %lu",
+                       frames[i].seq, last_seq);
+            last_seq = frames[i].seq;
+
+            test_check(test_whole(frames[i].payload, frames[i].length, &head),
+                       "torn");
+
+            if (head.who == STEP_CHILD) {
+                test_check(head.number == next_child, "number %lu, not %lu",
+                           head.number, next_child);
+                child_seen++;
+
+            } else {
+                test_check(head.number == self_seen + 1, "lost one of mine");
+                self_seen++;
+            }
+
+            if (frames[i].kind == SLUICE_RING_UNIQUE) {
+                frame = frames[i];
+            }
+        }
+
+        test_check(sluice_ring_advance(&self, NULL) == SLUICE_OK, "advance");
+    }
+
+    test_check(n == 0, "read: %s", sluice_ring_word(n));
+}
+
+
+static void
+step_again(void *data, const sluice_ring_frame_t *f)
+{
+    test_head_t  head;
+
+    (void) data;
+
+    test_check(test_whole(f->payload, f->length, &head), "torn");
+    again_frame = *f;
+    again_seen++;
+}
+
+
+/* What a worker does that nginx puts in the place of a dead one. */
+
+static void
+step_respawn(void)
+{
+    uint64_t       left;
+    sluice_ring_t  ring;
+
+    test_check(sluice_ring_open(&ring, self.fd) == SLUICE_OK, "open");
+    sluice_ring_set_wake(&ring, sluice_ring_wake_fds, fds);
+    sluice_ring_set_clock(&ring, step_clock);
+    sluice_ring_set_redeliver(&ring, step_again, NULL);
+
+    /* of the youngest generation, also if its master died in the middle */
+
+    test_check(sluice_ring_attach(&ring, self.control->generation, 7, &left)
+               == SLUICE_OK && left == 0, "attach, %lu missed", left);
+    if (again_seen) {
+        sluice_ring_done(&ring, &again_frame);
+    }
+
+    sluice_ring_detach(&ring);
+    sluice_ring_close(&ring);
+}
+
+
+static int
+step_woken(void)
+{
+    uint64_t  n;
+
+    return read(fds[self.index], &n, sizeof(n)) == sizeof(n);
+}
+
+
+/* cases */
+
+static void
+before_none(void)
+{
+    step_read();
+}
+
+
+static void
+before_asleep(void)
+{
+    step_read();
+    (void) step_woken();
+    test_check(sluice_ring_sleep(&self) == SLUICE_NONE, "sleep");
+}
+
+
+static void
+open_child(void)
+{
+    test_check(sluice_ring_open(&child, self.fd) == SLUICE_OK, "open");
+    sluice_ring_set_wake(&child, sluice_ring_wake_fds, fds);
+    sluice_ring_set_clock(&child, step_clock);
+}
+
+
+static void
+prepare_attach(void)
+{
+    test_check(sluice_ring_attach(&child, 0, 1, &missed) == SLUICE_OK,
+               "attach");
+}
+
+
+static void
+prepare_publish(void)
+{
+    prepare_attach();
+    step_message(STEP_CHILD, next_child, 200, SLUICE_RING_ALL, 0);
+}
+
+
+static void
+verb_publish(void)
+{
+    note->rc = sluice_ring_publish(&child, &m);
+}
+
+
+static void
+after_publish(int whole)
+{
+    int  there;
+
+    there = (self.control->tail != self.read);
+
+    test_check(!there || !(self.ticket & 1) || step_woken(),
+               "event in the log, reader asleep");
+
+    step_read();
+    test_check(!whole || child_seen == 1, "published, not there");
+    test_check(whole || child_seen <= 1, "there twice");
+}
+
+
+static void
+prepare_unique(void)
+{
+    prepare_attach();
+    step_message(STEP_CHILD, next_child, 100, SLUICE_RING_UNIQUE, 0);
+}
+
+
+/* The key counts if and only if the event is there. */
+
+static void
+after_unique(int whole)
+{
+    int  rc;
+
+    step_read();
+    test_check(!whole || child_seen == 1, "published, not there");
+
+    rc = step_publish(STEP_SELF, self_number + 1, 100,
+                      SLUICE_RING_ALL, 0);
+    test_check(rc == SLUICE_OK, "publish: %d", rc);
+    self_number++;
+
+    rc = step_publish(STEP_CHILD, next_child, 100, SLUICE_RING_UNIQUE,
+                      0);
+    test_check(rc == (child_seen ? SLUICE_REPEAT : SLUICE_OK),
+               "event seen %lu times, its key: %s", child_seen,
+               sluice_ring_word(rc));
+
+    child_seen = 0;
+    step_read();
+    child_seen = 1;
+}
+
+
+/*
+ * The log is full because of a dead reader; the child publishes, and buries
+ * it.  (The dead reader is a grandchild that attached and was killed.)
+ */
+
+static void
+before_full(void)
+{
+    int       status;
+    pid_t     pid;
+
+    step_read();
+
+    pid = fork();
+
+    if (pid == 0) {
+        open_child();
+        prepare_attach();
+        raise(SIGKILL);
+    }
+
+    waitpid(pid, &status, 0);
+
+    for ( ;; ) {
+        status = step_publish(STEP_SELF, self_number + 1, 1400,
+                              SLUICE_RING_ALL, 0);
+        step_read();
+
+        if (self.control->tail - self.slots[1].cursor
+            > STEP_SIZE - 1600)
+        {
+            break;
+        }
+
+        test_check(status == SLUICE_OK, "publish: %d", status);
+        self_number++;
+    }
+
+    test_check(self.slots[1].state == SLUICE_RING_ATTACHED, "the dead");
+    self_number += (status == SLUICE_OK);
+}
+
+
+static void
+prepare_full(void)
+{
+    prepare_attach();
+    step_message(STEP_CHILD, next_child, 1800, SLUICE_RING_ALL, 0);
+}
+
+
+static void
+verb_attach(void)
+{
+    note->rc = sluice_ring_attach(&child, generation, 3, &missed);
+}
+
+
+static void
+after_any(int whole)
+{
+    test_check(!whole || note->rc == SLUICE_OK, "verb: %d", note->rc);
+    step_read();
+    child_seen = 1;
+}
+
+
+static void
+before_unread(void)
+{
+    int  rc;
+
+    step_read();
+
+    rc = step_publish(STEP_SELF, self_number + 1, 300,
+                      SLUICE_RING_UNIQUE, SLUICE_RING_REDELIVER);
+    test_check(rc == SLUICE_OK, "publish: %d", rc);
+    self_number++;
+}
+
+
+/* Attached before the event: the parent has read it, but claims it later. */
+
+static void
+before_claim(void)
+{
+    int  rc;
+
+    step_read();
+
+    rc = sluice_ring_generation(&self, 2, &generation);
+    test_check(rc == SLUICE_OK, "generation: %d", rc);
+
+    before_unread();
+}
+
+
+static void
+prepare_claim(void)
+{
+    test_check(sluice_ring_attach(&child, generation, 1, &missed)
+               == SLUICE_OK, "attach");
+}
+
+
+static void
+verb_claim(void)
+{
+    int                   n;
+    sluice_ring_frame_t   frames[4];
+
+    n = sluice_ring_next_batch(&child, frames, 4);
+
+    if (n == 1 && sluice_ring_claim(&child, frames) == SLUICE_OK) {
+        note->claimed = 1;
+        sluice_ring_advance(&child, frames);
+        sluice_ring_done(&child, frames);
+        note->claimed = 2;
+    }
+
+    note->rc = sluice_ring_sleep(&child);
+}
+
+
+/* Done by the child, or handed on, or still to be had: one of them. */
+
+static void
+after_claim(int whole)
+{
+    int  mine, done;
+
+    test_check(!whole || (note->rc == SLUICE_NONE && note->claimed == 2),
+               "verb: %d", note->rc);
+
+    step_read();
+
+    mine = (sluice_ring_claim(&self, &frame) == SLUICE_OK);
+    done = !mine && again_seen == 0;
+
+    test_check(mine + done + (int) again_seen == 1,
+               "%d claimed, %lu redelivered", mine, again_seen);
+    test_check(!done || note->claimed >= 1, "nobody has got it");
+    test_check(again_seen == 0 || note->claimed < 2, "done, and redelivered");
+
+    sluice_ring_done(&self, &frame);
+    child_seen = 1;
+}
+
+
+/* The child is the successor: it buries one that died with a claim. */
+
+static void
+before_bury(void)
+{
+    int    status;
+    pid_t  pid;
+
+    before_claim();
+
+    pid = fork();
+
+    if (pid == 0) {
+        sluice_ring_frame_t  f;
+
+        open_child();
+        prepare_claim();
+        test_check(sluice_ring_next_batch(&child, &f, 1) == 1, "read");
+        test_check(sluice_ring_claim(&child, &f) == SLUICE_OK, "claim");
+        raise(SIGKILL);
+    }
+
+    waitpid(pid, &status, 0);
+}
+
+
+/* The claim of the dead passed to its heir, and from there to ours. */
+
+static void
+after_bury(int whole)
+{
+    test_check(again_seen == 1, "redelivered %lu times", again_seen);
+    after_any(whole);
+}
+
+
+static void
+prepare_bury(void)
+{
+    sluice_ring_set_redeliver(&child, step_again, NULL);
+}
+
+
+static void
+verb_detach(void)
+{
+    sluice_ring_detach(&child);
+    note->rc = SLUICE_OK;
+}
+
+
+static void
+verb_generation(void)
+{
+    note->rc = sluice_ring_generation(&child, 1, &generation);
+}
+
+
+static void
+verb_rejoin(void)
+{
+    note->rc = sluice_ring_rejoin(&child, &missed);
+}
+
+
+static const step_case_t  cases[] = {
+    { "publish", before_asleep, prepare_publish, verb_publish, after_publish },
+    { "publish unique", before_none, prepare_unique, verb_publish,
+      after_unique },
+    { "publish, full, bury", before_full, prepare_full, verb_publish,
+      after_publish },
+    { "attach", before_none, NULL, verb_attach, after_any },
+    { "attach, bury, redeliver", before_bury, prepare_bury, verb_attach,
+      after_bury },
+    { "read, claim, done, sleep", before_claim, prepare_claim, verb_claim,
+      after_claim },
+    { "detach", before_none, prepare_attach, verb_detach, after_any },
+    { "generation", before_none, prepare_attach, verb_generation, after_any },
+    { "rejoin", before_unread, prepare_attach, verb_rejoin, after_any },
+};
+
+
+/* the machine */
+
+static pid_t
+step_fork(const step_case_t *c)
+{
+    int    status;
+    pid_t  pid;
+
+    pid = fork();
+    test_check(pid != -1, "fork: %s", strerror(errno));
+
+    if (pid == 0) {
+        open_child();
+
+        if (c->prepare) {
+            c->prepare();
+        }
+
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        c->verb();
+        raise(SIGSTOP);
+        _exit(0);
+    }
+
+    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)
+               && WSTOPSIG(status) == SIGSTOP, "status %x", status);
+
+    return pid;
+}
+
+
+/* Until the next stop: 1, if it is that at the end of the verb. */
+
+static int
+step_on(pid_t pid, enum __ptrace_request how)
+{
+    int  status;
+
+    test_check(ptrace(how, pid, NULL, NULL) == 0, "ptrace: %s",
+               strerror(errno));
+    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
+               "status %x", status);
+    test_check(WSTOPSIG(status) == SIGSTOP || WSTOPSIG(status) == SIGTRAP,
+               "signal %d", WSTOPSIG(status));
+
+    return WSTOPSIG(status) == SIGSTOP;
+}
+
+
+static void
+step_learn(pid_t pid)
+{
+    for (path_length = 0; path_length < STEP_MAX; path_length++) {
+
+        path[path_length] = (uint64_t) ptrace(PTRACE_PEEKUSER, pid,
+                                      offsetof(struct user_regs_struct, rip),
+                                      NULL);
+
+        if (step_on(pid, PTRACE_SINGLESTEP)) {
+            return;
+        }
+    }
+
+    test_check(0, "more than %u instructions", STEP_MAX);
+}
+
+
+/* Stops before instruction k of the path; 1: the verb came to its end. */
+
+static int
+step_to(pid_t pid, uint64_t k)
+{
+    long      code;
+    void     *where;
+    uint64_t  i, hits;
+
+    where = (void *) path[k];
+
+    for (i = 0, hits = 0; i < k; i++) {
+        hits += (path[i] == path[k]);
+    }
+
+    code = ptrace(PTRACE_PEEKTEXT, pid, where, NULL);
+
+    if (path[0] == path[k] && hits == 0) {
+        return 0;
+    }
+
+    hits -= (path[0] == path[k]);
+
+    for ( ;; ) {
+        test_check(ptrace(PTRACE_POKETEXT, pid, where,
+                          (void *) ((code & ~0xffl) | 0xcc)) == 0,
+                   "breakpoint: %s", strerror(errno));
+
+        if (step_on(pid, PTRACE_CONT)) {
+            return 1;
+        }
+
+        /* int3 is done, the instruction that it covers is not */
+
+        ptrace(PTRACE_POKETEXT, pid, where, (void *) code);
+        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rip),
+               where);
+
+        if (hits-- == 0) {
+            return 0;
+        }
+
+        if (step_on(pid, PTRACE_SINGLESTEP)) {
+            return 1;
+        }
+    }
+}
+
+
+/* A turn: everything is prepared, a child dies, everything is examined. */
+
+static void
+step_kill(const step_case_t *c, uint64_t k)
+{
+    int     status, whole;
+    pid_t   pid;
+    double  start;
+
+    memset(note, 0, sizeof(*note));
+    child_seen = again_seen = 0;
+    next_child++;
+    now_ms += 100000;    /* keys of the last turn have expired */
+
+    c->before();
+    pid = step_fork(c);
+
+    if (k == STEP_MAX) {
+        step_learn(pid);
+        whole = 1;
+
+    } else {
+        whole = step_to(pid, k);
+    }
+
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+
+    start = test_now();
+    step_respawn();
+    c->after(whole);
+
+    test_check(step_publish(STEP_SELF, self_number + 1, 100,
+                            SLUICE_RING_ALL, 0) == SLUICE_OK, "publish");
+    self_number++;
+    step_read();
+    test_check(self_seen == self_number, "%lu of %lu seen", self_seen,
+               self_number);
+    test_check(test_now() - start < 0.5, "recovery took %f s",
+               test_now() - start);
+}
+
+
+static void
+step_slots(const char *name)
+{
+    sluice_ring_stats_t  stats;
+
+    sluice_ring_stats(&self, &stats);
+    test_check(stats.attached == 1 && stats.detached == 0,
+               "%s: %u attached, %u detached", name, stats.attached,
+               stats.detached);
+}
+
+
+int
+main(void)
+{
+    unsigned            i;
+    uint64_t            k, limit, deaths;
+    const step_case_t  *c;
+
+    state = test_seed("step");
+    limit = test_env("LIMIT", 2000);
+    note = mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_ANONYMOUS,
+                -1, 0);
+
+    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+        fds[i] = eventfd(0, EFD_NONBLOCK);
+    }
+
+    test_check(sluice_ring_create(&self, STEP_SIZE, STEP_STALL) == SLUICE_OK,
+               "create");
+    sluice_ring_set_wake(&self, sluice_ring_wake_fds, fds);
+    sluice_ring_set_clock(&self, step_clock);
+    test_check(sluice_ring_attach(&self, 0, 0, &missed) == SLUICE_OK,
+               "attach");
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        c = &cases[i];
+
+        step_kill(c, STEP_MAX);
+
+        deaths = path_length < limit ? path_length : limit;
+
+        for (k = 0; k < deaths; k++) {
+            step_kill(c, deaths == path_length
+                         ? k : test_below(&state, path_length));
+            step_slots(c->name);
+        }
+
+        printf("step: %-25s %6lu instructions, %5lu deaths\n", c->name,
+               path_length, deaths);
+        fflush(stdout);
+    }
+
+    return 0;
+}
