@@ -14,6 +14,8 @@ local CHUNK_BYTES = 64 * 1024
 local HANDSHAKE_MS = 1000
 local IDLE_MS = 24 * 3600 * 1000
 
+local LOG_INTERVAL_SECONDS = 10
+
 -- Lines of an HTTP answer before it is nonsense.
 local MAX_LINES = 32
 
@@ -41,6 +43,7 @@ function _M.new(opts, box, counts, deliver)
         deliver = deliver,
         wanted = opts.wanted,
         decoder = frame.decoder(opts.max_payload),
+        quiet_until = 0,
         over = require("ngx.semaphore").new(),
     }, Client)
 end
@@ -121,6 +124,17 @@ local function finish(self, reason)
     self.over:post(1)
 end
 
+-- An event that no worker of ours has sent: counted, and logged at most once an interval.
+local function complain(self, name, problem)
+    self.counts.undecodable = self.counts.undecodable + 1
+    local now = ngx.now()
+    if now >= self.quiet_until then
+        self.quiet_until = now + LOG_INTERVAL_SECONDS
+        name = name:gsub("[^ -~]", "?")
+        ngx.log(ngx.ERR, "sluice: event ", name, " cannot be decoded: ", problem)
+    end
+end
+
 local function deliver(self, decoder)
     local counts = self.counts
     counts.read = counts.read + 1
@@ -132,9 +146,7 @@ local function deliver(self, decoder)
     end
     local ok, data = decoder:data()
     if not ok then
-        counts.undecodable = counts.undecodable + 1
-        ngx.log(ngx.ERR, "sluice: event ", source, "/", event, " cannot be decoded: ", data)
-        return
+        return complain(self, source .. "/" .. event, data)
     end
     local sender = decoder.sender
     self.deliver(source, event, data, sender ~= NOBODY and sender or nil)
