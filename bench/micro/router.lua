@@ -113,7 +113,7 @@ local function measure(shape, size)
         for _ = 1, MATCHES do
             -- A prime stride, so that neighbours in memory are not asked in turn.
             n = (n + 7919) % size
-            if r:match("GET", hosts[n + 1], 80, paths[n + 1], "http", get_header) ~= n + 1 then
+            if r:match("GET", hosts[n + 1], 80, paths[n + 1], get_header) ~= n + 1 then
                 wrong = wrong + 1
             end
         end

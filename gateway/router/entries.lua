@@ -263,7 +263,7 @@ end
 -- @phases any
 function _M.expand(routes, values)
     local list, compiled = {}, {}
-    local needs = { host = false, method = false, headers = false, port = false, scheme = false }
+    local needs = { host = false, method = false, headers = false, port = false }
     for i, route in ipairs(routes) do
         local ok, err = expand_route(route, values[i], compiled, list, needs)
         if not ok then

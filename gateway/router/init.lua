@@ -25,7 +25,7 @@
 -- @module gateway.router
 -- @usage
 -- local r = assert(router.new(routes, plans))
--- local plan, prefix, captures = r:match("GET", "example.com", 8000, "/api/x")
+-- local plan, prefix, pattern = r:match("GET", "example.com", 8000, "/api/x")
 
 local entries = require("gateway.router.entries")
 local regex = require("gateway.router.regex")
@@ -206,27 +206,25 @@ local function search_wildcards(index, host, best, length, method, port, path, g
     return best, length
 end
 
---- Find the route of a request.
+--- Find the route of a request. An https-only route matches http as well: it is
+-- the caller that redirects.
 --
--- Does not yield and, save for the captures of a regular expression, makes no
--- table or closure. What `needs` says no to may be nil.
+-- Does not yield and makes no table or closure. What `needs` says no to may be nil.
 --
 -- @tparam string method as in the request line
 -- @tparam ?string host lower case, without port; IPv6 in brackets
 -- @tparam ?number port that of the Host header, else the listener's
 -- @tparam string path normalised (`gateway.router.path.normalize`)
--- @tparam ?string scheme "http" or "https"; an https-only route matches both,
---   it is the caller that redirects
 -- @tparam ?function get_header lower-case name with dashes -> string, array of
 --   strings or nil
 -- @treturn[1] any the route's value
 -- @treturn[1] string|nil the part of the path that matched, nil if the route
 --   has no paths; decoded, so `path.escape` it before it goes into a header
--- @treturn[1] table|nil groups of the regular expression that matched, see
---   `gateway.router.regex`
+-- @treturn[1] table|nil the regular expression that matched: its `captures(path)`
+--   has the groups (`gateway.router.regex`)
 -- @treturn[2] nil no route
 -- @phases any
-function methods:match(method, host, port, path, _, get_header)
+function methods:match(method, host, port, path, get_header)
     local best, length = NO_ENTRY, nil
     if host then
         local room = self.exact[host]
@@ -242,7 +240,7 @@ function methods:match(method, host, port, path, _, get_header)
     best, length = search(self.hostless, best, length, method, port, path, get_header)
 
     if length then
-        return best.value, sub(path, 1, length), best.regex:captures(path)
+        return best.value, sub(path, 1, length), best.regex
     end
     return best.value, best.prefix
 end
@@ -256,8 +254,7 @@ end
 -- @tparam table values `values[i]` is what `match` returns for `routes[i]`;
 --   never nil or false
 -- @treturn[1] table the router: `match`, and `needs`, a table of booleans
---   (`host`, `method`, `headers`, `port`, `scheme`) that says what `match`
---   reads
+--   (`host`, `method`, `headers`, `port`) that says what `match` reads
 -- @treturn[2] nil
 -- @treturn[2] string a regular expression that does not compile, and why
 -- @phases any

@@ -20,7 +20,6 @@ local function answers(compiled, routes, request)
         request.host,
         request.port,
         request.path,
-        "http",
         function(name)
             return request.headers[name]
         end
