@@ -29,6 +29,9 @@ local pending = { request = nil, plan = nil, prefix = nil, ctx = nil }
 local kept, free = {}, {}
 
 local function keep(ctx)
+    if ngx.var.sluice_ctx ~= "" then
+        return -- since rewrite
+    end
     local slot = table.remove(free) or #kept + 1
     kept[slot] = ctx
     ngx.var.sluice_ctx = slot
@@ -43,21 +46,28 @@ local function release()
     end
 end
 
---- Makes a compiled configuration the one that requests see from now on.
--- @tparam table compiled of gateway.plan
--- @tparam table settings resolved settings
-function _M.activate(compiled, settings)
-    compiled.forwarded_proto = #settings.trusted_ips > 0 and "sluice_forwarded_proto" or "scheme"
-    live = compiled
-end
-
 --- Spreads the workers over the peers.
--- @phases init_worker
-function _M.init_worker()
-    request_id.init_worker()
+local function shuffle()
     for _, upstream in pairs(live.upstreams) do
         upstream:shuffle_start()
     end
+end
+
+--- Makes a compiled configuration the one that requests see from now on. Those
+-- that are under way keep the plan that they began with.
+-- @tparam table compiled of gateway.plan
+-- @tparam table settings resolved settings
+function _M.activate(compiled, settings)
+    compiled.trusts_clients = #settings.trusted_ips > 0
+    compiled.forwarded_proto = compiled.trusts_clients and "sluice_forwarded_proto" or "scheme"
+    live = compiled
+    shuffle()
+end
+
+--- @phases init_worker
+function _M.init_worker()
+    request_id.init_worker()
+    shuffle()
 end
 
 -- One request ----------------------------------------------------------------
@@ -81,7 +91,6 @@ local function match(path)
         needs.host and ngx.var.host or nil,
         needs.port and host_port() or nil,
         path,
-        needs.scheme and ngx.var[live.forwarded_proto] or nil,
         needs.headers and get_header or nil
     )
 end
@@ -98,7 +107,7 @@ local function require_https(route)
             ["Upgrade"] = "TLS/1.2, HTTP/1.1",
         })
     end
-    local host = #live.forwarded_proto > #"scheme" and ngx.var.sluice_forwarded_host or ngx.var.host
+    local host = live.trusts_clients and ngx.var.sluice_forwarded_host or ngx.var.host
     return response.exit(status, nil, { Location = "https://" .. host .. ngx.var.request_uri })
 end
 
@@ -228,6 +237,31 @@ local function remove_hop_by_hop(connection)
     end
 end
 
+-- Goes to a named location; nginx runs it at once, in this same call.
+local function jump(location, plan, prefix, ctx)
+    pending.request, pending.plan, pending.prefix, pending.ctx = get_request(), plan, prefix, ctx
+    return ngx.exec(location)
+end
+
+--- Runs the global plugins' rewrite, before there is a route.
+local function rewrite()
+    local ctx = new_ctx(live.no_route, nil)
+    live.rewrite(ctx)
+    return ctx
+end
+
+--- Finds the plan and goes on with it, here or in the location that it asks for.
+-- @tparam string|nil here the named location that the request is in
+local function dispatch(here, ctx)
+    local raw_path, path, query = read_target()
+    local plan, prefix = match(path)
+    plan = plan or live.no_route
+    if plan.location ~= here then
+        return jump(plan.location, plan, prefix, ctx)
+    end
+    return proceed(plan, prefix, ctx, raw_path, path, query)
+end
+
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
@@ -238,33 +272,27 @@ function _M.access()
     end
     local ctx
     if live.rewrite then
-        ctx = { plan = live.no_route }
-        ngx.ctx = ctx
-        live.rewrite(ctx)
+        local location = live.no_route.location
+        if location then
+            -- Their late phases see the request also if rewrite answers it.
+            return jump(location, nil, nil, nil)
+        end
+        ctx = rewrite()
     end
-    local raw_path, path, query = read_target()
-    local plan, prefix = match(path)
-    plan = plan or live.no_route
-    local location = plan.location
-    if location then
-        pending.request, pending.plan, pending.prefix, pending.ctx =
-            get_request(), plan, prefix, ctx
-        return ngx.exec(location)
-    end
-    return proceed(plan, prefix, ctx, raw_path, path, query)
+    return dispatch(nil, ctx)
 end
 
---- The access phase of a named location: goes on where `access` jumped.
+--- The access phase of a named location: goes on where the jump left off.
 -- @phases access
 function _M.access_variant()
-    local raw_path, path, query = read_target()
     local plan, prefix, ctx = pending.plan, pending.prefix, pending.ctx
-    if pending.request ~= get_request() then
-        plan, prefix = match(path)
-        plan, ctx = plan or live.no_route, nil
-    end
+    local is_ours = pending.request == get_request()
     pending.request, pending.plan, pending.ctx = nil, nil, nil
-    return proceed(plan, prefix, ctx, raw_path, path, query)
+    if is_ours and plan then
+        local raw_path, path, query = read_target()
+        return proceed(plan, prefix, ctx, raw_path, path, query)
+    end
+    return dispatch(live.no_route.location, live.rewrite and rewrite())
 end
 
 local function late(phase)
