@@ -370,6 +370,7 @@ struct sluice_ring_s {
     uint64_t                  read_seq;     /*   handed out or skipped */
     uint64_t                  used;         /* of the last advanced past */
     uint64_t                  used_seq;
+    uint64_t                  offered;      /* used, when others were told */
     uint64_t                  tail;         /* as last seen */
     uint32_t                  ticket;       /* last value of own sleep word */
     uint32_t                  claims;       /* to redeliver, not done yet */

@@ -107,6 +107,7 @@ sluice_ring_advance(sluice_ring_t *ring, const sluice_ring_frame_t *last)
      */
 
     if ((old ^ end) & ~(ring->size / 4 - 1)) {
+        ring->offered = end;
         sluice_ring_wake_waiting(ring);
     }
 
@@ -197,7 +198,16 @@ sluice_ring_sleep(sluice_ring_t *ring)
     }
 
     sluice_ring_count(ring, SLUICE_RING_C_SLEEPS, 1);
-    sluice_ring_wake_waiting(ring);
+
+    /*
+     * Only if it has made room: a publisher that finds the log full wakes the
+     * sleepers, so the two would wake each other for ever.
+     */
+
+    if (ring->offered != ring->used) {
+        ring->offered = ring->used;
+        sluice_ring_wake_waiting(ring);
+    }
 
     return SLUICE_NONE;
 }

@@ -124,6 +124,11 @@ def switches(pid: int) -> int:
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process has used so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
 def descriptors(pid: int) -> int:
     """How many files a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from events_ring import Ring
+from events_ring import Ring, cpu_seconds, switches
 from wire import wait_until
 
 SMALL = "sluice_events_size 64k; sluice_events_stall 300ms;\n"
@@ -134,6 +134,29 @@ def test_a_busy_reader_is_detached_and_told() -> None:
             ring.answer_on(one)
         ring.run(0, 'ev:publish("all", "n", "e", 3001)')
         overrun(ring, 3001, 1)
+
+
+def test_waiting_for_space_costs_next_to_nothing() -> None:
+    """Publishers that wait and readers that have nothing to read do not wake each other."""
+    with Ring(workers=3, main="sluice_events_size 64k;\n") as ring:
+        ring.ready()
+        stopped = ring.pid_of(2)
+        others = [pid for pid in ring.workers() if pid != stopped]
+        with ring.connection(0) as zero, ring.connection(1) as one:
+            os.kill(stopped, signal.SIGSTOP)
+            try:
+                for wire in (zero, one):
+                    assert ring.run_on(wire, PUBLISH % (100, 1, 3000))["queued"] > 1000
+                time.sleep(0.2)
+                before = [switches(pid) for pid in others], [cpu_seconds(pid) for pid in others]
+                time.sleep(1)
+                after = [switches(pid) for pid in others], [cpu_seconds(pid) for pid in others]
+                assert ring.run_on(zero, "return 1") == 1
+            finally:
+                os.kill(stopped, signal.SIGCONT)
+        # A hundred looks a second of one's own, and as many wakeups by the other.
+        assert all(b - a < 450 for a, b in zip(before[0], after[0], strict=True))
+        assert all(b - a < 0.1 for a, b in zip(before[1], after[1], strict=True))
 
 
 def test_a_short_stop_loses_nothing() -> None:
