@@ -236,6 +236,28 @@ def test_unmatched_requests_pass_the_late_phases_of_global_plugins(
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 400),
     ],
 )
+def test_what_a_rewrite_answers_passes_the_late_phases_of_global_plugins(
+    gateway: Start, upstream: Upstream
+) -> None:
+    gate = plugin(
+        "gate",
+        500,
+        """
+        rewrite = function(self, conf)
+            if pdk.header("X-Stop") then return pdk.exit(403, "stop") end
+        end,
+        """,
+    )
+    config = proxying(upstream) | {"plugins": [{"name": "gate"}, {"name": "one"}]}
+    plugins = {"gate": gate, "one": tracer("one", 1, "header_filter log")}
+    running = gateway(config, plugins=plugins)
+    running.expect_log("logged by one:default 403", 1)
+    running.expect_log("logged by one:default 200", 1)
+    stopped = running.ask("/", headers={"X-Stop": "1"})
+    assert (stopped.status, stopped.headers.get("x-filtered")) == (403, "one:default")
+    assert running.ask("/").headers.get("x-filtered") == "one:default"
+
+
 def test_refused_requests_are_logged_by_global_plugins(
     gateway: Start, upstream: Upstream, data: bytes, status: int
 ) -> None:
