@@ -228,14 +228,6 @@ def test_unmatched_requests_pass_the_late_phases_of_global_plugins(
     assert (reply.status, reply.headers.get("x-filtered")) == (404, "one:default")
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 400),
-    ],
-)
 def test_what_a_rewrite_answers_passes_the_late_phases_of_global_plugins(
     gateway: Start, upstream: Upstream
 ) -> None:
@@ -258,6 +250,14 @@ def test_what_a_rewrite_answers_passes_the_late_phases_of_global_plugins(
     assert running.ask("/").headers.get("x-filtered") == "one:default"
 
 
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 400),
+    ],
+)
 def test_refused_requests_are_logged_by_global_plugins(
     gateway: Start, upstream: Upstream, data: bytes, status: int
 ) -> None:
