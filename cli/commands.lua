@@ -4,15 +4,18 @@
 -- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, reopen).
 
 local cjson = require("cjson")
+local control = require("cli.control")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local instances = require("cli.instance")
 local launch = require("cli.launch")
 local options = require("cli.options")
+local posted = require("cli.posted")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
+local report = require("cli.report")
 local settings_of = require("cli.settings")
 local version = require("gateway.version")
 
@@ -24,6 +27,12 @@ local STOP_TIMEOUT_S = 10
 
 local function say(format, ...)
     io.stdout:write(format:format(...), "\n")
+end
+
+local function print_lines(lines)
+    for _, line in ipairs(lines) do
+        say("%s", line)
+    end
 end
 
 local function complain(lines)
@@ -101,7 +110,7 @@ local function bring_up(context, instance, settings, given, foreground)
         writer:undo()
         return fail(lines)
     end
-    local made, err = writer:make_directories()
+    local made, err = writer:make_directories(settings.user)
     if not made then
         return give_up(err)
     end
@@ -112,7 +121,11 @@ local function bring_up(context, instance, settings, given, foreground)
     if instance:master() then
         return fail(("already running in %s"):format(instance.prefix))
     end
-    local written, reason = writer:write_files(settings, given, context.root)
+    posted.drop(instance)
+    local written, reason = control.clear(instance.control)
+    if written then
+        written, reason = writer:write_files(settings, given, context.root)
+    end
     if not written then
         return give_up(reason)
     end
@@ -160,10 +173,13 @@ function _M.start(arguments, context)
             )
         )
     end
-    problems = preflight.check(settings, { root = context.root, foreground = arguments.foreground })
+    local snapshot
+    problems, snapshot =
+        preflight.check(settings, { root = context.root, foreground = arguments.foreground })
     if #problems > 0 then
         return fail(problems)
     end
+    given.hash = snapshot.hash
     warn_connections(settings)
     return bring_up(context, instance, settings, given, arguments.foreground)
 end
@@ -179,7 +195,66 @@ local function note_start_only(old, settings)
     end
 end
 
---- reload: checks the file and the settings, renders, tests, and swaps the workers.
+local function keep(lines, code)
+    lines = type(lines) == "table" and lines or { lines }
+    lines[#lines + 1] = "reload refused: the running configuration is kept"
+    return fail(lines, code)
+end
+
+-- Only the declarative file has changed: the running workers take it.
+local function post_file(instance, writer, settings, given)
+    local answer, reason, is_decided = posted.post(instance, settings.file)
+    if not answer and not is_decided then
+        return keep(reason)
+    end
+    writer:write_remembered(given)
+    if not answer then
+        return fail(reason)
+    end
+    say(
+        "live on %d worker%s in %d ms",
+        answer.workers,
+        answer.workers == 1 and "" or "s",
+        math.ceil(answer.ms)
+    )
+    return DONE
+end
+
+-- New workers. What was posted stays live, unless the file has changed since it was read.
+local function swap_workers(instance, writer, settings, given, opts)
+    local back = opts.is_new_file and posted.put_aside(instance) or function() end
+    local function give_up(lines)
+        back(false)
+        writer:undo()
+        return keep(lines)
+    end
+    local made, reason = writer:make_directories(settings.user)
+    if made then
+        made, reason = writer:write_files(settings, given, opts.root)
+    end
+    if not made then
+        return give_up(reason)
+    end
+    local right, lines = launch.test(instance, settings)
+    local workers
+    if right then
+        workers, lines = launch.hup(instance, opts.master, instance:error_log(opts.old or settings))
+    end
+    if not workers then
+        return give_up(lines)
+    end
+    back(true)
+    say(
+        "reloaded: %d new worker%s%s",
+        #workers.ready,
+        #workers.ready == 1 and "" or "s",
+        #workers.draining > 0 and (", %d old leaving"):format(#workers.draining) or ""
+    )
+    return DONE
+end
+
+--- reload: checks the file and the settings; where only the file has changed, the workers take it,
+-- otherwise renders, tests, and swaps the workers.
 function _M.reload(arguments, context)
     local instance, errors = find_instance(arguments)
     if not instance then
@@ -189,18 +264,14 @@ function _M.reload(arguments, context)
     if not master then
         return not_running(instance)
     end
-    local old = instance:read_settings()
-    local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
-    local function keep(lines, code)
-        lines = type(lines) == "table" and lines or { lines }
-        lines[#lines + 1] = "reload refused: the running configuration is kept"
-        return fail(lines, code)
-    end
+    local old, remembered = instance:read_settings(), instance:read_remembered()
+    local settings, problems, given = resolve(arguments, instance, remembered)
     if not settings then
         return keep(problems, WRONG_USE)
     end
     note_start_only(old, settings)
-    problems = preflight.check(
+    local snapshot
+    problems, snapshot = preflight.check(
         settings,
         { root = context.root, foreground = true, held = preflight.addresses(old) }
     )
@@ -208,33 +279,24 @@ function _M.reload(arguments, context)
         return keep(problems)
     end
     warn_connections(settings)
+    given.hash = snapshot.hash
+    local is_new_file = not remembered or remembered.hash ~= snapshot.hash
 
     local writer = prefixes.new(instance)
     local locked, held = writer:lock()
     if not locked then
         return keep(held)
     end
-    local written, reason = writer:write_files(settings, given, context.root)
-    if not written then
-        writer:undo()
-        return keep(reason)
+    if is_new_file and not arguments.new_workers and writer:is_written(settings, context.root) then
+        return post_file(instance, writer, settings, given)
     end
-    local right, lines = launch.test(instance, settings)
-    local workers
-    if right then
-        workers, lines = launch.hup(instance, master, instance:error_log(old or settings))
-    end
-    if not workers then
-        writer:undo()
-        return keep(lines)
-    end
-    say(
-        "reloaded: %d new worker%s%s",
-        #workers.ready,
-        #workers.ready == 1 and "" or "s",
-        #workers.draining > 0 and (", %d old leaving"):format(#workers.draining) or ""
+    return swap_workers(
+        instance,
+        writer,
+        settings,
+        given,
+        { is_new_file = is_new_file, root = context.root, master = master, old = old }
     )
-    return DONE
 end
 
 -- Ends the gateway after its requests; past the time the rest is cut off.
@@ -264,7 +326,8 @@ function _M.restart(arguments, context)
     if not settings then
         return fail(problems, WRONG_USE)
     end
-    problems = preflight.check(settings, {
+    local snapshot
+    problems, snapshot = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
         held = preflight.addresses(old),
@@ -273,6 +336,7 @@ function _M.restart(arguments, context)
         problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil
         return fail(problems)
     end
+    given.hash = snapshot.hash
     warn_connections(settings)
     local gone, lines = quit(instance, arguments.timeout)
     complain(lines)
@@ -378,37 +442,6 @@ function _M.version()
     return DONE
 end
 
-local function duration(seconds)
-    local days, hours = math.floor(seconds / 86400), math.floor(seconds / 3600) % 24
-    local minutes = math.floor(seconds / 60) % 60
-    if days > 0 then
-        return ("%dd %dh"):format(days, hours)
-    elseif hours > 0 then
-        return ("%dh %dm"):format(hours, minutes)
-    elseif minutes > 0 then
-        return ("%dm %ds"):format(minutes, math.floor(seconds % 60))
-    end
-    return ("%ds"):format(math.floor(seconds))
-end
-
-local function print_status(found)
-    if not found.running then
-        say("not running in %s", found.prefix)
-        return
-    end
-    say("running in %s (pid %d, for %s)", found.prefix, found.pid, duration(found.uptime_s))
-    say("version  %s on %s", found.version, found.nginx or "nginx")
-    say("proxy    %s", table.concat(found.proxy_listen, ", "))
-    say("admin    %s", #found.admin_listen > 0 and table.concat(found.admin_listen, ", ") or "off")
-    say("file     %s", found.file)
-    local draining = #found.workers.draining
-    say(
-        "workers  %d%s",
-        #found.workers.ready,
-        draining > 0 and (", and %d leaving"):format(draining) or ""
-    )
-end
-
 --- status: whether it runs, and what.
 function _M.status(arguments)
     local instance, errors = find_instance(arguments)
@@ -431,9 +464,30 @@ function _M.status(arguments)
         -- Every empty table here is a list; slashes need no escape.
         say("%s", (cjson.encode(found):gsub("{}", "[]"):gsub("\\/", "/")))
     else
-        print_status(found)
+        print_lines(report.status(found))
     end
     return master and DONE or NOT_RUNNING
+end
+
+--- events: what the workers have told each other.
+function _M.events(arguments)
+    local instance, errors = find_instance(arguments)
+    if not instance then
+        return fail(errors, WRONG_USE)
+    end
+    if not instance:master() then
+        return not_running(instance)
+    end
+    local status, answer = control.ask(instance.control, "GET", "/events")
+    if status ~= 200 then
+        return fail(status and tostring(answer.message) or answer)
+    end
+    if arguments.json then
+        say("%s", (cjson.encode(answer):gsub("\\/", "/")))
+    else
+        print_lines(report.events(answer))
+    end
+    return DONE
 end
 
 return _M

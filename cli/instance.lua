@@ -5,6 +5,8 @@
 --   <prefix>/start.json      what `start` was given by flag and environment, for reload and restart
 --   <prefix>/nginx.pid       written by nginx
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
+--   <prefix>/control/socket  the admin listener for this command; only the owner may enter
+--   <prefix>/posted          the configuration that was posted to it (gateway.rollout.files)
 --
 -- An nginx counts as this instance's only if its command line names this nginx.conf: a stale pid
 -- file never leads a signal to a stranger.
@@ -31,6 +33,9 @@ function _M.new(prefix)
         pid = prefix .. "/nginx.pid",
         logs = prefix .. "/logs",
         tmp = prefix .. "/tmp",
+        control_folder = prefix .. "/control",
+        control = prefix .. "/control/socket",
+        posted = prefix .. "/posted",
     }, mt)
 end
 

@@ -87,9 +87,15 @@ local function build_parser()
     restart:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
     add_timeout(restart)
     add_options(restart)
-    add_options(
+    local reload =
         parser:command("reload", "Take the changed configuration without losing a request.")
-    )
+    reload
+        :flag(
+            "--new-workers",
+            "Replace the worker processes even where the file alone has changed."
+        )
+        :target("new_workers")
+    add_options(reload)
 
     add_options(parser:command("stop", "Stop at once."), PREFIX_ONLY)
     local quit = parser:command("quit", "Stop after the requests in work.")
@@ -100,6 +106,10 @@ local function build_parser()
     local status = parser:command("status", "Say whether it runs, and what.")
     status:flag("--json", "As JSON.")
     add_options(status, PREFIX_ONLY)
+
+    local events = parser:command("events", "Say what the workers have told each other.")
+    events:flag("--json", "As JSON.")
+    add_options(events, PREFIX_ONLY)
 
     local check = parser:command("check", "Validate a declarative file and print every error.")
     check:argument("declarative", "The file; by default the one of the settings."):args("?")

@@ -86,6 +86,10 @@ local function main(settings, root, root_user)
     end
     out[#out + 1] = ("load_module %s;"):format(quote(root .. "/" .. platform.sluice_module))
     out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
+    out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
+    -- The system's resolver blocks (gateway.dns).
+    out[#out + 1] = "thread_pool sluice_dns threads=1;"
+    out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
     if root_user then
         out[#out + 1] = ("user %s;"):format(settings.user)
     end
@@ -360,11 +364,16 @@ local function proxy_server(settings, forward)
     return table.concat(out, "\n")
 end
 
+--- Always there: the command line asks through its own socket, for which the
+-- CLI has made a directory that only its user may enter.
 local function admin_server(settings)
     return lines(
         "server {",
         "server_name sluice_admin;",
+        ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
         listens(settings.admin_listen),
+        "client_max_body_size 256m;",
+        "client_body_buffer_size 1m;",
         access_log(settings.admin_access_log, settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),
@@ -413,11 +422,9 @@ function _M.render(settings, root, as_root)
         "http {",
         http(settings, root, forward),
         proxy_server(settings, forward),
+        admin_server(settings),
+        "}",
     }
-    if #settings.admin_listen > 0 then
-        out[#out + 1] = admin_server(settings)
-    end
-    out[#out + 1] = "}"
     return indent(table.concat(out, "\n")) .. "\n"
 end
 

@@ -99,6 +99,15 @@ _M.list = {
             .. "the user who starts it.",
     },
     {
+        name = "idle_grace",
+        section = "workers",
+        type = "time",
+        default = "5s",
+        doc = "How long a worker that leaves at a reload keeps idle client connections: each may "
+            .. "send one more request, which is answered with `Connection: close`. 0 closes them "
+            .. "at once, as nginx does, and with them a request that is just coming.",
+    },
+    {
         name = "shutdown_timeout",
         section = "workers",
         type = "time",
@@ -308,6 +317,16 @@ _M.list = {
         where = "start",
         doc = "Shared memory for the log of events between the workers, rounded up to a power of "
             .. "two. How much may be under way while a worker is busy.",
+    },
+    {
+        name = "events_stall",
+        section = "nginx",
+        type = "time",
+        default = "10s",
+        unit = "seconds",
+        min = 1,
+        doc = "How long a worker that is stuck may hold up the others when that log is full; then "
+            .. "it is left behind, and reads the configuration anew when it goes on.",
     },
     {
         name = "plugins",

@@ -12,6 +12,7 @@ local _M = {}
 local mt = { __index = _M }
 
 local DIRECTORY_MODE = tonumber("755", 8)
+local PRIVATE_MODE = tonumber("700", 8)
 local FILE_MODE = tonumber("644", 8)
 
 local function directory_exists(path)
@@ -43,7 +44,7 @@ function _M.new(instance)
     return setmetatable({ instance = instance, created = {}, before = {} }, mt)
 end
 
-function _M:make_directory(path)
+function _M:make_directory(path, mode)
     if directory_exists(path) then
         return true
     end
@@ -54,7 +55,7 @@ function _M:make_directory(path)
             return nil, err
         end
     end
-    local made, err = stat.mkdir(path, DIRECTORY_MODE)
+    local made, err = stat.mkdir(path, mode or DIRECTORY_MODE)
     if made ~= 0 then
         return nil, "cannot create " .. err
     end
@@ -63,12 +64,27 @@ function _M:make_directory(path)
 end
 
 --- Creates the prefix and its directories where they are missing.
+-- @tparam string user whom the workers run as, when root starts them
 -- @treturn boolean|nil true, or nil and the reason
-function _M:make_directories()
-    for _, path in ipairs({ self.instance.prefix, self.instance.logs, self.instance.tmp }) do
-        local made, err = self:make_directory(path)
+function _M:make_directories(user)
+    local instance = self.instance
+    for _, directory in ipairs({
+        { instance.prefix },
+        { instance.logs },
+        { instance.tmp },
+        { instance.control_folder, PRIVATE_MODE },
+        { instance.posted, PRIVATE_MODE },
+    }) do
+        local made, err = self:make_directory(directory[1], directory[2])
         if not made then
             return nil, err
+        end
+    end
+    -- The one directory that workers write to by themselves.
+    if unistd.geteuid() == 0 then
+        local given, err = unistd.chown(instance.posted, user, -1)
+        if not given then
+            return nil, "cannot give away " .. err
         end
     end
     return true
@@ -120,15 +136,53 @@ function _M:write(path, text)
     return write_file(path, text)
 end
 
+local function render(settings, root)
+    return require("cli.nginx_conf").render(settings, root, unistd.geteuid() == 0)
+end
+
+local function is_equal(a, b)
+    if type(a) ~= "table" or type(b) ~= "table" then
+        return a == b
+    end
+    for key, value in pairs(a) do
+        if not is_equal(value, b[key]) then
+            return false
+        end
+    end
+    for key in pairs(b) do
+        if a[key] == nil then
+            return false
+        end
+    end
+    return true
+end
+
+--- Whether nginx.conf and settings.json already say what these settings would.
+-- @tparam table settings resolved settings
+-- @tparam string root Sluice's own directory
+-- @treturn boolean
+function _M:is_written(settings, root)
+    local written = self.instance:read_settings()
+    return written ~= nil
+        and is_equal(written, cjson.decode(cjson.encode(settings)))
+        and process.read_file(self.instance.conf) == render(settings, root)
+end
+
+--- Writes start.json alone.
+-- @tparam table remembered what start was given (cli.settings), and the `hash` of the file
+-- @treturn boolean|nil true, or nil and the reason
+function _M:write_remembered(remembered)
+    return self:write(self.instance.start, cjson.encode(remembered) .. "\n")
+end
+
 --- Writes nginx.conf, settings.json and start.json.
 -- @tparam table settings resolved settings
--- @tparam table remembered what start was given (cli.settings)
+-- @tparam table remembered what start was given (cli.settings), and the `hash` of the file
 -- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
 function _M:write_files(settings, remembered, root)
-    local conf = require("cli.nginx_conf").render(settings, root, unistd.geteuid() == 0)
     local files = {
-        { self.instance.conf, conf },
+        { self.instance.conf, render(settings, root) },
         { self.instance.settings, cjson.encode(settings) .. "\n" },
         { self.instance.start, cjson.encode(remembered) .. "\n" },
     }

@@ -17,6 +17,9 @@ local values = require("cli.values")
 
 local _M = {}
 
+-- The control socket's path stands in 108 bytes of the kernel's.
+local PREFIX_MAX = 107 - #"/control/socket"
+
 local function add(errors, format, ...)
     errors[#errors + 1] = format:format(...)
 end
@@ -137,6 +140,10 @@ local function check_worker_user(settings, errors)
 end
 
 local function check_prefix(settings, errors)
+    if #settings.prefix > PREFIX_MAX then
+        add(errors, "prefix: longer than %d bytes; give %s another", PREFIX_MAX, flag("prefix"))
+        return
+    end
     local existing = nearest_existing(settings.prefix)
     local info = stat.stat(existing)
     if stat.S_ISDIR(info.st_mode) == 0 then
@@ -317,6 +324,7 @@ end
 -- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
 --   running instance holds
 -- @treturn table array of lines, empty when all is well
+-- @treturn table|nil the snapshot of the declarative file, if that is right
 function _M.check(settings, opts)
     local errors = {}
     check_programs(settings, errors)
@@ -324,8 +332,7 @@ function _M.check(settings, opts)
     check_prefix(settings, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
-    _M.check_file(settings.file, settings, errors)
-    return errors
+    return errors, _M.check_file(settings.file, settings, errors)
 end
 
 return _M

@@ -1,7 +1,7 @@
 --- Names to addresses through the system's resolver, when a configuration loads.
 --
--- getaddrinfo blocks, which is right here: it runs in nginx's master before
--- there is traffic, and it honours /etc/hosts and nsswitch as users expect.
+-- getaddrinfo honours /etc/hosts and nsswitch as users expect. It blocks: it runs
+-- in nginx's master before there is traffic, or in a thread beside a worker.
 -- @module gateway.dns
 
 local socket = require("posix.sys.socket")
@@ -56,18 +56,17 @@ function _M.resolve(host)
     return out
 end
 
---- A resolver that asks once a name: for one load of a configuration.
--- @treturn function `(host) -> addresses | nil, err`
-function _M.memoised()
+--- Resolves names, one after the other. Blocks. Needs nothing of nginx, so that a
+-- thread can run it.
+-- @tparam {string,...} hosts
+-- @treturn table host -> array of addresses, or the resolver's reason as a string
+function _M.resolve_all(hosts)
     local answers = {}
-    return function(host)
-        local answer = answers[host]
-        if not answer then
-            answer = { _M.resolve(host) }
-            answers[host] = answer
-        end
-        return answer[1], answer[2]
+    for _, host in ipairs(hosts) do
+        local addresses, err = _M.resolve(host)
+        answers[host] = addresses or err
     end
+    return answers
 end
 
 return _M

@@ -7,8 +7,11 @@
 
 local cjson = require("cjson.safe")
 local config = require("gateway.config")
+local dns = require("gateway.dns")
+local events = require("sluice.events")
+local files = require("gateway.rollout.files")
 local registry = require("gateway.plugin.registry")
-local store = require("gateway.store")
+local signal = require("posix.signal")
 local version = require("gateway.version")
 
 local admin = require("gateway.admin")
@@ -17,6 +20,7 @@ local pdk = require("gateway.pdk")
 local plan = require("gateway.plan")
 local proxy = require("gateway.proxy")
 local response = require("gateway.response")
+local rollout = require("gateway.rollout")
 
 local _M = {}
 
@@ -31,10 +35,14 @@ jit.opt.start(
     "loopunroll=200"
 )
 
--- What the admin listener shows: {store, settings, snapshot_hash, started_at, plugins}.
+local settings, plugins, started_at
+
+-- What this worker serves: {compiled (gateway.plan), version, hash}. A new table
+-- for each configuration.
 local live
--- plugin name -> {all = {conf, ...}}: for the `configure` phase.
-local plugin_index
+
+-- This worker's end of the events, and of the changes of configuration.
+local bus, changes
 
 local function read_file(path)
     local file, err = io.open(path, "rb")
@@ -56,74 +64,258 @@ local function read_settings(path)
     if not text then
         refuse("settings: " .. err)
     end
-    local settings
-    settings, err = cjson.decode(text)
-    if not settings then
+    local found
+    found, err = cjson.decode(text)
+    if not found then
         refuse("settings: " .. path .. ": " .. err)
     end
-    return settings
+    return found
+end
+
+-- One configuration ------------------------------------------------------------
+
+local function compile(snapshot, number, addresses)
+    return {
+        compiled = plan.compile(snapshot, plugins, addresses),
+        hash = snapshot.hash,
+        version = number,
+        warnings = snapshot.warnings or {},
+    }
+end
+
+local function warn(candidate, from)
+    for _, list in ipairs({ candidate.warnings, candidate.compiled.warnings }) do
+        for _, warning in ipairs(list) do
+            ngx.log(ngx.WARN, from, ": ", warning)
+        end
+    end
+end
+
+--- Reads a file and compiles it; throws what is wrong. Blocks while names resolve.
+local function load(path, number, at)
+    local snapshot, errors = config.load(path, plugins, at)
+    if not snapshot then
+        refuse(path .. ":\n" .. config.format_errors(errors))
+    end
+    local candidate = compile(snapshot, number, dns.resolve_all(plan.names(snapshot)))
+    warn(candidate, path)
+    return candidate
+end
+
+local function activate(candidate)
+    live = candidate
+    pdk.set_store(live.compiled.store)
+    proxy.activate(live.compiled, settings)
+end
+
+--- The plugins' configure phase: throws what one of them throws.
+local function configure(candidate)
+    pdk.set_store(candidate.compiled.store)
+    for _, plugin in ipairs(plugins:list()) do
+        if plugin.configure then
+            local slot = candidate.compiled.plugin_index[plugin.name]
+            plugin:configure(slot and slot.all or {})
+        end
+    end
+    pdk.set_store(live.compiled.store)
+end
+
+--- Tells the plugins to stay with what is live.
+local function configure_back()
+    local ok, err = pcall(configure, live)
+    if not ok then
+        ngx.log(ngx.ERR, "a plugin failed to go back to the live configuration: ", err)
+    end
+end
+
+--- Gets the plugins ready for a candidate; as they were, and throws, where one fails.
+local function get_ready(candidate)
+    local ok, err = pcall(configure, candidate)
+    if not ok then
+        configure_back()
+        refuse(tostring(err))
+    end
+    return candidate
 end
 
 --- Loads the configuration and compiles it, in nginx's master, so that all
--- workers share its memory. A bad file ends the start; at a reload nginx goes
--- on with the configuration that it has.
+-- workers share its memory: the one that was posted, otherwise the file. A bad one
+-- ends the start; at a reload nginx goes on with the configuration that it has.
 -- @tparam string settings_path the resolved settings, as the CLI wrote them
 -- @phases init
 function _M.init(settings_path)
-    local settings = read_settings(settings_path)
-    local plugins, err = registry.load(settings.plugins)
+    settings = read_settings(settings_path)
+    local err
+    plugins, err = registry.load(settings.plugins)
     if not plugins then
         refuse(err)
     end
-    local snapshot, errors = config.load(settings.file, plugins)
-    if not snapshot then
-        refuse(settings.file .. ":\n" .. config.format_errors(errors))
-    end
     response.configure(settings)
-    local compiled = plan.compile(snapshot, plugins)
-    for _, list in ipairs({ snapshot.warnings or {}, compiled.warnings }) do
-        for _, warning in ipairs(list) do
-            ngx.log(ngx.WARN, settings.file, ": ", warning)
-        end
+    started_at = ngx.time()
+    local posted = files.new(settings.prefix .. "/posted"):current()
+    if posted then
+        activate(load(posted.path, posted.version, posted.at))
+    else
+        activate(load(settings.file, 0))
     end
-    proxy.activate(compiled, settings)
-    plugin_index = compiled.plugin_index
-    live = {
-        store = store.new(snapshot),
-        settings = settings,
-        snapshot_hash = snapshot.hash,
-        started_at = ngx.time(),
-        plugins = plugins,
-    }
-    pdk.set_store(live.store)
 end
 
---- Starts a worker: its random numbers, the plugins' init_worker and configure.
+-- A worker ---------------------------------------------------------------------
+
+--- What a change of configuration is to this worker (gateway.rollout).
+local configuration = {
+    prepare = function(message)
+        local file = message.file
+        if not message.snapshot then
+            return get_ready(load(file.path, file.version, file.at))
+        end
+        local candidate = compile(message.snapshot, message.version, message.addresses)
+        if message.worker == ngx.worker.id() then
+            warn(candidate, "posted configuration")
+        end
+        return get_ready(candidate)
+    end,
+
+    load = function(current)
+        return get_ready(load(current.path, current.version, current.at))
+    end,
+
+    activate = function(candidate)
+        activate(candidate)
+        ngx.log(ngx.NOTICE, "configuration ", live.version, " is live, hash ", live.hash)
+    end,
+
+    withdraw = configure_back,
+}
+
+--- The workers that hear events, by process id.
+local function members()
+    local pids = {}
+    for _, worker in ipairs(bus:stats().workers) do
+        if worker.state == "attached" and worker.worker then
+            pids[worker.pid] = true
+        end
+    end
+    return pids
+end
+
+local function new_event()
+    local semaphore = assert(require("ngx.semaphore").new(0))
+    return {
+        wait = function(_, seconds)
+            return semaphore:wait(seconds)
+        end,
+        post = function()
+            return semaphore:post(1)
+        end,
+    }
+end
+
+--- This worker, as gateway.rollout sees it.
+local function new_host()
+    return {
+        worker = ngx.worker.id(),
+        pid = ngx.worker.pid(),
+        is_leaving = ngx.worker.exiting,
+        is_alive = function(pid)
+            return signal.kill(pid, 0) == 0
+        end,
+        members = members,
+        event = new_event,
+        sleep = ngx.sleep,
+        now = function()
+            ngx.update_time()
+            return ngx.now()
+        end,
+    }
+end
+
+--- Takes this worker's place among the others, then what they decided meanwhile.
+local function join()
+    changes = rollout.new({
+        bus = bus,
+        files = files.new(settings.prefix .. "/posted"),
+        host = new_host(),
+        config = configuration,
+        version = live.version,
+    })
+    assert(bus:init_worker())
+    changes:catch_up()
+    changes:announce()
+end
+
+--- Starts a worker: its random numbers, the plugins' init_worker and configure, its
+-- end of the events.
 -- @phases init_worker
 function _M.init_worker()
     math.randomseed(ngx.now() * 1000 + ngx.worker.pid())
     proxy.init_worker()
-    for _, plugin in ipairs(live.plugins:list()) do
+    for _, plugin in ipairs(plugins:list()) do
         if plugin.init_worker then
             plugin:init_worker()
         end
-        local slot = plugin_index[plugin.name]
-        if plugin.configure then
-            plugin:configure(slot and slot.all or {})
-        end
     end
+    configure(live)
+    bus = assert(events.new())
+    join()
+end
+
+-- The admin listener -----------------------------------------------------------
+
+--- Names to addresses, in a thread where there are names: the resolver blocks.
+local function resolve(names)
+    if #names == 0 then
+        return {}
+    end
+    local ok, answers = ngx.run_worker_thread("sluice_dns", "gateway.dns", "resolve_all", names)
+    if not ok then
+        error("the thread for names: " .. tostring(answers))
+    end
+    return answers
+end
+
+--- Replaces the configuration on all workers. Yields.
+-- @tparam string text a declarative file
+-- @tparam string|nil kind "json" or "yaml"; nil: told by the text
+-- @tparam table opts of gateway.rollout's `post`
+-- @treturn table|nil `{version, hash, workers}`
+-- @treturn string|nil "invalid", or a word of gateway.rollout's `post`
+-- @treturn table|string|nil errors of gateway.config with "invalid", else why
+local function replace(text, kind, opts)
+    local at = ngx.time()
+    local snapshot, errors = config.parse(text, kind, plugins, at)
+    if not snapshot then
+        return nil, "invalid", errors
+    end
+    local result, word, why = changes:post({
+        text = text,
+        kind = kind,
+        at = at,
+        snapshot = snapshot,
+        addresses = resolve(plan.names(snapshot)),
+    }, opts)
+    if result then
+        result.hash = snapshot.hash
+    end
+    return result, word, why
 end
 
 --- @phases content
 function _M.admin()
-    return admin.handle(live)
+    return admin.handle({
+        store = live.compiled.store,
+        settings = settings,
+        snapshot_hash = live.hash,
+        version = live.version,
+        started_at = started_at,
+        plugins = plugins,
+        bus = bus,
+        hash = config.hash,
+        replace = replace,
+    })
 end
 
---- @phases content
-function _M.admin_refused()
-    return admin.refused()
-end
-
+_M.admin_refused = admin.refused
 _M.access = proxy.access
 _M.access_variant = proxy.access_variant
 _M.balancer = balancer.balance

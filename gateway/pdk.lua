@@ -12,22 +12,23 @@ local _M = {}
 
 local current_store
 
---- Called by the gateway when a configuration goes live.
+--- Called by the gateway when a configuration goes live, and around `configure`.
 -- @local
 function _M.set_store(store)
     current_store = store
 end
 
---- The live entities (gateway.store).
--- @treturn table
--- @phases init_worker, configure, rewrite, access, header_filter, body_filter, log
-function _M.store()
-    return current_store
-end
-
 local function plan_field(name)
     local plan = ngx.ctx.plan
     return plan and plan[name]
+end
+
+--- The entities (gateway.store): in a request those of the configuration that it
+-- began with, in `configure` those that are about to go live, else the live ones.
+-- @treturn table
+-- @phases init_worker, configure, rewrite, access, header_filter, body_filter, log
+function _M.store()
+    return plan_field("store") or current_store
 end
 
 --- The matched route, nil before routing or where none matched.

@@ -10,6 +10,7 @@ local dns = require("gateway.dns")
 local late_phases = require("gateway.late_phases")
 local rotation = require("gateway.rotation")
 local router = require("gateway.router")
+local store = require("gateway.store")
 
 local _M = {}
 
@@ -30,9 +31,9 @@ end
 --- Peers of a host and port, one an address. An unresolvable name is a
 -- warning: the rest of the configuration is served.
 local function add_peers(peers, host, port, weight, header, compiler)
-    local addresses, err = compiler.resolve(host)
-    if not addresses then
-        table.insert(compiler.warnings, ("%s: cannot be resolved: %s"):format(host, err))
+    local addresses = dns.is_address(host) and { dns.bracket(host) } or compiler.addresses[host]
+    if type(addresses) ~= "table" then
+        table.insert(compiler.warnings, ("%s: cannot be resolved: %s"):format(host, addresses))
         return
     end
     for _, ip in ipairs(addresses) do
@@ -109,6 +110,7 @@ local function compile_plan(route, service, destination, compiler)
     return {
         route = route,
         service = service,
+        store = compiler.store,
         destination = destination,
         run_access = chain.runner(steps.access),
         header_filter = steps.header_filter,
@@ -132,6 +134,7 @@ local function compile_no_route(compiler)
     local steps = chain.compile(compiler.plugins, compiler.plugin_index, nil, nil)
     local level = late_phases.level(steps)
     return {
+        store = compiler.store,
         header_filter = steps.header_filter,
         body_filter = steps.body_filter,
         log = steps.log,
@@ -161,20 +164,49 @@ local function targets_by_upstream(targets)
     return out
 end
 
---- Compiles a snapshot. Blocks while names resolve; nothing live changes.
+--- The names that a snapshot's services and targets have, each once; addresses
+-- need no resolving.
+-- @tparam table snapshot of gateway.config
+-- @treturn {string,...} for gateway.dns
+function _M.names(snapshot)
+    local names, seen = {}, {}
+    local function add(host)
+        if not seen[host] and not dns.is_address(host) then
+            seen[host] = true
+            names[#names + 1] = host
+        end
+    end
+    local upstreams, targets = by(snapshot.upstreams, "name"), targets_by_upstream(snapshot.targets)
+    for _, service in ipairs(snapshot.services) do
+        local upstream = upstreams[service.host]
+        if service.enabled == false then
+            upstream = nil
+        elseif not upstream then
+            add(service.host)
+        end
+        for _, target in ipairs(upstream and targets[upstream.id] or {}) do
+            add((split_target(target.target)))
+        end
+    end
+    return names
+end
+
+--- Compiles a snapshot. Nothing live changes, nothing blocks.
 -- @tparam table snapshot of gateway.config
 -- @tparam table plugins registry
--- @treturn table `{router, no_route, rewrite, upstreams, plugin_index, warnings}`:
---   the router answers with plans; `no_route` is the plan of a request that no
---   route matches; `rewrite` runs the global plugins' rewrite, or is nil
-function _M.compile(snapshot, plugins)
+-- @tparam table addresses what gateway.dns answered for `names`
+-- @treturn table `{store, router, no_route, rewrite, upstreams, plugin_index,
+--   warnings}`: the router answers with plans; `no_route` is the plan of a request
+--   that no route matches; `rewrite` runs the global plugins' rewrite, or is nil
+function _M.compile(snapshot, plugins, addresses)
     local compiler = {
         plugins = plugins,
         plugin_index = chain.index(snapshot.plugins),
+        store = store.new(snapshot),
         upstreams = by(snapshot.upstreams, "name"),
         targets = targets_by_upstream(snapshot.targets),
         compiled_upstreams = {},
-        resolve = dns.memoised(),
+        addresses = addresses,
         warnings = {},
     }
     local services, destinations = by(snapshot.services, "id"), {}
@@ -195,6 +227,7 @@ function _M.compile(snapshot, plugins)
     end
     local no_route, rewrite = compile_no_route(compiler)
     return {
+        store = compiler.store,
         -- A pattern that does not compile was refused with its file.
         router = assert(router.new(routes, plans)),
         no_route = no_route,

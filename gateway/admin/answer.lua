@@ -39,6 +39,12 @@ function _M.json(status, value, headers)
     return send(status, json.encode(value), headers)
 end
 
+--- Answers that the client has it already.
+-- @phases content
+function _M.not_modified()
+    return send(304)
+end
+
 --- Answers that there is nothing at this path.
 -- @phases content
 function _M.not_found()

@@ -1,12 +1,14 @@
 --- The admin listener: what this node is and which entities it serves, as JSON.
 --
 -- It speaks the dialect of the Admin API that clients such as declarative-configuration tools
--- know. It reads only, for now: what would write answers 404, as those clients expect of what a
--- node does not have.
+-- know. Entities are read only, for now: what would write them answers 404, as those clients expect
+-- of what a node does not have. The whole configuration can be replaced.
 -- @module gateway.admin
 
 local answer = require("gateway.admin.answer")
+local config = require("gateway.admin.config")
 local entities = require("gateway.admin.entities")
+local events = require("gateway.admin.events")
 local node = require("gateway.admin.node")
 local status = require("gateway.admin.status")
 
@@ -19,16 +21,25 @@ local MAX_ARGUMENTS = 20
 
 local _M = {}
 
--- What is not a view of entities, by path.
+--- A page that is read.
+local function reading(get)
+    return { allowed = READ_METHODS, GET = get, HEAD = get }
+end
+
+-- What is not a view of entities, by path: functions by method.
 local pages = {
-    ["/"] = function(live)
+    ["/"] = reading(function(live)
         return answer.json(200, node.describe(live))
-    end,
-    ["/status"] = status.get,
-    ["/plugins/enabled"] = function(live)
+    end),
+    ["/status"] = reading(status.get),
+    ["/events"] = reading(events.get),
+    ["/plugins/enabled"] = reading(function(live)
         return answer.json(200, node.enabled_plugins(live))
-    end,
+    end),
+    ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
+
+local collection = { allowed = READ_METHODS, GET = entities.get, HEAD = entities.get }
 
 --- Cuts a raw path at its slashes, then unescapes, so that a name may hold an escaped slash.
 -- @treturn table|nil segments, nil if one is empty; a slash at the end is passed over
@@ -44,8 +55,9 @@ local function split(path)
 end
 
 --- Answers one request of the admin listener. Yields.
--- @tparam table live the store, `settings`, `snapshot_hash`, `started_at` and the plugin registry
--- `plugins` of the running configuration
+-- @tparam table live the store, `settings`, `snapshot_hash`, `version`, `started_at` and the plugin
+-- registry `plugins` of the running configuration; the `bus` of events; `hash(text)`, and
+-- `replace(text, kind, opts)` for a new configuration
 -- @phases content
 function _M.handle(live)
     local method = ngx.req.get_method()
@@ -58,16 +70,17 @@ function _M.handle(live)
         return answer.not_found()
     end
 
+    local methods = page or collection
     if method == "OPTIONS" then
-        return answer.options(READ_METHODS)
-    elseif method ~= "GET" and method ~= "HEAD" then
-        return page and answer.method_not_allowed(READ_METHODS) or answer.not_found()
+        return answer.options(methods.allowed)
+    elseif not methods[method] then
+        return page and answer.method_not_allowed(methods.allowed) or answer.not_found()
     end
     local args = ngx.req.get_uri_args(MAX_ARGUMENTS)
     if page then
-        return page(live, args)
+        return methods[method](live, args)
     end
-    return entities.get(live, segments, args)
+    return methods[method](live, segments, args)
 end
 
 --- Answers what nginx refuses by itself: a bad request line, too large headers.

@@ -83,7 +83,12 @@ end
 function _M.describe(live)
     return {
         version = version.dialect,
-        sluice = { version = version.product, storage = "file" },
+        sluice = {
+            version = version.product,
+            storage = "file",
+            configuration_hash = live.snapshot_hash,
+            configuration_version = live.version,
+        },
         hostname = ngx.var.hostname,
         node_id = node_id(live.settings),
         lua_version = jit.version,

@@ -113,6 +113,7 @@ function _M.get(live, args)
             workers_lua_vms = workers(unit, scale),
         },
         configuration_hash = live.snapshot_hash,
+        configuration_version = live.version,
         database = { reachable = true },
     })
 end

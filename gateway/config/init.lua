@@ -21,7 +21,10 @@ local HASH_LENGTH = 32
 
 local _M = {}
 
-local function hash_of(source)
+--- The hash by which a text is known: 32 hexadecimal digits.
+-- @tparam string source
+-- @treturn string
+function _M.hash(source)
     local hex = digest.new("sha256"):final(source):gsub(".", function(c)
         return format("%02x", c:byte())
     end)
@@ -34,22 +37,24 @@ end
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; told by the text when absent
 -- @tparam table registry of plugins: `registry:get(name)` gives a plugin or nil
+-- @tparam[opt] number at when the text was loaded first, in seconds: the `created_at` and
+-- `updated_at` of entities that name none; now when absent
 -- @treturn table|nil snapshot: an array of entities for each kind (`services`,
 -- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
 -- text, 32 hexadecimal digits; `warnings`, an array of strings
 -- @treturn nil|table array of `{ path =, message = }`; path is "" for the whole text
-function _M.parse(source, kind, registry)
+function _M.parse(source, kind, registry, at)
     local decoded, err = document.decode(source, kind)
     if not decoded then
         return nil, { { path = "", message = err } }
     end
     local state = collect.run(decoded, registry)
-    local snapshot = link.run(state, os.time())
+    local snapshot = link.run(state, at or os.time())
     if #state.errors > 0 then
         return nil, state.errors
     end
     snapshot.format_version = "3.0"
-    snapshot.hash = hash_of(source)
+    snapshot.hash = _M.hash(source)
     snapshot.warnings = state.warnings
     return snapshot
 end
@@ -59,14 +64,15 @@ end
 -- the text. Does not yield, blocks on the file.
 -- @tparam string path
 -- @tparam table registry of plugins
+-- @tparam[opt] number at as for `parse`
 -- @treturn table|nil snapshot, as from `parse`
 -- @treturn nil|table errors, as from `parse`
-function _M.load(path, registry)
+function _M.load(path, registry, at)
     local source, err = document.read(path)
     if not source then
         return nil, { { path = "", message = err } }
     end
-    local snapshot, errors = _M.parse(source, document.format_of(path), registry)
+    local snapshot, errors = _M.parse(source, document.format_of(path), registry, at)
     if errors and errors[1].path == "" then
         errors[1].message = path .. ": " .. errors[1].message
     end

@@ -23,8 +23,9 @@ local _M = {
     schema = schema,
 }
 
--- Rules compiled from configurations, by configuration.
-local rules = {}
+-- Rules compiled from configurations, by configuration. Requests under way still come with those
+-- of the version before, so a rule goes when nobody has its configuration any more.
+local rules = setmetatable({}, { __mode = "k" })
 
 --- A text between quotes, for a header (RFC 9110, section 5.6.4).
 local function quote(text)
@@ -180,14 +181,12 @@ function _M.configure(_, confs)
     local store = pdk.store()
     local credentials = store:index("keyauth_credentials", "key")
     local consumers = store:index("consumers", "id")
-    local compiled = {}
     for _, conf in ipairs(confs) do
         local rule = compile(conf)
         rule.credentials = credentials
         rule.consumers = consumers
-        compiled[conf] = rule
+        rules[conf] = rule
     end
-    rules = compiled
 end
 
 --- Lets requests with a valid key pass, and refuses others or makes them anonymous.

@@ -20,8 +20,9 @@ local _M = {
     schema = schema,
 }
 
--- Rules compiled from configurations, by configuration.
-local rules = {}
+-- Rules compiled from configurations, by configuration. Requests under way still come with those
+-- of the version before, so a rule goes when nobody has its configuration any more.
+local rules = setmetatable({}, { __mode = "k" })
 
 local next_report_at = 0
 
@@ -114,11 +115,9 @@ end
 
 --- Compiles the rules of all configurations in force.
 function _M.configure(_, confs)
-    local compiled = {}
     for _, conf in ipairs(confs) do
-        compiled[conf] = compile(conf)
+        rules[conf] = compile(conf)
     end
-    rules = compiled
 end
 
 --- Counts the request, and refuses it when a window is full.

@@ -21,6 +21,7 @@ _M.floors = {
         "gateway.router",
         "gateway.balancer",
         "gateway.rotation",
+        "gateway.rollout",
     },
     { "gateway.schema", "gateway.response" },
     { "gateway.config", "gateway.store" },

@@ -237,11 +237,14 @@ class Gateway:
         self.file.write_text(config)
 
     def reload(self, config: Config | None = None) -> None:
-        """Reloads, with a new configuration where given, and waits until every worker is new."""
+        """Replaces the workers, with a new configuration where given, and waits until all are new.
+
+        What `sluice reload` does when only the file has changed is in test_config_change.py.
+        """
         if config is not None:
             self.write_config(config)
         old = set(self.workers())
-        done = self.command("reload")
+        done = self.command("reload", "--new-workers")
         assert done.returncode == 0, f"sluice reload failed:\n{done.stdout}{done.stderr}"
         wait_until(lambda: self._renewed(old), "new workers after the reload")
 

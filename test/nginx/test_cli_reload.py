@@ -25,13 +25,28 @@ def instance(instances: Instances) -> Instance:
     return instances.make()
 
 
+def test_reload_gives_a_changed_file_to_the_workers_that_run(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        old = instance.status()["workers"]["ready"]
+        instance.file.write_text(TWO.format(url=upstream.url))
+        assert instance.succeed("reload").startswith("live on 2 workers in ")
+        assert instance.status()["workers"]["ready"] == old
+        assert [instance.get("/one") for _ in range(10)] == [404] * 10
+        assert instance.get("/two") == 200
+        # Nothing is new now: whoever reloads all the same means the workers, and their code.
+        assert instance.succeed("reload").startswith("reloaded: 2 new workers")
+        assert instance.get("/two") == 200
+
+
 def test_reload_takes_the_file_on_every_new_worker(instance: Instance) -> None:
     with Upstream() as upstream:
         instance.file.write_text(ONE.format(url=upstream.url))
         instance.succeed("start")
         old = set(instance.status()["workers"]["ready"])
         instance.file.write_text(TWO.format(url=upstream.url))
-        assert instance.succeed("reload").startswith("reloaded: 2 new workers")
+        assert instance.succeed("reload", "--new-workers").startswith("reloaded: 2 new workers")
         assert not old & set(instance.status()["workers"]["ready"])
         assert [instance.get("/one") for _ in range(10)] == [404] * 10
         assert instance.get("/two") == 200

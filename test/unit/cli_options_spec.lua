@@ -57,6 +57,8 @@ local EFFECTS = {
     upstream_keepalive_idle_timeout = { "17s", "keepalive_timeout 17s;" },
     header_prefix = { "X-Test", "X-Test-Request-Id" },
     rate_limiting_memory = { "1m", "lua_shared_dict sluice_rate_limiting 1m;" },
+    events_stall = { "20s", "sluice_events_stall 20s;" },
+    idle_grace = { "3s", "sluice_idle_grace 3s;" },
     events_size = { "4m", "sluice_events_size 4m;" },
     nginx_modules = { "/m/x.so", 'load_module "/m/x.so";' },
     lua_package_path = { "/lua/?.lua", "/lua/?.lua;" },
@@ -118,7 +120,8 @@ describe("cli.options", function()
     it("leaves out headers, the admin listener and the access log when they are off", function()
         local conf = render({ headers = "off", admin_listen = "off", access_log = "off" })
         assert.is_nil(conf:find("X-Kong", 1, true))
-        assert.is_nil(conf:find("sluice_admin", 1, true))
+        assert.is_nil(conf:find("127.0.0.1:8001", 1, true))
+        assert.is_truthy(conf:find("/control/socket", 1, true))
         assert.is_truthy(conf:find("access_log off;", 1, true))
     end)
 

@@ -1,0 +1,105 @@
+--- What the commands print for people: lines of text from tables.
+
+local _M = {}
+
+local COLUMNS = {
+    { "worker", "worker" },
+    { "pid", "pid" },
+    { "state", "state" },
+    { "published", "published" },
+    { "delivered", "delivered" },
+    { "bytes", "read_bytes" },
+    { "queue", "queue_depth" },
+    { "lag", "lag" },
+    { "wakeups", "wakeups_sent" },
+    { "overruns", "overruns" },
+    { "errors", "callback_errors" },
+}
+
+local function text_of(value)
+    if type(value) == "number" then
+        return ("%d"):format(value)
+    end
+    return value == nil and "" or tostring(value)
+end
+
+local function row_of(figures)
+    local row = {}
+    for i, column in ipairs(COLUMNS) do
+        row[i] = text_of(figures[column[2]])
+    end
+    return row
+end
+
+--- The figures of all workers as a table.
+-- @tparam table stats the answer of /events
+-- @treturn table array of lines
+function _M.events(stats)
+    local rows = { {} }
+    for i, column in ipairs(COLUMNS) do
+        rows[1][i] = column[1]
+    end
+    for _, worker in ipairs(stats.workers) do
+        rows[#rows + 1] = row_of(worker)
+    end
+    local total = row_of(stats.total)
+    total[1] = "total"
+    rows[#rows + 1] = total
+
+    local widths = {}
+    for _, row in ipairs(rows) do
+        for i, text in ipairs(row) do
+            widths[i] = math.max(widths[i] or 0, #text)
+        end
+    end
+    local lines = {}
+    for r, row in ipairs(rows) do
+        local cells = {}
+        for i, text in ipairs(row) do
+            cells[i] = (" "):rep(widths[i] - #text) .. text
+        end
+        lines[r] = table.concat(cells, "  ")
+    end
+    return lines
+end
+
+local function duration(seconds)
+    local days, hours = math.floor(seconds / 86400), math.floor(seconds / 3600) % 24
+    local minutes = math.floor(seconds / 60) % 60
+    if days > 0 then
+        return ("%dd %dh"):format(days, hours)
+    elseif hours > 0 then
+        return ("%dh %dm"):format(hours, minutes)
+    elseif minutes > 0 then
+        return ("%dm %ds"):format(minutes, math.floor(seconds % 60))
+    end
+    return ("%ds"):format(math.floor(seconds))
+end
+
+--- Whether a gateway runs, and what.
+-- @tparam table found what `sluice status --json` prints
+-- @treturn table array of lines
+function _M.status(found)
+    if not found.running then
+        return { ("not running in %s"):format(found.prefix) }
+    end
+    local admin = #found.admin_listen > 0 and table.concat(found.admin_listen, ", ") or "off"
+    local draining = #found.workers.draining
+    return {
+        ("running in %s (pid %d, for %s)"):format(
+            found.prefix,
+            found.pid,
+            duration(found.uptime_s)
+        ),
+        ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
+        ("proxy    %s"):format(table.concat(found.proxy_listen, ", ")),
+        ("admin    %s"):format(admin),
+        ("file     %s"):format(found.file),
+        ("workers  %d%s"):format(
+            #found.workers.ready,
+            draining > 0 and (", and %d leaving"):format(draining) or ""
+        ),
+    }
+end
+
+return _M
