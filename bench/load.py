@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,15 +83,27 @@ def schedstat(pid: int) -> tuple[int, int]:
     return int(run), int(wait)
 
 
+def schedstats(pids: Sequence[int]) -> tuple[int, int]:
+    """The same of several processes together."""
+    both = [schedstat(pid) for pid in pids]
+    return sum(run for run, _ in both), sum(wait for _, wait in both)
+
+
 def run(
-    address: str, requests: Path, worker: int, core: int, connections: int, seconds: int
+    address: str,
+    requests: Path,
+    workers: Sequence[int],
+    core: int | None,
+    connections: int,
+    seconds: int,
 ) -> Slice:
-    """Puts load on `address` for a slice; `core` is the generator's."""
-    command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
+    """Puts load on `address` for a slice; `core` is the generator's, None: any."""
+    command = [] if core is None else ["taskset", "-c", str(core)]
+    command += ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
     command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
-    run_before, wait_before = schedstat(worker)
+    run_before, wait_before = schedstats(workers)
     done = subprocess.run(command, capture_output=True, text=True, env=_environment())
-    run_after, wait_after = schedstat(worker)
+    run_after, wait_after = schedstats(workers)
     if done.returncode != 0:
         raise LoadError(f"wrk failed: {(done.stderr or done.stdout).strip()}")
     return Slice(parse(done.stdout), run_after - run_before, wait_after - wait_before)

@@ -44,8 +44,9 @@ def split_address(address: str) -> tuple[str, int]:
 class Client:
     """One keep-alive connection to an address; opens it again when the server has closed it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, timeout_s: float = TIMEOUT_S) -> None:
         self._address = address
+        self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._buffer = b""
 
@@ -61,10 +62,17 @@ class Client:
         self._socket = None
         self._buffer = b""
 
+    @property
+    def own_port(self) -> int:
+        """The local port of the connection that is open."""
+        assert self._socket
+        port: int = self._socket.getsockname()[1]
+        return port
+
     def ask(self, head: bytes) -> Answer:
-        """Sends a request head and reads its answer."""
+        """Sends a request (a head, and a body where it has one) and reads its answer."""
         if not self._socket:
-            self._socket = socket.create_connection(split_address(self._address), TIMEOUT_S)
+            self._socket = socket.create_connection(split_address(self._address), self._timeout_s)
         try:
             self._socket.sendall(head)
             return self._read_answer()

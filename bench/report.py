@@ -79,8 +79,15 @@ def measure(ours: list[Slice], theirs: list[Slice]) -> dict[str, Metric]:
     return out
 
 
+def metric(unit: str, estimate: stats.Estimate) -> Metric:
+    """A metric of an estimate."""
+    return Metric(estimate.value, unit, estimate.low, estimate.high)
+
+
 def remark(metrics: dict[str, Metric]) -> str | None:
     """A warning about figures that are right but flatter or wrong one of the sides."""
+    if "busy" not in metrics:
+        return None
     busy = min(metrics[name].value for name in ("busy", "busy_nginx"))
     if busy >= SATURATED:
         return None
@@ -91,17 +98,30 @@ def remark(metrics: dict[str, Metric]) -> str | None:
 
 
 def verdict(metric: Metric, bar: float) -> str:
-    """Whether a bar is met, and whether the whole interval says so."""
+    """Whether a bar, the least a value may be, is met, and whether the whole interval says so."""
     met = metric.value >= bar
     clear = metric.low >= bar or metric.high < bar
-    return f"at least {bar:.2f}: {'met' if met else 'NOT met'}{'' if clear else ', within noise'}"
+    return f"at least {bar:.2f}: {_met(met, clear)}"
 
 
-def table(result: Result, bars: dict[str, float]) -> str:
+def verdict_at_most(metric: Metric, limit: float) -> str:
+    """The same of a limit, the most that a value may be."""
+    met = metric.value <= limit
+    clear = metric.high <= limit or metric.low > limit
+    return f"at most {limit:.2f}: {_met(met, clear)}"
+
+
+def _met(met: bool, clear: bool) -> str:
+    return f"{'met' if met else 'NOT met'}{'' if clear else ', within noise'}"
+
+
+def table(result: Result, bars: dict[str, float], limits: dict[str, float] | None = None) -> str:
     """The metrics as a table that a terminal and Markdown both show."""
+    limits = limits or {}
     rows: list[tuple[str, ...]] = [("metric", "value", "95% interval", "unit", "bar")]
     for name, metric in result.metrics.items():
         bar = verdict(metric, bars[name]) if name in bars else ""
+        bar = verdict_at_most(metric, limits[name]) if name in limits else bar
         interval = f"{_number(metric.low)} to {_number(metric.high)}"
         rows.append((name, _number(metric.value), interval, metric.unit, bar))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

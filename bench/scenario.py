@@ -1,6 +1,9 @@
 """Scenarios: small TOML files that say what to start, what to ask for and what to expect.
 
-A scenario `<name>.toml` has beside it `<name>.nginx.conf`, the hand-written
+`kind` names who measures them: `proxy`, the default, or one of run.KINDS, to
+whose module the file's other fields are given as they are.
+
+A `proxy` scenario `<name>.toml` has beside it `<name>.nginx.conf`, the hand-written
 nginx servers that do the same job (the rest of that configuration, common to
 all scenarios, is in `nginx/`). Both are templates of the same two rules:
 
@@ -18,7 +21,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Data: TypeAlias = Any  # what a TOML file can hold
 
@@ -64,8 +67,26 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Described:
+    """A scenario of another kind than `proxy`: what its file says, for the module of its kind.
+
+    `bars` are the least that a metric may be, `limits` the most.
+    """
+
+    name: str
+    kind: str
+    title: str
+    bars: dict[str, float]
+    limits: dict[str, float]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """A loaded scenario; `sluice` and `nginx` are still templates of addresses."""
+    """A loaded `proxy` scenario; `sluice` and `nginx` are still templates of addresses."""
+
+    kind = "proxy"
+    limits: ClassVar[dict[str, float]] = {}
 
     name: str
     title: str
@@ -97,11 +118,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def load(name: str, folder: Path = FOLDER) -> Scenario:
+def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
     """Reads a scenario and repeats what is to be repeated."""
     path = folder / f"{name}.toml"
     try:
         data = tomllib.loads(path.read_text())
+        kind = data.pop("kind", Scenario.kind)
+        if kind != Scenario.kind:
+            return _described(name, kind, data)
         nginx = path.with_suffix(".nginx.conf").read_text()
     except FileNotFoundError as error:
         known = ", ".join(names())
@@ -130,6 +154,13 @@ def load(name: str, folder: Path = FOLDER) -> Scenario:
     if data:
         raise ScenarioError(f"{path.name}: unknown fields: {', '.join(sorted(data))}")
     return scenario
+
+
+def _described(name: str, kind: str, data: dict[str, Any]) -> Described:
+    if "title" not in data:
+        raise ScenarioError(f"{name}.toml: 'title' is missing")
+    title, bars, limits = data.pop("title"), data.pop("bars", {}), data.pop("limits", {})
+    return Described(name, kind, title, bars, limits, data)
 
 
 def _check(data: dict[str, Any]) -> Check:

@@ -71,14 +71,20 @@ def children(pid: int) -> list[int]:
 
 
 class Server:
-    """An nginx, however it is started: directory, address, core, and the process that works."""
+    """An nginx, however it is started: directory, address, core, and the processes that work.
 
-    def __init__(self, name: str, folder: Path, address: str, core: int) -> None:
+    Without a core it runs on all of them.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, address: str, core: int | None, count: int = 1
+    ) -> None:
         self.name = name
         self.folder = folder
         self.address = address
         self.core = core
-        self.worker = 0
+        self.count = count
+        self.workers: list[int] = []
         self.error_log = folder / "error.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._output = folder / "output"
@@ -109,7 +115,9 @@ class Server:
 
     def _start(self) -> None:
         # --pdeathsig: the kernel stops it should the runner be killed.
-        pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(self.core)]
+        pinned = ["setpriv", "--pdeathsig", "TERM"]
+        if self.core is not None:
+            pinned += ["taskset", "-c", str(self.core)]
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 pinned + self.command(),
@@ -125,7 +133,7 @@ class Server:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise StartError(f"{self.name} did not start: {self._last_words()}")
             time.sleep(0.02)
-        if os.sched_getaffinity(self.worker) != {self.core}:
+        if self.core is not None and os.sched_getaffinity(self.worker) != {self.core}:
             raise StartError(f"{self.name} is not pinned to core {self.core}")
 
     def _is_ready(self) -> bool:
@@ -133,8 +141,8 @@ class Server:
             master = int((self.folder / "nginx.pid").read_text())
         except (OSError, ValueError):
             return False
-        self.worker = self.find_worker(master)
-        if not self.worker:
+        self.workers = self.find_workers(master)
+        if len(self.workers) < self.count:
             return False
         try:
             socket.create_connection(split_address(self.address), 1).close()
@@ -142,15 +150,19 @@ class Server:
             return False
         return True
 
-    def find_worker(self, master: int) -> int:
-        """The only worker of a master, 0 while it has none that is ready."""
+    @property
+    def worker(self) -> int:
+        """The only worker, or the first one."""
+        return self.workers[0]
+
+    def find_workers(self, master: int) -> list[int]:
+        """The workers of a master that are ready."""
+        found = []
         for pid in children(master):
-            try:
+            with contextlib.suppress(OSError):
                 if b"nginx: worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    return pid
-            except OSError:
-                continue
-        return 0
+                    found.append(pid)
+        return sorted(found)
 
     def stop(self) -> None:
         """Stops it, by force if need be."""
@@ -184,8 +196,16 @@ class Nginx(Server):
 
     files: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, name: str, folder: Path, address: str, core: int, **words: str) -> None:
-        super().__init__(name, folder, address, core)
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        address: str,
+        core: int | None,
+        count: int = 1,
+        **words: str,
+    ) -> None:
+        super().__init__(name, folder, address, core, count)
         self._words = {"listen": address, "connections": CONNECTIONS} | words
 
     def write(self) -> None:
@@ -214,8 +234,8 @@ class Upstream(Nginx):
             "upstream", folder, address, core, upstream=address, status=self._status, body=body
         )
 
-    def find_worker(self, master: int) -> int:
-        return master
+    def find_workers(self, master: int) -> list[int]:
+        return [master]
 
     def answered(self) -> int:
         """Requests that it has answered so far, without those for this number."""

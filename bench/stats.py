@@ -18,12 +18,16 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 BLOCK = 2  # pairs drawn together: one A B B A
 RESAMPLES = 4000
+POOLED_RESAMPLES = 400  # each sorts all values anew
 CONFIDENCE = 0.95
 TRIM = 0.2  # share of the values left out at each end
 SEED = 20240611
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def block_bootstrap(
-    values: Sequence[float],
+    values: Sequence[Value],
     block: int = BLOCK,
-    statistic: Callable[[Sequence[float]], float] = trimmed_mean,
+    statistic: Callable[[Sequence[Value]], float] = trimmed_mean,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[float, float]:
@@ -81,7 +85,7 @@ def block_bootstrap(
     blocks = -(-count // block)
     results = []
     for _ in range(resamples):
-        sample: list[float] = []
+        sample: list[Value] = []
         for _ in range(blocks):
             start = draw(count)
             sample += ring[start : start + block]
@@ -89,6 +93,27 @@ def block_bootstrap(
     results.sort()
     tail = (1 - CONFIDENCE) / 2
     return quantile(results, tail), quantile(results, 1 - tail)
+
+
+def orders(names: Sequence[str], rounds: int) -> Iterator[list[str]]:
+    """Yields the order of several sides for each round: forwards, backwards, forwards, ..."""
+    for index in range(rounds):
+        yield list(names) if index % 2 == 0 else list(reversed(names))
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Typical value of numbers that may be zero (their trimmed mean)."""
+    return Estimate(trimmed_mean(values), *block_bootstrap(values))
+
+
+def pooled_quantile(rounds: Sequence[Sequence[float]], share: float) -> Estimate:
+    """Quantile of the values of all rounds together; the interval draws whole rounds."""
+
+    def pooled(some: Sequence[Sequence[float]]) -> float:
+        return quantile(sorted(value for values in some for value in values), share)
+
+    low, high = block_bootstrap(rounds, statistic=pooled, resamples=POOLED_RESAMPLES)
+    return Estimate(pooled(rounds), low, high)
 
 
 def level(values: Sequence[float]) -> Estimate:

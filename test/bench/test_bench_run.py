@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import proxy
 import pytest
 import run
 import sides
@@ -38,8 +39,9 @@ def processes_in(folder: Path) -> list[str]:
 
 @needs_wrk
 def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "FEWEST_PAIRS", 4)
-    result = run.run_scenario("proxy-plain", run.Plan(4, 1, 60), True, tmp_path)
+    monkeypatch.setattr(proxy, "FEWEST_PAIRS", 4)
+    monkeypatch.setattr(proxy, "FULL", proxy.Plan(4, 1, 60))
+    result = run.run_scenario("proxy-plain", run.Options(against_itself=True), tmp_path)
     assert result.invalid is None
     written = json.loads((tmp_path / "proxy-plain-self.json").read_text())
     assert set(written) == {"scenario", "invalid", "metrics"}
@@ -95,6 +97,6 @@ def test_a_side_that_does_not_start_makes_the_run_invalid(
     monkeypatch.setattr(
         sides.Sluice, "command", lambda self: ["sh", "-c", "echo no luck today; exit 1"]
     )
-    result = run.run_scenario("proxy-plain", run.QUICK, False, tmp_path)
+    result = run.run_scenario("proxy-plain", run.Options(quick=True), tmp_path)
     assert result.invalid == "Sluice did not start: no luck today"
     assert json.loads((tmp_path / "proxy-plain.json").read_text())["invalid"] == result.invalid

@@ -6,8 +6,8 @@ import contextlib
 import tempfile
 from pathlib import Path
 
+import proxy
 import pytest
-import run
 import scenario
 import sides
 import verify
@@ -79,12 +79,17 @@ def test_scenarios_are_what_they_promise(
     assert len(usernames) == len(set(usernames)) == consumers
 
 
-@pytest.mark.parametrize("name", scenario.names())
+PROXY = [name for name in scenario.names() if name.startswith("proxy-")]
+
+
+@pytest.mark.parametrize("name", PROXY)
 def test_both_sides_send_the_same_upstream(name: str) -> None:
+    loaded = scenario.load(name)
+    assert isinstance(loaded, scenario.Scenario)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
         folder.chmod(0o755)  # pytest's own is closed to the workers' user
-        pair = run.Run(scenario.load(name), run.QUICK, against_itself=False).start(stack, folder)
+        pair = proxy.Run(loaded, proxy.QUICK, against_itself=False).start(stack, folder)
         assert [side.trouble() for side in pair] == [None, None]
 
 
@@ -99,7 +104,7 @@ def test_a_missing_header_is_noticed(lost: str, tmp_path: Path) -> None:
 
     plain = scenario.load("proxy-plain")
     upstream = sides.free_address()
-    core = run._two_cores()[0]
+    core = proxy.two_cores()[0]
     addresses = sides.free_address(), sides.free_address()
     with (
         sides.HandWritten(plain, tmp_path / "a", addresses[0], upstream, core) as good,
@@ -114,7 +119,7 @@ def test_a_missing_header_is_noticed(lost: str, tmp_path: Path) -> None:
 def test_a_wrong_body_is_noticed(tmp_path: Path) -> None:
     plain = scenario.load("proxy-plain")
     address, upstream = sides.free_address(), sides.free_address()
-    core = run._two_cores()[0]
+    core = proxy.two_cores()[0]
     with sides.HandWritten(plain, tmp_path / "a", address, upstream, core) as side:
         wrong_body = pytest.raises(verify.InvalidRun, match="with 200 'not this'")
         with Recorder(upstream, b"not this"), wrong_body:

@@ -1,0 +1,318 @@
+"""The scenarios of events: what to run in which order, and which metrics come of it.
+
+Each takes a scenario file's fields (`bench/scenarios/events-*.toml`), of which
+`quick`, where there, replaces others in a quick run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import load
+import stats
+from events import SIZES, Order, Round, Workers, all_started
+from progress import progress
+from report import Metric, metric
+from scenario import Described
+from verify import InvalidRun
+
+FEWEST_ROUNDS = 4
+# Events go on for longer than the requests by that much, while wrk starts and ends.
+MARGIN_S = 0.3
+
+
+@dataclass
+class Setting:
+    """A scenario's fields, its scratch folder, and when it has to be done."""
+
+    name: str
+    data: dict[str, Any]
+    folder: Path
+    began: float
+
+    def rounds(self, names: list[str], part: int, parts: int) -> Iterator[list[str]]:
+        """Yields the order of the sides, round after round, while the part's time lasts.
+
+        The scenario's time is divided evenly over its parts; what one leaves goes to the next.
+        """
+        ends = self.began + self.data["limit_s"] * (part + 1) / parts
+        for number, order in enumerate(stats.orders(names, self.data["rounds"])):
+            if number >= FEWEST_ROUNDS and number % 2 == 0 and time.monotonic() > ends:
+                return
+            progress(f"{self.name}: part {part + 1} of {parts}, round {number + 1}")
+            yield order
+        progress("")
+
+    def fresh(self) -> Path:
+        """A folder of its own for each part."""
+        return Path(tempfile.mkdtemp(dir=self.folder))
+
+
+def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+    """Measures one of the scenarios of this module."""
+    data = dict(scenario.data)
+    shorter = data.pop("quick", {})
+    if quick:
+        data |= shorter
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
+        folder.chmod(0o755)
+        return MEASURES[scenario.kind](Setting(scenario.name, data, folder, began))
+
+
+def throughput(setting: Setting) -> dict[str, Metric]:
+    """Sustained events a second, and CPU time per event."""
+    out: dict[str, Metric] = {}
+    cells = setting.data["cells"]
+    for part, cell in enumerate(cells):
+        transports, count = cell["transports"], cell["workers"]
+        orders = {
+            size: Order("flood", setting.data["seconds"], size, setting.data["slice_ms"])
+            for size in cell["sizes"]
+        }
+        found: dict[int, dict[str, list[Round]]] = {
+            size: {name: [] for name in transports} for size in orders
+        }
+        with all_started(setting.fresh(), transports, count) as workers:
+            for size in orders:
+                for name in transports:
+                    workers[name].run_lossless(orders[size])  # warm-up
+            for order in setting.rounds(transports, part, len(cells)):
+                for size in orders:
+                    for name in order:
+                        found[size][name].append(workers[name].run_lossless(orders[size]))
+        for size, rounds in found.items():
+            out |= _throughput_metrics(f"{SIZES[size]}_w{count}", rounds)
+    return out
+
+
+def _throughput_metrics(suffix: str, rounds: dict[str, list[Round]]) -> dict[str, Metric]:
+    out = {}
+    rates = {name: [one.rate for one in found] for name, found in rounds.items()}
+    cpu = {name: [one.cpu_us for one in found] for name, found in rounds.items()}
+    if "ring" in rounds and "socket" in rounds:
+        faster = stats.ratio(rates["ring"], rates["socket"])
+        cheaper = stats.ratio(cpu["socket"], cpu["ring"])
+        out[f"ring_over_socket_{suffix}"] = metric("ratio", faster)
+        out[f"socket_over_ring_cpu_{suffix}"] = metric("ratio", cheaper)
+    for name in rounds:
+        out[f"{name}_eps_{suffix}"] = metric("events/s", stats.level(rates[name]))
+        out[f"{name}_cpu_us_{suffix}"] = metric("us/event", stats.level(cpu[name]))
+    return out
+
+
+def latency(setting: Setting) -> dict[str, Metric]:
+    """Time from before the publishing to the callback in other workers, at a low rate."""
+    out: dict[str, Metric] = {}
+    cells = setting.data["cells"]
+    rate, seconds = setting.data["rate"], setting.data["seconds"]
+    order = Order("tick", seconds, interval=1 / rate, timed=True)
+    for part, cell in enumerate(cells):
+        transports, count = cell["transports"], cell["workers"]
+        found: dict[str, list[list[float]]] = {name: [] for name in transports}
+        with all_started(setting.fresh(), transports, count) as workers:
+            for name in transports:
+                workers[name].run_lossless(order)  # warm-up
+            for names in setting.rounds(transports, part, len(cells)):
+                for name in names:
+                    done = workers[name].run_lossless(order)
+                    found[name].append(done.samples(workers[name].publisher))
+        for name, rounds in found.items():
+            for share in (50, 99):
+                estimate = stats.pooled_quantile(rounds, share / 100)
+                out[f"{name}_p{share}_us_w{count}"] = metric("us", estimate)
+    return out
+
+
+def burst(setting: Setting) -> dict[str, Metric]:
+    """A burst from one worker without a pause: what is accepted, what arrives, how long it takes.
+
+    The time is from the first event's publishing to the last worker's last event. Metrics without
+    a transport's name are the ring's.
+    """
+    found: dict[str, list[Round]] = {name: [] for name in setting.data["transports"]}
+    order = Order("tick", count=setting.data["count"])
+    with all_started(setting.fresh(), list(found), setting.data["workers"]) as workers:
+        for name in found:
+            workers[name].run(order)  # warm-up
+        for names in setting.rounds(list(found), 0, 1):
+            for name in names:
+                found[name].append(workers[name].run(order))
+    out = {}
+    for name, rounds in found.items():
+        prefix = "" if name == "ring" else f"{name}_"
+        for what in ("accepted", "delivered"):
+            counts = [float(getattr(one, what)) for one in rounds]
+            label = "delivered_min" if what == "delivered" else what
+            out[prefix + label] = Metric(min(counts), "events", min(counts), max(counts))
+        for what in ("drain", "publish"):
+            times = [one.seconds if what == "drain" else one.publish_seconds for one in rounds]
+            out[f"{prefix}{what}_ms"] = metric("ms", stats.level([time * 1e3 for time in times]))
+    return out
+
+
+def interference(setting: Setting) -> dict[str, Metric]:
+    """What events do to requests that have nothing to do with them, and the other way round."""
+    out: dict[str, Metric] = {}
+    parts = [
+        (transport, connections)
+        for connections in setting.data["connections"]
+        for transport in setting.data["transports"]
+        if connections < _most_connections()
+    ]
+    for part, (transport, connections) in enumerate(parts):
+        suffix = "" if connections == setting.data["connections"][0] else f"_c{connections}"
+        with all_started(setting.fresh(), [transport], setting.data["workers"]) as workers:
+            traffic = Traffic(workers[transport], setting, connections)
+            found: dict[str, list[Busy]] = {case: [] for case in CASES}
+            for case in CASES:
+                traffic.slice(case)  # warm-up
+            for cases in setting.rounds(list(CASES), part, len(parts)):
+                for case in cases:
+                    found[case].append(traffic.slice(case))
+        out |= _interference_metrics(transport, suffix, found)
+    return out
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A slice of requests, and the events meanwhile if there were any."""
+
+    slice: load.Slice
+    round: Round | None
+
+    @property
+    def cpus(self) -> float:
+        """CPUs that the workers used."""
+        return self.slice.cpu_ns / self.slice.report.duration_us / 1e3
+
+
+# Events, and how often.
+CASES = {"none": None, "1000_500ms": (1000, 0.5), "10000_100ms": (10_000, 0.1)}
+
+
+class Traffic:
+    """Requests for a static answer to workers with events."""
+
+    def __init__(self, workers: Workers, setting: Setting, connections: int) -> None:
+        self.workers = workers
+        self.seconds = setting.data["seconds"]
+        self.connections = connections
+        self.requests = workers.folder / "requests"
+        self.requests.write_bytes(b"GET / HTTP/1.1\r\nHost: bench\r\n\r\n")
+
+    def slice(self, case: str) -> Busy:
+        """A slice of load; the events begin a little before it, as long as connections are made."""
+        done: list[Round] = []
+        failed: list[BaseException] = []
+
+        def publish(count: int, interval: float) -> None:
+            order = Order("tick", self.seconds + MARGIN_S, count=count, interval=interval)
+            try:
+                done.append(self.workers.run(order))
+            except Exception as error:
+                failed.append(error)
+
+        event = CASES[case]
+        thread = threading.Thread(target=publish, args=event) if event else None
+        if thread:
+            thread.start()
+        try:
+            slice_ = load.run(
+                self.workers.address,
+                self.requests,
+                self.workers.workers,
+                None,
+                self.connections,
+                self.seconds,
+            )
+        finally:
+            if thread:
+                thread.join()
+        if failed:
+            raise failed[0]
+        if errors := slice_.report.errors():
+            raise InvalidRun(f"{self.workers.name}, {case}: {errors}")
+        return Busy(slice_, done[0] if done else None)
+
+
+def _interference_metrics(
+    transport: str, suffix: str, found: dict[str, list[Busy]]
+) -> dict[str, Metric]:
+    out = {}
+    none = found["none"]
+    out[f"{transport}_none{suffix}_rps"] = metric(
+        "requests/s", stats.level([one.slice.rps for one in none])
+    )
+    out[f"{transport}_none{suffix}_p99_ms"] = metric(
+        "ms", stats.level([one.slice.p99_ms for one in none])
+    )
+    for case in list(CASES)[1:]:
+        busy = found[case]
+
+        def against(read: Callable[[Busy], float], busy: list[Busy] = busy) -> Metric:
+            return metric(
+                "ratio", stats.ratio([read(one) for one in busy], [read(one) for one in none])
+            )
+
+        prefix = f"{transport}_{case}{suffix}"
+        out[f"{prefix}_rps_share"] = against(lambda one: one.slice.rps)
+        out[f"{prefix}_p99_ratio"] = against(lambda one: one.slice.p99_ms)
+        out[f"{prefix}_cpu_share"] = against(lambda one: one.cpus)
+        shares = [one.round.delivered / one.round.offered for one in busy if one.round]
+        out[f"{prefix}_delivered_share"] = metric("share", stats.mean(shares))
+    return out
+
+
+def _most_connections() -> int:
+    # Of wrk, and of the worker that gets all of them; some descriptors are for other things.
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 1000
+
+
+def idle(setting: Setting) -> dict[str, Metric]:
+    """Wakeups of a worker without an event, beyond those of one without this library."""
+    transports = [*setting.data["transports"], "none"]
+    found: dict[str, list[float]] = {name: [] for name in transports}
+    with all_started(setting.fresh(), transports, setting.data["workers"]) as workers:
+        for name in setting.data["transports"]:
+            workers[name].run_lossless(Order("tick", count=100))  # it does work
+        time.sleep(setting.data["settle_s"])
+        for _ in range(setting.data["rounds"]):
+            before = {name: _switches(one.workers) for name, one in workers.items()}
+            time.sleep(setting.data["seconds"])
+            for name, one in workers.items():
+                switches = _switches(one.workers) - before[name]
+                found[name].append(switches / setting.data["seconds"] / len(one.workers))
+    out = {}
+    bare = sum(found.pop("none")) / setting.data["rounds"]
+    for name, rates in found.items():
+        beyond = [max(rate - bare, 0.0) for rate in rates]
+        value = sum(beyond) / len(beyond)
+        out[f"{name}_wakeups_per_s"] = Metric(value, "1/s", min(beyond), max(beyond))
+    return out
+
+
+def _switches(pids: list[int]) -> int:
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                total += int(line.split()[1])
+    return total
+
+
+MEASURES: dict[str, Callable[[Setting], dict[str, Metric]]] = {
+    "events-throughput": throughput,
+    "events-latency": latency,
+    "events-burst": burst,
+    "events-interference": interference,
+    "events-idle": idle,
+}
