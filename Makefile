@@ -9,7 +9,11 @@ PYTHON = build/venv/bin/python
 SCENARIO ?=
 QUICK ?=
 
-.PHONY: help setup build folder run test unit nginx lab lint format bench docs clean
+# Of make kill.
+KILLS ?=
+SEED ?=
+
+.PHONY: help setup build folder run test unit nginx kill lab lint format bench docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -18,6 +22,7 @@ help:
 	@echo "make test    all tests: unit, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
 	@echo "make format  bring Lua and Python into their format"
@@ -47,6 +52,13 @@ unit: build
 nginx: build
 	@scripts/setup run test
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/nginx
+
+# Kills workers under load; not part of make test.
+kill: build
+	@scripts/setup run test
+	cd test/nginx && ../../$(PYTHON) kill_events.py $(if $(KILLS),--kills $(KILLS)) \
+		$(if $(SEED),--seed $(SEED))
+	$(MAKE) -C test/ring kill
 
 lab: build
 	@scripts/setup run test bench

@@ -311,7 +311,9 @@ sluice_events_next(sluice_events_t *ev)
     ev->parked = 0;
 
     if (ev->batch) {
-        rc = sluice_ring_advance(&ev->ring, &ev->frames[ev->batch - 1]);
+        /* all of it: frames for other workers follow the last one, too */
+
+        rc = sluice_ring_advance(&ev->ring, NULL);
         ev->batch = 0;
 
         if (rc != SLUICE_OK) {

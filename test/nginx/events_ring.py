@@ -30,7 +30,7 @@ RUN = """
 
 class Ring(Events):
     """`main` is put into the main context; `single` runs without a master process; `module` is
-    the file to load, or "" for none."""
+    the file to load, or "" for none; `environment` is nginx's."""
 
     binary = "/usr/sbin/nginx"
 
@@ -41,11 +41,13 @@ class Ring(Events):
         main: str = "",
         single: bool = False,
         module: str | None = None,
+        environment: dict[str, str] | None = None,
         locations: str = "",
         **more: object,
     ) -> None:
         self._main = main + ("master_process off;\n" if single else "")
         self._module = module
+        self._environment = environment
         super().__init__(
             options, locations=RUN + locations, **({"workers": 1} if single else {}), **more
         )
@@ -65,6 +67,7 @@ class Ring(Events):
                 *(self.binary, "-p", f"{self.prefix}/", "-c", "nginx.conf"),
                 *("-e", "logs/error.log", *arguments),
             ],
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

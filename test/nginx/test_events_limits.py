@@ -212,6 +212,25 @@ def test_payloads_of_all_sizes(size: str) -> None:
         assert ring.ring_stats()["dropped_partials"] == 0
 
 
+def test_frames_for_others_do_not_hold_up_the_log() -> None:
+    """A reader sleeps behind them, not before them."""
+    code = """
+        for i = 1, 3000 do
+            ev:publish("all", "n", "e", i)
+            ev:publish({ worker = 1 }, "other", "e", ("x"):rep(1000))
+        end
+    """
+    main = "sluice_events_size 64k; sluice_events_stall 500ms;\n"
+    with Ring(workers=2, main=main, init_worker=COUNT) as ring:
+        ring.ready()
+        ring.run(0, code)
+        for worker in (0, 1):
+            wait_until(lambda w=worker: ring.run(w, "return probe.last") == 3000, "the last")
+            assert ring.run(worker, "return probe.wrong, probe.missed or 0") == [0, 0]
+        ring.settle()
+        assert ring.ring_stats()["log"]["used"] == 0
+
+
 def test_pieces_of_several_senders_do_not_mix() -> None:
     with Ring(workers=3, main="sluice_events_size 256k;\n", init_worker=HEAR_BIG) as ring:
         ring.ready()
