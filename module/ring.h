@@ -434,8 +434,8 @@ int sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
  * first one to come for a worker id of a generation starts where that
  * generation began, a respawned one at the tail.  missed: frames since the
  * generation began that the log no longer holds for it (an overrun if not 0).
- * Frees the slots of the dead and wakes all sleepers.  SLUICE_OK, SLUICE_BUSY,
- * SLUICE_NOSLOT.
+ * Frees the slots of the dead and wakes those to whom they owed a wake.
+ * SLUICE_OK, SLUICE_BUSY, SLUICE_NOSLOT.
  */
 int sluice_ring_attach(sluice_ring_t *ring, uint32_t generation,
     uint16_t worker, uint64_t *missed);

@@ -11,6 +11,7 @@
 
 
 static void sluice_ring_wake(sluice_ring_t *ring, uint32_t i);
+static int sluice_ring_behind(sluice_ring_t *ring, uint32_t i);
 
 
 /* Notes that this process wants to hear when there is space again. */
@@ -52,7 +53,11 @@ sluice_ring_wake_waiting(sluice_ring_t *ring)
 }
 
 
-/* See "Sleep" in ring.h: the wake first, then the word. */
+/*
+ * Wakes all who sleep and have something to read; see "Sleep" in ring.h: the
+ * wake first, then the word.  After a publication that is everybody asleep;
+ * otherwise only those whose wake was lost with the one who owed it to them.
+ */
 
 void
 sluice_ring_wake_sleepers(sluice_ring_t *ring)
@@ -66,12 +71,20 @@ sluice_ring_wake_sleepers(sluice_ring_t *ring)
     for (i = 0; i < top && i < SLUICE_RING_SLOTS; i++) {
         word = atomic_load(&c->sleep[i]);
 
-        if (word & 1) {
+        if ((word & 1) && sluice_ring_behind(ring, i)) {
             sluice_ring_wake(ring, i);
             (void) atomic_compare_exchange_strong(&c->sleep[i], &word,
                                                   word + 1);
         }
     }
+}
+
+
+static int
+sluice_ring_behind(sluice_ring_t *ring, uint32_t i)
+{
+    return atomic_load_explicit(&ring->slots[i].cursor, memory_order_relaxed)
+           != atomic_load_explicit(&ring->control->tail, memory_order_relaxed);
 }
 
 

@@ -22,6 +22,7 @@
 static uint64_t          state, rounds, frames_read, bad;
 static volatile uint8_t  fuzz_sink;
 static _Atomic int       fuzz_stop;
+static int               fuzz_vandals;
 static uint8_t           noise[FUZZ_SIZE];
 
 
@@ -53,7 +54,7 @@ fuzz_read(sluice_ring_t *ring)
 {
     int                   i, n, turns;
     uint32_t              k;
-    uint64_t              missed;
+    uint64_t              missed, seq;
     const uint8_t        *low, *high;
     sluice_ring_frame_t   frames[8], *f;
 
@@ -61,6 +62,7 @@ fuzz_read(sluice_ring_t *ring)
     high = ring->data + 2 * ring->size;
 
     for (turns = 0; turns < 3000; turns++) {
+        seq = ring->read_seq;
         n = sluice_ring_next_batch(ring, frames, 8);
 
         for (i = 0; i < n; i++) {
@@ -74,6 +76,12 @@ fuzz_read(sluice_ring_t *ring)
                        && (const uint8_t *) f->event + f->event_length
                           <= f->payload,
                        "frame outside of the log");
+
+            test_check((int64_t) (ring->control->tail - f->end) >= 0,
+                       "behind the tail");
+            test_check(f->seq > seq && f->seq <= ring->read_seq,
+                       "frame %lu after %lu", f->seq, seq);
+            seq = f->seq;
 
             for (k = 0; k < f->length; k++) {
                 fuzz_sink ^= f->payload[k];
@@ -205,6 +213,28 @@ fuzz_bytes(uint8_t *p, size_t length, int n)
 }
 
 
+/* Three bytes of a header: if any of them is another now, it is refused. */
+
+static void
+fuzz_damage(sluice_ring_t *ring, uint64_t position, uint64_t tail)
+{
+    uint8_t               *p, old[64];
+    sluice_ring_frame_t    frame;
+    sluice_ring_header_t   h;
+
+    p = ring->data + (position & ring->mask);
+
+    memcpy(&h, p, sizeof(h));
+    memcpy(old, p, sizeof(old));
+    fuzz_bytes(p, sizeof(old), 3);
+
+    if (!fuzz_vandals && memcmp(old, p, sizeof(old)) != 0) {
+        test_check(sluice_ring_frame_read(ring, position, tail, h.seq, &frame)
+                   == SLUICE_BAD, "damaged header %lu accepted", h.seq);
+    }
+}
+
+
 /* Frames: some good ones, then damage, then reading. */
 
 static void
@@ -228,8 +258,8 @@ fuzz_frames(sluice_ring_t *ring, sluice_ring_t *writer, int last)
         break;
 
     case 1:
-        fuzz_bytes(ring->data + (where[test_below(&state, (uint64_t) n)]
-                                 & ring->mask), 64, 3);
+        fuzz_damage(ring, where[test_below(&state, (uint64_t) n)],
+                    ring->control->tail);
         break;
 
     case 2:
@@ -350,7 +380,7 @@ fuzz_vandal(void *data)
 static void
 fuzz_round(void)
 {
-    int             i, vandal;
+    int             i;
     uint64_t        missed;
     pthread_t       thread;
     sluice_ring_t   ring, writer;
@@ -367,9 +397,9 @@ fuzz_round(void)
                "attach");
 
     fuzz_stop = 0;
-    vandal = (test_below(&state, 4) == 0);
+    fuzz_vandals = (test_below(&state, 4) == 0);
 
-    if (vandal) {
+    if (fuzz_vandals) {
         test_check(pthread_create(&thread, NULL, fuzz_vandal, &ring) == 0,
                    "thread");
     }
@@ -380,7 +410,7 @@ fuzz_round(void)
 
     fuzz_stop = 1;
 
-    if (vandal) {
+    if (fuzz_vandals) {
         pthread_join(thread, NULL);
     }
 

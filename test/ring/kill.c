@@ -16,6 +16,8 @@
  * with events to read, or waits for the lock of a dead process; a new process
  * attaches by itself; a unique event is finished by one process, unless one
  * that had it died with it, and then redelivered.
+ *
+ * Over 500 lines: load, butcher and bookkeeper share what they know.
  */
 
 

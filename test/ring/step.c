@@ -8,6 +8,8 @@
  * A first child is stepped through the verb to learn its path; for each death
  * a new one runs into a breakpoint, since single steps are slow.  Verbs longer
  * than LIMIT are sampled at random instructions.  x86-64 only.
+ *
+ * Over 500 lines, most of them the cases: a scene and its examination each.
  */
 
 
@@ -37,6 +39,7 @@ typedef struct {
     const char  *name;
     void       (*before)(void);      /* in the parent */
     void       (*prepare)(void);     /* in the child */
+    void       (*ready)(void);       /* in the parent: the child is prepared */
     void       (*verb)(void);        /* in the child, step by step */
     void       (*after)(int whole);  /* in the parent; did the verb return? */
 } step_case_t;
@@ -206,11 +209,25 @@ before_none(void)
 
 
 static void
-before_asleep(void)
+ready_none(void)
+{
+}
+
+
+/* Only now: a child that attaches wakes whoever sleeps. */
+
+static void
+ready_asleep(void)
 {
     step_read();
     (void) step_woken();
     test_check(sluice_ring_sleep(&self) == SLUICE_NONE, "sleep");
+}
+
+
+static void
+prepare_none(void)
+{
 }
 
 
@@ -298,18 +315,18 @@ after_unique(int whole)
 
 
 /*
- * The log is full because of a dead reader; the child publishes, and buries
- * it.  (The dead reader is a grandchild that attached and was killed.)
+ * The log is full because of a dead reader (a grandchild that attached and was
+ * killed); the child, without a slot, so in nobody's way, buries it.
  */
 
 static void
-before_full(void)
+ready_full(void)
 {
-    int       status;
+    int       rc, status;
     pid_t     pid;
+    uint64_t  start;
 
-    step_read();
-
+    start = self.control->tail;
     pid = fork();
 
     if (pid == 0) {
@@ -320,30 +337,19 @@ before_full(void)
 
     waitpid(pid, &status, 0);
 
-    for ( ;; ) {
-        status = step_publish(STEP_SELF, self_number + 1, 1400,
-                              SLUICE_RING_ALL, 0);
-        step_read();
-
-        if (self.control->tail - self.slots[1].cursor
-            > STEP_SIZE - 1600)
-        {
-            break;
-        }
-
-        test_check(status == SLUICE_OK, "publish: %d", status);
+    while (self.control->tail - start < STEP_SIZE - 1600) {
+        rc = step_publish(STEP_SELF, self_number + 1, 1400, SLUICE_RING_ALL,
+                          0);
+        test_check(rc == SLUICE_OK, "publish: %d", rc);
         self_number++;
+        step_read();
     }
-
-    test_check(self.slots[1].state == SLUICE_RING_ATTACHED, "the dead");
-    self_number += (status == SLUICE_OK);
 }
 
 
 static void
 prepare_full(void)
 {
-    prepare_attach();
     step_message(STEP_CHILD, next_child, 1800, SLUICE_RING_ALL, 0);
 }
 
@@ -512,19 +518,33 @@ verb_rejoin(void)
 
 
 static const step_case_t  cases[] = {
-    { "publish", before_asleep, prepare_publish, verb_publish, after_publish },
-    { "publish unique", before_none, prepare_unique, verb_publish,
-      after_unique },
-    { "publish, full, bury", before_full, prepare_full, verb_publish,
+    { "publish",
+      before_none, prepare_publish, ready_asleep, verb_publish,
       after_publish },
-    { "attach", before_none, NULL, verb_attach, after_any },
-    { "attach, bury, redeliver", before_bury, prepare_bury, verb_attach,
-      after_bury },
-    { "read, claim, done, sleep", before_claim, prepare_claim, verb_claim,
-      after_claim },
-    { "detach", before_none, prepare_attach, verb_detach, after_any },
-    { "generation", before_none, prepare_attach, verb_generation, after_any },
-    { "rejoin", before_unread, prepare_attach, verb_rejoin, after_any },
+
+    { "publish unique",
+      before_none, prepare_unique, ready_none, verb_publish, after_unique },
+
+    { "publish, full, bury",
+      before_none, prepare_full, ready_full, verb_publish, after_publish },
+
+    { "attach",
+      before_none, prepare_none, ready_asleep, verb_attach, after_any },
+
+    { "attach, bury, redeliver",
+      before_bury, prepare_bury, ready_none, verb_attach, after_bury },
+
+    { "read, claim, done, sleep",
+      before_claim, prepare_claim, ready_none, verb_claim, after_claim },
+
+    { "detach",
+      before_none, prepare_attach, ready_none, verb_detach, after_any },
+
+    { "generation",
+      before_none, prepare_attach, ready_none, verb_generation, after_any },
+
+    { "rejoin",
+      before_none, prepare_attach, before_unread, verb_rejoin, after_any },
 };
 
 
@@ -541,10 +561,7 @@ step_fork(const step_case_t *c)
 
     if (pid == 0) {
         open_child();
-
-        if (c->prepare) {
-            c->prepare();
-        }
+        c->prepare();
 
         ptrace(PTRACE_TRACEME, 0, NULL, NULL);
         raise(SIGSTOP);
@@ -661,6 +678,7 @@ step_kill(const step_case_t *c, uint64_t k)
 
     c->before();
     pid = step_fork(c);
+    c->ready();
 
     if (k == STEP_MAX) {
         step_learn(pid);
