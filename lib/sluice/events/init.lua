@@ -23,7 +23,18 @@ local AGENT = 255
 -- Of a source, and of an event; the ring has room for the bus's name besides.
 local NAME_MAX = 3840
 
-local TRANSPORTS = { ring = true, socket = true, poll = true }
+-- Loaded when asked for: a transport may need what another does without.
+local TRANSPORTS = {
+    ring = function()
+        return require("sluice.events.ring")
+    end,
+    socket = function()
+        return require("sluice.events.socket")
+    end,
+    poll = function()
+        return require("sluice.events.poll")
+    end,
+}
 
 -- Options of every transport: type, default, bounds.
 local OPTIONS = {
@@ -105,7 +116,7 @@ function _M.new(opts)
     if not TRANSPORTS[name] then
         error("option 'transport': must be ring, socket or poll", 2)
     end
-    local transport = require("sluice.events." .. name)
+    local transport = TRANSPORTS[name]()
     local checked, err = check_options(opts, transport)
     if not checked then
         error(err, 2)
