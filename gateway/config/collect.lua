@@ -10,6 +10,7 @@ local schema = require("gateway.schema")
 local format = string.format
 local ipairs = ipairs
 local next = next
+local pairs = pairs
 local tostring = tostring
 local type = type
 
@@ -91,20 +92,27 @@ end
 
 -- Splits an entity as written into its own fields and its nested children.
 local function split(state, kind, raw, path)
-    local own, nested = {}, {}
+    local own, nested, is_odd = {}, {}, false
     local children = entities.children(kind)
-    local definition = entities.get(kind)
-    for _, key in ipairs(schema.sorted_keys(raw)) do
-        local value = raw[key]
+    local fields = schema.fields(entities.get(kind))
+    for key, value in pairs(raw) do
         if children[key] then
             nested[key] = value
-        elseif REMARKS[key] then
+        elseif fields[key] then
+            own[key] = value
+        else
+            is_odd = true
+        end
+    end
+    for _, key in ipairs(is_odd and schema.sorted_keys(raw, fields) or {}) do
+        local value = raw[key]
+        if REMARKS[key] then
             if value ~= NULL and type(value) ~= REMARKS[key] then
                 add_error(state, path .. "." .. key, "expected a " .. REMARKS[key])
             end
         elseif
-            schema.field(definition, tostring(key))
-            or not refuse_collection(state, key, value, path .. "." .. tostring(key))
+            not children[key]
+            and not refuse_collection(state, key, value, path .. "." .. tostring(key))
         then
             own[key] = value
         end

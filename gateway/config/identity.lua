@@ -9,6 +9,7 @@
 
 local digest = require("openssl.digest")
 
+local byte = string.byte
 local concat = table.concat
 local format = string.format
 local ipairs = ipairs
@@ -20,6 +21,7 @@ local type = type
 local NAMESPACE = "fd02801f-0957-4a15-a55a-c8d9606f30b5"
 -- the dialect's workspace of a file that names none
 local WORKSPACE = "*"
+local MAX_KNOWN = 65536
 
 local _M = {}
 
@@ -31,27 +33,26 @@ local function bytes_of(uuid)
     )
 end
 
-local function uuid_v5(namespace, name)
-    local hash = digest.new("sha1"):final(namespace .. name)
-    local hex = hash:sub(1, 16):gsub(".", function(c)
-        return format("%02x", c:byte())
-    end)
-    local variant = 8 + tonumber(hex:sub(17, 17), 16) % 4
-    return format(
-        "%s-%s-5%s-%x%s-%s",
-        hex:sub(1, 8),
-        hex:sub(9, 12),
-        hex:sub(14, 16),
-        variant,
-        hex:sub(18, 20),
-        hex:sub(21, 32)
-    )
+-- byte -> two hexadecimal digits
+local HEX = {}
+for value = 0, 255 do
+    HEX[value] = format("%02x", value)
+end
+
+local function uuid_v5(name)
+    local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p =
+        byte(digest.new("sha1"):final(name), 1, 16)
+    local left = HEX[a] .. HEX[b] .. HEX[c] .. HEX[d] .. "-" .. HEX[e] .. HEX[f] .. "-"
+    local right = HEX[k] .. HEX[l] .. HEX[m] .. HEX[n] .. HEX[o] .. HEX[p]
+    g = 0x50 + g % 16
+    i = 0x80 + i % 64
+    return left .. HEX[g] .. HEX[h] .. "-" .. HEX[i] .. HEX[j] .. "-" .. right
 end
 
 -- kind -> namespace of its entities, as bytes
 local namespaces = setmetatable({}, {
     __index = function(self, kind)
-        local bytes = bytes_of(uuid_v5(bytes_of(NAMESPACE), kind))
+        local bytes = bytes_of(uuid_v5(bytes_of(NAMESPACE) .. kind))
         self[kind] = bytes
         return bytes
     end,
@@ -105,12 +106,25 @@ function _M.key(schema, entity)
     return canonical(values), false
 end
 
+-- Ids by namespace and key: most are those of the file before. Forgotten all at once.
+local known, known_count = {}, 0
+
 --- The id that belongs to a key.
 -- @tparam string kind of the entity
 -- @tparam string key as returned by `key`
 -- @treturn string UUID
 function _M.uuid(kind, key)
-    return uuid_v5(namespaces[kind], key)
+    local name = namespaces[kind] .. key
+    local id = known[name]
+    if not id then
+        if known_count >= MAX_KNOWN then
+            known, known_count = {}, 0
+        end
+        id = uuid_v5(name)
+        known[name] = id
+        known_count = known_count + 1
+    end
+    return id
 end
 
 return _M

@@ -19,12 +19,25 @@ local NULL = cjson.null
 
 local _M = {}
 
-local function get(record, name)
+-- dotted name -> its parts; the names stand in schemas
+local parts = {}
+
+local function split(name)
+    local list = {}
     for part in name:gmatch("[^.]+") do
+        list[#list + 1] = part
+    end
+    parts[name] = list
+    return list
+end
+
+local function get(record, name)
+    local list = parts[name] or split(name)
+    for i = 1, #list do
         if type(record) ~= "table" then
             return nil
         end
-        record = record[part]
+        record = record[list[i]]
     end
     return record
 end

@@ -29,6 +29,8 @@ local sort = table.sort
 local tostring = tostring
 local type = type
 
+local new_table = require("table.new")
+
 local NULL = cjson.null
 -- Debian's cjson has no way to write [] for an empty Lua table; OpenResty's has.
 local EMPTY_ARRAY = cjson.empty_array or NULL
@@ -51,10 +53,10 @@ local _M = {}
 -- definition -> { rules and their arguments, fields by name and in order }
 local compiled = setmetatable({}, { __mode = "k" })
 
-local fill
+local fill, new_context
 
 local function compile(definition)
-    local plan = { rules = {}, fields = nil, by_name = {} }
+    local plan = { rules = {}, fields = nil, by_name = {}, size = 0 }
     for _, name in ipairs(rules.order) do
         local argument = definition[name]
         -- an empty string is no value in the dialect, unless a field says so
@@ -71,6 +73,7 @@ local function compile(definition)
             local name, field = next(entry)
             plan.fields[i] = { name = name, field = field }
             plan.by_name[name] = field
+            plan.size = i
         end
     end
     for _, entry in ipairs(definition.shorthand_fields or {}) do
@@ -113,6 +116,10 @@ local function key_text(key)
             return format("\\x%02x", c:byte())
         end)
         .. '"]'
+end
+
+new_context = function(path)
+    return { errors = {}, path = path, keys = {}, depth = 0 }
 end
 
 -- The path is kept as a stack of keys and written out only for an error.
@@ -180,17 +187,24 @@ local function fill_list(ctx, field, value)
     return out
 end
 
+local function by_text(a, b)
+    return tostring(a) < tostring(b)
+end
+
 --- The keys of a table in the order of their text, so that errors have an order.
 -- @tparam table map
+-- @tparam[opt] table known keys to leave out: key -> true value
 -- @treturn table array of keys
-function _M.sorted_keys(map)
+function _M.sorted_keys(map, known)
     local keys = {}
     for key in pairs(map) do
-        keys[#keys + 1] = key
+        if not known or not known[key] then
+            keys[#keys + 1] = key
+        end
     end
-    sort(keys, function(a, b)
-        return tostring(a) < tostring(b)
-    end)
+    if #keys > 1 then
+        sort(keys, by_text)
+    end
     return keys
 end
 
@@ -265,6 +279,19 @@ local function with_given(out, value)
     return all
 end
 
+-- What a field is when it is not given, found out once: most fields are not. Without one where
+-- that is an error.
+local function find_absent(entry)
+    local ctx = new_context("")
+    entry.absent = fill(ctx, entry.field, nil)
+    entry.has_absent = #ctx.errors == 0
+    return entry.has_absent
+end
+
+local function copy(value)
+    return type(value) == "table" and merged(value, {}) or value
+end
+
 local function fill_record(ctx, definition, value)
     local errors_before = #ctx.errors
     local plan = plan_of(definition)
@@ -273,17 +300,26 @@ local function fill_record(ctx, definition, value)
     end
     -- what a wrong shorthand should have set is not missing
     local lenient = #ctx.errors > errors_before
-    local out = {}
+    -- An entity is given more fields later: an id, times.
+    local out = new_table(0, plan.size)
     for _, entry in ipairs(plan.fields) do
         local given = value[entry.name]
-        if not (lenient and is_null(given)) then
+        if not is_null(given) then
             out[entry.name] = enter(ctx, entry.name, entry.field, given)
+        elseif not lenient then
+            local has_absent = entry.has_absent
+            if has_absent == nil then
+                has_absent = find_absent(entry)
+            end
+            if has_absent then
+                out[entry.name] = copy(entry.absent)
+            else
+                enter(ctx, entry.name, entry.field, nil)
+            end
         end
     end
-    for _, key in ipairs(_M.sorted_keys(value)) do
-        if type(key) ~= "string" or not plan.by_name[key] then
-            fail(ctx, "unknown field", key)
-        end
+    for _, key in ipairs(_M.sorted_keys(value, plan.by_name)) do
+        fail(ctx, "unknown field", key)
     end
     if definition.entity_checks then
         local has_errors = #ctx.errors > errors_before
@@ -390,7 +426,7 @@ end
 -- @treturn table|nil a new table with defaults filled, unset fields nil
 -- @treturn nil|table array of `{ path =, message = }` when the value is not valid
 function _M.validate(definition, value, path)
-    local ctx = { errors = {}, path = path or "", keys = {}, depth = 0 }
+    local ctx = new_context(path or "")
     local filled
     if has_type(value, "record") then
         filled = fill_record(ctx, definition, value)
@@ -408,9 +444,16 @@ end
 -- @param value
 -- @treturn string|nil the first error's message, nil when the value is valid
 function _M.first_error(field, value)
-    local ctx = { errors = {}, path = "", keys = {}, depth = 0 }
+    local ctx = new_context("")
     fill(ctx, field, value)
     return ctx.errors[1] and ctx.errors[1].message
+end
+
+--- The fields of a schema by name, shorthands among them.
+-- @tparam table definition schema
+-- @treturn table name -> definition, not to be changed
+function _M.fields(definition)
+    return plan_of(definition).by_name
 end
 
 --- Finds a field's definition by its dotted name.
