@@ -74,7 +74,8 @@ local function hear(data, event)
     local count = heard.count + 1
     heard.count = count
     if heard.samples then
-        heard.samples[count] = math.floor((now_ns() - data.sent_ns) / 1000)
+        -- in tenths of microseconds
+        heard.samples[count] = math.ceil((now_ns() - data.sent_ns) / 100) / 10
     elseif heard.noted and count % NOTE_EVERY == 0 then
         notes:set("noted/" .. ngx.worker.id(), count)
     end

@@ -1,71 +1,27 @@
 """The scenarios of events: what to run in which order, and which metrics come of it.
 
-Each takes a scenario file's fields (`bench/scenarios/events-*.toml`), of which
-`quick`, where there, replaces others in a quick run.
+Each takes a scenario file's fields (`bench/scenarios/events-*.toml`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import resource
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import load
 import stats
 from events import SIZES, Order, Round, Workers, all_started
-from progress import progress
 from report import Metric, metric
 from scenario import Described
+from setting import Setting, prepared
 from verify import InvalidRun
 
-FEWEST_ROUNDS = 4
 # Events go on for longer than the requests by that much, while wrk starts and ends.
 MARGIN_S = 0.3
-
-
-@dataclass
-class Setting:
-    """A scenario's fields, its scratch folder, and when it has to be done."""
-
-    name: str
-    data: dict[str, Any]
-    folder: Path
-    began: float
-
-    def rounds(self, names: list[str], part: int, parts: int) -> Iterator[list[str]]:
-        """Yields the order of the sides, round after round, while the part's time lasts.
-
-        The scenario's time is divided evenly over its parts; what one leaves goes to the next.
-        """
-        ends = self.began + self.data["limit_s"] * (part + 1) / parts
-        for number, order in enumerate(stats.orders(names, self.data["rounds"])):
-            if number >= FEWEST_ROUNDS and number % 2 == 0 and time.monotonic() > ends:
-                return
-            progress(f"{self.name}: part {part + 1} of {parts}, round {number + 1}")
-            yield order
-        progress("")
-
-    def fresh(self) -> Path:
-        """A folder of its own for each part."""
-        return Path(tempfile.mkdtemp(dir=self.folder))
-
-
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
-    """Measures one of the scenarios of this module."""
-    data = dict(scenario.data)
-    shorter = data.pop("quick", {})
-    if quick:
-        data |= shorter
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
-        folder.chmod(0o755)
-        return MEASURES[scenario.kind](Setting(scenario.name, data, folder, began))
 
 
 def throughput(setting: Setting) -> dict[str, Metric]:
@@ -127,8 +83,12 @@ def latency(setting: Setting) -> dict[str, Metric]:
                     found[name].append(done.samples(workers[name].publisher))
         for name, rounds in found.items():
             for share in (50, 99):
-                estimate = stats.pooled_quantile(rounds, share / 100)
-                out[f"{name}_p{share}_us_w{count}"] = metric("us", estimate)
+                suffix = f"p{share}_us_w{count}"
+                each = [stats.quantile(sorted(samples), share / 100) for samples in rounds]
+                out[f"{name}_{suffix}"] = metric("us", stats.level(each))
+                # Nothing left out: also what the machine's other work did.
+                pooled = stats.pooled_quantile(rounds, share / 100)
+                out[f"{name}_pooled_{suffix}"] = metric("us", pooled)
     return out
 
 
@@ -316,3 +276,9 @@ MEASURES: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "events-interference": interference,
     "events-idle": idle,
 }
+
+
+def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+    """Measures one of the scenarios of this module."""
+    with prepared(scenario, quick, began) as setting:
+        return MEASURES[scenario.kind](setting)

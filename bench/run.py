@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+import config_change
 import events_scenarios
 import load
 import proxy
@@ -41,7 +42,10 @@ OUTPUT = sides.ROOT / "build" / "bench"
 Measure = Callable[[scenarios.Described, bool, float], dict[str, report.Metric]]
 
 # Who measures which kind of scenario.
-KINDS: dict[str, Measure] = {name: events_scenarios.measure for name in events_scenarios.MEASURES}
+KINDS: dict[str, Measure] = {
+    **{kind: events_scenarios.measure for kind in events_scenarios.MEASURES},
+    "config-change": config_change.measure,
+}
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ def _measure(
 def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     """Measures a scenario; what goes wrong makes the result invalid."""
     began = time.monotonic()
+    busy = os.getloadavg()[0]
     scenario = scenarios.load(name)
     result = report.Result(f"{name}-self" if options.against_itself else name)
     (output / f"{result.scenario}.json").unlink(missing_ok=True)
@@ -112,7 +117,7 @@ def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     path = result.write(output)
     took = time.monotonic() - began
     print(f"\n{result.scenario}: {scenario.title}")
-    print(f"{_setting()}; {took:.0f} s\n")
+    print(f"{_setting()}; {took:.0f} s, load average {busy:.1f} before\n")
     if result.invalid:
         print(f"INVALID: {result.invalid}")
     else:

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from probe import Client, split_address
 from scenario import Scenario, fill, unfilled
@@ -227,7 +227,7 @@ class Upstream(Nginx):
 
     files: ClassVar = {"upstream.conf": "nginx.conf"}
 
-    def __init__(self, folder: Path, address: str, core: int, body: str) -> None:
+    def __init__(self, folder: Path, address: str, core: int | None, body: str) -> None:
         self._status = free_address()
         self._asked = 0
         super().__init__(
@@ -265,26 +265,36 @@ class HandWritten(Nginx):
         return [*super().command(), "-g", "daemon off;"]
 
 
+class Declared(Protocol):
+    """What has a declarative configuration for Sluice."""
+
+    def sluice_file(self, words: dict[str, str]) -> str:
+        """The file for these addresses."""
+
+
 class Sluice(Server):
     """Sluice of a checkout, with its defaults but for what a bench has to set."""
 
     def __init__(
         self,
-        scenario: Scenario,
+        declared: Declared,
         folder: Path,
         address: str,
         upstream: str,
-        core: int,
+        core: int | None,
         root: Path = ROOT,
+        count: int = 1,
+        admin: str = "off",
     ) -> None:
-        super().__init__("Sluice", folder, address, core)
+        super().__init__("Sluice", folder, address, core, count)
         self.error_log = folder / "logs" / "error.log"
-        self._scenario = scenario
+        self.admin = admin
+        self._declared = declared
         self._words = {"listen": address, "upstream": upstream}
         self._root = root
 
     def write(self) -> None:
-        (self.folder / "sluice.json").write_text(self._scenario.sluice_file(self._words))
+        (self.folder / "sluice.json").write_text(self._declared.sluice_file(self._words))
         (self.folder / "sluice.conf").write_text("")
 
     def command(self) -> list[str]:
@@ -300,9 +310,10 @@ class Sluice(Server):
             "SLUICE_PREFIX": str(self.folder),
             "SLUICE_CONF": str(self.folder / "sluice.conf"),
             "SLUICE_FILE": str(self.folder / "sluice.json"),
-            "SLUICE_PROXY_LISTEN": self.address,
-            "SLUICE_ADMIN_LISTEN": "off",
-            "SLUICE_WORKERS": "1",
+            # With several workers, each gets its share of the connections.
+            "SLUICE_PROXY_LISTEN": f"{self.address}{' reuseport' if self.count > 1 else ''}",
+            "SLUICE_ADMIN_LISTEN": self.admin,
+            "SLUICE_WORKERS": str(self.count),
             "SLUICE_WORKER_CONNECTIONS": CONNECTIONS,
             "SLUICE_ACCESS_LOG": "off",
         }
