@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -157,3 +158,36 @@ def test_a_failed_start_leaves_what_was_in_the_prefix(instance: Instance) -> Non
     instance.refuse("start", access_log_format="$no_such_variable")
     left = {path.name for path in instance.prefix.iterdir()}
     assert left == {"mine.txt"}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (None, "is missing; run: make build"),
+        ("1.2.3", "was built for nginx 1.2.3, but /usr/sbin/nginx is 1."),
+    ],
+)
+def test_a_module_of_another_nginx(instance: Instance, version: str | None, expected: str) -> None:
+    """A package upgrade of nginx must not leave a module behind that no longer loads."""
+    copy = instance.folder / "sluice"
+    for name in ("bin", "cli", "gateway", "lib", "plugins"):
+        shutil.copytree(ROOT / name, copy / name)
+    if version:
+        built = copy / "build" / "module"
+        built.mkdir(parents=True)
+        (built / "nginx_version").write_text(version + "\n")
+        shutil.copy(ROOT / "build" / "module" / "ngx_sluice_module.so", built)
+    done = subprocess.run(
+        [str(copy / "bin" / "sluice"), *instance.line("start")[1:]],
+        env=instance.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert done.stderr.rstrip().endswith("run: make build")
+    assert len(done.stderr.splitlines()) == 1
+    assert is_untouched(instance)
