@@ -1,0 +1,147 @@
+"""The poll transport: events in a shared dictionary, found by a timer."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from events_bare import Events, names
+from wire import wait_until
+
+
+def over_poll(options: str = "interval = 0.02", **more: Any) -> Events:
+    return Events('{ transport = "poll", ' + options + " }", **more)
+
+
+def test_every_worker_hears_everything_in_one_order() -> None:
+    with over_poll(workers=3) as events:
+        events.ready()
+        for worker in range(3):
+            events.publish_at(worker, first=1 + 100 * worker, count=100)
+        heard = events.heard(300)
+        assert names(heard[0]) == names(heard[1]) == names(heard[2])
+        assert names(heard[0]) == [str(i) for i in range(1, 301)]
+        assert [event["wid"] for event in heard[0]] == [0] * 100 + [1] * 100 + [2] * 100
+
+
+def test_an_event_for_one_worker() -> None:
+    with over_poll() as events:
+        events.publish_at(0, worker=1, count=3)
+        events.publish_at(0, event="end")
+        heard = events.heard(1)
+        assert names(heard[0]) == ["end"]
+        assert names(heard[1]) == ["1", "2", "3", "end"]
+
+
+def test_a_key_runs_in_one_worker_once() -> None:
+    with over_poll(workers=3) as events:
+        for worker in range(3):
+            assert events.publish_at(worker, key="k", count=20, timeout=60) == {"true": 20}
+        events.publish_at(0, event="end")
+        heard = events.heard(1)
+        assert sum(len(names(heard[w])) - 1 for w in range(3)) == 1
+
+
+def test_a_key_is_forgotten_after_its_time() -> None:
+    with over_poll() as events:
+
+        def heard_twice() -> bool:
+            events.publish(key="k", timeout=0.05)
+            return sum(events.all("/heard-count").values()) >= 2
+
+        wait_until(heard_twice, "the key to be forgotten")
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        ("text16777216", "payload too large"),
+        ("function", "not serialisable"),
+        ("text2000000", "full"),
+    ],
+)
+def test_data_that_cannot_be_sent(data: str, word: str) -> None:
+    """The dictionary has one megabyte."""
+    with over_poll() as events:
+        assert events.publish(data=data)[1] == {word: 1}
+        events.publish(event="next")
+        assert all(names(heard) == ["next"] for heard in events.heard(1).values())
+
+
+def test_what_is_published_in_init_worker_reaches_all() -> None:
+    publish = 'assert(ev:publish("all", "early", "worker " .. ngx.worker.id(), 1))'
+    make = "package.loaded.probe.ev = package.loaded.probe.new()"
+    with over_poll(workers=4, init=make, init_worker=publish) as events:
+        for heard in events.heard(4).values():
+            assert sorted(names(heard)) == [f"worker {worker}" for worker in range(4)]
+
+
+def test_an_overflow_is_counted_and_told() -> None:
+    """More in an interval than the dictionary holds: what is gone is gone, but nobody is fooled."""
+    with over_poll("interval = 0.3") as events:
+        events.expect_log(r"missed \d+ events \(overflow\)", range(2, 20))
+        total = 5000
+        events.publish(count=total, data="text1000")
+        events.publish(event="end")
+
+        def ended() -> bool:
+            return all("end" in names(heard) for heard in events.all("/heard").values())
+
+        wait_until(ended, "the last event")
+        for worker in range(2):
+            stats = events.at(worker, "/stats")
+            heard = len(events.at(worker, "/heard"))
+            assert stats["missed"] > 0
+            assert heard + stats["missed"] == total + 1
+            overrun = events.at(worker, "/overrun")
+            assert overrun["count"] >= 1
+            assert overrun["last"]["reason"] == "overflow"
+            assert stats["queue_depth"] == 0
+        assert sum(events.at(w, "/stats")["evicted"] for w in range(2)) > 0
+
+
+def test_the_interval_counts() -> None:
+    with over_poll("interval = 0.5") as events:
+        events.ready()
+        before = events.all("/stats")
+        wait_until(
+            lambda: events.at(0, "/stats")["polls"] >= before[0]["polls"] + 2, "two more polls"
+        )
+        assert events.at(0, "/stats")["polls"] <= before[0]["polls"] + 3
+
+
+def test_a_killed_worker_goes_on_from_now() -> None:
+    with over_poll(init="package.loaded.probe.ev = package.loaded.probe.new()") as events:
+        events.expect_log("exited on signal 9", 1)
+        events.publish(count=3)
+        events.heard(3)
+        victim = events.at(1, "/stats")["pid"]
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: events.at(1, "/stats")["pid"] != victim, "the worker to be replaced")
+        events.publish(event="on")
+        wait_until(lambda: "on" in names(events.at(0, "/heard")), "the survivor to hear")
+        wait_until(lambda: "on" in names(events.at(1, "/heard")), "the new one to hear")
+        assert names(events.at(1, "/heard")) == ["on"]
+
+
+def test_reload() -> None:
+    with over_poll(init="package.loaded.probe.ev = package.loaded.probe.new()") as events:
+        events.publish(count=3)
+        events.heard(3)
+        events.restart_workers()
+        wait_until(lambda: not events.retiring(), "the old workers to leave", 3)
+        events.publish(event="after")
+        for heard in events.heard(1).values():
+            assert names(heard) == ["after"]
+
+
+def test_the_dictionary_is_missing() -> None:
+    events = over_poll('shm = "nowhere"')
+    events.expect_log("nginx.conf lacks 'lua_shared_dict nowhere", 2)
+    with events:
+        wait_until(
+            lambda: events.error_log().count("lacks 'lua_shared_dict") == 2, "each worker to say so"
+        )
