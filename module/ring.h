@@ -145,7 +145,10 @@
  * has published them again, so does whoever frees its slot.
  *
  *
- * COSTS (one core of an AMD EPYC VM, see test/ring/bench.c)
+ * COSTS (test/ring/bench.c, AMD EPYC VM)
+ *
+ * To readers that are awake: 70 ns a publication of 64 B, 90 of 1 KB, 0.5 us
+ * of 16 KB, payload's copy included; 16 ns a frame read in batches.
  *
  * publish takes one trylock and one unlock, one store that is a barrier and a
  * copy of the payload; it never allocates, never sleeps, and tries at most
@@ -368,6 +371,7 @@ struct sluice_ring_s {
     sluice_ring_slot_t       *own;
     uint64_t                  read;         /* end and seq of the last frame */
     uint64_t                  read_seq;     /*   handed out or skipped */
+    uint64_t                  handed;       /* end of the last handed out */
     uint64_t                  used;         /* of the last advanced past */
     uint64_t                  used_seq;
     uint64_t                  offered;      /* used, when others were told */
@@ -482,9 +486,10 @@ int sluice_ring_next_batch(sluice_ring_t *ring, sluice_ring_frame_t *frames,
 
 /*
  * Everything up to and including last (NULL: all that was handed out) has been
- * used: its space is free.  SLUICE_OK, or SLUICE_OVERRUN: detached, and what
- * was read from the log's memory since intact() or advance() last said OK may
- * be garbage.
+ * used: its space is free, and that of skipped frames behind the last one that
+ * was handed out.  SLUICE_OK, or SLUICE_OVERRUN: detached, and what was read
+ * from the log's memory since intact() or advance() last said OK may be
+ * garbage.
  */
 int sluice_ring_advance(sluice_ring_t *ring, const sluice_ring_frame_t *last);
 

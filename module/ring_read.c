@@ -31,7 +31,7 @@ sluice_ring_next_batch(sluice_ring_t *ring, sluice_ring_frame_t *frames, int n)
     }
 
     rc = SLUICE_OK;
-    idle = (ring->used == ring->read);
+    idle = (ring->used >= ring->handed);
     tail = atomic_load_explicit(&ring->control->tail, memory_order_acquire);
 
     /* each turn passes at least a header, so tail bounds the loop */
@@ -49,6 +49,7 @@ sluice_ring_next_batch(sluice_ring_t *ring, sluice_ring_frame_t *frames, int n)
         if (frames[i].kind != SLUICE_RING_WORKER
             || frames[i].worker == ring->worker)
         {
+            ring->handed = frames[i].end;
             i++;
         }
     }
@@ -80,6 +81,10 @@ sluice_ring_advance(sluice_ring_t *ring, const sluice_ring_frame_t *last)
 
     if (slot == NULL) {
         return SLUICE_NOSLOT;
+    }
+
+    if (last && last->end == ring->handed) {
+        last = NULL;
     }
 
     old = ring->used;
@@ -152,7 +157,7 @@ sluice_ring_rejoin(sluice_ring_t *ring, uint64_t *missed)
 
     *missed = seq - ring->used_seq;
 
-    ring->read = ring->used = tail;
+    ring->read = ring->used = ring->handed = tail;
     ring->read_seq = ring->used_seq = seq;
 
     atomic_store_explicit(&slot->seq, seq, memory_order_relaxed);

@@ -109,13 +109,21 @@ static uint64_t
 sluice_ring_gates(sluice_ring_t *ring, uint64_t gate, uint64_t floor)
 {
     int                  i;
+    uint32_t             born;
     uint64_t             now;
     sluice_ring_gate_t  *g;
+
+    /* a gate of a higher number is that of a master that died making it */
+
+    born = atomic_load_explicit(&ring->control->generation,
+                                memory_order_relaxed);
 
     for (i = 0; i < SLUICE_RING_GATES; i++) {
         g = &ring->control->gates[i];
 
-        if (!atomic_load_explicit(&g->open, memory_order_relaxed)) {
+        if (!atomic_load_explicit(&g->open, memory_order_relaxed)
+            || atomic_load_explicit(&g->number, memory_order_relaxed) > born)
+        {
             continue;
         }
 

@@ -154,7 +154,7 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
     ring->ticket = atomic_load_explicit(&c->sleep[ring->index],
                                         memory_order_relaxed);
 
-    ring->read = ring->used = start;
+    ring->read = ring->used = ring->handed = start;
     ring->read_seq = ring->used_seq = seq;
 
     slot->stuck_at = UINT64_MAX;

@@ -69,6 +69,7 @@ typedef struct {
     int       waiting;
     uint64_t  used;         /* events passed */
     uint64_t  read;
+    uint64_t  handed;
     uint64_t  stuck_at;
     uint64_t  stuck_since;
     uint16_t  worker;
@@ -641,7 +642,7 @@ step_rejoin(actor_t *a, model_slot_t *s)
                event_count - s->used);
 
     s->state = SLUICE_RING_ATTACHED;
-    s->used = s->read = event_count;
+    s->used = s->read = s->handed = event_count;
     s->stuck_at = UINT64_MAX;
     step_wakes(0);
     done[8]++;
@@ -683,14 +684,14 @@ step_read(actor_t *a)
         step_frame(&frames[i], k);
         step_claim(a, &frames[i], k);
         i++;
-        s->read = k + 1;
+        s->handed = s->read = k + 1;
     }
 
     if (n == 0) {
         test_check(a->ring.read_seq == event_count, "stops at %lu of %lu",
                    a->ring.read_seq, event_count);
 
-        if (s->read == s->used) {
+        if (s->handed <= s->used) {
             s->used = event_count;
         }
 
@@ -714,8 +715,10 @@ step_read(actor_t *a)
     rc = sluice_ring_advance(&a->ring, last == -1 ? NULL : &frames[last]);
     test_check(rc == SLUICE_OK, "advance: %d", rc);
 
-    s->used = last == -1 ? a->ring.read_seq : frames[last].seq;
+    s->used = last == -1 || last == n - 1 ? a->ring.read_seq
+                                          : frames[last].seq;
     s->read = a->ring.read_seq;
+    test_check(s->used == atomic_load(&a->ring.own->seq), "seq published");
     step_wakes(0);
     done[9]++;
 }
@@ -804,7 +807,7 @@ step_attach(actor_t *a)
     s->waiting = 1;     /* the one who had this slot before may have been */
     s->state = SLUICE_RING_ATTACHED;
     s->alive = 1;
-    s->used = s->read = start;
+    s->used = s->read = s->handed = start;
     s->stuck_at = UINT64_MAX;
     s->worker = a->worker;
 
