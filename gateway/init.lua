@@ -207,7 +207,7 @@ local function members()
     local pids = {}
     for _, worker in ipairs(bus:stats().workers) do
         if worker.state == "attached" and worker.worker then
-            pids[worker.pid] = true
+            pids[worker.pid] = worker.worker
         end
     end
     return pids

@@ -41,8 +41,8 @@ local TURN_LOOK_SECONDS = 0.01
 -- @tparam table opts.bus `publish`, `subscribe` as in sluice.events
 -- @tparam table opts.files gateway.rollout.files
 -- @tparam table opts.host of this worker: `worker` (its id), `pid`, `now()`,
---   `sleep(seconds)`, `is_leaving()`, `members()` -> pid -> true for each live
---   worker at the log, `is_alive(pid)`, `event()` -> `{wait(seconds), post()}`
+--   `sleep(seconds)`, `is_leaving()`, `members()` -> pid -> worker id, of each
+--   worker at the log; `is_alive(pid)`, `event()` -> `{wait(seconds), post()}`
 -- @tparam table opts.config what is rolled out: `prepare(message)` -> candidate,
 --   `load(current)` -> candidate, `activate(candidate)`, `withdraw(candidate)`;
 --   the first two throw what is wrong
@@ -187,30 +187,41 @@ local function count(set)
     return n
 end
 
---- Waits for the answers of all members that live. Yields.
+--- Who of the asked has not answered yet: one of them, or whose answer is no.
+-- @treturn number|nil pid
+-- @treturn string|nil why not
+local function find_missing(self, round, asked)
+    local silent
+    for pid in pairs(asked) do
+        local heard = round.heard[pid]
+        if heard and heard ~= true then
+            return pid, heard
+        elseif not heard and self.host.is_alive(pid) then
+            silent = pid
+        elseif not heard then
+            asked[pid] = nil
+        end
+    end
+    return silent
+end
+
+--- Waits for the answers of all who were asked and live. Yields.
+-- @tparam table round
+-- @tparam table asked pid -> worker id
+-- @tparam[opt] function look is called when all have answered: whether that was all
 -- @treturn true|nil
 -- @treturn string|nil the first refusal, or who is silent
-local function await(self, round, members)
-    local host = self.host
-    local deadline = host.now() + DEADLINE_SECONDS
+local function await(self, round, asked, look)
+    local deadline = self.host.now() + DEADLINE_SECONDS
     while true do
-        local silent
-        for pid in pairs(members) do
-            local heard = round.heard[pid]
-            if heard and heard ~= true then
-                return nil, ("worker %d: %s"):format(pid, heard)
-            elseif not heard then
-                if host.is_alive(pid) then
-                    silent = pid
-                else
-                    members[pid] = nil
-                end
-            end
-        end
-        if not silent then
+        local pid, why = find_missing(self, round, asked)
+        if why then
+            return nil, ("worker %d: %s"):format(pid, why)
+        elseif not pid and (not look or look()) then
             return true
-        elseif host.now() >= deadline then
-            return nil, ("worker %d did not answer in %d seconds"):format(silent, DEADLINE_SECONDS)
+        elseif self.host.now() >= deadline then
+            local silent = pid or "that has just started"
+            return nil, ("worker %s did not answer in %d seconds"):format(silent, DEADLINE_SECONDS)
         end
         round.event:wait(LOOK_SECONDS)
     end
@@ -246,17 +257,30 @@ local function tell_commit(self, message)
 end
 
 local function prepare_all(self, round, message)
-    local members = self.host.members()
+    local asked = self.host.members()
     local sent, err = tell_prepare(self, message)
     if not sent then
         return nil, "the log of events does not take it: " .. err
     end
-    return await(self, round, members)
+    return await(self, round, asked, function()
+        local is_all = true
+        for pid, worker in pairs(self.host.members()) do
+            if not asked[pid] and not round.heard[pid] then
+                -- It has started meanwhile, and may have missed the question.
+                is_all = false
+                asked[pid] = worker
+                self.bus:publish({ worker = worker }, SOURCE, "prepare", message)
+            end
+        end
+        return is_all
+    end)
 end
 
 local function commit_all(self, round, opts)
     round.heard = {}
     local message = { id = round.id, version = round.version, worker = opts.wait and round.worker }
+    -- Who starts from now on finds it on the disk.
+    local asked = self.host.members()
     local told, err = tell_commit(self, message)
     if not told then
         return nil, "the log of events does not take it: " .. err
@@ -264,9 +288,8 @@ local function commit_all(self, round, opts)
     if not opts.wait then
         return true
     end
-    local members = self.host.members()
-    local applied, why = await(self, round, members)
-    return applied, why, count(members)
+    local applied, why = await(self, round, asked)
+    return applied, why, count(asked)
 end
 
 --- One change, from its number to its end; the caller has the turn.

@@ -16,6 +16,7 @@
 local cjson = require("cjson")
 local entity_checks = require("gateway.schema.entity_checks")
 local rules = require("gateway.schema.rules")
+local to_json = require("gateway.schema.to_json")
 
 local concat = table.concat
 local floor = math.floor
@@ -32,8 +33,6 @@ local type = type
 local new_table = require("table.new")
 
 local NULL = cjson.null
--- Debian's cjson has no way to write [] for an empty Lua table; OpenResty's has.
-local EMPTY_ARRAY = cjson.empty_array or NULL
 local TYPE_NAMES = {
     any = "any value",
     array = "an array",
@@ -467,47 +466,6 @@ function _M.field(definition, name)
     return definition
 end
 
-local to_json
-
-local function list_to_json(field, value)
-    if #value == 0 then
-        return EMPTY_ARRAY
-    end
-    local out = {}
-    for i, item in ipairs(value) do
-        out[i] = to_json(field.elements, item)
-    end
-    return out
-end
-
-to_json = function(field, value)
-    if is_null(value) then
-        return NULL
-    elseif field.type == "array" or field.type == "set" then
-        return list_to_json(field, value)
-    elseif field.type == "map" then
-        local out = {}
-        for key, item in pairs(value) do
-            out[key] = to_json(field.values, item)
-        end
-        return next(out) and out or NULL
-    elseif field.type == "record" and field.fields then
-        return _M.to_json_entity(field, value)
-    end
-    return value
-end
-
---- Makes an entity ready for cjson: every field of the schema, null where unset.
--- Empty maps become null, and empty arrays too where cjson cannot write `[]`.
--- @tparam table definition schema
--- @tparam table entity as returned by `validate`, or from a snapshot
--- @treturn table
-function _M.to_json_entity(definition, entity)
-    local out = {}
-    for _, entry in ipairs(plan_of(definition).fields) do
-        out[entry.name] = to_json(entry.field, entity[entry.name])
-    end
-    return out
-end
+_M.to_json_entity = to_json.entity
 
 return _M

@@ -1,0 +1,60 @@
+--- Entities as JSON shows them.
+-- @module gateway.schema.to_json
+
+local cjson = require("cjson")
+
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+
+local NULL = cjson.null
+-- Debian's cjson has no way to write [] for an empty Lua table; OpenResty's has.
+local EMPTY_ARRAY = cjson.empty_array or NULL
+
+local _M = {}
+
+local to_json
+
+local function list_to_json(field, value)
+    if #value == 0 then
+        return EMPTY_ARRAY
+    end
+    local out = {}
+    for i, item in ipairs(value) do
+        out[i] = to_json(field.elements, item)
+    end
+    return out
+end
+
+to_json = function(field, value)
+    if value == nil or value == NULL then
+        return NULL
+    elseif field.type == "array" or field.type == "set" then
+        return list_to_json(field, value)
+    elseif field.type == "map" then
+        local out = {}
+        for key, item in pairs(value) do
+            out[key] = to_json(field.values, item)
+        end
+        return next(out) and out or NULL
+    elseif field.type == "record" and field.fields then
+        return _M.entity(field, value)
+    end
+    return value
+end
+
+--- Makes an entity ready for cjson: every field of the schema, null where unset.
+-- Empty maps become null, and empty arrays too where cjson cannot write `[]`.
+-- @tparam table definition schema
+-- @tparam table entity as returned by gateway.schema's `validate`, or from a snapshot
+-- @treturn table
+function _M.entity(definition, entity)
+    local out = {}
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        out[name] = to_json(field, entity[name])
+    end
+    return out
+end
+
+return _M

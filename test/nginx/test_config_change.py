@@ -1,0 +1,578 @@
+"""A configuration change without new processes: on all workers, or on none."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from test_reload import VERSION, ask_every_worker, versioned
+
+from sluice import Gateway
+from upstream import Upstream
+from wire import request_bytes, wait_until
+
+Start = Callable[..., Gateway]
+
+JSON = {"Content-Type": "application/json"}
+
+
+def document(config: dict[str, Any]) -> str:
+    """A configuration as the text of a declarative file."""
+    return json.dumps({"_format_version": "3.0"} | config)
+
+
+def post(
+    running: Gateway,
+    text: str | bytes,
+    query: str = "?wait=1",
+    headers: dict[str, str] | None = None,
+) -> httpx.Response:
+    """Posts a declarative file on a connection of its own."""
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        return client.post(
+            f"{running.admin}/config{query}",
+            content=text,
+            headers=JSON if headers is None else headers,
+        )
+
+
+def live(running: Gateway) -> tuple[int, str]:
+    """Number and hash of what the answering worker serves."""
+    found = httpx.get(f"{running.admin}/status", trust_env=False, timeout=20).json()
+    return found["configuration_version"], found["configuration_hash"]
+
+
+def versions(running: Gateway) -> set[str]:
+    """What all workers serve."""
+    return set(ask_every_worker(running).values())
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A worker that does not run for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: " T " in Path(f"/proc/{pid}/stat").read_text(), "the worker to stop")
+        yield
+    finally:
+        with suppress(ProcessLookupError):  # a test may have killed it
+            os.kill(pid, signal.SIGCONT)
+
+
+class Later(threading.Thread):
+    """A post whose answer is asked for later."""
+
+    def __init__(self, running: Gateway, text: str) -> None:
+        super().__init__(daemon=True)
+        self.running, self.text = running, text
+        self.reply: httpx.Response | None = None
+        self.problem: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.reply = post(self.running, self.text)
+        except httpx.HTTPError as problem:
+            self.problem = problem
+
+    def answer(self) -> httpx.Response:
+        """The answer; fails when there is none."""
+        self.join(40)
+        assert self.reply is not None, self.problem
+        return self.reply
+
+
+@pytest.fixture
+def running(gateway: Start, upstream: Upstream) -> Gateway:
+    """A gateway of three workers that serves version 0."""
+    return gateway(versioned(upstream, 0), workers=3, plugins=VERSION)
+
+
+# What is taken
+
+
+def test_a_posted_configuration_is_live_on_every_worker_of_before(
+    running: Gateway, upstream: Upstream
+) -> None:
+    workers = running.workers()
+    for number in range(1, 6):
+        answer = post(running, document(versioned(upstream, number)))
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["workers"] == 3
+        assert answer.json()["version"] == number
+        # At once, in whichever worker: nothing is waited for.
+        assert {running.ask("/").headers.get("x-version") for _ in range(12)} == {str(number)}
+        assert live(running) == (number, answer.json()["hash"])
+    assert running.workers() == workers
+    node = httpx.get(running.admin, trust_env=False).json()
+    assert node["sluice"]["configuration_version"] == 5
+
+
+def test_without_wait_it_is_live_soon(running: Gateway, upstream: Upstream) -> None:
+    answer = post(running, document(versioned(upstream, 1)), query="")
+    assert answer.status_code == 201
+    assert "workers" not in answer.json()
+    wait_until(lambda: versions(running) == {"1"}, "all workers to serve it", 5)
+
+
+YAML = """
+_format_version: "3.0"
+routes: [{name: from-yaml, paths: [/yaml]}]
+"""
+
+
+def multipart(text: str) -> tuple[str, str]:
+    """A form as curl -F makes it: its media type and text."""
+    parts = [
+        '--xx\r\nContent-Disposition: form-data; name="other"\r\n\r\nconfig\r\n',
+        f'--xx\r\nContent-Disposition: form-data; name="config"; filename="k"\r\n\r\n{text}\r\n',
+        "--xx--\r\n",
+    ]
+    return "multipart/form-data; boundary=xx", "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "text"),
+    [
+        ("application/yaml", YAML),
+        ("text/yaml; charset=utf-8", YAML),
+        ("text/plain", YAML),
+        ("application/x-www-form-urlencoded", YAML),
+        ("application/x-www-form-urlencoded", str(httpx.QueryParams({"config": YAML}))),
+        multipart(YAML),
+        ("application/json", json.dumps({"config": YAML})),
+        ("application/json", json.dumps({"_format_version": "3.0", "routes": [
+            {"name": "from-yaml", "paths": ["/yaml"]}
+        ]})),
+    ],
+)  # fmt: skip
+def test_how_a_file_may_be_sent(gateway: Start, media_type: str, text: str) -> None:
+    running = gateway({})
+    answer = post(running, text, headers={"Content-Type": media_type})
+    assert answer.status_code == 201, answer.text
+    routes = httpx.get(f"{running.admin}/routes", trust_env=False).json()["data"]
+    assert [route["name"] for route in routes] == ["from-yaml"]
+
+
+def test_a_hash_that_is_live_is_not_posted_again(running: Gateway, upstream: Upstream) -> None:
+    text = document(versioned(upstream, 1))
+    assert post(running, text, "?check_hash=1&wait=1").status_code == 201
+    assert post(running, text, "?check_hash=1&wait=1").status_code == 304
+    assert live(running)[0] == 1
+    assert post(running, text).json()["version"] == 2
+
+
+def test_ten_thousand_routes(running: Gateway, upstream: Upstream) -> None:
+    """More than one event of the log can carry."""
+    config = versioned(upstream, 1)
+    config["services"][0]["routes"] += [
+        {"name": f"r{n}", "hosts": [f"h{n}.test"], "paths": [f"/many/{n}"]} for n in range(10_000)
+    ]
+    answer = post(running, document(config))
+    assert answer.status_code == 201, answer.text
+    print(f"10,000 routes: {answer.json()['ms']:.0f} ms")
+    for number in random.sample(range(10_000), 20):
+        assert running.ask(f"/many/{number}", headers={"Host": f"h{number}.test"}).status == 200
+    assert versions(running) == {"1"}
+
+
+def test_more_than_an_event_can_carry_goes_by_the_disk(
+    running: Gateway, upstream: Upstream
+) -> None:
+    config = versioned(upstream, 1)
+    config["consumers"] = [
+        {"username": f"c{n}", "custom_id": f"{n}" + "x" * 2**20} for n in range(18)
+    ]
+    answer = post(running, document(config))
+    assert answer.status_code == 201, answer.text[:500]
+    assert versions(running) == {"1"}
+
+
+# What is refused
+
+
+def test_a_wrong_file_is_refused_with_all_its_errors(running: Gateway) -> None:
+    before = live(running)
+    bad = {"services": [{"name": "s", "url": "nonsense"}, {"bogus": 1, "host": "h"}]}
+    answer = post(running, document(bad))
+    assert answer.status_code == 400
+    found = answer.json()
+    assert (found["name"], found["code"]) == ("invalid declarative configuration", 14)
+    assert isinstance(found["message"], str)
+    errors = {e["path"]: e["message"] for e in found["errors"]}
+    assert errors == {
+        "services[0].url": "missing scheme in url",
+        "services[1].bogus": "unknown field",
+    }
+    assert found["fields"] == errors
+    assert live(running) == before
+
+
+@pytest.mark.parametrize("text", ["", "not: [valid", "[]", "null", '{"a":', "\0", "x" * 3_000_000])
+@pytest.mark.parametrize("media_type", ["application/json", "application/yaml", "text/plain"])
+def test_no_document_at_all(running: Gateway, text: str, media_type: str) -> None:
+    answer = post(running, text, headers={"Content-Type": media_type})
+    assert answer.status_code == 400
+    assert answer.json()["code"] == 14
+    assert live(running)[0] == 0
+
+
+def test_media_types_and_methods(running: Gateway) -> None:
+    assert post(running, "x", headers={"Content-Type": "image/png"}).status_code == 415
+    broken = {"Content-Type": "multipart/form-data; boundary=none"}
+    assert post(running, "x", headers=broken).status_code == 415
+    got = httpx.get(f"{running.admin}/config", trust_env=False)
+    assert (got.status_code, got.headers["allow"]) == (405, "POST, OPTIONS")
+
+
+FAILS_IN_ONE = {
+    "version": VERSION["version"]
+    .replace(
+        "access = function",
+        """configure = function(self, confs)
+            local text = confs[1] and confs[1].text
+            if text == "bad" and ngx.worker.id() == 1 then
+                error("worker 1 does not like it")
+            end
+            self.configured = text
+        end,
+        access = function""",
+    )
+    .replace("conf.text", 'conf.text .. "/" .. tostring(self.configured)')
+}
+
+
+def test_what_one_worker_cannot_apply_is_withdrawn_everywhere(
+    gateway: Start, upstream: Upstream
+) -> None:
+    running = gateway(versioned(upstream, 0), workers=3, plugins=FAILS_IN_ONE)
+    before = live(running)
+    answer = post(running, document(versioned(upstream, "bad")))  # type: ignore[arg-type]
+    assert answer.status_code == 500
+    assert "worker 1 does not like it" in answer.json()["message"]
+    assert answer.json()["name"] == "withdrawn"
+    assert live(running) == before
+    # The plugins have gone back, too.
+    wait_until(lambda: versions(running) == {"0/0"}, "the plugins to go back", 5)
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    assert versions(running) == {"1/1"}
+
+
+def test_a_name_that_no_resolver_knows_does_not_keep_the_rest_away(
+    running: Gateway, upstream: Upstream
+) -> None:
+    config = versioned(upstream, 1)
+    config["services"] += [
+        {"name": "lost", "host": "no-such-name.invalid", "routes": [{"paths": ["/lost"]}]},
+        {"name": "local", "host": "localhost", "port": int(upstream.address.rpartition(":")[2])}
+        | {"routes": [{"paths": ["/local"]}]},
+    ]
+    running.expect_log("no-such-name.invalid: cannot be resolved", 1)
+    assert post(running, document(config)).status_code == 201
+    for _ in range(6):
+        assert running.ask("/").headers.get("x-version") == "1"
+        assert running.ask("/lost").status == 503
+    assert running.ask("/local").status in (200, 502)  # an upstream without IPv6
+
+
+# Many at once, and what dies
+
+
+def test_concurrent_posts_are_one_after_the_other(running: Gateway, upstream: Upstream) -> None:
+    posts = [Later(running, document(versioned(upstream, number))) for number in range(1, 13)]
+    answers = [later.answer() for later in posts]
+    assert [a.status_code for a in answers] == [201] * 12, [a.text for a in answers]
+    order = {a.json()["version"]: str(number) for number, a in enumerate(answers, 1)}
+    assert sorted(order) == list(range(1, 13))
+    assert versions(running) == {order[12]}
+
+
+def test_a_request_under_way_keeps_what_it_began_with(gateway: Start, upstream: Upstream) -> None:
+    slow = """
+return {
+    name = "slow", version = "0.1.0", priority = 5000,
+    schema = { name = "slow", fields = {
+        { config = { type = "record", fields = { { text = { type = "string" } } } } },
+    } },
+    access = function(self, conf)
+        ngx.sleep(1.5)
+        ngx.req.set_header("X-Slow", conf.text)
+    end,
+}
+"""
+
+    def config(number: int, key: str) -> dict[str, Any]:
+        made = versioned(upstream, number)
+        consumer = {"username": f"u{number}", "keyauth_credentials": [{"key": key}]}
+        made["consumers"] = [consumer]
+        made["plugins"] += [
+            {"name": "slow", "config": {"text": str(number)}},
+            {"name": "key-auth", "config": {"key_names": [f"key{number}"]}},
+        ]
+        return made
+
+    plugins = VERSION | {"slow": slow}
+    running = gateway(config(1, "first"), workers=2, plugins=plugins)
+    with running.wire() as wire:
+        wire.send(request_bytes("/?key1=first"))
+        time.sleep(0.3)
+        other = config(2, "second")
+        assert post(running, document(other)).status_code == 201
+        reply = wire.read_reply()
+    assert (reply.status, reply.headers.get("x-version")) == (200, "1")
+    assert upstream.last.headers.get("x-slow") == "1"
+    assert upstream.last.headers.get("x-consumer-username") == "u1"
+    assert running.ask("/?key1=first").status == 401
+    assert running.ask("/?key2=second").headers.get("x-version") == "2"
+
+
+def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
+    seen: set[str] = set()
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=running.proxy, trust_env=False, timeout=20) as client:
+            while not done.is_set():
+                reply = client.get("/")
+                if reply.status_code != 200:
+                    wrong.append(reply)
+                seen.add(reply.headers["x-version"])
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 31):
+        assert post(running, document(versioned(upstream, number))).status_code == 201
+    done.set()
+    for thread in threads:
+        thread.join(20)
+    assert not wrong
+    assert len(seen) > 10
+    assert versions(running) == {"30"}
+
+
+def asked_worker(running: Gateway) -> int:
+    """The worker that has the lock of the changes."""
+    lock = running.settings["prefix"] / "posted" / "lock"
+
+    def find() -> int:
+        inode = str(lock.stat().st_ino) if lock.exists() else ""
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "POSIX" and fields[5].rpartition(":")[2] == inode:
+                return int(fields[4])
+        return 0
+
+    return wait_until(find, "a worker to take the lock")
+
+
+def test_the_asked_worker_dies_before_the_decision(running: Gateway, upstream: Upstream) -> None:
+    running.expect_log("exited on signal 9", 1)
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    silent = running.workers()[0]
+    with stopped(silent):
+        later = Later(running, document(versioned(upstream, 2)))
+        asked = asked_worker(running)
+        assert asked != silent
+        time.sleep(0.2)
+        os.kill(asked, signal.SIGKILL)
+        later.join(10)
+        assert later.problem is not None
+        wait_until(lambda: asked not in running.workers(), "the worker to die")
+        wait_until(lambda: len(running.workers()) == 3, "its successor")
+    assert versions(running) == {"1"}
+    answer = post(running, document(versioned(upstream, 3)))
+    assert answer.status_code == 201
+    assert versions(running) == {"3"}
+
+
+def test_another_worker_dies_before_it_is_prepared(running: Gateway, upstream: Upstream) -> None:
+    running.expect_log("exited on signal 9", 1)
+    victim = running.workers()[1]
+    with stopped(victim):
+        later = Later(running, document(versioned(upstream, 1)))
+        asked_worker(running)
+        time.sleep(0.2)
+        os.kill(victim, signal.SIGKILL)
+        answer = later.answer()
+    assert answer.status_code == 201, answer.text
+    assert answer.elapsed.total_seconds() < 8
+    wait_until(lambda: len(running.workers()) == 3, "its successor")
+    assert versions(running) == {"1"}
+
+
+def test_a_worker_that_stands_still_makes_it_be_withdrawn(
+    running: Gateway, upstream: Upstream
+) -> None:
+    silent = running.workers()[2]
+    with stopped(silent):
+        answer = post(running, document(versioned(upstream, 1)))
+        assert answer.status_code == 500
+        assert f"worker {silent} did not answer in 10 seconds" in answer.json()["message"]
+        # As many as are needed to meet the other two.
+        assert {running.ask("/").headers.get("x-version") for _ in range(20)} == {"0"}
+    assert versions(running) == {"0"}
+    assert post(running, document(versioned(upstream, 2))).json()["version"] == 1
+    assert versions(running) == {"2"}
+
+
+def test_any_worker_dies_at_any_time(running: Gateway, upstream: Upstream) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    running.expect_log("exited on signal 9", range(1, 31))
+    taken = {"0"}
+    for number in range(1, 31):
+        before = versions(running)
+        assert len(before) == 1
+        assert before <= taken
+        later = Later(running, document(versioned(upstream, number)))
+        time.sleep(rng.random() * 0.02)
+        os.kill(rng.choice(running.workers()), signal.SIGKILL)
+        later.join(40)
+        assert not later.is_alive()
+        wait_until(lambda: len(running.workers()) == 3, "all workers")
+        taken = before | {str(number)}
+        if later.reply is not None and later.reply.status_code == 201:
+            taken = {str(number)}
+        # Nobody waits for it: a worker that starts has it when it serves.
+        assert len(versions(running)) == 1
+        assert versions(running) <= taken
+
+
+# What outlives what
+
+
+def kill_all_workers(running: Gateway) -> None:
+    """Every worker is killed once."""
+    for pid in running.workers():
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda pid=pid: pid not in running.workers(), "the worker to die")
+        wait_until(lambda: len(running.workers()) == 3, "its successor")
+
+
+def test_workers_that_start_again_keep_what_was_posted(
+    running: Gateway, upstream: Upstream
+) -> None:
+    running.expect_log("exited on signal 9", 3)
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    created = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()["created_at"]
+    time.sleep(1.1)
+    kill_all_workers(running)
+    assert versions(running) == {"1"}
+    for _ in range(6):
+        found = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()
+        assert found["created_at"] == created
+    assert post(running, document(versioned(upstream, 2))).json()["version"] == 2
+    assert versions(running) == {"2"}
+
+
+def test_new_workers_keep_what_was_posted_and_a_restart_reads_the_file(
+    running: Gateway, upstream: Upstream
+) -> None:
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    running.reload()
+    assert versions(running) == {"1"}
+    running.settings["header_prefix"] = "X-Other"
+    assert running.command("reload").stdout.startswith("reloaded: 3 new workers")
+    assert versions(running) == {"1"}
+    assert live(running)[0] == 1
+    assert post(running, document(versioned(upstream, 2))).json()["version"] == 2
+    assert running.command("restart").returncode == 0
+    wait_until(lambda: len(running.workers()) == 3, "the workers")
+    assert versions(running) == {"0"}
+    assert live(running)[0] == 0
+
+
+def test_a_reload_whose_file_has_changed_goes_before_what_was_posted(
+    running: Gateway, upstream: Upstream
+) -> None:
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    running.write_config(versioned(upstream, 2))
+    workers = running.workers()
+    assert running.command("reload").stdout.startswith("live on 3 workers in ")
+    assert (running.workers(), versions(running)) == (workers, {"2"})
+    assert post(running, document(versioned(upstream, 3))).status_code == 201
+    running.settings["header_prefix"] = "X-Other"
+    running.write_config(versioned(upstream, 4))
+    assert running.command("reload").stdout.startswith("reloaded: 3 new workers")
+    assert versions(running) == {"4"}
+    assert post(running, document(versioned(upstream, 5))).status_code == 201
+    assert versions(running) == {"5"}
+
+
+def test_a_refused_reload_keeps_what_was_posted(running: Gateway, upstream: Upstream) -> None:
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    running.write_config(versioned(upstream, 2))
+    running.settings["access_log_format"] = "$no_such_variable"
+    running.expect_log('unknown "no_such_variable" variable', 1)
+    assert running.command("reload").returncode == 1
+    running.expect_log("exited on signal 9", 3)
+    kill_all_workers(running)
+    assert versions(running) == {"1"}
+
+
+# The control socket, and the figures
+
+
+def test_the_control_socket_is_there_without_an_admin_listener(
+    gateway: Start, upstream: Upstream
+) -> None:
+    running = gateway(versioned(upstream, 0), workers=2, plugins=VERSION, admin_listen="off")
+    folder = running.settings["prefix"] / "control"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((running.settings["prefix"] / "posted").stat().st_mode) == 0o700
+    running.write_config(versioned(upstream, 1))
+    assert running.command("reload").stdout.startswith("live on 2 workers in ")
+    assert versions(running) == {"1"}
+
+
+def test_a_socket_that_a_kill_has_left_is_removed(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(versioned(upstream, 0), plugins=VERSION)
+    master, workers = running.master(), running.workers()
+    for pid in (master, *workers):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not Path(f"/proc/{workers[0]}").exists(), "the worker to be gone")
+    assert (running.settings["prefix"] / "control" / "socket").exists()
+    assert running.command("start").returncode == 0
+    assert versions(running) == {"0"}
+
+
+def test_a_socket_in_use_is_left_alone(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(versioned(upstream, 0), plugins=VERSION)
+    assert running.command("stop").returncode == 0
+    path = running.settings["prefix"] / "control" / "socket"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        refused = running.command("start")
+        assert refused.returncode == 1
+        assert "is in use by another program" in refused.stderr
+    assert running.command("start").returncode == 0
+
+
+def test_events_are_shown(running: Gateway, upstream: Upstream) -> None:
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
+    found = httpx.get(f"{running.admin}/events", trust_env=False).json()
+    assert sorted(worker["pid"] for worker in found["workers"]) == sorted(running.workers())
+    assert found["total"]["published"] == sum(w["published"] for w in found["workers"]) > 0
+    assert {s["event"] for s in found["subscriptions"]} > {"prepare", "commit", "withdraw"}
+    table = running.command("events")
+    assert table.returncode == 0
+    assert [line.split()[0] for line in table.stdout.splitlines()][-1] == "total"
+    assert len(table.stdout.splitlines()) == 5
+    as_json = json.loads(running.command("events", "--json").stdout)
+    assert as_json["log"]["attached"] == 3
