@@ -29,7 +29,8 @@ local function new_files(world, pid)
         end,
         clean = function() end,
         lock = function()
-            if world.lock and world.workers[world.lock] then
+            -- As the system's: a process may take again what it has.
+            if world.lock and world.lock ~= pid and world.workers[world.lock] then
                 return false
             end
             world.lock = pid
@@ -149,13 +150,13 @@ local function read_one(world, worker)
 end
 
 local function run_task(worker)
-    local task = worker.tasks[1]
-    if not task then
+    if #worker.tasks == 0 then
         return false
     end
-    assert(coroutine.resume(task))
-    if coroutine.status(task) == "dead" then
-        table.remove(worker.tasks, 1)
+    local i = math.random(#worker.tasks)
+    assert(coroutine.resume(worker.tasks[i]))
+    if coroutine.status(worker.tasks[i]) == "dead" then
+        table.remove(worker.tasks, i)
     end
     return true
 end
@@ -259,6 +260,52 @@ describe("gateway.rollout", function()
         table.sort(versions)
         assert.same({ 1, 2, 3 }, versions)
         assert.equal("withdrawn", answers["bad 2"])
+        assert.is_nil(first.rollout.candidate)
+        assert.is_nil(second.rollout.candidate)
+    end)
+
+    it("drops what was prepared for nothing", function()
+        local world = new_world(math.random)
+        local first = start_worker(world, 1, "file")
+        start_worker(world, 2, "file")
+        post(first, "bad 2", {})
+        settle(world)
+        assert.is_nil(first.rollout.candidate)
+        assert.same({ file = true }, live_texts(world))
+    end)
+
+    it("goes live when the one who has decided dies before he can say so", function()
+        local world = new_world(math.random)
+        local first = start_worker(world, 1, "file")
+        local second = start_worker(world, 2, "file")
+        post(first, "a", {})
+        while not world.disk.current do
+            run_task(first)
+            read_one(world, first)
+            read_one(world, second)
+        end
+        world.workers[first.pid] = nil
+        settle(world)
+        assert.equal("file", second.live)
+        start_worker(world, 1, "file")
+        settle(world)
+        assert.same({ a = true }, live_texts(world))
+    end)
+
+    it("is loaded from the disk by a worker that has missed its prepare", function()
+        local world = new_world(math.random)
+        local first = start_worker(world, 1, "file")
+        local second = start_worker(world, 2, "file")
+        post(first, "a", {})
+        while not world.disk.current do
+            run_task(first)
+            read_one(world, first)
+            read_one(world, second)
+        end
+        -- What it has is left of an earlier one with that number.
+        second.rollout.candidate = { version = 1, id = "earlier", value = "earlier" }
+        settle(world)
+        assert.same({ a = true }, live_texts(world))
     end)
 
     it("does not wait for ever: not for an answer, and not for its turn", function()
