@@ -220,7 +220,7 @@ hunt(void *data)
         if (w->read % 2 == (uint64_t) w->index
             && w->published == w->read / 2)
         {
-            spin = w->index ? 0 : (int) test_below(&w->state, 1000);
+            spin = w->index ? 0 : (int) test_below(&w->state, 200);
 
             for (i = 0; i < spin; i++) {
                 atomic_signal_fence(memory_order_seq_cst);
