@@ -10,6 +10,7 @@
 static void ngx_sluice_events_setup(sluice_events_t *ev);
 static void ngx_sluice_events_unread_handler(ngx_event_t *e);
 static void ngx_sluice_events_copy_counts(sluice_events_t *ev);
+static void ngx_sluice_events_disarm(sluice_events_t *ev);
 static ngx_uint_t ngx_sluice_events_has_worker(void);
 
 
@@ -206,7 +207,7 @@ ngx_sluice_events_setup(sluice_events_t *ev)
  */
 
 int
-sluice_events_attach(sluice_events_t *ev, void *semaphore,
+sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
     ngx_sluice_post_pt post, double *missed)
 {
     int         rc;
@@ -234,6 +235,7 @@ sluice_events_attach(sluice_events_t *ev, void *semaphore,
     }
 
     ev->semaphore = semaphore;
+    ev->spare = spare;
     ev->post = post;
 
     if (ngx_sluice_events_connect(ev) != NGX_OK) {
@@ -295,7 +297,8 @@ sluice_events_detach(sluice_events_t *ev)
 
 /*
  * Everything handed out before has been used; the number of frames that are
- * in ev->frames now.  0: none, and this process will be woken: wait for the
+ * in ev->frames now.  While there are some, an event is posted that nginx's
+ * loop comes to only if a callback yields.  0: none, and this process will be woken: wait for the
  * semaphore.  SLUICE_OVERRUN, SLUICE_BAD: rejoin.
  */
 
@@ -330,10 +333,13 @@ sluice_events_next(sluice_events_t *ev)
         if (rc != 0) {
             if (rc > 0) {
                 ev->batch = rc;
+                ngx_post_event(&ev->yielded, &ngx_posted_events);
             }
 
             return rc;
         }
+
+        ngx_sluice_events_disarm(ev);
 
         rc = sluice_ring_sleep(&ev->ring);
 
@@ -398,8 +404,18 @@ sluice_events_pause(sluice_events_t *ev)
 {
     if (ev->open) {
         ngx_sluice_events_copy_counts(ev);
+        ngx_sluice_events_disarm(ev);
         ev->parked = 1;
         ngx_post_event(&ev->wakeup, &ngx_posted_next_events);
+    }
+}
+
+
+static void
+ngx_sluice_events_disarm(sluice_events_t *ev)
+{
+    if (ev->yielded.posted) {
+        ngx_delete_posted_event(&ev->yielded);
     }
 }
 

@@ -15,7 +15,7 @@
 
 
 /* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_EVENTS_ABI      1
+#define NGX_SLUICE_EVENTS_ABI      2
 
 #define NGX_SLUICE_EVENTS_BATCH    64
 
@@ -82,11 +82,13 @@ typedef struct {
     unsigned               parked:1;   /* the dispatcher waits for a post */
     unsigned               looping:1;  /* posted events are run soon */
 
-    void                  *semaphore;
+    void                  *semaphore;  /* of the dispatcher */
+    void                  *spare;      /* of the one that takes over */
     ngx_sluice_post_pt     post;
 
     ngx_connection_t      *connection; /* of the eventfd */
     ngx_event_t            wakeup;     /* by this process itself */
+    ngx_event_t            yielded;    /* runs if a callback does */
     ngx_event_t            retry;
     ngx_event_t            linger;
     ngx_msec_t             leaving;    /* since when */
@@ -129,7 +131,7 @@ size_t sluice_events_sizeof(int what);
 const char *sluice_events_word(int rc);
 double sluice_events_clock(void);
 sluice_events_t *sluice_events_open(int vm);
-int sluice_events_attach(sluice_events_t *ev, void *semaphore,
+int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
     ngx_sluice_post_pt post, double *missed);
 void sluice_events_detach(sluice_events_t *ev);
 int sluice_events_next(sluice_events_t *ev);

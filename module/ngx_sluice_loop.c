@@ -15,6 +15,7 @@
 static void ngx_sluice_events_wake(void *data, uint32_t slot);
 static void ngx_sluice_events_read_handler(ngx_event_t *rev);
 static void ngx_sluice_events_wakeup_handler(ngx_event_t *e);
+static void ngx_sluice_events_yielded_handler(ngx_event_t *e);
 static void ngx_sluice_events_retry_handler(ngx_event_t *e);
 static void ngx_sluice_events_linger_handler(ngx_event_t *e);
 static void ngx_sluice_events_ready(sluice_events_t *ev);
@@ -29,6 +30,10 @@ ngx_sluice_events_prepare(sluice_events_t *ev)
     ev->wakeup.handler = ngx_sluice_events_wakeup_handler;
     ev->wakeup.data = ev;
     ev->wakeup.log = ngx_cycle->log;
+
+    ev->yielded.handler = ngx_sluice_events_yielded_handler;
+    ev->yielded.data = ev;
+    ev->yielded.log = ngx_cycle->log;
 
     ev->retry.handler = ngx_sluice_events_retry_handler;
     ev->retry.data = ev;
@@ -55,6 +60,10 @@ ngx_sluice_events_forget(sluice_events_t *ev)
 
     if (ev->wakeup.posted) {
         ngx_delete_posted_event(&ev->wakeup);
+    }
+
+    if (ev->yielded.posted) {
+        ngx_delete_posted_event(&ev->yielded);
     }
 }
 
@@ -211,6 +220,17 @@ ngx_sluice_events_ready(sluice_events_t *ev)
         ev->parked = 0;
         (void) ev->post(ev->semaphore, 1);
     }
+}
+
+
+/* nginx's loop goes on, and the dispatcher did not say that it is done. */
+
+static void
+ngx_sluice_events_yielded_handler(ngx_event_t *e)
+{
+    sluice_events_t *ev = e->data;
+
+    (void) ev->post(ev->spare, 1);
 }
 
 

@@ -3,7 +3,8 @@
 -- The context is a timer's coroutine that waits for a semaphore, so it may do all that timers
 -- may. While it works, a second, spare one has a wakeup under way: if a callback yields, nginx's
 -- loop goes on and wakes the spare, which sees that the first is not back and takes over where it
--- is; if no callback yields, the spare finds nothing to do. So a callback that waits holds up
+-- is; if no callback yields, the C module takes the wakeup back, and without it the spare finds
+-- nothing to do. So a callback that waits holds up
 -- nobody, and one that does not costs no coroutine. Work goes in slices of a millisecond, between
 -- which nginx's loop turns.
 --
@@ -238,6 +239,14 @@ local function run_pushed(context)
     return _M.run(context, list, source, event, entry[4], entry[5])
 end
 
+-- Prepares for a callback that yields. The ring does it by itself, for what it hands out.
+local function arm()
+    if not armed then
+        armed = true
+        spare:post(1)
+    end
+end
+
 -- Contexts ---------------------------------------------------------------------------------------
 
 -- A function of its own, since what is called often gets compiled, and drain, with loops that
@@ -251,8 +260,11 @@ end
 -- Reads and runs what there is. Returns true when there is no more, false when time is up.
 local function drain(context)
     deadline = look_at_clock(context) + SLICE_SECONDS
-    if context.list and not run_rest(context) then
-        return false
+    if context.list then
+        arm()
+        if not run_rest(context) then
+            return false
+        end
     end
     local frames = source_of_frames
     while owner == context do
@@ -260,6 +272,7 @@ local function drain(context)
             return false
         end
         if first <= last then
+            arm()
             run_pushed(context)
         elseif not frames then
             return true
@@ -279,13 +292,6 @@ local function drain(context)
         end
     end
     return false
-end
-
-local function arm()
-    if not armed then
-        armed = true
-        spare:post(1)
-    end
 end
 
 local function wait(which)
@@ -317,7 +323,6 @@ local function lead(context)
     repeat
         busy = true
         posted = false
-        arm()
         local ok, finished = xpcall(drain, context.on_error, context)
         if owner ~= context then
             return
@@ -340,6 +345,7 @@ end
 local function take_over(context)
     local before = owner
     owner = context
+    arm()
     if before then
         context.list, context.at = before.list, before.at
         context.source, context.event = before.source, before.event
@@ -363,7 +369,7 @@ local function serve(premature)
     end
     contexts[coroutine.running()] = true
     while not stopping do
-        if not owner or (busy and not armed) then
+        if not owner or busy then
             take_over(context)
             lead(context)
             context.unique, context.data = nil, nil
@@ -429,10 +435,11 @@ function _M.start(frames)
     kick()
 end
 
---- The semaphore that wakes the dispatcher, for the C module.
+--- The semaphores that wake the dispatcher, and the spare, for the C module.
 -- @treturn cdata
-function _M.semaphore()
-    return wake.sem
+-- @treturn cdata
+function _M.semaphores()
+    return wake.sem, spare.sem
 end
 
 --- Hands over an event of a transport that pushes; it yields while too many wait.

@@ -12,7 +12,7 @@ local C = ffi.C
 local _M = {}
 
 -- NGX_SLUICE_EVENTS_ABI
-local ABI = 1
+local ABI = 2
 
 _M.OK = 0
 _M.QUEUED = 1
@@ -116,8 +116,8 @@ const char *sluice_events_word(int rc);
 double sluice_events_clock(void);
 sluice_events_t *sluice_events_open(int vm);
 void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
-int sluice_events_attach(sluice_events_t *ev, void *semaphore, int (*post)(void *, int),
-    double *missed);
+int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
+    int (*post)(void *, int), double *missed);
 void sluice_events_detach(sluice_events_t *ev);
 int sluice_events_publish(sluice_events_t *ev, const char *source, size_t source_length,
     const char *event, size_t event_length, const uint8_t *payload, size_t length);

@@ -431,7 +431,8 @@ function _M:start(_, bus)
         return true
     end
     dispatcher.start(_M)
-    local rc = C.sluice_events_attach(handle, dispatcher.semaphore(), post_function(), missed_out)
+    local wake, spare = dispatcher.semaphores()
+    local rc = C.sluice_events_attach(handle, wake, spare, post_function(), missed_out)
     if rc ~= OK then
         return nil, module.word(rc)
     end
