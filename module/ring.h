@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: the whole contract in one place.
+ *
  * The log: one sequence of events in shared memory that every process reads
  * at its own pace, in place, without a lock.  Plain C11 on Linux, no nginx
  * headers: tests build it alone and run sanitizers over it.

@@ -72,6 +72,11 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
+    -- By users' code, under these names.
+    ["compat.resty.events"] = "a user's nginx.conf",
+    ["compat.resty.events.compat"] = "a user's nginx.conf",
+    ["compat.resty.events.handlers"] = "compat.resty.events",
+    ["compat.resty.worker.events"] = "a user's nginx.conf",
 }
 
 --- Modules that require names which only the run knows.

@@ -1,5 +1,7 @@
 """A configuration change without new processes: on all workers, or on none."""
 
+# Long on purpose: one capability, and all that can go wrong with it.
+
 from __future__ import annotations
 
 import json

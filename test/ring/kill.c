@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: one scenario, its processes and its judge, that share state.
+ *
  * kill -9 under load: several processes publish, read, claim and sleep; the
  * master kills one after the other at random instants, puts a new one in its
  * place as nginx does, stops some for a while, and now and then replaces all

@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: one experiment with all that judges it.
+ *
  * The log against a slow, obvious model: an array of all events, a list of
  * keys, a record per process.  After each of OPS random steps both must agree.
  *

@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: one experiment with all that judges it.
+ *
  * Death at every instruction: a child runs one verb under ptrace and is killed
  * before its first machine instruction, the second, the third ... until the
  * verb returns.  After each death the others must find a log that is whole, a
