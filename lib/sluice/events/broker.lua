@@ -6,6 +6,7 @@
 -- WELCOME; in the http subsystem an HTTP/1.1 upgrade goes before. Frames for
 -- all are passed on as they came, a whole run of them at a time: the broker
 -- looks at their heads only.
+-- Long on purpose: both sides of one conversation, with its queues.
 -- @module sluice.events.broker
 
 local ffi = require("ffi")
@@ -20,8 +21,6 @@ ffi.cdef([[
 int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
 uint32_t geteuid(void);
 ]])
-
-local CHUNK_BYTES = 64 * 1024
 
 -- A read of an idle connection begins anew after so long.
 local IDLE_MS = 24 * 3600 * 1000
@@ -109,12 +108,12 @@ local function upgrade()
     return ngx.flush(true)
 end
 
--- The next chunk; silence is no error.
-local function receive(sock)
+-- Feeds the decoder; silence is no error.
+local function receive(sock, decoder)
     while true do
-        local chunk, err = sock:receiveany(CHUNK_BYTES)
-        if chunk or err ~= "timeout" then
-            return chunk, err
+        local bytes, err = decoder:read(sock)
+        if bytes or err ~= "timeout" then
+            return bytes, err
         end
     end
 end
@@ -131,11 +130,10 @@ local function greet(self, sock, decoder, pid)
     sock:settimeouts(HANDSHAKE_MS, HANDSHAKE_MS, HANDSHAKE_MS)
     local kind, problem
     repeat
-        local chunk, err = sock:receiveany(CHUNK_BYTES)
-        if not chunk then
+        local bytes, err = decoder:read(sock)
+        if not bytes then
             return nil, "no hello: " .. err, err == "closed"
         end
-        decoder:feed(chunk)
         kind, problem = decoder:next()
     until kind or problem
     if problem or kind ~= HELLO or not decoder:speaks_ours() then
@@ -393,15 +391,13 @@ local function read(self, connection, decoder)
             return close(connection)
         end
         wait_for_room(self, connection)
-        local chunk = receive(connection.sock)
-        if not chunk then
+        if not receive(connection.sock, decoder) then
             if not decoder:is_empty() then
                 self.counts.malformed = self.counts.malformed + 1
                 log("truncated frame from process ", connection.pid)
             end
             return close(connection)
         end
-        decoder:feed(chunk)
     end
 end
 

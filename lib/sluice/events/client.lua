@@ -10,7 +10,6 @@ local ALL, BYE, NOBODY = frame.ALL, frame.BYE, frame.NOBODY
 
 local _M = {}
 
-local CHUNK_BYTES = 64 * 1024
 local HANDSHAKE_MS = 1000
 local IDLE_MS = 24 * 3600 * 1000
 
@@ -79,11 +78,10 @@ end
 local function greet(self, sock)
     local decoder = self.decoder
     local ok, err = sock:send(frame.control(frame.HELLO, self.opts.worker, ngx.worker.pid()))
-    local kind, chunk
+    local kind
     while ok and not kind and not err do
-        chunk, err = sock:receiveany(CHUNK_BYTES)
-        if chunk then
-            decoder:feed(chunk)
+        ok, err = decoder:read(sock)
+        if ok then
             kind, err = decoder:next()
         end
     end
@@ -176,12 +174,11 @@ local function read(self)
     local slice = 0
     local problem = drain(self)
     while not problem do
-        local chunk, err = sock:receiveany(CHUNK_BYTES)
-        if chunk then
+        local bytes, err = decoder:read(sock)
+        if bytes then
             counts.wakeups = counts.wakeups + 1
-            decoder:feed(chunk)
             problem = drain(self)
-            slice = slice + #chunk
+            slice = slice + bytes
         elseif err ~= "timeout" then
             problem = err
         end

@@ -47,6 +47,9 @@ local NOTHING = cast(BYTE_POINTER, nil)
 -- A decoder gives the memory of a larger frame back.
 local KEPT_BYTES = 1024 * 1024
 
+local CHUNK_BYTES = 64 * 1024
+local LARGE_BYTES = 8 * 1024
+
 --- Kinds: the two of the handshake, the last one of a connection, the events.
 _M.HELLO, _M.WELCOME, _M.BYE, _M.ALL, _M.WORKER, _M.UNIQUE = 1, 2, 3, 4, 5, 6
 
@@ -155,6 +158,7 @@ function _M.decoder(max_payload)
         size = 0,
         at = 0,
         after = 0,
+        missing = 0,
         kind = 0,
         sender = 0,
         target = 0,
@@ -181,7 +185,7 @@ function Decoder:feed(chunk)
         end
         bytes:set(chunk)
     end
-    self.at, self.after = 0, 0
+    self.at, self.after, self.missing = 0, 0, 0
     local start, size = bytes:ref()
     self.start, self.size = cast(BYTE_POINTER, start), size
 end
@@ -221,6 +225,7 @@ function Decoder:next()
     end
     local whole = HEAD_BYTES + head.body
     if left < whole then
+        self.missing = whole - left
         return nil
     end
     self.at, self.after = at, at + whole
@@ -231,6 +236,28 @@ function Decoder:next()
     self.event_at = self.source_at + head.source
     self.payload_at = self.event_at + head.event
     return kind
+end
+
+--- Reads more of the stream, and feeds it. Yields.
+--
+-- What is known to be missing of a large frame comes in one string: each string
+-- costs, and the more the more alike they are.
+-- @param sock connected socket
+-- @treturn number|nil bytes
+-- @treturn string|nil error of the socket; after "timeout" one may go on
+function Decoder:read(sock)
+    local chunk, err, part
+    if self.missing > LARGE_BYTES then
+        chunk, err, part = sock:receive(self.missing)
+        chunk = chunk or part
+    else
+        chunk, err = sock:receiveany(CHUNK_BYTES)
+    end
+    if chunk and #chunk > 0 then
+        self:feed(chunk)
+        return #chunk
+    end
+    return nil, err
 end
 
 --- The key of a UNIQUE frame.
