@@ -46,6 +46,9 @@ SIZES = {64: "64B", 1024: "1KB", 16384: "16KB"}
 # What the poll transport's dictionary surely holds: the most that its readers may lag.
 WINDOWS = {64: 20_000, 1024: 5_000, 16384: 300}
 
+# The poll transport looks once a second; that is not being late.
+POLL_S = 1.1
+
 READY_S = 10.0
 PATIENCE_S = 15.0  # beyond the time of publishing
 BINDS = 2000  # attempts at a connection to a given worker
@@ -82,6 +85,7 @@ class Round:
     drain_seconds: float
     seconds: float
     cpu_ns: int
+    planned_seconds: float
     workers: dict[str, dict[str, Any]] = field(repr=False)
 
     @property
@@ -98,6 +102,15 @@ class Round:
     def delivered(self) -> int:
         """Events that reached the worker that was reached by fewest."""
         return min(worker["count"] for worker in self.workers.values())
+
+    @property
+    def delivered_in_time(self) -> float:
+        """Share of the events due that every worker got, at the rate at which they were due.
+
+        Who publishes late, or reads late, does part of the work after the others' time.
+        """
+        late = max(0.0, self.seconds - self.planned_seconds)
+        return self.delivered / self.offered * self.planned_seconds / (self.planned_seconds + late)
 
     def samples(self, publisher: int) -> list[float]:
         """Latencies in microseconds, in workers other than the publisher."""
@@ -175,7 +188,8 @@ class Workers(sides.Nginx):
         after, _ = load.schedstats(self.workers)
         if "failed" in answer:
             raise InvalidRun(f"{self.name}: {answer['failed']}")
-        return Round(**answer, cpu_ns=after - before)
+        planned = order.seconds + (POLL_S if self.transport == "poll" else 0)
+        return Round(**answer, cpu_ns=after - before, planned_seconds=planned)
 
     def run_lossless(self, order: Order) -> Round:
         """Runs a round in which every event has to reach every worker as it was sent."""

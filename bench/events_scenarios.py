@@ -199,8 +199,10 @@ class Traffic:
                 thread.join()
         if failed:
             raise failed[0]
-        if errors := slice_.report.errors():
-            raise InvalidRun(f"{self.workers.name}, {case}: {errors}")
+        errors = slice_.report.errors()
+        if errors or not slice_.report.requests:
+            problem = errors or "not one answer in a slice"
+            raise InvalidRun(f"{self.workers.name}, {self.connections} connections: {problem}")
         return Busy(slice_, done[0] if done else None)
 
 
@@ -227,7 +229,7 @@ def _interference_metrics(
         out[f"{prefix}_rps_share"] = against(lambda one: one.slice.rps)
         out[f"{prefix}_p99_ratio"] = against(lambda one: one.slice.p99_ms)
         out[f"{prefix}_cpu_share"] = against(lambda one: one.cpus)
-        shares = [one.round.delivered / one.round.offered for one in busy if one.round]
+        shares = [one.round.delivered_in_time for one in busy if one.round]
         out[f"{prefix}_delivered_share"] = metric("share", stats.mean(shares))
     return out
 
