@@ -1,6 +1,4 @@
-"""A configuration change without new processes: on all workers, or on none."""
-
-# Long on purpose: one capability, and all that can go wrong with it.
+"""A configuration change without new processes: what is taken, refused, and kept."""
 
 from __future__ import annotations
 
@@ -12,88 +10,17 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from test_reload import VERSION, ask_every_worker, versioned
+from changes import Later, Start, document, kill_all_workers, live, post, versions
+from test_reload import VERSION, versioned
 
 from sluice import Gateway
 from upstream import Upstream
 from wire import request_bytes, wait_until
-
-Start = Callable[..., Gateway]
-
-JSON = {"Content-Type": "application/json"}
-
-
-def document(config: dict[str, Any]) -> str:
-    """A configuration as the text of a declarative file."""
-    return json.dumps({"_format_version": "3.0"} | config)
-
-
-def post(
-    running: Gateway,
-    text: str | bytes,
-    query: str = "?wait=1",
-    headers: dict[str, str] | None = None,
-) -> httpx.Response:
-    """Posts a declarative file on a connection of its own."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
-        return client.post(
-            f"{running.admin}/config{query}",
-            content=text,
-            headers=JSON if headers is None else headers,
-        )
-
-
-def live(running: Gateway) -> tuple[int, str]:
-    """Number and hash of what the answering worker serves."""
-    found = httpx.get(f"{running.admin}/status", trust_env=False, timeout=20).json()
-    return found["configuration_version"], found["configuration_hash"]
-
-
-def versions(running: Gateway) -> set[str]:
-    """What all workers serve."""
-    return set(ask_every_worker(running).values())
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """A worker that does not run for a while."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        wait_until(lambda: " T " in Path(f"/proc/{pid}/stat").read_text(), "the worker to stop")
-        yield
-    finally:
-        with suppress(ProcessLookupError):  # a test may have killed it
-            os.kill(pid, signal.SIGCONT)
-
-
-class Later(threading.Thread):
-    """A post whose answer is asked for later."""
-
-    def __init__(self, running: Gateway, text: str) -> None:
-        super().__init__(daemon=True)
-        self.running, self.text = running, text
-        self.reply: httpx.Response | None = None
-        self.problem: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.reply = post(self.running, self.text)
-        except httpx.HTTPError as problem:
-            self.problem = problem
-
-    def answer(self) -> httpx.Response:
-        """The answer; fails when there is none."""
-        self.join(40)
-        assert self.reply is not None, self.problem
-        return self.reply
 
 
 @pytest.fixture
@@ -289,7 +216,7 @@ def test_a_name_that_no_resolver_knows_does_not_keep_the_rest_away(
     assert running.ask("/local").status in (200, 502)  # an upstream without IPv6
 
 
-# Many at once, and what dies
+# Many at once
 
 
 def test_concurrent_posts_are_one_after_the_other(running: Gateway, upstream: Upstream) -> None:
@@ -366,120 +293,7 @@ def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
     assert versions(running) == {"30"}
 
 
-def asked_worker(running: Gateway) -> int:
-    """The worker that has the lock of the changes."""
-    lock = running.settings["prefix"] / "posted" / "lock"
-
-    def find() -> int:
-        inode = str(lock.stat().st_ino) if lock.exists() else ""
-        for line in Path("/proc/locks").read_text().splitlines():
-            fields = line.split()
-            if fields[1] == "POSIX" and fields[5].rpartition(":")[2] == inode:
-                return int(fields[4])
-        return 0
-
-    return wait_until(find, "a worker to take the lock")
-
-
-def test_the_asked_worker_dies_before_the_decision(running: Gateway, upstream: Upstream) -> None:
-    running.expect_log("exited on signal 9", 1)
-    assert post(running, document(versioned(upstream, 1))).status_code == 201
-    silent = running.workers()[0]
-    with stopped(silent):
-        later = Later(running, document(versioned(upstream, 2)))
-        asked = asked_worker(running)
-        assert asked != silent
-        time.sleep(0.2)
-        os.kill(asked, signal.SIGKILL)
-        later.join(10)
-        assert later.problem is not None
-        wait_until(lambda: asked not in running.workers(), "the worker to die")
-        wait_until(lambda: len(running.workers()) == 3, "its successor")
-    assert versions(running) == {"1"}
-    answer = post(running, document(versioned(upstream, 3)))
-    assert answer.status_code == 201
-    assert versions(running) == {"3"}
-
-
-def test_another_worker_dies_before_it_is_prepared(running: Gateway, upstream: Upstream) -> None:
-    running.expect_log("exited on signal 9", 1)
-    victim = running.workers()[1]
-    with stopped(victim):
-        later = Later(running, document(versioned(upstream, 1)))
-        asked_worker(running)
-        time.sleep(0.2)
-        os.kill(victim, signal.SIGKILL)
-        answer = later.answer()
-    assert answer.status_code == 201, answer.text
-    assert answer.elapsed.total_seconds() < 8
-    wait_until(lambda: len(running.workers()) == 3, "its successor")
-    assert versions(running) == {"1"}
-
-
-def test_a_worker_that_stands_still_makes_it_be_withdrawn(
-    running: Gateway, upstream: Upstream
-) -> None:
-    silent = running.workers()[2]
-    with stopped(silent):
-        answer = post(running, document(versioned(upstream, 1)))
-        assert answer.status_code == 500
-        assert f"worker {silent} did not answer in 10 seconds" in answer.json()["message"]
-        # As many as are needed to meet the other two.
-        assert {running.ask("/").headers.get("x-version") for _ in range(20)} == {"0"}
-    assert versions(running) == {"0"}
-    assert post(running, document(versioned(upstream, 2))).json()["version"] == 1
-    assert versions(running) == {"2"}
-
-
-def test_any_worker_dies_at_any_time(running: Gateway, upstream: Upstream) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    running.expect_log("exited on signal 9", range(1, 31))
-    taken = {"0"}
-    for number in range(1, 31):
-        before = versions(running)
-        assert len(before) == 1
-        assert before <= taken
-        later = Later(running, document(versioned(upstream, number)))
-        time.sleep(rng.random() * 0.02)
-        os.kill(rng.choice(running.workers()), signal.SIGKILL)
-        later.join(40)
-        assert not later.is_alive()
-        wait_until(lambda: len(running.workers()) == 3, "all workers")
-        taken = before | {str(number)}
-        if later.reply is not None and later.reply.status_code == 201:
-            taken = {str(number)}
-        # Nobody waits for it: a worker that starts has it when it serves.
-        assert len(versions(running)) == 1
-        assert versions(running) <= taken
-
-
 # What outlives what
-
-
-def kill_all_workers(running: Gateway) -> None:
-    """Every worker is killed once."""
-    for pid in running.workers():
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda pid=pid: pid not in running.workers(), "the worker to die")
-        wait_until(lambda: len(running.workers()) == 3, "its successor")
-
-
-def test_workers_that_start_again_keep_what_was_posted(
-    running: Gateway, upstream: Upstream
-) -> None:
-    running.expect_log("exited on signal 9", 3)
-    assert post(running, document(versioned(upstream, 1))).status_code == 201
-    created = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()["created_at"]
-    time.sleep(1.1)
-    kill_all_workers(running)
-    assert versions(running) == {"1"}
-    for _ in range(6):
-        found = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()
-        assert found["created_at"] == created
-    assert post(running, document(versioned(upstream, 2))).json()["version"] == 2
-    assert versions(running) == {"2"}
 
 
 def test_new_workers_keep_what_was_posted_and_a_restart_reads_the_file(
