@@ -60,6 +60,7 @@ typedef struct {
     ngx_queue_t            queue;
     ngx_sluice_parcel_t    parcel;
     size_t                 size;
+    sluice_ring_frame_t    inherited;  /* where it is delivered again */
 } ngx_sluice_waiting_t;
 
 

@@ -253,6 +253,11 @@ ngx_sluice_events_flush(sluice_events_t *ev)
             break;
         }
 
+        if (rc == SLUICE_OK && (w->parcel.message.flags & SLUICE_RING_AGAIN)) {
+            /* it was ours from the dead receiver until now: see ring.h */
+            sluice_ring_done(&ev->ring, &w->inherited);
+        }
+
         if (rc != SLUICE_OK && rc != SLUICE_REPEAT) {
             ngx_sluice_events_count(ev, NGX_SLUICE_C_DROPPED, 1);
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -282,6 +287,7 @@ ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame)
     sluice_events_t *ev = data;
 
     ngx_sluice_parcel_t     parcel;
+    ngx_sluice_waiting_t   *w;
     sluice_ring_message_t  *m;
 
     ngx_memzero(&parcel, sizeof(ngx_sluice_parcel_t));
@@ -302,5 +308,10 @@ ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame)
     if (ngx_sluice_events_wait(ev, &parcel) != NGX_SLUICE_EVENTS_QUEUED) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "sluice: no memory to deliver an event again");
+        return;
     }
+
+    w = ngx_queue_data(ngx_queue_last(&ev->waiting), ngx_sluice_waiting_t,
+                       queue);
+    w->inherited = *frame;
 }
