@@ -81,8 +81,16 @@ class Bare(Gateway):
     def nginx(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs nginx with this configuration; how it ended."""
         return subprocess.run(
-            ["nginx", "-p", f"{self.prefix}/", "-c", "nginx.conf", "-e", "logs/error.log"]
-            + list(arguments),
+            [
+                "nginx",
+                "-p",
+                f"{self.prefix}/",
+                "-c",
+                "nginx.conf",
+                "-e",
+                "logs/error.log",
+                *arguments,
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -154,10 +154,13 @@ class Events(Bare):
         wid, _, rest = self.text(target).partition(" ")
         return int(wid), json.loads(rest)
 
-    def at(self, worker: int, target: str, /, **query: object) -> Any:
-        """What a worker answers; others may have been asked the same before, so no verbs here
-        but those that may be repeated."""
-        return self._until(worker, target, query)
+    def at(self, worker: int, target: str, /) -> dict[str, Any]:
+        """The table that a worker answers."""
+        return self._until(worker, target)[1]
+
+    def heard_at(self, worker: int, /) -> list[dict[str, Any]]:
+        """What a worker heard so far."""
+        return self._until(worker, "/heard")[1]
 
     def publish(self, **query: object) -> tuple[int, dict[str, int]]:
         """Publishes in some worker: its id, and how often `publish` returned what."""
@@ -189,13 +192,13 @@ class Events(Bare):
         wid, _, rest = reply.body.decode().partition(" ")
         return int(wid), json.loads(rest)
 
-    def _until(self, worker: int, target: str, query: dict[str, object]) -> Any:
+    def _until(self, worker: int, target: str) -> tuple[int, Any]:
         with self.connection(worker) as wire:
-            return self._ask(wire, target + ("?" + urlencode(query) if query else ""))[1]
+            return self._ask(wire, target)
 
     def all(self, target: str) -> dict[int, Any]:
         """What each worker answers, by id."""
-        return {wid: self._until(wid, target, {}) for wid in range(self.count)}
+        return {wid: self._until(wid, target)[1] for wid in range(self.count)}
 
     def heard(self, count: int) -> dict[int, list[dict[str, Any]]]:
         """What each worker heard, once all of them heard at least `count` events."""

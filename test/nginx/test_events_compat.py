@@ -16,7 +16,8 @@ SERVER = """
         listen 127.0.0.1:@port@ reuseport;
         location / {
             content_by_lua_block {
-                local run = assert(loadstring("local ev, notes = ... " .. ngx.req.get_uri_args().lua))
+                local lua = "local ev, notes = ... " .. ngx.req.get_uri_args().lua
+                local run = assert(loadstring(lua))
                 local result = { run(require("notes").ev, require("notes")) }
                 ngx.say(ngx.worker.id(), " ", require("cjson").encode(result))
             }
@@ -128,9 +129,7 @@ def heard(library: Library, wires: dict[int, Wire], count: int) -> dict[int, lis
         return all(library.run(w, "return #notes.heard")[1][0] >= count for w in wires.values())
 
     wait_until(enough, f"{count} notes in each worker")
-    return {
-        wid: library.run(w, "return notes.heard")[1][0] or [] for wid, w in wires.items()
-    }
+    return {wid: library.run(w, "return notes.heard")[1][0] or [] for wid, w in wires.items()}
 
 
 def resty_events(transport: str) -> Library:
@@ -159,8 +158,10 @@ def test_resty_events(transport: str) -> None:
         code = 'return ev:publish("current", "source", "event", "data")'
         assert library.run(wires[1], code)[1] == [True]
         wait_until(
-            lambda: library.run(wires[1], "return notes.heard")[1][0][3:]
-            == [[name, "source", "event", "data", "nil"] for name in ("all", "source")],
+            lambda: (
+                library.run(wires[1], "return notes.heard")[1][0][3:]
+                == [[name, "source", "event", "data", "nil"] for name in ("all", "source")]
+            ),
             "the local event",
         )
         for wire in wires.values():
@@ -226,7 +227,9 @@ def test_resty_events_compat(transport: str) -> None:
         for notes in heard(library, wires, 1).values():
             assert notes == [["all", "source", "event", "data", 1]]
         library.run(wires[0], 'ev.post_local("source", "event", { 1 })')
-        wait_until(lambda: library.run(wires[0], "return #notes.heard")[1] == [2], "the local event")
+        wait_until(
+            lambda: library.run(wires[0], "return #notes.heard")[1] == [2], "the local event"
+        )
         assert library.run(wires[0], "return notes.heard[2]")[1] == [
             ["all", "source", "event", [1], "nil"]
         ]
@@ -263,8 +266,10 @@ def test_resty_worker_events(transport: str) -> None:
             ["all", "source", "event", {"n": 1}, pid],
         ], "it has been handled when post returns"
         wait_until(
-            lambda: library.run(wires[1], "return notes.heard[#notes.heard]")[1]
-            == [["all", "source", "event", {"n": 1}, pid]],
+            lambda: (
+                library.run(wires[1], "return notes.heard[#notes.heard]")[1]
+                == [["all", "source", "event", {"n": 1}, pid]]
+            ),
             "the other worker to hear it",
         )
         code = 'notes.heard = {} return ev.post_local("s", "e", "d"), notes.heard'

@@ -29,6 +29,7 @@ def test_every_worker_hears_everything_in_one_order() -> None:
 
 def test_an_event_for_one_worker() -> None:
     with over_poll() as events:
+        events.ready()
         events.publish_at(0, worker=1, count=3)
         events.publish_at(0, event="end")
         heard = events.heard(1)
@@ -38,6 +39,7 @@ def test_an_event_for_one_worker() -> None:
 
 def test_a_key_runs_in_one_worker_once() -> None:
     with over_poll(workers=3) as events:
+        events.ready()
         for worker in range(3):
             assert events.publish_at(worker, key="k", count=20, timeout=60) == {"true": 20}
         events.publish_at(0, event="end")
@@ -47,6 +49,7 @@ def test_a_key_runs_in_one_worker_once() -> None:
 
 def test_a_key_is_forgotten_after_its_time() -> None:
     with over_poll() as events:
+        events.ready()
 
         def heard_twice() -> bool:
             events.publish(key="k", timeout=0.05)
@@ -66,6 +69,7 @@ def test_a_key_is_forgotten_after_its_time() -> None:
 def test_data_that_cannot_be_sent(data: str, word: str) -> None:
     """The dictionary has one megabyte."""
     with over_poll() as events:
+        events.ready()
         assert events.publish(data=data)[1] == {word: 1}
         events.publish(event="next")
         assert all(names(heard) == ["next"] for heard in events.heard(1).values())
@@ -82,6 +86,7 @@ def test_what_is_published_in_init_worker_reaches_all() -> None:
 def test_an_overflow_is_counted_and_told() -> None:
     """More in an interval than the dictionary holds: what is gone is gone, but nobody is fooled."""
     with over_poll("interval = 0.3") as events:
+        events.ready()
         events.expect_log(r"missed \d+ events \(overflow\)", range(2, 20))
         total = 5000
         events.publish(count=total, data="text1000")
@@ -93,7 +98,7 @@ def test_an_overflow_is_counted_and_told() -> None:
         wait_until(ended, "the last event")
         for worker in range(2):
             stats = events.at(worker, "/stats")
-            heard = len(events.at(worker, "/heard"))
+            heard = len(events.heard_at(worker))
             assert stats["missed"] > 0
             assert heard + stats["missed"] == total + 1
             overrun = events.at(worker, "/overrun")
@@ -115,6 +120,7 @@ def test_the_interval_counts() -> None:
 
 def test_a_killed_worker_goes_on_from_now() -> None:
     with over_poll(init="package.loaded.probe.ev = package.loaded.probe.new()") as events:
+        events.ready()
         events.expect_log("exited on signal 9", 1)
         events.publish(count=3)
         events.heard(3)
@@ -122,13 +128,14 @@ def test_a_killed_worker_goes_on_from_now() -> None:
         os.kill(victim, signal.SIGKILL)
         wait_until(lambda: events.at(1, "/stats")["pid"] != victim, "the worker to be replaced")
         events.publish(event="on")
-        wait_until(lambda: "on" in names(events.at(0, "/heard")), "the survivor to hear")
-        wait_until(lambda: "on" in names(events.at(1, "/heard")), "the new one to hear")
-        assert names(events.at(1, "/heard")) == ["on"]
+        wait_until(lambda: "on" in names(events.heard_at(0)), "the survivor to hear")
+        wait_until(lambda: "on" in names(events.heard_at(1)), "the new one to hear")
+        assert names(events.heard_at(1)) == ["on"]
 
 
 def test_reload() -> None:
     with over_poll(init="package.loaded.probe.ev = package.loaded.probe.new()") as events:
+        events.ready()
         events.publish(count=3)
         events.heard(3)
         events.restart_workers()

@@ -135,6 +135,20 @@ local function tell_overrun(self, missed, reason)
     self.deliver("sluice", "overrun", { missed = missed, reason = reason })
 end
 
+-- Connects, unless the worker begins to leave meanwhile: the broker may be leaving too, and
+-- nobody answers then.
+local function attempt(self, connection)
+    local connecting = ngx.thread.spawn(connection.connect, connection)
+    local leaving = ngx.thread.spawn(function()
+        self.left:wait(FAR_SECONDS)
+        return nil, "left"
+    end)
+    local _, ok, err = ngx.thread.wait(connecting, leaving)
+    ngx.thread.kill(connecting)
+    ngx.thread.kill(leaving)
+    return ok, err
+end
+
 -- Connections come one after the other, each in a timer of its own, so that none
 -- inherits the memory of the last.
 local function connect(premature, self, pause, logged)
@@ -143,7 +157,7 @@ local function connect(premature, self, pause, logged)
     end
     self.box:open()
     local connection = client.new(self.client_options, self.box, self.counts, self.deliver)
-    local ok, err = connection:connect()
+    local ok, err = attempt(self, connection)
     if ok then
         if connection.missed > 0 then
             tell_overrun(self, connection.missed, "stalled")
@@ -174,6 +188,7 @@ local function leave(premature, self)
         return
     end
     self.is_leaving = true
+    self.left:post(1)
     if self.connection then
         self.connection:leave()
     end
@@ -218,6 +233,7 @@ function Socket:start(deliver)
         wanted = self.wanted,
     }
     self.box:open()
+    self.left = assert(require("ngx.semaphore").new())
     local ok, err = ngx.timer.at(0, connect, self, FIRST_PAUSE_SECONDS)
     if not ok then
         return nil, err
