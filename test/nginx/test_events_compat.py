@@ -303,6 +303,19 @@ def test_resty_worker_events_started_and_recursive() -> None:
         assert err.startswith("not serialisable: ")
 
 
+def test_resty_worker_events_stopping() -> None:
+    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
+        library.expect_log("heard stopping of resty-worker-events", 2)
+        code = """
+            local own = ev.events
+            ev.register(function(data, event, source)
+                ngx.log(ngx.NOTICE, "heard ", event, " of ", source)
+            end, own._source, own.stopping)
+        """
+        for wire in library.wires().values():
+            library.run(wire, code)
+
+
 def test_resty_worker_events_reconfigured() -> None:
     with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
         wire = library.wires()[0]
