@@ -6,6 +6,7 @@
 -- @module gateway
 
 local cjson = require("cjson.safe")
+local collector = require("gateway.collector")
 local config = require("gateway.config")
 local dns = require("gateway.dns")
 local events = require("sluice.events")
@@ -73,19 +74,6 @@ local function read_settings(path)
 end
 
 -- One configuration ------------------------------------------------------------
-
---- Calls a function that does not yield while no garbage is collected: what it makes
--- is there to stay, or is a third of the time that it takes. The collector goes on
--- afterwards, in its small steps between requests.
-local function without_collecting(fn, ...)
-    collectgarbage("stop")
-    local ok, a, b = pcall(fn, ...)
-    collectgarbage("restart")
-    if not ok then
-        error(a, 0)
-    end
-    return a, b
-end
 
 local function compile(snapshot, number, addresses)
     return {
@@ -183,7 +171,7 @@ local configuration = {
             return get_ready(load(file.path, file.version, file.at))
         end
         local candidate =
-            without_collecting(compile, message.snapshot, message.version, message.addresses)
+            collector.hold(compile, message.snapshot, message.version, message.addresses)
         if message.worker == ngx.worker.id() then
             warn(candidate, "posted configuration")
         end
@@ -297,7 +285,7 @@ end
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 local function replace(text, kind, opts)
     local at = ngx.time()
-    local snapshot, errors = without_collecting(config.parse, text, kind, plugins, at)
+    local snapshot, errors = collector.hold(config.parse, text, kind, plugins, at)
     if not snapshot then
         return nil, "invalid", errors
     end

@@ -15,6 +15,7 @@ _M.floors = {
     { "compat" },
     {
         "gateway.version",
+        "gateway.collector",
         "gateway.late_phases",
         "gateway.request_id",
         "gateway.dns",

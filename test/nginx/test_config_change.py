@@ -117,6 +117,32 @@ def test_ten_thousand_routes(running: Gateway, upstream: Upstream) -> None:
     assert versions(running) == {"1"}
 
 
+def resident_mb(running: Gateway) -> float:
+    """Memory of the largest worker."""
+    return max(
+        int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+        for pid in running.workers()
+    )
+
+
+def test_changes_leave_no_memory_behind_where_nothing_else_happens(
+    running: Gateway, upstream: Upstream
+) -> None:
+    def change(times: int) -> float:
+        for _ in range(times):
+            config = versioned(upstream, 1)
+            config["services"][0]["routes"] += [
+                {"name": f"r{n}", "paths": [f"/many/{n}"]} for n in range(1000)
+            ]
+            assert post(running, document(config)).status_code == 201
+        return resident_mb(running)
+
+    before = change(10)
+    after = change(40)
+    print(f"{before:.0f} MB, then {after:.0f} MB")
+    assert after < before + 20
+
+
 def test_more_than_an_event_can_carry_goes_by_the_disk(
     running: Gateway, upstream: Upstream
 ) -> None:
