@@ -19,3 +19,5 @@ files["test/unit"] = { std = "+busted" }
 files["bench/agent.lua"] = { std = "ngx_lua+nginx" }
 -- wrk calls these functions of a script, and reads its table.
 files["bench/wrk.lua"] = { globals = { "init", "request", "response", "done", "wrk" } }
+
+files["compat"] = { std = "ngx_lua+nginx" }
