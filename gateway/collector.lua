@@ -3,8 +3,8 @@
 -- What is made when a configuration is checked and compiled is there to stay, or is
 -- garbage at the end; to collect meanwhile is a third of the time. But the collector
 -- works as much as is allocated while it may: held back without more, it would never
--- make good in a worker that has little to do. So a whole collection follows, in
--- slices between requests.
+-- make good in a worker that has little to do. So when enough has piled up a whole
+-- collection follows, in slices between requests.
 -- @module gateway.collector
 
 local _M = {}
@@ -15,7 +15,12 @@ local PAUSE_SECONDS = 0.002
 -- Kilobytes: some tens of microseconds.
 local STEP = 50
 
-local is_running, is_wanted = false, false
+-- A collection follows when there is this much more than the last one has left: as
+-- much again, as Lua itself waits for, but not less than this.
+local LEAST_KB = 16 * 1024
+
+local is_running = false
+local left_kb -- by the last collection
 
 local function collect_slice()
     local finish = os.clock() + SLICE_SECONDS
@@ -28,27 +33,29 @@ local function collect_slice()
 end
 
 local function collect(premature)
-    while is_wanted and not premature do
-        is_wanted = false
-        while not collect_slice() do
+    -- One that is under way may have passed by what is garbage since.
+    for _ = 1, 2 do
+        while not premature and not collect_slice() do
             ngx.sleep(PAUSE_SECONDS)
         end
     end
+    left_kb = collectgarbage("count")
     is_running = false
 end
 
 --- Calls a function that does not yield while nothing is collected; a collection
--- follows in the background. Throws what the function throws.
+-- may follow in the background. Throws what the function throws.
 -- @tparam function fn
 -- @param ... its arguments
 -- @return its first two results
 -- @phases content, timer
 function _M.hold(fn, ...)
+    left_kb = left_kb or collectgarbage("count")
     collectgarbage("stop")
     local ok, a, b = pcall(fn, ...)
     collectgarbage("restart")
-    is_wanted = true
-    if not is_running then
+    local more_kb = collectgarbage("count") - left_kb
+    if not is_running and more_kb > math.max(left_kb, LEAST_KB) then
         is_running = ngx.timer.at(PAUSE_SECONDS, collect) == true
     end
     if not ok then

@@ -14,9 +14,13 @@ local pairs = pairs
 local tostring = tostring
 local type = type
 
+local new_table = require("table.new")
+
 local NULL = cjson.null
 -- Keys of any record that are for people and tools.
 local REMARKS = { _comment = "string", _ignore = "table" }
+-- Few entities give more, with their parent.
+local OWN_FIELDS = 7
 -- Stands for the parent while a nested entity is checked.
 local PARENT = "parent"
 
@@ -92,11 +96,12 @@ end
 
 -- Splits an entity as written into its own fields and its nested children.
 local function split(state, kind, raw, path)
-    local own, nested, is_odd = {}, {}, false
+    local own, nested, is_odd = new_table(0, OWN_FIELDS), nil, false
     local children = entities.children(kind)
     local fields = schema.fields(entities.get(kind))
     for key, value in pairs(raw) do
         if children[key] then
+            nested = nested or {}
             nested[key] = value
         elseif fields[key] then
             own[key] = value
@@ -161,7 +166,7 @@ local function collect_entity(state, kind, raw, path, parent)
     check(state, item, own)
     local list = state.items[kind]
     list[#list + 1] = item
-    for _, child_kind in ipairs(entities.kinds) do
+    for _, child_kind in ipairs(nested and entities.kinds or {}) do
         if nested[child_kind] ~= nil then
             collect_list(state, child_kind, nested[child_kind], path .. "." .. child_kind, item)
         end

@@ -52,7 +52,7 @@ local _M = {}
 -- definition -> { rules and their arguments, fields by name and in order }
 local compiled = setmetatable({}, { __mode = "k" })
 
-local fill, new_context
+local fill, take_context, give_back
 
 local function compile(definition)
     local plan = { rules = {}, fields = nil, by_name = {}, size = 0 }
@@ -117,8 +117,20 @@ local function key_text(key)
         .. '"]'
 end
 
-new_context = function(path)
-    return { errors = {}, path = path, keys = {}, depth = 0 }
+-- A context of a validation that found nothing wrong is used again.
+local spare
+
+take_context = function(path)
+    local ctx = spare or { errors = {}, path = nil, keys = {}, depth = 0 }
+    spare = nil
+    ctx.path = path
+    return ctx
+end
+
+give_back = function(ctx)
+    if #ctx.errors == 0 then
+        spare = ctx
+    end
 end
 
 -- The path is kept as a stack of keys and written out only for an error.
@@ -281,14 +293,31 @@ end
 -- What a field is when it is not given, found out once: most fields are not. Without one where
 -- that is an error.
 local function find_absent(entry)
-    local ctx = new_context("")
+    local ctx = take_context("")
     entry.absent = fill(ctx, entry.field, nil)
     entry.has_absent = #ctx.errors == 0
+    give_back(ctx)
     return entry.has_absent
 end
 
 local function copy(value)
     return type(value) == "table" and merged(value, {}) or value
+end
+
+-- What the checks of several fields are lent; `ctx` is that of the record in hand.
+local host
+host = {
+    run = run,
+    report = function(message, name)
+        fail(host.ctx, message, parts_of(name or ""))
+    end,
+}
+
+local function check_record(ctx, definition, record, has_errors)
+    local outer_ctx, outer_definition = host.ctx, host.definition
+    host.ctx = ctx
+    entity_checks.run(definition, record, has_errors, host)
+    host.ctx, host.definition = outer_ctx, outer_definition
 end
 
 local function fill_record(ctx, definition, value)
@@ -323,14 +352,7 @@ local function fill_record(ctx, definition, value)
     if definition.entity_checks then
         local has_errors = #ctx.errors > errors_before
         local record = has_errors and with_given(out, value) or out
-        entity_checks.run(definition, record, has_errors, {
-            fails = _M.first_error,
-            field = _M.field,
-            report = function(message, name)
-                fail(ctx, message, parts_of(name or ""))
-            end,
-            run = run,
-        })
+        check_record(ctx, definition, record, has_errors)
     end
     return out
 end
@@ -425,7 +447,7 @@ end
 -- @treturn table|nil a new table with defaults filled, unset fields nil
 -- @treturn nil|table array of `{ path =, message = }` when the value is not valid
 function _M.validate(definition, value, path)
-    local ctx = new_context(path or "")
+    local ctx = take_context(path or "")
     local filled
     if has_type(value, "record") then
         filled = fill_record(ctx, definition, value)
@@ -435,6 +457,7 @@ function _M.validate(definition, value, path)
     if #ctx.errors > 0 then
         return nil, ctx.errors
     end
+    give_back(ctx)
     return filled
 end
 
@@ -443,8 +466,9 @@ end
 -- @param value
 -- @treturn string|nil the first error's message, nil when the value is valid
 function _M.first_error(field, value)
-    local ctx = new_context("")
+    local ctx = take_context("")
     fill(ctx, field, value)
+    give_back(ctx)
     return ctx.errors[1] and ctx.errors[1].message
 end
 
@@ -465,6 +489,9 @@ function _M.field(definition, name)
     end
     return definition
 end
+
+host.fails = _M.first_error
+host.field = _M.field
 
 _M.to_json_entity = to_json.entity
 
