@@ -33,11 +33,8 @@ local function collect_slice()
 end
 
 local function collect(premature)
-    -- One that is under way may have passed by what is garbage since.
-    for _ = 1, 2 do
-        while not premature and not collect_slice() do
-            ngx.sleep(PAUSE_SECONDS)
-        end
+    while not premature and not collect_slice() do
+        ngx.sleep(PAUSE_SECONDS)
     end
     left_kb = collectgarbage("count")
     is_running = false
@@ -53,7 +50,8 @@ function _M.hold(fn, ...)
     left_kb = left_kb or collectgarbage("count")
     collectgarbage("stop")
     local ok, a, b = pcall(fn, ...)
-    collectgarbage("restart")
+    -- LuaJIT: -1 for the pause that follows a collection; else one would begin at once.
+    collectgarbage("restart", -1)
     local more_kb = collectgarbage("count") - left_kb
     if not is_running and more_kb > math.max(left_kb, LEAST_KB) then
         is_running = ngx.timer.at(PAUSE_SECONDS, collect) == true
