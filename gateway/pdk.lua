@@ -4,6 +4,7 @@
 -- under `lib/`, and nothing else of the gateway.
 -- @module gateway.pdk
 
+local header = require("sluice.header")
 local response = require("gateway.response")
 
 local normalize = require("gateway.router.path").normalize
@@ -55,12 +56,18 @@ function _M.credential()
     return ngx.ctx.credential
 end
 
-local function set_request_header(name, variable, value)
+local CONSUMER_ID = header.new("X-Consumer-ID")
+local CONSUMER_CUSTOM_ID = header.new("X-Consumer-Custom-ID")
+local CONSUMER_USERNAME = header.new("X-Consumer-Username")
+local CREDENTIAL_IDENTIFIER = header.new("X-Credential-Identifier")
+local ANONYMOUS_CONSUMER = header.new("X-Anonymous-Consumer")
+
+local function set_or_clear(handle, value)
     if value then
-        ngx.req.set_header(name, value)
-    elseif ngx.var[variable] then
+        handle:set_request(value)
+    else
         -- A client must not speak in the gateway's name.
-        ngx.req.clear_header(name)
+        handle:clear_request()
     end
 end
 
@@ -74,27 +81,11 @@ function _M.authenticate(consumer, credential)
     local ctx = ngx.ctx
     ctx.consumer = consumer
     ctx.credential = credential
-    set_request_header("X-Consumer-ID", "http_x_consumer_id", consumer and consumer.id)
-    set_request_header(
-        "X-Consumer-Custom-ID",
-        "http_x_consumer_custom_id",
-        consumer and consumer.custom_id
-    )
-    set_request_header(
-        "X-Consumer-Username",
-        "http_x_consumer_username",
-        consumer and consumer.username
-    )
-    set_request_header(
-        "X-Credential-Identifier",
-        "http_x_credential_identifier",
-        credential and credential.id
-    )
-    set_request_header(
-        "X-Anonymous-Consumer",
-        "http_x_anonymous_consumer",
-        not credential and "true" or nil
-    )
+    set_or_clear(CONSUMER_ID, consumer and consumer.id)
+    set_or_clear(CONSUMER_CUSTOM_ID, consumer and consumer.custom_id)
+    set_or_clear(CONSUMER_USERNAME, consumer and consumer.username)
+    set_or_clear(CREDENTIAL_IDENTIFIER, credential and credential.id)
+    set_or_clear(ANONYMOUS_CONSUMER, not credential and "true" or nil)
 end
 
 --- Ends the request with an error in the format that the client accepts.

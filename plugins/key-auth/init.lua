@@ -2,12 +2,11 @@
 -- @module plugins.key-auth
 
 local fields = require("plugins.key-auth.fields")
-local headers = require("plugins.key-auth.headers")
+local header = require("sluice.header")
 local pdk = require("gateway.pdk")
 local schema = require("plugins.key-auth.schema")
 
 local find = string.find
-local find_header = headers.find
 local gsub = string.gsub
 local lower = string.lower
 local ngx = ngx
@@ -35,13 +34,12 @@ end
 local function compile(conf)
     local names = {}
     for _, name in ipairs(conf.key_names) do
-        local header = lower(name)
-        local dashed = header:gsub("_", "-")
+        local dashed = name:gsub("_", "-")
         names[#names + 1] = {
             plain = name,
-            header = header,
+            header = header.new(name),
             -- Clients that cannot send an underscore in a header send a dash.
-            dashed = dashed ~= header and dashed or nil,
+            dashed = dashed ~= name and header.new(dashed) or nil,
         }
     end
     return {
@@ -74,9 +72,9 @@ local function read_body()
 end
 
 local function find_in_headers(name)
-    local value, count = find_header(name.header)
+    local value, count = name.header:get_request()
     if count == 0 and name.dashed then
-        return find_header(name.dashed)
+        return name.dashed:get_request()
     end
     return value, count
 end
@@ -92,9 +90,9 @@ end
 
 --- Takes a key's name out of the request, wherever it stands.
 local function hide(conf, name, body)
-    ngx.req.clear_header(name.header)
+    name.header:clear_request()
     if name.dashed then
-        ngx.req.clear_header(name.dashed)
+        name.dashed:clear_request()
     end
 
     local args = ngx.var.args

@@ -2,6 +2,7 @@
 -- @module plugins.rate-limiting
 
 local counters = require("plugins.rate-limiting.counters")
+local header = require("sluice.header")
 local pdk = require("gateway.pdk")
 local schema = require("plugins.rate-limiting.schema")
 local unroll = require("sluice.unroll")
@@ -56,21 +57,24 @@ local IDENTIFIERS = {
     end,
 }
 
+local LIMIT = header.new("RateLimit-Limit")
+local REMAINING = header.new("RateLimit-Remaining")
+local RESET = header.new("RateLimit-Reset")
+local RETRY_AFTER = header.new("Retry-After")
+
 local WRITE_LIMITS = [[
-    local remaining, ngx = ...
+    local remaining = ...
     return function(limits)
-        local header = ngx.header
-        local limit, left, text, tightest, least, least_text
+        local limit, left, tightest, least
         {{limit = limits[$i]
         left = remaining(limit)
-        text = tostring(left)
-        header[limit.limit_header] = limit.rate_text
-        header[limit.remaining_header] = text
+        limit.limit_header:set_response(limit.rate_text)
+        limit.remaining_header:set_response(left)
         if not least or left <= least then
-            tightest, least, least_text = limit, left, text
+            tightest, least = limit, left
         end
         }}
-        return tightest, least_text
+        return tightest, least
     end
 ]]
 
@@ -80,13 +84,13 @@ local function compile(conf)
     for i = 1, limits.size do
         local limit = limits[i]
         local title = limit.period:gsub("^%l", string.upper)
-        limit.limit_header = "X-RateLimit-Limit-" .. title
-        limit.remaining_header = "X-RateLimit-Remaining-" .. title
+        limit.limit_header = header.new("X-RateLimit-Limit-" .. title)
+        limit.remaining_header = header.new("X-RateLimit-Remaining-" .. title)
         limit.rate_text = tostring(limit.rate)
     end
     return {
         limits = limits,
-        write_limits = unroll.compile(WRITE_LIMITS, limits.size)(remaining, ngx),
+        write_limits = unroll.compile(WRITE_LIMITS, limits.size)(remaining),
         identify = IDENTIFIERS[conf.limit_by],
         with_headers = not conf.hide_client_headers,
     }
@@ -95,14 +99,13 @@ end
 --- Writes the client's headers: each window's, and those of the one with the least left.
 -- Of several with equally little left the longest counts, since it keeps the client waiting.
 local function write_headers(rule, now, is_refused)
-    local header = ngx.header
     local tightest, left = rule.write_limits(rule.limits)
     local seconds_left = window.seconds_left(tightest.finish, now)
-    header["RateLimit-Limit"] = tightest.rate_text
-    header["RateLimit-Remaining"] = left
-    header["RateLimit-Reset"] = seconds_left
+    LIMIT:set_response(tightest.rate_text)
+    REMAINING:set_response(left)
+    RESET:set_response(seconds_left)
     if is_refused then
-        header["Retry-After"] = seconds_left
+        RETRY_AFTER:set_response(seconds_left)
     end
 end
 

@@ -1,0 +1,161 @@
+--- Headers that are known by name when a configuration loads.
+--
+-- `ngx.header[name] = value` and `ngx.req.set_header` look at each byte of name
+-- and value, lower the name, hash it and search for it, some 900 instructions a
+-- header. A handle has all that is known of the name, and in the plain case (a
+-- header that is not there yet, a value without control characters) a function
+-- of the C module writes it in about 150. Every other case goes the way that
+-- these two functions go, with their results and errors.
+-- @module sluice.header
+-- @usage
+-- local header = require("sluice.header")
+-- local limit = header.new("RateLimit-Limit") -- when the module loads
+-- limit:set_response(60)                      -- per request
+
+local ffi = require("ffi")
+
+-- Without nginx (the command line, unit tests) handles are made and not used.
+local get_request = ngx and require("resty.core.base").get_request
+
+local C = ffi.C
+local ffi_string = ffi.string
+local ngx = ngx
+local type = type
+
+ffi.cdef([[
+typedef struct {
+    const char *name;
+    const char *lowcase;
+    size_t      length;
+    uint64_t    hash;
+} sluice_header_t;
+
+typedef struct {
+    size_t      length;
+    const char *data;
+} sluice_header_value_t;
+
+int sluice_header_of_request(void *r, sluice_header_t *header, sluice_header_value_t *first);
+int sluice_header_to_request(void *r, sluice_header_t *header, const char *value, size_t length);
+int sluice_header_to_response(void *r, sluice_header_t *header, const char *value, size_t length);
+int sluice_header_number_to_response(void *r, sluice_header_t *header, int64_t value);
+]])
+
+local OK = 0
+local first = ffi.new("sluice_header_value_t")
+
+-- Whole numbers up to here are written as Lua writes them.
+local MAX_WHOLE = 1e14
+
+-- nginx keeps these in places of their own as well, so they go the long way.
+local KEPT_OF_REQUEST = {}
+local KEPT_OF_RESPONSE = {}
+
+for names, kept in pairs({
+    ["host connection if-modified-since if-unmodified-since if-match if-none-match user-agent "
+        .. "referer content-length content-type range if-range transfer-encoding te expect "
+        .. "upgrade accept-encoding via authorization keep-alive x-forwarded-for x-real-ip accept "
+        .. "accept-language depth destination overwrite date cookie"] = KEPT_OF_REQUEST,
+    ["server date content-encoding location refresh last-modified content-range accept-ranges "
+        .. "www-authenticate expires e-tag etag content-length content-type cache-control link "
+        .. "transfer-encoding connection trailer set-cookie"] = KEPT_OF_RESPONSE,
+}) do
+    for name in names:gmatch("%S+") do
+        kept[name] = true
+    end
+end
+
+local _M = {}
+local Header = {}
+Header.__index = Header
+
+-- By name. Requests point to the names, so none is ever let go.
+local handles = {}
+
+--- nginx's hash of a name in lower case (ngx_hash_key).
+local function hash_of(lowcase)
+    local hash = 0ULL
+    for i = 1, #lowcase do
+        hash = hash * 31 + lowcase:byte(i)
+    end
+    return hash
+end
+
+--- The handle of a header. The same name gives the same handle; each is kept for
+-- as long as the worker lives, so names come from code or configuration, never
+-- from requests.
+-- @tparam string name as it will be written
+-- @treturn table handle
+-- @phases any
+function _M.new(name)
+    local handle = handles[name]
+    if handle then
+        return handle
+    end
+    if type(name) ~= "string" or not name:find("^[%w!#$%%&'*+.^_`|~-]+$") then
+        error("bad argument #1 to 'new' (a header's name expected)", 2)
+    end
+    local lowcase = name:lower()
+    handle = setmetatable({
+        name = name,
+        lowcase = lowcase,
+        kept_of_request = KEPT_OF_REQUEST[lowcase] or false,
+        kept_of_response = KEPT_OF_RESPONSE[lowcase] or false,
+        data = ffi.new("sluice_header_t", { name, lowcase, #name, hash_of(lowcase) }),
+    }, Header)
+    handles[name] = handle
+    return handle
+end
+
+--- Sets the header of the answer, as `ngx.header[name] = value` does.
+-- @tparam string|number value
+-- @phases rewrite, access, content, header_filter
+function Header:set_response(value)
+    if not self.kept_of_response then
+        local rc
+        if type(value) == "string" then
+            rc = C.sluice_header_to_response(get_request(), self.data, value, #value)
+        elseif value % 1 == 0 and value < MAX_WHOLE and value > -MAX_WHOLE then
+            rc = C.sluice_header_number_to_response(get_request(), self.data, value)
+        end
+        if rc == OK then
+            return
+        end
+    end
+    ngx.header[self.name] = value
+end
+
+--- Sets the header of the request, as `ngx.req.set_header` does: all that the
+-- client has sent under this name is gone.
+-- @tparam string value
+-- @phases rewrite, access, content, header_filter
+function Header:set_request(value)
+    if
+        self.kept_of_request
+        or C.sluice_header_to_request(get_request(), self.data, value, #value) ~= OK
+    then
+        ngx.req.set_header(self.name, value)
+    end
+end
+
+--- The header of the request as the client or a plugin has set it.
+-- @treturn string|nil value of the first such header
+-- @treturn number how many there are
+-- @phases rewrite, access, content, header_filter, body_filter, log
+function Header:get_request()
+    local count = C.sluice_header_of_request(get_request(), self.data, first)
+    if count == 0 then
+        return nil, 0
+    end
+    return ffi_string(first.data, first.length), count
+end
+
+--- Takes the header out of the request, as `ngx.req.clear_header` does.
+-- @phases rewrite, access, content, header_filter
+function Header:clear_request()
+    if C.sluice_header_of_request(get_request(), self.data, first) > 0 then
+        ngx.req.clear_header(self.name)
+    end
+end
+
+return _M

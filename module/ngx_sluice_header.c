@@ -1,0 +1,205 @@
+
+/*
+ * Headers whose names are known beforehand, set without making a string of
+ * them again for each request.  These functions do the plain case only, and
+ * decline everything else, which the caller then does the slow way: a header
+ * that is there already, a value that has to be escaped, a request that has no
+ * headers (HTTP/0.9, timers) or whose answer has begun.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* made by Lua (lib/sluice/header.lua), which never frees it */
+
+typedef struct {
+    u_char    *name;
+    u_char    *lowcase;
+    size_t     length;
+    uint64_t   hash;            /* ngx_hash_key() of lowcase */
+} sluice_header_t;
+
+
+typedef struct {
+    size_t     length;
+    u_char    *data;
+} sluice_header_value_t;
+
+
+int sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
+    sluice_header_value_t *first);
+int sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
+    u_char *value, size_t length);
+int sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
+    u_char *value, size_t length);
+int sluice_header_number_to_response(ngx_http_request_t *r,
+    sluice_header_t *header, int64_t value);
+
+static ngx_uint_t ngx_sluice_header_has(ngx_http_request_t *r);
+static ngx_table_elt_t *ngx_sluice_header_find(ngx_list_t *list,
+    sluice_header_t *header, ngx_uint_t *count);
+static int ngx_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
+    sluice_header_t *header, u_char *value, size_t length);
+
+
+/* how many such headers the request has, and the value of the first */
+
+int
+sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
+    sluice_header_value_t *first)
+{
+    ngx_uint_t        count;
+    ngx_table_elt_t  *elt;
+
+    if (!ngx_sluice_header_has(r)) {
+        return 0;
+    }
+
+    elt = ngx_sluice_header_find(&r->headers_in.headers, header, &count);
+
+    if (elt) {
+        first->length = elt->value.len;
+        first->data = elt->value.data;
+    }
+
+    return (int) count;
+}
+
+
+/* NGX_OK, NGX_DECLINED: nothing was done, NGX_ERROR: no memory */
+
+int
+sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
+    u_char *value, size_t length)
+{
+    if (!ngx_sluice_header_has(r)) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_sluice_header_push(r, &r->headers_in.headers, header, value,
+                                  length);
+}
+
+
+int
+sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
+    u_char *value, size_t length)
+{
+    if (r->connection->fd == (ngx_socket_t) -1 || r->header_sent) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_sluice_header_push(r, &r->headers_out.headers, header, value,
+                                  length);
+}
+
+
+int
+sluice_header_number_to_response(ngx_http_request_t *r,
+    sluice_header_t *header, int64_t value)
+{
+    u_char  *last, text[NGX_INT64_LEN];
+
+    last = ngx_sprintf(text, "%L", value);
+
+    return sluice_header_to_response(r, header, text, last - text);
+}
+
+
+/* a request of HTTP/0.9 has no list of them, nor has that of a timer */
+
+static ngx_uint_t
+ngx_sluice_header_has(ngx_http_request_t *r)
+{
+    return r->connection->fd != (ngx_socket_t) -1
+           && r->http_version >= NGX_HTTP_VERSION_10;
+}
+
+
+static ngx_table_elt_t *
+ngx_sluice_header_find(ngx_list_t *list, sluice_header_t *header,
+    ngx_uint_t *count)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *elt, *first;
+
+    first = NULL;
+    *count = 0;
+
+    for (part = &list->part; part; part = part->next) {
+
+        elt = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (elt[i].key.len != header->length
+                || ngx_strncasecmp(elt[i].key.data, header->lowcase,
+                                   header->length)
+                   != 0)
+            {
+                continue;
+            }
+
+            if (first == NULL) {
+                first = &elt[i];
+            }
+
+            (*count)++;
+        }
+    }
+
+    return first;
+}
+
+
+static int
+ngx_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
+    sluice_header_t *header, u_char *value, size_t length)
+{
+    size_t            i;
+    u_char           *copy;
+    ngx_uint_t        count;
+    ngx_table_elt_t  *elt;
+
+    if (length == 0) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < length; i++) {
+        if (value[i] < 0x20 || value[i] == 0x7f) {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (ngx_sluice_header_find(list, header, &count)) {
+        return NGX_DECLINED;
+    }
+
+    copy = ngx_pnalloc(r->pool, length);
+    if (copy == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(copy, value, length);
+
+    elt = ngx_list_push(list);
+    if (elt == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* later versions of nginx have more fields */
+    ngx_memzero(elt, sizeof(ngx_table_elt_t));
+
+    elt->key.data = header->name;
+    elt->key.len = header->length;
+    elt->value.data = copy;
+    elt->value.len = length;
+    elt->lowcase_key = header->lowcase;
+    elt->hash = (ngx_uint_t) header->hash;
+
+    return NGX_OK;
+}
