@@ -52,13 +52,8 @@ local KEPT_OF_REQUEST = {}
 local KEPT_OF_RESPONSE = {}
 
 for names, kept in pairs({
-    ["host connection if-modified-since if-unmodified-since if-match if-none-match user-agent "
-        .. "referer content-length content-type range if-range transfer-encoding te expect "
-        .. "upgrade accept-encoding via authorization keep-alive x-forwarded-for x-real-ip accept "
-        .. "accept-language depth destination overwrite date cookie"] = KEPT_OF_REQUEST,
-    ["server date content-encoding location refresh last-modified content-range accept-ranges "
-        .. "www-authenticate expires e-tag etag content-length content-type cache-control link "
-        .. "transfer-encoding connection trailer set-cookie"] = KEPT_OF_RESPONSE,
+    ["host connection if-modified-since if-unmodified-since if-match if-none-match user-agent " .. "referer content-length content-type range if-range transfer-encoding te expect " .. "upgrade accept-encoding via authorization keep-alive x-forwarded-for x-real-ip accept " .. "accept-language depth destination overwrite date cookie"] = KEPT_OF_REQUEST,
+    ["server date content-encoding location refresh last-modified content-range accept-ranges " .. "www-authenticate expires e-tag etag content-length content-type cache-control link " .. "transfer-encoding connection trailer set-cookie"] = KEPT_OF_RESPONSE,
 }) do
     for name in names:gmatch("%S+") do
         kept[name] = true

@@ -5,10 +5,11 @@
 -- between a look at a counter and its increment. A refused request gives back what it took, and
 -- so costs no budget in any window.
 --
--- A counter's name holds its window's start, and names are kept from request to request, since
--- making a string costs more than counting. They live in plain tables that are thrown away when
--- the window ends or when all of them together hold `MAX_NAMES`: an LRU list would do more work
--- per request than making a name anew does, the few times that this is wasted.
+-- A counter's name is a digest of its rule, its window's start and whose requests it counts: the
+-- dictionary looks at every byte of a name at every count, and keeps them all. Names are kept from
+-- request to request, since making one costs more than counting. They live in plain tables that
+-- are thrown away when the window ends or when all of them together hold `MAX_NAMES`: an LRU list
+-- would do more work per request than making a name anew does, the few times that this is wasted.
 --
 -- Nothing here yields, so that the numbers of the request in hand can stand in the windows.
 -- @module plugins.rate-limiting.counters
@@ -20,12 +21,12 @@ local ceil = math.ceil
 local max = math.max
 local ngx = ngx
 
--- Names kept in one worker, over all rules; about 200 bytes each.
+-- Names kept in one worker, over all rules; about 100 bytes each.
 local MAX_NAMES = 20000
 
--- Longer identifiers (a request header's value) are counted under their digest, so that a client
--- cannot fill the shared memory with few requests.
-local MAX_IDENTIFIER_LENGTH = 64
+-- The names of longer identifiers (a request header's value) are not kept, so that a client cannot
+-- fill the worker's memory with few requests.
+local MAX_KEPT_IDENTIFIER_LENGTH = 64
 
 -- A counter outlives its window by this many seconds: workers read the clock at different moments.
 local CLOCK_SLACK_S = 1
@@ -47,14 +48,15 @@ local function forget_all_names()
 end
 
 local function make_name(self, limit, identifier, is_fallback)
-    local is_long = #identifier > MAX_IDENTIFIER_LENGTH
-    local name = self.scope
-        .. (is_fallback and ":a:" or ":i:")
-        .. limit.tag
-        .. limit.start
-        .. ":"
-        .. (is_long and ngx.md5(identifier) or identifier)
-    if is_long then
+    local name = ngx.md5_bin(
+        self.scope
+            .. (is_fallback and ":a:" or ":i:")
+            .. limit.tag
+            .. limit.start
+            .. ":"
+            .. identifier
+    )
+    if #identifier > MAX_KEPT_IDENTIFIER_LENGTH then
         return name
     end
     if kept_names >= MAX_NAMES then

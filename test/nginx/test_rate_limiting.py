@@ -291,20 +291,35 @@ def test_the_upstream_sees_nothing_of_it(gateway: Start, upstream: Upstream) -> 
     assert not [n for n in upstream.last.headers.names() if n.startswith(LIMIT_HEADERS)]
 
 
-# Fills the shared memory with entries of half a counter's size. nginx drops up to 30 of the oldest
-# to make room, and 32 share a page, so that no page comes free.
+# Fills the shared memory with entries of twice a counter's size, 16 to a page, and then uses them in
+# such an order that the oldest ones lie on different pages. nginx drops up to 30 of the oldest to
+# make room, but no page comes free.
 HOG = """
-local serial = 0
+local filled = false
 return {
     name = "hog",
     version = "1.0.0",
     priority = 5000,
     schema = { name = "hog", fields = { { config = { type = "record", fields = {} } } } },
     access = function()
+        if filled then
+            return
+        end
+        filled = true
         local dict = ngx.shared.sluice_rate_limiting
-        repeat
-            serial = serial + 1
-        until not dict:safe_set(("%08d"):format(serial), 1)
+        local value, count = ("x"):rep(120), 0
+        while dict:safe_set(("%08d"):format(count), value) do
+            count = count + 1
+        end
+        for place = 0, 15 do
+            for i = place, count - 1, 16 do
+                dict:get(("%08d"):format(i))
+            end
+        end
+        -- What is left on pages of a counter's size.
+        while dict:safe_set(("%08d"):format(count), 1) do
+            count = count + 1
+        end
     end,
 }
 """
