@@ -4,6 +4,7 @@
 local base = require("resty.core.base")
 
 local chain = require("gateway.plugin.chain")
+local header = require("sluice.header")
 local request_id = require("gateway.request_id")
 local response = require("gateway.response")
 local router_path = require("gateway.router.path")
@@ -13,6 +14,8 @@ local new_table = require("table.new")
 local escape = router_path.escape
 local normalize = router_path.normalize
 local get_request = base.get_request
+
+local CONNECTION = header.new("Connection")
 
 local _M = {}
 
@@ -266,7 +269,7 @@ end
 -- @phases access
 function _M.access()
     ngx.var.sluice_request_id = request_id.next()
-    local connection = ngx.var.http_connection
+    local connection = CONNECTION:get_request()
     if connection and connection ~= "keep-alive" and connection ~= "close" then
         remove_hop_by_hop(connection)
     end

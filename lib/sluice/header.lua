@@ -47,18 +47,26 @@ local first = ffi.new("sluice_header_value_t")
 -- Whole numbers up to here are written as Lua writes them.
 local MAX_WHOLE = 1e14
 
--- nginx keeps these in places of their own as well, so they go the long way.
-local KEPT_OF_REQUEST = {}
-local KEPT_OF_RESPONSE = {}
-
-for names, kept in pairs({
-    ["host connection if-modified-since if-unmodified-since if-match if-none-match user-agent " .. "referer content-length content-type range if-range transfer-encoding te expect " .. "upgrade accept-encoding via authorization keep-alive x-forwarded-for x-real-ip accept " .. "accept-language depth destination overwrite date cookie"] = KEPT_OF_REQUEST,
-    ["server date content-encoding location refresh last-modified content-range accept-ranges " .. "www-authenticate expires e-tag etag content-length content-type cache-control link " .. "transfer-encoding connection trailer set-cookie"] = KEPT_OF_RESPONSE,
-}) do
+local function set_of(names)
+    local set = {}
     for name in names:gmatch("%S+") do
-        kept[name] = true
+        set[name] = true
     end
+    return set
 end
+
+-- nginx keeps these in places of their own as well, so they go the long way.
+local KEPT_OF_REQUEST = set_of([[
+    accept accept-encoding accept-language authorization connection content-length content-type
+    cookie date depth destination expect host if-match if-modified-since if-none-match if-range
+    if-unmodified-since keep-alive overwrite range referer te transfer-encoding upgrade user-agent
+    via x-forwarded-for x-real-ip
+]])
+local KEPT_OF_RESPONSE = set_of([[
+    accept-ranges cache-control connection content-encoding content-length content-range
+    content-type date e-tag etag expires last-modified link location refresh server set-cookie
+    trailer transfer-encoding www-authenticate
+]])
 
 local _M = {}
 local Header = {}
@@ -74,6 +82,10 @@ local function hash_of(lowcase)
         hash = hash * 31 + lowcase:byte(i)
     end
     return hash
+end
+
+local function is_whole(value)
+    return type(value) == "number" and value % 1 == 0 and value < MAX_WHOLE and value > -MAX_WHOLE
 end
 
 --- The handle of a header. The same name gives the same handle; each is kept for
@@ -95,22 +107,24 @@ function _M.new(name)
         name = name,
         lowcase = lowcase,
         kept_of_request = KEPT_OF_REQUEST[lowcase] or false,
-        kept_of_response = KEPT_OF_RESPONSE[lowcase] or false,
+        -- ngx.header writes a dash for an underscore.
+        kept_of_response = KEPT_OF_RESPONSE[lowcase] or name:find("_", 1, true) ~= nil,
         data = ffi.new("sluice_header_t", { name, lowcase, #name, hash_of(lowcase) }),
     }, Header)
     handles[name] = handle
     return handle
 end
 
---- Sets the header of the answer, as `ngx.header[name] = value` does.
--- @tparam string|number value
+--- Sets the header of the answer, as `ngx.header[name] = value` does. Does not
+-- yield; throws what that throws ("failed to set header", API disabled, ...).
+-- @tparam string|number|table|nil value
 -- @phases rewrite, access, content, header_filter
 function Header:set_response(value)
     if not self.kept_of_response then
         local rc
         if type(value) == "string" then
             rc = C.sluice_header_to_response(get_request(), self.data, value, #value)
-        elseif value % 1 == 0 and value < MAX_WHOLE and value > -MAX_WHOLE then
+        elseif is_whole(value) then
             rc = C.sluice_header_number_to_response(get_request(), self.data, value)
         end
         if rc == OK then
@@ -121,12 +135,13 @@ function Header:set_response(value)
 end
 
 --- Sets the header of the request, as `ngx.req.set_header` does: all that the
--- client has sent under this name is gone.
--- @tparam string value
+-- client has sent under this name is gone. Does not yield; throws what that throws.
+-- @tparam string|number|table|nil value
 -- @phases rewrite, access, content, header_filter
 function Header:set_request(value)
     if
         self.kept_of_request
+        or type(value) ~= "string"
         or C.sluice_header_to_request(get_request(), self.data, value, #value) ~= OK
     then
         ngx.req.set_header(self.name, value)

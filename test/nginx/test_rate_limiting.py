@@ -291,9 +291,9 @@ def test_the_upstream_sees_nothing_of_it(gateway: Start, upstream: Upstream) -> 
     assert not [n for n in upstream.last.headers.names() if n.startswith(LIMIT_HEADERS)]
 
 
-# Fills the shared memory with entries of twice a counter's size, 16 to a page, and then uses them in
-# such an order that the oldest ones lie on different pages. nginx drops up to 30 of the oldest to
-# make room, but no page comes free.
+# Fills the shared memory with entries of twice a counter's size, 16 to a page, and then uses them
+# in such an order that the oldest ones lie on different pages. nginx drops up to 30 of the oldest
+# to make room, but no page comes free.
 HOG = """
 local filled = false
 return {
