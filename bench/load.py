@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,9 @@ class Report:
     bytes: int
     duration_us: int
     p50_us: int
+    p90_us: int
     p99_us: int
+    p999_us: int
     connect: int
     read: int
     write: int
@@ -41,11 +45,20 @@ class Report:
 
 @dataclass(frozen=True)
 class Slice:
-    """A second or so of load on one side."""
+    """A second or so of load on one side.
+
+    `cpu_ns`, `wait_ns` and `switches` are the workers'; `client_ns` is the generator's CPU time,
+    `upstream_ns` that of the processes behind the workers, `idle` the share of the time in which
+    the generator's core had nothing to do.
+    """
 
     report: Report
     cpu_ns: int
     wait_ns: int
+    client_ns: int = 0
+    upstream_ns: int = 0
+    switches: int = 0
+    idle: float = 1
 
     @property
     def cpu_us(self) -> float:
@@ -53,17 +66,63 @@ class Slice:
         return self.cpu_ns / self.report.requests / 1e3
 
     @property
+    def client_us(self) -> float:
+        """CPU time of the generator per request."""
+        return self.client_ns / self.report.requests / 1e3
+
+    @property
+    def upstream_us(self) -> float:
+        """CPU time of the upstream per request."""
+        return self.upstream_ns / self.report.requests / 1e3
+
+    @property
+    def switches_per_request(self) -> float:
+        """Context switches of the worker per request, wanted and forced."""
+        return self.switches / self.report.requests
+
+    @property
     def rps(self) -> float:
         return self.report.requests / self.report.duration_us * 1e6
+
+    @property
+    def p50_ms(self) -> float:
+        return max(self.report.p50_us, 1) / 1e3
+
+    @property
+    def p90_ms(self) -> float:
+        return max(self.report.p90_us, 1) / 1e3
 
     @property
     def p99_ms(self) -> float:
         return max(self.report.p99_us, 1) / 1e3
 
     @property
+    def p999_ms(self) -> float:
+        return max(self.report.p999_us, 1) / 1e3
+
+    @property
     def busy(self) -> float:
         """Share of the time in which the worker ran or wanted to: near 1, it was the bottleneck."""
         return (self.cpu_ns + self.wait_ns) / self.report.duration_us / 1e3
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of a worker: what is resident, and its fair share of that (shared pages divided)."""
+
+    rss: int
+    pss: int
+
+
+def memory(pids: Sequence[int]) -> Memory:
+    """Memory of one of these processes, their mean."""
+    rss = pss = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            rss += int(rest.split()[0]) * 1024 if name == "Rss" else 0
+            pss += int(rest.split()[0]) * 1024 if name == "Pss" else 0
+    return Memory(rss // len(pids), pss // len(pids))
 
 
 def parse(output: str) -> Report:
@@ -89,6 +148,27 @@ def schedstats(pids: Sequence[int]) -> tuple[int, int]:
     return sum(run for run, _ in both), sum(wait for _, wait in both)
 
 
+def switches(pids: Sequence[int]) -> int:
+    """Context switches of processes since they started, those that they wanted and others."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if "voluntary_ctxt_switches" in line:  # nonvoluntary_... as well
+                total += int(line.split()[1])
+    return total
+
+
+def idle_s(core: int | None) -> float:
+    """Seconds since the start that a core had nothing to do; of all cores: their mean."""
+    name = "cpu" if core is None else f"cpu{core}"
+    for line in Path("/proc/stat").read_text().splitlines():
+        words = line.split()
+        if words[0] == name:
+            share = 1 if core is not None else os.cpu_count() or 1
+            return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK") / share
+    return 0.0
+
+
 def run(
     address: str,
     requests: Path,
@@ -96,17 +176,34 @@ def run(
     core: int | None,
     connections: int,
     seconds: int,
+    upstream: Sequence[int] = (),
 ) -> Slice:
     """Puts load on `address` for a slice; `core` is the generator's, None: any."""
     command = [] if core is None else ["taskset", "-c", str(core)]
     command += ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
     command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
-    run_before, wait_before = schedstats(workers)
+    before = _clocks(workers, upstream, core)
     done = subprocess.run(command, capture_output=True, text=True, env=_environment())
-    run_after, wait_after = schedstats(workers)
+    after = _clocks(workers, upstream, core)
     if done.returncode != 0:
         raise LoadError(f"wrk failed: {(done.stderr or done.stdout).strip()}")
-    return Slice(parse(done.stdout), run_after - run_before, wait_after - wait_before)
+    spent = {name: after[name] - before[name] for name in before}
+    idle = spent.pop("idle_s") / spent.pop("clock_s")
+    return Slice(parse(done.stdout), **{name: int(ns) for name, ns in spent.items()}, idle=idle)
+
+
+def _clocks(workers: Sequence[int], upstream: Sequence[int], core: int | None) -> dict[str, float]:
+    run_ns, wait_ns = schedstats(workers)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "cpu_ns": run_ns,
+        "wait_ns": wait_ns,
+        "client_ns": (children.ru_utime + children.ru_stime) * 1e9,
+        "upstream_ns": schedstats(upstream)[0],
+        "switches": switches(workers),
+        "idle_s": idle_s(core),
+        "clock_s": time.monotonic(),
+    }
 
 
 def _environment() -> dict[str, str]:

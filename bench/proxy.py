@@ -1,8 +1,14 @@
-"""Scenarios of the kind `proxy`: Sluice against a hand-written nginx that does the same job.
+"""Scenarios of the kind `proxy`: two sides that do the same job, in turns.
 
-Both run side by side, one worker each on one core; load generator and upstream
-share the other core. Slices of a second alternate A B B A, and only ratios of
-neighbouring slices are compared.
+The sides are Sluice and a hand-written nginx (with HAProxy as a second
+yardstick), or Sluice of two revisions. They run side by side, one worker each
+on one core; load generator and upstream share the other core. Slices of a
+second alternate A B B A, and only ratios of neighbouring slices are compared.
+
+All sides are started anew every few slices: a process keeps the luck that it
+had with its addresses and with what the JIT made of its first requests, and a
+run that measured one process for long would be sure of a figure that the next
+start does not repeat.
 """
 
 from __future__ import annotations
@@ -11,7 +17,8 @@ import contextlib
 import os
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import load
@@ -24,124 +31,234 @@ from probe import Recorder
 from progress import progress
 
 SLICE_S = 1
+YARDSTICK_WARM_UP_S = 1
+PAIRS_A_LIFE = 4
+# Fewer say nothing.
+FEWEST_LIVES = 2
+
+# Starts a side: its folder, the upstream's address, its core.
+Maker = Callable[[Path, str, int], sides.Server]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure: `pairs`, or fewer when `limit_s` after the scenario's start is up."""
+    """How long to measure: for `lives` times PAIRS_A_LIFE pairs, or until it is enough.
 
-    pairs: int
+    Enough is when `limit_s` after the scenario's start is up, or when the interval of the ratio of
+    CPU times reaches no farther than `narrow` (a share) from its middle.
+    """
+
+    lives: int
     warm_up_s: int
     limit_s: float
+    narrow: float = 0
     connections: int = 100
 
 
-FULL = Plan(pairs=80, warm_up_s=4, limit_s=600)
-# 90 seconds are for everything: what comes after the last pair takes five.
-QUICK = Plan(pairs=32, warm_up_s=2, limit_s=78)
-FEWEST_PAIRS = 8
+FULL = Plan(lives=20, warm_up_s=2, limit_s=600)
+# 90 seconds are for everything: what comes after the last life takes five.
+QUICK = Plan(lives=8, warm_up_s=1, limit_s=74)
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who takes part: the two that alternate, and who gets one slice after each A B B A.
+
+    `strict`: all have to send the upstream the same, and the second has to answer as the scenario
+    says of Sluice, if it is one; not asked of another revision.
+    """
+
+    pair: tuple[Maker, Maker]
+    yardsticks: tuple[Maker, ...] = ()
+    strict: bool = True
+
+
+def beside_nginx(scenario: scenarios.Scenario) -> Lineup:
+    """Sluice of this checkout, and what is hand-written."""
+    return Lineup((sluice(scenario, sides.ROOT), _nginx(scenario)), (_haproxy(scenario),))
+
+
+def against_itself(scenario: scenarios.Scenario) -> Lineup:
+    """Hand-written nginx twice: the method's own noise."""
+    return Lineup((_nginx(scenario, "hand-written nginx again"), _nginx(scenario)))
+
+
+def revisions(scenario: scenarios.Scenario, new: Path, old: Path) -> Lineup:
+    """Sluice of two checkouts."""
+    pair = (sluice(scenario, new, "Sluice, new"), sluice(scenario, old, "Sluice, old"))
+    return Lineup(pair, strict=False)
+
+
+def sluice(scenario: scenarios.Scenario, root: Path, name: str = "Sluice") -> Maker:
+    """Starts Sluice of the checkout at `root`."""
+
+    def start(folder: Path, upstream: str, core: int) -> sides.Server:
+        address = sides.free_address()
+        return sides.Sluice(scenario, folder, address, upstream, core, root=root, name=name)
+
+    return start
+
+
+def _nginx(scenario: scenarios.Scenario, name: str = "hand-written nginx") -> Maker:
+    def start(folder: Path, upstream: str, core: int) -> sides.Server:
+        return sides.HandWritten(scenario, folder, sides.free_address(), upstream, core, name)
+
+    return start
+
+
+def _haproxy(scenario: scenarios.Scenario) -> Maker:
+    def start(folder: Path, upstream: str, core: int) -> sides.Server:
+        return sides.HAProxy(scenario, folder, sides.free_address(), upstream, core)
+
+    return start
+
+
+@dataclass
+class Taken:
+    """What was measured of one side: a slice for each pair, or each A B B A; one memory a life."""
+
+    slices: list[load.Slice] = field(default_factory=list)
+    memory: list[load.Memory] = field(default_factory=list)
 
 
 class Run:
-    """One scenario's run, from start-up to metrics."""
+    """One scenario's run, from start-up to what was measured."""
 
-    def __init__(self, scenario: scenarios.Scenario, plan: Plan, against_itself: bool) -> None:
+    def __init__(self, scenario: scenarios.Scenario, plan: Plan, lineup: Lineup) -> None:
         self.scenario = scenario
         self.plan = plan
-        self.against_itself = against_itself
+        self.lineup = lineup
+        self.makers = (*lineup.pair, *lineup.yardsticks)
         self.cores = two_cores()
         self.upstream_address = sides.free_address()
+        self.taken = [Taken() for _ in self.makers]
 
-    def measure(self, began: float) -> dict[str, report.Metric]:
+    def measure(self, began: float) -> list[Taken]:
         """Starts everything, measures, checks, and leaves nothing behind."""
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
             folder.chmod(0o755)  # workers of a master run by root are somebody else
-            pair = self.start(stack, folder)
+            with contextlib.ExitStack() as rehearsal:
+                self.start(rehearsal, folder / "rehearsal")
             upstream = sides.Upstream(
                 folder / "upstream", self.upstream_address, self.cores[1], self.scenario.body
             )
             stack.enter_context(upstream)
-            before = [self._probe(side) for side in pair]
-            self._check(pair, fresh=True)
             requests = folder / "requests"
             requests.write_bytes(b"".join(item.head() for item in self.scenario.requests))
-            slices, asked = self._slices(pair, upstream, requests, before, began)
-            after = [self._probe(side) for side in pair]
-            self._check(pair, fresh=False)
-            count = len(self.scenario.requests)
-            in_flight = 2 * self.plan.connections * (len(slices[0]) + 1)
-            for index, side in enumerate(pair):
-                # Each probe tells what was left before its own request: the later one counts.
-                total = asked[index] + count
-                verify.counted_down(side, before[index], after[index], total, in_flight)
-                trouble = side.trouble()
-                if trouble:
-                    raise verify.InvalidRun(f"{side.name} logged: {trouble}")
-        return report.measure(slices[0], slices[1])
+            for number in range(self.plan.lives):
+                if number and self._enough(began):
+                    break
+                progress(f"{self.scenario.name}: life {number + 1} of {self.plan.lives}")
+                with contextlib.ExitStack() as life:
+                    running = self._start(life, folder / f"life-{number}")
+                    Life(self, running, upstream, requests).measure()
+        progress("")
+        if len(self.taken[0].slices) < FEWEST_LIVES * PAIRS_A_LIFE:
+            raise verify.TooNoisy(f"only {len(self.taken[0].slices)} pairs in the time allowed")
+        return self.taken
 
     def start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
-        """Starts both sides and shows that they send the same to the upstream."""
-        common = (self.upstream_address, self.cores[0])
-        first: sides.Server
-        if self.against_itself:
-            first = self._hand_written(folder / "nginx-again", *common)
-        else:
-            first = sides.Sluice(self.scenario, folder / "sluice", sides.free_address(), *common)
-        stack.enter_context(first)
-        second = self._hand_written(folder / "nginx", *common)
-        stack.enter_context(second)
+        """Starts all sides and shows that they send the same to the upstream."""
+        running = self._start(stack, folder)
         with Recorder(self.upstream_address, self.scenario.body.encode()) as recorder:
-            verify.same_work(self.scenario, recorder, first, second)
-        return [first, second]
+            for other in running[1:] if self.lineup.strict else []:
+                verify.same_work(self.scenario, recorder, running[0], other)
+        return running
 
-    def _hand_written(self, folder: Path, upstream: str, core: int) -> sides.HandWritten:
-        return sides.HandWritten(self.scenario, folder, sides.free_address(), upstream, core)
+    def _start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
+        folder.mkdir()
+        return [
+            stack.enter_context(make(folder / str(index), self.upstream_address, self.cores[0]))
+            for index, make in enumerate(self.makers)
+        ]
+
+    def _enough(self, began: float) -> bool:
+        spent = time.monotonic() - began
+        if spent + spent / (len(self.taken[0].memory) + 1) / 2 > self.plan.limit_s:
+            return True
+        pairs = len(self.taken[0].slices)
+        if not self.plan.narrow or pairs < 2 * FEWEST_LIVES * PAIRS_A_LIFE:
+            return False
+        new, old = ([slice_.cpu_us for slice_ in side.slices] for side in self.taken[:2])
+        found = stats.ratio(new, old, PAIRS_A_LIFE)
+        return (found.high - found.low) / 2 <= self.plan.narrow * found.value
+
+
+class Life:
+    """All sides from one start to one end."""
+
+    def __init__(
+        self, run: Run, running: Sequence[sides.Server], upstream: sides.Upstream, requests: Path
+    ) -> None:
+        self.run = run
+        self.running = running
+        self.upstream = upstream
+        self.requests = requests
+        # Those whose answers are what the scenario says of Sluice.
+        strict = running if run.lineup.strict else running[:1]
+        self.described = [side for side in strict if isinstance(side, sides.Sluice)]
+
+    def measure(self) -> None:
+        """Warms up, alternates, and looks at answers before and after."""
+        plan, scenario, taken = self.run.plan, self.run.scenario, self.run.taken
+        self.probed = [self._probe(side) for side in self.running]
+        self.asked = [0] * len(self.running)
+        self._check(fresh=True)
+        for index in range(len(self.running)):
+            self._slice(index, plan.warm_up_s if index < 2 else YARDSTICK_WARM_UP_S)
+        for done, order in enumerate(stats.abba(PAIRS_A_LIFE)):
+            for index in order:
+                taken[index].slices.append(self._slice(index, SLICE_S))
+            # Whole A B B A only, so that a steady drift favours neither side.
+            for index in range(2, len(self.running)) if done % 2 else []:
+                taken[index].slices.append(self._slice(index, SLICE_S))
+        for index, side in enumerate(self.running):
+            taken[index].memory.append(load.memory(side.workers))
+        after = [self._probe(side) for side in self.running]
+        self._check(fresh=False)
+        in_flight = 2 * plan.connections * (PAIRS_A_LIFE + 1)
+        for index, side in enumerate(self.running):
+            # Each probe tells what was left before its own request: the later one counts.
+            total = self.asked[index] + len(scenario.probed())
+            verify.counted_down(side, self.probed[index], after[index], total, in_flight)
+            if trouble := side.trouble():
+                raise verify.InvalidRun(f"{side.name} logged: {trouble}")
 
     def _probe(self, side: sides.Server) -> verify.Probed:
-        return verify.answers(self.scenario, side, added=isinstance(side, sides.Sluice))
+        return verify.answers(self.run.scenario, side, added=side in self.described)
 
-    def _check(self, pair: list[sides.Server], fresh: bool) -> None:
-        for side in pair:
-            if isinstance(side, sides.Sluice):
-                verify.checks(self.scenario, side, fresh)
+    def _check(self, fresh: bool) -> None:
+        for side in self.described:
+            verify.checks(self.run.scenario, side, fresh)
 
-    def _slices(
-        self,
-        pair: list[sides.Server],
-        upstream: sides.Upstream,
-        requests: Path,
-        probed: list[verify.Probed],
-        began: float,
-    ) -> tuple[list[list[load.Slice]], list[int]]:
-        """Warms up and alternates; also returns how many requests each side was sent."""
-        slices: list[list[load.Slice]] = [[], []]
-        asked = [0, 0]
+    def _slice(self, index: int, seconds: int) -> load.Slice:
+        side, connections = self.running[index], self.run.plan.connections
+        before = verify.upstream_count(self.upstream)
+        slice_ = load.run(
+            side.address,
+            self.requests,
+            side.workers,
+            self.run.cores[1],
+            connections,
+            seconds,
+            self.upstream.workers,
+        )
+        reached = verify.upstream_count(self.upstream) - before
+        verify.counted_slice(side, slice_, reached, self.probed[index].size, connections)
+        self.asked[index] += slice_.report.requests
+        return slice_
 
-        def one(index: int, seconds: int) -> load.Slice:
-            side = pair[index]
-            before = verify.upstream_count(upstream)
-            slice_ = load.run(
-                side.address, requests, side.workers, self.cores[1], self.plan.connections, seconds
-            )
-            reached = verify.upstream_count(upstream) - before
-            verify.counted_slice(side, slice_, reached, probed[index].size, self.plan.connections)
-            asked[index] += slice_.report.requests
-            return slice_
 
-        for index in (0, 1):
-            one(index, self.plan.warm_up_s)
-        for done, order in enumerate(stats.abba(self.plan.pairs)):
-            # Whole A B B A only, so that a steady drift favours neither side.
-            if done % 2 == 0 and time.monotonic() - began > self.plan.limit_s:
-                break
-            progress(f"{self.scenario.name}: pair {done + 1} of {self.plan.pairs}")
-            for index in order:
-                slices[index].append(one(index, SLICE_S))
-        progress("")
-        if len(slices[0]) < FEWEST_PAIRS:
-            raise verify.InvalidRun(f"only {len(slices[0])} pairs in the time allowed")
-        return slices, asked
+def metrics(taken: Sequence[Taken]) -> dict[str, report.Metric]:
+    """Metrics of Sluice, beside hand-written nginx and, if it took part, HAProxy."""
+    ours, theirs, *others = taken
+    out = report.measure(ours.slices, theirs.slices, PAIRS_A_LIFE)
+    out |= report.memory(ours.memory) | report.memory(theirs.memory, "_nginx")
+    for other in others:
+        out |= report.yardstick(ours.slices, other.slices, "haproxy", PAIRS_A_LIFE)
+        out |= report.memory(other.memory, "_haproxy")
+    return out
 
 
 def two_cores() -> tuple[int, int]:

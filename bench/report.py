@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import stats
-from load import Slice
+from load import Memory, Slice
+from verify import TooNoisy
 
 # Share of the time in which a worker has to be busy to count as the bottleneck.
 SATURATED = 0.85
+# Share of the time that a core may be idle and still be full.
+FULL_CORE = 0.03
 
 
 @dataclass(frozen=True)
@@ -51,32 +55,162 @@ class Result:
         return path
 
 
-def measure(ours: list[Slice], theirs: list[Slice]) -> dict[str, Metric]:
-    """Metrics of slices that were taken in pairs."""
-    out: dict[str, Metric] = {}
+# What is read of a slice, and in which unit.
+READINGS: dict[str, tuple[str, Callable[[Slice], float]]] = {
+    "rps": ("requests/s", lambda slice_: slice_.rps),
+    "p50_ms": ("ms", lambda slice_: slice_.p50_ms),
+    "p90_ms": ("ms", lambda slice_: slice_.p90_ms),
+    "p99_ms": ("ms", lambda slice_: slice_.p99_ms),
+    "p999_ms": ("ms", lambda slice_: slice_.p999_ms),
+    "cpu_us": ("us/request", lambda slice_: slice_.cpu_us),
+    "client_us": ("us/request", lambda slice_: max(slice_.client_us, 1e-9)),
+    "upstream_us": ("us/request", lambda slice_: max(slice_.upstream_us, 1e-9)),
+    "switches": ("1/request", lambda slice_: max(slice_.switches_per_request, 1e-9)),
+    "busy": ("share", lambda slice_: max(slice_.busy, 1e-9)),
+}
 
-    def both(read: Callable[[Slice], float]) -> tuple[list[float], list[float]]:
-        return [read(slice_) for slice_ in ours], [read(slice_) for slice_ in theirs]
 
-    def add(name: str, unit: str, estimate: stats.Estimate) -> None:
-        out[name] = Metric(estimate.value, unit, estimate.low, estimate.high)
+def readings(slices: Sequence[Slice], suffix: str, block: int) -> dict[str, Metric]:
+    """Everything that is read of one side's slices."""
+    return {
+        name + suffix: metric(unit, stats.level([read(slice_) for slice_ in slices], block))
+        for name, (unit, read) in READINGS.items()
+    }
 
-    cpu, cpu_nginx = both(lambda slice_: slice_.cpu_us)
-    rps, rps_nginx = both(lambda slice_: slice_.rps)
-    p99, p99_nginx = both(lambda slice_: slice_.p99_ms)
-    busy, busy_nginx = both(lambda slice_: slice_.busy)
-    add("efficiency", "ratio", stats.ratio(cpu_nginx, cpu))
-    add("rps_ratio", "ratio", stats.ratio(rps, rps_nginx))
-    add("p99_ratio", "ratio", stats.ratio(p99, p99_nginx))
-    add("rps", "requests/s", stats.level(rps))
-    add("rps_nginx", "requests/s", stats.level(rps_nginx))
-    add("p99_ms", "ms", stats.level(p99))
-    add("p99_ms_nginx", "ms", stats.level(p99_nginx))
-    add("cpu_us", "us/request", stats.level(cpu))
-    add("cpu_us_nginx", "us/request", stats.level(cpu_nginx))
-    add("busy", "share", stats.level(busy))
-    add("busy_nginx", "share", stats.level(busy_nginx))
+
+def measure(ours: list[Slice], theirs: list[Slice], block: int = stats.BLOCK) -> dict[str, Metric]:
+    """Metrics of slices that were taken in pairs; `block` of them share one start."""
+    check_generator(ours)
+    check_generator(theirs)
+
+    def ratio(over: Sequence[Slice], under: Sequence[Slice], name: str) -> Metric:
+        _, read = READINGS[name]
+        values = [read(slice_) for slice_ in over], [read(slice_) for slice_ in under]
+        return metric("ratio", stats.ratio(*values, block))
+
+    out = {
+        "efficiency": ratio(theirs, ours, "cpu_us"),
+        "rps_ratio": ratio(ours, theirs, "rps"),
+        "p99_ratio": ratio(ours, theirs, "p99_ms"),
+    }
+    return out | readings(ours, "", block) | readings(theirs, "_nginx", block)
+
+
+def yardstick(
+    ours: Sequence[Slice], theirs: Sequence[Slice], name: str, block: int
+) -> dict[str, Metric]:
+    """Metrics of a side that has one slice for each A B B A of ours."""
+    check_generator(theirs)
+    halves = [
+        math.sqrt(ours[2 * index].cpu_us * ours[2 * index + 1].cpu_us)
+        for index in range(len(theirs))
+    ]
+    block = max(1, block // 2)
+    cheaper = stats.ratio([slice_.cpu_us for slice_ in theirs], halves, block)
+    out = {f"efficiency_over_{name}": metric("ratio", cheaper)}
+    return out | readings(theirs, f"_{name}", block)
+
+
+def memory(lives: Sequence[Memory], suffix: str = "") -> dict[str, Metric]:
+    """Memory of a worker at the end of each of its lives."""
+    out = {}
+    for kind in ("rss", "pss"):
+        values = sorted(getattr(life, kind) / 2**20 for life in lives)
+        middle = stats.quantile(values, 0.5)
+        out[f"{kind}_mb{suffix}"] = Metric(middle, "MiB", values[0], values[-1])
     return out
+
+
+def check_generator(slices: Sequence[Slice]) -> None:
+    """Raises if the load generator's core was the limit, and not the worker."""
+    ordered = [sorted(read(slice_) for slice_ in slices) for read in (_idle, _busy)]
+    idle, busy = (stats.quantile(values, 0.5) for values in ordered)
+    if idle < FULL_CORE and busy < SATURATED:
+        raise TooNoisy(
+            f"the generator was the limit: its core had nothing to do for {idle:.0%} of the time, "
+            f"the worker for {1 - busy:.0%}"
+        )
+
+
+def _idle(slice_: Slice) -> float:
+    return slice_.idle
+
+
+def _busy(slice_: Slice) -> float:
+    return slice_.busy
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A metric of two revisions: both values, their ratio (new over old), and what that says."""
+
+    name: str
+    unit: str
+    old: float
+    new: float
+    ratio: stats.Estimate
+    verdict: str
+
+
+# More of these is better; of all others less.
+MORE_IS_BETTER = frozenset({"rps"})
+COMPARED = ("cpu_us", "rps", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "switches")
+
+
+def compare(
+    new: Sequence[Slice],
+    old: Sequence[Slice],
+    new_memory: Sequence[Memory],
+    old_memory: Sequence[Memory],
+    block: int,
+) -> list[Compared]:
+    """Slices and memory of two revisions that were taken in pairs."""
+    check_generator(new)
+    check_generator(old)
+    rows = []
+    for name in COMPARED:
+        unit, read = READINGS[name]
+        rows.append(_compared(name, unit, _values(new, read), _values(old, read), block))
+    for kind in ("rss", "pss"):
+        # One a life, and neighbours do not matter; too few to leave out any.
+        pair = [
+            [getattr(life, kind) / 2**20 for life in lives] for lives in (new_memory, old_memory)
+        ]
+        rows.append(_compared(f"{kind}_mb", "MiB", pair[0], pair[1], 1))
+    return rows
+
+
+def _values(slices: Sequence[Slice], read: Callable[[Slice], float]) -> list[float]:
+    return [read(slice_) for slice_ in slices]
+
+
+def _compared(
+    name: str, unit: str, new: Sequence[float], old: Sequence[float], block: int
+) -> Compared:
+    ratio = stats.ratio(new, old, block)
+    levels = [stats.level(side, block).value for side in (old, new)]
+    word = stats.verdict(ratio, name in MORE_IS_BETTER)
+    return Compared(name, unit, levels[0], levels[1], ratio, word)
+
+
+def compared_metrics(rows: Sequence[Compared]) -> dict[str, Metric]:
+    """The same as metrics: `<name>_ratio`, new over old, `<name>` and `<name>_old`."""
+    out = {f"{row.name}_ratio": metric("ratio", row.ratio) for row in rows}
+    for row in rows:
+        for name, value in ((row.name, row.new), (f"{row.name}_old", row.old)):
+            out[name] = Metric(value, row.unit, value, value)
+    return out
+
+
+def comparison(rows: Sequence[Compared]) -> str:
+    """Two revisions as a table."""
+    cells = [("metric", "old", "new", "new / old", "95% interval", "verdict")]
+    for row in rows:
+        interval = f"{row.ratio.low:.3f} to {row.ratio.high:.3f}"
+        value = f"{row.ratio.value:.3f}"
+        label = f"{row.name}, {row.unit}"
+        cells.append((label, _number(row.old), _number(row.new), value, interval, row.verdict))
+    return grid(cells)
 
 
 def metric(unit: str, estimate: stats.Estimate) -> Metric:
@@ -119,16 +253,55 @@ def table(result: Result, bars: dict[str, float], limits: dict[str, float] | Non
     """The metrics as a table that a terminal and Markdown both show."""
     limits = limits or {}
     rows: list[tuple[str, ...]] = [("metric", "value", "95% interval", "unit", "bar")]
+    apart = _of_sides(result.metrics)
     for name, metric in result.metrics.items():
+        if any(name in names for names in apart.values()):
+            continue
         bar = verdict(metric, bars[name]) if name in bars else ""
         bar = verdict_at_most(metric, limits[name]) if name in limits else bar
         interval = f"{_number(metric.low)} to {_number(metric.high)}"
         rows.append((name, _number(metric.value), interval, metric.unit, bar))
+    out = grid(rows)
+    if apart:
+        out += "\n\n" + _sides_table(result.metrics, apart)
+    return out
+
+
+# The sides of proxy scenarios, by the ends of their metrics' names.
+SIDES = {"Sluice": "", "nginx": "_nginx", "HAProxy": "_haproxy"}
+
+
+def _of_sides(metrics: dict[str, Metric]) -> dict[str, list[str]]:
+    """The metrics that each side has one of, by the side's name."""
+    bases = [name.removesuffix("_nginx") for name in metrics if name.endswith("_nginx")]
+    present = {
+        side: [base + end for base in bases if base + end in metrics] for side, end in SIDES.items()
+    }
+    return {side: names for side, names in present.items() if names}
+
+
+def _sides_table(metrics: dict[str, Metric], apart: dict[str, list[str]]) -> str:
+    rows: list[tuple[str, ...]] = [("", *apart)]
+    for own in apart["Sluice"]:
+        cells = [f"{own}, {metrics[own].unit}"]
+        for side in apart:
+            found = metrics.get(own + SIDES[side])
+            cells.append(
+                f"{_number(found.value)} ({_number(found.low)} to {_number(found.high)})"
+                if found
+                else ""
+            )
+        rows.append(tuple(cells))
+    return grid(rows)
+
+
+def grid(rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows of cells in Markdown, the first one as the head."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    rows.insert(1, tuple("-" * width for width in widths))
+    lines = [rows[0], tuple("-" * width for width in widths), *rows[1:]]
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
+        for row in lines
     )
 
 

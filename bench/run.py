@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Sluice: beside a hand-written nginx, and its events beside older designs.
+"""Measures Sluice: beside hand-written nginx, its events beside older designs, and beside itself.
 
 What is compared runs side by side and in turns, and only neighbours are
 compared. docs/benchmarks.md tells how to read it.
@@ -9,6 +9,7 @@ compared. docs/benchmarks.md tells how to read it.
     bench/run.py --quick                  within 90 seconds a scenario
     bench/run.py --self                   proxy scenarios with hand-written nginx on both sides:
                                           the method's own noise
+    bench/run.py --compare main           proxy scenarios: HEAD against another revision
     bench/run.py --show                   writes the configurations of proxy scenarios and stops
 """
 
@@ -27,11 +28,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+import compare
 import config_change
 import events_scenarios
 import load
 import proxy
 import report
+import revisions
 import scenario as scenarios
 import sides
 import verify
@@ -60,7 +63,8 @@ class Options:
         """The same for a proxy scenario."""
         plan = proxy.QUICK if self.quick else proxy.FULL
         if self.pairs:
-            plan = replace(plan, pairs=max(self.pairs, proxy.FEWEST_PAIRS))
+            lives = max(-(-self.pairs // proxy.PAIRS_A_LIFE), proxy.FEWEST_LIVES)
+            plan = replace(plan, lives=lives)
         return plan
 
 
@@ -76,9 +80,9 @@ def _said(*command: str) -> str:
     return (done.stdout or done.stderr).strip() if done.returncode == 0 else "?"
 
 
-def _setting() -> str:
+def setting(revision: str | None = None) -> str:
     """What was measured and on what, for the reader of the table."""
-    revision = _said("git", "describe", "--always", "--dirty")
+    revision = revision or _said("git", "describe", "--always", "--dirty")
     models = [
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -93,7 +97,8 @@ def _measure(
     scenario: scenarios.Scenario | scenarios.Described, options: Options, began: float
 ) -> dict[str, report.Metric]:
     if isinstance(scenario, scenarios.Scenario):
-        return proxy.Run(scenario, options.plan(), options.against_itself).measure(began)
+        lineup = proxy.against_itself if options.against_itself else proxy.beside_nginx
+        return proxy.metrics(proxy.Run(scenario, options.plan(), lineup(scenario)).measure(began))
     if scenario.kind not in KINDS:
         raise scenarios.ScenarioError(f"{scenario.name}.toml: no kind {scenario.kind!r}")
     return KINDS[scenario.kind](scenario, options.quick, began)
@@ -117,7 +122,7 @@ def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     path = result.write(output)
     took = time.monotonic() - began
     print(f"\n{result.scenario}: {scenario.title}")
-    print(f"{_setting()}; {took:.0f} s, load average {busy:.1f} before\n")
+    print(f"{setting()}; {took:.0f} s, load average {busy:.1f} before\n")
     if result.invalid:
         print(f"INVALID: {result.invalid}")
     else:
@@ -129,6 +134,34 @@ def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     return result
 
 
+def compare_revisions(chosen: list[str], options: argparse.Namespace) -> int:
+    """Measures HEAD against another revision; returns the exit status."""
+    new, old = revisions.resolve("HEAD"), revisions.resolve(options.compare)
+    if revisions.changed():
+        print("note: changes that are not committed are not measured")
+    stopped = False
+    with revisions.exported(new) as ours, revisions.exported(old) as theirs:
+        labels = (revisions.described(new), revisions.described(old))
+        trees = compare.Trees(ours, theirs, labels)
+        for name in chosen:
+            began = time.monotonic()
+            scenario = scenarios.load(name)
+            assert isinstance(scenario, scenarios.Scenario)
+            plan = compare.QUICK if options.quick else compare.FULL
+            if options.pairs:
+                lives = max(-(-options.pairs // proxy.PAIRS_A_LIFE), proxy.FEWEST_LIVES)
+                plan = replace(plan, lives=lives, narrow=0)
+            outcome = compare.compare(scenario, trees, plan)
+            outcome.result.write(options.output.resolve())
+            print(compare.text(scenario, outcome, trees, time.monotonic() - began), flush=True)
+            if reason := outcome.stops():
+                print(f"beyond the gate: {reason}", flush=True)
+                stopped = True
+            stopped = stopped or bool(outcome.result.invalid and not options.gate)
+    print(f"\n{setting(new[:7])}")
+    return 1 if stopped else 0
+
+
 def show(name: str, output: Path) -> None:
     """Writes both sides' configurations as a run has them, and checks that they start."""
     folder = output / "show" / name
@@ -137,8 +170,8 @@ def show(name: str, output: Path) -> None:
     scenario = scenarios.load(name)
     assert isinstance(scenario, scenarios.Scenario)
     with contextlib.ExitStack() as stack:
-        pair = proxy.Run(scenario, proxy.QUICK, against_itself=False).start(stack, folder)
-        for side in pair:
+        lineup = proxy.beside_nginx(scenario)
+        for side in proxy.Run(scenario, proxy.QUICK, lineup).start(stack, folder / "sides"):
             print(f"{side.name}: {os.path.relpath(side.folder)}")
 
 
@@ -151,6 +184,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="within 90 seconds a scenario")
     parser.add_argument("--pairs", type=int, help="measure this many pairs of slices")
     parser.add_argument("--self", action="store_true", help="hand-written nginx against itself")
+    parser.add_argument("--compare", metavar="REV", help="HEAD against this revision")
+    parser.add_argument("--gate", action="store_true", help="fail if HEAD is far slower")
     parser.add_argument("--show", action="store_true", help="write the configurations only")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the results")
     options = parser.parse_args(arguments)
@@ -161,8 +196,8 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     chosen = [options.scenario] if options.scenario else scenarios.names()
-    if options.show or options.self:
-        # The other kinds have one side only.
+    if options.show or options.self or options.compare:
+        # The other kinds do not take sides.
         chosen = [name for name in chosen if isinstance(scenarios.load(name), scenarios.Scenario)]
     how = Options(options.quick, options.pairs, options.self)
     try:
@@ -170,8 +205,15 @@ def main(arguments: list[str]) -> int:
             for name in chosen:
                 show(name, options.output.resolve())
             return 0
+        if options.compare:
+            return compare_revisions(chosen, options)
         results = [run_scenario(name, how, options.output.resolve()) for name in chosen]
-    except (sides.StartError, verify.InvalidRun, scenarios.ScenarioError) as error:
+    except (
+        sides.StartError,
+        verify.InvalidRun,
+        scenarios.ScenarioError,
+        revisions.RevisionError,
+    ) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except Interrupted:

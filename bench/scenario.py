@@ -3,14 +3,16 @@
 `kind` names who measures them: `proxy`, the default, or one of run.KINDS, to
 whose module the file's other fields are given as they are.
 
-A `proxy` scenario `<name>.toml` has beside it `<name>.nginx.conf`, the hand-written
-nginx servers that do the same job (the rest of that configuration, common to
-all scenarios, is in `nginx/`). Both are templates of the same two rules:
+A `proxy` scenario `<name>.toml` has beside it what does the same job by hand:
+`<name>.nginx.conf`, the servers of nginx, and `<name>.haproxy.cfg`, the rules of
+HAProxy's frontend, with `<name>.haproxy.map` where they look something up (the
+rest, common to all scenarios, is in `nginx/` and `haproxy/`). All are templates
+of the same two rules:
 
 - `@word@` is replaced: `@upstream@` and `@listen@` by addresses, a repeat's
   word by its number.
 - Something is repeated for the numbers 1 to N: in TOML a table with
-  `repeat = { host = 100 }` becomes 100 tables; in nginx.conf so do the lines
+  `repeat = { host = 100 }` becomes 100 tables; in the others so do the lines
   between `# repeat host 100` and `# end host`. Repeats nest.
 """
 
@@ -24,6 +26,9 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 Data: TypeAlias = Any  # what a TOML file can hold
+
+# Python needs longer for a request than what it asks.
+MOST_PROBED = 1000
 
 FOLDER = Path(__file__).resolve().parent / "scenarios"
 
@@ -99,6 +104,13 @@ class Scenario:
     counted_down: str | None
     sluice: dict[str, Any]
     nginx: str
+    haproxy: str
+    haproxy_map: str
+
+    def probed(self) -> list[Request]:
+        """The requests that are looked at in full: all, or so many evenly chosen ones."""
+        stride = -(-len(self.requests) // MOST_PROBED)
+        return self.requests[::stride]
 
     def sluice_file(self, words: dict[str, str]) -> str:
         """Declarative configuration of Sluice for these addresses."""
@@ -127,6 +139,8 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
         if kind != Scenario.kind:
             return _described(name, kind, data)
         nginx = path.with_suffix(".nginx.conf").read_text()
+        haproxy = path.with_suffix(".haproxy.cfg").read_text()
+        haproxy_map = path.with_suffix(".haproxy.map")
     except FileNotFoundError as error:
         known = ", ".join(names())
         raise ScenarioError(f"no {error.filename}; the scenarios are: {known}") from None
@@ -146,11 +160,17 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             counted_down=data.pop("counted_down", None),
             sluice=data.pop("sluice"),
             nginx=expand_text(nginx),
+            haproxy=expand_text(haproxy),
+            haproxy_map=expand_text(haproxy_map.read_text()) if haproxy_map.exists() else "",
         )
     except KeyError as error:
         raise ScenarioError(f"{path.name}: {error} is missing") from None
     except TypeError as error:
         raise ScenarioError(f"{path.name}: {error}") from None
+    if scenario.counted_down and len(scenario.requests) > MOST_PROBED:
+        raise ScenarioError(
+            f"{path.name}: counted_down needs all of at most {MOST_PROBED} requests"
+        )
     if data:
         raise ScenarioError(f"{path.name}: unknown fields: {', '.join(sorted(data))}")
     return scenario

@@ -1,4 +1,4 @@
-"""The processes of a run: upstream, hand-written nginx, Sluice.
+"""The processes of a run: upstream, hand-written nginx and HAProxy, Sluice.
 
 Each has a directory and an address of its own, is pinned to one core, is
 ready when its context is entered and gone when that is left. They end with
@@ -23,6 +23,7 @@ from scenario import Scenario, fill, unfilled
 
 ROOT = Path(__file__).resolve().parents[1]
 NGINX_FOLDER = Path(__file__).resolve().parent / "nginx"
+HAPROXY_CFG = Path(__file__).resolve().parent / "haproxy" / "haproxy.cfg"
 
 # What says where this machine keeps nginx and its Lua; all other settings of the caller stay out.
 PLATFORM = (
@@ -137,9 +138,8 @@ class Server:
             raise StartError(f"{self.name} is not pinned to core {self.core}")
 
     def _is_ready(self) -> bool:
-        try:
-            master = int((self.folder / "nginx.pid").read_text())
-        except (OSError, ValueError):
+        master = self.master()
+        if master is None:
             return False
         self.workers = self.find_workers(master)
         if len(self.workers) < self.count:
@@ -149,6 +149,13 @@ class Server:
         except OSError:
             return False
         return True
+
+    def master(self) -> int | None:
+        """The process that was started, once it says who it is."""
+        try:
+            return int((self.folder / "nginx.pid").read_text())
+        except (OSError, ValueError):
+            return None
 
     @property
     def worker(self) -> int:
@@ -252,9 +259,15 @@ class HandWritten(Nginx):
     files: ClassVar = {"nginx.conf": "nginx.conf", "forwarded.conf": "forwarded.conf"}
 
     def __init__(
-        self, scenario: Scenario, folder: Path, address: str, upstream: str, core: int
+        self,
+        scenario: Scenario,
+        folder: Path,
+        address: str,
+        upstream: str,
+        core: int,
+        name: str = "hand-written nginx",
     ) -> None:
-        super().__init__("hand-written nginx", folder, address, core, upstream=upstream)
+        super().__init__(name, folder, address, core, upstream=upstream)
         self._scenario = scenario
 
     def write(self) -> None:
@@ -263,6 +276,36 @@ class HandWritten(Nginx):
 
     def command(self) -> list[str]:
         return [*super().command(), "-g", "daemon off;"]
+
+
+class HAProxy(Server):
+    """Hand-written HAProxy, one thread: the second yardstick."""
+
+    def __init__(
+        self, scenario: Scenario, folder: Path, address: str, upstream: str, core: int
+    ) -> None:
+        super().__init__("hand-written HAProxy", folder, address, core)
+        self._scenario = scenario
+        self._words = {"listen": address, "upstream": upstream}
+
+    def write(self) -> None:
+        rules = fill(self._scenario.haproxy, self._words)
+        text = fill(HAPROXY_CFG.read_text(), self._words | {"rules": rules})
+        (self.folder / "haproxy.cfg").write_text(text)
+        (self.folder / "routes.map").write_text(self._scenario.haproxy_map)
+
+    def command(self) -> list[str]:
+        return ["haproxy", "-db", "-f", "haproxy.cfg"]
+
+    def find_workers(self, master: int) -> list[int]:
+        return [master]
+
+    def master(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def trouble(self) -> str | None:
+        lines = self._output.read_text(errors="replace").splitlines()
+        return next((line for line in lines if line.startswith("[ALERT]")), None)
 
 
 class Declared(Protocol):
@@ -285,8 +328,9 @@ class Sluice(Server):
         root: Path = ROOT,
         count: int = 1,
         admin: str = "off",
+        name: str = "Sluice",
     ) -> None:
-        super().__init__("Sluice", folder, address, core, count)
+        super().__init__(name, folder, address, core, count)
         self.error_log = folder / "logs" / "error.log"
         self.admin = admin
         self._declared = declared
@@ -321,7 +365,12 @@ class Sluice(Server):
 
 def missing_programs() -> list[str]:
     """Debian packages of the programs that a run needs and this machine lacks."""
-    wanted = {"wrk": "wrk", "taskset": "util-linux", "setpriv": "util-linux"}
+    wanted = {
+        "wrk": "wrk",
+        "haproxy": "haproxy",
+        "taskset": "util-linux",
+        "setpriv": "util-linux",
+    }
     missing = {package for program, package in wanted.items() if not shutil.which(program)}
     if not os.access(NGINX, os.X_OK):
         missing.add("nginx-core")

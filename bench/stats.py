@@ -116,12 +116,14 @@ def pooled_quantile(rounds: Sequence[Sequence[float]], share: float) -> Estimate
     return Estimate(pooled(rounds), low, high)
 
 
-def level(values: Sequence[float]) -> Estimate:
+def level(values: Sequence[float], block: int = BLOCK) -> Estimate:
     """Typical size of positive values (their trimmed geometric mean)."""
-    return _exponential([math.log(value) for value in values])
+    return _exponential([math.log(value) for value in values], block)
 
 
-def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
+def ratio(
+    numerators: Sequence[float], denominators: Sequence[float], block: int = BLOCK
+) -> Estimate:
     """Typical ratio of positive values measured in pairs."""
     if len(numerators) != len(denominators):
         raise ValueError(f"{len(numerators)} values against {len(denominators)}")
@@ -129,10 +131,26 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimat
         [
             math.log(top) - math.log(bottom)
             for top, bottom in zip(numerators, denominators, strict=True)
-        ]
+        ],
+        block,
     )
 
 
-def _exponential(logs: Sequence[float]) -> Estimate:
-    low, high = block_bootstrap(logs)
+def verdict(estimate: Estimate, more_is_better: bool = False) -> str:
+    """What a ratio, new over old, says: "faster", "slower", or "same" when it may be 1.
+
+    One in forty comparisons of equals is "slower": the interval is one of 95%.
+    """
+    if estimate.low <= 1 <= estimate.high:
+        return "same"
+    return "faster" if (estimate.low > 1) == more_is_better else "slower"
+
+
+def beyond(estimate: Estimate, bound: float) -> bool:
+    """Whether the whole interval of a ratio is beyond a bound above 1."""
+    return estimate.low > bound
+
+
+def _exponential(logs: Sequence[float], block: int) -> Estimate:
+    low, high = block_bootstrap(logs, block)
     return Estimate(math.exp(trimmed_mean(logs)), math.exp(low), math.exp(high))

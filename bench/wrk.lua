@@ -31,13 +31,16 @@ function done(summary, latency)
     local errors = summary.errors
     io.write(
         string.format(
-            'slice {"requests": %d, "bytes": %d, "duration_us": %d, "p50_us": %d, "p99_us": %d, '
+            'slice {"requests": %d, "bytes": %d, "duration_us": %d, "p50_us": %d, "p90_us": %d, '
+                .. '"p99_us": %d, "p999_us": %d, '
                 .. '"connect": %d, "read": %d, "write": %d, "timeout": %d, "status": %d}\n',
             summary.requests,
             summary.bytes,
             summary.duration,
             latency:percentile(50),
+            latency:percentile(90),
             latency:percentile(99),
+            latency:percentile(99.9),
             errors.connect,
             errors.read,
             errors.write,

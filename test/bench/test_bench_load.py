@@ -21,15 +21,16 @@ Running 1s test @ http://127.0.0.1:18999/
 Requests/sec:  24302.97
 Transfer/sec:      4.80MB
 slice {"requests": 26734, "bytes": 5533938, "duration_us": 1100030, "p50_us": 3967, \
-"p99_us": 8120, "connect": 0, "read": 0, "write": 0, "timeout": 0, "status": 0}
+"p90_us": 6010, "p99_us": 8120, "p999_us": 11900, "connect": 0, \
+"read": 0, "write": 0, "timeout": 0, "status": 0}
 """
 
 WITH_ERRORS = """\
 Running 1s test @ http://127.0.0.1:18999/
   Socket errors: connect 0, read 12, write 0, timeout 0
   Non-2xx or 3xx responses: 7
-slice {"requests": 90, "bytes": 9000, "duration_us": 1000000, "p50_us": 1, "p99_us": 2, \
-"connect": 0, "read": 12, "write": 0, "timeout": 0, "status": 7}
+slice {"requests": 90, "bytes": 9000, "duration_us": 1000000, "p50_us": 1, "p90_us": 1, \
+"p99_us": 2, "p999_us": 3, "connect": 0, "read": 12, "write": 0, "timeout": 0, "status": 7}
 """
 
 
@@ -40,7 +41,12 @@ def test_recorded_output_is_read() -> None:
     slice_ = load.Slice(report, cpu_ns=588_148_000, wait_ns=400_000_000)
     assert slice_.cpu_us == pytest.approx(22.0)
     assert slice_.rps == pytest.approx(24302.97, abs=0.1)  # what wrk itself prints
-    assert slice_.p99_ms == 8.12
+    assert [slice_.p50_ms, slice_.p90_ms, slice_.p99_ms, slice_.p999_ms] == [
+        3.967,
+        6.010,
+        8.12,
+        11.9,
+    ]
     assert slice_.busy == pytest.approx(0.898, abs=0.001)
 
 

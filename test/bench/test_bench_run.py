@@ -39,8 +39,7 @@ def processes_in(folder: Path) -> list[str]:
 
 @needs_wrk
 def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "FEWEST_PAIRS", 4)
-    monkeypatch.setattr(proxy, "FULL", proxy.Plan(4, 1, 60))
+    monkeypatch.setattr(proxy, "FULL", proxy.Plan(2, 1, 60))
     result = run.run_scenario("proxy-plain", run.Options(against_itself=True), tmp_path)
     assert result.invalid is None
     written = json.loads((tmp_path / "proxy-plain-self.json").read_text())

@@ -48,6 +48,7 @@ def test_scenario_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(scenario.ScenarioError, match="proxy-plain"):
         scenario.load("nosuch")
     (tmp_path / "x.nginx.conf").write_text("")
+    (tmp_path / "x.haproxy.cfg").write_text("")
     (tmp_path / "x.toml").write_text("title = ")
     with pytest.raises(scenario.ScenarioError, match=r"x\.toml: Invalid value"):
         scenario.load("x", tmp_path)
@@ -89,8 +90,10 @@ def test_both_sides_send_the_same_upstream(name: str) -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
         folder.chmod(0o755)  # pytest's own is closed to the workers' user
-        pair = proxy.Run(loaded, proxy.QUICK, against_itself=False).start(stack, folder)
-        assert [side.trouble() for side in pair] == [None, None]
+        running = proxy.Run(loaded, proxy.QUICK, proxy.beside_nginx(loaded)).start(
+            stack, folder / "sides"
+        )
+        assert {side.trouble() for side in running} == {None}
 
 
 @pytest.mark.parametrize("lost", ["X-Real-IP", "X-Forwarded-Path", "Connection"])

@@ -98,6 +98,31 @@ def test_three_percent_are_seen_through_the_noise_of_the_machine() -> None:
     assert estimate.value == pytest.approx(1.03, abs=0.012)
 
 
+def test_verdicts() -> None:
+    assert stats.verdict(stats.Estimate(1.03, 1.01, 1.05)) == "slower"
+    assert stats.verdict(stats.Estimate(0.97, 0.95, 0.99)) == "faster"
+    assert stats.verdict(stats.Estimate(1.03, 0.99, 1.07)) == "same"
+    assert stats.verdict(stats.Estimate(1.03, 1.01, 1.05), more_is_better=True) == "faster"
+    assert stats.verdict(stats.Estimate(0.97, 0.95, 0.99), more_is_better=True) == "slower"
+
+
+def test_the_gate_asks_for_the_whole_interval() -> None:
+    assert stats.beyond(stats.Estimate(1.08, 1.06, 1.1), 1.05)
+    assert not stats.beyond(stats.Estimate(1.08, 1.04, 1.12), 1.05)
+
+
+def test_equals_are_seldom_called_slower() -> None:
+    slower = beyond = 0
+    for seed in range(200):
+        new, old = noisy(40, 20, 0.03, seed), noisy(40, 20, 0.03, seed + 1000)
+        found = stats.ratio(new, old, block=4)
+        slower += stats.verdict(found) == "slower"
+        beyond += stats.beyond(found, 1.05)
+    # 2.5% promised; ten blocks are few, which costs some of that.
+    assert slower / 200 <= 0.08
+    assert beyond == 0
+
+
 def test_unusable_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="3 values are too few for blocks of 2"):
         stats.block_bootstrap([1.0, 2.0, 3.0])

@@ -16,7 +16,7 @@ SIDE = Server("Sluice", Path("/nonexistent"), "127.0.0.1:1", 0)
 
 def make_slice(requests: int = 10_000, size: int = 300, **errors: int) -> Slice:
     none = {"connect": 0, "read": 0, "write": 0, "timeout": 0, "status": 0}
-    report = Report(requests, requests * size, 1_000_000, 1, 2, **(none | errors))
+    report = Report(requests, requests * size, 1_000_000, 1, 1, 2, 3, **(none | errors))
     return Slice(report, 1, 1)
 
 

@@ -1,0 +1,79 @@
+"""Checkouts of revisions, each in a folder of its own that is gone afterwards.
+
+They are exported, not `git worktree`s: a run that is killed leaves nothing in
+the repository. Uncommitted changes are in none of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import sides
+
+
+class RevisionError(Exception):
+    """A revision that there is not, or that does not build; the message has what was printed."""
+
+
+def resolve(name: str) -> str:
+    """The full number of a commit named in any way that git knows."""
+    return _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+
+
+def merge_base(name: str) -> str:
+    """The commit at which HEAD left `name`; HEAD itself has to have more."""
+    return _git("merge-base", "HEAD", name)
+
+
+def described(revision: str) -> str:
+    """Short number and first line of a commit."""
+    return _git("log", "-1", "--format=%h %s", revision)
+
+
+def changed() -> bool:
+    """Whether the checkout has changes that are not committed."""
+    return _git("status", "--porcelain", "--untracked-files=no") != ""
+
+
+@contextlib.contextmanager
+def exported(revision: str) -> Iterator[Path]:
+    """A checkout of a revision, with its module built."""
+    with tempfile.TemporaryDirectory(prefix="sluice-tree-") as name:
+        tree = Path(name)
+        tree.chmod(0o755)  # workers of a master run by root are somebody else
+        archive = tree / "archive.tar"
+        _git("archive", "--output", str(archive), resolve(revision))
+        subprocess.run(["tar", "-xf", archive, "-C", tree], check=True)
+        archive.unlink()
+        build(tree)
+        yield tree
+
+
+def build(tree: Path) -> None:
+    """Builds the module of a checkout; takes ours if that is made of the same sources."""
+    script = tree / "scripts" / "build-module"
+    if not script.exists():  # from before there was a module
+        return
+    ours = sides.ROOT / "build" / "module"
+    if ours.exists():
+        # The script compares all that it would be built from, and builds if anything differs.
+        (tree / "build" / "module").mkdir(parents=True)
+        for part in ("ngx_sluice_module.so", "built_from", "nginx_version"):
+            if (ours / part).exists():
+                shutil.copy2(ours / part, tree / "build" / "module")
+    done = subprocess.run([script], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RevisionError(f"{tree.name} does not build: {(done.stderr or done.stdout).strip()}")
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=sides.ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = done.stderr.strip() or "no such revision"
+        raise RevisionError(f"git {' '.join(arguments)}: {said}")
+    return done.stdout.strip()

@@ -1,0 +1,110 @@
+"""Two revisions of a repository made up for it, and what a comparison says and stops."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import compare
+import proxy
+import pytest
+import report
+import revisions
+import scenario as scenarios
+import sides
+import stats
+
+needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "repository"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    commit(root, "first", "one\n")
+    commit(root, "second", "two\n")
+    monkeypatch.setattr(sides, "ROOT", root)
+    return root
+
+
+def git(root: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    command = ["git", *who, *arguments]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def commit(root: Path, message: str, content: str) -> None:
+    (root / "file").write_text(content)
+    git(root, "add", "file")
+    git(root, "commit", "--quiet", "--message", message)
+
+
+def test_revisions_are_exported_and_gone_afterwards(repository: Path) -> None:
+    (repository / "file").write_text("not committed\n")
+    with revisions.exported("HEAD") as new, revisions.exported("HEAD~1") as old:
+        assert (new / "file").read_text() == "two\n"
+        assert (old / "file").read_text() == "one\n"
+    assert not new.exists()
+    assert not old.exists()
+    assert revisions.changed()
+    assert revisions.described(revisions.resolve("HEAD~1")).endswith(" first")
+
+
+def test_the_base_of_a_branch_is_where_it_left(repository: Path) -> None:
+    base = revisions.resolve("HEAD")
+    git(repository, "checkout", "--quiet", "-b", "branch")
+    commit(repository, "mine", "three\n")
+    assert revisions.merge_base("main") == base
+
+
+def test_what_is_no_revision_is_refused(repository: Path) -> None:
+    with pytest.raises(revisions.RevisionError, match="nosuch"):
+        revisions.resolve("nosuch")
+    with pytest.raises(revisions.RevisionError, match="--output"):
+        revisions.resolve("--output=file")
+
+
+def test_a_module_that_does_not_build_says_why(repository: Path) -> None:
+    script = repository / "scripts" / "build-module"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho no compiler today >&2\nexit 1\n")
+    script.chmod(0o755)
+    git(repository, "add", "scripts")
+    git(repository, "commit", "--quiet", "--message", "broken")
+    with (
+        pytest.raises(revisions.RevisionError, match="no compiler today"),
+        revisions.exported("HEAD"),
+    ):
+        pass
+
+
+def outcome(low: float, high: float, invalid: str | None = None) -> compare.Outcome:
+    middle = stats.Estimate((low + high) / 2, low, high)
+    row = report.Compared("cpu_us", "us", 1, 1, middle, stats.verdict(middle))
+    return compare.Outcome(report.Result("x", invalid), [row])
+
+
+def test_only_a_slowdown_beyond_the_bound_stops_a_change() -> None:
+    assert outcome(1.06, 1.08).stops() == "CPU time per request is more than 5% above the old one"
+    assert outcome(1.04, 1.08).stops() is None
+    assert outcome(0.90, 0.92).stops() is None
+    assert outcome(1, 1, "answers are wrong").stops() == "answers are wrong"
+    noisy = outcome(1, 1, "only 2 pairs in the time allowed")
+    noisy.noisy = True
+    assert noisy.stops() is None
+
+
+@needs_wrk
+def test_a_checkout_is_compared_with_itself() -> None:
+    scenario = scenarios.load("proxy-plain")
+    assert isinstance(scenario, scenarios.Scenario)
+    trees = compare.Trees(sides.ROOT, sides.ROOT, ("abc new", "abc old"))
+    found = compare.compare(scenario, trees, proxy.Plan(lives=2, warm_up_s=1, limit_s=90))
+    assert found.result.invalid is None
+    # Nothing to do with speed, only with sides or units mixed up.
+    assert 0.5 < found.cpu.ratio.value < 2
+    said = compare.text(scenario, found, trees, 20)
+    assert "new: abc new" in said
+    assert f"{found.cpu.verdict}: CPU time per request" in said
