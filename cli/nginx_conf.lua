@@ -218,13 +218,6 @@ local function http(settings, root, forward)
             settings.prefix .. "/settings.json"
         ),
         "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
-        -- nginx has seconds with three decimals, of every try; the dialect has
-        -- whole milliseconds of the last one.
-        "map $upstream_header_time $sluice_upstream_ms {",
-        '    "0.000" 0;',
-        '    "~(?:^|[ ,:])0\\.0{0,2}(?<sluice_ms>[0-9]+)$" $sluice_ms;',
-        '    "~(?<sluice_s>[0-9]+)\\.(?<sluice_ms>[0-9]+)$" $sluice_s$sluice_ms;',
-        "}",
         ('map $http_via $sluice_via { "" "1.1 %s"; default "$http_via, 1.1 %s"; }'):format(
             PRODUCT,
             PRODUCT
@@ -329,16 +322,8 @@ local function proxy_server(settings, forward)
         "server_name sluice;",
         listens(settings.proxy_listen),
         access_log(settings.access_log, settings),
-        -- What the access phase does not set keeps these: the client's URI, http.
-        'set $sluice_request_id "";',
-        "set $sluice_upstream http://sluice_http;",
-        "set $sluice_uri $request_uri;",
-        "set $sluice_request_path $request_uri;",
-        "set $sluice_host $host;",
-        'set $sluice_prefix "";',
-        "set $sluice_proxy_ms 0;",
+        -- The other variables of ours have their defaults in module/ngx_sluice_gateway.c.
         ('set $sluice_response_via "1.1 %s";'):format(PRODUCT),
-        'set $sluice_ctx "";',
         "proxy_http_version 1.1;",
         "proxy_pass_header Server;",
         "proxy_pass_header Date;",

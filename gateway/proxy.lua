@@ -5,7 +5,6 @@ local base = require("resty.core.base")
 
 local chain = require("gateway.plugin.chain")
 local header = require("sluice.header")
-local request_id = require("gateway.request_id")
 local response = require("gateway.response")
 local router_path = require("gateway.router.path")
 
@@ -69,7 +68,6 @@ end
 
 --- @phases init_worker
 function _M.init_worker()
-    request_id.init_worker()
     shuffle()
 end
 
@@ -268,7 +266,6 @@ end
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
-    ngx.var.sluice_request_id = request_id.next()
     local connection = CONNECTION:get_request()
     if connection and connection ~= "keep-alive" and connection ~= "close" then
         remove_hop_by_hop(connection)

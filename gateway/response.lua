@@ -2,7 +2,6 @@
 -- @module gateway.response
 
 local cjson = require("cjson.safe")
-local request_id = require("gateway.request_id")
 local version = require("gateway.version")
 
 local _M = {}
@@ -116,16 +115,6 @@ function _M.format_for(accept)
     return best or FORMATS.json
 end
 
-local function current_request_id()
-    local id = ngx.var.sluice_request_id
-    if not id or id == "" then
-        -- nginx refused the request before the access phase.
-        id = request_id.next()
-        ngx.var.sluice_request_id = id
-    end
-    return id
-end
-
 --- Sends a whole answer and ends the request. Does not return.
 -- @tparam number status
 -- @tparam string|nil body
@@ -180,7 +169,7 @@ function _M.error(status, message, headers)
     status, words = _M.refusal(status)
     message = message or words
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
-    return _M.send(status, format.body(message, current_request_id()), format.content_type, headers)
+    return _M.send(status, format.body(message, ngx.var.sluice_request_id), format.content_type, headers)
 end
 
 --- Answers with a table as JSON, or a string as it is. Does not return.

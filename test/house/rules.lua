@@ -17,7 +17,6 @@ _M.floors = {
         "gateway.version",
         "gateway.collector",
         "gateway.late_phases",
-        "gateway.request_id",
         "gateway.dns",
         "gateway.router",
         "gateway.balancer",
