@@ -5,7 +5,6 @@
 
 local cjson = require("cjson")
 local control = require("cli.control")
-local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local instances = require("cli.instance")
@@ -36,12 +35,8 @@ local function print_lines(lines)
 end
 
 local function complain(lines)
-    for i, line in ipairs(lines) do
-        io.stderr:write(
-            line:sub(1, 1) == " " and "" or "sluice: ",
-            line,
-            i <= #lines and "\n" or ""
-        )
+    for _, line in ipairs(lines) do
+        io.stderr:write(line:sub(1, 1) == " " and "" or "sluice: ", line, "\n")
     end
 end
 
@@ -69,7 +64,7 @@ local function find_instance(arguments)
     if not settings then
         return nil, errors
     end
-    return instances.new(stdlib.realpath(settings.prefix) or settings.prefix)
+    return instances.new(prefixes.resolve(settings.prefix))
 end
 
 local function resolve(arguments, instance, remembered)
@@ -84,23 +79,37 @@ local function resolve(arguments, instance, remembered)
     return settings, errors, given
 end
 
-local function plain_address(address)
-    return (address:match("^%S+"):gsub("^%*:", "0.0.0.0:"))
-end
-
-local function summary(settings)
-    local function list(addresses)
-        local plain = {}
-        for i, address in ipairs(addresses) do
-            plain[i] = plain_address(address)
+-- A command on the instance that the arguments mean: `run(instance, arguments, context)`.
+local function on_instance(run)
+    return function(arguments, context)
+        local instance, errors = find_instance(arguments)
+        if not instance then
+            return fail(errors, WRONG_USE)
         end
-        return #plain > 0 and table.concat(plain, ", ") or "off"
+        return run(instance, arguments, context)
     end
-    return ("proxy %s, admin %s"):format(list(settings.proxy_listen), list(settings.admin_listen))
 end
 
-local function not_running(instance)
-    return fail("not running in " .. instance.prefix, NOT_RUNNING)
+-- A command that needs it to run: `run(instance, master, arguments, context)`.
+local function on_running(run)
+    return on_instance(function(instance, arguments, context)
+        local master = instance:master()
+        if not master then
+            return fail(report.stopped(instance.prefix, instance:orphans()), NOT_RUNNING)
+        end
+        return run(instance, master, arguments, context)
+    end)
+end
+
+-- A command that ends it, and has nothing to do where it does not run: `run(instance, arguments)`.
+local function on_ending(run)
+    return on_instance(function(instance, arguments)
+        if #instance:leaders() == 0 then
+            print_lines({ report.stopped(instance.prefix, {}) })
+            return DONE
+        end
+        return run(instance, arguments)
+    end)
 end
 
 -- From checked settings to a running nginx; takes back everything when that fails.
@@ -134,7 +143,7 @@ local function bring_up(context, instance, settings, given, foreground)
         if not right then
             return give_up(lines)
         end
-        say("sluice %s: %s; Ctrl-C stops it", version.product, summary(settings))
+        say("sluice %s: %s; Ctrl-C stops it", version.product, report.listeners(settings))
         local _, failure =
             process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
         return give_up(failure)
@@ -143,7 +152,7 @@ local function bring_up(context, instance, settings, given, foreground)
     if not master then
         return give_up(lines)
     end
-    say("sluice %s started (pid %d): %s", version.product, master, summary(settings))
+    say("sluice %s started (pid %d): %s", version.product, master, report.listeners(settings))
     return DONE
 end
 
@@ -155,11 +164,7 @@ local function warn_connections(settings)
 end
 
 --- start: checks everything, then runs nginx as a daemon or in the foreground.
-function _M.start(arguments, context)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
+_M.start = on_instance(function(instance, arguments, context)
     local settings, problems, given = resolve(arguments, instance)
     if not settings then
         return fail(problems, WRONG_USE)
@@ -173,6 +178,10 @@ function _M.start(arguments, context)
             )
         )
     end
+    local orphans = instance:orphans()
+    if #orphans > 0 then
+        return fail(report.stopped(instance.prefix, orphans))
+    end
     local snapshot
     problems, snapshot =
         preflight.check(settings, { root = context.root, foreground = arguments.foreground })
@@ -182,7 +191,7 @@ function _M.start(arguments, context)
     given.hash = snapshot.hash
     warn_connections(settings)
     return bring_up(context, instance, settings, given, arguments.foreground)
-end
+end)
 
 -- Options that a reload cannot change: says so where they differ.
 local function note_start_only(old, settings)
@@ -255,15 +264,7 @@ end
 
 --- reload: checks the file and the settings; where only the file has changed, the workers take it,
 -- otherwise renders, tests, and swaps the workers.
-function _M.reload(arguments, context)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    local master = instance:master()
-    if not master then
-        return not_running(instance)
-    end
+_M.reload = on_running(function(instance, master, arguments, context)
     local old, remembered = instance:read_settings(), instance:read_remembered()
     local settings, problems, given = resolve(arguments, instance, remembered)
     if not settings then
@@ -297,7 +298,7 @@ function _M.reload(arguments, context)
         given,
         { is_new_file = is_new_file, root = context.root, master = master, old = old }
     )
-end
+end)
 
 -- Ends the gateway after its requests; past the time the rest is cut off.
 local function quit(instance, timeout_s)
@@ -316,12 +317,8 @@ local function quit(instance, timeout_s)
 end
 
 --- restart: checks like start before it quits the running one.
-function _M.restart(arguments, context)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    local old = instance:master() and instance:read_settings() or nil
+_M.restart = on_instance(function(instance, arguments, context)
+    local old = #instance:leaders() > 0 and instance:read_settings() or nil
     local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
     if not settings then
         return fail(problems, WRONG_USE)
@@ -344,36 +341,20 @@ function _M.restart(arguments, context)
         return FAILED
     end
     return bring_up(context, instance, settings, given, arguments.foreground)
-end
+end)
 
 --- stop: ends the gateway at once.
-function _M.stop(arguments)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    if not instance:master() then
-        say("not running in %s", instance.prefix)
-        return DONE
-    end
+_M.stop = on_ending(function(instance)
     local stopped, err = launch.stop(instance, "SIGTERM", STOP_TIMEOUT_S)
     if not stopped then
         return fail("did not stop: " .. err)
     end
     say("stopped")
     return DONE
-end
+end)
 
 --- quit: ends the gateway after the requests in work.
-function _M.quit(arguments)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    if not instance:master() then
-        say("not running in %s", instance.prefix)
-        return DONE
-    end
+_M.quit = on_ending(function(instance, arguments)
     local gone, lines = quit(instance, arguments.timeout)
     complain(lines)
     if not gone or #lines > 0 then
@@ -381,25 +362,17 @@ function _M.quit(arguments)
     end
     say("stopped after its last request")
     return DONE
-end
+end)
 
 --- reopen: opens the log files again, after they were moved away.
-function _M.reopen(arguments)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    local master = instance:master()
-    if not master then
-        return not_running(instance)
-    end
+_M.reopen = on_running(function(_, master)
     local sent, err = process.send(master, "SIGUSR1")
     if not sent then
         return fail(err)
     end
     say("log files reopened")
     return DONE
-end
+end)
 
 --- check: validates a declarative file and prints every error.
 function _M.check(arguments)
@@ -431,34 +404,27 @@ function _M.check(arguments)
     return DONE
 end
 
-local function nginx_version(binary)
-    local _, output = process.run(binary, { "-v" })
-    return (output or ""):match("nginx version: (%S+)") or (output or ""):match("(openresty/%S+)")
-end
-
---- version: the product's, LuaJIT's, and with --verbose nginx's.
+--- version: the product's, and LuaJIT's.
 function _M.version()
     say("sluice %s (%s)", version.product, jit.version)
     return DONE
 end
 
 --- status: whether it runs, and what.
-function _M.status(arguments)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
+_M.status = on_instance(function(instance, arguments)
     local master = instance:master()
     local found = { running = master ~= nil, prefix = instance.prefix, version = version.product }
     if master then
         local settings = instance:read_settings() or {}
         found.pid = master
         found.uptime_s = process.age_s(master) or 0
-        found.nginx = settings.nginx_binary and nginx_version(settings.nginx_binary)
+        found.nginx = settings.nginx_binary and launch.version(settings.nginx_binary)
         found.file = settings.file
         found.proxy_listen = settings.proxy_listen or {}
         found.admin_listen = settings.admin_listen or {}
         found.workers = instance.workers(master)
+    else
+        found.orphans = instance:orphans()
     end
     if arguments.json then
         -- Every empty table here is a list; slashes need no escape.
@@ -467,17 +433,10 @@ function _M.status(arguments)
         print_lines(report.status(found))
     end
     return master and DONE or NOT_RUNNING
-end
+end)
 
 --- events: what the workers have told each other.
-function _M.events(arguments)
-    local instance, errors = find_instance(arguments)
-    if not instance then
-        return fail(errors, WRONG_USE)
-    end
-    if not instance:master() then
-        return not_running(instance)
-    end
+_M.events = on_running(function(instance, _, arguments)
     local status, answer = control.ask(instance.control, "GET", "/events")
     if status ~= 200 then
         return fail(status and tostring(answer.message) or answer)
@@ -488,6 +447,6 @@ function _M.events(arguments)
         print_lines(report.events(answer))
     end
     return DONE
-end
+end)
 
 return _M

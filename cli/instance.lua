@@ -51,6 +51,62 @@ function _M:master()
     return ours and pid or nil
 end
 
+local function has_title(pid, title)
+    return (process.command_line(pid) or ""):sub(1, #title) == title
+end
+
+-- The sockets at a path, as process.open_files names them; a socket file outlives its socket.
+local function sockets_at(path)
+    local found = {}
+    for line in (process.read_file("/proc/net/unix") or ""):gmatch("[^\n]+") do
+        local inode, name = line:match(" (%d+) (/.*)$")
+        if name == path then
+            found[("socket:[%s]"):format(inode)] = true
+        end
+    end
+    return found
+end
+
+local function holds(pid, sockets, folder)
+    for _, name in ipairs(process.open_files(pid)) do
+        if sockets[name] or name:sub(1, #folder) == folder then
+            return true
+        end
+    end
+    return false
+end
+
+--- The workers that a killed master has left: they serve on, and nobody looks after them.
+-- One is known by nginx's title, by a parent that is no nginx, and by the control socket or a log
+-- of this prefix, which it holds open. Costs a scan of /proc; another user's are not seen.
+-- @treturn table array of pids, empty while the master runs
+function _M:orphans()
+    local found = {}
+    if self:master() then
+        return found
+    end
+    local sockets = sockets_at(self.control)
+    local pids, parents = process.all()
+    for _, pid in ipairs(pids) do
+        if
+            has_title(pid, WORKER)
+            and not has_title(parents[pid], MASTER)
+            and holds(pid, sockets, self.logs .. "/")
+        then
+            found[#found + 1] = pid
+        end
+    end
+    return found
+end
+
+--- The processes that a signal has to reach to end the instance: its master, or the workers that
+-- a killed one has left.
+-- @treturn table array of pids, empty when it does not run
+function _M:leaders()
+    local master = self:master()
+    return master and { master } or self:orphans()
+end
+
 --- The workers of a master.
 -- nginx names a worker once its init_worker phase is over, so a child that still has the master's
 -- name is one that is not ready.

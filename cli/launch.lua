@@ -7,6 +7,9 @@ local _M = {}
 
 local START_TIMEOUT_S = 60
 local RELOAD_TIMEOUT_S = 60
+-- nginx loads the configuration, and asks for names, before it answers.
+local LOAD_TIMEOUT_S = 120
+local VERSION_TIMEOUT_S = 10
 -- How long a master that complained may still take to fork its first new worker.
 local RELOAD_GRACE_S = 1
 
@@ -44,12 +47,23 @@ local function text_lines(text)
     return lines
 end
 
+--- The version of an nginx.
+-- @tparam string binary path of the program
+-- @treturn string|nil for example "nginx/1.22.1"; nil when it is no nginx
+-- @treturn string|nil the first line that it printed instead
+function _M.version(binary)
+    local _, output = process.run(binary, { "-v" }, VERSION_TIMEOUT_S)
+    local version = output:match("nginx version: (%S+/%S+)")
+    return version, not version and output:match("[^\n]*") or nil
+end
+
 --- Asks nginx whether the rendered configuration is right.
 -- @tparam table instance cli.instance
 -- @tparam table settings resolved settings
 -- @treturn boolean|nil true, or nil and an array of lines that say why
 function _M.test(instance, settings)
-    local status, output = process.run(settings.nginx_binary, instance:arguments(settings, "test"))
+    local status, output =
+        process.run(settings.nginx_binary, instance:arguments(settings, "test"), LOAD_TIMEOUT_S)
     if status == 0 then
         return true
     end
@@ -73,7 +87,7 @@ function _M.daemon(instance, settings)
     local log = instance:error_log(settings)
     local offset = size_of(log)
     local status, output =
-        process.run(settings.nginx_binary, instance:arguments(settings, "daemon"))
+        process.run(settings.nginx_binary, instance:arguments(settings, "daemon"), LOAD_TIMEOUT_S)
     if status ~= 0 then
         local lines = text_lines(output)
         table.insert(lines, 1, "nginx did not start:")
@@ -155,22 +169,30 @@ function _M.hup(instance, master, log)
     return nil, lines
 end
 
---- Ends the running nginx and waits until it is gone.
+local function any_alive(pids)
+    for _, pid in ipairs(pids) do
+        if process.alive(pid) then
+            return true
+        end
+    end
+    return false
+end
+
+--- Ends the running nginx, or the workers that a killed one has left, and waits until it is gone.
 -- @tparam table instance cli.instance
 -- @tparam string name "SIGTERM" (at once) or "SIGQUIT" (after the requests in work)
 -- @tparam number timeout_s how long to wait
 -- @treturn boolean|nil true when it is gone (or was not there); nil and "timeout", or a reason
 function _M.stop(instance, name, timeout_s)
-    local master = instance:master()
-    if not master then
-        return true
-    end
-    local sent, err = process.send(master, name)
-    if not sent then
-        return nil, err
+    local pids = instance:leaders()
+    for _, pid in ipairs(pids) do
+        local sent, err = process.send(pid, name)
+        if not sent and process.alive(pid) then
+            return nil, err
+        end
     end
     local gone = process.poll(timeout_s, function()
-        return not process.alive(master)
+        return not any_alive(pids)
     end)
     if not gone then
         return nil, "timeout"

@@ -4,6 +4,7 @@ local cjson = require("cjson")
 local dirent = require("posix.dirent")
 local fcntl = require("posix.fcntl")
 local stat = require("posix.sys.stat")
+local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local process = require("cli.process")
@@ -35,6 +36,19 @@ local function remove_tree(path)
         end
     end
     unistd.rmdir(path)
+end
+
+--- The one name of a directory: without symbolic links, also where it does not exist yet.
+-- @tparam string path absolute, without . and ..
+-- @treturn string
+function _M.resolve(path)
+    local real = stdlib.realpath(path)
+    if real or path == "/" then
+        return real or path
+    end
+    local parent, name = path:match("^(.*)/([^/]+)$")
+    parent = _M.resolve(parent == "" and "/" or parent)
+    return (parent == "/" and "" or parent) .. "/" .. name
 end
 
 --- A writer for one instance's files; does not touch the disk yet.

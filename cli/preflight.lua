@@ -10,6 +10,7 @@ local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
 local config = require("gateway.config")
+local launch = require("cli.launch")
 local options = require("cli.options")
 local platform = require("cli.platform")
 local registry = require("gateway.plugin.registry")
@@ -36,9 +37,22 @@ local function install_hint(path, name)
     return "correct " .. flag(name)
 end
 
+-- Returns the version of nginx, nil when it cannot be run.
 local function check_programs(settings, errors)
     local binary = settings.nginx_binary
-    if not unistd.access(binary, "x") then
+    local version, said
+    if unistd.access(binary, "x") then
+        version, said = launch.version(binary)
+        if not version then
+            add(
+                errors,
+                "nginx_binary: %s is no nginx%s; correct %s",
+                binary,
+                said ~= "" and (" (it says: %s)"):format(said) or "",
+                flag("nginx_binary")
+            )
+        end
+    else
         add(
             errors,
             "nginx_binary: %s is missing or not executable; %s",
@@ -56,10 +70,11 @@ local function check_programs(settings, errors)
             )
         end
     end
+    return version
 end
 
 -- A package upgrade of nginx leaves a module behind that it no longer loads.
-local function check_own_module(settings, root, errors)
+local function check_own_module(settings, root, version, errors)
     local path = root .. "/" .. platform.sluice_module
     local file = io.open(root .. "/" .. platform.sluice_module_version)
     local built_for = file and file:read("*l")
@@ -68,22 +83,14 @@ local function check_own_module(settings, root, errors)
     end
     if not built_for or not unistd.access(path, "r") then
         add(errors, "module: %s is missing; run: make build", path)
-        return
-    end
-    if not unistd.access(settings.nginx_binary, "x") then
-        return
-    end
-    local pipe = io.popen(("'%s' -v 2>&1"):format(settings.nginx_binary:gsub("'", "'\\''")))
-    local version = pipe:read("*a"):match("/([^%s]+)")
-    pipe:close()
-    if version ~= built_for then
+    elseif version and version:match("/(.*)") ~= built_for then
         add(
             errors,
             "module: %s was built for nginx %s, but %s is %s; run: make build",
             path,
             built_for,
             settings.nginx_binary,
-            version or "unknown"
+            version
         )
     end
 end
@@ -327,8 +334,8 @@ end
 -- @treturn table|nil the snapshot of the declarative file, if that is right
 function _M.check(settings, opts)
     local errors = {}
-    check_programs(settings, errors)
-    check_own_module(settings, opts.root, errors)
+    local version = check_programs(settings, errors)
+    check_own_module(settings, opts.root, version, errors)
     check_prefix(settings, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)

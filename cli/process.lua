@@ -1,7 +1,10 @@
 --- Processes of the machine: running nginx, reading /proc, waiting. Linux only.
 
+local ffi = require("ffi")
 local dirent = require("posix.dirent")
 local errno = require("posix.errno")
+local fcntl = require("posix.fcntl")
+local poll = require("posix.poll")
 local signal = require("posix.signal")
 local time = require("posix.time")
 local unistd = require("posix.unistd")
@@ -10,6 +13,9 @@ local wait = require("posix.sys.wait")
 local _M = {}
 
 local POLL_NS = 10000000
+local PATH_MAX = 4096
+
+ffi.cdef("ssize_t readlink(const char *path, char *text, size_t size);")
 
 local function read_file(path)
     local file = io.open(path, "rb")
@@ -73,21 +79,60 @@ local function stat_fields(pid)
     return fields
 end
 
+local function is_number(name)
+    return name:match("^%d+$") ~= nil
+end
+
+--- All processes of the machine.
+-- @treturn table array of pids in ascending order, without zombies
+-- @treturn table pid -> the pid of its parent
+function _M.all()
+    local pids, parents = {}, {}
+    for entry in dirent.files("/proc") do
+        local fields = is_number(entry) and stat_fields(entry)
+        if fields and fields[1] ~= "Z" then
+            local pid = tonumber(entry)
+            pids[#pids + 1] = pid
+            parents[pid] = tonumber(fields[2])
+        end
+    end
+    table.sort(pids)
+    return pids, parents
+end
+
 --- The children of a process, by a scan of /proc.
 -- @tparam number parent its pid
 -- @treturn table array of pids in ascending order, without zombies
 function _M.children(parent)
-    local pids = {}
-    for entry in dirent.files("/proc") do
-        if entry:match("^%d+$") then
-            local fields = stat_fields(entry)
-            if fields and tonumber(fields[2]) == parent and fields[1] ~= "Z" then
-                pids[#pids + 1] = tonumber(entry)
-            end
+    local found = {}
+    local pids, parents = _M.all()
+    for _, pid in ipairs(pids) do
+        if parents[pid] == parent then
+            found[#found + 1] = pid
         end
     end
-    table.sort(pids)
-    return pids
+    return found
+end
+
+-- posix.unistd.readlink fails for links of /proc: it believes the length that lstat says.
+local function read_link(path)
+    local text = ffi.new("char[?]", PATH_MAX)
+    local length = ffi.C.readlink(path, text, PATH_MAX)
+    return length >= 0 and ffi.string(text, length) or nil
+end
+
+--- What a process holds open, as /proc names it: a path, or "socket:[<inode>]" and the like.
+-- @tparam number pid
+-- @treturn table array of strings; empty when it is gone or another user's
+function _M.open_files(pid)
+    local folder = ("/proc/%d/fd"):format(pid)
+    local found = {}
+    -- Throws where the folder cannot be read.
+    local listed, names = pcall(dirent.dir, folder)
+    for _, name in ipairs(listed and names or {}) do
+        found[#found + 1] = is_number(name) and read_link(folder .. "/" .. name) or nil
+    end
+    return found
 end
 
 --- How long a process has been running.
@@ -126,6 +171,7 @@ function _M.send(pid, name)
 end
 
 local function exec_child(binary, arguments, output)
+    unistd.dup2(fcntl.open("/dev/null", fcntl.O_RDONLY), 0)
     unistd.dup2(output, 1)
     unistd.dup2(output, 2)
     -- A daemon gives up 1 and 2 only: with one more copy the reader would wait for its end.
@@ -135,12 +181,30 @@ local function exec_child(binary, arguments, output)
     unistd._exit(127)
 end
 
---- Runs a program and collects what it prints; waits until it and all who share its output end.
+-- Reads to the end; nil when that has not come at the deadline.
+local function read_all(fd, deadline_s)
+    local parts = {}
+    while true do
+        local left_ms = math.max(0, math.ceil((deadline_s - _M.now_s()) * 1000))
+        if poll.rpoll(fd, left_ms) == 0 then
+            return nil
+        end
+        local part = unistd.read(fd, 65536)
+        if not part or part == "" then
+            return table.concat(parts)
+        end
+        parts[#parts + 1] = part
+    end
+end
+
+--- Runs a program without input and collects what it prints; waits until it and all who share its
+-- output end.
 -- @tparam string binary path of the program
 -- @tparam table arguments array of strings
+-- @tparam number timeout_s how long it may take, up to 24 days; then it is killed
 -- @treturn number|nil the exit status (128 + signal when it was killed)
 -- @treturn string its standard output and error; why, when the first is nil
-function _M.run(binary, arguments)
+function _M.run(binary, arguments, timeout_s)
     local output, input = unistd.pipe()
     if not output then
         return nil, "cannot make a pipe: " .. input
@@ -154,17 +218,16 @@ function _M.run(binary, arguments)
         exec_child(binary, arguments, input)
     end
     unistd.close(input)
-    local parts = {}
-    while true do
-        local part = unistd.read(output, 65536)
-        if not part or part == "" then
-            break
-        end
-        parts[#parts + 1] = part
-    end
+    local text = read_all(output, _M.now_s() + timeout_s)
     unistd.close(output)
+    if not text then
+        signal.kill(pid, signal.SIGKILL)
+    end
     local _, how, status = wait.wait(pid)
-    return how == "exited" and status or 128 + status, table.concat(parts)
+    if not text then
+        return nil, ("%s did not end in %g seconds"):format(binary, timeout_s)
+    end
+    return how == "exited" and status or 128 + status, text
 end
 
 --- Replaces this process by a program; returns only when that fails.

@@ -76,14 +76,45 @@ local function duration(seconds)
     return ("%ds"):format(math.floor(seconds))
 end
 
+local function plain_addresses(addresses)
+    local plain = {}
+    for i, address in ipairs(addresses) do
+        plain[i] = address:match("^%S+"):gsub("^%*:", "0.0.0.0:")
+    end
+    return #plain > 0 and table.concat(plain, ", ") or "off"
+end
+
+--- Where a gateway listens.
+-- @tparam table settings resolved settings
+-- @treturn string
+function _M.listeners(settings)
+    return ("proxy %s, admin %s"):format(
+        plain_addresses(settings.proxy_listen),
+        plain_addresses(settings.admin_listen)
+    )
+end
+
+--- That no gateway runs, or what a killed one has left.
+-- @tparam string prefix
+-- @tparam table orphans pids of the workers that serve on without a master
+-- @treturn string
+function _M.stopped(prefix, orphans)
+    if #orphans == 0 then
+        return "not running in " .. prefix
+    end
+    return (
+        "the master in %s was killed, its workers (pid %s) serve on: `sluice restart` replaces "
+        .. "them, `sluice stop` ends them"
+    ):format(prefix, table.concat(orphans, ", "))
+end
+
 --- Whether a gateway runs, and what.
 -- @tparam table found what `sluice status --json` prints
 -- @treturn table array of lines
 function _M.status(found)
     if not found.running then
-        return { ("not running in %s"):format(found.prefix) }
+        return { _M.stopped(found.prefix, found.orphans) }
     end
-    local admin = #found.admin_listen > 0 and table.concat(found.admin_listen, ", ") or "off"
     local draining = #found.workers.draining
     return {
         ("running in %s (pid %d, for %s)"):format(
@@ -92,8 +123,8 @@ function _M.status(found)
             duration(found.uptime_s)
         ),
         ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
-        ("proxy    %s"):format(table.concat(found.proxy_listen, ", ")),
-        ("admin    %s"):format(admin),
+        ("proxy    %s"):format(plain_addresses(found.proxy_listen)),
+        ("admin    %s"):format(plain_addresses(found.admin_listen)),
         ("file     %s"):format(found.file),
         ("workers  %d%s"):format(
             #found.workers.ready,

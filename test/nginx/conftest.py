@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from instance import Instance, Instances
 from sluice import Config, Gateway
 from upstream import Upstream
 
@@ -36,3 +37,16 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
 
     with stack:
         yield start
+
+
+@pytest.fixture
+def instances() -> Iterator[Instances]:
+    """A maker of instances for tests of the command."""
+    with Instances() as made:
+        yield made
+
+
+@pytest.fixture
+def instance(instances: Instances) -> Instance:
+    """One instance, not started."""
+    return instances.make()

@@ -20,19 +20,6 @@ from upstream import Exchange, Upstream
 from wire import wait_until
 
 
-@pytest.fixture
-def instances() -> Iterator[Instances]:
-    """A maker of instances."""
-    with Instances() as made:
-        yield made
-
-
-@pytest.fixture
-def instance(instances: Instances) -> Instance:
-    """One instance, not started."""
-    return instances.make()
-
-
 def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instance) -> None:
     said = instance.succeed("start")
     assert instance.get("/nothing") == 404
@@ -58,6 +45,7 @@ def test_stop_and_quit_of_nothing_succeed_the_rest_says_not_running(instance: In
         "running": False,
         "prefix": str(instance.prefix),
         "version": instance.status()["version"],
+        "orphans": [],
     }
 
 
@@ -250,6 +238,16 @@ def test_version_is_one_line() -> None:
     done = subprocess.run([str(COMMAND), "version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("sluice 0.")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_prefix_has_one_name(instance: Instance) -> None:
+    """However its folder is reached, and whether or not it was there at the start."""
+    link = instance.folder / "link"
+    link.symlink_to(instance.folder)
+    instance.succeed("start", prefix=str(link / "run"))
+    assert instance.status()["running"] is True
+    assert "stopped" in instance.succeed("stop", prefix=str(link / "run"))
+    assert instance.get("/") == 0
 
 
 def test_it_runs_through_a_symbolic_link(instance: Instance) -> None:

@@ -5,25 +5,11 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
-from instance import AS_ROOT, BAD, SECONDS, Instance, Instances, is_untouched
+from instance import AS_ROOT, BAD, SECONDS, Instance, is_untouched
 from sluice import COMMAND, ROOT
-
-
-@pytest.fixture
-def instances() -> Iterator[Instances]:
-    """A maker of instances."""
-    with Instances() as made:
-        yield made
-
-
-@pytest.fixture
-def instance(instances: Instances) -> Instance:
-    """One instance, not started."""
-    return instances.make()
 
 
 def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
@@ -53,6 +39,18 @@ def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
         (
             {"nginx_binary": "/none/nginx"},
             "nginx_binary: /none/nginx is missing or not executable; correct --nginx-binary",
+        ),
+        (
+            {"nginx_binary": "/bin/true"},
+            "nginx_binary: /bin/true is no nginx; correct --nginx-binary",
+        ),
+        (
+            {"nginx_binary": "/bin/cat"},
+            "nginx_binary: /bin/cat is no nginx; correct --nginx-binary",
+        ),
+        (
+            {"nginx_binary": "/bin/ls"},
+            "nginx_binary: /bin/ls is no nginx (it says: ",
         ),
         (
             {"nginx_modules": "/none/lua.so"},
@@ -164,7 +162,7 @@ def test_a_failed_start_leaves_what_was_in_the_prefix(instance: Instance) -> Non
     ("version", "expected"),
     [
         (None, "is missing; run: make build"),
-        ("1.2.3", "was built for nginx 1.2.3, but /usr/sbin/nginx is 1."),
+        ("1.2.3", "was built for nginx 1.2.3, but /usr/sbin/nginx is nginx/1."),
     ],
 )
 def test_a_module_of_another_nginx(instance: Instance, version: str | None, expected: str) -> None:

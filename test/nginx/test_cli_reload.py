@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from instance import BAD, ONE, TWO, Instance, Instances
 from upstream import Upstream
 from wire import wait_until
-
-
-@pytest.fixture
-def instances() -> Iterator[Instances]:
-    """A maker of instances."""
-    with Instances() as made:
-        yield made
-
-
-@pytest.fixture
-def instance(instances: Instances) -> Instance:
-    """One instance, not started."""
-    return instances.make()
 
 
 def test_reload_gives_a_changed_file_to_the_workers_that_run(instance: Instance) -> None:
