@@ -1,7 +1,7 @@
 # Sluice: make run starts the demo, make test runs every test, make lint every linter.
 # What each needs is installed first, and only if it is missing (scripts/setup).
 
-LUAJIT ?= /usr/bin/luajit
+SLUICE_LUAJIT ?= luajit
 LUA_PATHS = ./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua;;
 PYTHON = build/venv/bin/python
 
@@ -47,7 +47,7 @@ test: unit nginx lab
 
 unit: build
 	@scripts/setup run test
-	LUA_PATH="$(LUA_PATHS)" busted --lua=$(LUAJIT) $(ARGS) test/unit
+	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) $(ARGS) test/unit
 
 nginx: build
 	@scripts/setup run test
@@ -79,10 +79,10 @@ bench: build
 	python3 bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
 
 docs: folder
-	$(LUAJIT) cli/reference.lua > build/config.md
+	$(SLUICE_LUAJIT) cli/reference.lua > build/config.md
 	mv build/config.md docs/config.md
 	@scripts/setup test
-	LUA_PATH="$(LUA_PATHS)" $(LUAJIT) test/house/draw.lua
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
 
 clean:
 	rm -rf build

@@ -23,7 +23,6 @@ import sides
 from probe import Client, ProbeError
 from verify import InvalidRun
 
-MODULES = "/usr/lib/nginx/modules/ndk_http_module.so,/usr/lib/nginx/modules/ngx_http_lua_module.so"
 OUR_MODULE = sides.ROOT / "build" / "module" / "ngx_sluice_module.so"
 
 # Every option that is not named has its default.
@@ -244,8 +243,7 @@ def _ask(client: Client, path: str, body: dict[str, Any] | None = None) -> dict[
 
 
 def _load_modules() -> str:
-    modules = os.environ.get("SLUICE_NGINX_MODULES", MODULES).split(",")
-    paths = [path.strip() for path in modules if path.strip()] + [str(OUR_MODULE)]
+    paths = [*sides.platform("nginx_modules"), str(OUR_MODULE)]
     return "\n".join(f"load_module {path};" for path in paths)
 
 

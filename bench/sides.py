@@ -33,11 +33,19 @@ PLATFORM = (
     "SLUICE_LUA_PACKAGE_PATH",
     "SLUICE_LUA_PACKAGE_CPATH",
 )
-NGINX = os.environ.get("SLUICE_NGINX_BINARY", "/usr/sbin/nginx")
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
 CONNECTIONS = "16384"
 TROUBLE = ("[emerg]", "[alert]", "[crit]", "[error]")
+
+
+def platform(name: str) -> list[str]:
+    """The lines that scripts/platform prints: where this machine keeps something."""
+    command = [ROOT / "scripts" / "platform", name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+(NGINX,) = platform("nginx_binary")
 
 
 class StartError(Exception):

@@ -1,6 +1,11 @@
 --- The `sluice` command: reads the command line and runs one of cli.commands.
 
 local root = arg[0]:match("^(.*)/cli/main%.lua$") or "."
+-- Lua's search path cannot say these, in nginx neither.
+if root:find("[;?]") then
+    io.stderr:write(("sluice: it cannot run from %s: a ; or ? is in that path\n"):format(root))
+    os.exit(1)
+end
 package.path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s"):format(
     root,
     root,

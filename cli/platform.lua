@@ -1,8 +1,9 @@
---- What the machine is expected to hold: every path and package name of the platform.
+--- What the machine is expected to hold: the one place that names paths of the platform.
 --
 -- Debian 12 is the tested default. Another nginx (OpenResty) needs settings (`nginx_binary`,
--- `nginx_modules`, `lua_package_path`), not a change here; a port to another distribution
--- changes this file alone. scripts/packages has the list that `make run` installs.
+-- `nginx_modules`, `lua_package_path`; `SLUICE_NGINX_SOURCE` for `make build`), not a change here;
+-- a port to another distribution changes this file alone. Scripts and Python read it through
+-- scripts/platform; scripts/packages has the list that `make run` installs.
 
 local _M = {}
 
@@ -16,6 +17,9 @@ _M.nginx_modules = {
     "/usr/lib/nginx/modules/ngx_http_lua_module.so",
 }
 
+-- For building a module: nginx's source, or as much of it as that needs.
+_M.nginx_source = "/usr/share/nginx/src"
+
 -- Sluice's own module, below its root; `make build` makes it, and notes beside it for which
 -- version of nginx.
 _M.sluice_module = "build/module/ngx_sluice_module.so"
@@ -26,9 +30,9 @@ _M.lua_package_cpath = ""
 
 -- Package that brings a file, for messages that say what to install.
 _M.package_of_file = {
-    ["/usr/sbin/nginx"] = "nginx",
-    ["/usr/lib/nginx/modules/ndk_http_module.so"] = "libnginx-mod-http-ndk",
-    ["/usr/lib/nginx/modules/ngx_http_lua_module.so"] = "libnginx-mod-http-lua",
+    [_M.nginx_binary] = "nginx",
+    [_M.nginx_modules[1]] = "libnginx-mod-http-ndk",
+    [_M.nginx_modules[2]] = "libnginx-mod-http-lua",
 }
 
 -- Lua modules that the command line and the gateway need, with their packages.

@@ -17,6 +17,7 @@ local REASON = "Long on purpose: "
 
 local BY_EXTENSION = {
     c = "c",
+    conf = "text",
     h = "c",
     lua = "lua",
     md = "text",
@@ -31,6 +32,10 @@ local LOOSE_ENDS = { "TODO", "FIXME", "XXX" }
 
 -- Where a machine keeps its users' and its builders' files.
 local MACHINE_PATHS = { "/home/", "/root/", "/work/", "/Users/" }
+
+-- Where a distribution keeps nginx, and who may say it: one file, and what is generated from it.
+local PLATFORM_PATHS = { "/usr/sbin/nginx", "/usr/lib/nginx", "/usr/share/nginx" }
+local NAMES_PLATFORM = { ["cli/platform.lua"] = true, ["docs/config.md"] = true }
 
 --- Files that have to name what is searched for.
 local EXEMPT = {
@@ -110,6 +115,14 @@ local function check_lengths(language, text, lines, report)
     end
 end
 
+local function check_platform(number, line, report)
+    for _, path in ipairs(PLATFORM_PATHS) do
+        if line:find(path, 1, true) then
+            report(number, "%s belongs into cli/platform.lua", path)
+        end
+    end
+end
+
 local function check_line(language, number, line, report)
     if line:find("\t") then
         report(number, "a tab")
@@ -163,6 +176,9 @@ function _M.complaints(path, text)
     end
     for number, line in ipairs(lines) do
         check_line(language, number, line, report)
+        if not NAMES_PLATFORM[path] then
+            check_platform(number, line, report)
+        end
     end
     if text:sub(-1) ~= "\n" then
         report(#lines, "no newline at the end of the file")

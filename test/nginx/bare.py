@@ -10,16 +10,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sluice import ROOT, Gateway, Ports, alive
+from sluice import NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive
 from wire import Reply, Wire, wait_until
 
-MODULES = Path("/usr/lib/nginx/modules")
+MODULES = Path(NGINX_MODULES[0]).parent
 LUA = ROOT / "lib"
 COMPAT = ROOT / "compat"
 
 MAIN = """\
-load_module {modules}/ndk_http_module.so;
-load_module {modules}/ngx_http_lua_module.so;
+{modules}
 load_module {root}/build/module/ngx_sluice_module.so;
 {user}worker_processes {workers};
 pid {run}/nginx.pid;
@@ -60,7 +59,7 @@ class Bare(Gateway):
         self.socket.parent.mkdir(mode=0o700)
         (self.prefix / "logs").mkdir()
         main = MAIN.format(
-            modules=MODULES,
+            modules="\n".join(f"load_module {path};" for path in NGINX_MODULES),
             root=ROOT,
             lua=LUA,
             compat=COMPAT,
@@ -82,7 +81,7 @@ class Bare(Gateway):
         """Runs nginx with this configuration; how it ended."""
         return subprocess.run(
             [
-                "nginx",
+                NGINX,
                 "-p",
                 f"{self.prefix}/",
                 "-c",

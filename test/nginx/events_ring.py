@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from events_bare import Events
-from sluice import ROOT
+from sluice import NGINX, ROOT
 from wire import ClosedEarly, Wire, request_bytes, wait_until
 
 Json = Any
@@ -32,7 +32,7 @@ class Ring(Events):
     """`main` is put into the main context; `single` runs without a master process; `module` is
     the file to load, or "" for none; `environment` is nginx's."""
 
-    binary = "/usr/sbin/nginx"
+    binary = NGINX
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sluice import COMMAND, Ports
+from sluice import COMMAND, ROOT, Ports
 
 SECONDS = 30
 
@@ -33,6 +33,8 @@ services:
     routes: [{name: one, paths: [one]}]
 """
 
+BUILT_FOR = (ROOT / "build" / "module" / "nginx_version").read_text().strip()
+
 AS_ROOT = os.geteuid() == 0
 
 
@@ -41,6 +43,8 @@ class Instance:
 
     def __init__(self, folder: Path, ports: Ports) -> None:
         self.folder = folder
+        self.command = COMMAND
+        """The checkout's, or that of a copy."""
         self.prefix = folder / "run"
         self.file = folder / "sluice.yaml"
         self.proxy_port = ports.take()
@@ -56,23 +60,21 @@ class Instance:
         """Whether the test does: nginx then alerts of each open socket."""
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
 
-    def line(self, command: str, *more: str, **flags: str | None) -> list[str]:
+    def line(self, verb: str, *more: str, **flags: str | None) -> list[str]:
         """The command line; `flags` replace the usual ones, None leaves one out."""
         given = {"--prefix": str(self.prefix)}
-        if command == "start":
+        if verb == "start":
             given |= self.flags
         given |= {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
         words = [
             word for name, value in given.items() if value is not None for word in (name, value)
         ]
-        return [str(COMMAND), command, *words, *more]
+        return [str(self.command), verb, *words, *more]
 
-    def run(
-        self, command: str, *more: str, **flags: str | None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, verb: str, *more: str, **flags: str | None) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end."""
         return subprocess.run(
-            self.line(command, *more, **flags),
+            self.line(verb, *more, **flags),
             env=self.environment,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -82,15 +84,15 @@ class Instance:
             check=False,
         )
 
-    def succeed(self, command: str, *more: str, **flags: str | None) -> str:
+    def succeed(self, verb: str, *more: str, **flags: str | None) -> str:
         """Runs a command that has to succeed in silence; what it said."""
-        done = self.run(command, *more, **flags)
+        done = self.run(verb, *more, **flags)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
-    def refuse(self, command: str, *more: str, code: int = 1, **flags: str | None) -> list[str]:
+    def refuse(self, verb: str, *more: str, code: int = 1, **flags: str | None) -> list[str]:
         """Runs a command that has to fail; the lines that say why."""
-        done = self.run(command, *more, **flags)
+        done = self.run(verb, *more, **flags)
         assert (done.returncode, done.stdout) == (code, ""), (done.stdout, done.stderr)
         assert "traceback" not in done.stderr
         return done.stderr.splitlines()
@@ -112,6 +114,20 @@ class Instance:
             return 0
         finally:
             connection.close()
+
+
+def copy_checkout(folder: Path, version: str | None = BUILT_FOR) -> Path:
+    """What a user has of Sluice, without git, in a folder to be made; what `make build` made for
+    that version of nginx is in it, nothing of that where it is None. The command in it.
+    """
+    for name in ("bin", "cli", "examples", "gateway", "lib", "module", "plugins", "scripts"):
+        shutil.copytree(ROOT / name, folder / name)
+    if version:
+        built = folder / "build" / "module"
+        built.mkdir(parents=True)
+        (built / "nginx_version").write_text(version + "\n")
+        shutil.copy(ROOT / "build" / "module" / "ngx_sluice_module.so", built)
+    return folder / "bin" / "sluice"
 
 
 def runs(pid: int) -> bool:

@@ -29,6 +29,17 @@ COMMAND = ROOT / "bin" / "sluice"
 
 COMMAND_SECONDS = 20.0
 
+
+def platform(name: str) -> list[str]:
+    """The lines that scripts/platform prints: where this machine keeps something."""
+    command = [ROOT / "scripts" / "platform", name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+(NGINX,) = platform("nginx_binary")
+NGINX_MODULES = platform("nginx_modules")
+
+
 OUTSIDE_EPHEMERAL = range(10240, 32000)
 """Ports from which no outgoing connection starts, so that none can take one that we picked."""
 

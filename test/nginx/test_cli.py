@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import threading
@@ -14,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from instance import AS_ROOT, ONE, SECONDS, Instance, Instances, runs
-from sluice import COMMAND, ROOT
+from instance import AS_ROOT, ONE, SECONDS, Instance, Instances, copy_checkout, runs
+from sluice import COMMAND
 from upstream import Exchange, Upstream
 from wire import wait_until
 
@@ -166,16 +165,11 @@ def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     nobody = pwd.getpwnam("nobody")
     os.chown(instance.folder, nobody.pw_uid, nobody.pw_gid)
     # A copy that everybody can read, as the checkout may lie in root's home.
-    copy = instance.folder / "sluice"
-    for name in ("bin", "cli", "gateway", "lib", "plugins"):
-        shutil.copytree(ROOT / name, copy / name)
-    (copy / "build" / "module").mkdir(parents=True)
-    for name in ("ngx_sluice_module.so", "nginx_version"):
-        shutil.copy(ROOT / "build" / "module" / name, copy / "build" / "module")
+    instance.command = copy_checkout(instance.folder / "sluice")
 
     def as_nobody(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(copy / "bin" / "sluice"), *instance.line(command)[1:]],
+            instance.line(command),
             env=instance.environment,
             cwd="/",
             user=nobody.pw_uid,

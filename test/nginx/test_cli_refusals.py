@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 
 import pytest
 
-from instance import AS_ROOT, BAD, SECONDS, Instance, is_untouched
-from sluice import COMMAND, ROOT
+from instance import AS_ROOT, BAD, SECONDS, Instance, copy_checkout, is_untouched
+from sluice import COMMAND, NGINX, ROOT
 
 
 def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
@@ -162,30 +161,13 @@ def test_a_failed_start_leaves_what_was_in_the_prefix(instance: Instance) -> Non
     ("version", "expected"),
     [
         (None, "is missing; run: make build"),
-        ("1.2.3", "was built for nginx 1.2.3, but /usr/sbin/nginx is nginx/1."),
+        ("1.2.3", f"was built for nginx 1.2.3, but {NGINX} is nginx/1."),
     ],
 )
 def test_a_module_of_another_nginx(instance: Instance, version: str | None, expected: str) -> None:
     """A package upgrade of nginx must not leave a module behind that no longer loads."""
-    copy = instance.folder / "sluice"
-    for name in ("bin", "cli", "gateway", "lib", "plugins"):
-        shutil.copytree(ROOT / name, copy / name)
-    if version:
-        built = copy / "build" / "module"
-        built.mkdir(parents=True)
-        (built / "nginx_version").write_text(version + "\n")
-        shutil.copy(ROOT / "build" / "module" / "ngx_sluice_module.so", built)
-    done = subprocess.run(
-        [str(copy / "bin" / "sluice"), *instance.line("start")[1:]],
-        env=instance.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert expected in done.stderr
-    assert done.stderr.rstrip().endswith("run: make build")
-    assert len(done.stderr.splitlines()) == 1
+    instance.command = copy_checkout(instance.folder / "sluice", version)
+    (line,) = instance.refuse("start")
+    assert expected in line
+    assert line.endswith("run: make build")
     assert is_untouched(instance)

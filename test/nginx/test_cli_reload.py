@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from instance import BAD, ONE, TWO, Instance, Instances
+from sluice import NGINX
 from upstream import Upstream
 from wire import wait_until
 
@@ -138,7 +139,7 @@ def test_reload_moves_a_listener(instances: Instances) -> None:
 def test_reload_says_which_settings_need_a_restart(instance: Instance) -> None:
     instance.succeed("start")
     shadow = instance.folder / "nginx"
-    shadow.symlink_to("/usr/sbin/nginx")
+    shadow.symlink_to(NGINX)
     done = instance.run("reload", nginx_binary=str(shadow))
     assert done.returncode == 0
     assert done.stderr == "sluice: warning: nginx_binary changes only with `sluice restart`\n"

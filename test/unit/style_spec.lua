@@ -17,6 +17,7 @@ local FOLDERS = {
     "lib",
     "module",
     "plugins",
+    "scripts",
     "test",
 }
 local FILES = { "CHANGELOG.md", "CONTRIBUTING.md", "README.md" }
@@ -127,6 +128,15 @@ describe("the style test", function()
         assert.same({}, complaints("x = '\195\169'\n"))
         assert.same({}, complaints("\195\169\n", "a.md"))
         assert.same({ "1: no newline at the end of the file" }, complaints("x"))
+    end)
+
+    it("finds paths of the platform beyond their one place", function()
+        local line = "nginx=/usr/sbin/nginx\n"
+        assert.same(
+            { "1: /usr/sbin/nginx belongs into cli/platform.lua" },
+            complaints(line, "scripts/x.sh")
+        )
+        assert.same({}, complaints(line, "cli/platform.lua"))
     end)
 
     it("finds paths of one machine", function()
