@@ -115,26 +115,19 @@ function _M.format_for(accept)
     return best or FORMATS.json
 end
 
---- Sends a whole answer and ends the request. Does not return.
+--- Writes a whole answer and ends the request, whoever gives it. Does not return.
 -- @tparam number status
 -- @tparam string|nil body
 -- @tparam string|nil content_type
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access, content
-function _M.send(status, body, content_type, headers)
-    -- Not proxied: without the headers that tell of an upstream.
-    ngx.var.sluice_response_via = ""
-    ngx.var.sluice_proxy_ms = ""
-    ngx.status = status
+function _M.write(status, body, content_type, headers)
     local header = ngx.header
+    ngx.status = status
     header["Content-Type"] = content_type
-    header["Content-Length"] = body and #body or 0
-    if settings.server_tokens then
-        header["Server"] = PRODUCT
-    end
-    if settings.latency_tokens then
-        local ms = (ngx.now() - ngx.req.start_time()) * 1000
-        header[settings.latency_header] = ("%d"):format(ms + 0.5)
+    -- A 304 speaks of what the client has, not of this empty body (RFC 9110, 8.6).
+    if status ~= 304 then
+        header["Content-Length"] = body and #body or 0
     end
     if headers then
         for name, value in pairs(headers) do
@@ -147,6 +140,27 @@ function _M.send(status, body, content_type, headers)
         ngx.send_headers()
     end
     return ngx.exit(ngx.OK)
+end
+
+--- Answers in place of an upstream and ends the request. Does not return.
+-- @tparam number status
+-- @tparam string|nil body
+-- @tparam string|nil content_type
+-- @tparam table|nil headers name -> value
+-- @phases rewrite, access, content
+function _M.send(status, body, content_type, headers)
+    -- Not proxied: without the headers that tell of an upstream.
+    ngx.var.sluice_response_via = ""
+    ngx.var.sluice_proxy_ms = ""
+    local header = ngx.header
+    if settings.server_tokens then
+        header["Server"] = PRODUCT
+    end
+    if settings.latency_tokens then
+        local ms = (ngx.now() - ngx.req.start_time()) * 1000
+        header[settings.latency_header] = ("%d"):format(ms + 0.5)
+    end
+    return _M.write(status, body, content_type, headers)
 end
 
 --- What a client is told where nginx would send its own error page.
@@ -169,7 +183,12 @@ function _M.error(status, message, headers)
     status, words = _M.refusal(status)
     message = message or words
     local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
-    return _M.send(status, format.body(message, ngx.var.sluice_request_id), format.content_type, headers)
+    return _M.send(
+        status,
+        format.body(message, ngx.var.sluice_request_id),
+        format.content_type,
+        headers
+    )
 end
 
 --- Answers with a table as JSON, or a string as it is. Does not return.

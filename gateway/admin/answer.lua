@@ -12,22 +12,8 @@ local SERVER = "sluice/" .. version.product
 local _M = {}
 
 local function send(status, body, headers)
-    local header = ngx.header
-    ngx.status = status
-    header["Server"] = SERVER
-    if headers then
-        for name, value in pairs(headers) do
-            header[name] = value
-        end
-    end
-    if body then
-        header["Content-Type"] = "application/json; charset=utf-8"
-        header["Content-Length"] = #body
-        ngx.print(body)
-    else
-        ngx.send_headers()
-    end
-    return ngx.exit(ngx.OK)
+    ngx.header["Server"] = SERVER
+    return response.write(status, body, body and "application/json; charset=utf-8", headers)
 end
 
 --- Answers with a value as JSON.

@@ -96,8 +96,6 @@ write = function(out, value)
         else
             write_object(out, value)
         end
-    elseif value == cjson.empty_array then
-        out[#out + 1] = "[]"
     else
         out[#out + 1] = "null"
     end

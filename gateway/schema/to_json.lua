@@ -6,10 +6,11 @@ local cjson = require("cjson")
 local ipairs = ipairs
 local next = next
 local pairs = pairs
+local setmetatable = setmetatable
 
 local NULL = cjson.null
--- Debian's cjson has no way to write [] for an empty Lua table; OpenResty's has.
-local EMPTY_ARRAY = cjson.empty_array or NULL
+-- A Lua table does not say whether it is an empty list; this one does, to gateway.admin.json.
+local EMPTY_ARRAY = setmetatable({}, { __jsontype = "array" })
 
 local _M = {}
 
@@ -36,15 +37,15 @@ to_json = function(field, value)
         for key, item in pairs(value) do
             out[key] = to_json(field.values, item)
         end
-        return next(out) and out or NULL
+        return out
     elseif field.type == "record" and field.fields then
         return _M.entity(field, value)
     end
     return value
 end
 
---- Makes an entity ready for cjson: every field of the schema, null where unset.
--- Empty maps become null, and empty arrays too where cjson cannot write `[]`.
+--- Makes an entity ready for JSON: every field of the schema, null where unset.
+-- A list that was given as empty stays a list: its metatable has `__jsontype` "array".
 -- @tparam table definition schema
 -- @tparam table entity as returned by gateway.schema's `validate`, or from a snapshot
 -- @treturn table

@@ -27,7 +27,7 @@ CONFIG: dict[str, Any] = {
             "tags": ["blue", "team-a"],
             "routes": [
                 {"name": "r1", "paths": ["/a"], "methods": ["PUT", "GET"], "tags": ["blue"]},
-                {"name": "r2", "hosts": ["a.example.com"]},
+                {"name": "r2", "hosts": ["a.example.com"], "tags": []},
             ],
             "plugins": [
                 {"name": "rate-limiting", "instance_name": "slow", "config": {"minute": 5}}
@@ -224,6 +224,8 @@ def test_entities_are_whole(admin: Admin) -> None:
         }.items()
     )
     assert UUID.fullmatch(route["id"])
+    empty = admin.get("/routes/r2")
+    assert (empty["tags"], empty["methods"]) == ([], None)  # given as empty, and not given
     assert admin.get("/routes/r3")["headers"] == {"x-tenant": ["one"]}
     upstream = admin.get("/upstreams/pool")
     assert upstream["slots"] == 10000

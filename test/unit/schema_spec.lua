@@ -423,9 +423,12 @@ describe("gateway.schema", function()
             }, schema.to_json_entity(definition, entity))
         end)
 
-        it("never encodes an empty list or map as {}", function()
-            local json = cjson.encode(schema.to_json_entity(definition, { list = {}, map = {} }))
-            assert.is_nil(json:find("{}", 1, true))
+        it("keeps what was given as empty: a list as [], a map as {}", function()
+            local entity = schema.to_json_entity(definition, { list = {}, map = {}, rs = {} })
+            assert.equal(
+                '{"a":null,"f":null,"list":[],"map":{},"r":null,"rs":[]}',
+                require("gateway.admin.json").encode(entity)
+            )
         end)
     end)
 end)
