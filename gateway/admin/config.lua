@@ -2,7 +2,7 @@
 -- @module gateway.admin.config
 
 local answer = require("gateway.admin.answer")
-local cjson = require("cjson.safe")
+local document = require("gateway.config.document")
 local json = require("gateway.admin.json")
 
 local ngx = ngx
@@ -67,7 +67,7 @@ end
 --- A JSON object may hold the text in its field `config`, as clients of the dialect send it.
 local function from_json(text)
     local head = text:sub(1, 64)
-    local wrapped = head:find('^%s*{%s*"config"%s*:%s*"') and cjson.decode(text)
+    local wrapped = head:find('^%s*{%s*"config"%s*:%s*"') and document.decode(text, "json")
     if wrapped and type(wrapped.config) == "string" then
         return wrapped.config, nil
     end

@@ -2,6 +2,7 @@
 -- @module gateway.config.document
 
 local cjson = require("cjson")
+local json_keys = require("gateway.config.json_keys")
 local yaml = require("gateway.config.yaml")
 
 local format = string.format
@@ -29,7 +30,12 @@ end
 local function decode_json(source)
     local ok, value = pcall(json.decode, source)
     if ok then
-        return value
+        local double = json_keys.find_double(source)
+        if not double then
+            return value
+        end
+        local message = format("the key '%s' stands twice", double.key)
+        return nil, { message = message, offset = double.offset, path = double.path }
     end
     local message, offset = value:match("^(.-) at character (%d+)")
     return nil, { message = message or value, offset = tonumber(offset) }
@@ -73,6 +79,7 @@ end
 -- @tparam[opt] string kind "yaml" or "json"; by the text itself when absent
 -- @treturn table|nil the mapping at the top; null inside is `cjson.null`
 -- @treturn nil|string reason, beginning with `line L, column C: ` when known
+-- @treturn nil|string path of the field that it is about, when known
 function _M.decode(source, kind)
     kind = kind or sniff(source)
     local value, err
@@ -87,7 +94,7 @@ function _M.decode(source, kind)
             line, column = line_and_column(source, err.offset)
         end
         local where = line and format("line %d, column %d: ", line, column) or ""
-        return nil, where .. err.message
+        return nil, where .. err.message, err.path
     end
     if value == cjson.null then
         return nil, "empty document"

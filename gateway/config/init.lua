@@ -44,9 +44,9 @@ end
 -- text, 32 hexadecimal digits; `warnings`, an array of strings
 -- @treturn nil|table array of `{ path =, message = }`; path is "" for the whole text
 function _M.parse(source, kind, registry, at)
-    local decoded, err = document.decode(source, kind)
+    local decoded, err, where = document.decode(source, kind)
     if not decoded then
-        return nil, { { path = "", message = err } }
+        return nil, { { path = where or "", message = err } }
     end
     local state = collect.run(decoded, registry)
     local snapshot = link.run(state, at or os.time())

@@ -192,6 +192,25 @@ def test_status_in_no_unit(admin: Admin, query: str) -> None:
     assert isinstance(reply.json()["message"], str)
 
 
+@pytest.mark.parametrize(
+    ("text", "path", "place"),
+    [
+        ('{"_format_version": "3.0", "services": [{"name": "a", "name": "b"}]}',
+         "services[0].name", "line 1, column 55"),
+        ('{"config": "_format_version: \\"3.0\\"", "config": ""}', "config", "line 1, column 40"),
+    ],
+)  # fmt: skip
+def test_a_posted_key_that_stands_twice_is_refused(
+    admin: Admin, text: str, path: str, place: str
+) -> None:
+    reply = admin.ask(
+        "/config", "POST", headers={"Content-Type": "application/json"}, body=text.encode()
+    )
+    assert reply.status == 400
+    message = f"{place}: the key '{path.rpartition('.')[2]}' stands twice"
+    assert reply.json()["fields"] == {path: message}
+
+
 def test_entities_are_whole(admin: Admin) -> None:
     orders = admin.get("/services/orders")
     assert orders == admin.get(f"/services/{SERVICE_ID}") == admin.get("/services")["data"][0]

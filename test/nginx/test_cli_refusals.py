@@ -23,6 +23,17 @@ def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
     assert is_untouched(instance)
 
 
+def test_a_key_that_stands_twice_is_named_with_its_place(instance: Instance) -> None:
+    instance.file = instance.folder / "sluice.json"
+    instance.file.write_text(
+        '{"_format_version": "3.0",\n "services": [{"name": "a", "port": 80,\n  "port": 81}]}\n'
+    )
+    assert instance.refuse("check", str(instance.file), prefix=None) == [
+        f"sluice: file: {instance.file} has 1 error:",
+        "  services[0].port: line 3, column 3: the key 'port' stands twice",
+    ]
+
+
 def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
     said = instance.succeed("check", "sluice.yaml", prefix=None)
     assert "1 services, 1 routes, 0 upstreams, 0 consumers, 0 plugins" in said

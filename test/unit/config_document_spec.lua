@@ -136,6 +136,31 @@ describe("gateway.config.document", function()
                 assert.equal(message, err)
             end)
         end
+
+        -- text -> the path and the place of the key that stands twice
+        for source, want in pairs({
+            ['{"a": 1, "a": 1}'] = { "a", "line 1, column 10", "a" },
+            ['{"a": [0, {"b": 1,\n "c": {}, "b": 2}]}'] = { "a[1].b", "line 2, column 11", "b" },
+            ['{"s": [[], [{"k": {"x": 1, "y": [1, 2], "x": 3}}]]}'] = {
+                "s[1][0].k.x",
+                "line 1, column 41",
+                "x",
+            },
+            ['{"\\"{": 1, "b": "}, \\"b\\": ", "\\u0062": 2}'] = { "b", "line 1, column 31", "b" },
+            ['\239\187\191{"a":1,"a":2}'] = { "a", "line 1, column 8", "a" },
+        }) do
+            it("refuses a key that stands twice: " .. source, function()
+                local value, err, path = document.decode(source, "json")
+                assert.is_nil(value)
+                assert.equal(("%s: the key '%s' stands twice"):format(want[2], want[3]), err)
+                assert.equal(want[1], path)
+            end)
+        end
+
+        it("takes the same key in different objects", function()
+            local source = '{"a": {"a": [{"a": "a"}, {"a": ["a", "a"]}]}, "b": {"a": "b"}}'
+            assert.same(cjson.decode(source), document.decode(source, "json"))
+        end)
     end)
 
     it("knows formats by file names", function()

@@ -1,0 +1,97 @@
+--- Finds a key that stands twice in an object of a JSON text.
+-- cjson takes the last of such keys in silence, and with it a mistake of whoever wrote the file.
+-- @module gateway.config.json_keys
+
+local cjson = require("cjson")
+
+local byte = string.byte
+local concat = table.concat
+local find = string.find
+local format = string.format
+local sub = string.sub
+
+local QUOTE, BACKSLASH, COMMA = byte('"\\,', 1, 3)
+local OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST = byte("{}[]", 1, 4)
+
+local _M = {}
+
+-- Where a string ends that begins at a quote. By the byte, as the JIT compiles that.
+local function string_end(source, at)
+    while true do
+        at = at + 1
+        local char = byte(source, at)
+        if char == QUOTE then
+            return at
+        elseif char == BACKSLASH then
+            at = at + 1
+        end
+    end
+end
+
+local function key_at(source, first, last)
+    local key = sub(source, first + 1, last - 1)
+    if find(key, "\\", 1, true) then
+        key = cjson.decode("[" .. sub(source, first, last) .. "]")[1]
+    end
+    return key
+end
+
+local function path_of(places, depth)
+    local parts = {}
+    for i = 1, depth do
+        local place = places[i]
+        if type(place) == "number" then
+            parts[i] = format("[%d]", place)
+        else
+            parts[i] = (i > 1 and "." or "") .. place
+        end
+    end
+    return concat(parts)
+end
+
+--- Finds the first key that stands twice in its object.
+-- Does not yield; about 10 ms a megabyte, as cjson.
+-- @tparam string source JSON that cjson has decoded: nothing is checked again
+-- @treturn table|nil `{ path =, key =, offset = }` of the second one, such as `services[0].name`;
+-- offset from 1; nil when there is none
+function _M.find_double(source)
+    -- By depth: the keys so far of an object, false for a list; and the key or the index (from 0)
+    -- of what is being read.
+    local keys, places = {}, {}
+    local depth, at = 0, 1
+    local is_key = false
+    while at <= #source do
+        local char = byte(source, at)
+        if char == QUOTE then
+            local last = string_end(source, at)
+            if is_key then
+                local key = key_at(source, at, last)
+                places[depth] = key
+                if keys[depth][key] then
+                    return { path = path_of(places, depth), key = key, offset = at }
+                end
+                keys[depth][key] = true
+                is_key = false
+            end
+            at = last
+        elseif char == COMMA then
+            if keys[depth] then
+                is_key = true
+            else
+                places[depth] = places[depth] + 1
+            end
+        elseif char == OPEN_OBJECT then
+            depth = depth + 1
+            keys[depth], is_key = {}, true
+        elseif char == OPEN_LIST then
+            depth = depth + 1
+            keys[depth], places[depth], is_key = false, 0, false
+        elseif char == CLOSE_OBJECT or char == CLOSE_LIST then
+            depth, is_key = depth - 1, false
+        end
+        at = at + 1
+    end
+    return nil
+end
+
+return _M
