@@ -16,6 +16,8 @@ files["plugins"] = { std = "ngx_lua+nginx" }
 
 files["test/unit"] = { std = "+busted" }
 
+files["test/bench"] = { std = "ngx_lua+nginx" }
+
 files["bench/agent.lua"] = { std = "ngx_lua+nginx" }
 -- wrk calls these functions of a script, and reads its table.
 files["bench/wrk.lua"] = { globals = { "init", "request", "response", "done", "wrk" } }

@@ -9,11 +9,15 @@ PYTHON = build/venv/bin/python
 SCENARIO ?=
 QUICK ?=
 
+# Of make flame: a revision to compare with, or a file of stacks to draw instead.
+COMPARE ?=
+FOLDED ?=
+
 # Of make kill.
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx kill lab lint format bench docs clean
+.PHONY: help setup build folder run test unit nginx kill lab lint format bench flame docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -27,6 +31,7 @@ help:
 	@echo "make lint    all linters"
 	@echo "make format  bring Lua and Python into their format"
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
+	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make docs    write the generated pages again"
 
 setup:
@@ -61,7 +66,7 @@ kill: build
 	$(MAKE) -C test/ring kill
 
 lab: build
-	@scripts/setup run test bench
+	@scripts/setup run test bench flame
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/bench
 
 lint: folder
@@ -77,6 +82,11 @@ format: folder
 bench: build
 	@scripts/setup run bench
 	python3 bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
+
+flame: build
+	@scripts/setup run bench flame
+	python3 bench/flame.py $(if $(FOLDED),--folded $(FOLDED),--scenario $(SCENARIO)) \
+		$(if $(COMPARE),--compare $(COMPARE))
 
 docs: folder
 	$(SLUICE_LUAJIT) cli/reference.lua > build/config.md

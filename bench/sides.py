@@ -337,10 +337,12 @@ class Sluice(Server):
         count: int = 1,
         admin: str = "off",
         name: str = "Sluice",
+        settings: dict[str, str] | None = None,
     ) -> None:
         super().__init__(name, folder, address, core, count)
         self.error_log = folder / "logs" / "error.log"
         self.admin = admin
+        self._settings = settings or {}
         self._declared = declared
         self._words = {"listen": address, "upstream": upstream}
         self._root = root
@@ -368,6 +370,7 @@ class Sluice(Server):
             "SLUICE_WORKERS": str(self.count),
             "SLUICE_WORKER_CONNECTIONS": CONNECTIONS,
             "SLUICE_ACCESS_LOG": "off",
+            **self._settings,
         }
 
 
