@@ -22,27 +22,27 @@ PERF = """\
 nginx  4242  100.000000500: cpu-clock:
 \tffffffff81000010 tcp_sendmsg ([kernel.kallsyms])
 \t    7f0000001000 writev (/usr/lib/x86_64-linux-gnu/libc.so.6)
-\t    561000023010 [unknown] (/usr/sbin/nginx)
-\t    561000024000 ngx_process_events_and_timers (/usr/sbin/nginx)
-\t    561000024100 main (/usr/sbin/nginx)
+\t    561000023010 [unknown] (/opt/nginx)
+\t    561000024000 ngx_process_events_and_timers (/opt/nginx)
+\t    561000024100 main (/opt/nginx)
 
 nginx  4242  100.000001000: cpu-clock:
 \t    7f0000002000 memcpy (/usr/lib/x86_64-linux-gnu/libc.so.6)
 \t    7e0000000010 [unknown] (/tmp/perf-4242.map)
 \t    7f0000003000 lua_resume (/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0)
-\t    561000024500 ngx_http_lua_run_thread (/usr/lib/nginx/modules/ngx_http_lua_module.so)
-\t    561000024000 ngx_process_events_and_timers (/usr/sbin/nginx)
+\t    561000024500 ngx_http_lua_run_thread (/opt/modules/lua.so)
+\t    561000024000 ngx_process_events_and_timers (/opt/nginx)
 
 nginx  4242  100.000002000: cpu-clock:
 \t    7e0000000020 [unknown] (/tmp/perf-4242.map)
 
 nginx  4242  100.000003000: cpu-clock:
 \t    7f0000003100 [unknown] (/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0)
-\t    561000024500 ngx_http_lua_run_thread (/usr/lib/nginx/modules/ngx_http_lua_module.so)
-\t    561000024000 ngx_process_events_and_timers (/usr/sbin/nginx)
+\t    561000024500 ngx_http_lua_run_thread (/opt/modules/lua.so)
+\t    561000024000 ngx_process_events_and_timers (/opt/nginx)
 
 nginx  4242  100.000009000: cpu-clock:
-\t    561000024000 ngx_process_events_and_timers (/usr/sbin/nginx)
+\t    561000024000 ngx_process_events_and_timers (/opt/nginx)
 """
 
 SAID = f"""\
