@@ -1,0 +1,106 @@
+
+/*
+ * Variables by number.
+ *
+ * A directive names variables; each gets a number while the configuration is
+ * read, and when a process starts nginx's own tables are asked once what a
+ * reader of that name would find there.  Reading by number then calls what
+ * nginx would call, without hashing and searching for the name.
+ *
+ * Nothing is put into nginx's index (cmcf->variables): a variable in there is
+ * cached for the request, for all of its readers.  What the configuration has
+ * indexed by itself ("set", log formats, maps) is read where its other readers
+ * read it.
+ *
+ * Functions that begin with sluice_var_ are called from Lua through FFI;
+ * lib/sluice/var/module.lua declares them.
+ */
+
+
+#ifndef NGX_SLUICE_VAR_H_INCLUDED
+#define NGX_SLUICE_VAR_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* Lua refuses a module that says another number than its own. */
+#define NGX_SLUICE_VAR_ABI       1
+
+/* In place of a length.  What FAILED means in words, ngx.var says. */
+#define NGX_SLUICE_VAR_ABSENT    -1
+#define NGX_SLUICE_VAR_FAILED    -2
+#define NGX_SLUICE_VAR_SAME      -3    /* as the value that was given */
+
+
+typedef struct ngx_sluice_var_s  ngx_sluice_var_t;
+
+
+/* Returns the value; without one, its length is NGX_SLUICE_VAR_ABSENT. */
+
+typedef ngx_str_t (*ngx_sluice_var_read_pt)(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+
+struct ngx_sluice_var_s {
+    /* resolved when a process starts */
+    ngx_sluice_var_read_pt     read;
+    size_t                     string;     /* in the request, if not empty */
+    ngx_uint_t                 flags;
+    ngx_uint_t                 index;      /* in r->variables */
+    ngx_str_t                  suffix;     /* what follows the prefix */
+    ngx_http_get_variable_pt   get_handler;
+    uintptr_t                  get_data;
+    ngx_http_set_variable_pt   set_handler;
+    uintptr_t                  set_data;
+
+    /* the directive's */
+    ngx_str_t                  name;       /* in lower case, without "$" */
+    ngx_str_t                  file;
+    ngx_uint_t                 line;
+    unsigned                   optional:1;
+};
+
+
+/* A variable of a bulk read. */
+
+typedef struct {
+    const u_char              *last;       /* the caller's, as in a get */
+    u_char                    *data;
+    int                        last_length;
+    unsigned                   number;
+    int                        length;     /* or one of the above */
+} sluice_var_value_t;
+
+
+_Static_assert(sizeof(sluice_var_value_t) == 32, "Lua declares it, too");
+
+
+extern ngx_module_t  ngx_sluice_var_module;
+
+
+/* ngx_sluice_var_read.c */
+
+void ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf,
+    ngx_sluice_var_t *v);
+
+/* ngx_sluice_var_access.c */
+
+void ngx_sluice_var_publish(ngx_array_t *vars);
+
+int sluice_var_get(ngx_http_request_t *r, unsigned number,
+    const u_char *last, size_t last_length, u_char **data);
+int sluice_var_get_bulk(ngx_http_request_t *r, int count,
+    sluice_var_value_t *values);
+int sluice_var_set(ngx_http_request_t *r, unsigned number,
+    const u_char *data, size_t length);
+
+/* ngx_sluice_var.c */
+
+int sluice_var_abi(void);
+int sluice_var_count(void);
+int sluice_var_name(int number, u_char **data);
+
+
+#endif /* NGX_SLUICE_VAR_H_INCLUDED */
