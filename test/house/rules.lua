@@ -76,6 +76,7 @@ _M.entries = {
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",
     ["compat.resty.events.handlers"] = "compat.resty.events",
+    ["compat.resty.kong.var"] = "a user's nginx.conf",
     ["compat.resty.worker.events"] = "a user's nginx.conf",
 }
 

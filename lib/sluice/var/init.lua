@@ -22,6 +22,8 @@ require("resty.core.var") -- whose functions are kept below
 local bulk = require("sluice.var.bulk")
 local module = require("sluice.var.module")
 
+local numbers = module.numbers()
+
 local ffi_string = ffi.string
 local get_request = base.get_request
 local sluice_var_get = ffi.C.sluice_var_get
@@ -50,7 +52,7 @@ end
 
 -- Of the variables that have numbers, by name.
 local handles = {}
-for name, number in pairs(module.numbers()) do
+for name, number in pairs(numbers) do
     handles[name] = new(name, number)
 end
 
@@ -89,6 +91,9 @@ local function write(handle, value)
     if value ~= nil then
         if type(value) ~= "string" then
             value = tostring(value)
+            if type(value) ~= "string" then
+                return FAILED -- a __tostring that makes none
+            end
         end
         length = #value
     end
@@ -190,11 +195,14 @@ function _M.bulk(names)
     return bulk.new(names, handles, original_get)
 end
 
---- Whether the configuration indexes a variable, so that it is read by number.
--- @tparam string name
--- @treturn boolean
-function _M.is_indexed(name)
-    return handles[name] ~= nil
+--- The variables that the configuration indexes.
+-- @treturn table name in lower case -> number; a copy
+function _M.indexed()
+    local copy = {}
+    for name, number in pairs(numbers) do
+        copy[name] = number
+    end
+    return copy
 end
 
 --- Lets `ngx.var` itself read and write by number, for all code in this Lua machine, until

@@ -52,10 +52,10 @@ end
 function _M.numbers()
     local found, version = pcall(abi)
     if not found then
-        error(MISSING)
+        error(MISSING, 0)
     end
     if version ~= ABI then
-        error(MISMATCH)
+        error(MISMATCH, 0)
     end
     local numbers, data = {}, ffi.new("const char *[1]")
     for number = 0, C.sluice_var_count() - 1 do
