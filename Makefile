@@ -17,15 +17,16 @@ FOLDED ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx kill lab lint format bench flame docs clean
+.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench flame docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
 	@echo "make build   build the nginx module for the installed nginx"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
-	@echo "make test    all tests: unit, nginx and lab"
+	@echo "make test    all tests: unit, ring, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make ring    tests of the events' log, without nginx"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
@@ -48,7 +49,7 @@ folder:
 run: build
 	@scripts/run
 
-test: unit nginx lab
+test: unit ring nginx lab
 
 unit: build
 	@scripts/setup run test
@@ -57,6 +58,9 @@ unit: build
 nginx: build
 	@scripts/setup run test
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/nginx
+
+ring: setup
+	$(MAKE) -C test/ring check
 
 # Kills workers under load; not part of make test.
 kill: build

@@ -15,7 +15,7 @@
 
 
 /* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_EVENTS_ABI      2
+#define NGX_SLUICE_EVENTS_ABI      3
 
 #define NGX_SLUICE_EVENTS_BATCH    64
 
@@ -107,9 +107,12 @@ typedef struct {
 void ngx_sluice_events_flush(sluice_events_t *ev);
 void ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame);
 
-int sluice_events_publish(sluice_events_t *ev, const char *source,
-    size_t source_length, const char *event, size_t event_length,
-    const u_char *payload, size_t length);
+/* name_hash: of sluice_events_name_hash(), which its caller may keep */
+uint64_t sluice_events_name_hash(sluice_events_t *ev, const char *source,
+    size_t source_length, const char *event, size_t event_length);
+int sluice_events_publish(sluice_events_t *ev, uint64_t name_hash,
+    const char *source, size_t source_length, const char *event,
+    size_t event_length, const u_char *payload, size_t length);
 int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
     const char *key, size_t key_length, uint32_t timeout_ms, int flags,
     const char *source, size_t source_length, const char *event,

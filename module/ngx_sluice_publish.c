@@ -17,15 +17,25 @@ static int ngx_sluice_events_wait(sluice_events_t *ev,
     ngx_sluice_parcel_t *parcel);
 
 
+uint64_t
+sluice_events_name_hash(sluice_events_t *ev, const char *source,
+    size_t source_length, const char *event, size_t event_length)
+{
+    return sluice_ring_name_hash(&ev->ring, source, source_length, event,
+                                 event_length);
+}
+
+
 int
-sluice_events_publish(sluice_events_t *ev, const char *source,
-    size_t source_length, const char *event, size_t event_length,
-    const u_char *payload, size_t length)
+sluice_events_publish(sluice_events_t *ev, uint64_t name_hash,
+    const char *source, size_t source_length, const char *event,
+    size_t event_length, const u_char *payload, size_t length)
 {
     ngx_sluice_parcel_t  parcel;
 
     ngx_memzero(&parcel, sizeof(ngx_sluice_parcel_t));
 
+    parcel.message.name_hash = name_hash;
     parcel.message.source = source;
     parcel.message.source_length = (uint16_t) source_length;
     parcel.message.event = event;

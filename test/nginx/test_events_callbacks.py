@@ -235,3 +235,30 @@ def test_time_and_calls_are_counted_by_subscription() -> None:
         assert quick["seconds"] < 0.02
         assert re.fullmatch(r"time", waiting["source"])
         assert waiting["seconds"] < 0.05
+
+
+def test_time_is_counted_where_quick_callbacks_share_a_look_at_the_clock() -> None:
+    """Runs of quick callbacks that end in a slow one, or in one of another subscription."""
+    code = """
+        local function busy(seconds)
+            ngx.update_time()
+            local till = ngx.now() + seconds
+            repeat ngx.update_time() until ngx.now() >= till
+        end
+        ev:subscribe("quick", "e", function() end)
+        ev:subscribe("mixed", "e", function(data) if data % 10 == 0 then busy(0.01) end end)
+        ev:subscribe("slow", "e", function(data) if data % 20 == 0 then busy(0.01) end end)
+        for i = 1, 200 do
+            ev:publish("all", i % 20 == 0 and "slow" or "quick", "e", i)
+        end
+        for i = 1, 100 do ev:publish("all", "mixed", "e", i) end
+        ngx.sleep(0.5)
+        return ev:stats().subscriptions
+    """
+    with Ring(workers=1) as ring:
+        ring.ready()
+        quick, mixed, slow = ring.run(0, code)[-3:]
+        assert [s["calls"] for s in (quick, mixed, slow)] == [190, 100, 10]
+        assert quick["seconds"] < 0.02
+        assert 0.09 <= mixed["seconds"] < 0.3
+        assert 0.09 <= slow["seconds"] < 0.3

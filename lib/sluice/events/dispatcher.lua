@@ -11,6 +11,7 @@
 -- There is one dispatcher for each Lua machine, that is, for each worker and subsystem.
 -- @module sluice.events.dispatcher
 
+local failure = require("sluice.events.failure")
 local module = require("sluice.events.module")
 local unroll = require("sluice.unroll")
 
@@ -24,7 +25,10 @@ local FOREVER_SECONDS = 2000000
 -- More callbacks that wait than this hold up the others: a context takes one of nginx's
 -- connections, and of lua_max_running_timers (256).
 local MAX_CONTEXTS = 64
-local LOG_INTERVAL_SECONDS = 10
+-- To read the clock costs as much as a small callback. So where the last ones of a subscription
+-- were quick, its next ones share a look.
+local QUICK_SECONDS = 0.00001
+local SHARED_LOOK = 8
 -- Events of transports that push, before their readers have to wait.
 local MAX_PUSHED = 4096
 
@@ -51,38 +55,6 @@ _M.failed = 0
 
 -- Errors -----------------------------------------------------------------------------------------
 
-local function log_error(subscription, context, message)
-    local now = clock()
-    if now < subscription.quiet_until then
-        subscription.unlogged = subscription.unlogged + 1
-        return
-    end
-    local more = ""
-    if subscription.unlogged > 0 then
-        more = (" (and %d more since the last such line)"):format(subscription.unlogged)
-    end
-    subscription.unlogged = 0
-    subscription.quiet_until = now + LOG_INTERVAL_SECONDS
-    ngx.log(
-        ngx.ERR,
-        ("sluice: subscription %d to %s/%s failed at event %s/%s%s: "):format(
-            subscription.id,
-            subscription.source,
-            subscription.event,
-            tostring(context.source),
-            tostring(context.event),
-            more
-        ),
-        message
-    )
-end
-
-local function describe(err)
-    local text = tostring(err)
-    local traced, trace = pcall(debug.traceback, text, 3)
-    return traced and trace or text
-end
-
 -- A unique event is done when the last of its callbacks is.
 local function finish_unique(unique)
     unique.pending = unique.pending - 1
@@ -92,9 +64,10 @@ local function finish_unique(unique)
 end
 
 local function on_error(context, err)
+    context.unlooked = 0
     local subscription = context.subscription
     if not subscription then
-        ngx.log(ngx.ERR, "sluice: events: ", describe(err))
+        ngx.log(ngx.ERR, "sluice: events: ", failure.describe(err))
         return
     end
     context.subscription = nil
@@ -104,10 +77,30 @@ local function on_error(context, err)
     if context.unique then
         finish_unique(context.unique)
     end
-    log_error(subscription, context, describe(err))
+    failure.log(subscription, context, err, clock())
 end
 
 -- One event --------------------------------------------------------------------------------------
+
+-- Reads the clock. The time since the last look was that of the callbacks that share this one:
+-- those of the subscription, or of the only one in the list that runs. A function of its own, since
+-- what is called often gets compiled, and drain, with loops that turn once, does not: a call of C
+-- that is interpreted takes 400 ns.
+local function look_at_clock(context, subscription)
+    local now = clock()
+    local callbacks = context.unlooked
+    if callbacks > 0 then
+        local list = context.timed
+        local spent = now - context.clock
+        subscription = subscription or list[1]
+        subscription.seconds = subscription.seconds + spent
+        local quick = list.n == 1 and spent < callbacks * QUICK_SECONDS
+        context.looks_after = quick and SHARED_LOOK or 1
+        context.unlooked = 0
+    end
+    context.clock = now
+    return now
+end
 
 --- What follows a callback that returned.
 -- @treturn boolean whether this context is still the one that dispatches
@@ -118,12 +111,14 @@ local function settle(context, subscription)
     if context.unique then
         finish_unique(context.unique)
     end
+    local unlooked = context.unlooked + 1
+    context.unlooked = unlooked
     if owner ~= context then
+        context.unlooked = 0
         return false
+    elseif unlooked >= context.looks_after then
+        look_at_clock(context, subscription)
     end
-    local now = clock()
-    subscription.seconds = subscription.seconds + (now - context.clock)
-    context.clock = now
     return true
 end
 
@@ -189,6 +184,13 @@ function _M.run(context, list, source, event, data, worker, unique)
     context.worker = worker
     context.list = list
     context.at = 0
+    if context.timed ~= list then
+        if context.unlooked > 0 then
+            look_at_clock(context)
+        end
+        context.timed = list
+        context.looks_after = 1
+    end
     if unique then
         unique.pending = list.n
         context.unique = unique
@@ -248,14 +250,6 @@ local function arm()
 end
 
 -- Contexts ---------------------------------------------------------------------------------------
-
--- A function of its own, since what is called often gets compiled, and drain, with loops that
--- turn once, does not: a call of C that is interpreted takes 400 ns.
-local function look_at_clock(context)
-    local now = clock()
-    context.clock = now
-    return now
-end
 
 -- Reads and runs what there is. Returns true when there is no more, false when time is up.
 local function drain(context)
@@ -351,6 +345,7 @@ local function take_over(context)
         context.source, context.event = before.source, before.event
         context.data, context.worker = before.data, before.worker
         context.unique = before.unique
+        context.timed, context.looks_after = before.list, 1
         before.list = nil
     end
     if spares == 0 and may_add() then
@@ -363,7 +358,7 @@ local function serve(premature)
     if premature then
         return
     end
-    local context = { clock = 0, at = 0 }
+    local context = { clock = 0, at = 0, unlooked = 0, looks_after = 1 }
     context.on_error = function(err)
         on_error(context, err)
     end

@@ -12,7 +12,7 @@ local C = ffi.C
 local _M = {}
 
 -- NGX_SLUICE_EVENTS_ABI
-local ABI = 2
+local ABI = 3
 
 _M.OK = 0
 _M.QUEUED = 1
@@ -119,8 +119,11 @@ void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
 int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
     int (*post)(void *, int), double *missed);
 void sluice_events_detach(sluice_events_t *ev);
-int sluice_events_publish(sluice_events_t *ev, const char *source, size_t source_length,
-    const char *event, size_t event_length, const uint8_t *payload, size_t length);
+uint64_t sluice_events_name_hash(sluice_events_t *ev, const char *source, size_t source_length,
+    const char *event, size_t event_length);
+int sluice_events_publish(sluice_events_t *ev, uint64_t name_hash, const char *source,
+    size_t source_length, const char *event, size_t event_length, const uint8_t *payload,
+    size_t length);
 int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker, const char *key,
     size_t key_length, uint32_t timeout_ms, int flags, const char *source, size_t source_length,
     const char *event, size_t event_length, const uint8_t *payload, size_t length);
@@ -130,7 +133,6 @@ int sluice_events_rejoin(sluice_events_t *ev, double *missed);
 int sluice_events_claim(sluice_events_t *ev, const sluice_ring_frame_t *frame);
 void sluice_events_done(sluice_events_t *ev, const sluice_ring_frame_t *frame);
 void sluice_events_pause(sluice_events_t *ev);
-int memcmp(const void *a, const void *b, size_t n);
 void sluice_events_stats(sluice_events_t *ev, sluice_ring_stats_t *stats);
 int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
     sluice_ring_slot_stats_t *stats);

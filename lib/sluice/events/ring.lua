@@ -1,9 +1,10 @@
 --- The ring transport: a log in shared memory that every worker reads in place.
 --
 -- Publishing is one encoding into a buffer that is used again, and one call that appends to the
--- log. Reading takes up to 64 events at a call. An event is known by the hash of its names; names
--- become Lua strings when they are first seen, and a payload is decoded from the log's memory, if
--- somebody subscribed. See module/ring.h for the log, module/ngx_sluice_events.h for the calls.
+-- log. Reading takes up to 64 events at a call. An event is known by the hash of its names: 64 bits
+-- under a seed that nobody outside knows, so names are not compared. They become Lua strings when
+-- they are first seen, and a payload is decoded from the log's memory, if somebody subscribed. See
+-- module/ring.h for the log, module/ngx_sluice_events.h for the calls.
 -- @module sluice.events.ring
 
 local bit = require("bit")
@@ -28,6 +29,7 @@ local MORE, REDELIVER = module.MORE, module.REDELIVER
 
 local HIGH_BITS = 0x1fffff -- with 32 more they fit a number exactly
 local MAX_ROUTES = 8192
+local MAX_NAMES = 8192 -- of published events, before all are forgotten
 local SENDER = 2 -- bytes in front of what is for one worker: the sender's worker id
 local NO_WORKER = 255 -- the privileged agent
 -- Behind a bus's name in a source on the wire. The bus without a name has no such prefix.
@@ -73,9 +75,7 @@ local function find_route(frame, key)
         bus = name and buses[name]
     end
     local route = {
-        names = wire .. event,
-        source_length = #wire,
-        length = #wire + #event,
+        name_high = frame.name_high,
         source = source,
         event = event,
         list = bus and source and bus:list(source, event) or NOBODY,
@@ -205,12 +205,7 @@ function _M.step(_, context)
     local frame = frames[i]
     local key = frame.name_low + band(frame.name_high, HIGH_BITS) * 4294967296
     local route = routes[key]
-    if
-        not route
-        or frame.source_length ~= route.source_length
-        or frame.source_length + frame.event_length ~= route.length
-        or C.memcmp(frame.source, route.names, route.length) ~= 0
-    then
+    if not route or frame.name_high ~= route.name_high then
         route = find_route(frame, key)
     end
     local list = route.list
@@ -315,6 +310,26 @@ local function encode(data)
     return encoder:reset():encode(data)
 end
 
+-- How an event is named in the log: its source there, and the hash of the names.
+local function name_event(self, source, event)
+    if self.name_count >= MAX_NAMES then
+        self.names, self.name_count = {}, 0
+    end
+    local wire = self.prefix .. source
+    local known = {
+        wire = wire,
+        hash = C.sluice_events_name_hash(handle, wire, #wire, event, #event),
+    }
+    local by_event = self.names[source]
+    if not by_event then
+        by_event = {}
+        self.names[source] = by_event
+    end
+    by_event[event] = known
+    self.name_count = self.name_count + 1
+    return known
+end
+
 local function answer(rc)
     if rc == OK or rc == REPEAT then
         return true
@@ -350,18 +365,18 @@ function _M:publish(kind, target, source, event, data, opts)
         encoder:free()
         return nil, "payload too large"
     end
-    local prefix = self.prefix
-    local wire = source
-    if prefix ~= "" then
-        wire = prefix .. source
-    end
     local rc
     if kind == "all" then
-        rc = C.sluice_events_publish(handle, wire, #wire, event, #event, payload, length)
+        local by_event = self.names[source]
+        local known = by_event and by_event[event] or name_event(self, source, event)
+        local wire = known.wire
+        rc =
+            C.sluice_events_publish(handle, known.hash, wire, #wire, event, #event, payload, length)
     else
+        local wire = self.prefix .. source
         local key, timeout_ms, flags, worker, number = "", 0, 0, 0, WORKER
         if kind == "unique" then
-            key, number, timeout_ms = prefix .. target, UNIQUE, opts.timeout * 1000
+            key, number, timeout_ms = self.prefix .. target, UNIQUE, opts.timeout * 1000
             flags = opts.redeliver and REDELIVER or 0
         else
             worker = target
@@ -404,6 +419,8 @@ function _M.new(opts)
         queue_bytes = opts.queue_bytes,
         max_payload_len = opts.max_payload_len,
         prefix = opts.name == "" and "" or MARK .. opts.name .. MARK,
+        names = {}, -- by source, then event
+        name_count = 0,
     }, mt)
 end
 

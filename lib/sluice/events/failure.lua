@@ -1,0 +1,48 @@
+--- Tells of callbacks that fail: with their cause, and not once for each event.
+-- @module sluice.events.failure
+
+local _M = {}
+
+local LOG_INTERVAL_SECONDS = 10
+
+--- What was thrown, with a traceback. For an error handler: the stack is that of the failure.
+-- @param err any value
+-- @treturn string
+function _M.describe(err)
+    local text = tostring(err)
+    local traced, trace = pcall(debug.traceback, text, 3)
+    return traced and trace or text
+end
+
+--- Logs a failure of a subscription, at most once in 10 seconds; the next line counts the others.
+-- For an error handler, as `describe`.
+-- @tparam table subscription (sluice.events.bus)
+-- @tparam table context of the dispatcher
+-- @param err what was thrown
+-- @tparam number now seconds that only grow
+function _M.log(subscription, context, err, now)
+    if now < subscription.quiet_until then
+        subscription.unlogged = subscription.unlogged + 1
+        return
+    end
+    local more = ""
+    if subscription.unlogged > 0 then
+        more = (" (and %d more since the last such line)"):format(subscription.unlogged)
+    end
+    subscription.unlogged = 0
+    subscription.quiet_until = now + LOG_INTERVAL_SECONDS
+    ngx.log(
+        ngx.ERR,
+        ("sluice: subscription %d to %s/%s failed at event %s/%s%s: "):format(
+            subscription.id,
+            subscription.source,
+            subscription.event,
+            tostring(context.source),
+            tostring(context.event),
+            more
+        ),
+        _M.describe(err)
+    )
+end
+
+return _M
