@@ -1,22 +1,24 @@
-"""One slice of load by wrk, with the CPU time that a worker spent on it."""
+"""One slice of load, by wrk or by pace.c, with the CPU time that a worker spent on it."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
 import resource
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
+PACE = Path(__file__).resolve().parent / "pace.c"
 MARK = "slice "
 
 
 class LoadError(Exception):
-    """wrk that could not run, or printed something else than expected."""
+    """A generator that could not run, or printed something else than expected."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,7 @@ class Slice:
     """A second or so of load on one side.
 
     `cpu_ns`, `wait_ns` and `switches` are the workers'; `client_ns` is the generator's CPU time,
-    `upstream_ns` that of the processes behind the workers, `idle` the share of the time in which
-    the generator's core had nothing to do.
+    `upstream_ns` that of the processes behind the workers.
     """
 
     report: Report
@@ -58,7 +59,6 @@ class Slice:
     client_ns: int = 0
     upstream_ns: int = 0
     switches: int = 0
-    idle: float = 1
 
     @property
     def cpu_us(self) -> float:
@@ -74,6 +74,11 @@ class Slice:
     def upstream_us(self) -> float:
         """CPU time of the upstream per request."""
         return self.upstream_ns / self.report.requests / 1e3
+
+    @property
+    def generating(self) -> float:
+        """Share of the time in which the generator, or the upstream on its core, ran."""
+        return (self.client_ns + self.upstream_ns) / self.report.duration_us / 1e3
 
     @property
     def switches_per_request(self) -> float:
@@ -129,11 +134,11 @@ def parse(output: str) -> Report:
     """Reads wrk's output."""
     lines = [line for line in output.splitlines() if line.startswith(MARK)]
     if len(lines) != 1:
-        raise LoadError(f"wrk printed no result: {output.strip()!r}")
+        raise LoadError(f"the generator printed no result: {output.strip()!r}")
     try:
         return Report(**json.loads(lines[0].removeprefix(MARK)))
     except (ValueError, TypeError) as error:
-        raise LoadError(f"wrk printed {lines[0]!r}: {error}") from None
+        raise LoadError(f"the generator printed {lines[0]!r}: {error}") from None
 
 
 def schedstat(pid: int) -> tuple[int, int]:
@@ -158,15 +163,20 @@ def switches(pids: Sequence[int]) -> int:
     return total
 
 
-def idle_s(core: int | None) -> float:
-    """Seconds since the start that a core had nothing to do; of all cores: their mean."""
-    name = "cpu" if core is None else f"cpu{core}"
-    for line in Path("/proc/stat").read_text().splitlines():
-        words = line.split()
-        if words[0] == name:
-            share = 1 if core is not None else os.cpu_count() or 1
-            return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK") / share
-    return 0.0
+@functools.cache
+def pace() -> Path:
+    """The generator with a timetable, compiled if its source has changed."""
+    source = PACE.read_bytes()
+    built = PACE.parents[1] / "build" / "bench" / f"pace-{hashlib.sha256(source).hexdigest()[:12]}"
+    if not built.exists():
+        built.parent.mkdir(parents=True, exist_ok=True)
+        draft = built.with_suffix(f".{os.getpid()}")
+        command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", draft, PACE]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise LoadError(f"pace.c does not compile: {done.stderr.strip()}")
+        draft.rename(built)
+    return built
 
 
 def run(
@@ -177,32 +187,39 @@ def run(
     connections: int,
     seconds: int,
     upstream: Sequence[int] = (),
+    rate: int | None = None,
 ) -> Slice:
-    """Puts load on `address` for a slice; `core` is the generator's, None: any."""
+    """Puts load on `address` for a slice; `core` is the generator's, None: any.
+
+    Without a rate each connection asks as soon as it is answered (wrk); with one, requests come
+    by a timetable and latency counts from when they were due (pace.c).
+    """
     command = [] if core is None else ["taskset", "-c", str(core)]
-    command += ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
-    command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
-    before = _clocks(workers, upstream, core)
+    if rate is None:
+        command += ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
+        command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
+    else:
+        host, _, port = address.rpartition(":")
+        command += [str(pace()), host, port, str(requests)]
+        command += [f"{connections}", f"{rate}", f"{seconds}"]
+    before = _clocks(workers, upstream)
     done = subprocess.run(command, capture_output=True, text=True, env=_environment())
-    after = _clocks(workers, upstream, core)
+    after = _clocks(workers, upstream)
     if done.returncode != 0:
-        raise LoadError(f"wrk failed: {(done.stderr or done.stdout).strip()}")
+        raise LoadError(f"the generator failed: {(done.stderr or done.stdout).strip()}")
     spent = {name: after[name] - before[name] for name in before}
-    idle = spent.pop("idle_s") / spent.pop("clock_s")
-    return Slice(parse(done.stdout), **{name: int(ns) for name, ns in spent.items()}, idle=idle)
+    return Slice(parse(done.stdout), **spent)
 
 
-def _clocks(workers: Sequence[int], upstream: Sequence[int], core: int | None) -> dict[str, float]:
+def _clocks(workers: Sequence[int], upstream: Sequence[int]) -> dict[str, int]:
     run_ns, wait_ns = schedstats(workers)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "cpu_ns": run_ns,
         "wait_ns": wait_ns,
-        "client_ns": (children.ru_utime + children.ru_stime) * 1e9,
+        "client_ns": int((children.ru_utime + children.ru_stime) * 1e9),
         "upstream_ns": schedstats(upstream)[0],
         "switches": switches(workers),
-        "idle_s": idle_s(core),
-        "clock_s": time.monotonic(),
     }
 
 

@@ -26,6 +26,7 @@ import report
 import scenario as scenarios
 import sides
 import stats
+import syscalls
 import verify
 from probe import Recorder
 from progress import progress
@@ -115,10 +116,14 @@ def _haproxy(scenario: scenarios.Scenario) -> Maker:
 
 @dataclass
 class Taken:
-    """What was measured of one side: a slice for each pair, or each A B B A; one memory a life."""
+    """What was measured of one side: a slice for each pair, or each A B B A.
+
+    Of each life memory and, where they can be counted, system calls per request.
+    """
 
     slices: list[load.Slice] = field(default_factory=list)
     memory: list[load.Memory] = field(default_factory=list)
+    syscalls: list[float] = field(default_factory=list)
 
 
 class Run:
@@ -205,8 +210,11 @@ class Life:
         self.probed = [self._probe(side) for side in self.running]
         self.asked = [0] * len(self.running)
         self._check(fresh=True)
-        for index in range(len(self.running)):
-            self._slice(index, plan.warm_up_s if index < 2 else YARDSTICK_WARM_UP_S)
+        for index, side in enumerate(self.running):
+            with syscalls.counted(side.worker) as count:
+                warm = self._slice(index, plan.warm_up_s if index < 2 else YARDSTICK_WARM_UP_S)
+            if count.calls is not None:
+                taken[index].syscalls.append(count.calls / warm.report.requests)
         for done, order in enumerate(stats.abba(PAIRS_A_LIFE)):
             for index in order:
                 taken[index].slices.append(self._slice(index, SLICE_S))
@@ -243,6 +251,7 @@ class Life:
             connections,
             seconds,
             self.upstream.workers,
+            self.run.scenario.rate,
         )
         reached = verify.upstream_count(self.upstream) - before
         verify.counted_slice(side, slice_, reached, self.probed[index].size, connections)
@@ -255,9 +264,11 @@ def metrics(taken: Sequence[Taken]) -> dict[str, report.Metric]:
     ours, theirs, *others = taken
     out = report.measure(ours.slices, theirs.slices, PAIRS_A_LIFE)
     out |= report.memory(ours.memory) | report.memory(theirs.memory, "_nginx")
+    out |= report.syscalls(ours.syscalls) | report.syscalls(theirs.syscalls, "_nginx")
     for other in others:
         out |= report.yardstick(ours.slices, other.slices, "haproxy", PAIRS_A_LIFE)
         out |= report.memory(other.memory, "_haproxy")
+        out |= report.syscalls(other.syscalls, "_haproxy")
     return out
 
 

@@ -15,8 +15,8 @@ from verify import TooNoisy
 
 # Share of the time in which a worker has to be busy to count as the bottleneck.
 SATURATED = 0.85
-# Share of the time that a core may be idle and still be full.
-FULL_CORE = 0.03
+# Share of the time in which generator and upstream have to run for their core to count as full.
+FULL_CORE = 0.95
 
 
 @dataclass(frozen=True)
@@ -113,31 +113,34 @@ def yardstick(
 
 def memory(lives: Sequence[Memory], suffix: str = "") -> dict[str, Metric]:
     """Memory of a worker at the end of each of its lives."""
-    out = {}
-    for kind in ("rss", "pss"):
-        values = sorted(getattr(life, kind) / 2**20 for life in lives)
-        middle = stats.quantile(values, 0.5)
-        out[f"{kind}_mb{suffix}"] = Metric(middle, "MiB", values[0], values[-1])
-    return out
+    return {
+        f"{kind}_mb{suffix}": spread("MiB", [getattr(life, kind) / 2**20 for life in lives])
+        for kind in ("rss", "pss")
+    }
+
+
+def syscalls(lives: Sequence[float], suffix: str = "") -> dict[str, Metric]:
+    """System calls per request in each life; nothing where they could not be counted."""
+    return {f"syscalls{suffix}": spread("1/request", lives)} if lives else {}
+
+
+def spread(unit: str, values: Sequence[float]) -> Metric:
+    """The median with the least and the most: of few values, or of ones that hardly differ."""
+    ordered = sorted(values)
+    return Metric(stats.quantile(ordered, 0.5), unit, ordered[0], ordered[-1])
 
 
 def check_generator(slices: Sequence[Slice]) -> None:
     """Raises if the load generator's core was the limit, and not the worker."""
-    ordered = [sorted(read(slice_) for slice_ in slices) for read in (_idle, _busy)]
-    idle, busy = (stats.quantile(values, 0.5) for values in ordered)
-    if idle < FULL_CORE and busy < SATURATED:
+    generating, busy = (
+        stats.quantile(sorted(_values(slices, read)), 0.5)
+        for read in (lambda slice_: slice_.generating, lambda slice_: slice_.busy)
+    )
+    if generating > FULL_CORE and busy < SATURATED:
         raise TooNoisy(
-            f"the generator was the limit: its core had nothing to do for {idle:.0%} of the time, "
-            f"the worker for {1 - busy:.0%}"
+            f"the generator was the limit: it and the upstream ran for {generating:.0%} of the "
+            f"time, the worker for {busy:.0%}"
         )
-
-
-def _idle(slice_: Slice) -> float:
-    return slice_.idle
-
-
-def _busy(slice_: Slice) -> float:
-    return slice_.busy
 
 
 @dataclass(frozen=True)
@@ -226,8 +229,8 @@ def remark(metrics: dict[str, Metric]) -> str | None:
     if busy >= SATURATED:
         return None
     return (
-        f"note: a worker was idle {1 - busy:.0%} of the time, so the load generator's core was the "
-        "limit; RPS and latency say little, and an idle worker needs more CPU time per request"
+        f"note: a worker was idle {1 - busy:.0%} of the time, so it was not the limit; RPS and "
+        "latency say little, and an idle worker needs more CPU time per request"
     )
 
 

@@ -128,7 +128,8 @@ def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     else:
         bars = {} if options.against_itself else scenario.bars
         print(report.table(result, bars, scenario.limits))
-        if remark := report.remark(result.metrics):
+        timetable = isinstance(scenario, scenarios.Scenario) and scenario.rate
+        if not timetable and (remark := report.remark(result.metrics)):
             print(f"\n{remark}")
     print(f"\n-> {os.path.relpath(path)}", flush=True)
     return result

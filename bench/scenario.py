@@ -88,7 +88,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A loaded `proxy` scenario; `sluice` and `nginx` are still templates of addresses."""
+    """A loaded `proxy` scenario; `sluice`, `nginx` and `haproxy` are still templates of addresses.
+
+    `rate`: requests a second by a timetable, instead of as many as are answered.
+    """
 
     kind = "proxy"
     limits: ClassVar[dict[str, float]] = {}
@@ -106,6 +109,7 @@ class Scenario:
     nginx: str
     haproxy: str
     haproxy_map: str
+    rate: int | None
 
     def probed(self) -> list[Request]:
         """The requests that are looked at in full: all, or so many evenly chosen ones."""
@@ -158,6 +162,7 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             added_upstream=data.pop("added_upstream", []),
             added_response=data.pop("added_response", []),
             counted_down=data.pop("counted_down", None),
+            rate=data.pop("rate", None),
             sluice=data.pop("sluice"),
             nginx=expand_text(nginx),
             haproxy=expand_text(haproxy),

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import load
 import pytest
+import sides
+import syscalls
+from scenario import fill
 
 RECORDED = """\
 Running 1s test @ http://127.0.0.1:18999/
@@ -65,7 +70,7 @@ def test_errors_are_named() -> None:
     ],
 )
 def test_anything_else_is_an_error(output: str) -> None:
-    with pytest.raises(load.LoadError, match="wrk printed"):
+    with pytest.raises(load.LoadError, match="the generator printed"):
         load.parse(output)
 
 
@@ -110,3 +115,96 @@ def lua(code: str) -> str:
     done = subprocess.run([luajit, "-e", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+ANSWERING = """
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log error.log;
+events { worker_connections 256; }
+http {
+    access_log off;
+    keepalive_requests 1000000;
+    client_body_temp_path tmp;
+    proxy_temp_path tmp;
+    fastcgi_temp_path tmp;
+    uwsgi_temp_path tmp;
+    scgi_temp_path tmp;
+    server { listen @listen@; location / { return @status@ "x"; } }
+}
+"""
+
+
+class Answering(sides.Nginx):
+    """An nginx of one process that answers everything with a status."""
+
+    def __init__(self, folder: Path, status: int = 200) -> None:
+        super().__init__("answering", folder, sides.free_address(), None, status=str(status))
+
+    def write(self) -> None:
+        (self.folder / "nginx.conf").write_text(fill(ANSWERING, self._words))
+
+    def find_workers(self, master: int) -> list[int]:
+        return [master]
+
+
+@pytest.fixture
+def one_request(tmp_path: Path) -> Path:
+    path = tmp_path / "requests"
+    path.write_bytes(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+    return path
+
+
+def test_a_timetable_is_kept(tmp_path: Path, one_request: Path) -> None:
+    with Answering(tmp_path / "nginx") as side:
+        slice_ = load.run(side.address, one_request, side.workers, None, 8, 2, rate=500)
+    assert slice_.report.requests == 1000
+    assert slice_.report.errors() is None
+    assert slice_.report.duration_us == pytest.approx(2_000_000, rel=0.1)
+
+
+def test_a_stall_of_known_length_is_found(tmp_path: Path, one_request: Path) -> None:
+    # 0.5 s of 4 s stand still: one request in eight is due meanwhile, and waits for what is left.
+    with Answering(tmp_path / "nginx") as side:
+
+        def stall() -> None:
+            time.sleep(1.5)
+            os.kill(side.worker, signal.SIGSTOP)
+            time.sleep(0.5)
+            os.kill(side.worker, signal.SIGCONT)
+
+        thread = threading.Thread(target=stall)
+        thread.start()
+        slice_ = load.run(side.address, one_request, side.workers, None, 8, 4, rate=1000)
+        thread.join()
+    report = slice_.report
+    assert report.requests == 4000
+    assert report.p50_us < 20_000
+    # The 90th percentile is where a fifth of those have waited less: 0.1 s. The 99th: 0.46 s.
+    assert report.p90_us == pytest.approx(100_000, abs=60_000)
+    assert report.p99_us == pytest.approx(460_000, abs=60_000)
+    assert report.p999_us == pytest.approx(496_000, abs=60_000)
+
+
+def test_refusals_are_counted(tmp_path: Path, one_request: Path) -> None:
+    with Answering(tmp_path / "nginx", status=503) as side:
+        slice_ = load.run(side.address, one_request, side.workers, None, 2, 1, rate=50)
+    assert slice_.report.errors() == "50 status errors"
+
+
+def test_system_calls_are_read_from_perf() -> None:
+    recorded = "Warning: something\n41234,,raw_syscalls:sys_enter,1000123,100.00,,\n"
+    assert syscalls.parse(recorded) == 41234
+    assert syscalls.parse("<not supported>,,raw_syscalls:sys_enter,0,0.00,,\n") is None
+    assert syscalls.parse("Error:\n") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("perf"), reason="needs perf and rights")
+def test_system_calls_are_counted(tmp_path: Path, one_request: Path) -> None:
+    with Answering(tmp_path / "nginx") as side, syscalls.counted(side.worker) as count:
+        time.sleep(0.5)  # perf attaches
+        slice_ = load.run(side.address, one_request, side.workers, None, 8, 2, rate=500)
+    # epoll_wait, recv, writev at least, and once more recv that finds nothing.
+    assert count.calls is not None
+    assert 2 <= count.calls / slice_.report.requests <= 8

@@ -11,16 +11,15 @@ from load import Memory, Report, Slice
 from verify import TooNoisy
 
 
-def slices(cpu_us: float, p99_us: int, requests: int, idle: float = 1) -> list[Slice]:
+def slices(cpu_us: float, p99_us: int, requests: int, client_us: int = 7) -> list[Slice]:
     counted = Report(requests, 1, 1_000_000, 100, 200, p99_us, 9000, 0, 0, 0, 0, 0)
     slice_ = Slice(
         counted,
         cpu_ns=int(cpu_us * 1000 * requests),
         wait_ns=0,
-        client_ns=7000 * requests,
+        client_ns=client_us * 1000 * requests,
         upstream_ns=9000 * requests,
         switches=2 * requests,
-        idle=idle,
     )
     return [slice_] * 8
 
@@ -57,10 +56,10 @@ def test_a_yardstick_is_held_against_both_slices_before_it() -> None:
 
 
 def test_a_generator_that_was_the_limit_makes_a_run_invalid() -> None:
-    report.check_generator(slices(25, 1, 36_000, idle=0))  # the worker was busy as well
-    report.check_generator(slices(25, 1, 20_000, idle=0.3))  # something else was the limit
-    with pytest.raises(TooNoisy, match=r"generator was the limit: .* worker for 50%"):
-        report.check_generator(slices(25, 1, 20_000, idle=0))
+    report.check_generator(slices(25, 1, 36_000, client_us=18))  # the worker was busy as well
+    report.check_generator(slices(25, 1, 20_000))  # something else was the limit
+    with pytest.raises(TooNoisy, match=r"ran for 98% of the time, the worker for 50%"):
+        report.check_generator(slices(25, 1, 20_000, client_us=40))
 
 
 def test_two_revisions_are_compared_metric_by_metric() -> None:
