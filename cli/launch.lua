@@ -39,8 +39,12 @@ local function size_of(path)
     return info and info.st_size or 0
 end
 
-local function text_lines(text)
-    local lines = {}
+-- What nginx prints when it ends with an error, below a title.
+local function refusal(title, text)
+    if text:find('unknown directive "lua_package_path"', 1, true) then
+        return { "nginx_modules: nginx has no Lua module; name it with --nginx-modules" }
+    end
+    local lines = { title }
     for line in text:gmatch("[^\n]+") do
         lines[#lines + 1] = "  " .. line:gsub("^nginx: ", "")
     end
@@ -67,9 +71,7 @@ function _M.test(instance, settings)
     if status == 0 then
         return true
     end
-    local lines = text_lines(output)
-    table.insert(lines, 1, "nginx does not take the configuration:")
-    return nil, lines
+    return nil, refusal("nginx does not take the configuration:", output)
 end
 
 local function all_ready(instance)
@@ -89,9 +91,7 @@ function _M.daemon(instance, settings)
     local status, output =
         process.run(settings.nginx_binary, instance:arguments(settings, "daemon"), LOAD_TIMEOUT_S)
     if status ~= 0 then
-        local lines = text_lines(output)
-        table.insert(lines, 1, "nginx did not start:")
-        return nil, lines
+        return nil, refusal("nginx did not start:", output)
     end
     io.stderr:write(output)
     local master = process.poll(START_TIMEOUT_S, function()

@@ -44,7 +44,7 @@ local QUIT_TIMEOUT_S = "30"
 local function seconds(text)
     local number = tonumber(text)
     if not number or number < 0 or number > 86400 then
-        return nil, ("'%s' is not right; expected seconds from 0 to 86400"):format(text)
+        return nil, ("--timeout: '%s' is not right; expected seconds from 0 to 86400"):format(text)
     end
     return number
 end
@@ -129,7 +129,7 @@ local function main()
     -- argparse prints its usage above an error: one line that names the mistake is enough.
     local parsed, arguments = parser:pparse(arg)
     if not parsed then
-        io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments))
+        io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments:gsub("\n", "; ")))
         return WRONG_USE
     end
     return commands[arguments.command](arguments, { root = root })

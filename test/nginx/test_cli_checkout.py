@@ -3,6 +3,7 @@ why not."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -70,6 +71,30 @@ def test_it_builds_and_runs_where_the_path_has_a_blank(instance: Instance, check
     assert instance.succeed("reload", "--new-workers").startswith("reloaded: 2 new workers")
     assert instance.get("/nothing") == 404
     assert instance.succeed("stop") == "stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SLUICE_NGINX_BINARY", "/bin/true", "/bin/true is no nginx; correct SLUICE_NGINX_BINARY"),
+        (
+            "SLUICE_NGINX_SOURCE",
+            "/none",
+            "/none/configure is missing; scripts/setup run installs Debian's, "
+            "SLUICE_NGINX_SOURCE names another",
+        ),
+    ],
+)
+def test_a_build_names_what_it_lacks(checkout: Path, name: str, value: str, said: str) -> None:
+    done = subprocess.run(
+        [checkout / "scripts" / "build-module"],
+        env=os.environ | {name: value},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"build: {said}\n")
 
 
 @pytest.mark.parametrize("name", ["a;b", "a?b"])

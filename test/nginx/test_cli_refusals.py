@@ -67,6 +67,10 @@ def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
             "nginx_modules: /none/lua.so is missing; correct --nginx-modules",
         ),
         (
+            {"nginx_modules": ""},
+            "nginx_modules: nginx has no Lua module; name it with --nginx-modules",
+        ),
+        (
             {"error_log": "stderr"},
             "error_log: stderr needs --foreground; a daemon has no terminal",
         ),
@@ -123,7 +127,14 @@ def test_workers_that_could_not_enter_the_prefix_are_refused(instance: Instance)
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["bogus"], ["start", "--bogus"], ["start", "--workers"], ["quit", "--timeout", "soon"]],
+    [
+        [],
+        ["bogus"],
+        ["start", "--bogus"],
+        ["start", "--worker", "2"],
+        ["start", "--workers"],
+        ["quit", "--timeout", "soon"],
+    ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(instance: Instance, words: list[str]) -> None:
     done = subprocess.run(
