@@ -80,28 +80,29 @@ local function read(option, given)
     return value
 end
 
-local function from_environment(getenv, cwd)
+-- What stands somewhere for each option: `look(option)` gives its text, if any, and the source.
+local function given_by(look, cwd)
     local found = {}
     for _, option in ipairs(options.list) do
-        local name = options.variable(option)
-        local text = getenv(name)
+        local text, source = look(option)
         if text then
-            found[option.name] = { text = trim(text), source = "environment " .. name, base = cwd }
+            found[option.name] = { text = trim(text), source = source, base = cwd }
         end
     end
     return found
 end
 
+local function from_environment(getenv, cwd)
+    return given_by(function(option)
+        local name = options.variable(option)
+        return getenv(name), "environment " .. name
+    end, cwd)
+end
+
 local function from_flags(flags, cwd)
-    local found = {}
-    for _, option in ipairs(options.list) do
-        local text = flags[option.name]
-        if text then
-            found[option.name] =
-                { text = trim(text), source = "flag " .. options.flag(option), base = cwd }
-        end
-    end
-    return found
+    return given_by(function(option)
+        return flags[option.name], "flag " .. options.flag(option)
+    end, cwd)
 end
 
 local function read_settings_file(given, open)

@@ -22,19 +22,10 @@ local STYLE = [[
 
 local ROOM_COLOURS = { "#e8eef5", "#d8e3ee" }
 
-local function sorted_keys(map)
-    local keys = {}
-    for key in pairs(map) do
-        keys[#keys + 1] = key
-    end
-    table.sort(keys)
-    return keys
-end
-
 --- Folders as a tree: `{ folders = { name -> tree }, modules = { ... } }`.
 local function tree_of(house)
     local root = { folders = {}, modules = {} }
-    for _, name in ipairs(sorted_keys(house.modules)) do
+    for _, name in ipairs(scan.sorted_keys(house.modules)) do
         local module = house.modules[name]
         local folder = root
         for part in module.file:gmatch("([^/]+)/") do
@@ -51,7 +42,7 @@ local function put_folder(put, folder, path, depth)
     for _, module in ipairs(folder.modules) do
         put("%s%q [label=%q]", indent, module.name, module.file:match("([^/]+)%.lua$"))
     end
-    for _, name in ipairs(sorted_keys(folder.folders)) do
+    for _, name in ipairs(scan.sorted_keys(folder.folders)) do
         local inner = path .. name .. "/"
         put("%ssubgraph %q {", indent, "cluster_" .. inner)
         put(
@@ -74,8 +65,8 @@ function _M.dot(house)
     put("digraph house {")
     put("%s", STYLE)
     put_folder(put, tree_of(house), "", 1)
-    for _, name in ipairs(sorted_keys(house.modules)) do
-        for _, used in ipairs(sorted_keys(house.modules[name].uses)) do
+    for _, name in ipairs(scan.sorted_keys(house.modules)) do
+        for _, used in ipairs(scan.sorted_keys(house.modules[name].uses)) do
             -- A forbidden line must not push the files' floors around.
             local red = scan.broken(name, used, rules)
                 and ' [color="red", penwidth=2.2, constraint=false]'

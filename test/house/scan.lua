@@ -21,6 +21,9 @@ local function sorted_keys(map)
     return keys
 end
 
+--- The keys of a map, in order.
+_M.sorted_keys = sorted_keys
+
 local function read_file(path)
     local file = assert(io.open(path, "rb"))
     local text = file:read("*a")

@@ -132,6 +132,19 @@ def heard(library: Library, wires: dict[int, Wire], count: int) -> dict[int, lis
     return {wid: library.run(w, "return notes.heard")[1][0] or [] for wid, w in wires.items()}
 
 
+def heard_to_the_end(library: Library, wires: dict[int, Wire]) -> dict[int, list[list[Any]]]:
+    """What each worker noted, once the event "end" is the last of it."""
+
+    def ended() -> bool:
+        return all(
+            library.run(w, "return notes.heard[#notes.heard][3]")[1] == ["end"]
+            for w in wires.values()
+        )
+
+    wait_until(ended, "the last event")
+    return heard(library, wires, 0)
+
+
 def resty_events(transport: str) -> Library:
     return Library(RESTY_EVENTS, RESTY_EVENTS_WORKER, ":run()", transport)
 
@@ -169,14 +182,7 @@ def test_resty_events(transport: str) -> None:
             assert library.run(wire, code)[1] == [True]
         library.run(wires[0], 'ev:publish("all", "other", "end", nil)')
 
-        def ended() -> bool:
-            return all(
-                library.run(w, "return notes.heard[#notes.heard][3]")[1] == ["end"]
-                for w in wires.values()
-            )
-
-        wait_until(ended, "the last event")
-        found = heard(library, wires, 0)
+        found = heard_to_the_end(library, wires)
         keyed = [n for notes in found.values() for n in notes if n[1:3] == ["other", "event"]]
         assert len(keyed) == 1
         assert keyed[0][3] == "nil"
@@ -237,14 +243,7 @@ def test_resty_events_compat(transport: str) -> None:
             library.run(wire, 'ev.post("source", "once", 1, "key")')
         library.run(wires[0], 'ev.post("source", "end")')
 
-        def ended() -> bool:
-            return all(
-                library.run(w, "return notes.heard[#notes.heard][3]")[1] == ["end"]
-                for w in wires.values()
-            )
-
-        wait_until(ended, "the last event")
-        found = heard(library, wires, 0)
+        found = heard_to_the_end(library, wires)
         assert sum(n[2] == "once" for notes in found.values() for n in notes) == 1
 
 

@@ -1,26 +1,11 @@
 --- Checks over several fields of a record.
 
 local cjson = require("cjson")
-local schema = require("gateway.schema")
+local records = require("test.unit.support.records")
 
 local NULL = cjson.null
 
-local function record(fields, more)
-    local definition = { type = "record", fields = fields }
-    for key, value in pairs(more or {}) do
-        definition[key] = value
-    end
-    return definition
-end
-
-local function errors_of(definition, value)
-    local _, errors = schema.validate(definition, value, "")
-    local lines = {}
-    for i, err in ipairs(errors or {}) do
-        lines[i] = err.path .. ": " .. err.message
-    end
-    return table.concat(lines, "\n")
-end
+local record, errors_of = records.record, records.errors_of
 
 local function throws()
     error("boom")

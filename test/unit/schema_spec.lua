@@ -2,30 +2,12 @@
 
 local cjson = require("cjson")
 local rules = require("gateway.schema.rules")
+local records = require("test.unit.support.records")
 local schema = require("gateway.schema")
 
 local NULL = cjson.null
 
-local function record(fields, more)
-    local definition = { type = "record", fields = fields }
-    for key, value in pairs(more or {}) do
-        definition[key] = value
-    end
-    return definition
-end
-
---- The errors as text, one a line; "" when the value is valid.
-local function errors_of(definition, value, path)
-    local filled, errors = schema.validate(definition, value, path)
-    if filled then
-        return ""
-    end
-    local lines = {}
-    for i, err in ipairs(errors) do
-        lines[i] = err.path .. ": " .. err.message
-    end
-    return table.concat(lines, "\n")
-end
+local record, errors_of = records.record, records.errors_of
 
 local function throws()
     error("boom")
