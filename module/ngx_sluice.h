@@ -51,6 +51,10 @@ void ngx_sluice_log_keep(ngx_cycle_t *cycle);
 ngx_int_t ngx_sluice_events_init_process(ngx_cycle_t *cycle);
 void ngx_sluice_events_exit_process(ngx_cycle_t *cycle);
 
+/* ngx_sluice_timer.c */
+
+void ngx_sluice_timer_exit_process(void);
+
 /* ngx_sluice_grace.c */
 
 void ngx_sluice_grace_begin(ngx_cycle_t *cycle);

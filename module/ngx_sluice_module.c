@@ -168,5 +168,6 @@ ngx_sluice_init_process(ngx_cycle_t *cycle)
 static void
 ngx_sluice_exit_process(ngx_cycle_t *cycle)
 {
+    ngx_sluice_timer_exit_process();
     ngx_sluice_events_exit_process(cycle);
 }

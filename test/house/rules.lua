@@ -72,6 +72,7 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
+    ["lib.sluice.timer"] = "a user's nginx.conf",
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",

@@ -276,19 +276,8 @@ function _M:every(interval, callback, ...)
     elseif type(interval) ~= "number" or not (interval >= 0.001 and interval <= MAX_SECONDS) then
         error(wrong_time(1, "every", "interval", interval, 0.001), 2)
     end
-    local handle, err = self.create(
-        self.core,
-        0,
-        interval,
-        interval,
-        0,
-        self.tolerance,
-        0,
-        0,
-        nil,
-        callback,
-        ...
-    )
+    local handle, err =
+        self.create(self.core, 0, interval, interval, 0, self.tolerance, 0, 0, nil, callback, ...)
     return handle, err
 end
 
@@ -334,19 +323,8 @@ function _M:named_every(name, interval, callback, ...)
     elseif type(interval) ~= "number" or not (interval >= 0.001 and interval <= MAX_SECONDS) then
         error(wrong_time(2, "named_every", "interval", interval, 0.001), 2)
     end
-    local handle, err = self.create(
-        self.core,
-        0,
-        interval,
-        interval,
-        0,
-        self.tolerance,
-        0,
-        0,
-        name,
-        callback,
-        ...
-    )
+    local handle, err =
+        self.create(self.core, 0, interval, interval, 0, self.tolerance, 0, 0, name, callback, ...)
     return handle, err
 end
 

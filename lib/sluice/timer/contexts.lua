@@ -1,0 +1,110 @@
+--- The contexts of timers: long-lived timers of nginx that run callbacks one after the other.
+--
+-- A context takes runs until none is due or its slice is over, then waits for the semaphore that
+-- all share. When a callback waits, nginx's loop goes on, and what is behind the interface
+-- (module/ngx_sluice_timer.c, sluice.timer.plain) wakes another context. So each run has an nginx
+-- context of its own for as long as it needs one, and one that does not wait costs a function call.
+-- @module sluice.timer.contexts
+
+local _M = {}
+
+-- As long as a semaphore can wait, 23 days; then it waits again.
+local FOREVER_SECONDS = 2000000
+
+-- What claim says.
+local RUN = 1
+local END = 2
+
+local add
+
+-- Callbacks are called from interpreted code: a compiled loop pays for each callback that is not
+-- the one that it was compiled with, five times what this loop costs.
+local function drain(step, args, core, id)
+    while true do
+        local callback, premature, has_arguments = step(core, id)
+        if not callback then
+            return
+        elseif has_arguments then
+            callback(premature, args(core, id))
+        else
+            callback(premature)
+        end
+    end
+end
+jit.off(drain)
+
+-- Any value can be an error, and one whose text cannot be had, too.
+local function describe(err)
+    local ok, text = pcall(tostring, err)
+    if not ok then
+        text = "an error without a text"
+    end
+    if type(err) == "table" and text:find("^table: ") then
+        text = "a table as the error"
+    end
+    local traced, trace = pcall(debug.traceback, text, 2)
+    return traced and trace or text
+end
+
+local function serve(_, self)
+    local backend, core, semaphore = self.backend, self.core, self.semaphore
+    local id = backend.enter(core)
+    if not id then
+        return
+    end
+    local claim, step, args, failed = backend.claim, backend.step, backend.args, backend.failed
+    while true do
+        local role, more, seconds = claim(core, id)
+        if role == RUN then
+            if more > 0 then
+                add(self, more)
+            end
+            local ok, err
+            repeat
+                ok, err = xpcall(drain, describe, step, args, core, id)
+                if not ok then
+                    failed(core, id, tostring(err))
+                end
+            until ok
+        elseif role == END then
+            break
+        else
+            -- "timeout" after weeks: it claims, and waits again
+            semaphore:wait(seconds or FOREVER_SECONDS)
+        end
+    end
+    backend.leave(core, id)
+end
+
+function add(self, count)
+    for i = 1, count do
+        local ok, err = ngx.timer.at(0, serve, self)
+        if not ok then
+            self.backend.gave_up(self.core, count - i + 1)
+            if err ~= "process exiting" then
+                ngx.log(ngx.ERR, "sluice: no context for timers: ", err)
+            end
+            return nil, err
+        end
+    end
+    return true
+end
+
+--- Makes the first context.
+-- @tparam table self of sluice.timer
+-- @treturn true|nil
+-- @treturn string|nil why not, for people
+-- @phases init_worker and later
+function _M.start(self)
+    local semaphore, err = require("ngx.semaphore").new(0)
+    if not semaphore then
+        return nil, err
+    end
+    self.semaphore = semaphore
+    if not self.backend.start(self.core, semaphore) then
+        return nil, "no timerfd, connection or memory"
+    end
+    return add(self, 1)
+end
+
+return _M

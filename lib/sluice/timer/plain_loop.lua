@@ -1,0 +1,175 @@
+--- Contexts of timers without the C module: what module/ngx_sluice_timer.c does, as far as Lua can.
+--
+-- Nothing tells when a callback waits. So the owner wakes another context before it begins: nginx's
+-- loop comes to that only if a callback waits or all is done.
+-- @module sluice.timer.plain_loop
+
+local floor, max, min = math.floor, math.max, math.min
+
+local _M = {}
+
+local SLICE_SECONDS = 0.001
+local FOREVER_SECONDS = 2000000
+-- For the rounding of nginx's clock.
+local LATER_SECONDS = 0.0005
+
+local WAIT, RUN, END = 0, 1, 2
+
+local function post(core, n)
+    if core.semaphore and n > 0 then
+        core.semaphore:post(n)
+    end
+end
+
+--- A timer is due at `expires`: the context that waits for a later one has to look again.
+function _M.poke(core, expires)
+    local later = not core.armed or expires < core.armed
+    if later and not core.poked and not core.owner and core.parked > 0 then
+        core.poked = true
+        post(core, 1)
+    end
+end
+
+--- Forgets contexts whose callbacks have ended their requests, once the collector has found them.
+function _M.bury(core)
+    for id, context in pairs(core.contexts) do
+        if not core.threads[id] then
+            core.contexts[id] = nil
+            core.total = core.total - 1
+            if context.run then
+                core.finish(core, context)
+            end
+        end
+    end
+end
+
+local function park(core, context, now)
+    context.parked = true
+    core.parked = core.parked + 1
+    local due = not core.frozen and core.wheel:next()
+    if not due or (core.armed and core.armed <= due) then
+        return WAIT, 0, FOREVER_SECONDS
+    end
+    core.armed = due
+    context.watches = true
+    return WAIT, 0, max(0.001, min(due / 1000 - now + LATER_SECONDS, FOREVER_SECONDS))
+end
+
+local function lead(core, id)
+    core.owner = id
+    local more = 0
+    if core.parked > 0 then
+        post(core, 1)
+    elseif core.coming == 0 then
+        _M.bury(core)
+        more = min(core.max - core.total, floor(core.total / 2) + 1)
+        core.coming = more
+    end
+    return RUN, more
+end
+
+--- What a context shall do, how many to add, how many seconds to wait.
+function _M.claim(core, id)
+    local context, now = core.contexts[id], core.clock()
+    -- Whoever runs here while another one is the owner does so because that one waits.
+    core.owner = nil
+    if context.parked then
+        context.parked = false
+        core.parked = core.parked - 1
+        core.slice_end = now + SLICE_SECONDS
+    end
+    if context.watches or core.poked then
+        core.armed, core.poked, context.watches = nil, nil, nil
+    end
+    if core.destroyed then
+        post(core, core.parked)
+        return END, 0
+    end
+    if not core.frozen then
+        core.begin(core, now)
+        if not core.is_empty(core.current) then
+            if now < core.slice_end then
+                return lead(core, id)
+            end
+            context.parked = true
+            core.parked = core.parked + 1
+            return WAIT, 0, SLICE_SECONDS
+        end
+    end
+    if core.exiting then
+        post(core, core.parked)
+        return END, 0
+    end
+    if core.parked >= core.min and core.parked * 2 > core.total then
+        return END, 0
+    end
+    return park(core, context, now)
+end
+
+--- A new context; nil if it is not needed any more.
+function _M.enter(core)
+    core.coming = max(0, core.coming - 1)
+    if core.destroyed or core.total >= core.max then
+        return nil
+    end
+    core.total = core.total + 1
+    core.last_context = core.last_context + 1
+    local id = core.last_context
+    core.contexts[id] = { request = require("resty.core.base").get_request() }
+    core.threads[id] = coroutine.running()
+    return id
+end
+
+--- A context ends.
+function _M.leave(core, id)
+    core.contexts[id] = nil
+    core.total = core.total - 1
+    if core.owner == id then
+        core.owner = nil
+    end
+end
+
+--- So many contexts do not come.
+function _M.gave_up(core, n)
+    core.coming = max(0, core.coming - n)
+end
+
+-- nginx runs this before its time when the worker begins to exit.
+local function watch_exit(premature, core)
+    if core.destroyed then
+        return
+    elseif not premature then
+        ngx.timer.at(FOREVER_SECONDS, watch_exit, core)
+        return
+    end
+    core.exiting = core.clock()
+    core.frozen = false
+    -- a post alone would wait for the loop's next turn; a timer makes it turn
+    ngx.timer.at(0, function()
+        post(core, max(1, core.parked))
+    end)
+end
+
+--- In the worker, with the semaphore of its contexts.
+function _M.start(core, semaphore)
+    require("resty.core.ctx")
+    core.semaphore = semaphore
+    core.coming = 1
+    return (ngx.timer.at(FOREVER_SECONDS, watch_exit, core))
+end
+
+--- Holds all callbacks, or goes on.
+function _M.freeze(core, on)
+    core.frozen = on and not core.exiting
+    if not on then
+        core.armed = nil
+        _M.poke(core, 0)
+    end
+end
+
+--- Wakes all that wait.
+function _M.wake_all(core)
+    post(core, core.parked)
+end
+
+return _M

@@ -1,0 +1,500 @@
+
+/*
+ * Timers in nginx's event loop.
+ *
+ * A timerfd tells of the next expiry, and nothing else does: nginx's own
+ * timers are only looked at with a clock that ticks each 4 ms, and begin by
+ * being late by as much.
+ */
+
+
+#include "ngx_sluice_timer.h"
+
+#include <dlfcn.h>
+#include <sys/timerfd.h>
+
+
+static ngx_int_t ngx_sluice_timer_connect(sluice_timer_core_t *core);
+static void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
+static void ngx_sluice_timer_read_handler(ngx_event_t *rev);
+static void ngx_sluice_timer_turn_handler(ngx_event_t *e);
+static void ngx_sluice_timer_yielded_handler(ngx_event_t *e);
+static void ngx_sluice_timer_linger_handler(ngx_event_t *e);
+static void ngx_sluice_timer_dispatch(sluice_timer_core_t *core);
+static void ngx_sluice_timer_arm(sluice_timer_core_t *core);
+static void ngx_sluice_timer_exit(sluice_timer_core_t *core);
+static ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
+
+
+static ngx_queue_t  ngx_sluice_timer_cores;
+
+
+uint64_t
+ngx_sluice_timer_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+}
+
+
+int
+sluice_timer_abi(void)
+{
+    return NGX_SLUICE_TIMER_ABI;
+}
+
+
+/* Of this shared object, for package.loadlib. */
+
+const char *
+sluice_timer_path(void)
+{
+    Dl_info  info;
+
+    return dladdr(&ngx_sluice_timer_cores, &info) ? info.dli_fname : "";
+}
+
+
+void
+ngx_sluice_timer_add(sluice_timer_core_t *core)
+{
+    if (ngx_sluice_timer_cores.next == NULL) {
+        ngx_queue_init(&ngx_sluice_timer_cores);
+    }
+
+    ngx_queue_insert_tail(&ngx_sluice_timer_cores, &core->queue);
+
+    core->owner = NGX_SLUICE_TIMER_NOBODY;
+    core->armed = SLUICE_WHEEL_NEVER;
+
+    core->turn.handler = ngx_sluice_timer_turn_handler;
+    core->yielded.handler = ngx_sluice_timer_yielded_handler;
+    core->shrink.handler = ngx_sluice_timer_shrink_handler;
+    core->linger.handler = ngx_sluice_timer_linger_handler;
+
+    core->turn.data = core;
+    core->yielded.data = core;
+    core->shrink.data = core;
+    core->linger.data = core;
+}
+
+
+/* In the worker: returns 0, or -1 without a timerfd, or memory. */
+
+int
+sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
+    ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx)
+{
+    core->contexts = ngx_calloc(core->max * sizeof(*core->contexts),
+                                ngx_cycle->log);
+    if (core->contexts == NULL) {
+        return -1;
+    }
+
+    core->turn.log = ngx_cycle->log;
+    core->yielded.log = ngx_cycle->log;
+    core->shrink.log = ngx_cycle->log;
+    core->linger.log = ngx_cycle->log;
+
+    /* nothing but the contexts' waiting holds up an exit */
+    core->shrink.cancelable = 1;
+
+    if (ngx_sluice_timer_connect(core) != NGX_OK) {
+        ngx_free(core->contexts);
+        core->contexts = NULL;
+        return -1;
+    }
+
+    core->semaphore = semaphore;
+    core->post = post;
+    core->ctx = ctx;
+    core->started = 1;
+    core->coming = 1;
+
+    ngx_sluice_timer_poke(core);
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_sluice_timer_connect(sluice_timer_core_t *core)
+{
+    int                fd;
+    ngx_connection_t  *c;
+
+    fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK|TFD_CLOEXEC);
+    if (fd == -1) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+                      "sluice: timerfd_create() failed");
+        return NGX_ERROR;
+    }
+
+    c = ngx_get_connection(fd, ngx_cycle->log);
+    if (c == NULL) {
+        (void) close(fd);
+        return NGX_ERROR;
+    }
+
+    c->data = core;
+    c->read->handler = ngx_sluice_timer_read_handler;
+    c->read->log = ngx_cycle->log;
+    c->write->log = ngx_cycle->log;
+
+    /* nginx calls the handler when a graceful exit begins */
+    c->idle = 1;
+
+    core->connection = c;
+
+    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
+        ngx_sluice_timer_disconnect(core);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_sluice_timer_disconnect(sluice_timer_core_t *core)
+{
+    ngx_fd_t           fd;
+    ngx_connection_t  *c;
+
+    c = core->connection;
+    fd = c->fd;
+    core->connection = NULL;
+
+    if (c->read->active) {
+        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+    }
+
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+
+    (void) close(fd);
+}
+
+
+/* When the Lua machine closes, which is later than the process's hook. */
+
+void
+ngx_sluice_timer_close(sluice_timer_core_t *core)
+{
+    ngx_uint_t  i;
+
+    core->destroyed = 1;
+
+    if (core->connection) {
+        ngx_sluice_timer_disconnect(core);
+    }
+
+    if (core->turn.posted) {
+        ngx_delete_posted_event(&core->turn);
+    }
+
+    if (core->yielded.posted) {
+        ngx_delete_posted_event(&core->yielded);
+    }
+
+    if (core->shrink.timer_set) {
+        ngx_del_timer(&core->shrink);
+    }
+
+    if (core->linger.timer_set) {
+        ngx_del_timer(&core->linger);
+    }
+
+    if (core->contexts) {
+        for (i = 0; i < core->max; i++) {
+            if (core->contexts[i].end) {
+                core->contexts[i].end->core = NULL;
+            }
+        }
+
+        ngx_free(core->contexts);
+        core->contexts = NULL;
+    }
+
+    ngx_queue_remove(&core->queue);
+}
+
+
+/* nginx reports connections that are open after this. */
+
+void
+ngx_sluice_timer_exit_process(void)
+{
+    ngx_queue_t          *q;
+    sluice_timer_core_t  *core;
+
+    if (ngx_sluice_timer_cores.next == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&ngx_sluice_timer_cores);
+         q != ngx_queue_sentinel(&ngx_sluice_timer_cores);
+         q = ngx_queue_next(q))
+    {
+        core = ngx_queue_data(q, sluice_timer_core_t, queue);
+
+        if (core->connection) {
+            ngx_sluice_timer_disconnect(core);
+        }
+    }
+}
+
+
+/*
+ * The dispatcher's next turn: in this turn of the loop, once it turns.  Before
+ * its first turn, and after a graceful exit has begun, nginx sleeps without a
+ * look at the posted events, but not with a look at those for the next turn.
+ */
+
+void
+ngx_sluice_timer_poke(sluice_timer_core_t *core)
+{
+    if (!core->started || core->destroyed) {
+        return;
+    }
+
+    if (core->looping && !ngx_exiting) {
+        ngx_post_event(&core->turn, &ngx_posted_events);
+
+    } else {
+        ngx_post_event(&core->turn, &ngx_posted_next_events);
+    }
+}
+
+
+/* While there is an owner, what comes first is looked at when it is done. */
+
+void
+ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t)
+{
+    if (t->node.expires < core->armed
+        && core->owner == NGX_SLUICE_TIMER_NOBODY)
+    {
+        ngx_sluice_timer_poke(core);
+    }
+}
+
+
+static void
+ngx_sluice_timer_read_handler(ngx_event_t *rev)
+{
+    uint64_t              n;
+    ngx_connection_t     *c;
+    sluice_timer_core_t  *core;
+
+    c = rev->data;
+    core = c->data;
+
+    if (c->close) {
+        c->close = 0;
+        ngx_sluice_timer_exit(core);
+        return;
+    }
+
+    /* epoll tells of each expiry by its edge: no need to read their number */
+
+    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
+
+        if (read(c->fd, &n, sizeof(n)) == -1 && ngx_errno != NGX_EAGAIN) {
+            ngx_log_error(NGX_LOG_ALERT, rev->log, ngx_errno,
+                          "sluice: read() from a timerfd failed");
+        }
+
+        if (ngx_handle_read_event(rev, 0) != NGX_OK) {
+            ngx_log_error(NGX_LOG_ALERT, rev->log, 0,
+                          "sluice: no timers any more");
+        }
+    }
+
+    core->armed = SLUICE_WHEEL_NEVER;
+
+    if (!core->turn.posted) {
+        ngx_sluice_timer_turn_handler(&core->turn);
+    }
+}
+
+
+static void
+ngx_sluice_timer_turn_handler(ngx_event_t *e)
+{
+    sluice_timer_core_t *core = e->data;
+
+    core->looping = 1;
+    core->slice_end = ngx_sluice_timer_clock() + NGX_SLUICE_TIMER_SLICE;
+
+    ngx_sluice_timer_dispatch(core);
+}
+
+
+/*
+ * nginx's loop goes on and the owner did not say that it is done: its callback
+ * waits.  Another context goes on with what is left, within the same slice.
+ */
+
+static void
+ngx_sluice_timer_yielded_handler(ngx_event_t *e)
+{
+    sluice_timer_core_t *core = e->data;
+
+    core->owner = NGX_SLUICE_TIMER_NOBODY;
+
+    if (ngx_sluice_timer_clock() >= core->slice_end) {
+
+        if (ngx_sluice_timer_has_work(core)) {
+            ngx_post_event(&core->turn, &ngx_posted_next_events);
+
+        } else {
+            ngx_sluice_timer_arm(core);
+        }
+
+        return;
+    }
+
+    ngx_sluice_timer_dispatch(core);
+}
+
+
+static ngx_uint_t
+ngx_sluice_timer_has_work(sluice_timer_core_t *core)
+{
+    return !core->frozen
+           && (!sluice_timers_empty(&core->timers)
+               || sluice_timers_next(&core->timers)
+                  <= ngx_sluice_timer_clock() / 1000000);
+}
+
+
+static void
+ngx_sluice_timer_dispatch(sluice_timer_core_t *core)
+{
+    int  done;
+
+    if (core->frozen || core->destroyed
+        || core->owner != NGX_SLUICE_TIMER_NOBODY)
+    {
+        return;
+    }
+
+    done = sluice_timers_begin(&core->timers, ngx_sluice_timer_clock());
+
+    if (!sluice_timers_empty(&core->timers)) {
+
+        /* if all contexts are busy, the first that is not looks for work */
+
+        ngx_sluice_timer_wake(core);
+        return;
+    }
+
+    if (!done) {
+        ngx_post_event(&core->turn, &ngx_posted_next_events);
+        return;
+    }
+
+    ngx_sluice_timer_arm(core);
+}
+
+
+/* Wakes the process when the next timer is due; one system call. */
+
+static void
+ngx_sluice_timer_arm(sluice_timer_core_t *core)
+{
+    uint64_t           next;
+    struct itimerspec  its;
+
+    next = sluice_timers_next(&core->timers);
+
+    if (next >= core->armed || core->connection == NULL) {
+        return;
+    }
+
+    ngx_memzero(&its, sizeof(its));
+
+    its.it_value.tv_sec = (time_t) (next / 1000);
+    its.it_value.tv_nsec = (long) (next % 1000) * 1000000 + 1;
+
+    if (timerfd_settime(core->connection->fd, TFD_TIMER_ABSTIME, &its, NULL)
+        == -1)
+    {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+                      "sluice: timerfd_settime() failed");
+        return;
+    }
+
+    core->armed = next;
+}
+
+
+/* The owner has nothing more to do, or its time is up. */
+
+void
+ngx_sluice_timer_release(sluice_timer_core_t *core)
+{
+    core->owner = NGX_SLUICE_TIMER_NOBODY;
+
+    if (core->yielded.posted) {
+        ngx_delete_posted_event(&core->yielded);
+    }
+
+    if (ngx_sluice_timer_has_work(core)) {
+        if (!core->turn.posted) {
+            ngx_post_event(&core->turn, &ngx_posted_next_events);
+        }
+
+        return;
+    }
+
+    if (!core->frozen) {
+        ngx_sluice_timer_arm(core);
+    }
+}
+
+
+/*
+ * A graceful exit has begun: all that is pending runs now, prematurely.
+ * Posted events alone do not keep the process, so a timer does.
+ */
+
+static void
+ngx_sluice_timer_exit(sluice_timer_core_t *core)
+{
+    core->frozen = 0;
+    core->exit_ns = ngx_sluice_timer_clock();
+
+    sluice_timers_exit(&core->timers);
+
+    ngx_sluice_timer_poke(core);
+
+    if (!core->linger.timer_set) {
+        ngx_add_timer(&core->linger, NGX_SLUICE_TIMER_LINGER);
+    }
+}
+
+
+static void
+ngx_sluice_timer_linger_handler(ngx_event_t *e)
+{
+    sluice_timer_core_t *core = e->data;
+
+    if (!ngx_sluice_timer_has_work(core)) {
+        ngx_sluice_timer_end_parked(core);
+    }
+
+    /* contexts whose callbacks wait have timers of their own */
+
+    if (core->coming || core->parked || ngx_sluice_timer_has_work(core)) {
+        ngx_add_timer(e, NGX_SLUICE_TIMER_LINGER);
+    }
+}

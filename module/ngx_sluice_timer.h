@@ -1,0 +1,190 @@
+
+/*
+ * Timers in a worker: the wheel (wheel*.c) at an event loop, and at a Lua
+ * machine.  lib/sluice/timer/ is the library; what it calls often are Lua C
+ * functions, which cost a fifth of a call through FFI from code that is
+ * interpreted, as a dispatcher of many different callbacks has to be.
+ *
+ * A core is what timer.new makes.  Its contexts are light threads of timers
+ * of nginx; all that have nothing to do wait for one semaphore.  One of them,
+ * the owner, takes runs one after the other.  While it does, an event is
+ * posted that nginx's loop comes to only if a callback yields: then another
+ * context becomes the owner.
+ */
+
+
+#ifndef NGX_SLUICE_TIMER_H_INCLUDED
+#define NGX_SLUICE_TIMER_H_INCLUDED
+
+
+#include "ngx_sluice.h"
+#include "wheel_timers.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+
+/* Lua refuses a module that says another number than its own. */
+#define NGX_SLUICE_TIMER_ABI       1
+
+/* Callbacks run for so long, then the loop turns. */
+#define NGX_SLUICE_TIMER_SLICE     1000000         /* ns */
+/* A parked context that was not needed for so long ends. */
+#define NGX_SLUICE_TIMER_SHRINK    1000            /* ms */
+/* A worker that exits looks so often whether all is done. */
+#define NGX_SLUICE_TIMER_LINGER    1               /* ms */
+/* and so long takes timers without a delay. */
+#define NGX_SLUICE_TIMER_LAST      1000000000      /* ns */
+/* A creation place logs so often. */
+#define NGX_SLUICE_TIMER_QUIET     10000000000ULL  /* ns */
+
+#define NGX_SLUICE_TIMER_NOBODY    ((ngx_uint_t) -1)
+
+/* What a context shall do. */
+#define NGX_SLUICE_TIMER_WAIT      0
+#define NGX_SLUICE_TIMER_RUN       1
+#define NGX_SLUICE_TIMER_END       2
+
+/* Tables on the stack of a core's Lua thread. */
+#define NGX_SLUICE_TIMER_REFS      1   /* pages of callbacks and arguments */
+#define NGX_SLUICE_TIMER_NAMES     2   /* name to handle and back */
+#define NGX_SLUICE_TIMER_ERRORS    3   /* last error by place */
+#define NGX_SLUICE_TIMER_FAILED    4   /* last error by handle */
+#define NGX_SLUICE_TIMER_PLACES    5   /* text by account */
+#define NGX_SLUICE_TIMER_SOURCES   6   /* keeps chunk names in memory */
+#define NGX_SLUICE_TIMER_STACKS    7   /* account by call stack */
+#define NGX_SLUICE_TIMER_CTX       8   /* ngx.ctx by reference */
+
+
+typedef int (*ngx_sluice_timer_post_pt)(void *semaphore, int n);
+typedef int (*ngx_sluice_timer_ctx_pt)(void *request, int *in_ssl_phase,
+    int *ssl_ctx_ref);
+
+typedef struct sluice_timer_core_s  sluice_timer_core_t;
+
+
+/* Told when nginx ends a context's request. */
+
+typedef struct {
+    sluice_timer_core_t  *core;          /* NULL: nobody needs to know */
+    ngx_uint_t            context;
+} ngx_sluice_timer_end_t;
+
+
+typedef struct {
+    sluice_timers_run_t      run;
+    void                    *request;
+    ngx_sluice_timer_end_t  *end;
+    unsigned                 used:1;
+    unsigned                 parked:1;
+} ngx_sluice_timer_context_t;
+
+
+/* A creation place: a line of a chunk. */
+
+typedef struct {
+    const char  *source;
+    int          line;
+    uint32_t     account;
+} ngx_sluice_timer_place_t;
+
+
+struct sluice_timer_core_s {
+    sluice_timers_t              timers;
+
+    lua_State                   *vm;        /* a thread of its own */
+    void                        *semaphore;
+    ngx_sluice_timer_post_pt     post;
+    ngx_sluice_timer_ctx_pt      ctx;
+
+    ngx_queue_t                  queue;     /* of all cores */
+    ngx_connection_t            *connection;
+    ngx_event_t                  turn;      /* dispatches */
+    ngx_event_t                  yielded;   /* runs if a callback does */
+    ngx_event_t                  shrink;
+    ngx_event_t                  linger;
+    uint64_t                     armed;     /* ms; what the timerfd is set to */
+    uint64_t                     slice_end; /* ns */
+    uint64_t                     exit_ns;   /* since when */
+
+    ngx_sluice_timer_context_t  *contexts;
+    ngx_uint_t                   owner;
+    ngx_uint_t                   min;
+    ngx_uint_t                   max;
+    ngx_uint_t                   total;     /* contexts */
+    ngx_uint_t                   coming;    /* those that nginx is to start */
+    ngx_uint_t                   parked;
+    ngx_uint_t                   woken;     /* of those */
+    ngx_uint_t                   ending;    /* too many */
+    ngx_uint_t                   least;     /* that were parked of late */
+
+    ngx_sluice_timer_place_t    *places;
+    ngx_uint_t                   place_count;
+    ngx_uint_t                   place_mask;
+
+    unsigned                     started:1;
+    unsigned                     frozen:1;
+    unsigned                     destroyed:1;
+    unsigned                     debug:1;
+    unsigned                     looping:1; /* posted events are run soon */
+};
+
+
+/* ngx_sluice_timer.c */
+
+uint64_t ngx_sluice_timer_clock(void);
+void ngx_sluice_timer_add(sluice_timer_core_t *core);
+void ngx_sluice_timer_close(sluice_timer_core_t *core);
+void ngx_sluice_timer_poke(sluice_timer_core_t *core);
+void ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t);
+void ngx_sluice_timer_release(sluice_timer_core_t *core);
+
+int sluice_timer_abi(void);
+const char *sluice_timer_path(void);
+int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
+    ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx);
+
+/* ngx_sluice_timer_context.c */
+
+void ngx_sluice_timer_wake(sluice_timer_core_t *core);
+void ngx_sluice_timer_end_parked(sluice_timer_core_t *core);
+void ngx_sluice_timer_shrink_handler(ngx_event_t *e);
+ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
+    ngx_uint_t *more);
+void ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id);
+
+int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
+
+/* ngx_sluice_timer_run.c */
+
+void ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only);
+void ngx_sluice_timer_drop(void *data, uint32_t page);
+void ngx_sluice_timer_finish(sluice_timer_core_t *core,
+    ngx_sluice_timer_context_t *c, const char *error);
+
+int ngx_sluice_timer_create(lua_State *l);
+int ngx_sluice_timer_step(lua_State *l);
+int ngx_sluice_timer_args(lua_State *l);
+int ngx_sluice_timer_failed(lua_State *l);
+
+/* ngx_sluice_timer_place.c */
+
+uint32_t ngx_sluice_timer_place(sluice_timer_core_t *core, lua_State *l,
+    int level);
+const char *ngx_sluice_timer_place_text(sluice_timer_core_t *core,
+    uint32_t place);
+
+/* ngx_sluice_timer_lua.c */
+
+sluice_timer_t *ngx_sluice_timer_find(sluice_timer_core_t *core, lua_State *l,
+    int index);
+int luaopen_sluice_timer(lua_State *l);
+
+/* ngx_sluice_timer_stats.c */
+
+int ngx_sluice_timer_totals(lua_State *l);
+int ngx_sluice_timer_place_stats(lua_State *l);
+int ngx_sluice_timer_stats(lua_State *l);
+
+
+#endif /* NGX_SLUICE_TIMER_H_INCLUDED */

@@ -1,0 +1,233 @@
+
+/*
+ * The contexts of timers: who has to do what, how many there are.
+ */
+
+
+#include "ngx_sluice_timer.h"
+
+#include <ngx_http.h>
+
+
+/* An nginx without http may lack it. */
+#pragma weak ngx_http_cleanup_add
+
+
+static void ngx_sluice_timer_end_handler(void *data);
+
+
+void
+ngx_sluice_timer_wake(sluice_timer_core_t *core)
+{
+    if (core->parked > core->woken) {
+        core->woken++;
+        (void) core->post(core->semaphore, 1);
+    }
+}
+
+
+/*
+ * A context asks what to do.  more: contexts to be made, since none would be
+ * left if its callback waits.
+ */
+
+ngx_uint_t
+ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
+    ngx_uint_t *more)
+{
+    ngx_sluice_timer_context_t  *c;
+
+    c = &core->contexts[id];
+    *more = 0;
+
+    if (c->parked) {
+        c->parked = 0;
+        core->parked--;
+
+        if (core->woken) {
+            core->woken--;
+        }
+
+        if (core->parked < core->least) {
+            core->least = core->parked;
+        }
+    }
+
+    if (core->destroyed) {
+        return NGX_SLUICE_TIMER_END;
+    }
+
+    if (core->timers.exiting) {
+
+        /* what this context's run was in the way of */
+
+        (void) sluice_timers_begin(&core->timers, ngx_sluice_timer_clock());
+    }
+
+    if (core->owner == NGX_SLUICE_TIMER_NOBODY
+        && !sluice_timers_empty(&core->timers) && !core->frozen)
+    {
+        if (ngx_sluice_timer_clock() < core->slice_end) {
+
+            core->owner = id;
+            ngx_post_event(&core->yielded, &ngx_posted_events);
+
+            if (core->parked + core->coming == 0) {
+                *more = ngx_min(core->max - core->total,
+                                core->total / 2 + 1);
+                core->coming += *more;
+            }
+
+            return NGX_SLUICE_TIMER_RUN;
+        }
+
+        if (!core->turn.posted) {
+            ngx_post_event(&core->turn, &ngx_posted_next_events);
+        }
+    }
+
+    if (core->timers.exiting && sluice_timers_empty(&core->timers)) {
+        return NGX_SLUICE_TIMER_END;
+    }
+
+    if (core->ending) {
+        core->ending--;
+        return NGX_SLUICE_TIMER_END;
+    }
+
+    c->parked = 1;
+    core->parked++;
+
+    if (core->parked > core->min && !core->shrink.timer_set) {
+        core->least = core->parked;
+        ngx_add_timer(&core->shrink, NGX_SLUICE_TIMER_SHRINK);
+    }
+
+    return NGX_SLUICE_TIMER_WAIT;
+}
+
+
+/* Half of the contexts that were never needed since the last look end. */
+
+void
+ngx_sluice_timer_shrink_handler(ngx_event_t *e)
+{
+    ngx_uint_t            n;
+    sluice_timer_core_t  *core = e->data;
+
+    if (core->destroyed || core->parked <= core->min) {
+        return;
+    }
+
+    n = ngx_min(core->parked - core->min, (core->least + 1) / 2);
+
+    core->least = core->parked;
+    core->ending = n;
+
+    while (n-- && core->parked > core->woken) {
+        ngx_sluice_timer_wake(core);
+    }
+
+    if (!ngx_exiting) {
+        ngx_add_timer(e, NGX_SLUICE_TIMER_SHRINK);
+    }
+}
+
+
+void
+ngx_sluice_timer_end_parked(sluice_timer_core_t *core)
+{
+    while (core->parked > core->woken) {
+        ngx_sluice_timer_wake(core);
+    }
+}
+
+
+/*
+ * A new context; its number, or -1 if it is not needed any more.  The end of
+ * its request is a cleanup's business: ngx.exit ends it without a word.
+ */
+
+int
+sluice_timer_enter(sluice_timer_core_t *core, void *request, int http)
+{
+    ngx_uint_t                   i;
+    ngx_http_cleanup_t          *cln;
+    ngx_sluice_timer_context_t  *c;
+
+    if (core->coming) {
+        core->coming--;
+    }
+
+    if (core->destroyed || core->total == core->max) {
+        return -1;
+    }
+
+    for (i = 0; core->contexts[i].used; i++) { /* void */ }
+
+    c = &core->contexts[i];
+
+    ngx_memzero(c, sizeof(*c));
+
+    c->request = request;
+
+    if (http && ngx_http_cleanup_add) {
+        cln = ngx_http_cleanup_add(request, sizeof(ngx_sluice_timer_end_t));
+        if (cln == NULL) {
+            return -1;
+        }
+
+        c->end = cln->data;
+        c->end->core = core;
+        c->end->context = i;
+        cln->handler = ngx_sluice_timer_end_handler;
+    }
+
+    c->used = 1;
+    core->total++;
+
+    return (int) i;
+}
+
+
+static void
+ngx_sluice_timer_end_handler(void *data)
+{
+    ngx_sluice_timer_end_t *end = data;
+
+    if (end->core) {
+        ngx_sluice_timer_leave(end->core, end->context);
+    }
+}
+
+
+void
+ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id)
+{
+    ngx_sluice_timer_context_t  *c;
+
+    c = &core->contexts[id];
+
+    if (c->end) {
+        c->end->core = NULL;
+        c->end = NULL;
+    }
+
+    c->request = NULL;
+
+    if (c->run.timer) {
+        ngx_sluice_timer_finish(core, c, NULL);
+    }
+
+    if (c->parked) {
+        c->parked = 0;
+        core->parked--;
+    }
+
+    c->used = 0;
+    core->total--;
+
+    if (core->owner == id) {
+        ngx_sluice_timer_release(core);
+    }
+}

@@ -1,0 +1,449 @@
+
+/*
+ * One timer from its creation to its end, as Lua sees it.
+ *
+ * Callbacks and arguments are kept in tables of a page each: a collector
+ * looks at a page in a few microseconds, and again only if it has changed.
+ */
+
+
+#include "ngx_sluice_timer.h"
+
+
+static uint64_t ngx_sluice_timer_up(double value);
+static ngx_int_t ngx_sluice_timer_keep(sluice_timer_core_t *core,
+    lua_State *l, sluice_timer_t *t);
+static void ngx_sluice_timer_clean(sluice_timer_core_t *core,
+    ngx_sluice_timer_context_t *c);
+static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
+    sluice_timer_t *t, uint64_t elapsed, uint64_t now);
+
+
+#define ngx_sluice_timer_slot(t)                                              \
+    (((t)->index & (SLUICE_TIMERS_PAGE - 1)) * 2 + 1)
+
+#define ngx_sluice_timer_page(t)                                              \
+    (((t)->index >> SLUICE_TIMERS_PAGE_BITS) + 1)
+
+
+/*
+ * create(core, flags, delay, interval, jitter, tolerance, warn_after, level,
+ *        name, callback, ...): all checked by init.lua, in seconds.
+ */
+
+int
+ngx_sluice_timer_create(lua_State *l)
+{
+    double                delay;
+    uint64_t              now;
+    sluice_timer_t       *t;
+    const char           *why;
+    sluice_timer_core_t  *core;
+    sluice_timers_spec_t  spec;
+
+    core = lua_touserdata(l, 1);
+    delay = lua_tonumber(l, 3);
+    now = ngx_sluice_timer_clock();
+
+    if (core->destroyed) {
+        why = "destroyed";
+        goto refused;
+    }
+
+    if (core->timers.exiting
+        && (delay > 0 || now - core->exit_ns > NGX_SLUICE_TIMER_LAST))
+    {
+        why = "process exiting";
+        goto refused;
+    }
+
+    if (lua_type(l, 9) == LUA_TSTRING) {
+        lua_pushvalue(l, 9);
+        lua_xmove(l, core->vm, 1);
+        lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
+
+        if (lua_type(core->vm, -1) != LUA_TNIL) {
+            lua_pop(core->vm, 1);
+            why = "already exists timer";
+            goto refused;
+        }
+
+        lua_pop(core->vm, 1);
+    }
+
+    spec.delay_us = ngx_sluice_timer_up(delay * 1e6);
+    spec.interval_us = ngx_sluice_timer_up(lua_tonumber(l, 4) * 1e6);
+    spec.jitter_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 5) * 1e3);
+    spec.tolerance_ms = (uint32_t) (lua_tonumber(l, 6) * 1e3);
+    spec.warn_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 7) * 1e3);
+    spec.flags = (uint8_t) lua_tointeger(l, 2);
+    spec.place = ngx_sluice_timer_place(core, l, 2 + (int) lua_tointeger(l, 8));
+
+    t = sluice_timers_create(&core->timers, &spec, now);
+
+    if (t == NULL) {
+        why = core->timers.count == SLUICE_TIMERS_MAX ? "too many timers"
+                                                      : "no memory";
+        goto refused;
+    }
+
+    if (ngx_sluice_timer_keep(core, l, t) != NGX_OK) {
+        sluice_timers_cancel(&core->timers, t);
+        why = "no memory";
+        goto refused;
+    }
+
+    ngx_sluice_timer_created(core, t);
+
+    lua_pushnumber(l, sluice_timers_handle(t));
+
+    return 1;
+
+refused:
+
+    lua_pushnil(l);
+    lua_pushstring(l, why);
+
+    return 2;
+}
+
+
+/*
+ * Up, since a timer never fires early; but what is over the whole number by
+ * the error of a multiplication is no reason to drift.
+ */
+
+static uint64_t
+ngx_sluice_timer_up(double value)
+{
+    return (uint64_t) (value + 0.999);
+}
+
+
+/* The arguments with their number in front, since any may be nil. */
+
+static ngx_int_t
+ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
+    sluice_timer_t *t)
+{
+    int         i, n, slot, page;
+    lua_State  *vm;
+
+    vm = core->vm;
+    n = lua_gettop(l) - 10;
+    slot = (int) ngx_sluice_timer_slot(t);
+    page = (int) ngx_sluice_timer_page(t);
+
+    lua_rawgeti(vm, NGX_SLUICE_TIMER_REFS, page);
+
+    if (lua_type(vm, -1) == LUA_TNIL) {
+        lua_pop(vm, 1);
+        lua_createtable(vm, 2 * SLUICE_TIMERS_PAGE, 0);
+        lua_pushvalue(vm, -1);
+        lua_rawseti(vm, NGX_SLUICE_TIMER_REFS, page);
+    }
+
+    lua_pushvalue(l, 10);
+    lua_xmove(l, vm, 1);
+    lua_rawseti(vm, -2, slot);
+
+    if (n > 0) {
+        if (!lua_checkstack(vm, n + 4)) {
+            lua_pop(vm, 1);
+            return NGX_ERROR;
+        }
+
+        lua_createtable(vm, n + 1, 0);
+        lua_pushinteger(vm, n);
+        lua_rawseti(vm, -2, 1);
+
+        for (i = 1; i <= n; i++) {
+            lua_pushvalue(l, 10 + i);
+            lua_xmove(l, vm, 1);
+            lua_rawseti(vm, -2, i + 1);
+        }
+
+        lua_rawseti(vm, -2, slot + 1);
+    }
+
+    lua_pop(vm, 1);
+
+    if (lua_type(l, 9) == LUA_TSTRING) {
+        t->flags |= SLUICE_TIMER_NAMED;
+
+        lua_pushvalue(l, 9);
+        lua_xmove(l, vm, 1);
+        lua_pushvalue(vm, -1);
+        lua_pushnumber(vm, sluice_timers_handle(t));
+        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
+
+        lua_pushnumber(vm, sluice_timers_handle(t));
+        lua_insert(vm, -2);
+        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
+    }
+
+    return NGX_OK;
+}
+
+
+/* A release function of the timers. */
+
+void
+ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only)
+{
+    int                   slot;
+    lua_State            *vm;
+    sluice_timer_core_t  *core = data;
+
+    vm = core->vm;
+
+    if (t->flags & SLUICE_TIMER_NAMED) {
+        t->flags &= (uint8_t) ~SLUICE_TIMER_NAMED;
+
+        lua_pushnumber(vm, sluice_timers_handle(t));
+        lua_pushvalue(vm, -1);
+        lua_rawget(vm, NGX_SLUICE_TIMER_NAMES);
+        lua_pushnil(vm);
+        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
+        lua_pushnil(vm);
+        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
+    }
+
+    if (t->flags & SLUICE_TIMER_ERROR) {
+        t->flags &= (uint8_t) ~SLUICE_TIMER_ERROR;
+
+        lua_pushnumber(vm, sluice_timers_handle(t));
+        lua_pushnil(vm);
+        lua_rawset(vm, NGX_SLUICE_TIMER_FAILED);
+    }
+
+    if (name_only) {
+        return;
+    }
+
+    slot = (int) ngx_sluice_timer_slot(t);
+
+    lua_rawgeti(vm, NGX_SLUICE_TIMER_REFS, (int) ngx_sluice_timer_page(t));
+    lua_pushnil(vm);
+    lua_rawseti(vm, -2, slot);
+    lua_pushnil(vm);
+    lua_rawseti(vm, -2, slot + 1);
+    lua_pop(vm, 1);
+}
+
+
+/* A drop function of the timers. */
+
+void
+ngx_sluice_timer_drop(void *data, uint32_t page)
+{
+    sluice_timer_core_t *core = data;
+
+    lua_pushnil(core->vm);
+    lua_rawseti(core->vm, NGX_SLUICE_TIMER_REFS, (int) page + 1);
+}
+
+
+/*
+ * step(core, context): ends the context's run and begins the next; returns
+ * its callback, whether it is premature, whether it has arguments.  Nothing:
+ * the context has been taken over from, or is done for now.
+ */
+
+int
+ngx_sluice_timer_step(lua_State *l)
+{
+    uint64_t                     now;
+    ngx_uint_t                   id;
+    sluice_timer_t              *t;
+    sluice_timer_core_t         *core;
+    ngx_sluice_timer_context_t  *c;
+
+    core = lua_touserdata(l, 1);
+    id = (ngx_uint_t) lua_tointeger(l, 2);
+    c = &core->contexts[id];
+
+    if (c->run.timer) {
+        ngx_sluice_timer_finish(core, c, NULL);
+    }
+
+    if (core->owner != id) {
+        return 0;
+    }
+
+    now = ngx_sluice_timer_clock();
+
+    if (now >= core->slice_end || core->frozen || core->destroyed
+        || !sluice_timers_take(&core->timers, &c->run, now))
+    {
+        ngx_sluice_timer_release(core);
+        return 0;
+    }
+
+    t = c->run.timer;
+
+    lua_rawgeti(core->vm, NGX_SLUICE_TIMER_REFS,
+                (int) ngx_sluice_timer_page(t));
+    lua_rawgeti(core->vm, -1, (int) ngx_sluice_timer_slot(t));
+    lua_xmove(core->vm, l, 1);
+    lua_pushboolean(l, c->run.premature);
+    lua_rawgeti(core->vm, -1, (int) ngx_sluice_timer_slot(t) + 1);
+    lua_pushboolean(l, lua_type(core->vm, -1) != LUA_TNIL);
+    lua_pop(core->vm, 2);
+
+    return 3;
+}
+
+
+/* args(core, context): the arguments of the run that has begun. */
+
+int
+ngx_sluice_timer_args(lua_State *l)
+{
+    int                   i, n;
+    sluice_timer_t       *t;
+    sluice_timer_core_t  *core;
+
+    core = lua_touserdata(l, 1);
+    t = core->contexts[lua_tointeger(l, 2)].run.timer;
+
+    lua_rawgeti(core->vm, NGX_SLUICE_TIMER_REFS,
+                (int) ngx_sluice_timer_page(t));
+    lua_rawgeti(core->vm, -1, (int) ngx_sluice_timer_slot(t) + 1);
+    lua_rawgeti(core->vm, -1, 1);
+    n = (int) lua_tointeger(core->vm, -1);
+    lua_pop(core->vm, 1);
+
+    luaL_checkstack(l, n, "arguments of a timer");
+
+    for (i = 1; i <= n; i++) {
+        lua_rawgeti(core->vm, -1, i + 1);
+        lua_xmove(core->vm, l, 1);
+    }
+
+    lua_pop(core->vm, 2);
+
+    return n;
+}
+
+
+/* failed(core, context, error): the run has ended so. */
+
+int
+ngx_sluice_timer_failed(lua_State *l)
+{
+    sluice_timer_core_t         *core;
+    ngx_sluice_timer_context_t  *c;
+
+    core = lua_touserdata(l, 1);
+    c = &core->contexts[lua_tointeger(l, 2)];
+
+    if (c->run.timer) {
+        ngx_sluice_timer_finish(core, c, lua_tostring(l, 3));
+    }
+
+    return 0;
+}
+
+
+void
+ngx_sluice_timer_finish(sluice_timer_core_t *core,
+    ngx_sluice_timer_context_t *c, const char *error)
+{
+    uint64_t                  now;
+    sluice_timer_t           *t;
+    sluice_timers_account_t  *a;
+
+    t = c->run.timer;
+    now = ngx_sluice_timer_clock();
+
+    if (core->ctx && c->request) {
+        ngx_sluice_timer_clean(core, c);
+    }
+
+    if (error) {
+        a = core->timers.accounts[t->place];
+
+        lua_pushstring(core->vm, error);
+
+        if (!(t->flags & SLUICE_TIMER_GONE)) {
+            t->flags |= SLUICE_TIMER_ERROR;
+            lua_pushnumber(core->vm, sluice_timers_handle(t));
+            lua_pushvalue(core->vm, -2);
+            lua_rawset(core->vm, NGX_SLUICE_TIMER_FAILED);
+        }
+
+        lua_rawseti(core->vm, NGX_SLUICE_TIMER_ERRORS, (int) t->place + 1);
+
+        if (a->logged_ns == 0 || now - a->logged_ns > NGX_SLUICE_TIMER_QUIET) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "sluice: a timer made at %s failed (and %uL more "
+                          "since the last such line): %s",
+                          ngx_sluice_timer_place_text(core, t->place),
+                          a->unlogged, error);
+            a->logged_ns = now;
+            a->unlogged = 0;
+
+        } else {
+            a->unlogged++;
+        }
+    }
+
+    if (t->warn_ms && now - c->run.start_ns > t->warn_ms * 1000000ULL) {
+        ngx_sluice_timer_warn(core, t, now - c->run.start_ns, now);
+    }
+
+    sluice_timers_finish(&core->timers, &c->run, now, error != NULL);
+
+    /* what a taken over context arms, nobody else does */
+
+    if (core->owner == NGX_SLUICE_TIMER_NOBODY && !core->destroyed) {
+        ngx_sluice_timer_poke(core);
+    }
+}
+
+
+static void
+ngx_sluice_timer_warn(sluice_timer_core_t *core, sluice_timer_t *t,
+    uint64_t elapsed, uint64_t now)
+{
+    sluice_timers_account_t  *a;
+
+    a = core->timers.accounts[t->place];
+
+    if (a->logged_ns && now - a->logged_ns < NGX_SLUICE_TIMER_QUIET) {
+        a->unlogged++;
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "sluice: a timer made at %s ran for %uL ms (and %uL more "
+                  "lines like this were left out)",
+                  ngx_sluice_timer_place_text(core, t->place),
+                  elapsed / 1000000, a->unlogged);
+
+    a->logged_ns = now;
+    a->unlogged = 0;
+}
+
+
+/*
+ * The next run gets an ngx.ctx of its own if this one has used it: a new
+ * table in the old one's place, which whoever holds may go on to use.
+ */
+
+static void
+ngx_sluice_timer_clean(sluice_timer_core_t *core,
+    ngx_sluice_timer_context_t *c)
+{
+    int  ref;
+
+    ref = core->ctx(c->request, NULL, NULL);
+
+    if (ref < 0 || lua_type(core->vm, NGX_SLUICE_TIMER_CTX) != LUA_TTABLE) {
+        return;
+    }
+
+    lua_createtable(core->vm, 0, 4);
+    lua_rawseti(core->vm, NGX_SLUICE_TIMER_CTX, ref);
+}

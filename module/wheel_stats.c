@@ -1,0 +1,175 @@
+
+/*
+ * What timers did.  A run costs two measures in the account of its creation
+ * place and four numbers in the timer itself.
+ */
+
+
+#include "wheel_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+/*
+ * Four buckets an octave, by the two bits behind the highest: a quantile is
+ * right to 12%.
+ */
+
+static uint32_t
+timers_bucket(uint64_t ns)
+{
+    int       high;
+    uint32_t  i;
+
+    if (ns < 4) {
+        return (uint32_t) ns;
+    }
+
+    high = 63 - __builtin_clzll(ns);
+    i = (uint32_t) (high - 1) * 4 + (uint32_t) ((ns >> (high - 2)) & 3);
+
+    return i < SLUICE_TIMERS_BUCKETS ? i : SLUICE_TIMERS_BUCKETS - 1;
+}
+
+
+/* The middle of a bucket. */
+
+static double
+timers_bucket_ns(uint32_t i)
+{
+    if (i < 4) {
+        return i;
+    }
+
+    return (double) ((uint64_t) (4 + i % 4) << (i / 4 - 1)) * (1 + 0.5 / (4 + i % 4));
+}
+
+
+/* Mean and variance after Welford, 1962. */
+
+void
+sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
+{
+    double  delta, n;
+
+    s->count++;
+
+    if (ns < s->min_ns || s->count == 1) {
+        s->min_ns = ns;
+    }
+
+    if (ns > s->max_ns) {
+        s->max_ns = ns;
+    }
+
+    n = (double) s->count;
+    delta = (double) ns - s->mean_ns;
+    s->mean_ns += delta / n;
+    s->variance += (delta * ((double) ns - s->mean_ns) - s->variance) / n;
+
+    s->buckets[timers_bucket(ns)]++;
+}
+
+
+double
+sluice_timers_p99(const sluice_timers_spread_t *s)
+{
+    uint32_t  i;
+    uint64_t  beyond, limit;
+
+    limit = s->count / 100;
+    beyond = 0;
+
+    for (i = SLUICE_TIMERS_BUCKETS; i > 0; i--) {
+        beyond += s->buckets[i - 1];
+
+        if (beyond > limit) {
+            return timers_bucket_ns(i - 1);
+        }
+    }
+
+    return 0;
+}
+
+
+void
+sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
+    int failed)
+{
+    float  x, delta;
+
+    sluice_timers_measure(&ts->accounts[t->place]->elapsed, ns);
+    ts->accounts[t->place]->failures += failed != 0;
+
+    if (t->account) {
+        sluice_timers_measure(&ts->accounts[t->account]->elapsed, ns);
+        ts->accounts[t->account]->failures += failed != 0;
+    }
+
+    t->runs++;
+    t->failures += failed != 0;
+
+    x = (float) ns;
+
+    if (x < t->min_ns || t->runs == 1) {
+        t->min_ns = x;
+    }
+
+    if (x > t->max_ns) {
+        t->max_ns = x;
+    }
+
+    delta = x - t->mean_ns;
+    t->mean_ns += delta / (float) t->runs;
+    t->variance += (delta * (x - t->mean_ns) - t->variance) / (float) t->runs;
+}
+
+
+uint32_t
+sluice_timers_account(sluice_timers_t *ts)
+{
+    uint32_t                   i, room;
+    sluice_timers_account_t   *a, **more;
+
+    if (ts->account_free) {
+        i = ts->account_free;
+        ts->account_free = (uint32_t) ts->accounts[i]->live;
+        memset(ts->accounts[i], 0, sizeof(sluice_timers_account_t));
+        return i;
+    }
+
+    i = ts->account_count;
+
+    if (i == SLUICE_TIMERS_ACCOUNTS) {
+        return 0;
+    }
+
+    if ((i & (i - 1)) == 0) {
+        room = i ? i * 2 : 1;
+        more = realloc(ts->accounts, room * sizeof(*more));
+        if (more == NULL) {
+            return 0;
+        }
+
+        ts->accounts = more;
+    }
+
+    a = calloc(1, sizeof(sluice_timers_account_t));
+    if (a == NULL) {
+        return 0;
+    }
+
+    ts->accounts[i] = a;
+    ts->account_count++;
+
+    return i;
+}
+
+
+void
+sluice_timers_account_free(sluice_timers_t *ts, uint32_t account)
+{
+    ts->accounts[account]->live = ts->account_free;
+    ts->account_free = account;
+}
