@@ -17,7 +17,7 @@ FOLDED ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench flame docs clean
+.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-selftest flame docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -32,6 +32,8 @@ help:
 	@echo "make lint    all linters"
 	@echo "make format  bring Lua and Python into their format"
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
+	@echo "make bench-gate      this change against what it is based on; stops one that is far slower"
+	@echo "make bench-selftest  does a comparison notice a build that is 3% slower?"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make docs    write the generated pages again"
 
@@ -86,6 +88,15 @@ format: folder
 bench: build
 	@scripts/setup run bench
 	python3 bench/run.py $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(QUICK)),--quick)
+
+# This change against what it is based on (six minutes); and does that notice 3%?
+bench-gate: build
+	@scripts/setup run bench
+	python3 bench/gate.py
+
+bench-selftest: build
+	@scripts/setup run bench
+	python3 bench/selftest.py
 
 flame: build
 	@scripts/setup run bench flame

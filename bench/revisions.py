@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sides
@@ -25,9 +25,26 @@ def resolve(name: str) -> str:
     return _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
 
 
-def merge_base(name: str) -> str:
-    """The commit at which HEAD left `name`; HEAD itself has to have more."""
-    return _git("merge-base", "HEAD", name)
+# Where changes go, in a clone and in the repository itself.
+MAIN = ("origin/main", "main")
+
+
+def base() -> str | None:
+    """What HEAD is based on: where it left main, or on main its parent; None if that is missing."""
+    head = resolve("HEAD")
+    for main in MAIN:
+        with contextlib.suppress(RevisionError):
+            found = _git("merge-base", head, main)
+            if found != head:
+                return found
+    with contextlib.suppress(RevisionError):
+        return resolve("HEAD~1")
+    return None
+
+
+def differ(old: str, new: str, folders: Sequence[str]) -> bool:
+    """Whether two commits differ in some of these folders."""
+    return _git("diff", "--name-only", old, new, "--", *folders) != ""
 
 
 def described(revision: str) -> str:

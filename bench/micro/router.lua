@@ -1,33 +1,17 @@
--- The router alone: nanoseconds a match and milliseconds a compilation.
+--- The router alone: matching a request, and compiling the routes.
 --
---     LUA_PATH='./?.lua;./?/init.lua;;' luajit bench/micro/router.lua
---
--- A few seconds. CPU time of this process, best of five runs each.
+-- The scenario `micro` runs it. Cases: `match_<shape>_<routes>`, a turn being a match, and
+-- `compile_<shape>_<routes>`, a turn being a route.
 
 local router = require("gateway.router")
+local timed = require("bench.micro.timed")
 
-local RUNS = 5
-local MATCHES = 1000000
-
-local function header()
+local function no_header()
     return nil
 end
 
-local function best_of(runs, fn)
-    local best = math.huge
-    for _ = 1, runs do
-        collectgarbage()
-        local start = os.clock()
-        fn()
-        best = math.min(best, os.clock() - start)
-    end
-    return best
-end
-
 local shapes = {
-    {
-        name = "one path",
-        sizes = { 1 },
+    ["one-path"] = {
         route = function()
             return { paths = { "/api" } }
         end,
@@ -35,9 +19,7 @@ local shapes = {
             return "api.example.com", "/api/users/42"
         end,
     },
-    {
-        name = "host and path each",
-        sizes = { 1000, 10000 },
+    ["host-and-path"] = {
         route = function(i)
             return { hosts = { ("host-%d.example.com"):format(i) }, paths = { "/service-" .. i } }
         end,
@@ -45,9 +27,7 @@ local shapes = {
             return ("host-%d.example.com"):format(i), ("/service-%d/users/42"):format(i)
         end,
     },
-    {
-        name = "path each",
-        sizes = { 1000, 10000 },
+    path = {
         route = function(i)
             return { paths = { ("/team-%d/service-%d"):format(i % 100, i) } }
         end,
@@ -55,9 +35,7 @@ local shapes = {
             return "api.example.com", ("/team-%d/service-%d/users/42"):format(i % 100, i)
         end,
     },
-    {
-        name = "wildcard host each",
-        sizes = { 1000, 10000 },
+    ["wildcard-host"] = {
         route = function(i)
             return { hosts = { ("*.team-%d.example.com"):format(i) }, paths = { "/" } }
         end,
@@ -65,9 +43,7 @@ local shapes = {
             return ("www.team-%d.example.com"):format(i), "/users/42"
         end,
     },
-    {
-        name = "regex each",
-        sizes = { 1, 1000, 10000 },
+    regex = {
         route = function(i)
             return { paths = { ([[~/service-%d/users/(?<id>\d+)]]):format(i) } }
         end,
@@ -75,9 +51,7 @@ local shapes = {
             return "api.example.com", ("/service-%d/users/42"):format(i)
         end,
     },
-    {
-        name = "method, header, host, path",
-        sizes = { 1000 },
+    ["all-conditions"] = {
         route = function(i)
             return {
                 methods = { "GET", "POST" },
@@ -95,38 +69,53 @@ local shapes = {
     },
 }
 
-local function measure(shape, size)
-    local routes, values, hosts, paths = {}, {}, {}, {}
+local function routes_of(shape, size)
+    local routes, values = {}, {}
     for i = 1, size do
         routes[i], values[i] = shape.route(i), i
+    end
+    return routes, values
+end
+
+local function matching(shape, size)
+    local hosts, paths = {}, {}
+    for i = 1, size do
         hosts[i], paths[i] = shape.request(i)
     end
-    local r
-    local compile = best_of(RUNS, function()
-        r = assert(router.new(routes, values))
-    end)
-    local get_header = shape.header or header
-    collectgarbage()
-    local wrong = 0
-    local matching = best_of(RUNS, function()
-        local n = 0
-        for _ = 1, MATCHES do
+    local compiled = assert(router.new(routes_of(shape, size)))
+    local header = shape.header or no_header
+    return function(count)
+        local n, wrong = 0, 0
+        for _ = 1, count do
             -- A prime stride, so that neighbours in memory are not asked in turn.
             n = (n + 7919) % size
-            if r:match("GET", hosts[n + 1], 80, paths[n + 1], get_header) ~= n + 1 then
+            if compiled:match("GET", hosts[n + 1], 80, paths[n + 1], header) ~= n + 1 then
                 wrong = wrong + 1
             end
         end
-    end)
-    assert(wrong == 0, shape.name .. ": a wrong route")
-    print(
-        ("%-28s %6d %9.0f %11.1f"):format(shape.name, size, matching / MATCHES * 1e9, compile * 1e3)
-    )
-end
-
-print(("%-28s %6s %9s %11s"):format("routes", "number", "ns/match", "compile ms"))
-for _, shape in ipairs(shapes) do
-    for _, size in ipairs(shape.sizes) do
-        measure(shape, size)
+        assert(wrong == 0, "a wrong route")
     end
 end
+
+local function compiling(shape, size)
+    local routes, values = routes_of(shape, size)
+    return function(count)
+        for _ = 1, math.max(1, math.floor(count / size)) do
+            assert(router.new(routes, values))
+        end
+    end
+end
+
+local cases = {}
+for name, shape in pairs(shapes) do
+    for _, size in ipairs({ 1, 1000, 10000 }) do
+        cases[("match_%s_%d"):format(name, size)] = function()
+            return matching(shape, size)
+        end
+        cases[("compile_%s_%d"):format(name, size)] = function()
+            return compiling(shape, size)
+        end
+    end
+end
+
+timed(cases, arg)

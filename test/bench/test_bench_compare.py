@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import compare
+import micro
 import proxy
 import pytest
 import report
 import revisions
 import scenario as scenarios
+import selftest
 import sides
 import stats
+from verify import InvalidRun
 
 needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 
@@ -52,11 +56,56 @@ def test_revisions_are_exported_and_gone_afterwards(repository: Path) -> None:
     assert revisions.described(revisions.resolve("HEAD~1")).endswith(" first")
 
 
-def test_the_base_of_a_branch_is_where_it_left(repository: Path) -> None:
+def test_the_base_of_a_branch_is_where_it_left_and_on_main_the_parent(repository: Path) -> None:
     base = revisions.resolve("HEAD")
+    assert revisions.base() == revisions.resolve("HEAD~1")
     git(repository, "checkout", "--quiet", "-b", "branch")
     commit(repository, "mine", "three\n")
-    assert revisions.merge_base("main") == base
+    commit(repository, "mine, too", "four\n")
+    assert revisions.base() == base
+    git(repository, "checkout", "--quiet", "HEAD~3")
+    git(repository, "branch", "--quiet", "--delete", "--force", "main")
+    assert revisions.base() is None
+
+
+def test_only_folders_that_run_are_looked_at(repository: Path) -> None:
+    assert revisions.differ("HEAD~1", "HEAD", ["file"])
+    assert not revisions.differ("HEAD~1", "HEAD", ["docs"])
+
+
+def test_a_slowed_build_is_slower_by_what_was_asked(tmp_path: Path) -> None:
+    entry = tmp_path / selftest.ENTRY
+    entry.parent.mkdir()
+    entry.write_text("local _M = {}\n\nreturn _M\n")
+    selftest.slow_down(tmp_path, 1000)
+    text = entry.read_text()
+    assert text.endswith("return _M\n")
+    assert text.count("return _M") == 1
+    found = re.search(r"rep\((\d+)\)", text)
+    assert found
+    assert int(found.group(1)) * selftest.ns_a_byte() == pytest.approx(1000, rel=0.5)
+    entry.write_text("return 1\n")
+    with pytest.raises(revisions.RevisionError, match="does not end"):
+        selftest.slow_down(tmp_path, 1000)
+
+
+def test_instructions_repeat_and_are_held_against_each_other(tmp_path: Path) -> None:
+    loop = "int main(int c, char **v) { volatile long n = c * atol(v[2]) * %d; while (n--); }"
+    for name, turns in (("new", 103), ("old", 100)):
+        (tmp_path / name / "module").mkdir(parents=True)
+        code = "#include <stdlib.h>\n" + (loop % turns).replace(
+            "int c,", "int c __attribute__((unused)),"
+        )
+        (tmp_path / name / "module" / "loop.c").write_text(code)
+    data = {"programs": {"loop": {"sources": ["module/loop.c"], "counted": 100, "cases": ["a"]}}}
+    (tmp_path / "out").mkdir()
+    rows = micro.compare(data, tmp_path / "new", tmp_path / "old", tmp_path / "out")
+    assert [row.verdict for row in rows] == ["slower"]
+    assert rows[0].ratio.value == pytest.approx(1.03, abs=0.001)
+    same = micro.compare(data, tmp_path / "new", tmp_path / "new", tmp_path / "out")
+    assert same[0].ratio.value == pytest.approx(1, abs=0.0001)
+    with pytest.raises(InvalidRun, match="counted nothing"):
+        micro.parse("==1== nothing")
 
 
 def test_what_is_no_revision_is_refused(repository: Path) -> None:

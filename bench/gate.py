@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Measures a change against what it is based on, and stops it if it is far slower.
+
+    bench/gate.py          against the merge base with main, or, on main, the parent
+    bench/gate.py REV      against a revision
+
+Six minutes at most: three proxy scenarios (compare.BOUND) and the instructions of
+the parts in C (micro.INSTRUCTIONS_BOUND). Where nothing that runs has changed,
+there is nothing to measure.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import compare
+import micro
+import report
+import revisions
+import run
+import scenario as scenarios
+import sides
+import stats
+
+SCENARIOS = ("proxy-plain", "proxy-plugins", "proxy-routes-1000")
+# What a request runs through; the rest of the repository changes no speed.
+RUNS = ("cli", "compat", "gateway", "lib", "module", "plugins")
+
+
+def measure(new: str, old: str) -> list[str]:
+    """Compares two commits and prints the tables; returns the reasons to stop the newer one."""
+    stops = []
+    with revisions.exported(new) as ours, revisions.exported(old) as theirs:
+        trees = compare.Trees(ours, theirs, (revisions.described(new), revisions.described(old)))
+        for name in SCENARIOS:
+            began = time.monotonic()
+            scenario = scenarios.load(name)
+            assert isinstance(scenario, scenarios.Scenario)
+            outcome = compare.compare(scenario, trees, compare.QUICK)
+            print(compare.text(scenario, outcome, trees, time.monotonic() - began), flush=True)
+            if reason := outcome.stops():
+                stops.append(f"{name}: {reason}")
+        parts = scenarios.load("micro")
+        assert isinstance(parts, scenarios.Described)
+        with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+            rows = micro.compare(parts.data, ours, theirs, Path(folder))
+        if rows:
+            print(f"\n{report.comparison(rows)}")
+        stops += [
+            f"{row.name}: {row.ratio.value - 1:+.2%} instructions"
+            for row in rows
+            if stats.beyond(row.ratio, micro.INSTRUCTIONS_BOUND)
+        ]
+    return stops
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the gate; returns the exit status."""
+    if missing := sides.missing_programs():
+        print(f"gate: missing; apt-get install {' '.join(missing)}", file=sys.stderr)
+        return 1
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, run.interrupt)
+    try:
+        new = revisions.resolve("HEAD")
+        old = revisions.resolve(arguments[0]) if arguments else revisions.base()
+        if old is None:
+            print("gate: no revision to compare with")
+            return 0
+        if not revisions.differ(old, new, RUNS):
+            print(f"gate: nothing that runs has changed since {revisions.described(old)}")
+            return 0
+        stops = measure(new, old)
+    except revisions.RevisionError as error:
+        print(f"gate: {error}", file=sys.stderr)
+        return 1
+    except run.Interrupted:
+        print("\ngate: interrupted", file=sys.stderr)
+        return 130
+    print(f"\n{run.setting(new[:7])}")
+    for reason in stops:
+        print(f"gate: {reason}")
+    print("gate: closed" if stops else "gate: open")
+    return 1 if stops else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
