@@ -10,6 +10,7 @@
 
 local late_phases = require("gateway.late_phases")
 local platform = require("cli.platform")
+local variables = require("gateway.variables")
 
 local _M = {}
 
@@ -178,6 +179,17 @@ local function upstreams(settings)
     )
 end
 
+--- The gateway's variables that this configuration has (`forwarded` makes some).
+local function indexed(settings)
+    local out = {}
+    for _, name in ipairs(variables.names) do
+        if #settings.trusted_ips > 0 or not name:find("^sluice_forwarded_") then
+            out[#out + 1] = "$" .. name
+        end
+    end
+    return table.concat(out, " ")
+end
+
 local function http(settings, root, forward)
     local tmp = settings.prefix .. "/tmp"
     local package_path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s;;"):format(
@@ -203,6 +215,8 @@ local function http(settings, root, forward)
         "tcp_nodelay on;",
         "underscores_in_headers on;",
         "uninitialized_variable_warn off;",
+        -- And what loggers and plugins usually ask for.
+        ("sluice_var_index default %s;"):format(indexed(settings)),
         "variables_hash_max_size 2048;",
         "variables_hash_bucket_size 128;",
         "map_hash_bucket_size 128;",

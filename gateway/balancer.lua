@@ -3,6 +3,8 @@
 
 local ngx_balancer = require("ngx.balancer")
 
+local variables = require("gateway.variables")
+
 local get_last_failure = ngx_balancer.get_last_failure
 local set_current_peer = ngx_balancer.set_current_peer
 local set_more_tries = ngx_balancer.set_more_tries
@@ -12,11 +14,11 @@ local recreate_request = ngx_balancer.recreate_request
 local _M = {}
 
 local function retry(ctx, upstream)
-    local peer = upstream:pick_untried(ngx.var.upstream_addr or "")
+    local peer = upstream:pick_untried(variables.upstream_addr:get() or "")
     if upstream.host_varies and ctx.peer and peer.host ~= ctx.peer.host then
         -- The request for the next peer differs in its Host header.
         ctx.peer = peer
-        ngx.var.sluice_host = peer.host
+        variables.sluice_host:set(peer.host)
         local ok, err = recreate_request()
         if not ok then
             ngx.log(ngx.ERR, "failed to write the request anew for the next target: ", err)

@@ -7,6 +7,8 @@
 local header = require("sluice.header")
 local response = require("gateway.response")
 
+local variables = require("gateway.variables")
+
 local normalize = require("gateway.router.path").normalize
 
 local _M = {}
@@ -108,31 +110,37 @@ function _M.exit(status, body, headers)
 end
 
 -- header name -> variable of nginx, for the names that plugins ask for.
-local variables = {}
+local header_variables = {}
 
 --- One request header, the first of several, or nil. Names differ in case and
 -- in `-` against `_` only for the writer.
 -- @tparam string name of few: each is remembered
 -- @phases rewrite, access, header_filter, body_filter, log
 function _M.header(name)
-    local variable = variables[name]
+    local variable = header_variables[name]
     if not variable then
         variable = "http_" .. name:lower():gsub("-", "_")
-        variables[name] = variable
+        header_variables[name] = variable
     end
-    return ngx.var[variable]
+    return variables.get(variable)
 end
 
 --- The client's address: of the connection, or as a trusted proxy names it.
 -- @phases rewrite, access, header_filter, body_filter, log
 function _M.client_ip()
-    return ngx.var.remote_addr
+    return variables.remote_addr:get()
+end
+
+--- The request's query as it stands, without the question mark, or nil.
+-- @phases rewrite, access, header_filter, body_filter, log
+function _M.query()
+    return variables.args:get()
 end
 
 --- The request's path as it was routed: normalised, without the query.
 -- @phases rewrite, access, header_filter, body_filter, log
 function _M.path()
-    local request_uri = ngx.var.request_uri
+    local request_uri = variables.request_uri:get()
     local query_at = request_uri:find("?", 1, true)
     return normalize(query_at and request_uri:sub(1, query_at - 1) or request_uri)
 end

@@ -7,6 +7,7 @@ local chain = require("gateway.plugin.chain")
 local header = require("sluice.header")
 local response = require("gateway.response")
 local router_path = require("gateway.router.path")
+local variables = require("gateway.variables")
 
 local find, sub = string.find, string.sub
 local new_table = require("table.new")
@@ -31,20 +32,20 @@ local pending = { request = nil, plan = nil, prefix = nil, ctx = nil }
 local kept, free = {}, {}
 
 local function keep(ctx)
-    if ngx.var.sluice_ctx ~= "" then
+    if variables.sluice_ctx:get() ~= "" then
         return -- since rewrite
     end
     local slot = table.remove(free) or #kept + 1
     kept[slot] = ctx
-    ngx.var.sluice_ctx = slot
+    variables.sluice_ctx:set(slot)
 end
 
 local function release()
-    local slot = tonumber(ngx.var.sluice_ctx)
+    local slot = tonumber(variables.sluice_ctx:get())
     if slot and kept[slot] then
         kept[slot] = false
         free[#free + 1] = slot
-        ngx.var.sluice_ctx = ""
+        variables.sluice_ctx:set("")
     end
 end
 
@@ -74,14 +75,14 @@ end
 -- One request ----------------------------------------------------------------
 
 local function host_port()
-    local port = (ngx.var.http_host or ""):match(":(%d+)$")
-    return tonumber(port or ngx.var.server_port)
+    local port = (variables.http_host:get() or ""):match(":(%d+)$")
+    return tonumber(port or variables.server_port:get())
 end
 
 --- A header's value, or an array of values where it is repeated. The variable
 -- of nginx has the first only, but tells cheaply that there is none.
 local function get_header(name)
-    return ngx.var["http_" .. name:gsub("-", "_")] and ngx.req.get_headers()[name]
+    return variables.get("http_" .. name:gsub("-", "_")) and ngx.req.get_headers()[name]
 end
 
 local function match(path)
@@ -89,7 +90,7 @@ local function match(path)
     local needs = table_of_routes.needs
     return table_of_routes:match(
         needs.method and ngx.req.get_method() or nil,
-        needs.host and ngx.var.host or nil,
+        needs.host and variables.host:get() or nil,
         needs.port and host_port() or nil,
         path,
         needs.headers and get_header or nil
@@ -98,7 +99,7 @@ end
 
 --- An https-only route asked by http. Returns if the request came by https.
 local function require_https(route)
-    if ngx.var[live.forwarded_proto] == "https" then
+    if variables[live.forwarded_proto]:get() == "https" then
         return
     end
     local status = route.https_redirect_status_code
@@ -108,8 +109,9 @@ local function require_https(route)
             ["Upgrade"] = "TLS/1.2, HTTP/1.1",
         })
     end
-    local host = live.trusts_clients and ngx.var.sluice_forwarded_host or ngx.var.host
-    return response.exit(status, nil, { Location = "https://" .. host .. ngx.var.request_uri })
+    local host = live.trusts_clients and variables.sluice_forwarded_host or variables.host
+    local location = "https://" .. host:get() .. variables.request_uri:get()
+    return response.exit(status, nil, { Location = location })
 end
 
 --- The request URI's path, and its query with the question mark, or "".
@@ -126,13 +128,13 @@ end
 -- @treturn string path, normalised
 -- @treturn string query with the question mark, or ""
 local function read_target()
-    local raw_path, query = split_uri(ngx.var.request_uri)
+    local raw_path, query = split_uri(variables.request_uri:get())
     return raw_path, normalize(raw_path), query
 end
 
 --- The query as the plugins have left it (`ngx.req.set_uri_args`).
 local function current_query(query)
-    local args = ngx.var.args or ""
+    local args = variables.args:get() or ""
     if args == "" then
         -- nginx does not tell "/?" from "/".
         return query == "?" and query or ""
@@ -144,7 +146,6 @@ end
 
 --- Sets the variables of nginx.conf that differ from what they begin with.
 local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
-    local var = ngx.var
     local is_raw = path == raw_path
     local query = plan.run_access and current_query(asked_query) or asked_query
     local unchanged = is_raw
@@ -152,26 +153,26 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
         and plan.same_path
         and (not plan.strips or not prefix or prefix == "/")
     if not unchanged then
-        var.sluice_uri = router_path.upstream(plan.route, plan.service.path, path, prefix, is_raw)
-            .. query
+        variables.sluice_uri:set(
+            router_path.upstream(plan.route, plan.service.path, path, prefix, is_raw) .. query
+        )
     end
     if asked_query ~= "" then
-        var.sluice_request_path = raw_path
+        variables.sluice_request_path:set(raw_path)
     end
     if plan.strips and prefix and prefix ~= "/" then
-        var.sluice_prefix = is_raw and prefix or escape(prefix)
+        variables.sluice_prefix:set(is_raw and prefix or escape(prefix))
     end
 end
 
 local function set_upstream_host(plan, upstream, ctx)
-    local var = ngx.var
     if upstream.host_varies then
         ctx.peer = upstream:pick()
     end
     if plan.route.preserve_host then
-        var.sluice_host = var.http_host or var.host
+        variables.sluice_host:set(variables.http_host:get() or variables.host:get())
     else
-        var.sluice_host = upstream.host or ctx.peer.host
+        variables.sluice_host:set(upstream.host or ctx.peer.host)
     end
 end
 
@@ -217,11 +218,11 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
     set_upstream_uri(plan, prefix, raw_path, path, query)
     set_upstream_host(plan, upstream, ctx)
     if destination.scheme_upstream then
-        ngx.var.sluice_upstream = destination.scheme_upstream
+        variables.sluice_upstream:set(destination.scheme_upstream)
     end
     local ms = (ngx.now() - ngx.req.start_time()) * 1000
     if ms >= 0.5 then
-        ngx.var.sluice_proxy_ms = ("%d"):format(ms + 0.5)
+        variables.sluice_proxy_ms:set(("%d"):format(ms + 0.5))
     end
 end
 
@@ -323,7 +324,7 @@ end
 --- Answers what nginx itself refuses or could not get from the upstream.
 -- @phases content
 function _M.error_page()
-    local slot = tonumber(ngx.var.sluice_ctx)
+    local slot = tonumber(variables.sluice_ctx:get())
     local no_route = live.no_route
     if slot then
         ngx.ctx = kept[slot]

@@ -2,6 +2,7 @@
 -- @module gateway.response
 
 local cjson = require("cjson.safe")
+local variables = require("gateway.variables")
 local version = require("gateway.version")
 
 local _M = {}
@@ -150,8 +151,8 @@ end
 -- @phases rewrite, access, content
 function _M.send(status, body, content_type, headers)
     -- Not proxied: without the headers that tell of an upstream.
-    ngx.var.sluice_response_via = ""
-    ngx.var.sluice_proxy_ms = ""
+    variables.sluice_response_via:set("")
+    variables.sluice_proxy_ms:set("")
     local header = ngx.header
     if settings.server_tokens then
         header["Server"] = PRODUCT
@@ -182,13 +183,10 @@ function _M.error(status, message, headers)
     local words
     status, words = _M.refusal(status)
     message = message or words
-    local format = _M.format_for(ngx.var.http_accept or ngx.var.http_content_type)
-    return _M.send(
-        status,
-        format.body(message, ngx.var.sluice_request_id),
-        format.content_type,
-        headers
-    )
+    local accept = variables.http_accept:get() or variables.http_content_type:get()
+    local format = _M.format_for(accept)
+    local body = format.body(message, variables.sluice_request_id:get())
+    return _M.send(status, body, format.content_type, headers)
 end
 
 --- Answers with a table as JSON, or a string as it is. Does not return.

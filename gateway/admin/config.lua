@@ -4,6 +4,7 @@
 local answer = require("gateway.admin.answer")
 local document = require("gateway.config.document")
 local json = require("gateway.admin.json")
+local variables = require("gateway.variables")
 
 local ngx = ngx
 
@@ -78,7 +79,7 @@ end
 -- @treturn string|nil its text; nil when the media type is unknown
 -- @treturn string|nil "json" or "yaml", nil: to be told by the text
 local function read_text()
-    local content_type = ngx.var.http_content_type or "text/plain"
+    local content_type = variables.http_content_type:get() or "text/plain"
     local media_type = content_type:match("^[^;%s]*"):lower()
     if media_type == "multipart/form-data" then
         return from_multipart(read_body(), content_type)

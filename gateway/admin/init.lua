@@ -11,6 +11,7 @@ local entities = require("gateway.admin.entities")
 local events = require("gateway.admin.events")
 local node = require("gateway.admin.node")
 local status = require("gateway.admin.status")
+local variables = require("gateway.variables")
 
 local ngx = ngx
 
@@ -61,7 +62,7 @@ end
 -- @phases content
 function _M.handle(live)
     local method = ngx.req.get_method()
-    local segments = split(ngx.var.request_uri:match("^[^?#]*"))
+    local segments = split(variables.request_uri:get():match("^[^?#]*"))
     if not segments then
         return answer.not_found()
     end

@@ -3,6 +3,7 @@
 
 local bit = require("bit")
 local json = require("gateway.admin.json")
+local variables = require("gateway.variables")
 local version = require("gateway.version")
 
 local byte = string.byte
@@ -16,7 +17,7 @@ local _M = {}
 
 --- A UUID that tells this installation from others and stays over restarts: version 3 of RFC 4122.
 local function node_id(settings)
-    local name = "sluice://" .. ngx.var.hostname .. settings.prefix
+    local name = "sluice://" .. variables.hostname:get() .. settings.prefix
     local b = { byte(ngx.md5_bin(URL_NAMESPACE .. name), 1, 16) }
     b[7] = bit.bor(bit.band(b[7], 0x0f), 0x30)
     b[9] = bit.bor(bit.band(b[9], 0x3f), 0x80)
@@ -89,7 +90,7 @@ function _M.describe(live)
             configuration_hash = live.snapshot_hash,
             configuration_version = live.version,
         },
-        hostname = ngx.var.hostname,
+        hostname = variables.hostname:get(),
         node_id = node_id(live.settings),
         lua_version = jit.version,
         configuration = configuration(live),

@@ -52,7 +52,7 @@ local function compile(conf)
 end
 
 local function read_body()
-    local content_type = ngx.var.http_content_type
+    local content_type = pdk.header("Content-Type")
     if not content_type then
         return nil
     end
@@ -80,7 +80,7 @@ local function find_in_headers(name)
 end
 
 local function find_in_query(name)
-    local args = ngx.var.args
+    local args = pdk.query()
     -- Unless it is there as it is, or something is escaped, there is nothing to decode.
     if not args or not (find(args, name, 1, true) or find(args, "%", 1, true)) then
         return nil, 0
@@ -95,7 +95,7 @@ local function hide(conf, name, body)
         name.dashed:clear_request()
     end
 
-    local args = ngx.var.args
+    local args = pdk.query()
     local rest = args and fields.without(fields.from_form(args), name.plain)
     if rest then
         ngx.req.set_uri_args(rest)

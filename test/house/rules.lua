@@ -13,8 +13,8 @@ local _M = {}
 _M.floors = {
     { "lib" },
     { "compat" },
+    { "gateway.version", "gateway.variables" },
     {
-        "gateway.version",
         "gateway.collector",
         "gateway.late_phases",
         "gateway.dns",
@@ -56,6 +56,7 @@ _M.doors = {
             "gateway.config",
             "gateway.late_phases",
             "gateway.plugin.registry",
+            "gateway.variables",
             "gateway.version",
         },
         why = "the command line knows the gateway's configuration, not how it serves",

@@ -1,0 +1,66 @@
+--- The nginx variables that the gateway reads and sets: all of them, each with a
+-- number (sluice.var).
+--
+-- This list is the one place that says which. The renderer of nginx.conf gives
+-- it to `sluice_var_index`, and each name is a field here, a handle with `get`
+-- and `set`. Handles are made when they are first asked for: the command line
+-- loads what it checks without nginx.
+-- @module gateway.variables
+-- @usage
+-- local variables = require("gateway.variables")
+-- local uri = variables.request_uri:get() -- in the phases of a request
+
+local NAMES = {
+    "args",
+    "host",
+    "hostname",
+    "http_accept",
+    "http_content_type",
+    "http_host",
+    "remote_addr",
+    "request_uri",
+    "scheme",
+    "server_port",
+    "upstream_addr",
+    -- Of nginx.conf (module/ngx_sluice_gateway.c, cli/nginx_conf.lua).
+    "sluice_ctx",
+    "sluice_forwarded_host",
+    "sluice_forwarded_proto",
+    "sluice_host",
+    "sluice_prefix",
+    "sluice_proxy_ms",
+    "sluice_request_id",
+    "sluice_request_path",
+    "sluice_response_via",
+    "sluice_upstream",
+    "sluice_uri",
+}
+
+local declared = {}
+for _, name in ipairs(NAMES) do
+    declared[name] = true
+end
+
+local _M = {
+    --- All names, for `sluice_var_index`.
+    names = NAMES,
+}
+
+--- Reads a variable whose name only the request or a plugin's configuration knows.
+-- @tparam string name
+-- @treturn string|nil
+-- @phases rewrite, access, content, header_filter, body_filter, log
+function _M.get(name)
+    return require("sluice.var").get(name)
+end
+
+return setmetatable(_M, {
+    __index = function(self, name)
+        if not declared[name] then
+            error("'" .. tostring(name) .. "' is not among the gateway's variables", 2)
+        end
+        local handle = require("sluice.var").handle(name)
+        rawset(self, name, handle)
+        return handle
+    end,
+})
