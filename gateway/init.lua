@@ -5,6 +5,7 @@
 -- look-up that the JIT compiles, where `require` would end its trace.
 -- @module gateway
 
+local buffer = require("string.buffer")
 local cjson = require("cjson.safe")
 local collector = require("gateway.collector")
 local config = require("gateway.config")
@@ -163,16 +164,21 @@ end
 
 -- A worker ---------------------------------------------------------------------
 
+--- Compiles what came by an event. The worker that was asked still has what it parsed.
+local function compile_message(message, posted)
+    local snapshot = posted and posted.parsed or buffer.decode(message.snapshot)
+    return compile(snapshot, message.version, message.addresses)
+end
+
 --- What a change of configuration is to this worker (gateway.rollout).
 local configuration = {
-    prepare = function(message)
+    prepare = function(message, posted)
         local file = message.file
         if not message.snapshot then
             return get_ready(load(file.path, file.version, file.at))
         end
-        local candidate =
-            collector.hold(compile, message.snapshot, message.version, message.addresses)
-        if message.worker == ngx.worker.id() then
+        local candidate = collector.hold(compile_message, message, posted)
+        if posted then
             warn(candidate, "posted configuration")
         end
         return get_ready(candidate)
@@ -293,7 +299,9 @@ local function replace(text, kind, opts)
         text = text,
         kind = kind,
         at = at,
-        snapshot = snapshot,
+        parsed = snapshot,
+        -- A text, so that each worker decodes it when nothing is collected, or not at all.
+        snapshot = buffer.encode(snapshot),
         addresses = resolve(plan.names(snapshot)),
     }, opts)
     if result then

@@ -43,9 +43,10 @@ local TURN_LOOK_SECONDS = 0.01
 -- @tparam table opts.host of this worker: `worker` (its id), `pid`, `now()`,
 --   `sleep(seconds)`, `is_leaving()`, `members()` -> pid -> worker id, of each
 --   worker at the log; `is_alive(pid)`, `event()` -> `{wait(seconds), post()}`
--- @tparam table opts.config what is rolled out: `prepare(message)` -> candidate,
---   `load(current)` -> candidate, `activate(candidate)`, `withdraw(candidate)`;
---   the first two throw what is wrong
+-- @tparam table opts.config what is rolled out: `prepare(message, posted)` ->
+--   candidate, with what was posted in the worker that was asked; `load(current)`
+--   -> candidate, `activate(candidate)`, `withdraw(candidate)`; the first two throw
+--   what is wrong
 -- @tparam number opts.version the live one
 -- @treturn table
 -- @phases init_worker
@@ -57,7 +58,7 @@ function _M.new(opts)
         config = opts.config,
         version = opts.version,
         candidate = nil, -- {version, id, value}
-        round = nil, -- {id, heard = pid -> true or why not, event}
+        round = nil, -- {id, posted, heard = pid -> true or why not, event}
         rounds = 0,
         is_busy = false,
     }, mt)
@@ -136,7 +137,9 @@ function _M:prepare(message)
         return reply(self, "prepared", message)
     end
     drop_candidate(self)
-    local ok, value = pcall(self.config.prepare, message)
+    local round = self.round
+    local posted = round and round.id == message.id and round.posted or nil
+    local ok, value = pcall(self.config.prepare, message, posted)
     if ok then
         self.candidate = { version = message.version, id = message.id, value = value }
     end
@@ -300,6 +303,7 @@ local function run(self, posted, opts)
     self.rounds = self.rounds + 1
     local round = {
         id = host.pid .. ":" .. self.rounds,
+        posted = posted,
         version = version,
         worker = host.worker,
         heard = {},
@@ -349,7 +353,8 @@ local function take_turn(self)
 end
 
 --- Rolls a configuration out. Yields; takes at most 30 seconds.
--- @tparam table posted `{text, kind, at, snapshot, addresses}`
+-- @tparam table posted `{text, kind, at, snapshot, addresses}`; the last two are for
+--   `prepare` and travel in an event if one can carry them
 -- @tparam table opts `wait`: until every live worker has applied it
 -- @treturn table|nil `{version, workers}`: `workers` that have applied it, with `wait`
 -- @treturn string|nil "busy": others took too long; "failed": this worker cannot

@@ -96,7 +96,8 @@ local function new_config(worker)
         return text
     end
     return {
-        prepare = function(message)
+        prepare = function(message, posted)
+            worker.posted = posted
             return prepare(message.snapshot)
         end,
         load = function(current)
@@ -262,6 +263,18 @@ describe("gateway.rollout", function()
         assert.equal("withdrawn", answers["bad 2"])
         assert.is_nil(first.rollout.candidate)
         assert.is_nil(second.rollout.candidate)
+    end)
+
+    it("gives the worker that was asked what was posted, and no other", function()
+        local world = new_world(function()
+            return 1
+        end)
+        local asked, other = start_worker(world, 1, "file"), start_worker(world, 2, "file")
+        post(asked, "text", {})
+        settle(world)
+        assert.equal("text", asked.posted.text)
+        assert.is_nil(other.posted)
+        assert.same({ text = true }, live_texts(world))
     end)
 
     it("drops what was prepared for nothing", function()
