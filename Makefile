@@ -17,7 +17,7 @@ FOLDED ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-selftest flame docs clean
+.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-report bench-selftest flame docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -33,6 +33,7 @@ help:
 	@echo "make format  bring Lua and Python into their format"
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
 	@echo "make bench-gate      this change against what it is based on; stops one that is far slower"
+	@echo "make bench-report    draws the history of full runs as a page"
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower?"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make docs    write the generated pages again"
@@ -93,6 +94,10 @@ bench: build
 bench-gate: build
 	@scripts/setup run bench
 	python3 bench/gate.py
+
+# The history of full runs and the latest flame graphs as a page: build/bench/report/index.html.
+bench-report: folder
+	python3 bench/site_page.py
 
 bench-selftest: build
 	@scripts/setup run bench

@@ -31,6 +31,8 @@ from types import FrameType
 import compare
 import config_change
 import events_scenarios
+import footprint
+import history
 import load
 import micro
 import proxy
@@ -49,6 +51,7 @@ Measure = Callable[[scenarios.Described, bool, float], dict[str, report.Metric]]
 KINDS: dict[str, Measure] = {
     **{kind: events_scenarios.measure for kind in events_scenarios.MEASURES},
     "config-change": config_change.measure,
+    **{kind: footprint.measure for kind in footprint.MEASURES},
     "micro": micro.measure,
 }
 
@@ -175,8 +178,8 @@ def show(name: str, output: Path) -> None:
             print(f"{side.name}: {os.path.relpath(side.folder)}")
 
 
-def main(arguments: list[str]) -> int:
-    """Runs what the command line asks for; returns the exit status."""
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Reads the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -187,7 +190,29 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--compare", metavar="REV", help="HEAD against this revision")
     parser.add_argument("--show", action="store_true", help="write the configurations only")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the results")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def is_full(options: argparse.Namespace) -> bool:
+    """Whether a run measures everything as it should be measured, and so goes into the log."""
+    return not (options.scenario or options.quick or options.pairs or options.self)
+
+
+def record(results: list[report.Result]) -> None:
+    """Adds a full run to the log."""
+    said = _said("git", "log", "-1", "--format=%H %s")
+    revision, _, subject = said.partition(" ")
+    if _said("git", "status", "--porcelain", "--untracked-files=no"):
+        subject = f"{subject} (with changes)"
+    date = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    machine = setting(revision[:7]).partition(", ")[2]
+    history.append(history.Record(revision, subject, date, machine, history.collect(results)))
+    print(f"\n-> {os.path.relpath(history.LOG)}, and `make bench-report` draws it")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs what the command line asks for; returns the exit status."""
+    options = parse(arguments)
     missing = sides.missing_programs()
     if missing:
         print(f"bench: missing; apt-get install {' '.join(missing)}", file=sys.stderr)
@@ -207,6 +232,8 @@ def main(arguments: list[str]) -> int:
         if options.compare:
             return compare_revisions(chosen, options)
         results = [run_scenario(name, how, options.output.resolve()) for name in chosen]
+        if is_full(options):
+            record(results)
     except (
         sides.StartError,
         verify.InvalidRun,

@@ -141,7 +141,7 @@ class Server:
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise StartError(f"{self.name} did not start: {self._last_words()}")
-            time.sleep(0.02)
+            time.sleep(0.01)
         if self.core is not None and os.sched_getaffinity(self.worker) != {self.core}:
             raise StartError(f"{self.name} is not pinned to core {self.core}")
 
@@ -342,6 +342,7 @@ class Sluice(Server):
         super().__init__(name, folder, address, core, count)
         self.error_log = folder / "logs" / "error.log"
         self.admin = admin
+        self.upstream = upstream
         self._settings = settings or {}
         self._declared = declared
         self._words = {"listen": address, "upstream": upstream}

@@ -1,0 +1,164 @@
+"""Scenarios of what Sluice costs beside requests: memory, and time to start and to reload.
+
+`memory`: a worker's share of memory (PSS: pages that workers share are divided
+by their number) by the number of routes, and after many configurations were
+posted. `start`: from the command to the first answer, and from `sluice reload`
+to its end, when every worker has the new file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+
+import load
+import report
+import sides
+from config_change import BODY, Changing, Routes
+from probe import Client
+from progress import progress
+from report import Metric
+from scenario import Described
+from setting import Setting, prepared
+from verify import InvalidRun
+
+ASKED = 20_000  # requests before memory is read: the JIT has compiled, buffers are made
+RELOAD_TIMEOUT_S = 120
+
+
+@contextlib.contextmanager
+def _gateway(
+    setting: Setting, routes: int, *, admin: bool = False
+) -> Iterator[tuple[sides.Sluice, float]]:
+    """A gateway with so many routes, and the milliseconds from its start to its first answer."""
+    folder, upstream = setting.fresh(), sides.free_address()
+    folder.chmod(0o755)
+    gateway = sides.Sluice(
+        Routes(routes, 0),
+        folder / "sluice",
+        sides.free_address(),
+        upstream,
+        None,
+        count=setting.data["workers"],
+        admin=sides.free_address() if admin else "off",
+    )
+    with sides.Upstream(folder / "upstream", upstream, None, BODY):
+        began = time.monotonic()
+        with gateway:
+            _expect(gateway, "/version-0", 200)
+            yield gateway, (time.monotonic() - began) * 1e3
+            if trouble := gateway.trouble():
+                raise InvalidRun(f"{gateway.name} logged: {trouble}")
+
+
+def memory(setting: Setting) -> dict[str, Metric]:
+    """Memory of a worker by routes, and what a thousand configurations leave."""
+    out: dict[str, Metric] = {}
+    found: dict[int, list[load.Memory]] = {routes: [] for routes in setting.data["routes"]}
+    for _ in setting.rounds(["all"], 0, 2):
+        for routes, seen in found.items():
+            progress(f"{setting.name}: {routes} routes")
+            with _gateway(setting, routes) as (gateway, _):
+                _warm(gateway)
+                seen.append(load.memory(gateway.workers))
+    for routes, seen in found.items():
+        for kind in ("rss", "pss"):
+            values = [getattr(one, kind) / 2**20 for one in seen]
+            out[f"{kind}_mb_{routes}"] = report.spread("MiB", values)
+    fewest, most = min(found), max(found)
+    thousands = (most - fewest) / 1000
+    each = [
+        (large.pss - small.pss) / 2**10 / thousands
+        for small, large in zip(found[fewest], found[most], strict=True)
+    ]
+    out["pss_kb_per_1000_routes"] = report.spread("KiB", each)
+    return out | _pushes(setting)
+
+
+def _pushes(setting: Setting) -> dict[str, Metric]:
+    pushes, routes = setting.data["pushes"], setting.data["pushed_routes"]
+    with _gateway(setting, routes, admin=True) as (gateway, _):
+        changing = Changing(gateway, gateway.upstream)
+        try:
+            for _ in range(pushes // 10):
+                changing.change(routes)
+            _warm(gateway)
+            before = load.memory(gateway.workers)
+            for number in range(pushes):
+                progress(f"{setting.name}: configuration {number + 1} of {pushes}")
+                changing.change(routes)
+            _warm(gateway)
+            after = load.memory(gateway.workers)
+        finally:
+            changing.close()
+    out = {}
+    for name, value in (("before", before), ("after", after)):
+        megabytes = value.pss / 2**20
+        out[f"pss_mb_{name}_{pushes}_pushes"] = Metric(megabytes, "MiB", megabytes, megabytes)
+    ratio = after.pss / before.pss
+    out[f"pss_ratio_{pushes}_pushes"] = Metric(ratio, "ratio", ratio, ratio)
+    return out
+
+
+def _warm(gateway: sides.Sluice) -> None:
+    requests = gateway.folder / "requests"
+    requests.write_bytes(b"GET /route-1 HTTP/1.1\r\nHost: bench\r\n\r\n")
+    asked = 0
+    while asked < ASKED:
+        slice_ = load.run(gateway.address, requests, gateway.workers, None, 50, 1)
+        if errors := slice_.report.errors():
+            raise InvalidRun(f"{gateway.name}: {errors}")
+        asked += slice_.report.requests
+
+
+def start(setting: Setting) -> dict[str, Metric]:
+    """Time to the first answer, and of a reload with another file."""
+    sizes = setting.data["routes"]
+    starts: dict[int, list[float]] = {routes: [] for routes in sizes}
+    reloads: dict[int, list[float]] = {routes: [] for routes in sizes}
+    for _ in setting.rounds(["all"], 0, 1):
+        for routes in sizes:
+            with _gateway(setting, routes) as (gateway, started_ms):
+                starts[routes].append(started_ms)
+                reloads[routes].append(_reload(gateway, routes) * 1e3)
+    out = {f"start_ms_{routes}": report.spread("ms", values) for routes, values in starts.items()}
+    return out | {
+        f"reload_ms_{routes}": report.spread("ms", values) for routes, values in reloads.items()
+    }
+
+
+def _reload(gateway: sides.Sluice, routes: int) -> float:
+    file = Routes(routes, 1).sluice_file({"upstream": gateway.upstream})
+    (gateway.folder / "sluice.json").write_text(file)
+    began = time.monotonic()
+    done = subprocess.run(
+        [str(sides.ROOT / "bin" / "sluice"), "reload"],
+        env=gateway.environment(),
+        capture_output=True,
+        text=True,
+        timeout=RELOAD_TIMEOUT_S,
+    )
+    took = time.monotonic() - began
+    if done.returncode != 0:
+        raise InvalidRun(f"sluice reload: {(done.stderr or done.stdout).strip()}")
+    _expect(gateway, "/version-1", 200)
+    _expect(gateway, "/version-0", 404)
+    return took
+
+
+def _expect(gateway: sides.Sluice, path: str, status: int) -> None:
+    with Client(gateway.address) as client:
+        got = client.ask(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()).status
+    if got != status:
+        raise InvalidRun(f"{path} was answered with {got} instead of {status}")
+
+
+MEASURES = {"memory": memory, "start": start}
+
+
+def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+    """Measures one of the scenarios of this module."""
+    with prepared(scenario, quick, began) as setting:
+        return MEASURES[scenario.kind](setting)
