@@ -50,16 +50,30 @@ local function reference_text(reference)
     return reference.id or reference.name or reference.username
 end
 
+-- The reference of a field as far as it is one: of an entity with errors, what was written.
+local function given_reference(item, name)
+    if item.entity then
+        return item.entity[name]
+    end
+    local raw = item.raw[name]
+    if type(raw) == "table" then
+        return type(reference_text(raw)) == "string" and raw or nil
+    end
+    return type(raw) == "string" and raw or nil
+end
+
 local function resolve(state, item, field)
-    local reference = item.entity[field.name]
+    local reference = given_reference(item, field.name)
     local found
     if field.name == item.parent_field then
         found = item.parent
     elseif reference ~= nil then
         found = find(state, field.reference, reference)
     end
-    if found then
+    if found and item.entity then
         item.entity[field.name] = { id = found.id }
+    elseif found then
+        return true
     elseif reference ~= nil then
         local message = "invalid reference '%s: %s' (no such entry in '%s')"
         add_error(
@@ -81,10 +95,10 @@ end
 local function check_unique(state, item)
     local index = state.index[item.kind]
     for _, field in ipairs(index.unique) do
-        local seen, value = index.by[field.name], item.entity[field.name]
-        if value and seen[value] then
+        local seen, value = index.by[field.name], (item.entity or item.raw)[field.name]
+        if type(value) == "string" and seen[value] then
             taken(state, item, field.name, field.secret and "***" or value, seen[value])
-        elseif value then
+        elseif type(value) == "string" then
             seen[value] = item
         end
     end
@@ -122,18 +136,13 @@ local function assign_id(state, item)
     item.entity.id, item.id = id, id
 end
 
--- An entity with errors is still known by its name and id, so that references
+-- An entity with errors is still known by its id, as by its name, so that references
 -- to it are not reported as well.
 local function remember_broken(state, item)
     local index = state.index[item.kind]
-    local schema = entities.get(item.kind)
-    local name, id = item.raw[schema.endpoint_key], item.raw.id
+    local id = item.raw.id
     item.id = type(id) == "string" and id or identity.uuid(item.kind, item.path)
     index.by_id[item.id] = index.by_id[item.id] or item
-    local names = index.by[schema.endpoint_key]
-    if names and type(name) == "string" then
-        names[name] = names[name] or item
-    end
 end
 
 local function require_given(state, item)
@@ -179,14 +188,14 @@ function _M.run(state, now)
         out[kind] = {}
         for _, item in ipairs(state.items[kind]) do
             local linked = item.entity ~= nil
-            if item.entity then
-                for _, field in ipairs(entities.foreign(kind)) do
-                    linked = resolve(state, item, field) and linked
-                end
+            for _, field in ipairs(entities.foreign(kind)) do
+                linked = resolve(state, item, field) and linked
             end
             if linked then
                 require_given(state, item)
-                check_unique(state, item)
+            end
+            check_unique(state, item)
+            if linked then
                 assign_id(state, item)
                 if kind == "routes" then
                     warn_of_regex(state, item)

@@ -26,6 +26,20 @@ local CASES = {
             .. "routes[0].service: invalid reference 'service: none' (no such entry in 'services')",
     },
     {
+        "more than one of the same entity",
+        "routes: [{name: r, paths: [/]}, {name: r, paths: [bad], service: none}, {name: q, "
+            .. "paths: [/], prot: 1, service: {name: x}}, {name: s, paths: [/], service: [1]}]",
+        "routes[1].paths[0]: should start with: / (fixed path) or ~/ (regex path)\n"
+            .. "routes[2].prot: unknown field\n"
+            .. "routes[3].service: expected a reference: a name, an id, { id = ... } or "
+            .. "{ name = ... }\n"
+            .. "routes[1].service: invalid reference 'service: none' (no such entry in "
+            .. "'services')\n"
+            .. "routes[1].name: uniqueness violation: 'routes' entity with name set to 'r' already "
+            .. "declared (routes[0])\n"
+            .. "routes[2].service: invalid reference 'service: x' (no such entry in 'services')",
+    },
+    {
         "an answer that HTTP does not have",
         "plugins: [{name: rate-limiting, config: {hour: 1, error_code: 101}}]",
         "plugins[0].config.error_code: value should be between 200 and 599",
