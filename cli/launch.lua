@@ -93,7 +93,10 @@ function _M.daemon(instance, settings)
     if status ~= 0 then
         return nil, refusal("nginx did not start:", output)
     end
-    io.stderr:write(output)
+    -- The gateway's own warnings, of names that do not resolve for example.
+    io.stderr:write(
+        (output:gsub("nginx: %[warn%] %[lua%] [^\n]-: warn%(%): ", "sluice: warning: "))
+    )
     local master = process.poll(START_TIMEOUT_S, function()
         return all_ready(instance)
     end)

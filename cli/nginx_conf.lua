@@ -80,7 +80,7 @@ local function log_format(settings)
     return "log_format sluice '" .. format:gsub("[\\']", "\\%0") .. "';"
 end
 
-local function main(settings, root, root_user)
+local function main(settings, root, group)
     local out = {}
     for _, path in ipairs(settings.nginx_modules) do
         out[#out + 1] = ("load_module %s;"):format(quote(path))
@@ -91,8 +91,8 @@ local function main(settings, root, root_user)
     -- The system's resolver blocks (gateway.dns).
     out[#out + 1] = "thread_pool sluice_dns threads=1;"
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
-    if root_user then
-        out[#out + 1] = ("user %s;"):format(settings.user)
+    if group then
+        out[#out + 1] = ("user %s %s;"):format(settings.user, group)
     end
     out[#out + 1] = ("worker_processes %s;"):format(settings.workers)
     out[#out + 1] = ("worker_rlimit_nofile %d;"):format(settings.worker_connections)
@@ -410,14 +410,14 @@ end
 --- Renders nginx.conf.
 -- @tparam table settings resolved settings (cli.settings)
 -- @tparam string root absolute path of Sluice's own files
--- @tparam boolean as_root whether nginx's master will run as root (then workers
---   run as `settings.user`)
+-- @tparam[opt] string group of `settings.user`, whom the workers run as; nil where nginx's master
+--   will not run as root
 -- @treturn string the text of nginx.conf
-function _M.render(settings, root, as_root)
+function _M.render(settings, root, group)
     local forward = forwarded(settings)
     local out = {
         "# Rendered by sluice; changes here are lost at the next start or reload.",
-        main(settings, root, as_root),
+        main(settings, root, group),
         "http {",
         http(settings, root, forward),
         proxy_server(settings, forward),

@@ -3,6 +3,8 @@
 local cjson = require("cjson")
 local dirent = require("posix.dirent")
 local fcntl = require("posix.fcntl")
+local grp = require("posix.grp")
+local pwd = require("posix.pwd")
 local stat = require("posix.sys.stat")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
@@ -150,8 +152,16 @@ function _M:write(path, text)
     return write_file(path, text)
 end
 
+-- The group of the workers' user when root starts nginx; nil otherwise. nginx by itself would take
+-- one with the user's name.
+local function group_of(settings)
+    local user = unistd.geteuid() == 0 and pwd.getpwnam(settings.user)
+    local group = user and grp.getgrgid(user.pw_gid)
+    return group and group.gr_name or nil
+end
+
 local function render(settings, root)
-    return require("cli.nginx_conf").render(settings, root, unistd.geteuid() == 0)
+    return require("cli.nginx_conf").render(settings, root, group_of(settings))
 end
 
 local function is_equal(a, b)

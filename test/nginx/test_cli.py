@@ -34,6 +34,15 @@ def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instanc
     assert not (instance.prefix / "nginx.pid").exists()
 
 
+def test_start_warns_of_a_name_that_does_not_resolve(instance: Instance) -> None:
+    name = "x" * 64 + ".invalid"  # a label is at most 63 long: nobody has to be asked
+    instance.file.write_text(ONE.format(url=f"http://{name}"))
+    done = instance.run("start")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"sluice: warning: {instance.file}: {name}: cannot be resolved")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_stop_and_quit_of_nothing_succeed_the_rest_says_not_running(instance: Instance) -> None:
     assert "not running" in instance.succeed("stop")
     assert "not running" in instance.succeed("quit")
@@ -190,6 +199,16 @@ def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     assert as_nobody("reload").returncode == 0
     assert as_nobody("stop").returncode == 0
     assert {path.owner() for path in instance.prefix.rglob("*")} == {"nobody"}
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
+def test_workers_have_the_group_of_their_user(instance: Instance) -> None:
+    """That of nobody has another name on Debian."""
+    nobody = pwd.getpwnam("nobody")
+    instance.succeed("start", user="nobody")
+    for pid in instance.status()["workers"]["ready"]:
+        owner = Path(f"/proc/{pid}").stat()
+        assert (owner.st_uid, owner.st_gid) == (nobody.pw_uid, nobody.pw_gid)
 
 
 def test_worker_connections_fit_the_limit_of_open_files(instance: Instance) -> None:

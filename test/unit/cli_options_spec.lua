@@ -26,7 +26,7 @@ local function render(flags)
         open = function() end,
     })
     assert.same({}, errors)
-    return require("cli.nginx_conf").render(resolved, "/root-of-sluice", true)
+    return require("cli.nginx_conf").render(resolved, "/root-of-sluice", "staff")
 end
 
 -- For each option that nginx.conf depends on: a value that is not the default, and text that the
@@ -37,7 +37,7 @@ local EFFECTS = {
     admin_listen = { "[::1]:82", "listen [::1]:82;" },
     workers = { "3", "worker_processes 3;" },
     worker_connections = { "99", "worker_connections 99;" },
-    user = { "nobody", "user nobody;" },
+    user = { "nobody", "user nobody staff;" },
     shutdown_timeout = { "7s", "worker_shutdown_timeout 7s;" },
     log_level = { "crit", " crit;" },
     error_log = { "/l/e.log", "/l/e.log" },
