@@ -75,6 +75,10 @@ function _M:make_directory(path, mode)
     if made ~= 0 then
         return nil, "cannot create " .. err
     end
+    -- Root's workers are another user: whatever root's umask, they have to get in.
+    if unistd.geteuid() == 0 then
+        stat.chmod(path, mode or DIRECTORY_MODE)
+    end
     self.created[#self.created + 1] = path
     return true
 end

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from instance import AS_ROOT, ONE, SECONDS, Instance, Instances, copy_checkout, runs
+from instance import AS_ROOT, ONE, SECONDS, TWO, Instance, Instances, copy_checkout, runs
 from sluice import COMMAND
 from upstream import Exchange, Upstream
 from wire import wait_until
@@ -199,6 +199,23 @@ def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     assert as_nobody("reload").returncode == 0
     assert as_nobody("stop").returncode == 0
     assert {path.owner() for path in instance.prefix.rglob("*")} == {"nobody"}
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
+def test_workers_may_enter_the_prefix_whatever_the_umask(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        before = os.umask(0o077)
+        try:
+            instance.succeed("start")
+        finally:
+            os.umask(before)
+        connection = http.client.HTTPConnection("127.0.0.1", instance.proxy_port, timeout=SECONDS)
+        connection.request("POST", "/one", body=b"x" * 1_000_000)  # more than fits in memory
+        assert connection.getresponse().status == 200
+        connection.close()
+        instance.file.write_text(TWO.format(url=upstream.url))
+        assert instance.succeed("reload").startswith("live on 2 workers in ")
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
