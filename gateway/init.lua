@@ -24,6 +24,10 @@ local proxy = require("gateway.proxy")
 local response = require("gateway.response")
 local rollout = require("gateway.rollout")
 
+-- Loaded when it is first needed, but that is in a worker, whose user may not be allowed to read
+-- what the master may.
+require("sluice.events.ring")
+
 local _M = {}
 
 -- LuaJIT's own limits suit loops. A request is a handful of long straight

@@ -219,6 +219,22 @@ def test_workers_may_enter_the_prefix_whatever_the_umask(instance: Instance) -> 
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
+def test_workers_need_not_read_the_checkout(instance: Instance) -> None:
+    """It may lie in root's home."""
+    private = instance.folder / "private"
+    instance.command = copy_checkout(private / "sluice")
+    private.chmod(0o700)
+    instance.succeed("start")
+    assert "attached" in instance.succeed("events")
+    instance.file.write_text(TWO.format(url="http://127.0.0.1:9"))
+    assert instance.succeed("reload").startswith("live on 2 workers in ")
+    for target in ("/", "/status", "/services"):
+        assert instance.get(target, port=instance.admin_port) == 200
+    log = (instance.prefix / "logs" / "error.log").read_text()
+    assert "[error]" not in log, log
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
 def test_workers_have_the_group_of_their_user(instance: Instance) -> None:
     """That of nobody has another name on Debian."""
     nobody = pwd.getpwnam("nobody")
