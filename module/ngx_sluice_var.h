@@ -24,6 +24,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include <nginx.h>
 
 
 /* Lua refuses a module that says another number than its own. */
@@ -43,22 +44,23 @@ typedef struct ngx_sluice_var_s  ngx_sluice_var_t;
 typedef ngx_str_t (*ngx_sluice_var_read_pt)(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
 
+
 struct ngx_sluice_var_s {
     /* resolved when a process starts */
     ngx_sluice_var_read_pt     read;
     size_t                     string;     /* in the request, if not empty */
-    ngx_uint_t                 flags;
+    unsigned                   indexed:1;
+    unsigned                   changeable:1;
     ngx_uint_t                 index;      /* in r->variables */
-    ngx_str_t                  suffix;     /* what follows the prefix */
     ngx_http_get_variable_pt   get_handler;
-    uintptr_t                  get_data;
     ngx_http_set_variable_pt   set_handler;
-    uintptr_t                  set_data;
+    uintptr_t                  data;       /* of both handlers */
+    ngx_str_t                  suffix;     /* what follows the prefix */
 
     /* the directive's */
     ngx_str_t                  name;       /* in lower case, without "$" */
     ngx_str_t                  file;
-    ngx_uint_t                 line;
+    unsigned                   line:31;
     unsigned                   optional:1;
 };
 
@@ -84,6 +86,26 @@ extern ngx_module_t  ngx_sluice_var_module;
 
 void ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf,
     ngx_sluice_var_t *v);
+
+extern const ngx_str_t  ngx_sluice_var_absent;
+
+/* ngx_sluice_var_prefix.c */
+
+ngx_str_t ngx_sluice_var_read_argument(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+
+#if (nginx_version < 1023000)
+
+ngx_str_t ngx_sluice_var_read_cookie(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+ngx_str_t ngx_sluice_var_read_header_in(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+ngx_str_t ngx_sluice_var_read_header_out(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+ngx_str_t ngx_sluice_var_read_upstream_header(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
+
+#endif
 
 /* ngx_sluice_var_access.c */
 

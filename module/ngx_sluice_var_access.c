@@ -11,11 +11,26 @@
 #include "ngx_sluice_var.h"
 
 
+/* Up to here bytes are compared and copied without a call. */
+#define NGX_SLUICE_VAR_SHORT  32
+
+
 static ngx_inline ngx_str_t ngx_sluice_var_value(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
+static int ngx_sluice_var_write(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    const u_char *data, size_t length);
+static ngx_inline int ngx_sluice_var_assign(ngx_http_request_t *r,
+    ngx_sluice_var_t *v, u_char *data, size_t length);
+static int ngx_sluice_var_call_set_handler(ngx_http_request_t *r,
+    ngx_sluice_var_t *v, u_char *data, size_t length);
+static ngx_inline void ngx_sluice_var_fill(ngx_http_variable_value_t *vv,
+    u_char *data, size_t length);
 static ngx_inline ngx_uint_t ngx_sluice_var_equal(const u_char *a,
     const u_char *b, size_t len);
-static ngx_inline u_char *ngx_sluice_var_alloc(ngx_pool_t *pool, size_t size);
+static ngx_inline ngx_uint_t ngx_sluice_var_equal_words(const u_char *a,
+    const u_char *b, size_t len, size_t word);
+static ngx_inline void ngx_sluice_var_copy(u_char *to, const u_char *from,
+    size_t len);
 
 
 /* Of this process; set before it serves a request. */
@@ -110,7 +125,7 @@ ngx_sluice_var_value(ngx_http_request_t *r, ngx_sluice_var_t *v)
             return *string;
         }
 
-    } else if (v->flags & NGX_HTTP_VAR_INDEXED) {
+    } else if (v->indexed) {
         vv = &r->variables[v->index];
 
         if (vv->valid && !vv->not_found && !vv->no_cacheable) {
@@ -125,63 +140,15 @@ ngx_sluice_var_value(ngx_http_request_t *r, ngx_sluice_var_t *v)
 }
 
 
-/* In words of eight bytes that may overlap. */
-
-static ngx_inline ngx_uint_t
-ngx_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
-{
-    uint32_t  a4, b4, a4_end, b4_end;
-    uint64_t  a8, b8;
-    size_t    i;
-
-    if (len > 32) {
-        return ngx_memcmp(a, b, len) == 0;
-    }
-
-    if (len < 4) {
-        for (i = 0; i < len; i++) {
-            if (a[i] != b[i]) {
-                return 0;
-            }
-        }
-
-        return 1;
-    }
-
-    if (len < 8) {
-        memcpy(&a4, a, 4);
-        memcpy(&b4, b, 4);
-        memcpy(&a4_end, a + len - 4, 4);
-        memcpy(&b4_end, b + len - 4, 4);
-
-        return a4 == b4 && a4_end == b4_end;
-    }
-
-    for (i = 0; i + 8 < len; i += 8) {
-        memcpy(&a8, a + i, 8);
-        memcpy(&b8, b + i, 8);
-
-        if (a8 != b8) {
-            return 0;
-        }
-    }
-
-    memcpy(&a8, a + len - 8, 8);
-    memcpy(&b8, b + len - 8, 8);
-
-    return a8 == b8;
-}
-
-
-/* NULL is nil. */
+/* A NULL value is nil. */
 
 int
 sluice_var_set(ngx_http_request_t *r, unsigned number, const u_char *data,
     size_t length)
 {
-    u_char                     *p;
-    ngx_sluice_var_t           *v;
-    ngx_http_variable_value_t   value, *vv;
+    u_char            *p;
+    ngx_pool_t        *block;
+    ngx_sluice_var_t  *v;
 
     if (r->connection->fd == (ngx_socket_t) -1
         || number >= ngx_sluice_vars_n)
@@ -191,61 +158,169 @@ sluice_var_set(ngx_http_request_t *r, unsigned number, const u_char *data,
 
     v = &ngx_sluice_vars[number];
 
-    if (!(v->flags & NGX_HTTP_VAR_CHANGEABLE)) {
+    if (!v->changeable) {
         return NGX_SLUICE_VAR_FAILED;
     }
 
-    if (v->set_handler) {
-        ngx_memzero(&value, sizeof(ngx_http_variable_value_t));
-        vv = &value;
-
-    } else if (v->flags & NGX_HTTP_VAR_INDEXED) {
-        vv = &r->variables[v->index];
-
-    } else {
-        return NGX_SLUICE_VAR_FAILED;
+    if (data == NULL || length > NGX_SLUICE_VAR_SHORT) {
+        return ngx_sluice_var_write(r, v, data, length);
     }
 
-    p = NULL;
+    /* ngx_pnalloc(), without a call */
 
-    if (data) {
-        p = ngx_sluice_var_alloc(r->pool, length);
-        if (p == NULL) {
-            return NGX_SLUICE_VAR_FAILED;
+    for (block = r->pool->current; block; block = block->d.next) {
+        p = block->d.last;
+
+        if ((size_t) (block->d.end - p) >= length) {
+            block->d.last = p + length;
+
+            ngx_sluice_var_copy(p, data, length);
+
+            return ngx_sluice_var_assign(r, v, p, length);
         }
-
-        ngx_memcpy(p, data, length);
     }
 
-    vv->len = length;
-    vv->valid = (p != NULL);
-    vv->no_cacheable = 0;
-    vv->not_found = (p == NULL);
-    vv->data = p;
+    return ngx_sluice_var_write(r, v, data, length);
+}
 
+
+/* With a copy of the value; NULL data is no value. */
+
+static int
+ngx_sluice_var_write(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    const u_char *data, size_t length)
+{
+    u_char  *p;
+
+    if (data == NULL) {
+        return ngx_sluice_var_assign(r, v, NULL, 0);
+    }
+
+    p = ngx_pnalloc(r->pool, length);
+    if (p == NULL) {
+        return NGX_SLUICE_VAR_FAILED;
+    }
+
+    ngx_memcpy(p, data, length);
+
+    return ngx_sluice_var_assign(r, v, p, length);
+}
+
+
+/* With a value that is in the request's memory. */
+
+static ngx_inline int
+ngx_sluice_var_assign(ngx_http_request_t *r, ngx_sluice_var_t *v, u_char *data,
+    size_t length)
+{
     if (v->set_handler) {
-        v->set_handler(r, vv, v->set_data);
+        return ngx_sluice_var_call_set_handler(r, v, data, length);
     }
+
+    ngx_sluice_var_fill(&r->variables[v->index], data, length);
 
     return NGX_OK;
 }
 
 
-/* ngx_pnalloc(), without the calls where there is room. */
+/* On its own: a compiler that checks the stack would do so for all. */
 
-static ngx_inline u_char *
-ngx_sluice_var_alloc(ngx_pool_t *pool, size_t size)
+static int __attribute__((noinline))
+ngx_sluice_var_call_set_handler(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    u_char *data, size_t length)
 {
-    u_char      *p;
-    ngx_pool_t  *current;
+    ngx_http_variable_value_t  vv;
 
-    current = pool->current;
-    p = current->d.last;
+    ngx_memzero(&vv, sizeof(ngx_http_variable_value_t));
 
-    if (size <= pool->max && (size_t) (current->d.end - p) >= size) {
-        current->d.last = p + size;
-        return p;
+    ngx_sluice_var_fill(&vv, data, length);
+
+    v->set_handler(r, &vv, v->data);
+
+    return NGX_OK;
+}
+
+
+/* With constants: flags that are computed are written apart from the length. */
+
+static ngx_inline void
+ngx_sluice_var_fill(ngx_http_variable_value_t *vv, u_char *data, size_t length)
+{
+    if (data) {
+        vv->len = length;
+        vv->valid = 1;
+        vv->no_cacheable = 0;
+        vv->not_found = 0;
+
+    } else {
+        vv->len = 0;
+        vv->valid = 0;
+        vv->no_cacheable = 0;
+        vv->not_found = 1;
     }
 
-    return ngx_pnalloc(pool, size);
+    vv->data = data;
+}
+
+
+/*
+ * Up to NGX_SLUICE_VAR_SHORT bytes, in two words that may overlap: calls to
+ * memcmp() and memcpy() would cost more than all the rest.
+ */
+
+static ngx_inline ngx_uint_t
+ngx_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
+{
+    if (len > NGX_SLUICE_VAR_SHORT) {
+        return ngx_memcmp(a, b, len) == 0;
+    }
+
+    if (len >= 16) {
+        return ngx_sluice_var_equal_words(a, b, len, 16);
+    }
+
+    if (len >= 8) {
+        return ngx_sluice_var_equal_words(a, b, len, 8);
+    }
+
+    if (len >= 4) {
+        return ngx_sluice_var_equal_words(a, b, len, 4);
+    }
+
+    return len == 0
+           || (a[0] == b[0]
+               && a[len / 2] == b[len / 2]
+               && a[len - 1] == b[len - 1]);
+}
+
+
+static ngx_inline ngx_uint_t
+ngx_sluice_var_equal_words(const u_char *a, const u_char *b, size_t len,
+    size_t word)
+{
+    return memcmp(a, b, word) == 0
+           && memcmp(a + len - word, b + len - word, word) == 0;
+}
+
+
+static ngx_inline void
+ngx_sluice_var_copy(u_char *to, const u_char *from, size_t len)
+{
+    if (len >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + len - 16, from + len - 16, 16);
+
+    } else if (len >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+
+    } else if (len >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + len - 4, from + len - 4, 4);
+
+    } else if (len) {
+        to[0] = from[0];
+        to[len / 2] = from[len / 2];
+        to[len - 1] = from[len - 1];
+    }
 }

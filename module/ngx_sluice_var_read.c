@@ -14,7 +14,7 @@
 
 
 #define ngx_sluice_var_offset(r, v, type)                                     \
-    ((type *) ((char *) (r) + (v)->get_data))
+    ((type *) ((char *) (r) + (v)->data))
 
 
 /* For all variables whose handler is that of this name. */
@@ -49,28 +49,18 @@ static ngx_str_t ngx_sluice_var_read_method(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
 static ngx_str_t ngx_sluice_var_read_remote_addr(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_read_argument(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
 
 #if (nginx_version < 1023000)
 
 static ngx_str_t ngx_sluice_var_read_header(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_read_cookie(ngx_http_request_t *r,
+static ngx_str_t ngx_sluice_var_read_headers(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_read_header_in(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_read_header_out(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_read_upstream_header(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
-static ngx_str_t ngx_sluice_var_find_header(ngx_list_part_t *part,
-    ngx_str_t *suffix);
 
 #endif
 
 
-static const ngx_str_t  ngx_sluice_var_absent = {
+const ngx_str_t  ngx_sluice_var_absent = {
     (size_t) NGX_SLUICE_VAR_ABSENT, NULL
 };
 
@@ -87,6 +77,8 @@ static ngx_sluice_var_reader_t  ngx_sluice_var_readers[] = {
 #if (nginx_version < 1023000)
     /* later versions link repeated headers, and join them */
     { ngx_string("http_host"), ngx_sluice_var_read_header },
+    { ngx_string("http_x_forwarded_for"), ngx_sluice_var_read_headers },
+    { ngx_string("http_cookie"), ngx_sluice_var_read_headers },
     { ngx_string("http_"), ngx_sluice_var_read_header_in },
     { ngx_string("sent_http_"), ngx_sluice_var_read_header_out },
     { ngx_string("upstream_http_"), ngx_sluice_var_read_upstream_header },
@@ -105,17 +97,18 @@ ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf, ngx_sluice_var_t *v)
     ngx_http_variable_t  *found;
 
     v->read = ngx_sluice_var_read_absent;
-    v->string = 0;
-    v->flags = 0;
 
     found = ngx_sluice_var_find(cmcf, &v->name);
 
     if (found) {
-        v->flags = found->flags;
+        v->indexed = (found->flags & NGX_HTTP_VAR_INDEXED) != 0;
         v->index = found->index;
-        v->get_data = found->data;
-        v->set_data = found->data;
-        v->set_handler = found->set_handler;
+        v->data = found->data;
+
+        if (found->flags & NGX_HTTP_VAR_CHANGEABLE) {
+            v->set_handler = found->set_handler;
+            v->changeable = v->indexed || v->set_handler;
+        }
 
     } else {
         found = ngx_sluice_var_find_prefix(cmcf, &v->name);
@@ -124,12 +117,12 @@ ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf, ngx_sluice_var_t *v)
             return;
         }
 
-        v->get_data = (uintptr_t) &v->name;
+        v->data = (uintptr_t) &v->name;
         v->suffix.data = v->name.data + found->name.len;
         v->suffix.len = v->name.len - found->name.len;
     }
 
-    if (v->flags & NGX_HTTP_VAR_INDEXED) {
+    if (v->indexed) {
         v->read = ngx_sluice_var_read_indexed;
         return;
     }
@@ -138,7 +131,7 @@ ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf, ngx_sluice_var_t *v)
     v->read = ngx_sluice_var_reader(cmcf, found);
 
     if (v->read == ngx_sluice_var_read_string) {
-        v->string = v->get_data;
+        v->string = v->data;
 
     } else if (v->read == ngx_sluice_var_read_host) {
         v->string = offsetof(ngx_http_request_t, headers_in.server);
@@ -213,7 +206,7 @@ ngx_sluice_var_read_handler(ngx_http_request_t *r, ngx_sluice_var_t *v)
 
     ngx_memzero(&vv, sizeof(ngx_http_variable_value_t));
 
-    if (v->get_handler(r, &vv, v->get_data) != NGX_OK || vv.not_found) {
+    if (v->get_handler(r, &vv, v->data) != NGX_OK || vv.not_found) {
         return ngx_sluice_var_absent;
     }
 
@@ -315,48 +308,6 @@ ngx_sluice_var_read_remote_addr(ngx_http_request_t *r, ngx_sluice_var_t *v)
 }
 
 
-/* ngx_http_arg(): the first one of the name, in any case, that has a "=". */
-
-static ngx_str_t
-ngx_sluice_var_read_argument(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    size_t      len;
-    u_char     *p, *end, *last;
-    ngx_str_t   value;
-
-    len = v->suffix.len;
-    p = r->args.data;
-    last = p + r->args.len;
-
-    if (len == 0 || r->args.len == 0) {
-        return ngx_sluice_var_absent;
-    }
-
-    while ((size_t) (last - p) > len) {
-
-        if (p[len] == '='
-            && ngx_strncasecmp(p, v->suffix.data, len) == 0)
-        {
-            end = memchr(p, '&', last - p);
-
-            value.data = p + len + 1;
-            value.len = (end ? end : last) - value.data;
-
-            return value;
-        }
-
-        p = memchr(p, '&', last - p);
-        if (p == NULL) {
-            break;
-        }
-
-        p++;
-    }
-
-    return ngx_sluice_var_absent;
-}
-
-
 #if (nginx_version < 1023000)
 
 /* ngx_http_variable_header() */
@@ -372,94 +323,23 @@ ngx_sluice_var_read_header(ngx_http_request_t *r, ngx_sluice_var_t *v)
 }
 
 
-static ngx_str_t
-ngx_sluice_var_read_cookie(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    ngx_str_t  value;
+/* ngx_http_variable_headers(), and _cookies(), which join several lines */
 
-    if (ngx_http_parse_multi_header_lines(&r->headers_in.cookies, &v->suffix,
-                                          &value)
-        == NGX_DECLINED)
-    {
-        return ngx_sluice_var_absent;
+static ngx_str_t
+ngx_sluice_var_read_headers(ngx_http_request_t *r, ngx_sluice_var_t *v)
+{
+    ngx_array_t       *lines;
+    ngx_table_elt_t  **line;
+
+    lines = ngx_sluice_var_offset(r, v, ngx_array_t);
+    line = lines->elts;
+
+    if (lines->nelts == 1 && line[0]->hash != 0) {
+        return line[0]->value;
     }
 
-    return value;
-}
-
-
-static ngx_str_t
-ngx_sluice_var_read_header_in(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    return ngx_sluice_var_find_header(&r->headers_in.headers.part,
-                                      &v->suffix);
-}
-
-
-static ngx_str_t
-ngx_sluice_var_read_header_out(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    return ngx_sluice_var_find_header(&r->headers_out.headers.part,
-                                      &v->suffix);
-}
-
-
-static ngx_str_t
-ngx_sluice_var_read_upstream_header(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    if (r->upstream == NULL) {
-        return ngx_sluice_var_absent;
-    }
-
-    return ngx_sluice_var_find_header(&r->upstream->headers_in.headers.part,
-                                      &v->suffix);
-}
-
-
-/*
- * ngx_http_variable_unknown_header(): the first one of the name, in any case
- * and with "-" for "_".  Nearly all others differ in their length.
- */
-
-static ngx_str_t
-ngx_sluice_var_find_header(ngx_list_part_t *part, ngx_str_t *suffix)
-{
-    u_char            ch;
-    ngx_uint_t        i, n;
-    ngx_table_elt_t  *header;
-
-    for ( /* void */ ; part; part = part->next) {
-
-        header = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (header[i].key.len != suffix->len || header[i].hash == 0) {
-                continue;
-            }
-
-            for (n = 0; n < suffix->len; n++) {
-                ch = header[i].key.data[n];
-
-                if (ch >= 'A' && ch <= 'Z') {
-                    ch |= 0x20;
-
-                } else if (ch == '-') {
-                    ch = '_';
-                }
-
-                if (ch != suffix->data[n]) {
-                    break;
-                }
-            }
-
-            if (n == suffix->len) {
-                return header[i].value;
-            }
-        }
-    }
-
-    return ngx_sluice_var_absent;
+    return lines->nelts ? ngx_sluice_var_read_handler(r, v)
+                        : ngx_sluice_var_absent;
 }
 
 #endif
