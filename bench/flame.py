@@ -65,6 +65,15 @@ def missing() -> list[str]:
     return sorted(found)
 
 
+def permitted() -> bool:
+    """Whether perf may watch processes here: a container may forbid it even root."""
+    if missing():
+        return False
+    with tempfile.TemporaryDirectory(prefix="sluice-flame-") as folder:
+        command = ["perf", "record", "-q", "-e", "cpu-clock", "-o", f"{folder}/data", "true"]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def build_shim(folder: Path) -> Path:
     """Compiles what makes perf's samples signals."""
     target = folder / "perfsig.so"
@@ -237,7 +246,10 @@ def draw_difference(order: Order, revision: str) -> None:
 
 def _tell(path: Path, svg: str, counts: Stacks) -> None:
     path.write_text(svg)
-    print(f"{sum(counts.values())} samples -> {os.path.relpath(path)}")
+    print(f"{sum(counts.values())} samples -> {os.path.relpath(path)}\n")
+    for name, share in stacks.layers(counts).items():
+        if share >= 0.01:
+            print(f"{share:6.1%}  {name}")
     for name, share in stacks.unnamed(counts).items():
         if share >= 0.01:
             print(f"without a name: {share:.1%} in {name}")

@@ -34,6 +34,8 @@ from progress import progress
 SLICE_S = 1
 YARDSTICK_WARM_UP_S = 1
 PAIRS_A_LIFE = 4
+# A port that was free may be somebody else's a moment later.
+START_ATTEMPTS = 2
 # Fewer say nothing.
 FEWEST_LIVES = 2
 
@@ -172,11 +174,24 @@ class Run:
         return running
 
     def _start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
-        folder.mkdir()
-        return [
-            stack.enter_context(make(folder / str(index), self.upstream_address, self.cores[0]))
-            for index, make in enumerate(self.makers)
-        ]
+        for attempt in range(START_ATTEMPTS):
+            place = folder / f"{attempt}"
+            place.mkdir(parents=True)
+            with contextlib.ExitStack() as started:
+                try:
+                    running = [
+                        started.enter_context(
+                            make(place / str(index), self.upstream_address, self.cores[0])
+                        )
+                        for index, make in enumerate(self.makers)
+                    ]
+                except sides.StartError:
+                    if attempt == START_ATTEMPTS - 1:
+                        raise
+                    continue
+                stack.push(started.pop_all())
+                return running
+        raise AssertionError("not reached")
 
     def _enough(self, began: float) -> bool:
         spent = time.monotonic() - began

@@ -257,3 +257,32 @@ def unnamed(counts: Counter[tuple[str, ...]]) -> dict[str, float]:
             found[stack[-1]] += count
     total = sum(counts.values())
     return {name: count / total for name, count in found.most_common()}
+
+
+def layers(counts: Counter[tuple[str, ...]]) -> dict[str, float]:
+    """The share of all samples by what they are spent on, each in one place.
+
+    `kernel: f` is the kernel called by the C function f. `Lua: file` is Lua, and the C that it
+    calls, by the innermost file that is Sluice's. All else is C of nginx or of its Lua module.
+    """
+    found: Counter[str] = Counter()
+    for stack, count in counts.items():
+        found[_layer(stack)] += count
+    total = sum(counts.values())
+    return {name: count / total for name, count in found.most_common()}
+
+
+def _layer(stack: Sequence[str]) -> str:
+    for index, name in enumerate(stack):
+        if name.endswith(KERNEL):
+            return f"kernel: {stack[index - 1].removeprefix('__GI_') if index else 'none'}"
+    files = [name.removesuffix(LUA).split(" ")[-1] for name in stack if name.endswith(LUA)]
+    if files:
+        own = [file for file in files if file.startswith(("gateway/", "plugins/", "lib/"))]
+        return f"Lua: {(own or files)[-1].rpartition(':')[0] or files[-1]}"
+    leaf = stack[-1].lstrip("~")
+    return (
+        "C: the Lua module"
+        if leaf.startswith(("ngx_http_lua", "lua"))
+        else "C: nginx and libraries"
+    )

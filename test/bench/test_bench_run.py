@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,33 @@ def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert 0 < metric["low"] <= metric["value"] <= metric["high"]
     # Nothing to do with speed, only with sides or units mixed up.
     assert 0.3 < written["metrics"]["efficiency"]["value"] < 3
+
+
+@needs_wrk
+def test_nothing_is_left_of_an_interrupted_comparison(tmp_path: Path) -> None:
+    # Not in pytest's own folder: workers of another user have to enter the checkouts.
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as name:
+        Path(name).chmod(0o755)
+        interrupt_comparison(Path(name), tmp_path / "output")
+
+
+def interrupt_comparison(scratch: Path, output: Path) -> None:
+    what = ["--scenario", "proxy-plain", "--compare", "HEAD", "--output", output]
+    runner = subprocess.Popen(
+        [sys.executable, RUNNER, *what],
+        env=os.environ | {"TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: any(" -s " in line for line in processes_in(scratch)), 120)
+        runner.send_signal(signal.SIGINT)
+        assert runner.wait(20) == 130
+    finally:
+        runner.kill()
+        runner.wait()
+    assert processes_in(scratch) == []
+    assert list(scratch.iterdir()) == []
 
 
 @needs_wrk
