@@ -263,7 +263,7 @@ end
 --- Serves a connection of the socket transport.
 -- @phases content
 function _M.broker()
-    return ev.transport:run()
+    return ev:run()
 end
 
 --- @tparam table|nil options of sluice.events; nil: a worker without events

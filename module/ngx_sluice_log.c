@@ -46,6 +46,9 @@ ngx_sluice_log_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
     uint32_t          workers;
     ngx_core_conf_t  *ccf;
 
+    /* workers that a reload starts find the log that they would have found */
+    ngx_sluice_log.renewed = 0;
+
     if (!ngx_sluice_log.ready && ngx_sluice_log_adopt(cycle) != NGX_OK) {
 
         if (ngx_sluice_log_create(cycle, conf) != NGX_OK) {

@@ -153,19 +153,21 @@ sluice_ring_gates(sluice_ring_t *ring, uint64_t gate, uint64_t floor)
 }
 
 
-/* Every worker of the generation has attached. */
+/* Every worker of the generation has attached; an agent is none. */
 
 static int
 sluice_ring_gate_complete(const sluice_ring_gate_t *g)
 {
-    int       i;
-    uint32_t  n;
+    uint32_t  i;
 
-    for (i = 0, n = 0; i < SLUICE_RING_SLOTS / 64; i++) {
-        n += (uint32_t) __builtin_popcountll(g->attached[i]);
+    for (i = 0; i < g->workers && i < SLUICE_RING_SLOTS; i++) {
+
+        if (!(g->attached[i / 64] & (1ull << (i % 64)))) {
+            return 0;
+        }
     }
 
-    return n >= g->workers;
+    return 1;
 }
 
 

@@ -114,8 +114,8 @@ LUA = """
 SOCKET_SERVER = """
     server {
         listen unix:@socket@;
-        location / { content_by_lua_block { require("probe").ev.transport:run() } }
-        location = /raw { content_by_lua_block { require("probe").ev.transport:run("raw") } }
+        location / { content_by_lua_block { require("probe").ev:run() } }
+        location = /raw { content_by_lua_block { require("probe").ev:run("raw") } }
     }
 """
 

@@ -57,6 +57,14 @@ GAPS = """
 """
 
 
+def log_of(pid: int) -> Path:
+    """The events' log, among the files that a process has open."""
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        if "memfd:" in str(path.readlink()):
+            return path
+    raise AssertionError("no memfd")
+
+
 def hear_from_each(ring: Ring) -> None:
     """Checks that all hear what each of the workers publishes now."""
     ring.ready()
@@ -230,6 +238,39 @@ def test_a_binary_upgrade_keeps_the_log() -> None:
         hear_from_each(ring)
 
 
+def test_a_binary_upgrade_to_another_layout_starts_a_new_log() -> None:
+    """The old log gets another layout's number; only who opens a log looks at it."""
+    with Ring(workers=2, init_worker=CHECK) as ring:
+        ring.expect_log(r"the log of the old nginx cannot be used \(another layout\)", range(1, 3))
+        ring.expect_log(r"this worker missed 0 events \(new log\)", 2)
+        ring.ready()
+        old, old_workers = ring.master(), ring.workers()
+        with log_of(old).open("r+b") as log:
+            # Behind size and seed.
+            log.seek(16)
+            layout = int.from_bytes(log.read(4), "little")
+            log.seek(16)
+            log.write((layout + 1).to_bytes(4, "little"))
+        os.kill(old, signal.SIGUSR2)
+        oldbin = ring.prefix / "nginx.pid.oldbin"
+        wait_until(
+            lambda: oldbin.exists() and (ring.prefix / "nginx.pid").exists(), "the new master"
+        )
+        wait_until(lambda: len(ring.workers()) == 2, "its workers")
+        os.kill(old, signal.SIGQUIT)
+        wait_until(lambda: not any(map(alive, [old, *old_workers])), "the old ones to leave")
+        ring.ready()
+        wait_until(lambda: ring.run_all("return probe.overruns") == {0: 1, 1: 1}, "both to be told")
+        notice = {"missed": 0, "reason": "new log"}
+        assert list(ring.run_all("return probe.overrun").values()) == [notice, notice]
+        assert {w["pid"] for w in ring.ring_stats()["workers"]} == set(ring.workers())
+        # And it is inherited as well as any.
+        hear_from_each(ring)
+        ring.restart_workers()
+        hear_from_each(ring)
+        assert ring.run_all("return probe.overruns or 0") == {0: 0, 1: 0}
+
+
 def test_an_upgrade_that_is_taken_back() -> None:
     with Ring(workers=2, init_worker=CHECK) as ring:
         ring.ready()
@@ -291,7 +332,8 @@ def test_files_stay_the_same_over_reloads() -> None:
         for _ in range(10):
             ring.restart_workers()
         wait_until(lambda: not ring.retiring(), "old workers to leave")
-        assert descriptors(master) == before
+        # The master closes its end of a worker's channel when it has noticed the exit.
+        wait_until(lambda: descriptors(master) == before, "the master to have as many files")
         ring.ready()
         slots = ring.ring_stats()["workers"]
         assert sorted(w["pid"] for w in slots) == sorted(ring.workers())
@@ -396,3 +438,37 @@ def test_requests_during_reloads_are_not_disturbed() -> None:
         assert len(accepted) > 50
         assert ring.run(0, GAPS) == ""
         assert set(ring.run_all("return probe.heard_of.http").values()) == {accepted[-1]}
+
+
+def test_the_privileged_agent_hears_and_publishes() -> None:
+    init = """
+        local agent = require("ngx.process")
+        agent.enable_privileged_agent(64)
+        require("probe").is_agent = function() return agent.type() == "privileged agent" end
+    """
+    init_worker = """
+        if probe.is_agent() then
+            ev:subscribe("ask", "*", function(data, event, source, wid)
+                local answer = { data = data, pid = ngx.worker.pid() }
+                ev:publish({ worker = wid }, "answer", event, answer)
+            end)
+        end
+        ev:subscribe("answer", "*", function(data, event, source, wid)
+            probe.answer = { event, data.data, data.pid, tostring(wid) }
+        end)
+    """
+    with Ring(workers=2, init=init, init_worker=init_worker) as ring:
+        ring.ready()
+        agents = [w for w in ring.ring_stats()["workers"] if "worker" not in w]
+        if not agents:
+            pytest.skip("this nginx has no privileged agent; stock nginx has none")
+        for target, event in (('"all"', "one"), ('{ worker = "agent" }', "two")):
+            ring.run(1, f'assert(ev:publish({target}, "ask", "{event}", 7))')
+            answer = [event, 7, agents[0]["pid"], "nil"]
+            wait_until(
+                lambda answer=answer: ring.run(1, "return probe.answer") == answer, "its answer"
+            )
+        old = agents[0]["pid"]
+        ring.restart_workers()
+        wait_until(lambda: not alive(old), "the old agent to leave")
+        hear_from_each(ring)

@@ -8,7 +8,7 @@ import pytest
 
 from events_bare import names
 from events_ring import Ring, switches
-from wire import wait_until
+from wire import request_bytes, wait_until
 
 # Publishes from a timer, as fast as the log takes it: `count` events named after the worker.
 PUBLISH = """
@@ -332,6 +332,15 @@ def test_wildcards_and_exact_names() -> None:
             "a/*<a/y", "*/*<a/y",
             "*/x<b/x", "*/*<b/x",
         ]  # fmt: skip
+
+
+def test_there_is_no_broker_to_connect_to() -> None:
+    locations = 'location /broker { content_by_lua_block { require("probe").ev:run() } }'
+    with Ring(workers=1, locations=locations) as ring:
+        ring.ready()
+        with ring.connection(0) as wire:
+            wire.send(request_bytes("/broker"))
+            assert wire.read_reply().status == 404
 
 
 def test_idle_workers_sleep() -> None:

@@ -35,7 +35,7 @@ stream {
     }
     server {
         listen unix:@socket@;
-        content_by_lua_block { require("probe").ev.transport:run() }
+        content_by_lua_block { require("probe").ev:run() }
     }
     server {
         listen 127.0.0.1:@port@ reuseport;

@@ -235,10 +235,23 @@ actor_do(actor_t *a, actor_do_e todo)
 
 /* the model's half of each verb */
 
+static uint16_t
+model_worker(void)
+{
+    uint64_t  id = test_below(&state, MODEL_WORKERS + 1);
+
+    return id == MODEL_WORKERS ? SLUICE_RING_AGENT : (uint16_t) id;
+}
+
+
+/* The privileged agent is no worker: a generation is complete without it. */
+
 static int
 model_gate_complete(const model_gate_t *g)
 {
-    return __builtin_popcount(g->attached) >= (int) g->workers;
+    unsigned  all = (1u << g->workers) - 1;
+
+    return (g->attached & all) == all;
 }
 
 
@@ -513,7 +526,7 @@ step_publish(actor_t *a)
     m.event = names[name].event;
     m.source_length = (uint16_t) strlen(m.source);
     m.event_length = (uint16_t) strlen(m.event);
-    m.worker = (uint16_t) test_below(&state, MODEL_WORKERS);
+    m.worker = model_worker();
     m.kind = (uint8_t) test_below(&state, 3);
 
     if (m.kind == SLUICE_RING_UNIQUE) {
@@ -767,10 +780,11 @@ step_attach(actor_t *a)
 {
     int            i;
     uint64_t       start, missed;
+    unsigned       bit;
     model_gate_t  *g;
     model_slot_t  *s;
 
-    a->worker = (uint16_t) test_below(&state, MODEL_WORKERS);
+    a->worker = model_worker();
     a->generation = generation - (uint32_t) test_below(&state, 3);
     a->busy = 0;
     a->heirs = 0;
@@ -788,12 +802,13 @@ step_attach(actor_t *a)
 
     start = event_count;
     missed = 0;
+    bit = 1u << (a->worker == SLUICE_RING_AGENT ? MODEL_WORKERS : a->worker);
 
     for (g = gates; g < gates + SLUICE_RING_GATES; g++) {
         if (a->generation && g->number == a->generation
-            && !(g->attached & (1u << a->worker)))
+            && !(g->attached & bit))
         {
-            g->attached |= 1u << a->worker;
+            g->attached |= bit;
             start = g->open ? g->start : event_count;
             missed = event_count - (g->open ? start : g->start);
             missed = g->open ? 0 : missed;

@@ -111,9 +111,8 @@ end
 --- Serves the broker's connections, where there is a broker.
 -- @phases content
 function _M:run()
-    local transport = self.events and self.events.transport
-    if transport and transport.run then
-        return transport:run()
+    if self.events then
+        return self.events:run()
     end
     return ngx.exit(ngx.HTTP_NOT_FOUND)
 end

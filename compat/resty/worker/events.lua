@@ -220,7 +220,7 @@ end
 --- Serves the broker's connections, with the socket transport.
 -- @phases content
 function _M.run()
-    return object.transport:run()
+    return object:run()
 end
 
 --- Registers a handler: `register(callback, source, event1, event2, ...)`, called with

@@ -287,6 +287,18 @@ function _M:unsubscribe(id)
     return nil, "not found"
 end
 
+--- Serves a connection to the broker: the content handler of the socket transport's location.
+-- Yields, for as long as the connection lives. With a transport that has no broker: 404.
+-- @tparam[opt] string mode "raw": no HTTP upgrade goes before the frames
+-- @phases content
+function _M:run(mode)
+    local transport = self.transport
+    if transport.run then
+        return transport:run(mode)
+    end
+    return ngx.exit(ngx.HTTP_NOT_FOUND)
+end
+
 --- Whether this worker hears events: its background context runs and the transport is connected.
 -- @treturn boolean
 -- @phases all
