@@ -105,6 +105,31 @@ def test_workers_killed_under_load() -> None:
         hear_from_each(ring)
 
 
+@pytest.mark.parametrize("count", [1, 5000])
+@pytest.mark.parametrize("end", ["kill -9", "kill -STOP", "a loop"])
+def test_what_was_published_is_heard_whatever_becomes_of_its_publisher(
+    end: str, count: int
+) -> None:
+    """At once, by workers that slept: nothing is left for the publisher's loop to do."""
+    publish = f'for i = 1, {count} do assert(ev:publish("all", "last", "words", i) == true) end\n'
+    finish = f'os.execute("{end} " .. ngx.worker.pid())'
+    with Ring(workers=2) as ring:
+        ring.expect_log(r"exited on signal 9")
+        ring.ready()
+        publisher = ring.pid_of(1)
+        with ring.connection(0) as other, ring.connection(1) as doomed:
+            ring.send_code(doomed, publish + (finish if "kill" in end else "while true do end"))
+            wait_until(
+                lambda: ring.run_on(other, "return #probe.heard") == count, "all to be heard"
+            )
+            if "9" not in end:
+                assert alive(publisher)
+                os.kill(publisher, signal.SIGKILL)
+            wait_until(lambda: publisher not in ring.workers(), "its end")
+        wait_until(lambda: len(ring.workers()) == 2, "its successor")
+        hear_from_each(ring)
+
+
 def test_a_reload_loses_nothing() -> None:
     with Ring(workers=2, init_worker=CHECK + PUBLISH) as ring:
         ring.ready()
