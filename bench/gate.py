@@ -40,7 +40,7 @@ def measure(new: str, old: str) -> list[str]:
             began = time.monotonic()
             scenario = scenarios.load(name)
             assert isinstance(scenario, scenarios.Scenario)
-            outcome = compare.compare(scenario, trees, compare.QUICK)
+            outcome = compare.compare(scenario, trees, compare.GATE)
             print(compare.text(scenario, outcome, trees, time.monotonic() - began), flush=True)
             if reason := outcome.stops():
                 stops.append(f"{name}: {reason}")
