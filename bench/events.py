@@ -244,7 +244,7 @@ def _ask(client: Client, path: str, body: dict[str, Any] | None = None) -> dict[
 
 def _load_modules() -> str:
     paths = [*sides.platform("nginx_modules"), str(OUR_MODULE)]
-    return "\n".join(f"load_module {path};" for path in paths)
+    return "\n".join(f'load_module "{path}";' for path in paths)
 
 
 def _user() -> str:

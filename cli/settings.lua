@@ -66,6 +66,16 @@ local function pick(option, sources)
     return { text = option.default, source = "default", base = "/" }
 end
 
+-- Whether each of the options stands in one of the sources.
+local function all_given(names, sources)
+    for _, name in ipairs(names) do
+        if pick(options.by_name[name], sources).source == "default" then
+            return false
+        end
+    end
+    return true
+end
+
 local function read(option, given)
     local value, expected = values.read(option, given.text, given.base)
     if value == nil then
@@ -163,7 +173,8 @@ end
 --   `cwd` directory for relative paths;
 --   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...} };
 --   `open` io.open's stand-in;
---   `only` array of names: resolve these alone and check nothing else
+--   `only` array of names: resolve these alone and check nothing else; errors of the settings
+--   file are told only where one of these is not given, as it may have been meant to stand there
 -- @treturn table|nil name -> typed value
 -- @treturn table array of one-line errors (empty on success)
 -- @treturn table what a later reload must know: { flags, environment }
@@ -176,7 +187,7 @@ function _M.resolve(opts)
 
     local given_conf = pick(options.by_name.conf, { flags, environment })
     local file, errors = read_settings_file(given_conf, opts.open or io.open)
-    if opts.only then
+    if opts.only and all_given(opts.only, { flags, environment, file }) then
         errors = {}
     end
 

@@ -19,7 +19,7 @@ COMPAT = ROOT / "compat"
 
 MAIN = """\
 {modules}
-load_module {root}/build/module/ngx_sluice_module.so;
+load_module "{root}/build/module/ngx_sluice_module.so";
 {user}worker_processes {workers};
 pid {run}/nginx.pid;
 error_log {run}/logs/error.log notice;

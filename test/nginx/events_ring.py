@@ -53,7 +53,7 @@ class Ring(Events):
         )
 
     def write(self, text: str) -> None:
-        line = f"load_module {ROOT}/build/module/ngx_sluice_module.so;"
+        line = f'load_module "{ROOT}/build/module/ngx_sluice_module.so";'
         assert line in text
         if self._module is not None:
             text = text.replace(line, f"load_module {self._module};" if self._module else "")

@@ -149,4 +149,18 @@ describe("cli.settings", function()
         assert.same({}, errors)
         assert.same({ prefix = "/p" }, found)
     end)
+
+    it("does not take a default for what a file that is wrong may have said", function()
+        local only = { "prefix" }
+        local found, errors = resolve({ file = "prefx = /p", only = only })
+        assert.is_nil(found)
+        assert.same({ FILE .. ":1: unknown setting 'prefx' (docs/config.md lists them)" }, errors)
+        found, errors = resolve({ flags = { conf = "/none.conf" }, only = only })
+        assert.is_nil(found)
+        assert.matches("^conf %(flag %-%-conf%): cannot read ", errors[1])
+        assert.same(
+            { prefix = "/q" },
+            resolve({ flags = { conf = "/none.conf", prefix = "/q" }, only = only })
+        )
+    end)
 end)
