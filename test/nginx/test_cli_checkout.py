@@ -17,7 +17,7 @@ from instance import SECONDS, Instance, copy_checkout
 # Of scripts/run and the demo upstream.
 PROXY, UPSTREAM = 8000, 9080
 
-BUILD_SECONDS = 120
+BUILD_SECONDS = 300
 
 
 @pytest.fixture
