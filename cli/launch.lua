@@ -41,7 +41,8 @@ end
 
 -- What nginx prints when it ends with an error, below a title.
 local function refusal(title, text)
-    if text:find('unknown directive "lua_package_path"', 1, true) then
+    -- What Sluice's module wants of it is missed first.
+    if text:find("undefined symbol: lua", 1, true) then
         return { "nginx_modules: nginx has no Lua module; name it with --nginx-modules" }
     end
     local lines = { title }

@@ -27,6 +27,7 @@ local rollout = require("gateway.rollout")
 -- Loaded when it is first needed, but that is in a worker, whose user may not be allowed to read
 -- what the master may.
 require("sluice.events.ring")
+require("sluice.var")
 
 local _M = {}
 
