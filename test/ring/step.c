@@ -181,7 +181,7 @@ step_respawn(void)
 
     /* of the youngest generation, also if its master died in the middle */
 
-    test_check(sluice_ring_attach(&ring, self.control->generation, 7, &left)
+    test_check(sluice_ring_attach(&ring, self.control->generation, 0, &left)
                == SLUICE_OK && left == 0, "attach, %lu missed", left);
     if (again_seen) {
         sluice_ring_done(&ring, &again_frame);
@@ -359,7 +359,7 @@ prepare_full(void)
 static void
 verb_attach(void)
 {
-    note->rc = sluice_ring_attach(&child, generation, 3, &missed);
+    note->rc = sluice_ring_attach(&child, generation, 0, &missed);
 }
 
 
