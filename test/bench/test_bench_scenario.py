@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from pathlib import Path
 
 import proxy
 import pytest
+import run
 import scenario
 import sides
 import verify
@@ -129,3 +131,25 @@ def test_a_wrong_body_is_noticed(tmp_path: Path) -> None:
             verify.answers(plain, side, added=False)
         with pytest.raises(verify.InvalidRun, match="with 502"):
             verify.answers(plain, side, added=False)
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_each_scenario_has_somebody_to_measure_it(name: str) -> None:
+    loaded = scenario.load(name)
+    if isinstance(loaded, scenario.Described):
+        assert loaded.kind in run.KINDS
+        assert loaded.title
+    else:
+        assert loaded.kind == "proxy"
+
+
+def test_each_part_alone_runs_every_case() -> None:
+    loaded = scenario.load("micro")
+    assert isinstance(loaded, scenario.Described)
+    programs = {name: program | {"turns": 640} for name, program in loaded.data["programs"].items()}
+    data = {"programs": programs, "rounds": 1, "limit_s": 0, "callgrind": []}
+    small = scenario.Described("micro", "micro", "micro", {}, {}, data)
+    found = run.KINDS["micro"](small, False, time.monotonic())
+    cases = sum(len(program["cases"]) for program in programs.values())
+    assert len(found) == cases
+    assert all(metric.value > 0 for metric in found.values())
