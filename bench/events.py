@@ -145,8 +145,8 @@ class Workers(sides.Nginx):
         self.publisher = count - 1
         self._publisher: Client | None = None
         words = {
-            "modules": _load_modules(),
-            "user": _user(),
+            "modules": load_modules(),
+            "user": user(),
             "workers": str(count),
             "bench": str(sides.NGINX_FOLDER.parent),
             "root": str(sides.ROOT),
@@ -242,12 +242,14 @@ def _ask(client: Client, path: str, body: dict[str, Any] | None = None) -> dict[
     return parsed
 
 
-def _load_modules() -> str:
+def load_modules() -> str:
+    """Lines of nginx.conf: the modules of Lua, and ours."""
     paths = [*sides.platform("nginx_modules"), str(OUR_MODULE)]
     return "\n".join(f'load_module "{path}";' for path in paths)
 
 
-def _user() -> str:
+def user() -> str:
+    """Line of nginx.conf: workers are the caller, also where that is root."""
     # Workers of the caller's own, so that they may read the checkout, wherever it is.
     return f"user {pwd.getpwuid(os.geteuid()).pw_name};\n" if os.geteuid() == 0 else ""
 

@@ -40,6 +40,7 @@ import report
 import revisions
 import scenario as scenarios
 import sides
+import var
 import verify
 from probe import ProbeError
 
@@ -53,6 +54,7 @@ KINDS: dict[str, Measure] = {
     "config-change": config_change.measure,
     **{kind: footprint.measure for kind in footprint.MEASURES},
     "micro": micro.measure,
+    **{kind: var.measure for kind in var.MEASURES},
 }
 
 

@@ -14,8 +14,8 @@ static ngx_inline ngx_uint_t ngx_sluice_var_is_name(const u_char *p,
 static ngx_inline uint64_t ngx_sluice_var_word(const u_char *p, size_t len);
 static ngx_inline uint64_t ngx_sluice_var_fold(uint64_t word,
     ngx_uint_t header);
-static ngx_inline u_char *ngx_sluice_var_find_byte(u_char *p, u_char *last,
-    u_char byte);
+static ngx_inline u_char *ngx_sluice_var_find_byte(u_char *first, u_char *p,
+    u_char *last, u_char one, u_char other);
 
 #if (nginx_version < 1023000)
 
@@ -47,13 +47,14 @@ ngx_sluice_var_read_argument(ngx_http_request_t *r, ngx_sluice_var_t *v)
 
         if (p[len] == '=' && ngx_sluice_var_is_name(p, &v->suffix, 0)) {
             value.data = p + len + 1;
-            value.len = ngx_sluice_var_find_byte(value.data, last, '&')
+            value.len = ngx_sluice_var_find_byte(r->args.data, value.data, last,
+                                                 '&', '&')
                         - value.data;
 
             return value;
         }
 
-        p = ngx_sluice_var_find_byte(p, last, '&') + 1;
+        p = ngx_sluice_var_find_byte(r->args.data, p, last, '&', '&') + 1;
 
         if (p > last) {
             break;
@@ -73,15 +74,30 @@ static ngx_inline ngx_uint_t
 ngx_sluice_var_is_name(const u_char *p, ngx_str_t *name, ngx_uint_t header)
 {
     size_t         i, len;
+    u_char         differ;
     uint64_t       word, other;
     const u_char  *q;
 
     q = name->data;
     len = name->len;
 
+    if (len == 0) {
+        return 1;
+    }
+
+    /* most differ in the first byte by more than their case */
+
+    differ = p[0] ^ q[0];
+
+    if (differ & ~0x20 && !(header && p[0] == '-')) {
+        return 0;
+    }
+
     if (len < 8) {
-        return ngx_sluice_var_fold(ngx_sluice_var_word(p, len), header)
-               == ngx_sluice_var_word(q, len);
+        word = ngx_sluice_var_word(p, len);
+        other = ngx_sluice_var_word(q, len);
+
+        return word == other || ngx_sluice_var_fold(word, header) == other;
     }
 
     for (i = 0; /* void */ ; i += 8) {
@@ -93,7 +109,7 @@ ngx_sluice_var_is_name(const u_char *p, ngx_str_t *name, ngx_uint_t header)
         memcpy(&word, p + i, 8);
         memcpy(&other, q + i, 8);
 
-        if (ngx_sluice_var_fold(word, header) != other) {
+        if (word != other && ngx_sluice_var_fold(word, header) != other) {
             return 0;
         }
 
@@ -104,7 +120,7 @@ ngx_sluice_var_is_name(const u_char *p, ngx_str_t *name, ngx_uint_t header)
 }
 
 
-/* Fewer than eight bytes; some may be in the word twice. */
+/* One to seven bytes; some may be in the word twice. */
 
 static ngx_inline uint64_t
 ngx_sluice_var_word(const u_char *p, size_t len)
@@ -116,10 +132,6 @@ ngx_sluice_var_word(const u_char *p, size_t len)
         memcpy(&end, p + len - 4, 4);
 
         return (uint64_t) begin << 32 | end;
-    }
-
-    if (len == 0) {
-        return 0;
     }
 
     return p[0] | p[len / 2] << 8 | p[len - 1] << 16;
@@ -154,12 +166,49 @@ ngx_sluice_var_fold(uint64_t word, ngx_uint_t header)
 }
 
 
-/* The first of these bytes, or last. */
+/*
+ * The first of two bytes from p on, or last; first is where memory may be read
+ * from.  Of a word that is taken from one with a
+ * zero in it, the lowest bit left is that of the first zero byte.
+ */
 
 static ngx_inline u_char *
-ngx_sluice_var_find_byte(u_char *p, u_char *last, u_char byte)
+ngx_sluice_var_find_byte(u_char *first, u_char *p, u_char *last, u_char one,
+    u_char other)
 {
-    while (p < last && *p != byte) {
+#if (NGX_HAVE_LITTLE_ENDIAN)
+
+    size_t    skip;
+    uint64_t  word, a, b, found;
+
+    const uint64_t  each = 0x0101010101010101;
+
+    for ( /* void */ ; last - first >= 8 && p < last; p += 8) {
+
+        /* the end is in the last word of all bytes, behind others */
+
+        skip = last - p < 8 ? 8 - (last - p) : 0;
+
+        memcpy(&word, p - skip, 8);
+        word >>= 8 * skip;
+
+        a = word ^ each * one;
+        b = word ^ each * other;
+
+        found = (((a - each) & ~a) | ((b - each) & ~b)) & each * 0x80;
+
+        if (found) {
+            return p + __builtin_ctzll(found) / 8;
+        }
+
+        if (last - p <= 8) {
+            return last;
+        }
+    }
+
+#endif
+
+    while (p < last && *p != one && *p != other) {
         p++;
     }
 
@@ -174,7 +223,7 @@ ngx_sluice_var_find_byte(u_char *p, u_char *last, u_char byte)
 ngx_str_t
 ngx_sluice_var_read_cookie(ngx_http_request_t *r, ngx_sluice_var_t *v)
 {
-    u_char             ch, *p, *last;
+    u_char            *p, *first, *last;
     ngx_str_t          value;
     ngx_uint_t         i;
     ngx_table_elt_t  **line;
@@ -183,8 +232,9 @@ ngx_sluice_var_read_cookie(ngx_http_request_t *r, ngx_sluice_var_t *v)
 
     for (i = 0; i < r->headers_in.cookies.nelts; i++) {
 
-        p = line[i]->value.data;
-        last = p + line[i]->value.len;
+        first = line[i]->value.data;
+        last = first + line[i]->value.len;
+        p = first;
 
         while ((size_t) (last - p) >= v->suffix.len && p < last) {
 
@@ -194,22 +244,19 @@ ngx_sluice_var_read_cookie(ngx_http_request_t *r, ngx_sluice_var_t *v)
 
                 if (p < last && *p++ == '=') {
                     value.data = ngx_sluice_var_skip_spaces(p, last);
-                    value.len = ngx_sluice_var_find_byte(value.data, last, ';')
+                    value.len = ngx_sluice_var_find_byte(first, value.data,
+                                                         last, ';', ';')
                                 - value.data;
 
                     return value;
                 }
             }
 
-            while (p < last) {
-                ch = *p++;
+            p = ngx_sluice_var_find_byte(first, p, last, ';', ',');
 
-                if (ch == ';' || ch == ',') {
-                    break;
-                }
+            if (p < last) {
+                p = ngx_sluice_var_skip_spaces(p + 1, last);
             }
-
-            p = ngx_sluice_var_skip_spaces(p, last);
         }
     }
 
