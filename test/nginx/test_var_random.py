@@ -122,6 +122,20 @@ def walk(server: Server, wire: Wire, request: dict) -> list[str]:
             return told
 
 
+def some_request(chosen: random.Random) -> dict:
+    """A request with a seed for its walk."""
+    seed = chosen.randrange(1, 2**31 - 1)
+    headers = [("Host", "Walk.Example"), ("X-Seed", str(seed)), ("Connection", "close")]
+    headers += chosen.sample(HEADERS, chosen.randrange(8))
+    body = chosen.choice([None, None, b"", b"body", b"b" * 3000])
+    return {
+        "target": chosen.choice(TARGETS),
+        "method": "POST" if body is not None else chosen.choice(["GET", "HEAD"]),
+        "headers": headers,
+        "body": body,
+    }
+
+
 def test_reads_are_those_of_a_server_without_the_module() -> None:
     with both(HTTP.replace("@tests@", TESTS), INDEX) as (ours, plain):
         for server in (ours, plain):
@@ -130,16 +144,7 @@ def test_reads_are_those_of_a_server_without_the_module() -> None:
         reads = 0
         with Wire(ours.proxy_port) as our_wire, Wire(plain.proxy_port) as plain_wire:
             for number in range(WALKS):
-                seed = chosen.randrange(1, 2**31 - 1)
-                headers = [("Host", "Walk.Example"), ("X-Seed", str(seed)), ("Connection", "close")]
-                headers += chosen.sample(HEADERS, chosen.randrange(8))
-                body = chosen.choice([None, None, b"", b"body", b"b" * 3000])
-                request = {
-                    "target": chosen.choice(TARGETS),
-                    "method": "POST" if body is not None else chosen.choice(["GET", "HEAD"]),
-                    "headers": headers,
-                    "body": body,
-                }
+                request = some_request(chosen)
                 our = walk(ours, our_wire, request)
                 theirs = walk(plain, plain_wire, request)
                 assert our == theirs, f"walk {number} of VAR_SEED={SEED}: {request}"

@@ -1,0 +1,49 @@
+"""Random walks through requests with ASan, UBSan and LSan in nginx."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_events_sanitizers import runtime
+from test_var_random import HTTP, INDEX, TESTS, some_request, walk
+from var_servers import Server
+
+from sluice import ROOT
+from wire import Wire
+
+WALKS = 150
+
+
+class Sanitized(Server):
+    """With the module that has the sanitizers in it."""
+
+    def write(self, text: str) -> None:
+        super().write(text.replace("/build/module/", "/build/module-asan/"))
+
+
+def test_nothing_to_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    subprocess.run([ROOT / "scripts" / "build-module", "asan"], check=True, timeout=300)
+    suppressions = tmp_path / "suppressions"
+    # What nginx and a cjson without sanitizers keep to the end.
+    suppressions.write_text("leak:ngx_alloc\nleak:strbuf_init\n")
+    server = Sanitized(HTTP.replace("@tests@", TESTS), INDEX)
+    monkeypatch.setenv("LD_PRELOAD", f"{runtime('libasan.so')}:{runtime('libubsan.so')}")
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=1")
+    monkeypatch.setenv("LSAN_OPTIONS", f"suppressions={suppressions}")
+    monkeypatch.setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
+    with server:
+        server.expect_log(r"\[(error|warn)\]", range(100000))
+        chosen = random.Random(1)
+        with Wire(server.proxy_port) as wire:
+            for _ in range(WALKS):
+                lines = walk(server, wire, some_request(chosen))
+                assert not [line for line in lines if line.startswith("DIFFERENT")]
+        server.restart_workers()
+        server.stop()
+        log = server.error_log()
+        assert "Sanitizer" not in log
+        assert "runtime error" not in log
+        assert log.count("exited with code 0") == 2, "a leak, or a report, ends with another code"
