@@ -13,7 +13,9 @@ local dns = require("gateway.dns")
 local events = require("sluice.events")
 local files = require("gateway.rollout.files")
 local registry = require("gateway.plugin.registry")
+local resolver = require("gateway.resolver")
 local signal = require("posix.signal")
+local timer = require("sluice.timer")
 local version = require("gateway.version")
 
 local admin = require("gateway.admin")
@@ -48,8 +50,8 @@ local settings, plugins, started_at
 -- for each configuration.
 local live
 
--- This worker's end of the events, and of the changes of configuration.
-local bus, changes
+-- This worker's end of the events, of the changes of configuration, and its timers.
+local bus, changes, timers
 
 local function read_file(path)
     local file, err = io.open(path, "rb")
@@ -263,6 +265,9 @@ end
 function _M.init_worker()
     math.randomseed(ngx.now() * 1000 + ngx.worker.pid())
     proxy.init_worker()
+    timers = timer.new()
+    timers:start()
+    pdk.set_timers(timers)
     for _, plugin in ipairs(plugins:list()) do
         if plugin.init_worker then
             plugin:init_worker()
@@ -274,18 +279,6 @@ function _M.init_worker()
 end
 
 -- The admin listener -----------------------------------------------------------
-
---- Names to addresses, in a thread where there are names: the resolver blocks.
-local function resolve(names)
-    if #names == 0 then
-        return {}
-    end
-    local ok, answers = ngx.run_worker_thread("sluice_dns", "gateway.dns", "resolve_all", names)
-    if not ok then
-        error("the thread for names: " .. tostring(answers))
-    end
-    return answers
-end
 
 --- Replaces the configuration on all workers. Yields.
 -- @tparam string text a declarative file
@@ -307,7 +300,7 @@ local function replace(text, kind, opts)
         parsed = snapshot,
         -- A text, so that each worker decodes it when nothing is collected, or not at all.
         snapshot = buffer.encode(snapshot),
-        addresses = resolve(plan.names(snapshot)),
+        addresses = resolver.ask(plan.names(snapshot)),
     }, opts)
     if result then
         result.hash = snapshot.hash

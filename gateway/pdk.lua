@@ -5,6 +5,8 @@
 -- @module gateway.pdk
 
 local header = require("sluice.header")
+local log_entry = require("gateway.log_entry")
+local resolver = require("gateway.resolver")
 local response = require("gateway.response")
 
 local variables = require("gateway.variables")
@@ -13,12 +15,18 @@ local normalize = require("gateway.router.path").normalize
 
 local _M = {}
 
-local current_store
+local current_store, timers
 
 --- Called by the gateway when a configuration goes live, and around `configure`.
 -- @local
 function _M.set_store(store)
     current_store = store
+end
+
+--- Called by the gateway when a worker starts.
+-- @local
+function _M.set_timers(system)
+    timers = system
 end
 
 local function plan_field(name)
@@ -32,6 +40,27 @@ end
 -- @phases init_worker, configure, rewrite, access, header_filter, body_filter, log
 function _M.store()
     return plan_field("store") or current_store
+end
+
+--- The gateway's timers: a started system of sluice.timer, the only one that plugins need.
+-- @treturn table
+-- @phases init_worker and later
+function _M.timers()
+    return timers
+end
+
+--- The addresses of a host, at most 30 seconds old unless the resolver fails. Yields.
+-- @tparam string host name or address
+-- @treturn {string,...}|nil addresses, IPv6 in brackets
+-- @treturn string|nil the resolver's reason
+-- @phases access, timers
+_M.resolve = resolver.resolve
+
+--- What log plugins write about the request: JSON in the dialect's layout. Does not yield.
+-- @treturn string
+-- @phases log
+function _M.log_entry()
+    return log_entry.encode(ngx.ctx)
 end
 
 --- The matched route, nil before routing or where none matched.

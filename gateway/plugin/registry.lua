@@ -8,7 +8,7 @@
 local _M = {}
 local mt = { __index = _M }
 
-local BUNDLED = { "key-auth", "rate-limiting" }
+local BUNDLED = { "key-auth", "rate-limiting", "http-log" }
 
 --- The phases that a plugin may implement, as the dialect names them.
 _M.PHASES = {

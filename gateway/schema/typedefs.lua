@@ -188,6 +188,78 @@ types.headers = define({
     values = { type = "array", elements = { type = "string" } },
 })
 
+-- How plugins hand over what they gather, as sluice.queue does it.
+types.queue = define({
+    type = "record",
+    required = true,
+    fields = {
+        {
+            max_batch_size = {
+                type = "integer",
+                default = 1,
+                between = { 1, 1000000 },
+                description = "Entries that are sent together.",
+            },
+        },
+        {
+            max_coalescing_delay = {
+                type = "number",
+                default = 1,
+                between = { 0, 3600 },
+                description = "Seconds that the first entry of a batch waits for others.",
+            },
+        },
+        {
+            max_entries = {
+                type = "integer",
+                default = 10000,
+                between = { 1, 1000000 },
+                description = "Entries that a worker holds at most; beyond, the oldest goes.",
+            },
+        },
+        {
+            max_bytes = {
+                type = "integer",
+                description = "Bytes that a worker holds at most; beyond, the oldest goes.",
+            },
+        },
+        {
+            max_retry_time = {
+                type = "number",
+                default = 60,
+                description = "Seconds after which a batch that cannot be sent is dropped; "
+                    .. "-1: after the first attempt.",
+            },
+        },
+        {
+            initial_retry_delay = {
+                type = "number",
+                default = 0.01,
+                between = { 0.001, 1000000 },
+                description = "Seconds before the second attempt; each further one waits twice "
+                    .. "as long.",
+            },
+        },
+        {
+            max_retry_delay = {
+                type = "number",
+                default = 60,
+                between = { 0.001, 1000000 },
+                description = "Seconds between attempts at most.",
+            },
+        },
+        {
+            concurrency_limit = {
+                type = "integer",
+                default = 1,
+                one_of = { -1, 1 },
+                description = "Batches that a worker sends at the same time: one, or (-1) up "
+                    .. "to 64.",
+            },
+        },
+    },
+})
+
 return setmetatable(types, {
     __index = function(_, name)
         error("no typedef is called '" .. tostring(name) .. "'", 2)

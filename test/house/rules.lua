@@ -23,8 +23,8 @@ _M.floors = {
         "gateway.rotation",
         "gateway.rollout",
     },
-    { "gateway.schema", "gateway.response" },
-    { "gateway.config", "gateway.store" },
+    { "gateway.schema", "gateway.response", "gateway.resolver" },
+    { "gateway.config", "gateway.store", "gateway.log_entry" },
     { "gateway.pdk", "gateway.admin" },
     -- Each plugin is a room of its own.
     { "plugins.*" },

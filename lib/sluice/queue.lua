@@ -1,0 +1,420 @@
+--- A queue in a worker's memory that hands its entries over in batches, and again until it works.
+--
+-- For what follows a request and may be late, but not lost: logs, metrics, traces. Entries are
+-- strings. A batch leaves when it is full, or when its first entry has waited for long enough; one
+-- that cannot be delivered is tried again, later each time. Waiting takes a timer, not a coroutine.
+--
+-- It holds at most `max_entries` and `max_bytes`, batches under way included; beyond, the oldest
+-- that waits goes, and the log says how many went. A worker that leaves (reload, quit) sends what
+-- it holds at once and goes on trying for `drain_time`. An entry may be delivered twice (where the
+-- receiver's answer was lost), and is lost with a worker that is killed.
+-- @module sluice.queue
+-- @usage
+-- local queue = require("sluice.queue")
+-- local q = queue.new({
+--     name = "to the archive",
+--     timers = timers, -- a started system of sluice.timer
+--     current = function() return settings, context end,
+--     send = function(context, entries, count) return archive(context, entries) end,
+-- })
+-- q:push("an entry") -- in any phase of a worker
+
+local ffi = require("ffi")
+
+local C = ffi.C
+local max = math.max
+local min = math.min
+local ngx = ngx
+
+ffi.cdef([[
+    typedef struct { long seconds; long nanoseconds; } sluice_queue_time_t;
+    int clock_gettime(int id, sluice_queue_time_t *time);
+]])
+
+local CLOCK_MONOTONIC = 1
+
+-- Batches under way at once where there is no limit: each takes a connection of its receiver.
+local MAX_SENDERS = 64
+
+-- Trouble is logged at most this often by a queue; what falls between is counted.
+local REPORT_SECONDS = 10
+
+-- Between attempts of a worker that leaves: it has no time for longer ones.
+local DRAIN_RETRY_SECONDS = 0.5
+
+local DEFAULT_DRAIN_SECONDS = 20
+
+local _M = {}
+local mt = { __index = _M }
+
+local time = ffi.new("sluice_queue_time_t")
+
+--- Seconds on a clock that nobody sets.
+local function seconds()
+    C.clock_gettime(CLOCK_MONOTONIC, time)
+    return tonumber(time.seconds) + tonumber(time.nanoseconds) / 1e9
+end
+
+local run, retry, on_due
+
+-- Trouble ----------------------------------------------------------------------
+
+local function log_dropped(self)
+    ngx.log(
+        ngx.ERR,
+        self.name,
+        ": ",
+        self.unreported,
+        self.unreported == 1 and " entry was dropped, " or " entries were dropped, ",
+        self.drop_reason
+    )
+    self.unreported = 0
+    self.next_report_at = seconds() + REPORT_SECONDS
+end
+
+local function report_late(_, self)
+    self.is_report_due = false
+    if self.unreported > 0 then
+        log_dropped(self)
+    end
+end
+
+local function count_dropped(self, count, reason)
+    self.dropped = self.dropped + count
+    self.unreported = self.unreported + count
+    self.drop_reason = reason
+    local now = seconds()
+    if now >= self.next_report_at then
+        log_dropped(self)
+    elseif not self.is_report_due then
+        self.is_report_due = self.timers:at(self.next_report_at - now, report_late, self) ~= nil
+        if not self.is_report_due then
+            log_dropped(self)
+        end
+    end
+end
+
+local function report_failure(self, err)
+    self.failures = self.failures + 1
+    local now = seconds()
+    if now >= self.next_warning_at then
+        self.has_warned = true
+        self.next_warning_at = now + REPORT_SECONDS
+        ngx.log(ngx.WARN, self.name, ": not delivered, ", self.count, " entries wait: ", err)
+    end
+end
+
+local function report_success(self)
+    if self.has_warned then
+        self.has_warned = false
+        ngx.log(ngx.NOTICE, self.name, ": delivered again")
+    end
+end
+
+-- Batches ----------------------------------------------------------------------
+
+--- Takes over what is in force now: settings, and what `send` is given.
+local function refresh(self)
+    self.settings, self.context = self.current()
+end
+
+local function waiting(self)
+    return self.last - self.first + 1
+end
+
+--- The oldest entries that wait: at most a batch.
+local function take(self)
+    local size = min(waiting(self), self.settings.max_batch_size)
+    local entries, first, store = {}, self.first, self.entries
+    local bytes = 0
+    for i = 1, size do
+        local entry = store[first + i - 1]
+        store[first + i - 1] = nil
+        entries[i] = entry
+        bytes = bytes + #entry
+    end
+    self.first = first + size
+    if self.first > self.last then
+        self.first, self.last = 1, 0
+    end
+    self.since = seconds()
+    return { entries = entries, size = size, bytes = bytes, attempts = 0, context = self.context }
+end
+
+--- Drops the oldest that waits.
+-- @treturn boolean whether there was one
+local function drop_oldest(self)
+    local entry = self.entries[self.first]
+    if not entry then
+        return false
+    end
+    self.entries[self.first] = nil
+    self.first = self.first + 1
+    self.count = self.count - 1
+    self.bytes = self.bytes - #entry
+    return true
+end
+
+--- Takes a batch apart, since it would be another one under the settings of now.
+local function put_back(self, batch)
+    local store = self.entries
+    for i = batch.size, 1, -1 do
+        self.first = self.first - 1
+        store[self.first] = batch.entries[i]
+    end
+    self.since = 0
+end
+
+--- A batch is delivered, or given up.
+local function settle(self, batch)
+    self.count = self.count - batch.size
+    self.bytes = self.bytes - batch.bytes
+end
+
+--- How long a worker that leaves goes on trying.
+local function drain_left(self, now)
+    self.drain_until = self.drain_until or now + self.drain_seconds
+    return self.drain_until - now
+end
+
+--- Seconds until the next attempt, nil when there is to be none.
+local function next_wait(self, batch)
+    local settings = self.settings
+    local now = seconds()
+    local wait =
+        min(settings.max_retry_delay, settings.initial_retry_delay * 2 ^ (batch.attempts - 1))
+    local left = batch.started_at + settings.max_retry_time - now
+    if ngx.worker.exiting() then
+        left = min(left, drain_left(self, now))
+        wait = min(wait, DRAIN_RETRY_SECONDS)
+    end
+    if left <= 0 then
+        return nil
+    end
+    return min(wait, left)
+end
+
+local function attempt(self, batch)
+    local left = ngx.worker.exiting() and max(0.1, drain_left(self, seconds())) or nil
+    batch.attempts = batch.attempts + 1
+    local ok, sent, err = pcall(self.send, batch.context, batch.entries, batch.size, left)
+    if not ok then
+        return nil, tostring(sent)
+    end
+    return sent, err
+end
+
+--- Tries to deliver a batch. Yields.
+-- @treturn boolean whether it is settled; otherwise a timer goes on with it
+local function deliver(self, batch)
+    batch.started_at = batch.started_at or seconds()
+    while true do
+        local sent, err = attempt(self, batch)
+        if sent then
+            self.delivered = self.delivered + batch.size
+            settle(self, batch)
+            report_success(self)
+            return true
+        end
+        report_failure(self, err)
+        local wait = next_wait(self, batch)
+        if not wait then
+            settle(self, batch)
+            count_dropped(self, batch.size, "not delivered in time: " .. tostring(err))
+            return true
+        elseif ngx.worker.exiting() or not self.timers:at(wait, retry, self, batch) then
+            ngx.sleep(wait)
+        else
+            return false
+        end
+    end
+end
+
+-- Senders ----------------------------------------------------------------------
+
+local function is_due(self)
+    local count = waiting(self)
+    if count == 0 then
+        return false
+    end
+    local settings = self.settings
+    return count >= settings.max_batch_size
+        or ngx.worker.exiting()
+        or seconds() - self.since >= settings.max_coalescing_delay
+end
+
+--- Waits until a batch is due.
+local function arm(self)
+    if not self.is_armed and waiting(self) > 0 then
+        local delay = max(0, self.settings.max_coalescing_delay - (seconds() - self.since))
+        self.is_armed = self.timers:at(delay, on_due, self) ~= nil
+    end
+end
+
+--- Starts a sender. A worker that leaves has no timers any more, but nginx still runs what is due
+-- at once: for the entries of its last requests.
+local function start(self)
+    if self.timers:at(0, run, self) or ngx.timer.at(0, run, self) then
+        self.senders = self.senders + 1
+    end
+end
+
+--- Begins to send what is due; asked at each entry.
+local function wake(self)
+    if self.senders >= self.max_senders then
+        return -- one of them takes up what has come
+    elseif waiting(self) >= self.settings.max_batch_size or ngx.worker.exiting() then
+        start(self)
+    else
+        arm(self)
+    end
+end
+
+--- Gives up what still waits where a worker that leaves has no time left.
+local function give_up_late(self)
+    if ngx.worker.exiting() and drain_left(self, seconds()) <= 0 then
+        local dropped = 0
+        while drop_oldest(self) do
+            dropped = dropped + 1
+        end
+        if dropped > 0 then
+            count_dropped(self, dropped, "the worker had to leave")
+        end
+    end
+end
+
+--- One sender: delivers batch after batch while any is due.
+run = function(_, self)
+    refresh(self)
+    self.max_senders = self.settings.concurrency_limit == -1 and MAX_SENDERS or 1
+    while is_due(self) do
+        if not deliver(self, take(self)) then
+            return
+        end
+        give_up_late(self)
+        refresh(self)
+    end
+    self.senders = self.senders - 1
+    arm(self)
+end
+
+retry = function(_, self, batch)
+    refresh(self)
+    if self.context ~= batch.context then
+        put_back(self, batch)
+    elseif not deliver(self, batch) then
+        return
+    end
+    return run(nil, self)
+end
+
+on_due = function(_, self)
+    self.is_armed = false
+    if self.senders < self.max_senders then
+        self.senders = self.senders + 1
+        return run(nil, self)
+    end
+end
+
+-- The interface ----------------------------------------------------------------
+
+--- Makes a queue. It has no timer as long as it is empty.
+-- @tparam table opts
+-- @tparam string opts.name for the log
+-- @tparam table opts.timers a started system of sluice.timer
+-- @tparam function opts.current asked before each batch and each attempt, must not yield: the
+--   settings in force, a table of numbers `max_batch_size`, `max_coalescing_delay` (seconds),
+--   `max_entries`, `max_bytes` (optional), `initial_retry_delay`, `max_retry_delay`,
+--   `max_retry_time` (seconds; negative: no retry), `concurrency_limit` (1, or -1: 64); and a
+--   context for `send`. A batch that waits is made anew when the context is another one.
+-- @tparam function opts.send `(context, entries, count, seconds_left)` delivers a batch: true, or
+--   nil and why not. It may yield, and may throw. `seconds_left` is given in a worker that leaves.
+-- @tparam[opt=20] number opts.drain_time seconds
+-- @treturn table
+-- @phases init_worker and later
+function _M.new(opts)
+    local self = setmetatable({
+        name = opts.name,
+        timers = opts.timers,
+        current = opts.current,
+        send = opts.send,
+        drain_seconds = opts.drain_time or DEFAULT_DRAIN_SECONDS,
+        entries = {},
+        first = 1, -- of those that wait
+        last = 0,
+        since = 0, -- when the first that waits came, or those before it left
+        count = 0, -- with those under way
+        bytes = 0,
+        senders = 0,
+        max_senders = 1,
+        is_armed = false,
+        delivered = 0,
+        dropped = 0,
+        failures = 0,
+        has_warned = false,
+        unreported = 0,
+        next_report_at = 0,
+        next_warning_at = 0,
+        is_report_due = false,
+    }, mt)
+    refresh(self)
+    self.max_senders = self.settings.concurrency_limit == -1 and MAX_SENDERS or 1
+    return self
+end
+
+local function has_room(self, bytes)
+    local settings = self.settings
+    return self.count < settings.max_entries
+        and (not settings.max_bytes or self.bytes + bytes <= settings.max_bytes)
+end
+
+--- Drops the oldest that wait until there is room.
+local function make_room(self, bytes)
+    local dropped = 0
+    while not has_room(self, bytes) and drop_oldest(self) do
+        dropped = dropped + 1
+    end
+    if dropped > 0 then
+        count_dropped(self, dropped, "the queue is full")
+    end
+    return has_room(self, bytes)
+end
+
+--- Adds an entry. Does not yield.
+-- @tparam string entry
+-- @treturn true|nil
+-- @treturn string|nil "full": it has no room even without all that waits
+-- @phases any of a worker
+function _M:push(entry)
+    local bytes = #entry
+    if not has_room(self, bytes) and not make_room(self, bytes) then
+        count_dropped(self, 1, "the queue is full")
+        return nil, "full"
+    end
+    if waiting(self) == 0 then
+        self.since = seconds()
+    end
+    self.last = self.last + 1
+    self.entries[self.last] = entry
+    self.count = self.count + 1
+    self.bytes = self.bytes + bytes
+    wake(self)
+    return true
+end
+
+--- What it holds and has done: `entries` and `bytes` with those under way, `senders`, and since the
+-- worker's start `delivered`, `dropped`, `failures` (attempts).
+-- @treturn table
+-- @phases any
+function _M:stats()
+    return {
+        entries = self.count,
+        bytes = self.bytes,
+        senders = self.senders,
+        delivered = self.delivered,
+        dropped = self.dropped,
+        failures = self.failures,
+    }
+end
+
+return _M
