@@ -16,6 +16,7 @@ local prefixes = require("cli.prefix")
 local process = require("cli.process")
 local report = require("cli.report")
 local settings_of = require("cli.settings")
+local timers = require("cli.timers")
 local version = require("gateway.version")
 
 local _M = {}
@@ -435,11 +436,22 @@ _M.status = on_instance(function(instance, arguments)
     return master and DONE or NOT_RUNNING
 end)
 
+--- Asks the running gateway.
+-- @treturn table|nil the answer's JSON
+-- @treturn string|nil why there is none
+local function ask(instance, target)
+    local status, answer = control.ask(instance.control, "GET", target)
+    if status ~= 200 then
+        return nil, status and tostring(answer.message) or answer
+    end
+    return answer
+end
+
 --- events: what the workers have told each other.
 _M.events = on_running(function(instance, _, arguments)
-    local status, answer = control.ask(instance.control, "GET", "/events")
-    if status ~= 200 then
-        return fail(status and tostring(answer.message) or answer)
+    local answer, err = ask(instance, "/events")
+    if not answer then
+        return fail(err)
     end
     if arguments.json then
         say("%s", (cjson.encode(answer):gsub("\\/", "/")))
@@ -447,6 +459,14 @@ _M.events = on_running(function(instance, _, arguments)
         print_lines(report.events(answer))
     end
     return DONE
+end)
+
+--- timers: what the timers of all workers do.
+_M.timers = on_running(function(instance, _, arguments)
+    local shown, err = timers.show(arguments, function()
+        return ask(instance, timers.TARGET)
+    end)
+    return shown and DONE or fail(err)
 end)
 
 return _M

@@ -37,6 +37,7 @@ check_lua_modules()
 local argparse = require("argparse")
 local commands = require("cli.commands")
 local options = require("cli.options")
+local timers = require("cli.timers")
 
 local WRONG_USE = 2
 local QUIT_TIMEOUT_S = "30"
@@ -73,6 +74,55 @@ end
 
 local PREFIX_ONLY = { prefix = true, conf = true }
 local CHECK_ONLY = { prefix = true, conf = true, file = true }
+
+local function choice(words)
+    return function(text)
+        for _, word in ipairs(words) do
+            if text == word then
+                return text
+            end
+        end
+        return nil,
+            ("'%s' is not right; expected one of %s"):format(text, table.concat(words, ", "))
+    end
+end
+
+local function count(text)
+    local number = tonumber(text)
+    if not number or number < 1 or number % 1 ~= 0 then
+        return nil, ("'%s' is not right; expected a whole number above 0"):format(text)
+    end
+    return number
+end
+
+local function add_timers(parser)
+    local command = parser:command("timers", "Say what the timers of all workers do.")
+    command
+        :option("--sort")
+        :argname("<column>")
+        :convert(choice(timers.sort_keys))
+        :default("time")
+        :description("Greatest first, one of " .. table.concat(timers.sort_keys, ", "))
+    command:option("--top"):argname("<count>"):convert(count):description("Rows at most")
+    command
+        :option("--watch")
+        :argname("<seconds>")
+        :args("?")
+        :convert(seconds)
+        :description("Show it again and again, every 2 seconds by default, until Ctrl-C")
+    command
+        :option("--flame")
+        :argname("<file>")
+        :description("Draw a flame graph into an SVG file instead")
+    command
+        :option("--of")
+        :argname("<kind>")
+        :convert(choice(timers.kinds))
+        :default("elapsed")
+        :description("What the flame graph shows: " .. table.concat(timers.kinds, ", "))
+    command:flag("--json", "As JSON.")
+    add_options(command, PREFIX_ONLY)
+end
 
 local function build_parser()
     local parser = argparse(
@@ -115,6 +165,8 @@ local function build_parser()
     local events = parser:command("events", "Say what the workers have told each other.")
     events:flag("--json", "As JSON.")
     add_options(events, PREFIX_ONLY)
+
+    add_timers(parser)
 
     local check = parser:command("check", "Validate a declarative file and print every error.")
     check:argument("declarative", "The file; by default the one of the settings."):args("?")

@@ -19,6 +19,7 @@ local timer = require("sluice.timer")
 local version = require("gateway.version")
 
 local admin = require("gateway.admin")
+local admin_timers = require("gateway.admin.timers")
 local balancer = require("gateway.balancer")
 local pdk = require("gateway.pdk")
 local plan = require("gateway.plan")
@@ -50,8 +51,9 @@ local settings, plugins, started_at
 -- for each configuration.
 local live
 
--- This worker's end of the events, of the changes of configuration, and its timers.
-local bus, changes, timers
+-- This worker's end of the events, of the changes of configuration, and of the reports about
+-- timers; its timers.
+local bus, changes, reports, timers
 
 local function read_file(path)
     local file, err = io.open(path, "rb")
@@ -247,10 +249,12 @@ end
 
 --- Takes this worker's place among the others, then what they decided meanwhile.
 local function join()
+    local host = new_host()
+    reports = admin_timers.new({ bus = bus, timers = timers, host = host })
     changes = rollout.new({
         bus = bus,
         files = files.new(settings.prefix .. "/posted"),
-        host = new_host(),
+        host = host,
         config = configuration,
         version = live.version,
     })
@@ -318,6 +322,7 @@ function _M.admin()
         started_at = started_at,
         plugins = plugins,
         bus = bus,
+        timers = reports,
         hash = config.hash,
         replace = replace,
     })

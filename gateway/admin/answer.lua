@@ -8,12 +8,13 @@ local version = require("gateway.version")
 local ngx = ngx
 
 local SERVER = "sluice/" .. version.product
+local JSON = "application/json; charset=utf-8"
 
 local _M = {}
 
 local function send(status, body, headers)
     ngx.header["Server"] = SERVER
-    return response.write(status, body, body and "application/json; charset=utf-8", headers)
+    return response.write(status, body, body and JSON, headers)
 end
 
 --- Answers with a value as JSON.
@@ -23,6 +24,15 @@ end
 -- @phases content
 function _M.json(status, value, headers)
     return send(status, json.encode(value), headers)
+end
+
+--- Begins an answer in JSON that the caller prints piece by piece.
+-- @tparam number status
+-- @phases content
+function _M.begin(status)
+    ngx.status = status
+    ngx.header["Server"] = SERVER
+    ngx.header["Content-Type"] = JSON
 end
 
 --- Answers that the client has it already.

@@ -11,6 +11,7 @@ local entities = require("gateway.admin.entities")
 local events = require("gateway.admin.events")
 local node = require("gateway.admin.node")
 local status = require("gateway.admin.status")
+local timers = require("gateway.admin.timers")
 local variables = require("gateway.variables")
 
 local ngx = ngx
@@ -34,6 +35,7 @@ local pages = {
     end),
     ["/status"] = reading(status.get),
     ["/events"] = reading(events.get),
+    ["/timers"] = reading(timers.get),
     ["/plugins/enabled"] = reading(function(live)
         return answer.json(200, node.enabled_plugins(live))
     end),
@@ -57,8 +59,8 @@ end
 
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live the store, `settings`, `snapshot_hash`, `version`, `started_at` and the plugin
--- registry `plugins` of the running configuration; the `bus` of events; `hash(text)`, and
--- `replace(text, kind, opts)` for a new configuration
+-- registry `plugins` of the running configuration; the `bus` of events; the `timers` of
+-- gateway.admin.timers; `hash(text)`, and `replace(text, kind, opts)` for a new configuration
 -- @phases content
 function _M.handle(live)
     local method = ngx.req.get_method()

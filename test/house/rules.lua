@@ -73,12 +73,12 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
-    ["lib.sluice.timer"] = "a user's nginx.conf",
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",
     ["compat.resty.events.handlers"] = "compat.resty.events",
     ["compat.resty.kong.var"] = "a user's nginx.conf",
+    ["compat.resty.timerng"] = "a user's nginx.conf",
     ["compat.resty.worker.events"] = "a user's nginx.conf",
 }
 

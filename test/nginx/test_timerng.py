@@ -1,0 +1,225 @@
+"""lua-resty-timer-ng's name on our timers, used as its README shows; its known faults are gone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from bare import Bare
+from wire import wait_until
+
+HTTP = """
+    init_worker_by_lua_block {
+        local timers = require("resty.timerng").new({ min_threads = 2, max_threads = 16 })
+        assert(timers:start())
+        package.loaded.timers = timers
+        package.loaded.notes = {}
+        -- A callback that notes under a name when it runs, and what with.
+        function package.loaded.notes_of(name)
+            local notes = package.loaded.notes
+            notes[name] = {}
+            return function(premature, ...)
+                ngx.update_time()
+                table.insert(notes[name], { premature, ngx.now(), ... })
+            end
+        end
+    }
+    server {
+        listen 127.0.0.1:@port@;
+        location / {
+            content_by_lua_block {
+                local lua = ngx.unescape_uri(ngx.var.query_string)
+                local run = assert(loadstring("local t, note, notes = ... " .. lua))
+                local loaded = package.loaded
+                local result = { pcall(run, loaded.timers, loaded.notes_of, loaded.notes) }
+                ngx.say(require("cjson").encode(result))
+            }
+        }
+    }
+"""
+
+Run = Callable[[str], Any]
+
+
+@pytest.fixture
+def nginx() -> Iterator[Bare]:
+    """A worker with a started system of timers."""
+    with Bare(HTTP, workers=1) as running:
+        yield running
+
+
+@pytest.fixture
+def run(nginx: Bare) -> Run:
+    """Runs Lua in the worker and gives what it returns; an error as its text."""
+
+    def run_lua(lua: str) -> object:
+        ok, *results = json.loads(nginx.text("/?" + quote(lua)))
+        if not ok:
+            return f"error: {results[0]}"
+        return results[0] if len(results) == 1 else results
+
+    return run_lua
+
+
+def test_the_readmes_synopsis(run: Run) -> None:
+    lua = """ngx.update_time()
+        return ngx.now(), t:at(0.1, note("once"), "a", nil, "b"), t:every(0.2, note("every"))"""
+    begun, once, every = run(lua)
+    assert isinstance(once, str)
+    assert isinstance(every, str)
+    wait_until(lambda: run("return #notes.every >= 3"), "three runs")
+    premature, at, *arguments = run("return notes.once[1]")
+    assert premature is False
+    assert arguments == ["a", None, "b"]
+    assert begun + 0.1 <= at < begun + 2
+    assert run("return #notes.once") == 1
+    times = run("local out = {} for i, n in ipairs(notes.every) do out[i] = n[2] end return out")
+    assert begun + 0.2 <= times[0]
+    assert run(f'return t:is_managed("{once}"), t:is_managed("{every}")') == [False, True]
+
+
+def test_names(run: Run) -> None:
+    assert run('return t:named_at("a", 60, print)') == "a"
+    assert run('return t:named_every("a", 60, print)') == [False, "already exists timer"]
+    assert run('return t:is_managed("a"), t:is_managed("b")') == [True, False]
+    assert run('return t:cancel("a")') is True
+    assert run('return t:is_managed("a")') is False
+    for verb in ("cancel", "pause", "resume"):
+        assert run(f'return t:{verb}("a")') == [False, "timer not found"]
+    assert run('return t:named_at("a", 60, print)') == "a"
+    names = run("return { t:at(60, print), t:at(60, print), t:every(60, print) }")
+    assert len(set(names)) == 3
+
+
+def test_wrong_use_throws(run: Run) -> None:
+    for lua in (
+        "t:at(-1, print)",
+        't:at("1", print)',
+        "t:at(1, 2)",
+        "t:every(0, print)",
+        "t:named_at(1, 1, print)",
+        "t:cancel(1)",
+        'require("resty.timerng").new(1)',
+        'require("resty.timerng").new({ max_threads = 2 })',
+        'require("resty.timerng").new({ min_threads = 4, max_threads = 2 })',
+        'require("resty.timerng").new({ resolutoin = 0.1 })',
+        'require("resty.timerng").new():at(1, print)',
+    ):
+        assert str(run(lua)).startswith("error: "), lua
+    options = """{ debug = false, resolution = 0.1, restart_thread_after_runs = 5000,
+        auto_scaling_load_threshold = 5, min_threads = 32, max_threads = 256, wheel_setting = {
+        level = 4, slots_for_each_level = { 10, 60, 60, 24 } } }"""
+    assert run(f'return require("resty.timerng").new({options}):start()') is True
+
+
+def test_pause_and_resume_reset_the_time(run: Run) -> None:
+    assert run('return t:named_at("a", 0.3, note("a"))') == "a"
+    assert run('ngx.sleep(0.2) return t:pause("a"), t:pause("a")') == [True, True]
+    assert run('ngx.sleep(0.3) return #notes.a, t:is_managed("a")') == [0, True]
+    resumed = run('ngx.update_time() return ngx.now(), t:resume("a")')
+    assert resumed[1] is True
+    wait_until(lambda: run("return #notes.a") == 1, "the run")
+    assert run("return notes.a[1][2]") >= resumed[0] + 0.3
+    assert run('return t:is_managed("a")') is False
+
+
+def test_resume_of_an_active_timer_changes_nothing(run: Run) -> None:
+    """The peer lets go of it: it goes on and can no longer be cancelled."""
+    assert run('return t:named_every("a", 0.05, note("a"))') == "a"
+    assert run('return t:resume("a")') == [False, "running"]
+    assert run('return t:is_managed("a"), t:cancel("a")') == [True, True]
+    runs = run("return #notes.a")
+    assert run("ngx.sleep(0.2) return #notes.a") == runs
+
+
+def test_a_one_shot_may_take_its_own_name_again(run: Run) -> None:
+    lua = """
+        local n = 0
+        local function again()
+            n = n + 1
+            note("n" .. n)()
+            if n < 3 then assert(t:named_at("a", 0.02, again)) end
+        end
+        return t:named_at("a", 0.02, again)"""
+    assert run(lua) == "a"
+    wait_until(lambda: run("return notes.n3 and #notes.n3") == 1, "its third run")
+
+
+def test_any_error_leaves_a_recurrent_timer_going(nginx: Bare, run: Run) -> None:
+    nginx.expect_log("sluice", range(1, 50))
+    for name, thrown in (("t", "{}"), ("n", "nil"), ("s", "'on purpose'")):
+        lua = f"""local noted = note("{name}")
+            return t:named_every("{name}", 0.02, function() noted() error({thrown}) end)"""
+        assert run(lua) == name
+        wait_until(lambda name=name: run(f"return #notes.{name} >= 3"), "three runs")
+
+
+def test_delays_too_short_and_too_long_for_the_peer_are_managed(run: Run) -> None:
+    short, long = run("return t:at(0.05, print), t:at(10 * 86400, print)")
+    assert run(f'return t:is_managed("{short}"), t:is_managed("{long}")') == [True, True]
+    assert run(f'return t:cancel("{short}"), t:cancel("{long}")') == [True, True]
+    name = run('return t:every(0.02, note("fast"))')
+    wait_until(lambda: run("return #notes.fast >= 5"), "five runs")
+    assert run(f'return t:cancel("{name}")') is True
+
+
+def test_freeze_holds_and_start_lets_go(run: Run) -> None:
+    assert run('t:every(0.02, note("a")) t:freeze() return #notes.a') == 0
+    assert run("ngx.sleep(0.2) return #notes.a") == 0
+    assert str(run("t:at(1, print)")).startswith("error: ")
+    assert run("return t:start()") is True
+    wait_until(lambda: run("return #notes.a >= 2"), "runs")
+
+
+def test_destroy_ends_everything(run: Run) -> None:
+    assert run('t:every(0.02, note("a")) t:at(0.02, note("b")) t:destroy() return 1') == 1
+    assert run("ngx.sleep(0.1) return #notes.a, #notes.b") == [0, 0]
+
+
+def test_statistics_in_the_peers_format(nginx: Bare, run: Run) -> None:
+    nginx.expect_log("on purpose", range(1, 50))
+    run("""
+        t:named_every("good", 0.02, function() ngx.sleep(0.005) end)
+        t:named_every("bad", 0.02, function() error("on purpose") end)
+        t:named_at("later", 60, print)
+        t:named_at("paused", 60, print)
+        t:pause("paused")""")
+    wait_until(lambda: run("return t:stats({ verbose = true }).timers.bad.stats.runs >= 3"), "runs")
+    sys = run("return t:stats().sys")
+    assert set(sys) == {"running", "pending", "waiting", "total", "runs"}
+    assert sys["total"] == sys["running"] + sys["pending"] + sys["waiting"]
+    assert run("return t:stats().timers == nil and t:stats().flamegraph == nil") is True
+    found = run("return t:stats({ verbose = true, flamegraph = true })")
+    assert set(found["timers"]) == {"good", "bad", "later", "paused"}
+    good = found["timers"]["good"]
+    assert good["name"] == "good"
+    assert good["is_running"] in (True, False)
+    assert good["stats"]["finish"] == good["stats"]["runs"]
+    assert good["stats"]["elapsed_time"]["min"] >= 0.004
+    assert set(good["stats"]["elapsed_time"]) == {"avg", "max", "min", "variance"}
+    bad = found["timers"]["bad"]["stats"]
+    assert bad["finish"] == 0
+    assert "on purpose" in bad["last_err_msg"]
+    assert found["timers"]["later"]["stats"]["runs"] == 0
+    # The place is the caller's, not the library's own.
+    for timer in found["timers"].values():
+        assert "timerng" not in timer["meta"]["name"], timer
+        assert re.search(r":\d+", timer["meta"]["name"]), timer
+    assert set(found["flamegraph"]) == {"running", "pending", "elapsed_time"}
+    assert re.search(r"\S+ \d+\n", found["flamegraph"]["pending"])
+
+
+def test_debug_mode_keeps_call_stacks(run: Run) -> None:
+    lua = """
+        t:set_debug(true)
+        local function inner() local name = t:at(60, print) return name end
+        local function outer() local name = inner() return name end
+        local name = outer()
+        t:set_debug(false)
+        return t:stats({ verbose = true }).timers[name].meta.callstack"""
+    assert run(lua).count(";") >= 2
