@@ -19,8 +19,8 @@ local SOURCE = "sluice-gateway-timers"
 local DEADLINE_SECONDS = 5
 local LOOK_SECONDS = 0.05
 
--- Timers that are written at a time: some milliseconds of work.
-local SLICE = 100
+-- Timers that are written at a time: a millisecond of work or two.
+local SLICE = 20
 
 local _M = {}
 local mt = { __index = _M }
@@ -220,13 +220,15 @@ local function get_own(self)
         member("flamegraph", dialect.flamegraph(stats.flamegraph)),
         ',"timers":{'
     )
-    local pieces, comma = {}, ""
+    local pieces, count = {}, 0
     for handle, timer in pairs(stats.timers) do
         local name = timer.name or format("%.0f", handle)
-        local shown = dialect.timer(name, timer, timer.place, timer.state == "running")
-        pieces[#pieces + 1] = comma .. member(name, shown)
-        comma = ","
-        if #pieces == SLICE then
+        pieces[#pieces + 1] = count > 0 and "," or ""
+        json.append(pieces, name)
+        pieces[#pieces + 1] = ":"
+        json.append(pieces, dialect.timer(name, timer, timer.place, timer.state == "running"))
+        count = count + 1
+        if count % SLICE == 0 then
             ngx.print(pieces)
             pieces = {}
             if not ngx.flush(true) then

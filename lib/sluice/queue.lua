@@ -251,10 +251,16 @@ local function arm(self)
     end
 end
 
---- Starts a sender. A worker that leaves has no timers any more, but nginx still runs what is due
--- at once: for the entries of its last requests.
+--- Starts a sender. In a worker that leaves the contexts of timers may have ended when its last
+-- requests do; what is due at once nginx still runs there, and waits for.
 local function start(self)
-    if self.timers:at(0, run, self) or ngx.timer.at(0, run, self) then
+    local is_started
+    if ngx.worker.exiting() then
+        is_started = ngx.timer.at(0, run, self)
+    else
+        is_started = self.timers:at(0, run, self)
+    end
+    if is_started then
         self.senders = self.senders + 1
     end
 end

