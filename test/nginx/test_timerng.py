@@ -214,6 +214,22 @@ def test_statistics_in_the_peers_format(nginx: Bare, run: Run) -> None:
     assert re.search(r"\S+ \d+\n", found["flamegraph"]["pending"])
 
 
+def test_an_options_table_leaves_the_place_as_it_is(run: Run) -> None:
+    lua = """
+        local t = require("sluice.timer").new()
+        local function plain() local handle = t:at(60, print) return handle end
+        local function table() local handle = t:at({ delay = 60 }, print) return handle end
+        local function wrapped() local handle = t:at({ delay = 60, level = 1 }, print)
+            return handle end
+        local out = {}
+        for i, make in ipairs({ plain, table, wrapped }) do
+            local handle = make()
+            out[i] = t:stats({ timers = handle }).timers[handle].place:match("%d+$")
+        end
+        return out"""
+    assert run(lua) == ["3", "4", "9"]
+
+
 def test_debug_mode_keeps_call_stacks(run: Run) -> None:
     lua = """
         t:set_debug(true)

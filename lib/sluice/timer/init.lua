@@ -201,7 +201,7 @@ local function create_with(self, verb, key, at, opts, name, callback, ...)
         opts.jitter or 0,
         opts.tolerance or self.tolerance,
         opts.warn_after or 0,
-        1 + (opts.level or 0),
+        opts.level or 0,
         name,
         callback,
         ...
