@@ -118,7 +118,9 @@ def test_the_node_describes_itself(gateway: Start) -> None:
     assert available["key-auth"]["priority"] == 1250
     assert available["rate-limiting"]["priority"] == 910
     assert sorted(node["plugins"]["enabled_in_cluster"]) == ["key-auth", "rate-limiting"]
-    assert admin.get("/plugins/enabled") == {"enabled_plugins": ["key-auth", "rate-limiting"]}
+    assert admin.get("/plugins/enabled") == {
+        "enabled_plugins": ["key-auth", "rate-limiting", "http-log"]
+    }
     first = node["node_id"]
     running.reload()
     assert admin.get("/")["node_id"] == first
