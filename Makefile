@@ -64,6 +64,7 @@ nginx: build
 
 ring: setup
 	$(MAKE) -C test/ring check
+	$(MAKE) -C test/wheel check
 
 # Kills workers under load; not part of make test.
 kill: build
