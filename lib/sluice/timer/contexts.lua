@@ -102,7 +102,10 @@ function _M.start(self)
         return nil, err
     end
     self.semaphore = semaphore
-    if not self.backend.start(self.core, semaphore) then
+    local function more(count)
+        add(self, count)
+    end
+    if not self.backend.start(self.core, semaphore, more) then
         return nil, "no timerfd, connection or memory"
     end
     return add(self, 1)

@@ -57,6 +57,8 @@ local TIMER_OPTIONS = {
     fixed = { words = FIXED, said = "rate or delay" },
 }
 
+local STATS_OPTIONS = { timers = true, flamegraph = true }
+
 -- Options that only recurrent timers have.
 local RECURRENT = { interval = true, overlap = true, fixed = true }
 
@@ -174,7 +176,8 @@ end
 
 -- Creation ---------------------------------------------------------------------------------------
 
--- A timer whose first argument is a table of options.
+-- A timer whose first argument is a table of options. Called by tail calls only: the level of the
+-- user's line counts on it.
 local function create_with(self, verb, key, at, opts, name, callback, ...)
     local problem = check_options(TIMER_OPTIONS, opts)
     if not problem then
@@ -188,7 +191,7 @@ local function create_with(self, verb, key, at, opts, name, callback, ...)
         end
     end
     if problem then
-        error(("bad argument #%d '%s' to '%s' (%s)"):format(at, key, verb, problem), 3)
+        error(("bad argument #%d '%s' to '%s' (%s)"):format(at, key, verb, problem), 2)
     end
     local flags = (OVERLAPS[opts.overlap] or 0)
         + (FIXED[opts.fixed] or 0)
@@ -410,6 +413,11 @@ end
 function _M:stats(opts)
     if opts ~= nil and type(opts) ~= "table" then
         error(misuse(1, "stats", "opts", "table", type(opts)), 2)
+    end
+    for name in pairs(opts or {}) do
+        if not STATS_OPTIONS[name] then
+            error(("bad argument #1 'opts' to 'stats' (unknown option %s)"):format(show(name)), 2)
+        end
     end
     return report.make(self.backend, self.core, opts or {})
 end

@@ -1,9 +1,8 @@
 --- Timers without the C module: the same behind the interface, in Lua, several times slower.
 --
 -- A timer is a table. A context that waits does so until the next timer is due; nginx's clock
--- ticks each 4 ms on many systems, so timers are up to as much later than with the module.
--- What a context's callback leaves when it ends its request (ngx.exit) is noticed when the
--- collector has found the context.
+-- ticks each 4 ms on many systems, so timers are up to as much later than with the module. A run
+-- that ends its context (ngx.exit) is noticed when contexts are short, or statistics are asked for.
 -- @module sluice.timer.plain
 
 local ffi = require("ffi")
@@ -33,15 +32,16 @@ local QUIET_SECONDS = 10
 
 local CLOCK_MONOTONIC = 1
 
+-- Under a name of our own: others declare the function with types of theirs.
 ffi.cdef([[
 typedef struct { long sec; long nsec; } sluice_timespec_t;
-int clock_gettime(int clock, sluice_timespec_t *ts);
+int sluice_plain_clock(int clock, sluice_timespec_t *ts) __asm__("clock_gettime");
 ]])
 
 local now_ts = ffi.new("sluice_timespec_t")
 
 local function clock()
-    C.clock_gettime(CLOCK_MONOTONIC, now_ts)
+    C.sluice_plain_clock(CLOCK_MONOTONIC, now_ts)
     return tonumber(now_ts.sec) + tonumber(now_ts.nsec) * 1e-9
 end
 
@@ -411,7 +411,6 @@ function _M.open(least, most)
         places = {},
         by_text = {},
         contexts = {},
-        threads = setmetatable({}, { __mode = "v" }),
         last = 0,
         last_context = 0,
         count = 0,

@@ -1,7 +1,8 @@
 --- Contexts of timers without the C module: what module/ngx_sluice_timer.c does, as far as Lua can.
 --
 -- Nothing tells when a callback waits. So the owner wakes another context before it begins: nginx's
--- loop comes to that only if a callback waits or all is done.
+-- loop comes to that only if a callback waits or all is done. And a callback may end its context's
+-- request (ngx.exit): then a thread that waits in the same request, the witness, does not any more.
 -- @module sluice.timer.plain_loop
 
 local floor, max, min = math.floor, math.max, math.min
@@ -10,6 +11,7 @@ local _M = {}
 
 local SLICE_SECONDS = 0.001
 local FOREVER_SECONDS = 2000000
+local SCAVENGE_SECONDS = 0.1
 -- For the rounding of nginx's clock.
 local LATER_SECONDS = 0.0005
 
@@ -30,14 +32,15 @@ function _M.poke(core, expires)
     end
 end
 
---- Forgets contexts whose callbacks have ended their requests, once the collector has found them.
+--- Forgets contexts whose callbacks have ended their requests: their witnesses do not wait.
 function _M.bury(core)
     for id, context in pairs(core.contexts) do
-        if not core.threads[id] then
+        if context.witness:count() >= 0 then
             core.contexts[id] = nil
             core.total = core.total - 1
             if context.run then
                 core.finish(core, context)
+                _M.poke(core, 0)
             end
         end
     end
@@ -55,6 +58,23 @@ local function park(core, context, now)
     return WAIT, 0, max(0.001, min(due / 1000 - now + LATER_SECONDS, FOREVER_SECONDS))
 end
 
+-- All contexts are in use, or dead without anybody knowing: nobody may be left to take over.
+local function scavenge(core)
+    if core.scavenging then
+        return
+    end
+    core.scavenging = ngx.timer.at(SCAVENGE_SECONDS, function()
+        core.scavenging = false
+        _M.bury(core)
+        if core.total >= core.max then
+            scavenge(core)
+        elseif core.parked + core.coming == 0 then
+            core.coming = 1
+            core.add(1)
+        end
+    end)
+end
+
 local function lead(core, id)
     core.owner = id
     local more = 0
@@ -64,6 +84,9 @@ local function lead(core, id)
         _M.bury(core)
         more = min(core.max - core.total, floor(core.total / 2) + 1)
         core.coming = more
+        if more == 0 then
+            scavenge(core)
+        end
     end
     return RUN, more
 end
@@ -115,13 +138,20 @@ function _M.enter(core)
     core.total = core.total + 1
     core.last_context = core.last_context + 1
     local id = core.last_context
-    core.contexts[id] = { request = require("resty.core.base").get_request() }
-    core.threads[id] = coroutine.running()
+    local context = {
+        request = require("resty.core.base").get_request(),
+        witness = assert(require("ngx.semaphore").new(0)),
+    }
+    core.contexts[id] = context
+    ngx.thread.spawn(function()
+        context.witness:wait(FOREVER_SECONDS)
+    end)
     return id
 end
 
 --- A context ends.
 function _M.leave(core, id)
+    core.contexts[id].witness:post(1)
     core.contexts[id] = nil
     core.total = core.total - 1
     if core.owner == id then
@@ -150,10 +180,11 @@ local function watch_exit(premature, core)
     end)
 end
 
---- In the worker, with the semaphore of its contexts.
-function _M.start(core, semaphore)
+--- In the worker, with the semaphore of its contexts and a function that adds some.
+function _M.start(core, semaphore, add)
     require("resty.core.ctx")
     core.semaphore = semaphore
+    core.add = add
     core.coming = 1
     return (ngx.timer.at(FOREVER_SECONDS, watch_exit, core))
 end

@@ -50,9 +50,9 @@ local function timers(backend, core)
         if not record then
             return out
         end
-        out[record.handle] = record
-        at = following
         n = n + 1
+        out[n] = record
+        at = following
         if yields and n % BATCH == 0 then
             since = pause(since)
         end
@@ -99,7 +99,7 @@ function _M.make(backend, core, opts)
         out.timers = timers(backend, core)
     elseif opts.timers then
         local record = backend.timer(core, opts.timers)
-        out.timers = record and { [record.handle] = record } or {}
+        out.timers = { record }
     end
     if opts.flamegraph then
         out.flamegraph = flamegraph(all)
