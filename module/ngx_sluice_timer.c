@@ -10,7 +10,6 @@
 
 #include "ngx_sluice_timer.h"
 
-#include <dlfcn.h>
 #include <sys/timerfd.h>
 
 
@@ -37,24 +36,6 @@ ngx_sluice_timer_clock(void)
     (void) clock_gettime(CLOCK_MONOTONIC, &ts);
 
     return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
-}
-
-
-int
-sluice_timer_abi(void)
-{
-    return NGX_SLUICE_TIMER_ABI;
-}
-
-
-/* Of this shared object, for package.loadlib. */
-
-const char *
-sluice_timer_path(void)
-{
-    Dl_info  info;
-
-    return dladdr(&ngx_sluice_timer_cores, &info) ? info.dli_fname : "";
 }
 
 
@@ -369,10 +350,20 @@ ngx_sluice_timer_yielded_handler(ngx_event_t *e)
 static ngx_uint_t
 ngx_sluice_timer_has_work(sluice_timer_core_t *core)
 {
-    return !core->frozen
-           && (!sluice_timers_empty(&core->timers)
-               || sluice_timers_next(&core->timers)
-                  <= ngx_sluice_timer_clock() / 1000000);
+    uint64_t  next;
+
+    if (core->frozen || core->destroyed) {
+        return 0;
+    }
+
+    if (!sluice_timers_empty(&core->timers)) {
+        return 1;
+    }
+
+    next = sluice_timers_next(&core->timers);
+
+    return core->timers.exiting ? next != SLUICE_WHEEL_NEVER
+                                : next <= ngx_sluice_timer_clock() / 1000000;
 }
 
 

@@ -128,7 +128,7 @@ ngx_sluice_timer_shrink_handler(ngx_event_t *e)
         ngx_sluice_timer_wake(core);
     }
 
-    if (!ngx_exiting) {
+    if (core->parked > core->min + core->ending) {
         ngx_add_timer(e, NGX_SLUICE_TIMER_SHRINK);
     }
 }

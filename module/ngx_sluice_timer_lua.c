@@ -7,6 +7,8 @@
 
 #include "ngx_sluice_timer.h"
 
+#include <dlfcn.h>
+
 
 static int ngx_sluice_timer_open(lua_State *l);
 static int ngx_sluice_timer_gc(lua_State *l);
@@ -43,6 +45,24 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "timer", ngx_sluice_timer_stats },
     { NULL, NULL }
 };
+
+
+int
+sluice_timer_abi(void)
+{
+    return NGX_SLUICE_TIMER_ABI;
+}
+
+
+/* Of this shared object, for package.loadlib. */
+
+const char *
+sluice_timer_path(void)
+{
+    Dl_info  info;
+
+    return dladdr(ngx_sluice_timer_functions, &info) ? info.dli_fname : "";
+}
 
 
 int

@@ -254,6 +254,14 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     } else if (t->flags & SLUICE_TIMER_CONCURRENT) {
         timers_skip(ts, t, timers_pass(t, now_ns / 1000));
         timers_arm(ts, t, now_ns / 1000);
+
+    } else if (!(t->flags & SLUICE_TIMER_FIXED_DELAY)
+               && now_ns / 1000 >= t->grid_us + t->interval_us)
+    {
+        /* what passed before this run began is not to be queued */
+
+        timers_skip(ts, t, timers_pass(t, now_ns / 1000));
+        t->grid_us -= t->interval_us;
     }
 
     t->running++;

@@ -8,7 +8,7 @@ from typing import Any
 
 from bare import Bare
 from sluice import ROOT
-from wire import Wire, request_bytes
+from wire import Wire, request_bytes, wait_until
 
 Json = Any
 """What Lua sends back."""
@@ -120,8 +120,8 @@ class Timers(Bare):
 
     def pid(self) -> int:
         """The process of the only worker."""
-        [pid] = self.workers()
-        return pid
+        wait_until(lambda: len(self.workers()) == 1, "one worker")
+        return self.workers()[0]
 
 
 PLAIN = "{ module = false }"

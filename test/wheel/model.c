@@ -337,6 +337,13 @@ step_take(void)
 
         skipped += n;
         model_arm(first, us);
+
+    } else if (!(first->flags & SLUICE_TIMER_FIXED_DELAY)) {
+
+        while (first->grid + first->interval <= now_ns / 1000) {
+            first->grid += first->interval;
+            skipped++;
+        }
     }
 }
 

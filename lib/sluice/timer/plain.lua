@@ -349,6 +349,10 @@ local function take(core, context, now)
     elseif band(t.flags, CONCURRENT) ~= 0 then
         skip(core, t, pass(t, now))
         arm(core, t, now)
+    elseif band(t.flags, FIXED_DELAY) == 0 and now >= t.grid + t.interval then
+        -- what passed before this run began is not to be queued
+        skip(core, t, pass(t, now))
+        t.grid = t.grid - t.interval
     end
     t.running = t.running + 1
     t.place.running = t.place.running + 1
@@ -423,7 +427,6 @@ function _M.open(least, most)
         parked = 0,
         coming = 0,
         total = 0,
-        slice_end = 0,
         min = least,
         max = most,
     }

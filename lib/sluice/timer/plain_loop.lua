@@ -91,6 +91,25 @@ local function lead(core, id)
     return RUN, more
 end
 
+-- Slices of a millisecond; between two of them one context waits as long, so that nginx's loop turns,
+-- and the others wait for it. Returns whether it is time to run.
+local function may_run(core, context, now)
+    if context.rests then
+        if now < core.rests_until then
+            return false
+        end
+        context.rests, core.rests_until, core.slice_end = nil, nil, nil
+    elseif core.rests_until then
+        return false
+    end
+    core.slice_end = core.slice_end or now + SLICE_SECONDS
+    if now >= core.slice_end then
+        context.rests, core.rests_until = true, now + SLICE_SECONDS
+        return false
+    end
+    return true
+end
+
 --- What a context shall do, how many to add, how many seconds to wait.
 function _M.claim(core, id)
     local context, now = core.contexts[id], core.clock()
@@ -99,7 +118,6 @@ function _M.claim(core, id)
     if context.parked then
         context.parked = false
         core.parked = core.parked - 1
-        core.slice_end = now + SLICE_SECONDS
     end
     if context.watches or core.poked then
         core.armed, core.poked, context.watches = nil, nil, nil
@@ -111,14 +129,15 @@ function _M.claim(core, id)
     if not core.frozen then
         core.begin(core, now)
         if not core.is_empty(core.current) then
-            if now < core.slice_end then
+            if may_run(core, context, now) then
                 return lead(core, id)
             end
             context.parked = true
             core.parked = core.parked + 1
-            return WAIT, 0, SLICE_SECONDS
+            return WAIT, 0, context.rests and SLICE_SECONDS or FOREVER_SECONDS
         end
     end
+    context.rests, core.rests_until, core.slice_end = nil, nil, nil
     if core.exiting then
         post(core, core.parked)
         return END, 0

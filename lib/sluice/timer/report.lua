@@ -22,7 +22,7 @@ local function pause(since)
     if now - since < SLICE_SECONDS then
         return since
     end
-    ngx.sleep(0)
+    ngx.sleep(SLICE_SECONDS)
     ngx.update_time()
     return ngx.now()
 end
