@@ -1,4 +1,7 @@
-"""What timers promise to their users: order, times, names, handles, policies, isolation."""
+"""What timers promise to their users: order, times, names, handles, policies, isolation.
+
+Long on purpose: one interface, each promise once for both wheels.
+"""
 
 from __future__ import annotations
 

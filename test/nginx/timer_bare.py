@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from bare import Bare
-from sluice import ROOT
+from sluice import NGINX, ROOT
 from wire import Wire, request_bytes, wait_until
 
 Json = Any
@@ -60,8 +60,6 @@ class Timers(Bare):
     """Workers with timers. `options` is the Lua table given to `new`; `main` is put into the main
     context; `module` is the file to load, or "" for none; `environment` is nginx's."""
 
-    binary = "/usr/sbin/nginx"
-
     def __init__(
         self,
         options: str = "{}",
@@ -85,7 +83,7 @@ class Timers(Bare):
         super().__init__(http.replace("@limits@", limits), workers=workers)
 
     def write(self, text: str) -> None:
-        line = f"load_module {ROOT}/build/module/ngx_sluice_module.so;"
+        line = f'load_module "{ROOT}/build/module/ngx_sluice_module.so";'
         assert line in text
         if self._module is not None:
             text = text.replace(line, f"load_module {self._module};" if self._module else "")
@@ -97,7 +95,7 @@ class Timers(Bare):
         """In the environment of the test."""
         return subprocess.run(
             [
-                *(self.binary, "-p", f"{self.prefix}/", "-c", "nginx.conf"),
+                *(NGINX, "-p", f"{self.prefix}/", "-c", "nginx.conf"),
                 *("-e", "logs/error.log", *arguments),
             ],
             env=self._environment,

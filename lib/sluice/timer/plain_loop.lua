@@ -91,8 +91,8 @@ local function lead(core, id)
     return RUN, more
 end
 
--- Slices of a millisecond; between two of them one context waits as long, so that nginx's loop turns,
--- and the others wait for it. Returns whether it is time to run.
+-- Slices of a millisecond; between two of them one context waits as long, so that nginx's loop
+-- turns, and the others wait for it. Returns whether it is time to run.
 local function may_run(core, context, now)
     if context.rests then
         if now < core.rests_until then
