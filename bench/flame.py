@@ -127,7 +127,7 @@ def record(worker: int, folder: Path, loader: Loader, seconds: int, root: Path) 
 def profile(scenario: scenarios.Scenario, root: Path, seconds: int = SECONDS) -> Stacks:
     """Stacks of Sluice's worker, of the checkout at `root`, under a scenario's load."""
     cores = proxy.two_cores()
-    upstream = sides.free_address()
+    upstream, sink = sides.free_address(), sides.free_address()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-flame-")))
         recording = folder / "recording"
@@ -141,8 +141,17 @@ def profile(scenario: scenarios.Scenario, root: Path, seconds: int = SECONDS) ->
         }
         stack.enter_context(sides.Upstream(folder / "up", upstream, cores[1], scenario.body))
         address = sides.free_address()
+        if scenario.has_sink():
+            stack.enter_context(sides.Upstream(folder / "sink", sink, cores[1], ""))
         side = sides.Sluice(
-            scenario, folder / "sluice", address, upstream, cores[0], root=root, settings=settings
+            scenario,
+            folder / "sluice",
+            address,
+            upstream,
+            cores[0],
+            root=root,
+            settings=settings,
+            words={"sink": sink},
         )
         stack.enter_context(side)
         requests = folder / "requests"

@@ -39,8 +39,8 @@ START_ATTEMPTS = 2
 # Fewer say nothing.
 FEWEST_LIVES = 2
 
-# Starts a side: its folder, the upstream's address, its core.
-Maker = Callable[[Path, str, int], sides.Server]
+# Starts a side: its folder, the addresses of `upstream` and `sink`, its core.
+Maker = Callable[[Path, dict[str, str], int], sides.Server]
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Plan:
 
 
 FULL = Plan(lives=20, warm_up_s=2, limit_s=600)
-# 90 seconds are for everything: what comes after the last life takes five.
-QUICK = Plan(lives=8, warm_up_s=1, limit_s=74)
+# 90 seconds are for everything, also on a machine that is busy: a life takes up to twenty then.
+QUICK = Plan(lives=8, warm_up_s=1, limit_s=66)
 
 
 @dataclass(frozen=True)
@@ -95,23 +95,26 @@ def revisions(scenario: scenarios.Scenario, new: Path, old: Path) -> Lineup:
 def sluice(scenario: scenarios.Scenario, root: Path, name: str = "Sluice") -> Maker:
     """Starts Sluice of the checkout at `root`."""
 
-    def start(folder: Path, upstream: str, core: int) -> sides.Server:
-        address = sides.free_address()
-        return sides.Sluice(scenario, folder, address, upstream, core, root=root, name=name)
+    def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
+        address, upstream = sides.free_address(), words["upstream"]
+        return sides.Sluice(
+            scenario, folder, address, upstream, core, root=root, name=name, words=words
+        )
 
     return start
 
 
 def _nginx(scenario: scenarios.Scenario, name: str = "hand-written nginx") -> Maker:
-    def start(folder: Path, upstream: str, core: int) -> sides.Server:
-        return sides.HandWritten(scenario, folder, sides.free_address(), upstream, core, name)
+    def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
+        address, upstream = sides.free_address(), words["upstream"]
+        return sides.HandWritten(scenario, folder, address, upstream, core, name)
 
     return start
 
 
 def _haproxy(scenario: scenarios.Scenario) -> Maker:
-    def start(folder: Path, upstream: str, core: int) -> sides.Server:
-        return sides.HAProxy(scenario, folder, sides.free_address(), upstream, core)
+    def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
+        return sides.HAProxy(scenario, folder, sides.free_address(), words["upstream"], core)
 
     return start
 
@@ -137,7 +140,7 @@ class Run:
         self.lineup = lineup
         self.makers = (*lineup.pair, *lineup.yardsticks)
         self.cores = two_cores()
-        self.upstream_address = sides.free_address()
+        self.words = {"upstream": sides.free_address(), "sink": sides.free_address()}
         self.taken = [Taken() for _ in self.makers]
 
     def measure(self, began: float) -> list[Taken]:
@@ -145,10 +148,11 @@ class Run:
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
             folder.chmod(0o755)  # workers of a master run by root are somebody else
+            sink = self._sink(stack, folder)
             with contextlib.ExitStack() as rehearsal:
                 self.start(rehearsal, folder / "rehearsal")
             upstream = sides.Upstream(
-                folder / "upstream", self.upstream_address, self.cores[1], self.scenario.body
+                folder / "upstream", self.words["upstream"], self.cores[1], self.scenario.body
             )
             stack.enter_context(upstream)
             requests = folder / "requests"
@@ -160,15 +164,25 @@ class Run:
                 with contextlib.ExitStack() as life:
                     running = self._start(life, folder / f"life-{number}")
                     Life(self, running, upstream, requests).measure()
+            if sink and not verify.upstream_count(sink):
+                raise verify.InvalidRun("nothing came where everything was to be logged")
         progress("")
         if len(self.taken[0].slices) < FEWEST_LIVES * PAIRS_A_LIFE:
             raise verify.TooNoisy(f"only {len(self.taken[0].slices)} pairs in the time allowed")
         return self.taken
 
+    def _sink(self, stack: contextlib.ExitStack, folder: Path) -> sides.Upstream | None:
+        """A server that takes whatever a plugin has to say, if the scenario sends it any."""
+        if not self.scenario.has_sink():
+            return None
+        sink = sides.Upstream(folder / "sink", self.words["sink"], self.cores[1], "")
+        stack.enter_context(sink)
+        return sink
+
     def start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
         """Starts all sides and shows that they send the same to the upstream."""
         running = self._start(stack, folder)
-        with Recorder(self.upstream_address, self.scenario.body.encode()) as recorder:
+        with Recorder(self.words["upstream"], self.scenario.body.encode()) as recorder:
             for other in running[1:] if self.lineup.strict else []:
                 verify.same_work(self.scenario, recorder, running[0], other)
         return running
@@ -180,9 +194,7 @@ class Run:
             with contextlib.ExitStack() as started:
                 try:
                     running = [
-                        started.enter_context(
-                            make(place / str(index), self.upstream_address, self.cores[0])
-                        )
+                        started.enter_context(make(place / str(index), self.words, self.cores[0]))
                         for index, make in enumerate(self.makers)
                     ]
                 except sides.StartError:

@@ -9,8 +9,9 @@ HAProxy's frontend, with `<name>.haproxy.map` where they look something up (the
 rest, common to all scenarios, is in `nginx/` and `haproxy/`). All are templates
 of the same two rules:
 
-- `@word@` is replaced: `@upstream@` and `@listen@` by addresses, a repeat's
-  word by its number.
+- `@word@` is replaced: `@upstream@`, `@listen@` and `@sink@` (a server beside the
+  upstream, for what Sluice is to send besides) by addresses, a repeat's word by
+  its number.
 - Something is repeated for the numbers 1 to N: in TOML a table with
   `repeat = { host = 100 }` becomes 100 tables; in the others so do the lines
   between `# repeat host 100` and `# end host`. Repeats nest.
@@ -115,6 +116,10 @@ class Scenario:
         """The requests that are looked at in full: all, or so many evenly chosen ones."""
         stride = -(-len(self.requests) // MOST_PROBED)
         return self.requests[::stride]
+
+    def has_sink(self) -> bool:
+        """Whether Sluice is to send something elsewhere than to the upstream: logs."""
+        return "@sink@" in json.dumps(self.sluice)
 
     def sluice_file(self, words: dict[str, str]) -> str:
         """Declarative configuration of Sluice for these addresses."""

@@ -338,6 +338,7 @@ class Sluice(Server):
         admin: str = "off",
         name: str = "Sluice",
         settings: dict[str, str] | None = None,
+        words: dict[str, str] | None = None,
     ) -> None:
         super().__init__(name, folder, address, core, count)
         self.error_log = folder / "logs" / "error.log"
@@ -345,7 +346,7 @@ class Sluice(Server):
         self.upstream = upstream
         self._settings = settings or {}
         self._declared = declared
-        self._words = {"listen": address, "upstream": upstream}
+        self._words = {**(words or {}), "listen": address, "upstream": upstream}
         self._root = root
 
     def write(self) -> None:
