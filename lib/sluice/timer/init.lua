@@ -235,7 +235,7 @@ end
 --   its grid, so that it does not drift.
 -- - `tolerance`: how many seconds later it may fire, so that timers share a wakeup.
 -- - `warn_after`: a run that takes longer than so many seconds is a warning in the error log.
--- - `stats`: true gives the timer a distribution (p99) of its own, 1.3 KB.
+-- - `stats`: true gives the timer a distribution (p99) of its own, 1.4 KB.
 -- - `level`: so many callers further up are its creation place; for wrappers.
 -- @tparam function callback called with (premature, ...); premature is true if the worker exits
 -- @param ... for the callback
