@@ -3,12 +3,15 @@
 --
 -- This list is the one place that says which. The renderer of nginx.conf gives
 -- it to `sluice_var_index`, and each name is a field here, a handle with `get`
--- and `set`. Handles are made when they are first asked for: the command line
--- loads what it checks without nginx.
+-- and `set`.
 -- @module gateway.variables
 -- @usage
 -- local variables = require("gateway.variables")
 -- local uri = variables.request_uri:get() -- in the phases of a request
+
+-- The command line has no nginx, and loads what it checks. nginx's master loads it for its workers,
+-- whose user may not be allowed to read the checkout.
+local var = ngx and require("sluice.var")
 
 local NAMES = {
     "args",
@@ -51,7 +54,7 @@ local _M = {
 -- @treturn string|nil
 -- @phases rewrite, access, content, header_filter, body_filter, log
 function _M.get(name)
-    return require("sluice.var").get(name)
+    return var.get(name)
 end
 
 return setmetatable(_M, {
@@ -59,7 +62,7 @@ return setmetatable(_M, {
         if not declared[name] then
             error("'" .. tostring(name) .. "' is not among the gateway's variables", 2)
         end
-        local handle = require("sluice.var").handle(name)
+        local handle = var.handle(name)
         rawset(self, name, handle)
         return handle
     end,

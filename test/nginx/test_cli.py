@@ -230,6 +230,7 @@ def test_workers_need_not_read_the_checkout(instance: Instance) -> None:
     assert instance.succeed("reload").startswith("live on 2 workers in ")
     for target in ("/", "/status", "/services"):
         assert instance.get(target, port=instance.admin_port) == 200
+    assert instance.get("/") == 404, "no route"
     log = (instance.prefix / "logs" / "error.log").read_text()
     assert "[error]" not in log, log
 
