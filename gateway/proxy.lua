@@ -79,10 +79,22 @@ local function host_port()
     return tonumber(port or variables.server_port:get())
 end
 
---- A header's value, or an array of values where it is repeated. The variable
--- of nginx has the first only, but tells cheaply that there is none.
+--- Every line of a header, as an array, or nil. Names differ in case and in `-` against `_` only
+-- for the writer. The variable of nginx has the first line only, but tells cheaply that there is
+-- none; all headers are looked at, since a client must not hide one behind others.
 local function get_header(name)
-    return variables.get("http_" .. name:gsub("-", "_")) and ngx.req.get_headers()[name]
+    if not variables.get("http_" .. name:gsub("-", "_")) then
+        return nil
+    end
+    local values = {}
+    for sent, value in pairs(ngx.req.get_headers(0)) do
+        if sent:gsub("_", "-") == name then
+            for _, line in ipairs(type(value) == "table" and value or { value }) do
+                values[#values + 1] = line
+            end
+        end
+    end
+    return values
 end
 
 local function match(path)

@@ -195,6 +195,21 @@ def test_any_of_a_repeated_header_matches(gateway: Start, upstream: Upstream) ->
         assert route_of(reply) == 0, values
 
 
+def test_a_header_matches_with_dashes_or_underscores(gateway: Start, upstream: Upstream) -> None:
+    routes = {"headers": {"X-One": ["v"]}}, {"headers": {"X_Two": ["v"]}}
+    running = gateway(routing(upstream, *routes))
+    for name, index in (("X-One", 0), ("X_One", 0), ("x-two", 1), ("X_TWO", 1)):
+        assert route_of(running.ask("/", headers=[(name, "v")])) == index, name
+    both = [("X-One", "other"), ("X_One", "v")]
+    assert route_of(running.ask("/", headers=both)) == 0
+
+
+def test_many_headers_hide_none(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(routing(upstream, {"headers": {"X-Version": ["v1"]}}))
+    many = [(f"X-{number}", "x") for number in range(150)]
+    assert route_of(running.ask("/", headers=[*many, ("X-Version", "v1")])) == 0
+
+
 def test_more_conditions_win(gateway: Start, upstream: Upstream) -> None:
     running = gateway(
         routing(
