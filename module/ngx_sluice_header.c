@@ -4,7 +4,8 @@
  * them again for each request.  These functions do the plain case only, and
  * decline everything else, which the caller then does the slow way: a header
  * that is there already, a value that has to be escaped, a request that has no
- * headers (HTTP/0.9, timers) or whose answer has begun.
+ * headers (HTTP/0.9, timers) or whose answer has begun, and no request at all
+ * (init_by_lua).
  */
 
 
@@ -88,7 +89,10 @@ int
 sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
     u_char *value, size_t length)
 {
-    if (r->connection->fd == (ngx_socket_t) -1 || r->header_sent) {
+    if (r == NULL
+        || r->connection->fd == (ngx_socket_t) -1
+        || r->header_sent)
+    {
         return NGX_DECLINED;
     }
 
@@ -109,12 +113,13 @@ sluice_header_number_to_response(ngx_http_request_t *r,
 }
 
 
-/* a request of HTTP/0.9 has no list of them, nor has that of a timer */
+/* HTTP/0.9 has no list of them, nor has a timer; init_by_lua has no request */
 
 static ngx_uint_t
 ngx_sluice_header_has(ngx_http_request_t *r)
 {
-    return r->connection->fd != (ngx_socket_t) -1
+    return r != NULL
+           && r->connection->fd != (ngx_socket_t) -1
            && r->http_version >= NGX_HTTP_VERSION_10;
 }
 

@@ -18,6 +18,15 @@ CONF = """
         local header = require("sluice.header")
         require("cjson")
 
+        local early = header.new("X-Early")
+        EARLY = {
+            { pcall(early.set_response, early, "v") },
+            { pcall(early.set_response, early, 1) },
+            { pcall(early.set_request, early, "v") },
+            { early:get_request() },
+            { early:clear_request() },
+        }
+
         BY = {
             handles = {
                 to_response = function(name, value) header.new(name):set_response(value) end,
@@ -53,6 +62,7 @@ CONF = """
     server {
         listen 127.0.0.1:@port@;
         location / { content_by_lua_block { ngx.say("here") } }
+        location /early { content_by_lua_block { ngx.say(require("cjson").encode(EARLY)) } }
         location /through {
             access_by_lua_block { run(ngx.var.arg_way) }
             header_filter_by_lua_block { ngx.header["X-Said"] = ngx.ctx.said }
@@ -168,3 +178,10 @@ def test_an_answer_of_ones_own(nginx: Bare, value: object) -> None:
 def test_too_late(nginx: Bare) -> None:
     nginx.expect_log("attempt to set ngx.header.HEADER after sending out response headers")
     assert "sent" in nginx.text("/sent")
+
+
+def test_too_early(nginx: Bare) -> None:
+    """In init_by_lua there is no request."""
+    said = json.loads(nginx.text("/early"))
+    assert [step[0] for step in said[:3]] == [False] * 3, said
+    assert said[3] == [None, 0], said
