@@ -121,7 +121,7 @@ end
 
 --- Ends the request with an error in the format that the client accepts.
 -- Does not return.
--- @tparam number status 400 to 599
+-- @tparam number status 200 to 599
 -- @tparam string|nil message default: the dialect's words for the status
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access

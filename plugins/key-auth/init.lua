@@ -167,7 +167,7 @@ end
 local function authenticate_anonymous(conf)
     local consumer = pdk.store():get("consumers", conf.anonymous)
     if consumer then
-        return pdk.authenticate(consumer, nil, true)
+        return pdk.authenticate(consumer, nil)
     end
     local message = "anonymous consumer " .. conf.anonymous .. " is configured but doesn't exist"
     ngx.log(ngx.ERR, "key-auth: ", message)
