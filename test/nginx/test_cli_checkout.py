@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -44,6 +45,12 @@ def take(listener: socket.socket, port: int) -> None:
         listener.listen()
     except OSError:
         return
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens there."""
+    with socket.socket() as other:
+        return other.connect_ex(("127.0.0.1", port)) != 0
 
 
 def refused(checkout: Path) -> list[str]:
@@ -119,9 +126,36 @@ def test_the_demo_names_the_port_that_its_upstream_lacks(
 def test_the_demo_names_the_port_that_the_gateway_lacks(
     checkout: Path, listener: socket.socket
 ) -> None:
-    with socket.socket() as other:
-        if other.connect_ex(("127.0.0.1", UPSTREAM)) == 0:
-            pytest.skip("another demo runs on this machine")
+    if not is_free(UPSTREAM):
+        pytest.skip("another demo runs on this machine")
     take(listener, PROXY)
     line = refused(checkout)[0]
     assert line.startswith(f"sluice: proxy_listen: 127.0.0.1:{PROXY} is taken by another program")
+
+
+def test_the_demo_leaves_nothing_when_nobody_reads_it(checkout: Path) -> None:
+    """As in `make run | head -1`."""
+    if not all(is_free(port) for port in (PROXY, PROXY + 1, UPSTREAM)):
+        pytest.skip("another demo runs on this machine")
+    with subprocess.Popen(
+        [checkout / "scripts" / "run"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as demo:
+        assert demo.stdout
+        assert demo.stdout.readline().startswith("sluice ")
+        demo.stdout.close()
+        try:
+            demo.wait(SECONDS)
+            assert is_free(PROXY)
+            assert is_free(UPSTREAM)
+        finally:
+            subprocess.run(
+                [checkout / "bin" / "sluice", "stop", "--prefix", checkout / "build" / "run"],
+                capture_output=True,
+                check=False,
+            )
+            if not is_free(UPSTREAM):
+                os.kill(int((checkout / "build/demo/nginx.pid").read_text()), signal.SIGTERM)
