@@ -17,7 +17,7 @@
     ((type *) ((char *) (r) + (v)->data))
 
 
-/* For all variables whose handler is that of this name. */
+/* For all variables whose handler is nginx's of this name, or of this prefix. */
 
 typedef struct {
     ngx_str_t               name;
@@ -183,10 +183,13 @@ ngx_sluice_var_reader(ngx_http_core_main_conf_t *cmcf,
 
         name = &ngx_sluice_var_readers[i].name;
 
-        v = ngx_sluice_var_find(cmcf, name);
+        /* a map may be called $arg_, and its handler is that of all maps */
 
-        if (v == NULL) {
+        if (name->data[name->len - 1] == '_') {
             v = ngx_sluice_var_find_prefix(cmcf, name);
+
+        } else {
+            v = ngx_sluice_var_find(cmcf, name);
         }
 
         if (v && v->get_handler == found->get_handler) {

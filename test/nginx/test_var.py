@@ -10,7 +10,8 @@ import re
 import pytest
 from var_servers import both
 
-from bare import Bare
+from bare import LUA, Bare
+from sluice import ROOT
 
 # Each is the body of a function (get, set) and answers with one value; run in the content phase.
 CASES = {
@@ -340,6 +341,23 @@ def test_a_name_may_be_defined_later_and_come_twice() -> None:
         assert server.text("/x") == "m at /x \n"
 
 
+def test_a_map_may_have_the_name_of_a_prefix() -> None:
+    http = """
+        sluice_var_index $mapped $arg_ $arg_a;
+        map $uri $arg_ { default "at $uri"; }
+        map $uri $mapped { default "mapped $uri"; }
+        server {
+            listen 127.0.0.1:@port@;
+            location / { content_by_lua_block {
+                local var = require("sluice.var")
+                ngx.say(var.get("mapped"), ", ", var.get("arg_"), ", ", var.get("arg_a"))
+            } }
+        }
+    """
+    with Bare(http, workers=1) as server:
+        assert server.text("/x?a=1") == "mapped /x, at /x, 1\n"
+
+
 def test_without_the_module_the_library_says_what_is_missing() -> None:
     http = """
         init_by_lua_block {
@@ -356,6 +374,56 @@ def test_without_the_module_the_library_says_what_is_missing() -> None:
     server.write("\n".join(line for line in text.split("\n") if "ngx_sluice" not in line))
     with server:
         assert "the Sluice module is not loaded: put 'load_module" in server.text("/")
+
+
+def test_a_module_of_another_version_is_refused() -> None:
+    http = """
+        sluice_var_index $host;
+        init_by_lua_block {
+            package.path = "@run@/other/?.lua;" .. package.path
+            local _, err = pcall(require, "sluice.var")
+            package.loaded.said = err
+        }
+        server {
+            listen 127.0.0.1:@port@;
+            location / { content_by_lua_block { ngx.say(package.loaded.said) } }
+        }
+    """
+    server = Bare(http, workers=1)
+    text = (LUA / "sluice" / "var" / "module.lua").read_text()
+    other = re.sub(r"(local ABI =) \d+", r"\1 1000", text)
+    assert other != text
+    path = server.prefix / "other" / "sluice" / "var" / "module.lua"
+    path.parent.mkdir(parents=True)
+    path.write_text(other)
+    with server:
+        assert "of another version than its Lua files: run 'make build'" in server.text("/")
+
+
+def documented_defaults() -> set[str]:
+    """The names in the table of docs/var.md; "`http_` with ..." is a prefix of those behind it."""
+    text = (ROOT / "docs" / "var.md").read_text()
+    table = text.partition("| of | variables |")[2].partition("## Functions")[0]
+    names: set[str] = set()
+    for line in table.splitlines():
+        prefix, _, rest = line.rpartition(" with ")
+        first = prefix.split("`")[1] if prefix else ""
+        names.update(first + name for name in re.findall(r"`(\w+)`", rest))
+    return names
+
+
+def test_default_is_what_the_docs_say() -> None:
+    http = """
+        sluice_var_index default;
+        server {
+            listen 127.0.0.1:@port@;
+            location / { content_by_lua_block {
+                for name in pairs(require("sluice.var").indexed()) do ngx.say(name) end
+            } }
+        }
+    """
+    with Bare(http, workers=1) as server:
+        assert set(server.text("/").split()) == documented_defaults()
 
 
 def test_a_failed_reload_and_a_good_one() -> None:
