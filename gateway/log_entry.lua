@@ -7,6 +7,7 @@
 
 local cjson = require("cjson.safe")
 local text = require("gateway.schema.text")
+local variables = require("gateway.variables")
 
 local floor = math.floor
 local max = math.max
@@ -14,6 +15,31 @@ local ngx = ngx
 
 -- Of each list in $upstream_addr and the like: the separators of tries.
 local TRY = "[^,%s]+"
+
+-- What an entry needs of them, and their reader: made with the first entry, for the command line
+-- loads this file without nginx.
+local LOGGED = {
+    "bytes_sent",
+    "host",
+    "remote_addr",
+    "request_length",
+    "request_time",
+    "request_uri",
+    "scheme",
+    "server_port",
+    "sluice_proxy_ms",
+    "sluice_request_id",
+    "sluice_response_via",
+    "sluice_uri",
+    "ssl_cipher",
+    "ssl_client_verify",
+    "ssl_protocol",
+    "upstream_addr",
+    "upstream_header_time",
+    "upstream_response_time",
+    "upstream_status",
+}
+local logged
 
 -- A client's secrets.
 local REDACTED = { "authorization", "proxy-authorization" }
@@ -137,7 +163,8 @@ end
 -- @treturn string JSON
 -- @phases log
 function _M.encode(ctx)
-    local var = ngx.var
+    logged = logged or variables.bulk(LOGGED)
+    local var = logged:get()
     local plan, credential = ctx.plan or {}, ctx.credential
     local made = tries(var)
     local is_proxied = made ~= nil and var.sluice_response_via ~= ""

@@ -15,16 +15,25 @@ local var = ngx and require("sluice.var")
 
 local NAMES = {
     "args",
+    "bytes_sent",
     "host",
     "hostname",
     "http_accept",
     "http_content_type",
     "http_host",
     "remote_addr",
+    "request_length",
+    "request_time",
     "request_uri",
     "scheme",
     "server_port",
+    "ssl_cipher",
+    "ssl_client_verify",
+    "ssl_protocol",
     "upstream_addr",
+    "upstream_header_time",
+    "upstream_response_time",
+    "upstream_status",
     -- Of nginx.conf (module/ngx_sluice_gateway.c, cli/nginx_conf.lua).
     "sluice_ctx",
     "sluice_forwarded_host",
@@ -57,11 +66,26 @@ function _M.get(name)
     return var.get(name)
 end
 
+local function check(name)
+    if not declared[name] then
+        error("'" .. tostring(name) .. "' is not among the gateway's variables", 3)
+    end
+end
+
+--- Makes a reader of several: one call into nginx for all of them.
+-- @tparam table names a list
+-- @treturn sluice.var.bulk
+-- @phases any within nginx; the reader's `get` wherever a request is
+function _M.bulk(names)
+    for _, name in ipairs(names) do
+        check(name)
+    end
+    return require("sluice.var").bulk(names)
+end
+
 return setmetatable(_M, {
     __index = function(self, name)
-        if not declared[name] then
-            error("'" .. tostring(name) .. "' is not among the gateway's variables", 2)
-        end
+        check(name)
         local handle = var.handle(name)
         rawset(self, name, handle)
         return handle
