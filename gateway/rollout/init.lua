@@ -58,7 +58,7 @@ function _M.new(opts)
         config = opts.config,
         version = opts.version,
         candidate = nil, -- {version, id, value}
-        round = nil, -- {id, posted, heard = pid -> true or why not, event}
+        round = nil, -- {id, posted, awaited = name, heard = pid -> true or why not, event}
         rounds = 0,
         is_busy = false,
     }, mt)
@@ -171,16 +171,23 @@ end
 
 -- The part of the worker that was asked ----------------------------------------
 
-local function hear(self, message)
+-- A worker that was asked to prepare twice answers twice: the second answer may come when the
+-- question is another.
+local function hear(self, answer, message)
     local round = self.round
-    if round and round.id == message.id then
+    if round and round.id == message.id and round.awaited == answer then
         round.heard[message.pid] = message.err or true
         round.event:post()
     end
 end
 
-_M.prepared = hear
-_M.applied = hear
+function _M:prepared(message)
+    hear(self, "prepared", message)
+end
+
+function _M:applied(message)
+    hear(self, "applied", message)
+end
 
 local function count(set)
     local n = 0
@@ -280,7 +287,7 @@ local function prepare_all(self, round, message)
 end
 
 local function commit_all(self, round, opts)
-    round.heard = {}
+    round.heard, round.awaited = {}, "applied"
     local message = { id = round.id, version = round.version, worker = opts.wait and round.worker }
     -- Who starts from now on finds it on the disk.
     local asked = self.host.members()
@@ -307,6 +314,7 @@ local function run(self, posted, opts)
         version = version,
         worker = host.worker,
         heard = {},
+        awaited = "prepared",
         event = host.event(),
     }
     local name, err = files:write(version, posted.at, posted.kind, posted.text)

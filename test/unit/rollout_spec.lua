@@ -305,6 +305,33 @@ describe("gateway.rollout", function()
         assert.same({ a = true }, live_texts(world))
     end)
 
+    it("takes no second answer of a worker that was asked twice for that it has applied", function()
+        local world = new_world(math.random)
+        local first = start_worker(world, 1, "file")
+        local second = start_worker(world, 2, "file")
+        local answers = {}
+        post(first, "a", answers)
+        repeat
+            run_task(first)
+            read_one(world, first)
+            read_one(world, second)
+        until world.disk.current
+        local round = first.rollout.round
+        while #first.tasks > 0 and world.now < 1 do
+            if world.now < 0.5 then
+                run_task(first)
+                first.rollout:prepared({ id = round.id, pid = second.pid })
+            end
+            read_one(world, first)
+            world.now = world.now + 0.01
+        end
+        assert.equal("file", second.live)
+        assert.is_nil(answers.a)
+        settle(world)
+        assert.equal("a", second.live)
+        assert.equal(1, answers.a)
+    end)
+
     it("is loaded from the disk by a worker that has missed its prepare", function()
         local world = new_world(math.random)
         local first = start_worker(world, 1, "file")
