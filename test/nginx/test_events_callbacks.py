@@ -113,6 +113,41 @@ def test_errors_stay_where_they_happen_and_are_logged_once(transport: str) -> No
 
 
 @TRANSPORTS
+def test_errors_that_are_hard_to_tell(transport: str) -> None:
+    """No value, values that cannot be shown, and no stack left to handle the error on."""
+    code = """
+        probe.log = {}
+        local function deeper(n) return 1 + deeper(n + 1) end
+        local rude = setmetatable({}, { __tostring = function() error("not even a text") end })
+        local odd = setmetatable({}, { __tostring = function() return {} end })
+        ev:subscribe("hard", "nothing", function() error(nil) end)
+        ev:subscribe("hard", "rude", function() error(rude) end)
+        ev:subscribe("hard", "odd", function() error(odd) end)
+        ev:subscribe("hard", "deep", function() deeper(1) end)
+        ev:subscribe("hard", "*", function(data) table.insert(probe.log, data) end)
+        for i = 1, 25 do
+            for _, event in ipairs({ "nothing", "rude", "odd", "deep" }) do
+                ev:publish("all", "hard", event, i)
+            end
+        end
+    """
+    events = ["nothing", "rude", "odd", "deep"]
+    with start(transport) as ring:
+        for event in events:
+            ring.expect_log(rf"subscription \d+ to hard/{event} failed at event hard/{event}: ")
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 100) == [i for i in range(1, 26) for _ in events]
+        for event in events:
+            line = f"to hard/{event} failed at event"
+            wait_until(lambda line=line: line in ring.error_log(), line)
+        stats = ring.run(0, "return ev:stats()")
+        assert {
+            s["event"]: s["errors"] for s in stats["subscriptions"] if s["source"] == "hard"
+        } == dict.fromkeys(events, 25) | {"*": 0}
+
+
+@TRANSPORTS
 def test_an_error_after_a_yield(transport: str) -> None:
     code = """
         probe.log = {}

@@ -207,6 +207,7 @@ def test_misuse_throws_at_the_line_of_the_caller() -> None:
         'ev:publish("all", "*", "e")': "bad argument #2 to 'publish' (a name expected",
         'ev:publish("all", "sluice", "e")': "bad argument #2 to 'publish'",
         'ev:publish(7, "s", "e")': "bad argument #1 to 'publish' (string or table expected",
+        'ev:publish({ key = "k", redeliver = "no" }, "s", "e")': "'redeliver': boolean expected",
         'ev:publish({ worker = -1 }, "s", "e")': "bad argument #1 to 'publish'",
         'ev:publish({}, "s", "e")': "bad argument #1 to 'publish'",
         'ev:publish({ key = "k", timeout = 0 }, "s", "e")': "bad argument #1 to 'publish'",
@@ -255,15 +256,20 @@ def test_init_has_no_worker_to_publish_in() -> None:
     init = """
         local probe = package.loaded.probe
         probe.ev = probe.new()
-        local ok, err = probe.ev:publish("all", "s", "e", 1)
-        probe.answer = tostring(ok) .. " " .. tostring(err)
+        local answers = {}
+        for _, target in ipairs({ "all", "current", "key", { worker = 0 } }) do
+            local ok, err = probe.ev:publish(target, "s", "e", 1)
+            table.insert(answers, tostring(ok) .. " " .. tostring(err))
+        end
+        probe.answer = answers
     """
+    refused = ["nil not ready"] * 4
     with Ring(init=init) as ring:
         ring.ready()
-        assert ring.run(0, "return probe.answer") == "nil not ready"
+        assert ring.run(0, "return probe.answer") == refused
         ring.restart_workers()
         ring.ready()
-        assert ring.run(0, "return probe.answer") == "nil not ready"
+        assert ring.run(0, "return probe.answer") == refused
         ring.publish(first=5)
         assert all(names(heard) == ["5"] for heard in ring.heard(1).values())
 

@@ -318,6 +318,10 @@ local function lead(context)
         busy = true
         posted = false
         local ok, finished = xpcall(drain, context.on_error, context)
+        if not ok and context.subscription then
+            -- A callback left the handler no stack to run on.
+            on_error(context, finished)
+        end
         if owner ~= context then
             return
         end

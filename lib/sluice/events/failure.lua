@@ -9,7 +9,11 @@ local LOG_INTERVAL_SECONDS = 10
 -- @param err any value
 -- @treturn string
 function _M.describe(err)
-    local text = tostring(err)
+    -- What is thrown may have a __tostring that fails, or gives no text.
+    local shown, text = pcall(tostring, err)
+    if not shown or type(text) ~= "string" then
+        text = "a " .. type(err) .. " that cannot be shown"
+    end
     local traced, trace = pcall(debug.traceback, text, 3)
     return traced and trace or text
 end

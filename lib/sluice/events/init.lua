@@ -216,6 +216,9 @@ local function resolve_target(self, target)
     local redeliver = target.redeliver
     if redeliver == nil then
         redeliver = self.unique.redeliver
+    elseif type(redeliver) ~= "boolean" then
+        problem = check_option("redeliver", OPTIONS.redeliver, redeliver)
+        return nil, "bad argument #1 to 'publish' (" .. problem .. ")"
     end
     return "unique", target.key, { timeout = timeout, redeliver = redeliver }
 end
@@ -242,6 +245,10 @@ function _M:publish(target, source, event, data)
     if target == "all" then
         return self.transport:publish("all", nil, source, event, data)
     elseif target == "current" then
+        -- What init left here every worker would inherit.
+        if not self.started and ngx.get_phase() == "init" then
+            return nil, "not ready"
+        end
         local wid = ngx.worker.id()
         return dispatcher.push(self.bus, source, event, data, wid, self.opts.queue_len)
     end
