@@ -232,10 +232,7 @@ local function http(settings, root, forward)
             settings.prefix .. "/settings.json"
         ),
         "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
-        ('map $http_via $sluice_via { "" "1.1 %s"; default "$http_via, 1.1 %s"; }'):format(
-            PRODUCT,
-            PRODUCT
-        ),
+        ('sluice_via "1.1 %s";'):format(PRODUCT),
         forward.conf,
         upstreams(settings)
     )
@@ -336,8 +333,6 @@ local function proxy_server(settings, forward)
         "server_name sluice;",
         listens(settings.proxy_listen),
         access_log(settings.access_log, settings),
-        -- The other variables of ours have their defaults in module/ngx_sluice_gateway.c.
-        ('set $sluice_response_via "1.1 %s";'):format(PRODUCT),
         "proxy_http_version 1.1;",
         "proxy_pass_header Server;",
         "proxy_pass_header Date;",

@@ -26,6 +26,12 @@
 #define NGX_SLUICE_ID_DIGITS     32
 
 
+typedef struct {
+    ngx_str_t  via;             /* what Via says of this gateway */
+} ngx_sluice_gateway_conf_t;
+
+
+static void *ngx_sluice_gateway_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_init_process(ngx_cycle_t *cycle);
 static ngx_int_t ngx_sluice_gateway_request_id(ngx_http_request_t *r,
@@ -36,8 +42,15 @@ static ngx_int_t ngx_sluice_gateway_host(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_sluice_gateway_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_sluice_gateway_response_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_constant(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+
+
+extern ngx_module_t  ngx_sluice_gateway_module;
 
 
 static u_char    ngx_sluice_id_drawn[2 * NGX_SLUICE_ID_DRAWN];
@@ -73,6 +86,14 @@ static ngx_http_variable_t  ngx_sluice_gateway_variables[] = {
     { ngx_string("sluice_prefix"), NULL, ngx_sluice_gateway_constant,
       (uintptr_t) &ngx_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
+    /* the way of the request, and of an answer that is not our own */
+
+    { ngx_string("sluice_via"), NULL,
+      ngx_sluice_gateway_via, 0, 0, 0 },
+
+    { ngx_string("sluice_response_via"), NULL,
+      ngx_sluice_gateway_response_via, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+
     /* milliseconds: before the upstream was asked, until it answered */
 
     { ngx_string("sluice_proxy_ms"), NULL, ngx_sluice_gateway_constant,
@@ -90,11 +111,24 @@ static ngx_http_variable_t  ngx_sluice_gateway_variables[] = {
 };
 
 
+static ngx_command_t  ngx_sluice_gateway_commands[] = {
+
+    { ngx_string("sluice_via"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_sluice_gateway_conf_t, via),
+      NULL },
+
+      ngx_null_command
+};
+
+
 static ngx_http_module_t  ngx_sluice_gateway_module_ctx = {
     ngx_sluice_gateway_add_variables,      /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
-    NULL,                                  /* create main configuration */
+    ngx_sluice_gateway_create_conf,        /* create main configuration */
     NULL,                                  /* init main configuration */
 
     NULL,                                  /* create server configuration */
@@ -108,7 +142,7 @@ static ngx_http_module_t  ngx_sluice_gateway_module_ctx = {
 ngx_module_t  ngx_sluice_gateway_module = {
     NGX_MODULE_V1,
     &ngx_sluice_gateway_module_ctx,        /* module context */
-    NULL,                                  /* module directives */
+    ngx_sluice_gateway_commands,           /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -119,6 +153,13 @@ ngx_module_t  ngx_sluice_gateway_module = {
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
+
+
+static void *
+ngx_sluice_gateway_create_conf(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_gateway_conf_t));
+}
 
 
 static ngx_int_t
@@ -262,6 +303,91 @@ ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     v->len = ngx_sprintf(text, "%M", state->header_time) - text;
 
     return NGX_OK;
+}
+
+
+/* all Via lines of the client in one, with ours behind them (RFC 9110, 7.6.3) */
+
+static ngx_int_t
+ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+    u_char                     *p;
+    size_t                      length;
+    ngx_uint_t                  i, pass;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    ngx_sluice_gateway_conf_t  *gcf;
+
+    gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
+
+    p = NULL;
+    length = 0;
+
+    /* first the length, then the text */
+
+    for (pass = 0; pass < 2; pass++) {
+
+        for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+            h = part->elts;
+
+            for (i = 0; i < part->nelts; i++) {
+
+                if (h[i].key.len != sizeof("via") - 1
+                    || h[i].value.len == 0
+                    || ngx_strncasecmp(h[i].key.data, (u_char *) "via",
+                                       sizeof("via") - 1)
+                       != 0)
+                {
+                    continue;
+                }
+
+                if (p) {
+                    p = ngx_cpymem(p, h[i].value.data, h[i].value.len);
+                    p = ngx_cpymem(p, ", ", sizeof(", ") - 1);
+
+                } else {
+                    length += h[i].value.len + sizeof(", ") - 1;
+                }
+            }
+        }
+
+        if (length == 0) {
+            return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
+        }
+
+        if (p == NULL) {
+            v->len = length + gcf->via.len;
+
+            v->data = ngx_pnalloc(r->pool, v->len);
+            if (v->data == NULL) {
+                return NGX_ERROR;
+            }
+
+            p = v->data;
+        }
+    }
+
+    ngx_memcpy(p, gcf->via.data, gcf->via.len);
+
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_sluice_gateway_response_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_sluice_gateway_conf_t  *gcf;
+
+    gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
+
+    return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
 }
 
 

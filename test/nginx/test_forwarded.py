@@ -147,6 +147,9 @@ def test_via(gateway: Start, upstream: Upstream) -> None:
     assert re.fullmatch(r"1\.1 sluice/\S+", reply.headers.get("via") or "")
     running.ask("/", headers={"Via": "1.0 first"})
     assert re.fullmatch(r"1\.0 first, 1\.1 sluice/\S+", upstream.last.headers.get("via") or "")
+    running.ask("/", headers=[("Via", "1.0 first"), ("via", "1.1 second, 1.1 third")])
+    (said,) = upstream.last.headers.all("via")
+    assert re.fullmatch(r"1\.0 first, 1\.1 second, 1\.1 third, 1\.1 sluice/\S+", said)
 
 
 def test_server_header_is_the_upstreams(gateway: Start, upstream: Upstream) -> None:
