@@ -221,8 +221,8 @@ local function get_own(self)
         ',"timers":{'
     )
     local pieces, count = {}, 0
-    for handle, timer in pairs(stats.timers) do
-        local name = timer.name or format("%.0f", handle)
+    for _, timer in ipairs(stats.timers) do
+        local name = timer.name or format("%.0f", timer.handle)
         pieces[#pieces + 1] = count > 0 and "," or ""
         json.append(pieces, name)
         pieces[#pieces + 1] = ":"

@@ -303,8 +303,12 @@ function _M:stats(options)
     }
     if is_verbose then
         out.timers = {}
+        local by_handle = {}
+        for _, timer in ipairs(found.timers) do
+            by_handle[timer.handle] = timer
+        end
         for name, record in pairs(self.records) do
-            local timer = found.timers[record.handle]
+            local timer = by_handle[record.handle]
             if timer then
                 out.timers[name] = dialect.timer(name, timer, timer.place, record.running > 0)
             end
