@@ -40,6 +40,8 @@ import report
 import revisions
 import scenario as scenarios
 import sides
+import timers
+import timers_cost
 import var
 import verify
 from probe import ProbeError
@@ -54,6 +56,8 @@ KINDS: dict[str, Measure] = {
     "config-change": config_change.measure,
     **{kind: footprint.measure for kind in footprint.MEASURES},
     "micro": micro.measure,
+    "timers-cost": timers_cost.measure,
+    "timers-load": timers.measure,
     **{kind: var.measure for kind in var.MEASURES},
 }
 
