@@ -17,6 +17,8 @@ static void ngx_sluice_timer_clean(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c);
 static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
     sluice_timer_t *t, uint64_t elapsed, uint64_t now);
+static u_char *ngx_sluice_timer_left_out(sluice_timers_account_t *a,
+    u_char *buf);
 
 
 #define ngx_sluice_timer_slot(t)                                              \
@@ -24,6 +26,9 @@ static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
 
 #define ngx_sluice_timer_page(t)                                              \
     (((t)->index >> SLUICE_TIMERS_PAGE_BITS) + 1)
+
+#define NGX_SLUICE_TIMER_LEFT_OUT                                             \
+    sizeof(" (and  more since the last such line)") + NGX_INT64_LEN
 
 
 /*
@@ -350,6 +355,7 @@ void
 ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, const char *error)
 {
+    u_char                    more[NGX_SLUICE_TIMER_LEFT_OUT];
     uint64_t                  now;
     sluice_timer_t           *t;
     sluice_timers_account_t  *a;
@@ -377,10 +383,9 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
 
         if (a->logged_ns == 0 || now - a->logged_ns > NGX_SLUICE_TIMER_QUIET) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                          "sluice: a timer made at %s failed (and %uL more "
-                          "since the last such line): %s",
+                          "sluice: a timer made at %s failed%s: %s",
                           ngx_sluice_timer_place_text(core, t->place),
-                          a->unlogged, error);
+                          ngx_sluice_timer_left_out(a, more), error);
             a->logged_ns = now;
             a->unlogged = 0;
 
@@ -407,6 +412,7 @@ static void
 ngx_sluice_timer_warn(sluice_timer_core_t *core, sluice_timer_t *t,
     uint64_t elapsed, uint64_t now)
 {
+    u_char                    more[NGX_SLUICE_TIMER_LEFT_OUT];
     sluice_timers_account_t  *a;
 
     a = core->timers.accounts[t->place];
@@ -417,13 +423,32 @@ ngx_sluice_timer_warn(sluice_timer_core_t *core, sluice_timer_t *t,
     }
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "sluice: a timer made at %s ran for %uL ms (and %uL more "
-                  "lines like this were left out)",
+                  "sluice: a timer made at %s ran for %uL ms%s",
                   ngx_sluice_timer_place_text(core, t->place),
-                  elapsed / 1000000, a->unlogged);
+                  elapsed / 1000000, ngx_sluice_timer_left_out(a, more));
 
     a->logged_ns = now;
     a->unlogged = 0;
+}
+
+
+/* what to add to a line of the log: nothing, if none was left out before it */
+
+static u_char *
+ngx_sluice_timer_left_out(sluice_timers_account_t *a, u_char *buf)
+{
+    u_char  *last;
+
+    last = buf;
+
+    if (a->unlogged) {
+        last = ngx_sprintf(buf, " (and %uL more since the last such line)",
+                           a->unlogged);
+    }
+
+    *last = '\0';
+
+    return buf;
 }
 
 

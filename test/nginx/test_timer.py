@@ -290,7 +290,7 @@ def test_cancel_in_its_own_callback(options: str) -> None:
 )
 def test_a_throwing_callback_is_counted_and_goes_on(options: str, error: str, said: str) -> None:
     with Timers(options) as timers:
-        timers.expect_log("sluice: a timer made at sent:4 ?.*failed", 1)
+        timers.expect_log("sluice: a timer made at sent:4 failed: ", 1)
         timers.run(f"""
             probe.runs = 0
             probe.h = t:every(0.02, function() probe.runs = probe.runs + 1 {error} end)
@@ -464,7 +464,7 @@ def test_jitter_stays_within_its_bounds_and_on_the_grid(options: str) -> None:
 @WHEELS
 def test_slow_runs_are_warned_of(options: str) -> None:
     with Timers(options) as timers:
-        timers.expect_log(r"\[warn\].*a timer made at sent:3 ran for \d+ ms", 1)
+        timers.expect_log(r"\[warn\].*a timer made at sent:3 ran for \d+ ms(?! \()", 1)
         timers.run("""
             t:at({ delay = 0, warn_after = 0.02 }, function() ngx.sleep(0.05) probe.done = true end)
             t:at({ delay = 0, warn_after = 0.5 }, function() ngx.sleep(0.05) end)
