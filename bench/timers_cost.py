@@ -14,7 +14,6 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import load
 import stats

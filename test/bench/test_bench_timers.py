@@ -120,7 +120,7 @@ def test_every_bar_is_on_something_that_is_measured(quick: bool) -> None:
 
 @needs_wrk
 def test_recurrent_timers_give_their_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers, "SETTLE_S", 0.05)
+    monkeypatch.setattr(timers, "SETTLE_S", 0.1)
     cells: list[dict[str, Any]] = [
         {
             "name": "few",
@@ -142,16 +142,15 @@ def test_recurrent_timers_give_their_metrics(monkeypatch: pytest.MonkeyPatch) ->
     out = measured("timers-load", cells=cells, idle_s=0.2, load_s=1, connections=10)
     for name in ("few", "mix", "yielding"):
         assert {f"cpu_ratio_{name}", f"cpu_ns_ngx_{name}", f"fires_{name}"} <= set(out)
-        assert 0.99 <= out[f"fires_{name}"].value <= 1.01
+        # A fire too many can come of a slice's edge, where there are few.
+        assert 0.99 <= out[f"fires_{name}"].value <= 1.05
     assert {"rps_share_few", "p99_ratio_few", "rps_none_few"} <= set(out)
     for metric in out.values():
         assert 0 <= metric.low <= metric.value <= metric.high
 
 
 def test_costs_give_their_metrics() -> None:
-    out = measured(
-        "timers-cost", timers=5000, fires=200, settle_s=0.5, idle_rounds=2, idle_s=0.3
-    )
+    out = measured("timers-cost", timers=5000, fires=200, settle_s=0.5, idle_rounds=2, idle_s=0.3)
     real = loaded("timers-cost")
     assert set(real.limits) | {"cancel_ns", "create_ns_ngx", "quit_ms_100k_ngx"} <= set(out)
     assert out["early"].value == 0
