@@ -44,10 +44,14 @@ static ngx_int_t ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static size_t ngx_sluice_gateway_client_via(ngx_http_request_t *r,
+    u_char *p);
 static ngx_int_t ngx_sluice_gateway_response_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_constant(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_sluice_gateway_value(ngx_http_variable_value_t *v,
+    u_char *text, size_t length);
 
 
 extern ngx_module_t  ngx_sluice_gateway_module;
@@ -230,13 +234,7 @@ ngx_sluice_gateway_request_id(ngx_http_request_t *r,
     ngx_hex_dump(id + sizeof(ngx_sluice_id_drawn), (u_char *) &count,
                  sizeof(count));
 
-    v->data = id;
-    v->len = NGX_SLUICE_ID_DIGITS;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_sluice_gateway_value(v, id, NGX_SLUICE_ID_DIGITS);
 }
 
 
@@ -278,20 +276,15 @@ ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     u_char                     *text;
     ngx_http_upstream_state_t  *state;
 
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = 0;
-
     if (r->upstream_states == NULL || r->upstream_states->nelts == 0) {
-        return NGX_OK;
+        return ngx_sluice_gateway_value(v, NULL, 0);
     }
 
     state = r->upstream_states->elts;
     state += r->upstream_states->nelts - 1;
 
     if (state->header_time == (ngx_msec_t) -1) {
-        return NGX_OK;
+        return ngx_sluice_gateway_value(v, NULL, 0);
     }
 
     text = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
@@ -299,10 +292,8 @@ ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    v->data = text;
-    v->len = ngx_sprintf(text, "%M", state->header_time) - text;
-
-    return NGX_OK;
+    return ngx_sluice_gateway_value(v, text,
+                 ngx_sprintf(text, "%M", state->header_time) - text);
 }
 
 
@@ -312,70 +303,67 @@ static ngx_int_t
 ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
-    u_char                     *p;
+    u_char                     *text, *p;
     size_t                      length;
-    ngx_uint_t                  i, pass;
-    ngx_list_part_t            *part;
-    ngx_table_elt_t            *h;
     ngx_sluice_gateway_conf_t  *gcf;
 
     gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
 
-    p = NULL;
+    length = ngx_sluice_gateway_client_via(r, NULL);
+
+    if (length == 0) {
+        return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
+    }
+
+    text = ngx_pnalloc(r->pool, length + gcf->via.len);
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = text + ngx_sluice_gateway_client_via(r, text);
+    ngx_memcpy(p, gcf->via.data, gcf->via.len);
+
+    return ngx_sluice_gateway_value(v, text, length + gcf->via.len);
+}
+
+
+/* writes what the client's lines say, unless p is NULL; returns its length */
+
+static size_t
+ngx_sluice_gateway_client_via(ngx_http_request_t *r, u_char *p)
+{
+    size_t            length;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
     length = 0;
 
-    /* first the length, then the text */
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
 
-    for (pass = 0; pass < 2; pass++) {
+        h = part->elts;
 
-        for (part = &r->headers_in.headers.part; part; part = part->next) {
+        for (i = 0; i < part->nelts; i++) {
 
-            h = part->elts;
-
-            for (i = 0; i < part->nelts; i++) {
-
-                if (h[i].key.len != sizeof("via") - 1
-                    || h[i].value.len == 0
-                    || ngx_strncasecmp(h[i].key.data, (u_char *) "via",
-                                       sizeof("via") - 1)
-                       != 0)
-                {
-                    continue;
-                }
-
-                if (p) {
-                    p = ngx_cpymem(p, h[i].value.data, h[i].value.len);
-                    p = ngx_cpymem(p, ", ", sizeof(", ") - 1);
-
-                } else {
-                    length += h[i].value.len + sizeof(", ") - 1;
-                }
-            }
-        }
-
-        if (length == 0) {
-            return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
-        }
-
-        if (p == NULL) {
-            v->len = length + gcf->via.len;
-
-            v->data = ngx_pnalloc(r->pool, v->len);
-            if (v->data == NULL) {
-                return NGX_ERROR;
+            if (h[i].key.len != sizeof("via") - 1
+                || h[i].value.len == 0
+                || ngx_strncasecmp(h[i].key.data, (u_char *) "via",
+                                   sizeof("via") - 1)
+                   != 0)
+            {
+                continue;
             }
 
-            p = v->data;
+            length += h[i].value.len + sizeof(", ") - 1;
+
+            if (p) {
+                p = ngx_cpymem(p, h[i].value.data, h[i].value.len);
+                p = ngx_cpymem(p, ", ", sizeof(", ") - 1);
+            }
         }
     }
 
-    ngx_memcpy(p, gcf->via.data, gcf->via.len);
-
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return length;
 }
 
 
@@ -399,8 +387,16 @@ ngx_sluice_gateway_constant(ngx_http_request_t *r,
 
     text = (ngx_str_t *) data;
 
-    v->data = text->data;
-    v->len = text->len;
+    return ngx_sluice_gateway_value(v, text->data, text->len);
+}
+
+
+static ngx_int_t
+ngx_sluice_gateway_value(ngx_http_variable_value_t *v, u_char *text,
+    size_t length)
+{
+    v->data = text;
+    v->len = length;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;

@@ -172,6 +172,15 @@ local function post(worker, text, answers)
     end)
 end
 
+--- Lets a worker go on, and the time, until it has answered.
+local function wait_for_answer(world, worker, answers, text)
+    repeat
+        run_task(worker)
+        read_one(world, worker)
+        world.now = world.now + 0.1
+    until answers[text]
+end
+
 local function settle(world)
     repeat
         local moved = false
@@ -354,11 +363,7 @@ describe("gateway.rollout", function()
         local silent = start_worker(world, 2, "file")
         local answers = {}
         post(first, "a", answers)
-        repeat
-            run_task(first)
-            read_one(world, first)
-            world.now = world.now + 0.1
-        until answers.a
+        wait_for_answer(world, first, answers, "a")
         assert.equal("withdrawn", answers.a)
         assert.is_true(world.now > 10 and world.now < 12)
 
@@ -381,11 +386,7 @@ describe("gateway.rollout", function()
         local slow = start_worker(world, 2, "file")
         local answers = {}
         post(first, "a", answers)
-        repeat
-            run_task(first)
-            read_one(world, first)
-            world.now = world.now + 0.1
-        until answers.a
+        wait_for_answer(world, first, answers, "a")
         -- The slow one answers to "a" now, while "bad 2" waits, which it has not seen yet.
         post(first, "bad 2", answers)
         run_task(first)
