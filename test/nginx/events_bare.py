@@ -209,6 +209,17 @@ class Events(Bare):
         wait_until(enough, f"every worker to hear {count} events")
         return self.all("/heard")
 
+    def heard_through(self, event: str) -> dict[int, list[dict[str, Any]]]:
+        """What each worker heard, once all of them heard the event of this name.
+
+        The mark of "nothing else comes" for events that only some workers hear.
+        """
+        wait_until(
+            lambda: all(event in names(heard) for heard in self.all("/heard").values()),
+            f"every worker to hear {event}",
+        )
+        return self.all("/heard")
+
     def forget(self) -> None:
         """Lets each worker forget what it heard."""
         self.all("/forget")

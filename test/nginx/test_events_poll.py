@@ -32,7 +32,7 @@ def test_an_event_for_one_worker() -> None:
         events.ready()
         events.publish_at(0, worker=1, count=3)
         events.publish_at(0, event="end")
-        heard = events.heard(1)
+        heard = events.heard_through("end")
         assert names(heard[0]) == ["end"]
         assert names(heard[1]) == ["1", "2", "3", "end"]
 
@@ -43,7 +43,7 @@ def test_a_key_runs_in_one_worker_once() -> None:
         for worker in range(3):
             assert events.publish_at(worker, key="k", count=20, timeout=60) == {"true": 20}
         events.publish_at(0, event="end")
-        heard = events.heard(1)
+        heard = events.heard_through("end")
         assert sum(len(names(heard[w])) - 1 for w in range(3)) == 1
 
 
@@ -81,6 +81,31 @@ def test_what_is_published_in_init_worker_reaches_all() -> None:
     with over_poll(workers=4, init=make, init_worker=publish) as events:
         for heard in events.heard(4).values():
             assert sorted(names(heard)) == [f"worker {worker}" for worker in range(4)]
+
+
+LATE = """
+    location /late {
+        content_by_lua_block {
+            local ev, dict = require("probe").ev, ngx.shared.sluice_events
+            local number = dict:incr("/last", 1, 0)
+            assert(ev:publish("all", "test", "after", 1))
+            ngx.sleep(0.1)
+            dict:set("/event/" .. number, require("string.buffer").encode({
+                kind = "all", source = "test", event = "late", wid = ngx.worker.id(), data = 1,
+            }))
+            ngx.say("stored")
+        }
+    }
+"""
+
+
+def test_one_stored_after_its_successor_is_waited_for() -> None:
+    """A publisher may be put aside between taking its number and storing the event."""
+    with over_poll(workers=3, locations=LATE) as events:
+        events.ready()
+        assert events.text("/late") == "stored\n"
+        for heard in events.heard_through("after").values():
+            assert names(heard) == ["late", "after"]
 
 
 def test_an_overflow_is_counted_and_told() -> None:

@@ -87,7 +87,7 @@ def test_an_event_for_one_worker() -> None:
         ring.ready()
         ring.publish_at(0, worker=2, count=3)
         ring.publish_at(0, first=10)
-        heard = ring.heard(1)
+        heard = ring.heard_through("10")
         assert names(heard[2]) == ["1", "2", "3", "10"]
         assert [e["wid"] for e in heard[2]] == [0, 0, 0, 0]
         assert names(heard[0]) == names(heard[1]) == ["10"]
@@ -99,7 +99,7 @@ def test_a_key_runs_in_one_worker_once() -> None:
         for worker in range(3):
             assert ring.publish_at(worker, key="k", count=5) == {"true": 5}
         ring.publish(first=99)
-        heard = ring.heard(1)
+        heard = ring.heard_through("99")
         assert sum(len(h) for h in heard.values()) == 3 + 1
         time.sleep(0.6)
         ring.publish(key="k", first=7)

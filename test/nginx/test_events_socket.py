@@ -42,7 +42,7 @@ def test_an_event_for_one_worker() -> None:
         events.ready()
         events.publish_at(0, worker=2, count=3)
         events.publish_at(0, first=10)
-        heard = events.heard(1)
+        heard = events.heard_through("10")
         assert names(heard[2]) == [*NAMES_3, "10"]
         assert names(heard[0]) == names(heard[1]) == ["10"]
 
@@ -62,7 +62,7 @@ def test_a_key_runs_in_one_worker_once() -> None:
         for worker in range(3):
             events.publish_at(worker, key="k", count=20, timeout=60)
         events.publish_at(0, event="end")
-        heard = events.heard(1)
+        heard = events.heard_through("end")
         assert sum(len(names(heard[w])) - 1 for w in range(3)) == 1
         assert events.at(0, "/stats")["broker_repeats"] == 59
 

@@ -23,8 +23,8 @@ Poll.__index = Poll
 
 --- Makes the transport.
 -- @tparam table opts those of sluice.events, checked, and `shm`: name of a shared dictionary
---   (sluice_events); `interval`: seconds between two looks (1); `wait_max`: seconds to wait for an
---   event whose publisher has its number but has not stored it yet (0.5)
+--   (sluice_events); `interval`: seconds between two looks (1); `wait_max`: seconds for which one
+--   look waits for events whose publishers have numbers but have not stored them yet (0.5)
 -- @treturn table|nil
 -- @treturn string|nil the directive that is missing
 -- @phases init, init_worker
@@ -96,15 +96,15 @@ local function deliver(self, number, stored)
     end
 end
 
--- The event of a number, once its publisher has stored it.
+-- The event of a number. One that is not there has been thrown out, or its publisher has its
+-- number and is yet to store it, whatever others have stored since: which of both, nobody can see.
+-- So all that one look misses is waited for `wait_max` seconds, together.
 local function fetch(self, number)
-    local waited = 0
     local dict, key = self.dict, key_of(self, number)
     local stored = dict:get(key)
-    -- One whose successor is there has been thrown out.
-    while not stored and waited < self.wait_max and number == dict:get(self.prefix .. "last") do
+    while not stored and self.patience > 0 do
         ngx.sleep(WAIT_SECONDS)
-        waited = waited + WAIT_SECONDS
+        self.patience = self.patience - WAIT_SECONDS
         stored = dict:get(key)
     end
     return stored
@@ -132,6 +132,7 @@ function Poll:poll()
         return nil, "recursive"
     end
     self.is_polling = true
+    self.patience = self.wait_max
     self.counts.polls = self.counts.polls + 1
     -- What is looked at is not thrown out.
     self.dict:get(self.mark)
