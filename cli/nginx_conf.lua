@@ -224,6 +224,8 @@ local function http(settings, root, forward)
         ("client_body_buffer_size %s;"):format(settings.client_body_buffer_size),
         ("client_header_timeout %s;"):format(settings.client_header_timeout),
         ("client_body_timeout %s;"):format(settings.client_body_timeout),
+        -- A proxied request needs some 6 KB: one block of memory instead of nginx's 4 KB and more.
+        "request_pool_size 8k;",
         ("keepalive_timeout %s;"):format(settings.keepalive_timeout),
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
