@@ -248,7 +248,8 @@ local function swap_workers(instance, writer, settings, given, opts)
     local right, lines = launch.test(instance, settings)
     local workers
     if right then
-        workers, lines = launch.hup(instance, opts.master, instance:error_log(opts.old or settings))
+        local log = instance:error_log(opts.old or settings)
+        workers, lines = launch.hup(instance, settings, opts.master, log)
     end
     if not workers then
         return give_up(lines)

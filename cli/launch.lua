@@ -75,10 +75,10 @@ function _M.test(instance, settings)
     return nil, refusal("nginx does not take the configuration:", output)
 end
 
-local function all_ready(instance)
-    local master = instance:master()
-    local workers = master and instance.workers(master)
-    return workers and #workers.ready > 0 and #workers.starting == 0 and master or nil
+-- Whether all that the settings ask for are there: between two forks, a master may be put aside.
+local function all_ready(workers, settings)
+    local count = settings.workers == "auto" and process.cpus() or settings.workers
+    return #workers.ready >= count and #workers.starting == 0
 end
 
 --- Starts nginx as a daemon; returns when every worker serves.
@@ -99,7 +99,8 @@ function _M.daemon(instance, settings)
         (output:gsub("nginx: %[warn%] %[lua%] [^\n]-: warn%(%): ", "sluice: warning: "))
     )
     local master = process.poll(START_TIMEOUT_S, function()
-        return all_ready(instance)
+        local found = instance:master()
+        return found and all_ready(instance.workers(found), settings) and found
     end)
     if master then
         return master
@@ -109,7 +110,7 @@ function _M.daemon(instance, settings)
     table.insert(
         lines,
         1,
-        ("no worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log)
+        ("not every worker was ready in %d seconds; see %s"):format(START_TIMEOUT_S, log)
     )
     return nil, lines
 end
@@ -136,10 +137,11 @@ end
 
 --- Makes the running nginx take its configuration file; returns when only new workers accept.
 -- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
 -- @tparam number master its pid
 -- @tparam string log path of its error log
 -- @treturn table|nil instance.workers, or nil and an array of lines that say why
-function _M.hup(instance, master, log)
+function _M.hup(instance, settings, master, log)
     local old = {}
     for _, pids in pairs(instance.workers(master)) do
         for _, pid in ipairs(pids) do
@@ -154,7 +156,7 @@ function _M.hup(instance, master, log)
     local complained_s
     local workers = process.poll(RELOAD_TIMEOUT_S, function()
         local workers = instance.workers(master)
-        if #workers.starting == 0 and #workers.ready > 0 and not old_among(workers.ready, old) then
+        if all_ready(workers, settings) and not old_among(workers.ready, old) then
             return workers
         end
         -- A master that cannot load the configuration complains and makes no new worker.

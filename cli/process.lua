@@ -15,7 +15,13 @@ local _M = {}
 local POLL_NS = 10000000
 local PATH_MAX = 4096
 
-ffi.cdef("ssize_t readlink(const char *path, char *text, size_t size);")
+-- _SC_NPROCESSORS_ONLN of Linux.
+local CPUS_ONLINE = 84
+
+ffi.cdef([[
+ssize_t readlink(const char *path, char *text, size_t size);
+long sysconf(int name);
+]])
 
 local function read_file(path)
     local file = io.open(path, "rb")
@@ -52,6 +58,12 @@ function _M.poll(timeout_s, probe)
         end
         time.nanosleep({ tv_sec = 0, tv_nsec = POLL_NS })
     end
+end
+
+--- How many CPUs the machine has: as many workers nginx makes of `auto`.
+-- @treturn number
+function _M.cpus()
+    return tonumber(ffi.C.sysconf(CPUS_ONLINE))
 end
 
 --- The command line of a process, its words separated by blanks.

@@ -34,6 +34,39 @@ def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instanc
     assert not (instance.prefix / "nginx.pid").exists()
 
 
+# A master that is put aside after each fork, as on a busy machine.
+SLOW_FORK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+pid_t fork(void)
+{
+    char name[16];
+    pid_t (*real)(void), pid;
+    *(void **) &real = dlsym(RTLD_NEXT, "fork");
+    pid = real();
+    prctl(PR_GET_NAME, name);
+    if (pid > 0 && strcmp(name, "nginx") == 0) { sleep(1); }
+    return pid;
+}
+"""
+
+
+def test_start_and_reload_wait_for_workers_that_are_yet_to_be_forked(instance: Instance) -> None:
+    library = instance.folder / "fork.so"
+    build = ["gcc", "-x", "c", "-shared", "-fPIC", "-o", str(library), "-"]
+    subprocess.run(build, input=SLOW_FORK, text=True, check=True, timeout=SECONDS)
+    instance.environment["LD_PRELOAD"] = str(library)
+    instance.succeed("start", workers="3")
+    assert len(instance.status()["workers"]["ready"]) == 3
+    said = instance.succeed("reload", "--new-workers", workers="4")
+    assert said.startswith("reloaded: 4 new workers")
+    assert len(instance.status()["workers"]["ready"]) == 4
+
+
 def test_start_warns_of_a_name_that_does_not_resolve(instance: Instance) -> None:
     name = "x" * 64 + ".invalid"  # a label is at most 63 long: nobody has to be asked
     instance.file.write_text(ONE.format(url=f"http://{name}"))
