@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sluice import NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive
+from sluice import COMMAND_SECONDS, NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive
 from wire import Reply, Wire, wait_until
 
 MODULES = Path(NGINX_MODULES[0]).parent
@@ -44,6 +44,7 @@ class Bare(Gateway):
     """
 
     def __init__(self, http: str, *, workers: int = 2) -> None:
+        self.started_with = workers
         self.ports = Ports()
         self.prefix = Path(tempfile.mkdtemp(prefix="sluice-bare-"))
         self.prefix.chmod(0o755)
@@ -93,18 +94,29 @@ class Bare(Gateway):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=COMMAND_SECONDS,
             check=False,
         )
 
     def start(self) -> Bare:
-        """Starts it as a daemon and waits until it answers."""
+        """Starts it as a daemon and waits until each worker is there.
+
+        The daemon's parent ends before nginx.pid is written, and long before a worker runs.
+        """
         done = self.nginx()
         assert done.returncode == 0, done.stderr
         self.started = True
         Gateway.live.append(self)
         wait_until(self._answers, "nginx to answer")
+        wait_until(self._is_complete, "every worker")
         return self
+
+    def _is_complete(self) -> bool:
+        """Whether each worker is past init_worker: nginx names it then."""
+        try:
+            return len(self.workers()) == self.started_with
+        except (FileNotFoundError, ValueError):  # no nginx.pid, or an empty one
+            return False
 
     def stop(self, how: str = "QUIT") -> None:
         """Stops it by a signal and waits until its processes are gone."""

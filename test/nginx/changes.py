@@ -15,7 +15,7 @@ import httpx
 from test_reload import ask_every_worker
 
 from sluice import Gateway
-from wire import wait_until
+from wire import DEADLINE, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -34,7 +34,7 @@ def post(
     headers: dict[str, str] | None = None,
 ) -> httpx.Response:
     """Posts a declarative file on a connection of its own."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx.Client(trust_env=False, timeout=DEADLINE) as client:
         return client.post(
             f"{running.admin}/config{query}",
             content=text,
@@ -44,7 +44,7 @@ def post(
 
 def live(running: Gateway) -> tuple[int, str]:
     """Number and hash of what the answering worker serves."""
-    found = httpx.get(f"{running.admin}/status", trust_env=False, timeout=20).json()
+    found = httpx.get(f"{running.admin}/status", trust_env=False, timeout=DEADLINE).json()
     return found["configuration_version"], found["configuration_hash"]
 
 
@@ -83,7 +83,7 @@ class Later(threading.Thread):
 
     def answer(self) -> httpx.Response:
         """The answer; fails when there is none."""
-        self.join(40)
+        self.join(2 * DEADLINE)
         assert self.reply is not None, self.problem
         return self.reply
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from events_bare import Events
-from sluice import NGINX, ROOT
+from sluice import COMMAND_SECONDS, NGINX, ROOT
 from wire import ClosedEarly, Wire, request_bytes, wait_until
 
 Json = Any
@@ -45,6 +45,7 @@ class Ring(Events):
         locations: str = "",
         **more: object,
     ) -> None:
+        self._single = single
         self._main = main + ("master_process off;\n" if single else "")
         self._module = module
         self._environment = environment
@@ -71,9 +72,12 @@ class Ring(Events):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=COMMAND_SECONDS,
             check=False,
         )
+
+    def _is_complete(self) -> bool:
+        return self._single or super()._is_complete()
 
     def run(self, worker: int, code: str) -> Json:
         """Runs Lua in a worker, with `ev` and `probe`; what it returned."""

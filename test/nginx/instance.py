@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice import COMMAND, ROOT, Ports
 
-SECONDS = 30
+SECONDS = 60
 
 ONE = """\
 _format_version: "3.0"
@@ -106,7 +106,9 @@ class Instance:
 
         Nobody listens then, or nginx -t does for a moment, before a start in the foreground.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.proxy_port, timeout=10)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", port or self.proxy_port, timeout=SECONDS
+        )
         try:
             connection.request("GET", path)
             return connection.getresponse().status

@@ -21,13 +21,14 @@ from typing import IO, Any, ClassVar, Protocol
 
 import httpx
 
-from wire import Pairs, Reply, Wire, wait_until
+from wire import DEADLINE, Pairs, Reply, Wire, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
 COMMAND = ROOT / "bin" / "sluice"
 
-COMMAND_SECONDS = 20.0
+COMMAND_SECONDS = 60.0
+"""After which a command hangs; generous, for a busy machine."""
 
 
 def platform(name: str) -> list[str]:
@@ -322,7 +323,7 @@ class Gateway:
         """A keep-alive client of the proxy; follows no redirects, knows no proxies."""
         if not self._client:
             self._client = httpx.Client(
-                base_url=self.proxy, trust_env=False, verify=False, timeout=20
+                base_url=self.proxy, trust_env=False, verify=False, timeout=DEADLINE
             )
         return self._client
 
@@ -330,7 +331,7 @@ class Gateway:
         """GET by the pooled client. Use ask() where the exact target or headers matter."""
         return self.client.get(path, headers=headers)
 
-    def wire(self, timeout: float = 15.0) -> Wire:
+    def wire(self, timeout: float = DEADLINE) -> Wire:
         """A raw connection to the proxy."""
         return Wire(self.proxy_port, timeout=timeout)
 

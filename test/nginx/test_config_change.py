@@ -20,7 +20,7 @@ from test_reload import VERSION, versioned
 
 from sluice import Gateway
 from upstream import Upstream
-from wire import request_bytes, wait_until
+from wire import DEADLINE, request_bytes, wait_until
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_posted_configuration_is_live_on_every_worker_of_before(
         assert {running.ask("/").headers.get("x-version") for _ in range(12)} == {str(number)}
         assert live(running) == (number, answer.json()["hash"])
     assert running.workers() == workers
-    node = httpx.get(running.admin, trust_env=False).json()
+    node = httpx.get(running.admin, trust_env=False, timeout=DEADLINE).json()
     assert node["sluice"]["configuration_version"] == 5
 
 
@@ -91,7 +91,7 @@ def test_how_a_file_may_be_sent(gateway: Start, media_type: str, text: str) -> N
     running = gateway({})
     answer = post(running, text, headers={"Content-Type": media_type})
     assert answer.status_code == 201, answer.text
-    routes = httpx.get(f"{running.admin}/routes", trust_env=False).json()["data"]
+    routes = httpx.get(f"{running.admin}/routes", trust_env=False, timeout=DEADLINE).json()["data"]
     assert [route["name"] for route in routes] == ["from-yaml"]
 
 
@@ -188,7 +188,7 @@ def test_media_types_and_methods(running: Gateway) -> None:
     assert post(running, "x", headers={"Content-Type": "image/png"}).status_code == 415
     broken = {"Content-Type": "multipart/form-data; boundary=none"}
     assert post(running, "x", headers=broken).status_code == 415
-    got = httpx.get(f"{running.admin}/config", trust_env=False)
+    got = httpx.get(f"{running.admin}/config", trust_env=False, timeout=DEADLINE)
     assert (got.status_code, got.headers["allow"]) == (405, "POST, OPTIONS")
 
 
@@ -299,7 +299,7 @@ def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
     done = threading.Event()
 
     def ask() -> None:
-        with httpx.Client(base_url=running.proxy, trust_env=False, timeout=20) as client:
+        with httpx.Client(base_url=running.proxy, trust_env=False, timeout=DEADLINE) as client:
             while not done.is_set():
                 reply = client.get("/")
                 if reply.status_code != 200:
@@ -408,7 +408,7 @@ def test_a_socket_in_use_is_left_alone(gateway: Start, upstream: Upstream) -> No
 
 def test_events_are_shown(running: Gateway, upstream: Upstream) -> None:
     assert post(running, document(versioned(upstream, 1))).status_code == 201
-    found = httpx.get(f"{running.admin}/events", trust_env=False).json()
+    found = httpx.get(f"{running.admin}/events", trust_env=False, timeout=DEADLINE).json()
     assert sorted(worker["pid"] for worker in found["workers"]) == sorted(running.workers())
     assert found["total"]["published"] == sum(w["published"] for w in found["workers"]) > 0
     assert {s["event"] for s in found["subscriptions"]} > {"prepare", "commit", "withdraw"}

@@ -15,7 +15,7 @@ from test_reload import VERSION, versioned
 
 from sluice import Gateway
 from upstream import Upstream
-from wire import wait_until
+from wire import DEADLINE, wait_until
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_asked_worker_dies_before_the_decision(running: Gateway, upstream: U
         assert asked != silent
         time.sleep(0.2)
         os.kill(asked, signal.SIGKILL)
-        later.join(10)
+        later.join(DEADLINE)
         assert later.problem is not None
         wait_until(lambda: asked not in running.workers(), "the worker to die")
         wait_until(lambda: len(running.workers()) == 3, "its successor")
@@ -68,8 +68,8 @@ def test_another_worker_dies_before_it_is_prepared(running: Gateway, upstream: U
         time.sleep(0.2)
         os.kill(victim, signal.SIGKILL)
         answer = later.answer()
+    # Its end was noticed: a worker that is only silent makes the change be withdrawn.
     assert answer.status_code == 201, answer.text
-    assert answer.elapsed.total_seconds() < 8
     wait_until(lambda: len(running.workers()) == 3, "its successor")
     assert versions(running) == {"1"}
 
@@ -101,9 +101,11 @@ def test_any_worker_dies_at_any_time(running: Gateway, upstream: Upstream) -> No
         assert before <= taken
         later = Later(running, document(versioned(upstream, number)))
         time.sleep(rng.random() * 0.02)
-        os.kill(rng.choice(running.workers()), signal.SIGKILL)
-        later.join(40)
+        victim = rng.choice(running.workers())
+        os.kill(victim, signal.SIGKILL)
+        later.join(DEADLINE)
         assert not later.is_alive()
+        wait_until(lambda victim=victim: victim not in running.workers(), "the worker to die")
         wait_until(lambda: len(running.workers()) == 3, "all workers")
         taken = before | {str(number)}
         if later.reply is not None and later.reply.status_code == 201:
@@ -118,12 +120,14 @@ def test_workers_that_start_again_keep_what_was_posted(
 ) -> None:
     running.expect_log("exited on signal 9", 3)
     assert post(running, document(versioned(upstream, 1))).status_code == 201
-    created = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()["created_at"]
+    created = httpx.get(f"{running.admin}/routes/route", trust_env=False, timeout=DEADLINE).json()[
+        "created_at"
+    ]
     time.sleep(1.1)
     kill_all_workers(running)
     assert versions(running) == {"1"}
     for _ in range(6):
-        found = httpx.get(f"{running.admin}/routes/route", trust_env=False).json()
+        found = httpx.get(f"{running.admin}/routes/route", trust_env=False, timeout=DEADLINE).json()
         assert found["created_at"] == created
     assert post(running, document(versioned(upstream, 2))).json()["version"] == 2
     assert versions(running) == {"2"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from sluice import ROOT
-from wire import Wire, wait_until
+from wire import DEADLINE, Wire, wait_until
 
 PORT = 8010
 
@@ -34,5 +34,5 @@ def test_the_example_runs() -> None:
         assert '"transport":"ring"' in said("/figures")
     finally:
         program.terminate()
-        log = program.communicate(timeout=15)[0]
+        log = program.communicate(timeout=DEADLINE)[0]
     assert not [line for line in log.splitlines() if "[notice]" not in line], log

@@ -18,7 +18,7 @@ import pytest
 from bare import LUA
 from events_bare import Events, names, over_socket
 from sluice import alive
-from wire import Stream, wait_until
+from wire import DEADLINE, Stream, wait_until
 
 HEAD = struct.Struct("=IBBHHHII")
 MARK = 0xD5
@@ -63,7 +63,7 @@ class Client(Stream):
 
     def __init__(self, events: Events, raw: bool = True) -> None:
         connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(10)
+        connected.settimeout(DEADLINE)
         connected.connect(str(events.socket))
         super().__init__(connected)
         if raw:
@@ -293,7 +293,7 @@ def test_another_user_is_refused(events: Events) -> None:
         [sys.executable, "-c", program, str(events.socket)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=DEADLINE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -308,7 +308,11 @@ def clean(path: Path) -> str:
     script = path.parent / "clean.lua"
     script.write_text(program)
     done = subprocess.run(
-        ["luajit", str(script), str(path)], capture_output=True, text=True, timeout=20, check=True
+        ["luajit", str(script), str(path)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
     )
     script.unlink()
     return done.stdout.strip()

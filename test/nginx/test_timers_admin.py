@@ -18,7 +18,7 @@ import pytest
 
 from sluice import COMMAND, Gateway, proxying
 from upstream import Upstream
-from wire import wait_until
+from wire import DEADLINE, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -55,7 +55,7 @@ def running(gateway: Start, upstream: Upstream) -> Gateway:
 
 def timers(running: Gateway, query: str = "") -> dict[str, Any]:
     """The answer of the admin listener."""
-    reply = httpx.get(f"{running.admin}/timers{query}", trust_env=False, timeout=40)
+    reply = httpx.get(f"{running.admin}/timers{query}", trust_env=False, timeout=DEADLINE)
     assert reply.status_code == 200, reply.text
     assert reply.headers["content-type"] == "application/json; charset=utf-8"
     return reply.json()
@@ -152,7 +152,7 @@ def asked_of_another(running: Gateway) -> dict[str, Any]:
 
 
 def test_wrong_arguments_and_methods(running: Gateway) -> None:
-    with httpx.Client(base_url=running.admin, trust_env=False) as client:
+    with httpx.Client(base_url=running.admin, trust_env=False, timeout=DEADLINE) as client:
         assert client.get("/timers?workers=2").status_code == 400
         assert client.post("/timers").status_code == 405
         assert client.head("/timers").status_code == 200
@@ -169,7 +169,7 @@ def test_a_hundred_thousand_timers_do_not_block_a_worker(
     slowest = 0.0
     asked = 0
     with (
-        httpx.Client(trust_env=False, timeout=60) as client,
+        httpx.Client(trust_env=False, timeout=DEADLINE) as client,
         client.stream("GET", f"{running.admin}/timers") as reply,
         running.wire() as wire,
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from sluice import ROOT
-from wire import Wire, wait_until
+from wire import DEADLINE, Wire, wait_until
 
 PORT = 8011
 
@@ -31,6 +31,6 @@ def test_the_example_runs() -> None:
         wait_until(lambda: said() == "acme at /a/b\n", "the example to answer")
     finally:
         program.terminate()
-        log = program.communicate(timeout=15)[0]
+        log = program.communicate(timeout=DEADLINE)[0]
     assert "GET /a/b: 200 for acme" in log
     assert not [line for line in log.splitlines() if "[notice]" not in line], log

@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from bare import Bare
-from sluice import NGINX, ROOT
+from sluice import COMMAND_SECONDS, NGINX, ROOT
 from wire import Wire, request_bytes, wait_until
 
 Json = Any
@@ -102,7 +102,7 @@ class Timers(Bare):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=COMMAND_SECONDS,
             check=False,
         )
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-DEADLINE = 15.0
+DEADLINE = 40.0
 """Seconds after which a wait for anything fails; generous, for a busy machine."""
 
 POLL = 0.005
