@@ -11,7 +11,14 @@ import pytest
 from events_ring import Ring, cpu_seconds, switches
 from wire import wait_until
 
-SMALL = "sluice_events_size 64k; sluice_events_stall 300ms;\n"
+SMALL = "sluice_events_size 64k;\n"
+
+# A reader that does not read for so long is detached. A busy machine holds up everybody for a
+# while: longer than that must not be.
+STALLED = SMALL + "sluice_events_stall 1s;\n"
+
+# Nobody is detached, however long a test takes.
+PATIENT = SMALL + "sluice_events_stall 600s;\n"
 
 # Checks that numbers come in order, and which.
 COUNT = """
@@ -41,7 +48,7 @@ PUBLISH = """
 
 
 def test_what_does_not_fit_waits_in_order() -> None:
-    with Ring(workers=2, main=SMALL, init_worker=COUNT) as ring:
+    with Ring(workers=2, main=PATIENT, init_worker=COUNT) as ring:
         ring.ready()
         answers = ring.run(0, PUBLISH % (100, 1, 5000))
         assert answers["queued"] > 4000
@@ -55,7 +62,7 @@ def test_what_does_not_fit_waits_in_order() -> None:
 
 
 def test_the_queue_has_an_end() -> None:
-    with Ring("{ queue_len = 100 }", workers=2, main=SMALL, init_worker=COUNT) as ring:
+    with Ring("{ queue_len = 100 }", workers=2, main=PATIENT, init_worker=COUNT) as ring:
         ring.ready()
         answers = ring.run(0, PUBLISH % (100, 1, 5000))
         assert answers["queued"] == 100
@@ -69,7 +76,7 @@ def test_the_queue_has_an_end() -> None:
 
 
 def test_the_queue_is_bounded_in_bytes() -> None:
-    with Ring("{ queue_bytes = 100000 }", workers=2, main=SMALL, init_worker=COUNT) as ring:
+    with Ring("{ queue_bytes = 100000 }", workers=2, main=PATIENT, init_worker=COUNT) as ring:
         ring.ready()
         answers = ring.run(0, PUBLISH % (5000, 1, 100))
         assert 15 <= answers["queued"] <= 20
@@ -86,7 +93,7 @@ def overrun(ring: Ring, accepted: int, worker: int) -> None:
 
 
 def test_a_stopped_reader_is_detached_and_told() -> None:
-    with Ring(workers=3, main=SMALL, init_worker=COUNT) as ring:
+    with Ring(workers=3, main=STALLED, init_worker=COUNT) as ring:
         ring.expect_log(r"this worker missed \d+ events \(stalled\)")
         ring.ready()
         stopped = ring.pid_of(2)
@@ -102,7 +109,7 @@ def test_a_stopped_reader_is_detached_and_told() -> None:
                         "the others to hear all",
                     )
                     assert ring.run_on(wire, "return probe.wrong, probe.missed or 0") == [0, 0]
-                assert 0.25 < time.monotonic() - started < 3
+                assert time.monotonic() - started > 0.9
                 states = sorted(
                     w["state"] for w in ring.run_on(zero, "return ev:stats()")["workers"]
                 )
@@ -119,18 +126,18 @@ def test_a_stopped_reader_is_detached_and_told() -> None:
 
 def test_a_busy_reader_is_detached_and_told() -> None:
     busy = """
-        ngx.update_time()
-        local till = ngx.now() + 1.5
-        repeat ngx.update_time() until ngx.now() >= till
+        ngx.shared.notes:set("busy", true)
+        repeat until ngx.shared.notes:get("enough")
     """
-    with Ring(workers=2, main=SMALL, init_worker=COUNT) as ring:
+    with Ring(workers=2, main=STALLED, init_worker=COUNT) as ring:
         ring.expect_log(r"this worker missed \d+ events \(stalled\)")
         ring.ready()
         with ring.connection(0) as zero, ring.connection(1) as one:
             ring.send_code(one, busy)
-            time.sleep(0.05)
+            wait_until(lambda: ring.run_on(zero, 'return ngx.shared.notes:get("busy")'), "work")
             ring.run_on(zero, PUBLISH % (100, 1, 3000))
             wait_until(lambda: ring.run_on(zero, "return probe.last") == 3000, "the other reader")
+            ring.run_on(zero, 'ngx.shared.notes:set("enough", true)')
             ring.answer_on(one)
         ring.run(0, 'ev:publish("all", "n", "e", 3001)')
         overrun(ring, 3001, 1)
@@ -138,7 +145,7 @@ def test_a_busy_reader_is_detached_and_told() -> None:
 
 def test_waiting_for_space_costs_next_to_nothing() -> None:
     """Publishers that wait and readers that have nothing to read do not wake each other."""
-    with Ring(workers=3, main="sluice_events_size 64k;\n") as ring:
+    with Ring(workers=3, main=PATIENT) as ring:
         ring.ready()
         stopped = ring.pid_of(2)
         others = [pid for pid in ring.workers() if pid != stopped]
@@ -148,19 +155,21 @@ def test_waiting_for_space_costs_next_to_nothing() -> None:
                 for wire in (zero, one):
                     assert ring.run_on(wire, PUBLISH % (100, 1, 3000))["queued"] > 1000
                 time.sleep(0.2)
+                began = time.monotonic()
                 before = [switches(pid) for pid in others], [cpu_seconds(pid) for pid in others]
                 time.sleep(1)
                 after = [switches(pid) for pid in others], [cpu_seconds(pid) for pid in others]
+                seconds = time.monotonic() - began
                 assert ring.run_on(zero, "return 1") == 1
             finally:
                 os.kill(stopped, signal.SIGCONT)
         # A hundred looks a second of one's own, and as many wakeups by the other.
-        assert all(b - a < 450 for a, b in zip(before[0], after[0], strict=True))
-        assert all(b - a < 0.1 for a, b in zip(before[1], after[1], strict=True))
+        assert all(b - a < 450 * seconds for a, b in zip(before[0], after[0], strict=True))
+        assert all(b - a < 0.1 * seconds for a, b in zip(before[1], after[1], strict=True))
 
 
 def test_a_short_stop_loses_nothing() -> None:
-    with Ring(workers=2, main="sluice_events_size 64k;\n", init_worker=COUNT) as ring:
+    with Ring(workers=2, main=SMALL, init_worker=COUNT) as ring:
         ring.ready()
         stopped = ring.pid_of(1)
         with ring.connection(0) as zero:
@@ -220,8 +229,7 @@ def test_frames_for_others_do_not_hold_up_the_log() -> None:
             ev:publish({ worker = 1 }, "other", "e", ("x"):rep(1000))
         end
     """
-    main = "sluice_events_size 64k; sluice_events_stall 500ms;\n"
-    with Ring(workers=2, main=main, init_worker=COUNT) as ring:
+    with Ring(workers=2, main=STALLED, init_worker=COUNT) as ring:
         ring.ready()
         ring.run(0, code)
         for worker in (0, 1):
@@ -245,7 +253,7 @@ def test_pieces_of_several_senders_do_not_mix() -> None:
         assert heard[0] == heard[1] == heard[2]
 
 
-@pytest.mark.parametrize("target", ["{ worker = 1 }", '"a key"'])
+@pytest.mark.parametrize("target", ["{ worker = 1 }", '{ key = "a key", timeout = 600 }'])
 def test_large_payloads_for_one(target: str) -> None:
     with Ring(workers=2, main="sluice_events_size 256k;\n", init_worker=HEAR_BIG) as ring:
         ring.ready()
