@@ -18,7 +18,7 @@ def over_poll(options: str = "interval = 0.02", **more: Any) -> Events:
 
 
 def test_every_worker_hears_everything_in_one_order() -> None:
-    with over_poll(workers=3) as events:
+    with over_poll("interval = 0.02, wait_max = 60", workers=3) as events:
         events.ready()
         for worker in range(3):
             events.publish_at(worker, first=1 + 100 * worker, count=100)

@@ -57,6 +57,10 @@ GAPS = """
 """
 
 
+# How many publishers a worker has heard of.
+PUBLISHERS = "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n"
+
+
 def log_of(pid: int) -> Path:
     """The events' log, among the files that a process has open."""
     for path in Path(f"/proc/{pid}/fd").iterdir():
@@ -90,15 +94,19 @@ def test_workers_killed_under_load() -> None:
         ring.ready()
         survivor = ring.run(0, "return ngx.worker.pid()")
         with ring.connection(0) as wire:
-            for _ in range(40):
+            killed: set[int] = set()
+
+            def kill_another() -> bool:
                 time.sleep(dice.uniform(0, 0.02))
                 victims = [pid for pid in ring.workers() if pid != survivor]
                 if victims:
-                    os.kill(dice.choice(victims), signal.SIGKILL)
-                heard = ring.run_on(
-                    wire, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n"
-                )
-            assert heard >= 10
+                    victim = dice.choice(victims)
+                    os.kill(victim, signal.SIGKILL)
+                    killed.add(victim)
+                return len(killed) >= 20 and ring.run_on(wire, PUBLISHERS) >= 10
+
+            wait_until(kill_another, "enough deaths, and publishers heard before theirs")
+        wait_until(lambda: not killed & set(ring.workers()), "the last to die")
         wait_until(lambda: len(ring.workers()) == 3, "the last successor")
         ring.run(0, 'ngx.shared.notes:set("stop", true)')
         assert ring.run(0, GAPS) == ""
@@ -140,12 +148,8 @@ def test_a_reload_loses_nothing() -> None:
             seen |= set(ring.workers())
         wait_until(lambda: not ring.retiring(), "old workers to leave")
         ring.run(0, 'ngx.shared.notes:set("stop", true)')
-        ring.settle()
-        time.sleep(0.1)
-        assert ring.run(0, GAPS) == ""
         # What an old worker published last has arrived at the new ones.
-        first, second = ring.run_all(
-            """
+        last = """
             local out = {}
             for publisher, n in pairs(probe.heard_of) do
                 local published = ngx.shared.notes:get("published " .. publisher)
@@ -153,20 +157,23 @@ def test_a_reload_loses_nothing() -> None:
             end
             return out
         """
-        ).values()
-        assert set(first) == set(second) == {"ok"}
+        wait_until(
+            lambda: all(set(said) == {"ok"} for said in ring.run_all(last).values()),
+            "the last event of each",
+        )
+        assert ring.run(0, GAPS) == ""
         assert len(seen) == 12
         hear_from_each(ring)
 
 
 def test_an_old_worker_with_a_request_still_hears_and_speaks() -> None:
     wait = """
-        for _ = 1, 500 do
+        ngx.shared.notes:set("waits", true)
+        for _ = 1, 3000 do
             if probe.stop then break end
             ngx.sleep(0.01)
         end
         ev:publish("all", "old", "speaks", ngx.worker.exiting())
-        ngx.sleep(0.05)
         return probe.stop
     """
     init_worker = 'ev:subscribe("stop", "*", function(data) probe.stop = data end)'
@@ -174,15 +181,14 @@ def test_an_old_worker_with_a_request_still_hears_and_speaks() -> None:
         ring.ready()
         with Wire(ring.proxy_port) as wire:
             ring.send_code(wire, wait)
-            time.sleep(0.05)
-            os.kill(ring.master(), signal.SIGHUP)
+            begun = 'return ngx.shared.notes:get("waits")'
+            wait_until(lambda: ring.run(0, begun), "the request to be begun")
+            ring.restart_workers()
             wait_until(lambda: len(ring.retiring()) == 1, "one old worker to stay")
-            wait_until(lambda: len(ring.workers()) == 2, "new workers")
-            time.sleep(0.3)
             ring.ready()
             ring.run(0, 'ev:publish("all", "stop", "now", "heard")')
             assert ring.answer_on(wire) == "heard"
-        for heard in ring.all("/heard").values():
+        for heard in ring.heard_through("speaks").values():
             assert [e["data"] for e in heard if e["source"] == "old"] == [True]
         wait_until(lambda: not ring.retiring(), "the old worker to leave")
 
@@ -191,23 +197,27 @@ def test_old_workers_leave_at_once() -> None:
     with Ring(workers=2) as ring:
         ring.ready()
         ring.publish(count=10)
-        idle = Wire(ring.proxy_port)
-        idle.ask("/stats")
-        old = ring.workers()
-        started = time.monotonic()
-        os.kill(ring.master(), signal.SIGHUP)
-        wait_until(lambda: len(set(ring.workers()) - set(old)) == 2, "new workers")
-        forked = time.monotonic()
-        wait_until(lambda: not any(map(alive, old)), "old workers to leave")
-        assert time.monotonic() - forked < 0.2
-        assert time.monotonic() - started < 1
-        idle.close()
+
+        def leave_at_once() -> bool:
+            old = ring.workers()
+            with Wire(ring.proxy_port) as idle:
+                idle.ask("/stats")
+                started = time.monotonic()
+                os.kill(ring.master(), signal.SIGHUP)
+                wait_until(lambda: len(set(ring.workers()) - set(old)) == 2, "new workers")
+                forked = time.monotonic()
+                wait_until(lambda: not any(map(alive, old)), "old workers to leave")
+            return time.monotonic() - forked < 0.2 and time.monotonic() - started < 1
+
+        # A busy machine may hold them up now and then; what they wait for would do so each time.
+        wait_until(leave_at_once, "old workers to leave at once")
 
 
 def test_a_queue_is_flushed_before_a_worker_leaves() -> None:
-    main = "sluice_events_size 64k;\n"
+    main = "sluice_events_size 64k; sluice_events_stall 600s;\n"
     with Ring(workers=2, main=main, init_worker=CHECK) as ring:
         ring.ready()
+        old = set(ring.workers())
         stopped = ring.pid_of(1)
         with ring.connection(0) as zero:
             os.kill(stopped, signal.SIGSTOP)
@@ -217,7 +227,7 @@ def test_a_queue_is_flushed_before_a_worker_leaves() -> None:
                 "return ev:stats().total.queue_depth",
             )
         os.kill(ring.master(), signal.SIGHUP)
-        wait_until(lambda: len(ring.workers()) >= 2, "new workers")
+        wait_until(lambda: len(set(ring.workers()) - old) == 2, "new workers")
         time.sleep(0.2)
         os.kill(stopped, signal.SIGCONT)
         wait_until(lambda: not ring.retiring(), "old workers to leave")
@@ -229,34 +239,46 @@ def test_a_queue_is_flushed_before_a_worker_leaves() -> None:
         assert ring.run(0, GAPS) == ""
 
 
+def upgrade(ring: Ring) -> None:
+    """Starts a new master beside the old one, and waits for its workers."""
+    old = ring.master()
+    os.kill(old, signal.SIGUSR2)
+    oldbin, pid_file = ring.prefix / "nginx.pid.oldbin", ring.prefix / "nginx.pid"
+    wait_until(
+        lambda: (
+            oldbin.exists()
+            and pid_file.exists()
+            and pid_file.read_text().strip() not in ("", str(old))
+        ),
+        "the new master",
+    )
+    wait_until(lambda: len(ring.workers()) == 2, "its workers")
+
+
 def test_a_binary_upgrade_keeps_the_log() -> None:
     with Ring(workers=2, init_worker=CHECK + PUBLISH) as ring:
         ring.ready()
         old = ring.master()
         old_workers = ring.workers()
-        os.kill(old, signal.SIGUSR2)
-        pid_file = ring.prefix / "nginx.pid"
-        wait_until(
-            lambda: (
-                (ring.prefix / "nginx.pid.oldbin").exists()
-                and pid_file.exists()
-                and pid_file.read_text().strip() not in ("", str(old))
-            ),
-            "the new master",
-        )
-        wait_until(lambda: len(ring.workers()) == 2, "its workers")
-        time.sleep(0.2)
+        upgrade(ring)
         # Old and new hear each other.
         pids = {w["pid"] for w in ring.ring_stats()["workers"]}
         assert pids == set(ring.workers()) | set(old_workers)
+        found: dict[int, int] = {}
+
+        def all_heard() -> bool:
+            with Wire(ring.proxy_port) as wire:
+                pid = ring.run_on(wire, "return ngx.worker.pid()")
+                found[pid] = ring.run_on(wire, PUBLISHERS)
+            return found == dict.fromkeys(pids, 4)
+
+        wait_until(all_heard, "everybody to hear everybody")
         os.kill(old, signal.SIGQUIT)
         wait_until(lambda: not alive(old), "the old master to leave")
         ring.ready()
         ring.run(0, 'ngx.shared.notes:set("stop", true)')
         ring.settle()
         assert ring.run(0, GAPS) == ""
-        heard = ring.run(0, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n")
-        assert heard == 4
         hear_from_each(ring)
         # And the new master can be reloaded, and upgraded, as well as the old one.
         ring.restart_workers()
@@ -276,12 +298,7 @@ def test_a_binary_upgrade_to_another_layout_starts_a_new_log() -> None:
             layout = int.from_bytes(log.read(4), "little")
             log.seek(16)
             log.write((layout + 1).to_bytes(4, "little"))
-        os.kill(old, signal.SIGUSR2)
-        oldbin = ring.prefix / "nginx.pid.oldbin"
-        wait_until(
-            lambda: oldbin.exists() and (ring.prefix / "nginx.pid").exists(), "the new master"
-        )
-        wait_until(lambda: len(ring.workers()) == 2, "its workers")
+        upgrade(ring)
         os.kill(old, signal.SIGQUIT)
         wait_until(lambda: not any(map(alive, [old, *old_workers])), "the old ones to leave")
         ring.ready()
@@ -299,14 +316,8 @@ def test_a_binary_upgrade_to_another_layout_starts_a_new_log() -> None:
 def test_an_upgrade_that_is_taken_back() -> None:
     with Ring(workers=2, init_worker=CHECK) as ring:
         ring.ready()
-        old = ring.master()
-        os.kill(old, signal.SIGUSR2)
-        oldbin = ring.prefix / "nginx.pid.oldbin"
-        wait_until(
-            lambda: oldbin.exists() and (ring.prefix / "nginx.pid").exists(), "the new master"
-        )
-        new = ring.master()
-        wait_until(lambda: len(ring.workers()) == 2, "its workers")
+        upgrade(ring)
+        new, oldbin = ring.master(), ring.prefix / "nginx.pid.oldbin"
         os.kill(new, signal.SIGQUIT)
         wait_until(lambda: not alive(new) and not oldbin.exists(), "the new master to leave")
         hear_from_each(ring)
@@ -317,19 +328,34 @@ def test_a_replaced_module_file_finds_the_log_again(tmp_path: Path) -> None:
     module = tmp_path / "ngx_sluice_module.so"
     source = ROOT / "build" / "module" / "ngx_sluice_module.so"
     module.write_bytes(source.read_bytes())
+    # A request that keeps its old worker, which speaks when all new ones are there.
+    stay = """
+        ngx.shared.notes:incr("stay", 1, 0)
+        for _ = 1, 3000 do
+            if ngx.shared.notes:get("speak") then break end
+            ngx.sleep(0.01)
+        end
+        return ev:publish("all", "seq", "old " .. ngx.worker.id(), 1)
+    """
     with Ring(workers=2, module=str(module), init_worker=CHECK + PUBLISH) as ring:
         ring.ready()
         fresh = tmp_path / "fresh"
         fresh.write_bytes(source.read_bytes())
         fresh.rename(module)
-        ring.restart_workers()
-        ring.ready()
-        assert ring.ring_stats()["log"]["generation"] == 2
+        with ring.connection(0) as zero, ring.connection(1) as one:
+            for wire in (zero, one):
+                ring.send_code(wire, stay)
+            begun = 'return ngx.shared.notes:get("stay")'
+            wait_until(lambda: ring.run(0, begun) == 2, "both requests to be begun")
+            ring.restart_workers()
+            ring.ready()
+            assert ring.ring_stats()["log"]["generation"] == 2
+            ring.run(0, 'ngx.shared.notes:set("speak", true)')
+            assert [ring.answer_on(wire) for wire in (zero, one)] == [True, True]
+        heard = 'return probe.heard_of["old 0"] == 1 and probe.heard_of["old 1"] == 1'
+        wait_until(lambda: ring.run_all(heard) == {0: True, 1: True}, "old ones to be heard")
         ring.run(0, 'ngx.shared.notes:set("stop", true)')
         assert ring.run(0, GAPS) == ""
-        assert (
-            ring.run(0, "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n") == 4
-        )
 
 
 def test_a_killed_master_leaves_nothing_behind() -> None:
@@ -455,7 +481,9 @@ def test_requests_during_reloads_are_not_disturbed() -> None:
         thread.start()
         try:
             for _ in range(10):
+                before = len(accepted)
                 ring.restart_workers()
+                wait_until(lambda n=before: len(accepted) > n + 5, "publishing requests")
         finally:
             stop.set()
             thread.join()

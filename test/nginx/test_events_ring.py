@@ -165,7 +165,7 @@ def test_current_is_never_serialised_and_never_within_publish() -> None:
         end)
         assert(ev:publish("current", "here", "e", value))
         order[#order + 1] = "published"
-        repeat ngx.sleep(0.01) until #order >= 2
+        for _ = 1, 3000 do if #order >= 2 then break end ngx.sleep(0.01) end
         return table.concat(order, " ")
     """
     with Ring() as ring:
@@ -191,9 +191,9 @@ def test_what_can_be_serialised_arrives(data: str, same: str) -> None:
         local data, got, came = {data}, nil, false
         local id = ev:subscribe("data", "e", function(value) got, came = value, true end)
         assert(ev:publish("all", "data", "e", data) == true)
-        repeat ngx.sleep(0.01) until came
+        for _ = 1, 3000 do if came then break end ngx.sleep(0.01) end
         ev:unsubscribe(id)
-        return {same}
+        return came and ({same})
     """
     with Ring(workers=1) as ring:
         ring.ready()

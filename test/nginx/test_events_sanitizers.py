@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,8 @@ from test_events_processes import hear_from_each
 from events_ring import Ring
 from sluice import ROOT
 from wire import wait_until
+
+STATS = "return ev:stats()"
 
 
 def runtime(name: str) -> str:
@@ -64,7 +65,10 @@ def test_nothing_to_report(environment: dict[str, str]) -> None:
         with ring.connection(0) as zero:
             os.kill(stopped, signal.SIGSTOP)
             ring.run_on(zero, PUBLISH % (1000, 3001, 6000))
-            time.sleep(0.5)
+            wait_until(
+                lambda: "detached" in {w["state"] for w in ring.run_on(zero, STATS)["workers"]},
+                "it to be detached",
+            )
             os.kill(stopped, signal.SIGCONT)
         ring.settle()
         for _ in range(2):
@@ -75,5 +79,7 @@ def test_nothing_to_report(environment: dict[str, str]) -> None:
         wait_until(lambda: len(ring.workers()) == 2 and victim not in ring.workers(), "its heir")
         hear_from_each(ring)
         wait_until(lambda: not ring.retiring(), "old workers to leave")
+        # The master says so a little later.
+        wait_until(lambda: ring.error_log().count("exited with code") == 4, "the ends of all")
         ended = ring.error_log().count("exited with code 0")
         assert ended == 4, "a leak, or a report, ends a process with another code"

@@ -259,7 +259,7 @@ def test_reload() -> None:
             events.publish(first=turn * 10 + 1, count=3)
             events.heard(3)
             events.restart_workers()
-            wait_until(lambda: not events.retiring(), "the old workers to leave", 3)
+            wait_until(lambda: not events.retiring(), "the old workers to leave")
             events.ready()
             events.publish(event="after")
             for heard in events.heard(1).values():
