@@ -8,13 +8,12 @@ import re
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from events_bare import names
 from events_ring import Ring, descriptors
-from sluice import ROOT, alive
+from sluice import alive
 from wire import ClosedEarly, Wire, wait_until
 
 # Each process checks that the numbers of each publisher come without a gap, from the first that
@@ -59,14 +58,6 @@ GAPS = """
 
 # How many publishers a worker has heard of.
 PUBLISHERS = "local n = 0 for _ in pairs(probe.heard_of) do n = n + 1 end return n"
-
-
-def log_of(pid: int) -> Path:
-    """The events' log, among the files that a process has open."""
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        if "memfd:" in str(path.readlink()):
-            return path
-    raise AssertionError("no memfd")
 
 
 def hear_from_each(ring: Ring) -> None:
@@ -236,125 +227,6 @@ def test_a_queue_is_flushed_before_a_worker_leaves() -> None:
                 lambda w=worker: ring.run(w, "return probe.heard_of.queued") == 2000,
                 "the new workers to hear what was queued",
             )
-        assert ring.run(0, GAPS) == ""
-
-
-def upgrade(ring: Ring) -> None:
-    """Starts a new master beside the old one, and waits for its workers."""
-    old = ring.master()
-    os.kill(old, signal.SIGUSR2)
-    oldbin, pid_file = ring.prefix / "nginx.pid.oldbin", ring.prefix / "nginx.pid"
-    wait_until(
-        lambda: (
-            oldbin.exists()
-            and pid_file.exists()
-            and pid_file.read_text().strip() not in ("", str(old))
-        ),
-        "the new master",
-    )
-    wait_until(lambda: len(ring.workers()) == 2, "its workers")
-
-
-def test_a_binary_upgrade_keeps_the_log() -> None:
-    with Ring(workers=2, init_worker=CHECK + PUBLISH) as ring:
-        ring.ready()
-        old = ring.master()
-        old_workers = ring.workers()
-        upgrade(ring)
-        # Old and new hear each other.
-        pids = {w["pid"] for w in ring.ring_stats()["workers"]}
-        assert pids == set(ring.workers()) | set(old_workers)
-        found: dict[int, int] = {}
-
-        def all_heard() -> bool:
-            with Wire(ring.proxy_port) as wire:
-                pid = ring.run_on(wire, "return ngx.worker.pid()")
-                found[pid] = ring.run_on(wire, PUBLISHERS)
-            return found == dict.fromkeys(pids, 4)
-
-        wait_until(all_heard, "everybody to hear everybody")
-        os.kill(old, signal.SIGQUIT)
-        wait_until(lambda: not alive(old), "the old master to leave")
-        ring.ready()
-        ring.run(0, 'ngx.shared.notes:set("stop", true)')
-        ring.settle()
-        assert ring.run(0, GAPS) == ""
-        hear_from_each(ring)
-        # And the new master can be reloaded, and upgraded, as well as the old one.
-        ring.restart_workers()
-        hear_from_each(ring)
-
-
-def test_a_binary_upgrade_to_another_layout_starts_a_new_log() -> None:
-    """The old log gets another layout's number; only who opens a log looks at it."""
-    with Ring(workers=2, init_worker=CHECK) as ring:
-        ring.expect_log(r"the log of the old nginx cannot be used \(another layout\)", range(1, 3))
-        ring.expect_log(r"this worker missed 0 events \(new log\)", 2)
-        ring.ready()
-        old, old_workers = ring.master(), ring.workers()
-        with log_of(old).open("r+b") as log:
-            # Behind size and seed.
-            log.seek(16)
-            layout = int.from_bytes(log.read(4), "little")
-            log.seek(16)
-            log.write((layout + 1).to_bytes(4, "little"))
-        upgrade(ring)
-        os.kill(old, signal.SIGQUIT)
-        wait_until(lambda: not any(map(alive, [old, *old_workers])), "the old ones to leave")
-        ring.ready()
-        wait_until(lambda: ring.run_all("return probe.overruns") == {0: 1, 1: 1}, "both to be told")
-        notice = {"missed": 0, "reason": "new log"}
-        assert list(ring.run_all("return probe.overrun").values()) == [notice, notice]
-        assert {w["pid"] for w in ring.ring_stats()["workers"]} == set(ring.workers())
-        # And it is inherited as well as any.
-        hear_from_each(ring)
-        ring.restart_workers()
-        hear_from_each(ring)
-        assert ring.run_all("return probe.overruns or 0") == {0: 0, 1: 0}
-
-
-def test_an_upgrade_that_is_taken_back() -> None:
-    with Ring(workers=2, init_worker=CHECK) as ring:
-        ring.ready()
-        upgrade(ring)
-        new, oldbin = ring.master(), ring.prefix / "nginx.pid.oldbin"
-        os.kill(new, signal.SIGQUIT)
-        wait_until(lambda: not alive(new) and not oldbin.exists(), "the new master to leave")
-        hear_from_each(ring)
-
-
-def test_a_replaced_module_file_finds_the_log_again(tmp_path: Path) -> None:
-    """make build puts a new file in the old one's place: to the linker another library."""
-    module = tmp_path / "ngx_sluice_module.so"
-    source = ROOT / "build" / "module" / "ngx_sluice_module.so"
-    module.write_bytes(source.read_bytes())
-    # A request that keeps its old worker, which speaks when all new ones are there.
-    stay = """
-        ngx.shared.notes:incr("stay", 1, 0)
-        for _ = 1, 3000 do
-            if ngx.shared.notes:get("speak") then break end
-            ngx.sleep(0.01)
-        end
-        return ev:publish("all", "seq", "old " .. ngx.worker.id(), 1)
-    """
-    with Ring(workers=2, module=str(module), init_worker=CHECK + PUBLISH) as ring:
-        ring.ready()
-        fresh = tmp_path / "fresh"
-        fresh.write_bytes(source.read_bytes())
-        fresh.rename(module)
-        with ring.connection(0) as zero, ring.connection(1) as one:
-            for wire in (zero, one):
-                ring.send_code(wire, stay)
-            begun = 'return ngx.shared.notes:get("stay")'
-            wait_until(lambda: ring.run(0, begun) == 2, "both requests to be begun")
-            ring.restart_workers()
-            ring.ready()
-            assert ring.ring_stats()["log"]["generation"] == 2
-            ring.run(0, 'ngx.shared.notes:set("speak", true)')
-            assert [ring.answer_on(wire) for wire in (zero, one)] == [True, True]
-        heard = 'return probe.heard_of["old 0"] == 1 and probe.heard_of["old 1"] == 1'
-        wait_until(lambda: ring.run_all(heard) == {0: True, 1: True}, "old ones to be heard")
-        ring.run(0, 'ngx.shared.notes:set("stop", true)')
         assert ring.run(0, GAPS) == ""
 
 
