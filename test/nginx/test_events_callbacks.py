@@ -240,6 +240,64 @@ def test_a_flood_leaves_time_for_requests(transport: str) -> None:
             assert ring.run_on(wire, turns) > 50
 
 
+# Counts in probe.turns how often nginx's loop comes to its timers.
+TURNS = """
+    probe.turns = 0
+    local function turn()
+        probe.turns = probe.turns + 1
+        if not probe.is_over then assert(ngx.timer.at(0.001, turn)) end
+    end
+    turn()
+"""
+
+
+@TRANSPORTS
+def test_a_flood_of_failures_leaves_time_for_requests(transport: str) -> None:
+    code = """
+        probe.count = 0
+        ev:subscribe("flood", "e", function()
+            probe.count = probe.count + 1
+            probe.is_over = probe.count == 9000
+            probe.seen = probe.turns
+            error("as always")
+        end)
+        for i = 1, 9000 do ev:publish("all", "flood", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.expect_log(r"failed at event flood/e")
+        ring.ready()
+        ring.run(0, TURNS + code)
+        wait_until(lambda: ring.run(0, "return probe.is_over"), "the last callback")
+        # Some 5 us each, in slices of a millisecond.
+        assert ring.run(0, "return probe.seen") > 10
+
+
+@TRANSPORTS
+def test_many_callbacks_of_one_event_leave_time_for_requests(transport: str) -> None:
+    code = """
+        local function busy(seconds)
+            ngx.update_time()
+            local till = ngx.now() + seconds
+            repeat ngx.update_time() until ngx.now() >= till
+        end
+        probe.log = {}
+        for i = 1, 100 do
+            ev:subscribe("flood", "e", function()
+                busy(0.002)
+                probe.is_over = i == 100
+                table.insert(probe.log, probe.turns)
+            end)
+        end
+        ev:publish("all", "flood", "e", 1)
+        ev:publish("all", "flood", "other", 1)
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, TURNS + code)
+        turns = log(ring, 100)
+        assert turns[-1] - turns[0] > 50
+
+
 @TRANSPORTS
 def test_a_request_context_is_not_shared_with_callbacks(transport: str) -> None:
     """A callback that keeps something in ngx.ctx while it waits finds it again."""

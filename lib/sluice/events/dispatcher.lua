@@ -103,7 +103,7 @@ local function look_at_clock(context, subscription)
 end
 
 --- What follows a callback that returned.
--- @treturn boolean whether this context is still the one that dispatches
+-- @treturn boolean whether to go on: false when another context dispatches now, or time is up
 local function settle(context, subscription)
     subscription.calls = subscription.calls + 1
     _M.delivered = _M.delivered + 1
@@ -117,7 +117,7 @@ local function settle(context, subscription)
         context.unlooked = 0
         return false
     elseif unlooked >= context.looks_after then
-        look_at_clock(context, subscription)
+        return look_at_clock(context, subscription) < deadline
     end
     return true
 end
@@ -252,8 +252,14 @@ end
 -- Contexts ---------------------------------------------------------------------------------------
 
 -- Reads and runs what there is. Returns true when there is no more, false when time is up.
-local function drain(context)
-    deadline = look_at_clock(context) + SLICE_SECONDS
+-- `is_resumed`: after a callback that failed, in the slice that it was part of.
+local function drain(context, is_resumed)
+    local now = look_at_clock(context)
+    if not is_resumed then
+        deadline = now + SLICE_SECONDS
+    elseif now >= deadline then
+        return false
+    end
     if context.list then
         arm()
         if not run_rest(context) then
@@ -314,10 +320,12 @@ end
 
 -- Dispatches until another context takes over, or the worker ends.
 local function lead(context)
+    local is_resumed = false
     repeat
         busy = true
         posted = false
-        local ok, finished = xpcall(drain, context.on_error, context)
+        local ok, finished = xpcall(drain, context.on_error, context, is_resumed)
+        is_resumed = not ok
         if not ok and context.subscription then
             -- A callback left the handler no stack to run on.
             on_error(context, finished)
