@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -157,6 +159,38 @@ def test_a_receiver_that_dies_is_replaced_if_asked_for() -> None:
             assert ring.run(0, done) == expected, f"redeliver = {redeliver}"
 
 
+def check_after_heirs(ring: Ring) -> None:
+    """Waits until what a dead worker left has been heard again, if it is to be."""
+    ring.ready()
+    for worker in range(ring.count):
+        # It goes out behind what this worker took over.
+        ring.publish_at(worker, event=f"after {worker}")
+    for worker in range(ring.count):
+        ring.heard_through(f"after {worker}")
+
+
+def test_a_keyed_event_that_cannot_be_decoded_is_not_handed_on() -> None:
+    """Nobody can: each heir would come to the same end."""
+    code = """
+        local ffi = require("ffi")
+        local handle = ffi.C.sluice_events_open(0)
+        return ffi.C.sluice_events_publish_to(handle, 2, 0, "k", 1, 60000, 2, "broken", 6, "e", 1,
+            "\\255\\255", 2)
+    """
+    with Ring(workers=2) as ring:
+        ring.expect_log(r"event broken/e cannot be decoded")
+        ring.expect_log(r"exited on signal 9")
+        ring.ready()
+        assert ring.run(0, code) == 0
+        ring.publish(event="next")
+        ring.heard_through("next")
+        line = next(line for line in ring.error_log().splitlines() if "broken/e" in line)
+        claimer = int(line.partition("#")[0].rpartition(" ")[2])
+        os.kill(claimer, signal.SIGKILL)
+        wait_until(lambda: claimer not in ring.workers(), "the claimer to be gone")
+        check_after_heirs(ring)
+
+
 def test_current_is_never_serialised_and_never_within_publish() -> None:
     code = """
         local order, value = {}, { print }
@@ -224,6 +258,9 @@ def test_misuse_throws_at_the_line_of_the_caller() -> None:
         'ev:publish({ worker = -1 }, "s", "e")': "bad argument #1 to 'publish'",
         'ev:publish({}, "s", "e")': "bad argument #1 to 'publish'",
         'ev:publish({ key = "k", timeout = 0 }, "s", "e")': "bad argument #1 to 'publish'",
+        'ev:publish({ worker = 0, key = "k" }, "s", "e")': "got a table with 'worker' and 'key')",
+        'ev:publish({ worker = 0, timeout = 1 }, "s", "e")': "'worker' and 'timeout')",
+        'ev:publish({ key = "k", timout = 1 }, "s", "e")': "'key' and 'timout')",
         'ev:subscribe("s", "e")': "bad argument #3 to 'subscribe' (function expected, got nil)",
         'ev:unsubscribe("1")': "bad argument #1 to 'unsubscribe' (number expected",
         'require("sluice.events").new({ queue = 1 })': "unknown option 'queue'",

@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from events_bare import Events, names, over_socket
+from sluice import alive
 from wire import wait_until
 
 NAMES_3 = ["1", "2", "3"]
@@ -250,6 +251,26 @@ def test_a_worker_that_takes_nothing_is_cut_off_and_told() -> None:
         assert 0 < told["missed"] <= 2100 - heard
         events.publish(event="on")
         wait_until(lambda: names(events.heard_at(2))[-1] == "on", "it to hear on")
+
+
+def test_who_was_cut_off_and_died_is_forgotten() -> None:
+    with over_socket("stall_timeout = 0.3, queue_len = 100000", workers=2) as events:
+        events.expect_log("takes nothing: closed", 3)
+        events.expect_log("exited on signal 9", 3)
+        for _ in range(3):
+            events.ready()
+            stopped = events.at(1, "/stats")["pid"]
+            with events.connection(0) as wire:
+                os.kill(stopped, signal.SIGSTOP)
+                events._ask(wire, "/publish?count=2000&data=text2000")
+                wait_until(
+                    lambda wire=wire: events._ask(wire, "/stats")[1]["broker_connections"] == 1,
+                    "it to be cut off",
+                )
+                assert events._ask(wire, "/stats")[1]["broker_away"] == 1
+                os.kill(stopped, signal.SIGKILL)
+                wait_until(lambda pid=stopped: not alive(pid), "it to be gone")
+        events.ready()
 
 
 def test_reload() -> None:

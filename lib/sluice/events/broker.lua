@@ -20,6 +20,7 @@ local _M = {}
 ffi.cdef([[
 int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
 uint32_t geteuid(void);
+int kill(int32_t pid, int signal);
 ]])
 
 -- A read of an idle connection begins anew after so long.
@@ -83,6 +84,7 @@ end
 -- @treturn[2] string why it is refused
 local function peer()
     local pid, uid = ffi.new("int32_t[1]"), ffi.new("uint32_t[1]")
+    -- Once a connection, and sluice.var is not there in the stream subsystem.
     local number = tonumber(ngx.var.connection)
     if ffi.C.sluice_peer_credentials(number, pid, uid) ~= 0 then
         return nil, "no UNIX connection"
@@ -116,6 +118,17 @@ local function receive(sock, decoder)
             return bytes, err
         end
     end
+end
+
+-- What a process misses from now on, for when it is back. Those that died never will be.
+local function note_cut(self, connection)
+    for pid in pairs(self.cut_off) do
+        if ffi.C.kill(pid, 0) ~= 0 then
+            self.cut_off[pid] = nil
+        end
+    end
+    self.cut_off[connection.pid] =
+        { unsent = connection.box.events, broadcast = self.counts.broadcast }
 end
 
 -- Events that a process missed that was cut off.
@@ -242,8 +255,7 @@ local function drop_stalled(self)
                 connection.box.events,
                 " events unsent"
             )
-            self.cut_off[connection.pid] =
-                { unsent = connection.box.events, broadcast = self.counts.broadcast }
+            note_cut(self, connection)
             close(connection)
         end
     end
@@ -523,9 +535,13 @@ function Broker:leave()
     end
 end
 
---- Numbers: those of `counts`, `connections`, `queue_depth`, `queue_bytes`, `keys`.
+--- Numbers: those of `counts`, `connections`, `queue_depth`, `queue_bytes`, `keys`; `away`:
+-- processes that were cut off and are not back.
 function Broker:stats()
-    local stats = { connections = #self.connections, keys = self.key_count }
+    local stats = { connections = #self.connections, keys = self.key_count, away = 0 }
+    for _ in pairs(self.cut_off) do
+        stats.away = stats.away + 1
+    end
     for name, count in pairs(self.counts) do
         stats[name] = count
     end

@@ -52,6 +52,12 @@ local OPTIONS = {
     redeliver = { type = "boolean", default = false },
 }
 
+-- What a target may hold, by what makes it one.
+local TARGET_FIELDS = {
+    worker = { worker = true },
+    key = { key = true, timeout = true, redeliver = true },
+}
+
 -- Buses by transport and name: all who give the same name share one.
 local buses = {}
 
@@ -196,7 +202,17 @@ local function resolve_target(self, target)
     elseif type(target) ~= "table" then
         return nil, misuse(1, "publish", "string or table", type(target))
     end
-    if target.worker ~= nil then
+    local what = target.worker ~= nil and "worker" or "key"
+    if what == "key" and type(target.key) ~= "string" then
+        return nil, misuse(1, "publish", "a target", "a table without 'worker' and 'key'")
+    end
+    for name in pairs(target) do
+        if not TARGET_FIELDS[what][name] then
+            local got = ("a table with '%s' and '%s'"):format(what, tostring(name))
+            return nil, misuse(1, "publish", "a target", got)
+        end
+    end
+    if what == "worker" then
         local id = target.worker
         if id == "agent" then
             return "worker", AGENT
@@ -204,9 +220,6 @@ local function resolve_target(self, target)
             return nil, misuse(1, "publish", "worker = 0 to 254 or 'agent'", describe_value(id))
         end
         return "worker", id
-    end
-    if type(target.key) ~= "string" then
-        return nil, misuse(1, "publish", "a target", "a table without 'worker' and 'key'")
     end
     local timeout = target.timeout or self.unique.timeout
     local problem = check_option("timeout", OPTIONS.unique_timeout, timeout)

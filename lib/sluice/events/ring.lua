@@ -175,10 +175,14 @@ local function step_special(context, frame, route)
         unique = { frame = frame_type(frame), done = unique_done }
     end
     local ok, data = pcall(decode, source)
+    local is_intact = C.sluice_events_intact(handle) == OK
+    if unique and not (ok and is_intact) then
+        -- No callback will be: it would be an heir's for ever. An overrun counts it as missed.
+        unique:done()
+    end
     if not ok then
         return undecodable(route, data)
-    end
-    if C.sluice_events_intact(handle) ~= OK then
+    elseif not is_intact then
         return false
     end
     return dispatcher.run(
