@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import signal
 import socket
 import stat
 import struct
@@ -275,6 +276,21 @@ def test_fuzz(events: Events) -> None:
     assert events.publish(event="on", count=10)[1] == {"true": 10}, f"seed {SEED}"
     for heard in events.heard(10).values():
         assert names(heard)[-10:] == ["on"] * 10, f"seed {SEED}"
+
+
+def test_a_hello_while_the_broker_leaves(events: Events) -> None:
+    """Everybody was told goodbye before it came: it must not stay, and the worker must not."""
+    early, late = Client(events).greet(), Client(events)
+    # Until it is served by the broker that will leave: the next in line was served after it.
+    Client(events).greet().close()
+    os.kill(events.master(), signal.SIGHUP)
+    while early.read_frame()[0] != BYE:
+        pass
+    late.send(hello())
+    assert late.ended(20), "no welcome"
+    early.close()
+    wait_until(lambda: not events.retiring(), "the old workers to leave", 20)
+    events.ready()
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="needs root to be another user")

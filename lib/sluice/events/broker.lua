@@ -154,6 +154,10 @@ local function greet(self, sock, decoder, pid)
     elseif decoder.target ~= pid then
         return nil, ("process %d says that it is %d"):format(pid, decoder.target)
     end
+    if self.is_leaving then
+        -- It would be the only one to whom nobody says goodbye. It finds the next broker.
+        return nil, "leaving", true
+    end
     local wid = ngx.worker.id() or frame.NOBODY
     local welcome = frame.control(frame.WELCOME, wid, ngx.worker.pid(), missed_by(self, pid))
     return sock:send(welcome)
