@@ -125,6 +125,9 @@ function _M.cookie_name(name)
 end
 
 local function percent_encoding(path)
+    if not path:find("%", 1, true) then
+        return true
+    end
     local bad = path:gsub("%%%x%x", ""):match("%%.?.?")
     if bad then
         return nil, format("invalid url-encoded value: '%s'", bad)
