@@ -493,8 +493,15 @@ def test_slow_runs_are_warned_of(options: str) -> None:
         ("t:cancel({})", "argument #1 'which' to 'cancel' (handle or name expected, got table)"),
         ("t:set_debug(1)", "'on' to 'set_debug'"),
         ("t:stats({ verbos = true })", "unknown option 'verbos'"),
+        ("t:stats({ timers = {} })", "option 'timers': boolean, handle or name expected, got table"),
+        ("t:stats({ flamegraph = 1 })", "option 'flamegraph': boolean expected, got number"),
         ("require('sluice.timer').new({ max = 1 })", "unknown option 'max'"),
         ("require('sluice.timer').new({ max_contexts = 1 })", "'max_contexts': must be from 2"),
+        ("require('sluice.timer').new({ min_contexts = {} })", "'min_contexts': number expected"),
+        (
+            "require('sluice.timer').new({ min_contexts = 9, max_contexts = 8 })",
+            "'min_contexts': must not be greater than max_contexts",
+        ),
         ("require('sluice.timer').new(1)", "argument #1 'opts' to 'new'"),
     ],
 )

@@ -17,6 +17,7 @@
 
 local contexts = require("sluice.timer.contexts")
 local module = require("sluice.timer.module")
+local replace = require("sluice.timer.replace")
 local report = require("sluice.timer.report")
 
 local _M = {}
@@ -57,7 +58,11 @@ local TIMER_OPTIONS = {
     fixed = { words = FIXED, said = "rate or delay" },
 }
 
-local STATS_OPTIONS = { timers = true, flamegraph = true }
+-- Options of `stats`: the types they may have.
+local STATS_OPTIONS = {
+    timers = { boolean = true, number = true, string = true, said = "boolean, handle or name" },
+    flamegraph = { boolean = true, said = "boolean" },
+}
 
 -- Options that only recurrent timers have.
 local RECURRENT = { interval = true, overlap = true, fixed = true }
@@ -116,8 +121,9 @@ end
 --- Makes an independent set of timers with contexts of its own. It does not yield.
 -- @tparam[opt] table opts a wrong one throws
 --
--- - `max_contexts` (128): callbacks that can wait at a time. A context takes one of nginx's
---   `worker_connections` and one of its `lua_max_running_timers` (256 unless set).
+-- - `max_contexts` (128): one more than callbacks can wait at a time, as one stays free to take
+--   over. A context takes one of nginx's `worker_connections` and one of its
+--   `lua_max_running_timers` (256 unless set).
 -- - `min_contexts` (2): contexts that stay when there is nothing to do.
 -- - `tolerance` (0): default of the timers' option.
 -- - `debug` (false): see `set_debug`.
@@ -132,13 +138,13 @@ function _M.new(opts)
         error(misuse(1, "new", "opts", "table", type(opts)), 2)
     end
     local problem = check_options(OPTIONS, opts)
-    local min = opts.min_contexts or OPTIONS.min_contexts.default
-    local max = opts.max_contexts or math.max(min, OPTIONS.max_contexts.default)
-    if not problem and min > max then
-        problem = "option 'min_contexts': must not be greater than max_contexts"
-    end
     if problem then
         error(problem, 2)
+    end
+    local min = opts.min_contexts or OPTIONS.min_contexts.default
+    local max = opts.max_contexts or math.max(min, OPTIONS.max_contexts.default)
+    if min > max then
+        error("option 'min_contexts': must not be greater than max_contexts", 2)
     end
     local backend, err = module.choose(opts.module)
     if not backend then
@@ -158,13 +164,15 @@ end
 --- Begins to run timers, in a worker; those created before count from their creation. It does not
 -- yield. A second call does nothing.
 -- @treturn true|nil
--- @treturn string|nil "destroyed"; or why nginx gives no context, for people
+-- @treturn string|nil "destroyed"; "not in a worker"; or why nginx gives no context, for people
 -- @phases init_worker; later ones too
 function _M:start()
     if self.destroyed then
         return nil, "destroyed"
     elseif self.started then
         return true
+    elseif ngx.get_phase() == "init" then
+        return nil, "not in a worker"
     end
     local ok, err = contexts.start(self)
     if not ok then
@@ -414,12 +422,34 @@ function _M:stats(opts)
     if opts ~= nil and type(opts) ~= "table" then
         error(misuse(1, "stats", "opts", "table", type(opts)), 2)
     end
-    for name in pairs(opts or {}) do
-        if not STATS_OPTIONS[name] then
-            error(("bad argument #1 'opts' to 'stats' (unknown option %s)"):format(show(name)), 2)
+    for name, value in pairs(opts or {}) do
+        local types, problem = STATS_OPTIONS[name], nil
+        if not types then
+            problem = ("unknown option %s"):format(show(name))
+        elseif not types[type(value)] then
+            problem = ("option '%s': %s expected, got %s"):format(name, types.said, type(value))
+        end
+        if problem then
+            error(("bad argument #1 'opts' to 'stats' (%s)"):format(problem), 2)
         end
     end
     return report.make(self.backend, self.core, opts or {})
+end
+
+--- Puts `at` and `every` of these timers in the place of `ngx.timer.at` and `ngx.timer.every`, for
+-- all Lua code of the worker, until it is undone. Code that kept nginx's functions in a local has
+-- nginx's still. Runs of a recurrent timer may overlap, as with nginx; arguments, errors and what
+-- is returned are those of `at` and `every`. `ngx.timer.running_count` and `pending_count` go on
+-- counting nginx's own.
+-- @treturn function puts back what was there before and returns true; or nil and "not in place",
+--   if others have put theirs there since, or it is undone already. Timers that were made stay.
+-- @phases all; meant for init_worker, after `start`
+-- @usage
+-- local undo = t:replace_ngx_timer()
+-- ngx.timer.at(0, callback)                               -- a timer of t
+-- undo()
+function _M:replace_ngx_timer()
+    return replace.ngx_timer(self)
 end
 
 --- In debug mode a timer's creation place is its whole call stack; that costs microseconds and

@@ -1,0 +1,34 @@
+--- Timers in the place of nginx's own.
+-- @module sluice.timer.replace
+
+local _M = {}
+
+--- See sluice.timer's `replace_ngx_timer`.
+function _M.ngx_timer(timers)
+    local own_at, own_every = ngx.timer.at, ngx.timer.every
+
+    -- Tail calls: errors and creation places are at the line of who calls these.
+
+    local function at(delay, callback, ...)
+        return timers:at(delay, callback, ...)
+    end
+
+    local function every(interval, callback, ...)
+        if type(interval) == "table" then
+            return timers:every(interval, callback, ...)
+        end
+        return timers:every({ interval = interval, overlap = "concurrent" }, callback, ...)
+    end
+
+    ngx.timer.at, ngx.timer.every = at, every
+
+    return function()
+        if ngx.timer.at ~= at or ngx.timer.every ~= every then
+            return nil, "not in place"
+        end
+        ngx.timer.at, ngx.timer.every = own_at, own_every
+        return true
+    end
+end
+
+return _M
