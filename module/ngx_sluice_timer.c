@@ -14,7 +14,6 @@
 
 
 static ngx_int_t ngx_sluice_timer_connect(sluice_timer_core_t *core);
-static void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
 static void ngx_sluice_timer_read_handler(ngx_event_t *rev);
 static void ngx_sluice_timer_turn_handler(ngx_event_t *e);
 static void ngx_sluice_timer_yielded_handler(ngx_event_t *e);
@@ -94,6 +93,11 @@ sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
     core->ctx = ctx;
     core->started = 1;
     core->coming = 1;
+    core->coming_ns = ngx_sluice_timer_clock();
+
+    /* of its own: the core may be its master's, and so its other workers' */
+
+    core->timers.random = (core->coming_ns ^ (uint64_t) ngx_pid << 40) | 1;
 
     ngx_sluice_timer_poke(core);
 
@@ -139,13 +143,18 @@ ngx_sluice_timer_connect(sluice_timer_core_t *core)
 }
 
 
-static void
+void
 ngx_sluice_timer_disconnect(sluice_timer_core_t *core)
 {
     ngx_fd_t           fd;
     ngx_connection_t  *c;
 
     c = core->connection;
+
+    if (c == NULL) {
+        return;
+    }
+
     fd = c->fd;
     core->connection = NULL;
 
@@ -173,9 +182,7 @@ ngx_sluice_timer_close(sluice_timer_core_t *core)
 
     core->destroyed = 1;
 
-    if (core->connection) {
-        ngx_sluice_timer_disconnect(core);
-    }
+    ngx_sluice_timer_disconnect(core);
 
     if (core->turn.posted) {
         ngx_delete_posted_event(&core->turn);
@@ -226,9 +233,7 @@ ngx_sluice_timer_exit_process(void)
     {
         core = ngx_queue_data(q, sluice_timer_core_t, queue);
 
-        if (core->connection) {
-            ngx_sluice_timer_disconnect(core);
-        }
+        ngx_sluice_timer_disconnect(core);
     }
 }
 
@@ -384,7 +389,10 @@ ngx_sluice_timer_dispatch(sluice_timer_core_t *core)
 
         /* if all contexts are busy, the first that is not looks for work */
 
-        ngx_sluice_timer_wake(core);
+        if (!ngx_sluice_timer_spent(core)) {
+            ngx_sluice_timer_wake(core);
+        }
+
         return;
     }
 
@@ -483,9 +491,14 @@ ngx_sluice_timer_linger_handler(ngx_event_t *e)
         ngx_sluice_timer_end_parked(core);
     }
 
-    /* contexts whose callbacks wait have timers of their own */
+    /*
+     * Contexts whose callbacks wait have timers of their own.  Without a
+     * context nothing runs; what comes later makes one.
+     */
 
-    if (core->coming || core->parked || ngx_sluice_timer_has_work(core)) {
+    if (ngx_sluice_timer_coming(core) || core->parked
+        || (core->total && ngx_sluice_timer_has_work(core)))
+    {
         ngx_add_timer(e, NGX_SLUICE_TIMER_LINGER);
     }
 }

@@ -25,7 +25,7 @@
 
 
 /* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_TIMER_ABI       1
+#define NGX_SLUICE_TIMER_ABI       2
 
 /* Callbacks run for so long, then the loop turns. */
 #define NGX_SLUICE_TIMER_SLICE     1000000         /* ns */
@@ -35,6 +35,8 @@
 #define NGX_SLUICE_TIMER_LINGER    1               /* ms */
 /* and so long takes timers without a delay. */
 #define NGX_SLUICE_TIMER_LAST      1000000000      /* ns */
+/* nginx starts a context at once, or drops it without a word. */
+#define NGX_SLUICE_TIMER_COMING    1000000000      /* ns */
 /* A creation place logs so often. */
 #define NGX_SLUICE_TIMER_QUIET     10000000000ULL  /* ns */
 
@@ -54,6 +56,8 @@
 #define NGX_SLUICE_TIMER_SOURCES   6   /* keeps chunk names in memory */
 #define NGX_SLUICE_TIMER_STACKS    7   /* account by call stack */
 #define NGX_SLUICE_TIMER_CTX       8   /* ngx.ctx by reference */
+/* and a function that adds contexts */
+#define NGX_SLUICE_TIMER_MORE      9
 
 
 typedef int (*ngx_sluice_timer_post_pt)(void *semaphore, int n);
@@ -113,6 +117,7 @@ struct sluice_timer_core_s {
     ngx_uint_t                   max;
     ngx_uint_t                   total;     /* contexts */
     ngx_uint_t                   coming;    /* those that nginx is to start */
+    uint64_t                     coming_ns; /* since when */
     ngx_uint_t                   parked;
     ngx_uint_t                   woken;     /* of those */
     ngx_uint_t                   ending;    /* too many */
@@ -135,6 +140,7 @@ struct sluice_timer_core_s {
 uint64_t ngx_sluice_timer_clock(void);
 void ngx_sluice_timer_add(sluice_timer_core_t *core);
 void ngx_sluice_timer_close(sluice_timer_core_t *core);
+void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
 void ngx_sluice_timer_poke(sluice_timer_core_t *core);
 void ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t);
 void ngx_sluice_timer_release(sluice_timer_core_t *core);
@@ -147,6 +153,9 @@ int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
 /* ngx_sluice_timer_context.c */
 
 void ngx_sluice_timer_wake(sluice_timer_core_t *core);
+ngx_uint_t ngx_sluice_timer_coming(sluice_timer_core_t *core);
+ngx_uint_t ngx_sluice_timer_spent(sluice_timer_core_t *core);
+ngx_int_t ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l);
 void ngx_sluice_timer_end_parked(sluice_timer_core_t *core);
 void ngx_sluice_timer_shrink_handler(ngx_event_t *e);
 ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,

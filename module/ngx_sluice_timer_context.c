@@ -26,6 +26,34 @@ ngx_sluice_timer_wake(sluice_timer_core_t *core)
 }
 
 
+/* Contexts that are yet to ask; nginx drops those that it has no room for. */
+
+ngx_uint_t
+ngx_sluice_timer_coming(sluice_timer_core_t *core)
+{
+    if (core->coming
+        && ngx_sluice_timer_clock() - core->coming_ns > NGX_SLUICE_TIMER_COMING)
+    {
+        core->coming = 0;
+    }
+
+    return core->coming;
+}
+
+
+/*
+ * Callbacks that end their requests (ngx.exit) could end all contexts, and
+ * only a context can make others.  So the last one keeps its hands free.
+ */
+
+ngx_uint_t
+ngx_sluice_timer_spent(sluice_timer_core_t *core)
+{
+    return core->total == core->max && core->parked == 1
+           && !core->timers.exiting;
+}
+
+
 /*
  * A context asks what to do.  more: contexts to be made, since none would be
  * left if its callback waits.
@@ -35,6 +63,8 @@ ngx_uint_t
 ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     ngx_uint_t *more)
 {
+    uint64_t                     now;
+    ngx_uint_t                   others;
     ngx_sluice_timer_context_t  *c;
 
     c = &core->contexts[id];
@@ -67,22 +97,26 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     if (core->owner == NGX_SLUICE_TIMER_NOBODY
         && !sluice_timers_empty(&core->timers) && !core->frozen)
     {
-        if (ngx_sluice_timer_clock() < core->slice_end) {
+        now = ngx_sluice_timer_clock();
+        others = core->parked + ngx_sluice_timer_coming(core);
 
+        if (now >= core->slice_end) {
+
+            if (!core->turn.posted) {
+                ngx_post_event(&core->turn, &ngx_posted_next_events);
+            }
+
+        } else if (others || core->total < core->max || core->timers.exiting) {
             core->owner = id;
             ngx_post_event(&core->yielded, &ngx_posted_events);
 
-            if (core->parked + core->coming == 0) {
-                *more = ngx_min(core->max - core->total,
-                                core->total / 2 + 1);
-                core->coming += *more;
+            if (others == 0) {
+                *more = ngx_min(core->max - core->total, core->total / 2 + 1);
+                core->coming = *more;
+                core->coming_ns = now;
             }
 
             return NGX_SLUICE_TIMER_RUN;
-        }
-
-        if (!core->turn.posted) {
-            ngx_post_event(&core->turn, &ngx_posted_next_events);
         }
     }
 
@@ -140,6 +174,44 @@ ngx_sluice_timer_end_parked(sluice_timer_core_t *core)
     while (core->parked > core->woken) {
         ngx_sluice_timer_wake(core);
     }
+}
+
+
+/*
+ * A timer has been created and there is no context: all have ended, with the
+ * process or by their callbacks.  The caller's Lua machine makes one.
+ */
+
+ngx_int_t
+ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l)
+{
+    int  made;
+
+    if (!lua_checkstack(l, 3)) {
+        return NGX_ERROR;
+    }
+
+    core->coming = 1;
+    core->coming_ns = ngx_sluice_timer_clock();
+
+    lua_pushvalue(core->vm, NGX_SLUICE_TIMER_MORE);
+    lua_xmove(core->vm, l, 1);
+    lua_pushinteger(l, 1);
+
+    made = lua_pcall(l, 1, 1, 0) == 0 && lua_toboolean(l, -1);
+
+    lua_pop(l, 1);
+
+    if (!made) {
+        core->coming = 0;
+        return NGX_ERROR;
+    }
+
+    if (core->timers.exiting && !core->linger.timer_set) {
+        ngx_add_timer(&core->linger, NGX_SLUICE_TIMER_LINGER);
+    }
+
+    return NGX_OK;
 }
 
 

@@ -22,6 +22,7 @@ static int ngx_sluice_timer_set_debug(lua_State *l);
 static int ngx_sluice_timer_next_role(lua_State *l);
 static int ngx_sluice_timer_gone(lua_State *l);
 static int ngx_sluice_timer_gave_up(lua_State *l);
+static int ngx_sluice_timer_makes(lua_State *l);
 
 
 static const luaL_Reg  ngx_sluice_timer_functions[] = {
@@ -40,6 +41,7 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "failed", ngx_sluice_timer_failed },
     { "leave", ngx_sluice_timer_gone },
     { "gave_up", ngx_sluice_timer_gave_up },
+    { "makes", ngx_sluice_timer_makes },
     { "totals", ngx_sluice_timer_totals },
     { "place", ngx_sluice_timer_place_stats },
     { "timer", ngx_sluice_timer_stats },
@@ -127,6 +129,8 @@ ngx_sluice_timer_open(lua_State *l)
     /* lua-resty-core's; nil without it */
 
     lua_getfield(core->vm, LUA_REGISTRYINDEX, "ngx_lua_ctx_tables");
+
+    lua_pushnil(core->vm);
 
     return 1;
 }
@@ -286,6 +290,7 @@ ngx_sluice_timer_destroy(lua_State *l)
 
     sluice_timers_clear(&core->timers);
     core->destroyed = 1;
+    ngx_sluice_timer_disconnect(core);
     ngx_sluice_timer_end_parked(core);
 
     return 0;
@@ -348,6 +353,23 @@ ngx_sluice_timer_gave_up(lua_State *l)
 
     core = lua_touserdata(l, 1);
     core->coming -= ngx_min(core->coming, (ngx_uint_t) lua_tointeger(l, 2));
+
+    return 0;
+}
+
+
+/* makes(core, function): what adds contexts, given their number. */
+
+static int
+ngx_sluice_timer_makes(lua_State *l)
+{
+    sluice_timer_core_t  *core;
+
+    core = lua_touserdata(l, 1);
+
+    lua_pushvalue(l, 2);
+    lua_xmove(l, core->vm, 1);
+    lua_replace(core->vm, NGX_SLUICE_TIMER_MORE);
 
     return 0;
 }

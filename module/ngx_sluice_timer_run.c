@@ -100,6 +100,14 @@ ngx_sluice_timer_create(lua_State *l)
 
     ngx_sluice_timer_created(core, t);
 
+    if (core->total == 0 && core->started && !ngx_sluice_timer_coming(core)
+        && ngx_sluice_timer_revive(core, l) != NGX_OK && core->timers.exiting)
+    {
+        sluice_timers_cancel(&core->timers, t);
+        why = "process exiting";
+        goto refused;
+    }
+
     lua_pushnumber(l, sluice_timers_handle(t));
 
     return 1;

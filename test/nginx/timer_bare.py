@@ -31,7 +31,9 @@ HTTP = """
         end
         @init@
     }
+    @server@
     init_worker_by_lua_block {
+        @before@
         local probe = require("probe")
         local t = probe.t or require("sluice.timer").new(@options@)
         probe.t = t
@@ -57,8 +59,8 @@ HTTP = """
 
 
 class Timers(Bare):
-    """Workers with timers. `options` is the Lua table given to `new`; `main` is put into the main
-    context; `module` is the file to load, or "" for none; `environment` is nginx's."""
+    """Workers with timers. `options` is the Lua table given to `new`; `before` is run before it is
+    used, and `server` stands in the http block; `main` is put into the main context; `module` is the file to load, or "" for none; `environment` is nginx's."""
 
     def __init__(
         self,
@@ -66,7 +68,9 @@ class Timers(Bare):
         *,
         workers: int = 1,
         init: str = "",
+        before: str = "",
         init_worker: str = "",
+        server: str = "",
         locations: str = "",
         limits: str = "",
         main: str = "",
@@ -76,6 +80,7 @@ class Timers(Bare):
     ) -> None:
         http = HTTP.replace("@options@", options).replace("@init@", init)
         http = http.replace("@init_worker@", init_worker).replace("@locations@", locations)
+        http = http.replace("@before@", before).replace("@server@", server)
         self._main = main
         self._connections = connections
         self._module = module

@@ -67,7 +67,8 @@ function _M.new(options)
         timers = sluice_timer.new({
             debug = options.debug,
             min_contexts = options.min_threads and math.max(2, options.min_threads),
-            max_contexts = options.max_threads and math.max(2, options.max_threads),
+            -- one stays free to take over
+            max_contexts = options.max_threads and options.max_threads + 1,
         }),
         -- Name -> {name, handle, delay, is_recurrent, is_paused, running, callback, count, ...}
         records = {},

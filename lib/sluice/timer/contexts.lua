@@ -12,6 +12,9 @@ local _M = {}
 -- does not keep a worker that exits, and the mark would stay for what a callback waits there.
 local FOREVER_SECONDS = 1000000
 
+-- nginx's own: a set of timers may take that name over (sluice.timer's replace_ngx_timer).
+local timer_at = ngx.timer.at
+
 -- What claim says.
 local RUN = 1
 local END = 2
@@ -79,7 +82,7 @@ end
 
 function add(self, count)
     for i = 1, count do
-        local ok, err = ngx.timer.at(0, serve, self)
+        local ok, err = timer_at(0, serve, self)
         if not ok then
             self.backend.gave_up(self.core, count - i + 1)
             if err ~= "process exiting" then
@@ -97,16 +100,21 @@ end
 -- @treturn string|nil why not, for people
 -- @phases init_worker and later
 function _M.start(self)
-    local semaphore, err = require("ngx.semaphore").new(0)
-    if not semaphore then
-        return nil, err
-    end
-    self.semaphore = semaphore
-    local function more(count)
-        add(self, count)
-    end
-    if not self.backend.start(self.core, semaphore, more) then
-        return nil, "no timerfd, connection or memory"
+    -- A start that got no context has all else.
+    if not self.semaphore then
+        local semaphore, err = require("ngx.semaphore").new(0)
+        if not semaphore then
+            return nil, err
+        end
+        local function more(count)
+            local ok = add(self, count)
+            return ok
+        end
+        local ok, why = self.backend.start(self.core, semaphore, more)
+        if not ok then
+            return nil, why or "no timerfd, connection or memory"
+        end
+        self.semaphore = semaphore
     end
     return add(self, 1)
 end

@@ -11,7 +11,7 @@ local C = ffi.C
 local _M = {}
 
 -- NGX_SLUICE_TIMER_ABI
-local ABI = 1
+local ABI = 2
 
 ffi.cdef([[
 int sluice_timer_abi(void);
@@ -39,8 +39,9 @@ end
 
 -- The parts of the backend that need pointers, which only FFI can give.
 
-local function start(core, semaphore)
+local function start(core, semaphore, add)
     require("resty.core.ctx")
+    backend.makes(core, add)
     local rc = C.sluice_timer_start(
         core,
         semaphore.sem,

@@ -7,12 +7,14 @@
 
 local ffi = require("ffi")
 local loop = require("sluice.timer.plain_loop")
+local memory = require("sluice.timer.plain_memory")
 local stats = require("sluice.timer.plain_stats")
 local wheel = require("sluice.timer.wheel")
 
 local C = ffi.C
-local band = bit.band
+local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local find, free, hide = memory.find, memory.free, memory.hide
 
 local _M = {
     start = loop.start,
@@ -51,10 +53,21 @@ end
 
 -- Timers -----------------------------------------------------------------------------------------
 
+-- From 0 to 1. The generator is the core's own: LuaJIT's gives all workers the same numbers.
+local function random(core)
+    -- xorshift, Marsaglia 2003
+    local x = core.random
+    x = bxor(x, lshift(x, 13))
+    x = bxor(x, rshift(x, 17))
+    x = bxor(x, lshift(x, 5))
+    core.random = x
+    return x % 2 ^ 32 / 2 ^ 32
+end
+
 local function arm(core, t, now)
     t.due = t.grid
     if t.jitter > 0 then
-        t.due = t.due + math.random() * t.jitter
+        t.due = t.due + random(core) * t.jitter
     end
     local first = t.due <= now and tick(now) or ceil(t.due * 1000)
     local last = first + tick(t.tolerance)
@@ -68,33 +81,6 @@ local function arm(core, t, now)
     end
     t.expires = first
     core.wheel:insert(t)
-end
-
-local function find(core, which)
-    if type(which) == "string" then
-        which = core.names[which]
-    end
-    return core.timers[which]
-end
-
-local function forget_name(core, t)
-    if t.name and core.names[t.name] == t.handle then
-        core.names[t.name] = nil
-    end
-end
-
-local function hide(core, t)
-    if core.timers[t.handle] then
-        core.timers[t.handle] = nil
-        forget_name(core, t)
-    end
-    t.gone = true
-end
-
-local function free(core, t)
-    hide(core, t)
-    core.count = core.count - 1
-    t.place.timers = t.place.timers - 1
 end
 
 --- See module/ngx_sluice_timer_run.c; the same arguments.
@@ -121,12 +107,9 @@ function _M.create(
     elseif core.count >= MAX_TIMERS then
         return nil, "too many timers"
     end
-    core.last = core.last + 1
-    core.count = core.count + 1
     core.created = core.created + 1
     local count = select("#", ...)
     local t = {
-        handle = core.last,
         name = name,
         callback = callback,
         count = count,
@@ -147,12 +130,13 @@ function _M.create(
     }
     t.place.created = t.place.created + 1
     t.place.timers = t.place.timers + 1
-    core.timers[t.handle] = t
-    if name then
-        core.names[name] = t.handle
-    end
+    memory.keep(core, t)
     arm(core, t, now)
     loop.poke(core, t.expires)
+    if core.total == 0 and not loop.revive(core, now) and core.exiting then
+        _M.cancel(core, t.handle)
+        return nil, "process exiting"
+    end
     return t.handle
 end
 
@@ -403,33 +387,27 @@ end
 -- All of them ------------------------------------------------------------------------------------
 
 function _M.open(least, most)
-    return {
-        clock = clock,
-        begin = begin,
-        finish = finish,
-        is_empty = is_empty,
-        wheel = wheel.new(tick(clock())),
-        current = wheel.queue(),
-        timers = {},
-        names = {},
-        places = {},
-        by_text = {},
-        contexts = {},
-        last = 0,
-        last_context = 0,
-        count = 0,
-        created = 0,
-        runs = 0,
-        failures = 0,
-        skipped = 0,
-        running = 0,
-        paused = 0,
-        parked = 0,
-        coming = 0,
-        total = 0,
-        min = least,
-        max = most,
-    }
+    local core = memory.new()
+    core.clock, core.begin, core.finish, core.is_empty = clock, begin, finish, is_empty
+    core.wheel, core.current = wheel.new(tick(clock())), wheel.queue()
+    core.places, core.by_text, core.contexts = {}, {}, {}
+    core.min, core.max = least, most
+    for _, number in ipairs({
+        "last_context",
+        "created",
+        "runs",
+        "failures",
+        "skipped",
+        "running",
+        "paused",
+        "parked",
+        "coming",
+        "total",
+    }) do
+        core[number] = 0
+    end
+    loop.seed(core)
+    return core
 end
 
 function _M.destroy(core)
@@ -454,12 +432,9 @@ function _M.timer(core, which, from)
         local t = find(core, which)
         return t and stats.record(t, clock())
     end
-    -- Handles grow, and the oldest are first.
-    for handle = which, core.last do
-        local t = core.timers[handle]
-        if t then
-            return stats.record(t, clock()), handle + 1
-        end
+    local t = memory.from(core, which)
+    if t then
+        return stats.record(t, clock()), t.slot + 1
     end
     return nil
 end

@@ -5,13 +5,19 @@
 -- request (ngx.exit): then a thread that waits in the same request, the witness, does not any more.
 -- @module sluice.timer.plain_loop
 
+local bor, bxor = bit.bor, bit.bxor
 local floor, max, min = math.floor, math.max, math.min
+
+-- nginx's own: sluice.timer's replace_ngx_timer may put another in its place.
+local timer_at = ngx.timer.at
 
 local _M = {}
 
 local SLICE_SECONDS = 0.001
 local FOREVER_SECONDS = 2000000
 local SCAVENGE_SECONDS = 0.1
+-- nginx starts a context at once, or drops it without a word.
+local COMING_SECONDS = 1
 -- For the rounding of nginx's clock.
 local LATER_SECONDS = 0.0005
 
@@ -32,20 +38,6 @@ function _M.poke(core, expires)
     end
 end
 
---- Forgets contexts whose callbacks have ended their requests: their witnesses do not wait.
-function _M.bury(core)
-    for id, context in pairs(core.contexts) do
-        if context.witness:count() >= 0 then
-            core.contexts[id] = nil
-            core.total = core.total - 1
-            if context.run then
-                core.finish(core, context)
-                _M.poke(core, 0)
-            end
-        end
-    end
-end
-
 local function park(core, context, now)
     context.parked = true
     core.parked = core.parked + 1
@@ -58,32 +50,84 @@ local function park(core, context, now)
     return WAIT, 0, max(0.001, min(due / 1000 - now + LATER_SECONDS, FOREVER_SECONDS))
 end
 
+-- Contexts that are yet to ask.
+local function coming(core, now)
+    if core.coming > 0 and now - core.coming_since > COMING_SECONDS then
+        core.coming = 0
+    end
+    return core.coming
+end
+
+-- Asks nginx for contexts. Returns whether they come.
+local function call(core, count, now)
+    core.coming, core.coming_since = count, now
+    return core.add(count)
+end
+
+--- A timer has been created and there is no context: all have ended, with the process or by their
+-- callbacks. Returns whether there will be one.
+function _M.revive(core, now)
+    if not core.add or coming(core, now) > 0 then
+        return true
+    end
+    -- In exit_worker nginx's function throws.
+    local ok, made = pcall(call, core, 1, now)
+    return ok and made
+end
+
+--- Forgets contexts whose callbacks have ended their requests: their witnesses do not wait.
+function _M.bury(core)
+    local dead = false
+    for id, context in pairs(core.contexts) do
+        if context.witness:count() >= 0 then
+            dead = true
+            core.contexts[id] = nil
+            core.total = core.total - 1
+            if context.parked then
+                core.parked = core.parked - 1
+            end
+            if context.watches then
+                core.armed = nil
+            end
+            if context.run then
+                core.finish(core, context)
+            end
+        end
+    end
+    if dead then
+        core.poked = nil
+        _M.poke(core, 0)
+        if core.total == 0 then
+            _M.revive(core, core.clock())
+        end
+    end
+end
+
 -- All contexts are in use, or dead without anybody knowing: nobody may be left to take over.
 local function scavenge(core)
     if core.scavenging then
         return
     end
-    core.scavenging = ngx.timer.at(SCAVENGE_SECONDS, function()
+    core.scavenging = timer_at(SCAVENGE_SECONDS, function()
         core.scavenging = false
         _M.bury(core)
         if core.total >= core.max then
             scavenge(core)
-        elseif core.parked + core.coming == 0 then
-            core.coming = 1
-            core.add(1)
+        elseif core.parked + coming(core, core.clock()) == 0 then
+            call(core, 1, core.clock())
         end
     end)
 end
 
-local function lead(core, id)
+local function lead(core, id, now)
     core.owner = id
     local more = 0
     if core.parked > 0 then
         post(core, 1)
-    elseif core.coming == 0 then
+    elseif coming(core, now) == 0 then
         _M.bury(core)
         more = min(core.max - core.total, floor(core.total / 2) + 1)
-        core.coming = more
+        core.coming, core.coming_since = more, now
         if more == 0 then
             scavenge(core)
         end
@@ -130,7 +174,7 @@ function _M.claim(core, id)
         core.begin(core, now)
         if not core.is_empty(core.current) then
             if may_run(core, context, now) then
-                return lead(core, id)
+                return lead(core, id, now)
             end
             context.parked = true
             core.parked = core.parked + 1
@@ -188,15 +232,21 @@ local function watch_exit(premature, core)
     if core.destroyed then
         return
     elseif not premature then
-        ngx.timer.at(FOREVER_SECONDS, watch_exit, core)
+        timer_at(FOREVER_SECONDS, watch_exit, core)
         return
     end
     core.exiting = core.clock()
     core.frozen = false
     -- a post alone would wait for the loop's next turn; a timer makes it turn
-    ngx.timer.at(0, function()
+    timer_at(0, function()
         post(core, max(1, core.parked))
     end)
+end
+
+--- Begins the core's random numbers.
+function _M.seed(core)
+    local nanoseconds = core.clock() * 1e9
+    core.random = bor(bxor(nanoseconds % 2 ^ 32, ngx.worker.pid() * 65537), 1)
 end
 
 --- In the worker, with the semaphore of its contexts and a function that adds some.
@@ -204,8 +254,9 @@ function _M.start(core, semaphore, add)
     require("resty.core.ctx")
     core.semaphore = semaphore
     core.add = add
-    core.coming = 1
-    return (ngx.timer.at(FOREVER_SECONDS, watch_exit, core))
+    core.coming, core.coming_since = 1, core.clock()
+    _M.seed(core) -- of its own: the core may be its master's
+    return timer_at(FOREVER_SECONDS, watch_exit, core)
 end
 
 --- Holds all callbacks, or goes on.
