@@ -386,13 +386,7 @@ ngx_sluice_timer_dispatch(sluice_timer_core_t *core)
     done = sluice_timers_begin(&core->timers, ngx_sluice_timer_clock());
 
     if (!sluice_timers_empty(&core->timers)) {
-
-        /* if all contexts are busy, the first that is not looks for work */
-
-        if (!ngx_sluice_timer_spent(core)) {
-            ngx_sluice_timer_wake(core);
-        }
-
+        ngx_sluice_timer_call(core);
         return;
     }
 

@@ -152,9 +152,8 @@ int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
 
 /* ngx_sluice_timer_context.c */
 
-void ngx_sluice_timer_wake(sluice_timer_core_t *core);
 ngx_uint_t ngx_sluice_timer_coming(sluice_timer_core_t *core);
-ngx_uint_t ngx_sluice_timer_spent(sluice_timer_core_t *core);
+void ngx_sluice_timer_call(sluice_timer_core_t *core);
 ngx_int_t ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l);
 void ngx_sluice_timer_end_parked(sluice_timer_core_t *core);
 void ngx_sluice_timer_shrink_handler(ngx_event_t *e);

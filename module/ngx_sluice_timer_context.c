@@ -13,10 +13,11 @@
 #pragma weak ngx_http_cleanup_add
 
 
+static void ngx_sluice_timer_wake(sluice_timer_core_t *core);
 static void ngx_sluice_timer_end_handler(void *data);
 
 
-void
+static void
 ngx_sluice_timer_wake(sluice_timer_core_t *core)
 {
     if (core->parked > core->woken) {
@@ -42,15 +43,17 @@ ngx_sluice_timer_coming(sluice_timer_core_t *core)
 
 
 /*
- * Callbacks that end their requests (ngx.exit) could end all contexts, and
- * only a context can make others.  So the last one keeps its hands free.
+ * There is work.  If all contexts are busy, the first that is not looks for
+ * it.  Callbacks that end their requests (ngx.exit) could end all contexts,
+ * and only a context can make others: so the last one keeps its hands free.
  */
 
-ngx_uint_t
-ngx_sluice_timer_spent(sluice_timer_core_t *core)
+void
+ngx_sluice_timer_call(sluice_timer_core_t *core)
 {
-    return core->total == core->max && core->parked == 1
-           && !core->timers.exiting;
+    if (core->total < core->max || core->parked > 1 || core->timers.exiting) {
+        ngx_sluice_timer_wake(core);
+    }
 }
 
 

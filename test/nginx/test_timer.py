@@ -493,7 +493,10 @@ def test_slow_runs_are_warned_of(options: str) -> None:
         ("t:cancel({})", "argument #1 'which' to 'cancel' (handle or name expected, got table)"),
         ("t:set_debug(1)", "'on' to 'set_debug'"),
         ("t:stats({ verbos = true })", "unknown option 'verbos'"),
-        ("t:stats({ timers = {} })", "option 'timers': boolean, handle or name expected, got table"),
+        (
+            "t:stats({ timers = {} })",
+            "option 'timers': boolean, handle or name expected, got table",
+        ),
         ("t:stats({ flamegraph = 1 })", "option 'flamegraph': boolean expected, got number"),
         ("require('sluice.timer').new({ max = 1 })", "unknown option 'max'"),
         ("require('sluice.timer').new({ max_contexts = 1 })", "'max_contexts': must be from 2"),

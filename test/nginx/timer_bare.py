@@ -60,7 +60,8 @@ HTTP = """
 
 class Timers(Bare):
     """Workers with timers. `options` is the Lua table given to `new`; `before` is run before it is
-    used, and `server` stands in the http block; `main` is put into the main context; `module` is the file to load, or "" for none; `environment` is nginx's."""
+    used, and `server` stands in the http block; `main` is put into the main context; `module` is
+    the file to load, or "" for none; `environment` is nginx's."""
 
     def __init__(
         self,

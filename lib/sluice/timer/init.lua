@@ -155,7 +155,6 @@ function _M.new(opts)
         create = backend.create,
         core = backend.open(min, max),
         tolerance = opts.tolerance or 0,
-        max_contexts = max,
     }, mt)
     backend.set_debug(self.core, opts.debug or false)
     return self

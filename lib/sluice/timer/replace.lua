@@ -5,7 +5,8 @@ local _M = {}
 
 --- See sluice.timer's `replace_ngx_timer`.
 function _M.ngx_timer(timers)
-    local own_at, own_every = ngx.timer.at, ngx.timer.every
+    local place = ngx.timer
+    local own_at, own_every = place.at, place.every
 
     -- Tail calls: errors and creation places are at the line of who calls these.
 
@@ -20,13 +21,13 @@ function _M.ngx_timer(timers)
         return timers:every({ interval = interval, overlap = "concurrent" }, callback, ...)
     end
 
-    ngx.timer.at, ngx.timer.every = at, every
+    place.at, place.every = at, every
 
     return function()
-        if ngx.timer.at ~= at or ngx.timer.every ~= every then
+        if place.at ~= at or place.every ~= every then
             return nil, "not in place"
         end
-        ngx.timer.at, ngx.timer.every = own_at, own_every
+        place.at, place.every = own_at, own_every
         return true
     end
 end
