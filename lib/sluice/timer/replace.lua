@@ -21,7 +21,7 @@ function _M.ngx_timer(timers)
         return timers:every({ interval = interval, overlap = "concurrent" }, callback, ...)
     end
 
-    place.at, place.every = at, every
+    place.at, place.every = at, every -- luacheck: ignore 122 (that is what it is for)
 
     return function()
         if place.at ~= at or place.every ~= every then
