@@ -9,7 +9,6 @@ import signal
 import socket
 import stat
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import pytest
 from changes import Later, Start, document, kill_all_workers, live, post, versions
 from test_reload import VERSION, versioned
 
-from sluice import Gateway
-from upstream import Upstream
+from sluice import Gateway, alive
+from upstream import Exchange, Upstream
 from wire import DEADLINE, request_bytes, wait_until
 
 
@@ -53,7 +52,7 @@ def test_without_wait_it_is_live_soon(running: Gateway, upstream: Upstream) -> N
     answer = post(running, document(versioned(upstream, 1)), query="")
     assert answer.status_code == 201
     assert "workers" not in answer.json()
-    wait_until(lambda: versions(running) == {"1"}, "all workers to serve it", 5)
+    wait_until(lambda: versions(running) == {"1"}, "all workers to serve it")
 
 
 YAML = """
@@ -220,7 +219,7 @@ def test_what_one_worker_cannot_apply_is_withdrawn_everywhere(
     assert answer.json()["name"] == "withdrawn"
     assert live(running) == before
     # The plugins have gone back, too.
-    wait_until(lambda: versions(running) == {"0/0"}, "the plugins to go back", 5)
+    wait_until(lambda: versions(running) == {"0/0"}, "the plugins to go back")
     assert post(running, document(versioned(upstream, 1))).status_code == 201
     assert versions(running) == {"1/1"}
 
@@ -255,6 +254,7 @@ def test_concurrent_posts_are_one_after_the_other(running: Gateway, upstream: Up
 
 
 def test_a_request_under_way_keeps_what_it_began_with(gateway: Start, upstream: Upstream) -> None:
+    # A request that waits until the gate, an upstream of the test's, answers.
     slow = """
 return {
     name = "slow", version = "0.1.0", priority = 5000,
@@ -262,11 +262,21 @@ return {
         { config = { type = "record", fields = { { text = { type = "string" } } } } },
     } },
     access = function(self, conf)
-        ngx.sleep(1.5)
+        local gate = ngx.socket.tcp()
+        assert(gate:connect("127.0.0.1", PORT))
+        assert(gate:send("GET / HTTP/1.0\\r\\n\\r\\n"))
+        gate:settimeout(60000)
+        assert(gate:receive())
+        gate:close()
         ngx.req.set_header("X-Slow", conf.text)
     end,
 }
 """
+    go_on = threading.Event()
+
+    def hold(exchange: Exchange) -> None:
+        go_on.wait(DEADLINE)
+        exchange.reply(200)
 
     def config(number: int, key: str) -> dict[str, Any]:
         made = versioned(upstream, number)
@@ -278,19 +288,23 @@ return {
         ]
         return made
 
-    plugins = VERSION | {"slow": slow}
-    running = gateway(config(1, "first"), workers=2, plugins=plugins)
-    with running.wire() as wire:
-        wire.send(request_bytes("/?key1=first"))
-        time.sleep(0.3)
-        other = config(2, "second")
-        assert post(running, document(other)).status_code == 201
-        reply = wire.read_reply()
+    with Upstream(hold) as gate:
+        plugins = VERSION | {"slow": slow.replace("PORT", str(gate.port))}
+        running = gateway(config(1, "first"), workers=2, plugins=plugins)
+        with running.wire() as wire:
+            wire.send(request_bytes("/?key1=first"))
+            gate.wait_for(1)
+            other = config(2, "second")
+            assert post(running, document(other)).status_code == 201
+            go_on.set()
+            reply = wire.read_reply()
+        first_again = running.ask("/?key1=first")
+        second = running.ask("/?key2=second")
     assert (reply.status, reply.headers.get("x-version")) == (200, "1")
-    assert upstream.last.headers.get("x-slow") == "1"
-    assert upstream.last.headers.get("x-consumer-username") == "u1"
-    assert running.ask("/?key1=first").status == 401
-    assert running.ask("/?key2=second").headers.get("x-version") == "2"
+    assert upstream.requests[0].headers.get("x-slow") == "1"
+    assert upstream.requests[0].headers.get("x-consumer-username") == "u1"
+    assert first_again.status == 401
+    assert second.headers.get("x-version") == "2"
 
 
 def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
@@ -311,11 +325,12 @@ def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
         thread.start()
     for number in range(1, 31):
         assert post(running, document(versioned(upstream, number))).status_code == 201
+        wait_until(lambda number=number: str(number) in seen or wrong, "traffic in between")
     done.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(DEADLINE)
     assert not wrong
-    assert len(seen) > 10
+    assert seen >= {str(number) for number in range(1, 31)}
     assert versions(running) == {"30"}
 
 
@@ -384,10 +399,10 @@ def test_the_control_socket_is_there_without_an_admin_listener(
 
 def test_a_socket_that_a_kill_has_left_is_removed(gateway: Start, upstream: Upstream) -> None:
     running = gateway(versioned(upstream, 0), plugins=VERSION)
-    master, workers = running.master(), running.workers()
-    for pid in (master, *workers):
+    killed = [running.master(), *running.workers()]
+    for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not Path(f"/proc/{workers[0]}").exists(), "the worker to be gone")
+    wait_until(lambda: not any(map(alive, killed)), "all to be gone")
     assert (running.settings["prefix"] / "control" / "socket").exists()
     assert running.command("start").returncode == 0
     assert versions(running) == {"0"}
