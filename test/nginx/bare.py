@@ -129,7 +129,8 @@ class Bare(Gateway):
         try:
             wait_until(lambda: not alive(master), "nginx to be gone")
         except AssertionError:
-            os.kill(master, signal.SIGKILL)
+            for pid in (master, *self.workers(), *self.retiring()):
+                os.kill(pid, signal.SIGKILL)
             raise
 
     def discard(self) -> None:

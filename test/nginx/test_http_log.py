@@ -81,12 +81,17 @@ def test_latencies_tell_whose_time_it_was(
 
     upstream.handler = slow
     running = gateway(logging_to(upstream, log.port))
-    log.wait_for_marks(ask(running, 1))
-    latencies = log.entries[0]["latencies"]
-    assert latencies["proxy"] >= 95
-    assert latencies["receive"] >= 150
-    assert latencies["request"] >= latencies["proxy"] + latencies["receive"] - 5
-    assert latencies["kong"] < 95
+
+    def undisturbed() -> bool:
+        log.wait_for_marks(ask(running, len(log.entries)))
+        latencies = log.entries[-1]["latencies"]
+        assert latencies["proxy"] >= 95
+        assert latencies["receive"] >= 150
+        assert latencies["request"] >= latencies["proxy"] + latencies["receive"] - 5
+        return latencies["kong"] < 95
+
+    # Whoever takes the worker's CPU away adds to what it does just then.
+    wait_until(undisturbed, "the gateway to have none of the upstream's time")
 
 
 def test_the_entry_of_a_request_with_a_consumer_and_failed_tries(
@@ -172,7 +177,7 @@ def test_an_entry_alone_is_an_object_and_a_batch_an_array(
     assert log.last.target == "/in"
     assert log.last.headers.get("content-type") == "application/json"
     assert isinstance(json.loads(log.last.body), dict)
-    batching = logging_to(upstream, log.port, {"max_batch_size": 3, "max_coalescing_delay": 0.3})
+    batching = logging_to(upstream, log.port, {"max_batch_size": 3, "max_coalescing_delay": 3})
     assert post(running, document(batching)).status_code == 201
     log.wait_for_marks(ask(running, *range(4, 11)))
     assert log.batches == [1, 1, 1, 3, 3, 1]
@@ -183,13 +188,13 @@ def test_an_entry_alone_is_an_object_and_a_batch_an_array(
 def test_a_batch_waits_no_longer_than_told(
     gateway: Start, upstream: Upstream, log: LogServer
 ) -> None:
-    queue = {"max_batch_size": 1000, "max_coalescing_delay": 0.5}
+    queue = {"max_batch_size": 1000, "max_coalescing_delay": 3}
     running = gateway(logging_to(upstream, log.port, queue))
     begun = time.monotonic()
     ask(running, 1)
     assert not log.entries
     log.wait_for_marks(ask(running, 2))
-    assert time.monotonic() - begun > 0.45
+    assert time.monotonic() - begun > 2.9
     assert log.batches == [2]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from sluice import Gateway, proxying
 from upstream import Upstream
-from wire import ClosedEarly, wait_until
+from wire import DEADLINE, ClosedEarly, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -72,7 +72,7 @@ def test_a_killed_worker_takes_no_others_request_with_it(
     running = gateway(proxying(upstream), workers=2)
     running.expect_log(r"exited on signal 9", 1)
     go_on = threading.Event()
-    upstream.handler = lambda exchange: (go_on.wait(15), exchange.reply(200, body=b"x"))[1]
+    upstream.handler = lambda exchange: (go_on.wait(DEADLINE), exchange.reply(200, body=b"x"))[1]
     wires = [running.wire() for _ in range(20)]
     for wire in wires:
         wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -94,7 +94,7 @@ def test_a_killed_worker_takes_no_others_request_with_it(
 def test_quit_finishes_what_was_begun(gateway: Start, upstream: Upstream) -> None:
     running = gateway(proxying(upstream))
     go_on = threading.Event()
-    upstream.handler = lambda exchange: (go_on.wait(15), exchange.reply(200, body=b"done"))[1]
+    upstream.handler = lambda exchange: (go_on.wait(DEADLINE), exchange.reply(200, body=b"done"))[1]
     wire = running.wire()
     wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     upstream.wait_for(1)

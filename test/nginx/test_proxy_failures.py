@@ -49,7 +49,7 @@ def test_connect_timeout(gateway: Start) -> None:
         running.expect_log(TIMED_OUT, 1)
         begun = time.monotonic()
         expect_message(running.ask("/", headers=JSON), 504, TIMING_OUT)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < DEADLINE
 
 
 def test_read_timeout(gateway: Start, upstream: Upstream) -> None:
@@ -94,7 +94,7 @@ def test_write_timeout(gateway: Start, upstream: Upstream) -> None:
 
 
 def test_answer_within_the_timeout_passes(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, service={"read_timeout": 5000}))
+    running = gateway(proxying(upstream, service={"read_timeout": 60000}))
 
     def late(exchange: Exchange) -> None:
         running.get("/other")
@@ -253,7 +253,7 @@ def test_read_timeout_is_retried_elsewhere(gateway: Start, upstream: Upstream) -
         exchange.keep = False
 
     with Upstream(hang) as stuck:
-        config = balanced(stuck.address, upstream.address, service={"read_timeout": 200})
+        config = balanced(stuck.address, upstream.address, service={"read_timeout": 2000})
         running = gateway(config)
         running.expect_log(TIMED_OUT, range(1, 3))
         assert [running.ask("/").status for _ in range(2)] == [200, 200]

@@ -102,11 +102,10 @@ def test_http_1_0_client_gets_an_unchunked_answer(gateway: Start, upstream: Upst
 
 
 def test_keepalive_requests_and_timeout_of_clients(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream), keepalive_requests=3, keepalive_timeout="1s")
-    with running.wire() as wire:
+    with gateway(proxying(upstream), keepalive_requests=3).wire() as wire:
         assert [wire.ask("/").headers.get("connection") for _ in range(3)][-1] == "close"
         assert wire.ended()
-    with running.wire() as wire:
+    with gateway(proxying(upstream), keepalive_timeout="1s").wire() as wire:
         wire.ask("/")
         assert wire.ended()
 
