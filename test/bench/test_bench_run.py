@@ -73,7 +73,7 @@ def interrupt_comparison(scratch: Path, output: Path) -> None:
     try:
         wait_until(lambda: any(" -s " in line for line in processes_in(scratch)), 120)
         runner.send_signal(signal.SIGINT)
-        assert runner.wait(20) == 130
+        assert runner.wait(60) == 130
     finally:
         runner.kill()
         runner.wait()
@@ -98,7 +98,7 @@ def test_nothing_is_left_of_an_interrupted_run(number: signal.Signals, tmp_path:
         assert len(processes_in(scratch)) == 6
         runner.send_signal(number)
         killed = number == signal.SIGKILL
-        assert runner.wait(20) == (-number if killed else 130)
+        assert runner.wait(60) == (-number if killed else 130)
     finally:
         runner.kill()
         runner.wait()
@@ -111,7 +111,7 @@ def test_nothing_is_left_of_an_interrupted_run(number: signal.Signals, tmp_path:
         assert written["invalid"] == "interrupted"
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
