@@ -212,8 +212,14 @@ describe("gateway.config and size", function()
     end
 
     it("loads ten times the routes in about ten times the time", function()
-        seconds(1000)
+        -- The best of some: what shares a core or a cache with this costs CPU time, too.
         local small, large = seconds(1000), seconds(10000)
+        for _ = 1, 4 do
+            small, large = math.min(small, seconds(1000)), math.min(large, seconds(10000))
+            if large < 3 and large / small < 25 then
+                break
+            end
+        end
         -- 3 s: four times what a quiet machine needs; 25: far from a quadratic 100
         assert.is_true(large < 3, ("10,000 routes took %.2f s"):format(large))
         assert.is_true(large / small < 25, ("%.3f s, %.3f s"):format(small, large))
