@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from instance import Instance, Instances
-from sluice import Config, Gateway
+from sluice import ROOT, Config, Gateway
 from upstream import Upstream
+
+
+def pytest_sessionstart() -> None:
+    """Builds the module, as make does, where pytest is called without it in a fresh clone."""
+    if subprocess.run([ROOT / "scripts" / "build-module"], check=False).returncode != 0:
+        pytest.exit("there is nothing to test without the module", 1)
 
 
 @pytest.fixture(autouse=True)

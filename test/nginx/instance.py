@@ -33,8 +33,6 @@ services:
     routes: [{name: one, paths: [one]}]
 """
 
-BUILT_FOR = (ROOT / "build" / "module" / "nginx_version").read_text().strip()
-
 AS_ROOT = os.geteuid() == 0
 
 
@@ -118,16 +116,22 @@ class Instance:
             connection.close()
 
 
-def copy_checkout(folder: Path, version: str | None = BUILT_FOR) -> Path:
-    """What a user has of Sluice, without git, in a folder to be made; what `make build` made for
-    that version of nginx is in it, nothing of that where it is None. The command in it.
+def built_for() -> str:
+    """The version of nginx that the checkout's module is built for."""
+    return (ROOT / "build" / "module" / "nginx_version").read_text().strip()
+
+
+def copy_checkout(folder: Path, version: str | None = "") -> Path:
+    """What a user has of Sluice, without git, in a folder to be made; what `make build` made is in
+    it, for that version of nginx where one is given, nothing of that where it is None. The command
+    in it.
     """
     for name in ("bin", "cli", "examples", "gateway", "lib", "module", "plugins", "scripts"):
         shutil.copytree(ROOT / name, folder / name)
-    if version:
+    if version is not None:
         built = folder / "build" / "module"
         built.mkdir(parents=True)
-        (built / "nginx_version").write_text(version + "\n")
+        (built / "nginx_version").write_text((version or built_for()) + "\n")
         shutil.copy(ROOT / "build" / "module" / "ngx_sluice_module.so", built)
     return folder / "bin" / "sluice"
 
