@@ -7,9 +7,9 @@ import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
+import guard
 from sluice import COMMAND_SECONDS, NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive
 from wire import Reply, Wire, wait_until
 
@@ -46,8 +46,7 @@ class Bare(Gateway):
     def __init__(self, http: str, *, workers: int = 2) -> None:
         self.started_with = workers
         self.ports = Ports()
-        self.prefix = Path(tempfile.mkdtemp(prefix="sluice-bare-"))
-        self.prefix.chmod(0o755)
+        self.prefix = guard.folder("sluice-bare-")
         self.proxy_port = self.ports.take()
         self.settings = {"prefix": self.prefix}
         self.env = {}

@@ -7,9 +7,9 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
+import guard
 from sluice import COMMAND, ROOT, Ports
 
 SECONDS = 60
@@ -171,8 +171,7 @@ class Instances:
 
     def make(self) -> Instance:
         """One more, with a declarative file, not started."""
-        folder = Path(tempfile.mkdtemp(prefix="sluice-cli-"))
-        folder.chmod(0o755)
+        folder = guard.folder("sluice-cli-")
         instance = Instance(folder, self._ports)
         instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
         self._made.append(instance)

@@ -21,6 +21,7 @@ from typing import IO, Any, ClassVar, Protocol
 
 import httpx
 
+import guard
 from wire import DEADLINE, Pairs, Reply, Wire, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,8 +135,7 @@ class Gateway:
         **settings: object,
     ) -> None:
         self.ports = Ports()
-        self.prefix = Path(tempfile.mkdtemp(prefix="sluice-"))
-        self.prefix.chmod(0o755)  # workers of a root-started nginx are another user
+        self.prefix = guard.folder("sluice-")
         self.file = self.prefix / ("sluice.yaml" if isinstance(config, str) else "sluice.json")
         self.proxy_port = self.ports.take()
         self.admin_port = self.ports.take()

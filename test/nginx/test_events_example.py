@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import guard
 from sluice import ROOT
 from wire import DEADLINE, Wire, wait_until
 
@@ -20,6 +21,7 @@ def said(target: str) -> str:
 
 
 def test_the_example_runs() -> None:
+    guard.watch(ROOT / "build" / "events-example")
     program = subprocess.Popen(
         [ROOT / "examples" / "events" / "run"],
         stdin=subprocess.DEVNULL,

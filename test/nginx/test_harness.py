@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import guard
 from sluice import Gateway, Trouble
+from wire import wait_until
 
 
 class Log:
     """A gateway that was never started, with a log to write."""
 
     def __init__(self) -> None:
-        self.gateway = Gateway({})
+        self.gateway = Gateway({}, workers=2)
         self.path = self.gateway.prefix / "run" / "logs" / "error.log"
         self.path.parent.mkdir(parents=True)
 
@@ -88,3 +94,54 @@ def test_an_unfinished_line_waits_for_its_end(log: Log) -> None:
     log.write(REFUSED[40:])
     with pytest.raises(Trouble, match="Connection refused"):
         log.gateway.check_log()
+
+
+STARTED = """
+import sys
+
+from bare import Bare
+from instance import Instances
+from sluice import Gateway
+
+instance = Instances().make()
+instance.succeed("start")
+bare = Bare("server { listen 127.0.0.1:@port@; }")
+gateway = Gateway({}, workers=2)
+print(bare.start().prefix, gateway.start().prefix, instance.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_killed_tests_have_started_ends(how: signal.Signals) -> None:
+    tests = subprocess.Popen(
+        [sys.executable, "-c", STARTED],
+        cwd=Path(__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert tests.stdout
+        folders = tests.stdout.readline().split()
+        assert len(folders) == 3
+        for folder in folders:
+            # A master and its two workers; of the tests' own process it is no child.
+            assert len(set(guard.running_in([folder]))) == 3, folder
+    finally:
+        tests.send_signal(how)
+        tests.communicate()
+    wait_until(lambda: not list(guard.running_in(folders)), "the daemons' end")
+    wait_until(lambda: not any(Path(folder).exists() for folder in folders), "no folder")
+
+
+def test_a_name_that_begins_another_is_not_that() -> None:
+    folder = guard.folder("sluice-guard-")
+    sleeping = subprocess.Popen(["sleep", "60"], cwd=folder)
+    try:
+        assert list(guard.running_in([str(folder)])) == [sleeping.pid]
+        assert list(guard.running_in([str(folder)[:-1]])) == []
+    finally:
+        sleeping.kill()
+        sleeping.wait()
+        folder.rmdir()

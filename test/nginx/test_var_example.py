@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import guard
 from sluice import ROOT
 from wire import DEADLINE, Wire, wait_until
 
@@ -20,6 +21,7 @@ def said() -> str:
 
 
 def test_the_example_runs() -> None:
+    guard.watch(ROOT / "build" / "var-example")
     program = subprocess.Popen(
         [ROOT / "examples" / "var" / "run"],
         stdin=subprocess.DEVNULL,
