@@ -23,8 +23,7 @@ import sides
 import stats
 from probe import Client
 from report import Metric, metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from verify import InvalidRun
 
 ROUTES_A_SERVICE = 10
@@ -144,6 +143,7 @@ def _changing(setting: Setting, routes: int) -> Iterator[Changing]:
         sides.free_address(),
         upstream,
         None,
+        root=setting.root,
         count=setting.data["workers"],
         admin=sides.free_address(),
     )
@@ -157,12 +157,11 @@ def _changing(setting: Setting, routes: int) -> Iterator[Changing]:
             raise InvalidRun(f"{gateway.name} logged: {trouble}")
 
 
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+def measure(setting: Setting) -> dict[str, Metric]:
     """Measures the scenario."""
-    with prepared(scenario, quick, began) as setting:
-        out = _live(setting)
-        if setting.data["load"]:
-            out |= _under_load(setting, setting.data["load"])
+    out = _live(setting)
+    if setting.data["load"]:
+        out |= _under_load(setting, setting.data["load"])
     return out
 
 

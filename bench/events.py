@@ -21,9 +21,8 @@ from typing import Any, ClassVar
 import load
 import sides
 from probe import Client, ProbeError
+from setting import Setting
 from verify import InvalidRun
-
-OUR_MODULE = sides.ROOT / "build" / "module" / "ngx_sluice_module.so"
 
 # Every option that is not named has its default.
 OPTIONS = {
@@ -137,7 +136,7 @@ class Workers(sides.Nginx):
 
     files: ClassVar = {"events.conf": "nginx.conf"}
 
-    def __init__(self, transport: str, count: int, folder: Path) -> None:
+    def __init__(self, transport: str, count: int, folder: Path, root: Path = sides.ROOT) -> None:
         self.transport = transport
         self.control = sides.free_address()
         self._rounds = itertools.count(1)
@@ -145,11 +144,11 @@ class Workers(sides.Nginx):
         self.publisher = count - 1
         self._publisher: Client | None = None
         words = {
-            "modules": load_modules(),
+            "modules": load_modules(root),
             "user": user(),
             "workers": str(count),
             "bench": str(sides.NGINX_FOLDER.parent),
-            "root": str(sides.ROOT),
+            "root": str(root),
             "control": self.control,
             "options": _filled(OPTIONS[transport], folder),
             "broker": _filled(BROKER, folder) if transport == "socket" else "",
@@ -218,12 +217,15 @@ class Workers(sides.Nginx):
 
 @contextlib.contextmanager
 def all_started(
-    folder: Path, transports: Sequence[str], count: int
+    setting: Setting, transports: Sequence[str], count: int
 ) -> Iterator[dict[str, Workers]]:
     """One nginx a transport; no error may be in their logs in the end."""
+    folder = setting.fresh()
     with contextlib.ExitStack() as stack:
         started = {
-            transport: stack.enter_context(Workers(transport, count, folder / transport))
+            transport: stack.enter_context(
+                Workers(transport, count, folder / transport, setting.root)
+            )
             for transport in transports
         }
         yield started
@@ -242,9 +244,10 @@ def _ask(client: Client, path: str, body: dict[str, Any] | None = None) -> dict[
     return parsed
 
 
-def load_modules() -> str:
-    """Lines of nginx.conf: the modules of Lua, and ours."""
-    paths = [*sides.platform("nginx_modules"), str(OUR_MODULE)]
+def load_modules(root: Path) -> str:
+    """Lines of nginx.conf: the modules of Lua, and that of a checkout."""
+    ours = root / "build" / "module" / "ngx_sluice_module.so"
+    paths = [*sides.platform("nginx_modules"), str(ours)]
     return "\n".join(f'load_module "{path}";' for path in paths)
 
 

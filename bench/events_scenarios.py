@@ -16,8 +16,7 @@ import load
 import stats
 from events import SIZES, Order, Round, Workers, all_started
 from report import Metric, metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from verify import InvalidRun
 
 # Events go on for longer than the requests by that much, while wrk starts and ends.
@@ -37,7 +36,7 @@ def throughput(setting: Setting) -> dict[str, Metric]:
         found: dict[int, dict[str, list[Round]]] = {
             size: {name: [] for name in transports} for size in orders
         }
-        with all_started(setting.fresh(), transports, count) as workers:
+        with all_started(setting, transports, count) as workers:
             for size in orders:
                 for name in transports:
                     workers[name].run_lossless(orders[size])  # warm-up
@@ -74,7 +73,7 @@ def latency(setting: Setting) -> dict[str, Metric]:
     for part, cell in enumerate(cells):
         transports, count = cell["transports"], cell["workers"]
         found: dict[str, list[list[float]]] = {name: [] for name in transports}
-        with all_started(setting.fresh(), transports, count) as workers:
+        with all_started(setting, transports, count) as workers:
             for name in transports:
                 workers[name].run_lossless(order)  # warm-up
             for names in setting.rounds(transports, part, len(cells)):
@@ -100,7 +99,7 @@ def burst(setting: Setting) -> dict[str, Metric]:
     """
     found: dict[str, list[Round]] = {name: [] for name in setting.data["transports"]}
     order = Order("tick", count=setting.data["count"])
-    with all_started(setting.fresh(), list(found), setting.data["workers"]) as workers:
+    with all_started(setting, list(found), setting.data["workers"]) as workers:
         for name in found:
             workers[name].run(order)  # warm-up
         for names in setting.rounds(list(found), 0, 1):
@@ -130,7 +129,7 @@ def interference(setting: Setting) -> dict[str, Metric]:
     ]
     for part, (transport, connections) in enumerate(parts):
         suffix = "" if connections == setting.data["connections"][0] else f"_c{connections}"
-        with all_started(setting.fresh(), [transport], setting.data["workers"]) as workers:
+        with all_started(setting, [transport], setting.data["workers"]) as workers:
             traffic = Traffic(workers[transport], setting, connections)
             found: dict[str, list[Busy]] = {case: [] for case in CASES}
             for case in CASES:
@@ -211,21 +210,19 @@ def _interference_metrics(
 ) -> dict[str, Metric]:
     out = {}
     none = found["none"]
-    out[f"{transport}_none{suffix}_rps"] = metric(
-        "requests/s", stats.level([one.slice.rps for one in none])
-    )
-    out[f"{transport}_none{suffix}_p99_ms"] = metric(
-        "ms", stats.level([one.slice.p99_ms for one in none])
-    )
-    for case in list(CASES)[1:]:
-        busy = found[case]
+    for case, busy in found.items():
+        prefix = f"{transport}_{case}{suffix}"
+        out[f"{prefix}_rps"] = metric("requests/s", stats.level([one.slice.rps for one in busy]))
+        out[f"{prefix}_p99_ms"] = metric("ms", stats.level([one.slice.p99_ms for one in busy]))
+        out[f"{prefix}_cpus"] = metric("CPUs", stats.level([one.cpus for one in busy]))
+        if case == "none":
+            continue
 
         def against(read: Callable[[Busy], float], busy: list[Busy] = busy) -> Metric:
             return metric(
                 "ratio", stats.ratio([read(one) for one in busy], [read(one) for one in none])
             )
 
-        prefix = f"{transport}_{case}{suffix}"
         out[f"{prefix}_rps_share"] = against(lambda one: one.slice.rps)
         out[f"{prefix}_p99_ratio"] = against(lambda one: one.slice.p99_ms)
         out[f"{prefix}_cpu_share"] = against(lambda one: one.cpus)
@@ -243,7 +240,7 @@ def idle(setting: Setting) -> dict[str, Metric]:
     """Wakeups of a worker without an event, beyond those of one without this library."""
     transports = [*setting.data["transports"], "none"]
     found: dict[str, list[float]] = {name: [] for name in transports}
-    with all_started(setting.fresh(), transports, setting.data["workers"]) as workers:
+    with all_started(setting, transports, setting.data["workers"]) as workers:
         for name in setting.data["transports"]:
             workers[name].run_lossless(Order("tick", count=100))  # it does work
         time.sleep(setting.data["settle_s"])
@@ -278,9 +275,3 @@ MEASURES: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "events-interference": interference,
     "events-idle": idle,
 }
-
-
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
-    """Measures one of the scenarios of this module."""
-    with prepared(scenario, quick, began) as setting:
-        return MEASURES[scenario.kind](setting)

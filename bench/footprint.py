@@ -20,8 +20,7 @@ from config_change import BODY, Changing, Routes
 from probe import Client
 from progress import progress
 from report import Metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from verify import InvalidRun
 
 ASKED = 20_000  # requests before memory is read: the JIT has compiled, buffers are made
@@ -41,6 +40,7 @@ def _gateway(
         sides.free_address(),
         upstream,
         None,
+        root=setting.root,
         count=setting.data["workers"],
         admin=sides.free_address() if admin else "off",
     )
@@ -134,7 +134,7 @@ def _reload(gateway: sides.Sluice, routes: int) -> float:
     (gateway.folder / "sluice.json").write_text(file)
     began = time.monotonic()
     done = subprocess.run(
-        [str(sides.ROOT / "bin" / "sluice"), "reload"],
+        [*gateway.program, "reload"],
         env=gateway.environment(),
         capture_output=True,
         text=True,
@@ -156,9 +156,3 @@ def _expect(gateway: sides.Sluice, path: str, status: int) -> None:
 
 
 MEASURES = {"memory": memory, "start": start}
-
-
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
-    """Measures one of the scenarios of this module."""
-    with prepared(scenario, quick, began) as setting:
-        return MEASURES[scenario.kind](setting)

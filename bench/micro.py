@@ -23,8 +23,7 @@ import sides
 import stats
 from progress import progress
 from report import Metric
-from scenario import Described
-from setting import FEWEST_ROUNDS, Setting, prepared
+from setting import FEWEST_ROUNDS, Setting
 from verify import InvalidRun
 
 LUAJIT = os.environ.get("SLUICE_LUAJIT", "luajit")
@@ -121,15 +120,14 @@ def _run(program: Program, command: list[str]) -> subprocess.CompletedProcess[st
     return done
 
 
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+def measure(setting: Setting) -> dict[str, Metric]:
     """Measures every case of a scenario."""
-    with prepared(scenario, quick, began) as setting:
-        out: dict[str, Metric] = {}
-        for program in programs(setting.data, sides.ROOT, setting.folder / "here"):
-            for case in program.data["cases"]:
-                out |= _case(setting, program, case)
-        progress("")
-        return out
+    out: dict[str, Metric] = {}
+    for program in programs(setting.data, setting.root, setting.folder / "programs"):
+        for case in program.data["cases"]:
+            out |= _case(setting, program, case)
+    progress("")
+    return out
 
 
 def _case(setting: Setting, program: Program, case: str) -> dict[str, Metric]:

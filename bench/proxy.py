@@ -213,8 +213,7 @@ class Run:
         if not self.plan.narrow or pairs < 2 * FEWEST_LIVES * PAIRS_A_LIFE:
             return False
         new, old = ([slice_.cpu_us for slice_ in side.slices] for side in self.taken[:2])
-        found = stats.ratio(new, old, PAIRS_A_LIFE)
-        return (found.high - found.low) / 2 <= self.plan.narrow * found.value
+        return stats.is_narrow(stats.ratio(new, old, PAIRS_A_LIFE), self.plan.narrow)
 
 
 class Life:

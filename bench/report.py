@@ -156,7 +156,9 @@ class Compared:
 
 
 # More of these is better; of all others less.
-MORE_IS_BETTER = frozenset({"rps"})
+MORE_IS_BETTER = frozenset({"requests/s", "events/s", "events"})
+# These say how ours stands to a yardstick, which is the same for both revisions.
+RELATIVE = frozenset({"ratio", "share"})
 COMPARED = ("cpu_us", "rps", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "switches")
 
 
@@ -183,6 +185,30 @@ def compare(
     return rows
 
 
+def compare_runs(
+    new: Sequence[dict[str, Metric]], old: Sequence[dict[str, Metric]]
+) -> tuple[list[Compared], list[str]]:
+    """Whole runs of two revisions that were taken in pairs; and what cannot be compared."""
+    rows, left = [], []
+    for name, found in new[0].items():
+        if found.unit in RELATIVE or YARDSTICK in name.split("_"):
+            continue
+        if not all(name in run for run in (*new, *old)):
+            left.append(f"{name} (not in every run)")
+            continue
+        values = [[run[name].value for run in runs] for runs in (new, old)]
+        if min(map(min, values)) <= 0:
+            least, most = min(map(min, values)), max(map(max, values))
+            left.append(f"{name} ({_number(least)} to {_number(most)}: 0 has no ratio)")
+            continue
+        rows.append(_compared(name, found.unit, *values, stats.BLOCK))
+    return rows, left
+
+
+# A part of the names of metrics that are not ours but those of nginx's own.
+YARDSTICK = "ngx"
+
+
 def _values(slices: Sequence[Slice], read: Callable[[Slice], float]) -> list[float]:
     return [read(slice_) for slice_ in slices]
 
@@ -192,7 +218,7 @@ def _compared(
 ) -> Compared:
     ratio = stats.ratio(new, old, block)
     levels = [stats.level(side, block).value for side in (old, new)]
-    word = stats.verdict(ratio, name in MORE_IS_BETTER)
+    word = stats.verdict(ratio, unit in MORE_IS_BETTER)
     return Compared(name, unit, levels[0], levels[1], ratio, word)
 
 
@@ -203,6 +229,16 @@ def compared_metrics(rows: Sequence[Compared]) -> dict[str, Metric]:
         for name, value in ((row.name, row.new), (f"{row.name}_old", row.old)):
             out[name] = Metric(value, row.unit, value, value)
     return out
+
+
+def summary(rows: Sequence[Compared]) -> str:
+    """What a comparison of many metrics comes to: who is not the same, and how many are."""
+    said = []
+    for word in ("slower", "faster"):
+        names = [row.name for row in rows if row.verdict == word]
+        said += [f"{word}: {', '.join(names)}"] if names else []
+    same = sum(row.verdict == "same" for row in rows)
+    return "; ".join([*said, f"{same} of {len(rows)} the same"])
 
 
 def comparison(rows: Sequence[Compared]) -> str:

@@ -5,11 +5,12 @@ What is compared runs side by side and in turns, and only neighbours are
 compared. docs/benchmarks.md tells how to read it.
 
     bench/run.py                          all scenarios
-    bench/run.py --scenario proxy-plain   one
+    bench/run.py --scenario proxy-plain   one, or several: --scenario a --scenario b
     bench/run.py --quick                  within 90 seconds a scenario
     bench/run.py --self                   proxy scenarios with hand-written nginx on both sides:
                                           the method's own noise
-    bench/run.py --compare main           proxy scenarios: HEAD against another revision
+    bench/run.py --compare main           HEAD against another revision
+    bench/run.py --record                 adds also a run of some scenarios to the log
     bench/run.py --show                   writes the configurations of proxy scenarios and stops
 """
 
@@ -23,43 +24,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 import compare
-import config_change
-import events_scenarios
-import footprint
 import history
+import kinds
 import load
-import micro
 import proxy
 import report
 import revisions
 import scenario as scenarios
 import sides
-import timers
-import timers_cost
-import var
 import verify
 from probe import ProbeError
 
 OUTPUT = sides.ROOT / "build" / "bench"
 
-Measure = Callable[[scenarios.Described, bool, float], dict[str, report.Metric]]
-
-# Who measures which kind of scenario.
-KINDS: dict[str, Measure] = {
-    **{kind: events_scenarios.measure for kind in events_scenarios.MEASURES},
-    "config-change": config_change.measure,
-    **{kind: footprint.measure for kind in footprint.MEASURES},
-    "micro": micro.measure,
-    "timers-cost": timers_cost.measure,
-    "timers-load": timers.measure,
-    **{kind: var.measure for kind in var.MEASURES},
-}
+AnyScenario = scenarios.Scenario | scenarios.Described
 
 
 @dataclass(frozen=True)
@@ -104,22 +88,18 @@ def setting(revision: str | None = None) -> str:
     return f"revision {revision}, {nginx}, Linux {os.uname().release}, {machine}"
 
 
-def _measure(
-    scenario: scenarios.Scenario | scenarios.Described, options: Options, began: float
-) -> dict[str, report.Metric]:
+def _measure(scenario: AnyScenario, options: Options, began: float) -> dict[str, report.Metric]:
     if isinstance(scenario, scenarios.Scenario):
         lineup = proxy.against_itself if options.against_itself else proxy.beside_nginx
         return proxy.metrics(proxy.Run(scenario, options.plan(), lineup(scenario)).measure(began))
-    if scenario.kind not in KINDS:
-        raise scenarios.ScenarioError(f"{scenario.name}.toml: no kind {scenario.kind!r}")
-    return KINDS[scenario.kind](scenario, options.quick, began)
+    return kinds.measure(scenario, began, "quick" if options.quick else None)
 
 
-def run_scenario(name: str, options: Options, output: Path) -> report.Result:
+def run_scenario(scenario: AnyScenario, options: Options, output: Path) -> report.Result:
     """Measures a scenario; what goes wrong makes the result invalid."""
     began = time.monotonic()
     busy = os.getloadavg()[0]
-    scenario = scenarios.load(name)
+    name = scenario.name
     result = report.Result(f"{name}-self" if options.against_itself else name)
     (output / f"{result.scenario}.json").unlink(missing_ok=True)
     try:
@@ -146,7 +126,7 @@ def run_scenario(name: str, options: Options, output: Path) -> report.Result:
     return result
 
 
-def compare_revisions(chosen: list[str], options: argparse.Namespace) -> int:
+def compare_revisions(chosen: Sequence[AnyScenario], options: argparse.Namespace) -> int:
     """Measures HEAD against another revision; returns the exit status."""
     new, old = revisions.resolve("HEAD"), revisions.resolve(options.compare)
     if revisions.changed():
@@ -155,10 +135,8 @@ def compare_revisions(chosen: list[str], options: argparse.Namespace) -> int:
     with revisions.exported(new) as ours, revisions.exported(old) as theirs:
         labels = (revisions.described(new), revisions.described(old))
         trees = compare.Trees(ours, theirs, labels)
-        for name in chosen:
+        for scenario in chosen:
             began = time.monotonic()
-            scenario = scenarios.load(name)
-            assert isinstance(scenario, scenarios.Scenario)
             plan = compare.QUICK if options.quick else compare.FULL
             if options.pairs:
                 lives = max(-(-options.pairs // proxy.PAIRS_A_LIFE), proxy.FEWEST_LIVES)
@@ -171,13 +149,11 @@ def compare_revisions(chosen: list[str], options: argparse.Namespace) -> int:
     return 1 if invalid else 0
 
 
-def show(name: str, output: Path) -> None:
+def show(scenario: scenarios.Scenario, output: Path) -> None:
     """Writes both sides' configurations as a run has them, and checks that they start."""
-    folder = output / "show" / name
+    folder = output / "show" / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    scenario = scenarios.load(name)
-    assert isinstance(scenario, scenarios.Scenario)
     with contextlib.ExitStack() as stack:
         lineup = proxy.beside_nginx(scenario)
         for side in proxy.Run(scenario, proxy.QUICK, lineup).start(stack, folder / "sides"):
@@ -189,19 +165,46 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scenario", choices=scenarios.names(), help="only this one")
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="only this one")
     parser.add_argument("--quick", action="store_true", help="within 90 seconds a scenario")
     parser.add_argument("--pairs", type=int, help="measure this many pairs of slices")
     parser.add_argument("--self", action="store_true", help="hand-written nginx against itself")
     parser.add_argument("--compare", metavar="REV", help="HEAD against this revision")
+    parser.add_argument("--record", action="store_true", help="add a run of some to the log, too")
     parser.add_argument("--show", action="store_true", help="write the configurations only")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the results")
     return parser.parse_args(arguments)
 
 
-def is_full(options: argparse.Namespace) -> bool:
-    """Whether a run measures everything as it should be measured, and so goes into the log."""
-    return not (options.scenario or options.quick or options.pairs or options.self)
+def is_logged(options: argparse.Namespace) -> bool:
+    """Whether a run goes into the log: one of all scenarios, or one for which that was asked."""
+    if options.quick or options.pairs or options.self:
+        return False
+    return options.record or not options.scenario
+
+
+def choose(options: argparse.Namespace) -> list[AnyScenario]:
+    """The scenarios that are asked for, or all that can do what is asked; in the order of names."""
+    able = []
+    for name in options.scenario or scenarios.names():
+        scenario = scenarios.load(name)
+        if reason := _why_not(scenario, options):
+            if options.scenario:
+                raise scenarios.ScenarioError(reason)
+            print(f"note: {reason}")
+        else:
+            able.append(scenario)
+    return able
+
+
+def _why_not(scenario: AnyScenario, options: argparse.Namespace) -> str | None:
+    """Why a scenario cannot do what is asked, if so."""
+    if isinstance(scenario, scenarios.Described):
+        kinds.check(scenario)
+        if options.show or options.self:
+            what = "--show" if options.show else "--self"
+            return f"{what} is for scenarios of the kind proxy; {scenario.name} is none"
+    return compare.why_not(scenario) if options.compare else None
 
 
 def record(results: list[report.Result]) -> None:
@@ -213,7 +216,8 @@ def record(results: list[report.Result]) -> None:
     date = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     machine = setting(revision[:7]).partition(", ")[2]
     history.append(history.Record(revision, subject, date, machine, history.collect(results)))
-    print(f"\n-> {os.path.relpath(history.LOG)}, and `make bench-report` draws it")
+    log = os.path.relpath(history.LOG)
+    print(f"\n-> {log}; `make bench-report` and `make bench-docs` draw it")
 
 
 def main(arguments: list[str]) -> int:
@@ -225,20 +229,19 @@ def main(arguments: list[str]) -> int:
         return 1
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
-    chosen = [options.scenario] if options.scenario else scenarios.names()
-    if options.show or options.self or options.compare:
-        # The other kinds do not take sides.
-        chosen = [name for name in chosen if isinstance(scenarios.load(name), scenarios.Scenario)]
     how = Options(options.quick, options.pairs, options.self)
     try:
+        # All are read before the first is measured: a mistake in the last is told now.
+        chosen = choose(options)
         if options.show:
-            for name in chosen:
-                show(name, options.output.resolve())
+            for scenario in chosen:
+                assert isinstance(scenario, scenarios.Scenario)
+                show(scenario, options.output.resolve())
             return 0
         if options.compare:
             return compare_revisions(chosen, options)
-        results = [run_scenario(name, how, options.output.resolve()) for name in chosen]
-        if is_full(options):
+        results = [run_scenario(each, how, options.output.resolve()) for each in chosen]
+        if is_logged(options):
             record(results)
     except (
         sides.StartError,

@@ -347,14 +347,14 @@ class Sluice(Server):
         self._settings = settings or {}
         self._declared = declared
         self._words = {**(words or {}), "listen": address, "upstream": upstream}
-        self._root = root
+        self.program = [str(root / "bin" / "sluice")]
 
     def write(self) -> None:
         (self.folder / "sluice.json").write_text(self._declared.sluice_file(self._words))
         (self.folder / "sluice.conf").write_text("")
 
     def command(self) -> list[str]:
-        return [str(self._root / "bin" / "sluice"), "start", "--foreground"]
+        return [*self.program, "start", "--foreground"]
 
     def environment(self) -> dict[str, str]:
         kept = {

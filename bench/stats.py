@@ -146,6 +146,11 @@ def verdict(estimate: Estimate, more_is_better: bool = False) -> str:
     return "faster" if (estimate.low > 1) == more_is_better else "slower"
 
 
+def is_narrow(estimate: Estimate, share: float) -> bool:
+    """Whether an interval reaches, on average, no farther than a share from its value."""
+    return (estimate.high - estimate.low) / 2 <= share * estimate.value
+
+
 def beyond(estimate: Estimate, bound: float) -> bool:
     """Whether the whole interval of a ratio is beyond a bound above 1."""
     return estimate.low > bound

@@ -24,8 +24,7 @@ import sides
 import stats
 from probe import Client
 from report import Metric, metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from verify import InvalidRun
 
 # Each running timer of nginx takes a connection, those of the yielding callbacks as well.
@@ -59,13 +58,20 @@ class Worker(sides.Nginx):
 
     files: ClassVar = {"timers.conf": "nginx.conf"}
 
-    def __init__(self, side: str, folder: Path, order: Order, core: int | None = None) -> None:
+    def __init__(
+        self,
+        side: str,
+        folder: Path,
+        order: Order,
+        core: int | None = None,
+        root: Path = sides.ROOT,
+    ) -> None:
         self.side = side
         words = {
-            "modules": events.load_modules(),
+            "modules": events.load_modules(root),
             "user": events.user(),
             "bench": str(sides.NGINX_FOLDER.parent),
-            "root": str(sides.ROOT),
+            "root": str(root),
             "connections": CONNECTIONS,
             "side": side,
             "order": order.lua(),
@@ -180,6 +186,7 @@ def load_metrics(suffix: str, found: Found) -> dict[str, Metric]:
     for side in ("sluice", "ngx"):
         if side in found:
             end = f"{_prefix(side)}{suffix}"
+            out[f"rps_{end}"] = metric("requests/s", stats.level(rps[side]))
             out[f"rps_share_{end}"] = metric("ratio", stats.ratio(rps[side], rps["none"]))
             out[f"p99_ratio_{end}"] = metric("ratio", stats.ratio(p99[side], p99["none"]))
             out[f"p99_ms_{end}"] = metric("ms", stats.level(p99[side]))
@@ -221,7 +228,9 @@ def _cell(setting: Setting, part: int, cell: dict[str, Any]) -> dict[str, Metric
     with contextlib.ExitStack() as stack:
         workers = {}
         for side in dict.fromkeys([*kinds["idle"], *kinds["load"]]):
-            workers[side] = stack.enter_context(Worker(side, folder / side, order, CORES[0]))
+            workers[side] = stack.enter_context(
+                Worker(side, folder / side, order, CORES[0], setting.root)
+            )
             workers[side].stand_still()
         for names in setting.rounds(list(workers), part, len(setting.data["cells"])):
             for kind, measured in kinds.items():
@@ -257,10 +266,9 @@ def metrics(suffix: str, found: dict[str, Found]) -> dict[str, Metric]:
     return out | fires_metrics(suffix, both)
 
 
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+def measure(setting: Setting) -> dict[str, Metric]:
     """Measures the scenario."""
     out: dict[str, Metric] = {}
-    with prepared(scenario, quick, began) as setting:
-        for part, cell in enumerate(setting.data["cells"]):
-            out |= _cell(setting, part, cell)
+    for part, cell in enumerate(setting.data["cells"]):
+        out |= _cell(setting, part, cell)
     return out

@@ -13,13 +13,11 @@ import select
 import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import load
 import stats
 from report import Metric, metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from timers import Order, Worker
 from verify import InvalidRun
 
@@ -34,9 +32,10 @@ UNITS = {
 }
 
 
-def life(side: str, folder: Path, count: int) -> dict[str, float]:
-    """One worker's: what `count` timers cost from their creation to a graceful exit with them."""
-    with Worker(side, folder, Order()) as worker:
+def life(setting: Setting, side: str) -> dict[str, float]:
+    """One worker's: what timers cost from their creation to a graceful exit with them."""
+    count = setting.data["timers"]
+    with _worker(setting, side, side) as worker:
         worker.ask("room", count)
         empty = load.memory(worker.workers).rss
         found = {"create_ns": worker.ask("create", count)["ns"]}
@@ -48,6 +47,10 @@ def life(side: str, folder: Path, count: int) -> dict[str, float]:
         found["quit_ms_100k"] = quit_ms(worker)
         worker.check()
     return found
+
+
+def _worker(setting: Setting, side: str, name: str) -> Worker:
+    return Worker(side, setting.fresh() / name, Order(), root=setting.root)
 
 
 def quit_ms(worker: Worker) -> float:
@@ -72,7 +75,7 @@ def lives(setting: Setting) -> dict[str, Metric]:
     found: dict[str, list[dict[str, float]]] = {side: [] for side in data["sides"]}
     for names in setting.rounds(data["sides"], 0, 2):
         for side in names:
-            found[side].append(life(side, setting.fresh() / side, data["timers"]))
+            found[side].append(life(setting, side))
     out = {}
     for side, taken in found.items():
         for name in taken[0]:
@@ -87,8 +90,7 @@ def lateness(setting: Setting) -> dict[str, Metric]:
     out: dict[str, Metric] = {}
     with contextlib.ExitStack() as stack:
         workers = {
-            side: stack.enter_context(Worker(side, setting.fresh() / side, Order()))
-            for side in data["sides"]
+            side: stack.enter_context(_worker(setting, side, side)) for side in data["sides"]
         }
         found: dict[str, list[list[float]]] = {side: [] for side in workers}
         for names in setting.rounds(list(workers), 1, 2):
@@ -117,7 +119,7 @@ def wakeups(setting: Setting) -> dict[str, Metric]:
         workers = {}
         for case in ("bare", "empty", "hour"):
             side = "none" if case == "bare" else "sluice"
-            workers[case] = stack.enter_context(Worker(side, setting.fresh() / case, Order()))
+            workers[case] = stack.enter_context(_worker(setting, side, case))
         workers["hour"].ask("lateness", 100)  # it has had work
         workers["hour"].ask("hour")
         time.sleep(data["settle_s"])
@@ -144,10 +146,6 @@ def _named(name: str, side: str) -> str:
     return name if side == "sluice" else f"{name}_{side}"
 
 
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
+def measure(setting: Setting) -> dict[str, Metric]:
     """Measures the scenario."""
-    out: dict[str, Metric] = {}
-    with prepared(scenario, quick, began) as setting:
-        for part in (lives, lateness, wakeups):
-            out |= part(setting)
-    return out
+    return lives(setting) | lateness(setting) | wakeups(setting)

@@ -18,8 +18,7 @@ import sides
 import stats
 from probe import Client
 from report import Metric, metric
-from scenario import Described
-from setting import Setting, prepared
+from setting import Setting
 from verify import InvalidRun
 
 REQUEST = (
@@ -41,13 +40,19 @@ class Worker(sides.Nginx):
     files: ClassVar = {"var.conf": "nginx.conf"}
 
     def __init__(
-        self, name: str, folder: Path, core: int | None, side: str, jit: bool = True
+        self,
+        setting: Setting,
+        name: str,
+        core: int | None,
+        side: str,
+        jit: bool = True,
     ) -> None:
+        folder = setting.fresh() / side
         words = {
-            "modules": events.load_modules(),
+            "modules": events.load_modules(setting.root),
             "user": events.user(),
             "bench": str(sides.NGINX_FOLDER.parent),
-            "root": str(sides.ROOT),
+            "root": str(setting.root),
             "run": str(folder),
             "side": side,
             "jit": "" if jit else "jit.off()",
@@ -58,12 +63,6 @@ class Worker(sides.Nginx):
         """Fails if an error was logged."""
         if trouble := self.trouble():
             raise InvalidRun(f"{self.name} logged: {trouble}")
-
-
-def measure(scenario: Described, quick: bool, began: float) -> dict[str, Metric]:
-    """Measures a scenario of one of the kinds."""
-    with prepared(scenario, quick, began) as setting:
-        return MEASURES[scenario.kind](setting)
 
 
 def _took(client: Client, what: str, name: str, turns: int, first: str) -> list[float]:
@@ -90,8 +89,7 @@ def _accesses(setting: Setting) -> dict[str, Metric]:
         floors: dict[str, list[float]] = {"call": [], "string": []}
         with contextlib.ExitStack() as stack:
             name = "JIT on" if jit else "JIT off"
-            folder = setting.folder / name.replace(" ", "-").lower()
-            worker = stack.enter_context(Worker(name, folder, None, "with_ngx", jit))
+            worker = stack.enter_context(Worker(setting, name, None, "with_ngx", jit))
             client = stack.enter_context(Client(worker.address))
             for order in setting.rounds(["ngx", "sluice"], part, 2):
                 for case in cases:
@@ -129,9 +127,7 @@ def _requests(setting: Setting) -> dict[str, Metric]:
     requests.write_bytes(REQUEST.format(path="/requests", more="").encode())
     with contextlib.ExitStack() as stack:
         workers = {
-            side: stack.enter_context(
-                Worker(f"with {side}", setting.folder / side, cores[0], f"with_{side}")
-            )
+            side: stack.enter_context(Worker(setting, f"with {side}", cores[0], f"with_{side}"))
             for side in ("ngx", "sluice")
         }
         _compare(workers, requests)

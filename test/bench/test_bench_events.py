@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import config_change
 import events
-import events_scenarios
+import kinds
 import pytest
 import scenario
 import sides
@@ -45,8 +44,7 @@ def measure(name: str, **fields: object) -> dict[str, Any]:
     assert isinstance(loaded, Described)
     data = loaded.data | {"rounds": 4, "limit_s": 60} | SMALL[name] | fields
     small = Described(name, loaded.kind, loaded.title, loaded.bars, loaded.limits, data)
-    measure = config_change.measure if name == "config-change" else events_scenarios.measure
-    return measure(small, False, time.monotonic())
+    return kinds.measure(small, time.monotonic())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import footprint
+import kinds
 from scenario import Described
 
 
 def measured(kind: str, **data: Any) -> dict[str, float]:
     scenario = Described(kind, kind, kind, {}, {}, {"limit_s": 0, "workers": 1} | data)
-    metrics = footprint.measure(scenario, False, time.monotonic())
+    metrics = kinds.measure(scenario, time.monotonic())
     assert all(metric.low <= metric.value <= metric.high for metric in metrics.values())
     return {name: metric.value for name, metric in metrics.items()}
 

@@ -16,9 +16,12 @@ from pathlib import Path
 import proxy
 import pytest
 import run
+import scenario
 import sides
 
 RUNNER = Path(run.__file__)
+
+PLAIN = scenario.load("proxy-plain")
 
 needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 
@@ -41,7 +44,7 @@ def processes_in(folder: Path) -> list[str]:
 @needs_wrk
 def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy, "FULL", proxy.Plan(2, 1, 60))
-    result = run.run_scenario("proxy-plain", run.Options(against_itself=True), tmp_path)
+    result = run.run_scenario(PLAIN, run.Options(against_itself=True), tmp_path)
     assert result.invalid is None
     written = json.loads((tmp_path / "proxy-plain-self.json").read_text())
     assert set(written) == {"scenario", "invalid", "metrics"}
@@ -124,6 +127,6 @@ def test_a_side_that_does_not_start_makes_the_run_invalid(
     monkeypatch.setattr(
         sides.Sluice, "command", lambda self: ["sh", "-c", "echo no luck today; exit 1"]
     )
-    result = run.run_scenario("proxy-plain", run.Options(quick=True), tmp_path)
+    result = run.run_scenario(PLAIN, run.Options(quick=True), tmp_path)
     assert result.invalid == "Sluice did not start: no luck today"
     assert json.loads((tmp_path / "proxy-plain.json").read_text())["invalid"] == result.invalid

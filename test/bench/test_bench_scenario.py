@@ -7,9 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import compare
+import kinds
 import proxy
 import pytest
-import run
 import scenario
 import sides
 import verify
@@ -137,10 +138,24 @@ def test_a_wrong_body_is_noticed(tmp_path: Path) -> None:
 def test_each_scenario_has_somebody_to_measure_it(name: str) -> None:
     loaded = scenario.load(name)
     if isinstance(loaded, scenario.Described):
-        assert loaded.kind in run.KINDS
+        kinds.check(loaded)
         assert loaded.title
     else:
         assert loaded.kind == "proxy"
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_each_scenario_says_what_it_does_with_two_revisions(name: str) -> None:
+    loaded = scenario.load(name)
+    assert ".toml needs" not in (compare.why_not(loaded) or "")
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_the_variants_of_a_scenario_replace_fields_that_it_has(name: str) -> None:
+    loaded = scenario.load(name)
+    for variant in ("quick", "compare") if isinstance(loaded, scenario.Described) else ():
+        fields = loaded.data.get(variant, {})
+        assert isinstance(fields, str) or set(fields) <= set(loaded.data), variant
 
 
 def test_each_part_alone_runs_every_case() -> None:
@@ -149,7 +164,7 @@ def test_each_part_alone_runs_every_case() -> None:
     programs = {name: program | {"turns": 640} for name, program in loaded.data["programs"].items()}
     data = {"programs": programs, "rounds": 1, "limit_s": 0, "callgrind": []}
     small = scenario.Described("micro", "micro", "micro", {}, {}, data)
-    found = run.KINDS["micro"](small, False, time.monotonic())
+    found = kinds.measure(small, time.monotonic())
     cases = sum(len(program["cases"]) for program in programs.values())
     assert len(found) == cases
     assert all(metric.value > 0 for metric in found.values())

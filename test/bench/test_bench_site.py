@@ -87,7 +87,9 @@ def test_runs_that_are_invalid_or_alone_are_told(tmp_path: Path) -> None:
     assert "invalid: 1 status errors" in site_page.page(history.read(log), [])
 
 
-def test_only_a_full_run_is_recorded() -> None:
-    assert run.is_full(run.parse([]))
-    for some in (["--scenario", "proxy-plain"], ["--quick"], ["--self"], ["--pairs", "8"]):
-        assert not run.is_full(run.parse(some))
+def test_a_full_run_is_recorded_and_one_for_which_that_is_asked() -> None:
+    assert run.is_logged(run.parse([]))
+    assert run.is_logged(run.parse(["--scenario", "proxy-plain", "--record"]))
+    assert not run.is_logged(run.parse(["--scenario", "proxy-plain"]))
+    for short in (["--quick"], ["--self"], ["--pairs", "8"]):
+        assert not run.is_logged(run.parse([*short, "--record"]))
