@@ -36,10 +36,8 @@ QUICK = proxy.Plan(lives=60, warm_up_s=1, limit_s=85, narrow=0.015)
 # Six minutes are for three of these, for building both revisions, and for a machine that is slow.
 GATE = proxy.Plan(lives=60, warm_up_s=1, limit_s=65, narrow=0.015)
 
-# Of whole runs: less has no interval.
-FEWEST_PAIRS = 2 * stats.BLOCK
-# From so many on their intervals are believed.
-ENOUGH_PAIRS = 8
+# Of whole runs: the intervals of fewer are too narrow.
+FEWEST_PAIRS = 4 * stats.BLOCK
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,10 @@ def _slices(scenario: scenarios.Scenario, trees: Trees, plan: proxy.Plan) -> lis
 def _runs(
     scenario: scenarios.Described, trees: Trees, plan: proxy.Plan
 ) -> tuple[list[report.Compared], list[str]]:
-    """Whole runs, until all intervals are narrow or the time is up; an A B B A is never cut."""
+    """Whole runs, FEWEST_PAIRS of them or more, until all intervals are narrow or the time is up.
+
+    An A B B A is never cut.
+    """
     began = time.monotonic()
     found: tuple[list[dict[str, report.Metric]], ...] = ([], [])
     for number, order in enumerate(stats.abba(plan.lives * proxy.PAIRS_A_LIFE)):
@@ -154,7 +155,7 @@ def _enough(
     # The next A B B A would end after the time.
     if spent + spent / pairs > plan.limit_s:
         return True
-    if not plan.narrow or pairs < ENOUGH_PAIRS:
+    if not plan.narrow:
         return False
     rows, _ = report.compare_runs(*found)
     return all(stats.is_narrow(row.ratio, plan.narrow) for row in rows)

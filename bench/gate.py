@@ -11,7 +11,6 @@ there is nothing to measure.
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
 import time
@@ -63,8 +62,7 @@ def main(arguments: list[str]) -> int:
     if missing := sides.missing_programs():
         print(f"gate: missing; apt-get install {' '.join(missing)}", file=sys.stderr)
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, run.interrupt)
+    run.end_on_signals()
     try:
         new = revisions.resolve("HEAD")
         old = revisions.resolve(arguments[0]) if arguments else revisions.base()

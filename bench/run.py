@@ -43,6 +43,8 @@ from probe import ProbeError
 
 OUTPUT = sides.ROOT / "build" / "bench"
 
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 AnyScenario = scenarios.Scenario | scenarios.Described
 
 
@@ -227,8 +229,7 @@ def main(arguments: list[str]) -> int:
     if missing:
         print(f"bench: missing; apt-get install {' '.join(missing)}", file=sys.stderr)
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+    end_on_signals()
     how = Options(options.quick, options.pairs, options.self)
     try:
         # All are read before the first is measured: a mistake in the last is told now.
@@ -257,10 +258,16 @@ def main(arguments: list[str]) -> int:
     return 1 if any(result.invalid for result in results) else 0
 
 
+def end_on_signals() -> None:
+    """Has a signal raise Interrupted from now on."""
+    for number in ENDS:
+        signal.signal(number, interrupt)
+
+
 def interrupt(number: int, _: FrameType | None) -> None:
     """A handler of signals: ends a run, which then cleans up."""
     # A second signal must not cut the cleaning up short.
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in ENDS:
         signal.signal(each, signal.SIG_IGN)
     raise Interrupted(signal.Signals(number).name)
 
