@@ -27,7 +27,7 @@ import stats
 
 SCENARIOS = ("proxy-plain", "proxy-plugins", "proxy-routes-1000")
 # What a request runs through; the rest of the repository changes no speed.
-RUNS = ("cli", "compat", "gateway", "lib", "module", "plugins")
+RUNS = ("bin", "cli", "compat", "gateway", "lib", "module", "plugins", "scripts")
 
 
 def measure(new: str, old: str) -> list[str]:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         new = revisions.resolve("HEAD")
         old = revisions.resolve(arguments[0]) if arguments else revisions.base()
         if old is None:
-            print("gate: no revision to compare with")
+            print(f"gate: no revision to compare with; {revisions.alone()}")
             return 0
         if not revisions.differ(old, new, RUNS):
             print(f"gate: nothing that runs has changed since {revisions.described(old)}")

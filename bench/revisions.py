@@ -42,6 +42,13 @@ def base() -> str | None:
     return None
 
 
+def alone() -> str:
+    """Why there is nothing that HEAD is based on."""
+    if _git("rev-parse", "--is-shallow-repository") == "true":
+        return "this clone is shallow: git fetch --unshallow"
+    return "this is the first commit"
+
+
 def differ(old: str, new: str, folders: Sequence[str]) -> bool:
     """Whether two commits differ in some of these folders."""
     return _git("diff", "--name-only", old, new, "--", *folders) != ""

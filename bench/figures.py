@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""Writes the figures of docs/benchmarks.md anew: its tables, and the pictures in docs/plots.
+
+    bench/figures.py    of bench/results.jsonl, of each scenario the latest valid run
+
+What stands between `<!-- figures: NAME -->` and `<!-- end of figures -->` is replaced
+by what PARTS makes of NAME; a part whose scenarios no run has stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import history
+import plot
+import report
+import scenario as scenarios
+import sides
+from events import SIZES
+from events_scenarios import CASES
+from report import Metric
+
+PAGE = sides.ROOT / "docs" / "benchmarks.md"
+
+_PART = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.S)
+
+TRANSPORTS = ("ring", "socket", "poll")
+INTERVALS = {"100ms": "0.1 s", "1s": "1 s", "mix": "1 to 60 s"}
+COUNTS = ("100", "1k", "10k", "100k")
+PERCENTILES = {"50": "p50", "90": "p90", "99": "p99", "999": "p99.9"}
+
+
+class FigureError(Exception):
+    """A page or a log that cannot be used; the message says why."""
+
+
+@dataclass
+class Found:
+    """The latest valid run of each scenario, and the pictures that were made of them."""
+
+    records: dict[str, history.Record]
+    pictures: dict[str, str]
+
+    def __init__(self, log: Sequence[history.Record]) -> None:
+        self.records, self.pictures = {}, {}
+        for record in log:
+            for name, result in record.scenarios.items():
+                if not result["invalid"]:
+                    self.records[name] = record
+
+    def get(self, scenario: str, metric: str) -> Metric | None:
+        """A metric, if it was measured."""
+        record = self.records.get(scenario)
+        return record.metric(scenario, metric) if record else None
+
+    def names(self, scenario: str) -> list[str]:
+        """The metrics of a scenario, in its own order."""
+        record = self.records.get(scenario)
+        return list(record.scenarios[scenario]["metrics"]) if record else []
+
+    def cell(self, scenario: str, metric: str) -> str:
+        """A metric with its interval, for a table."""
+        found = self.get(scenario, metric)
+        if not found:
+            return ""
+        if found.low == found.high:
+            return plot.number(found.value)
+        value, low, high = (plot.number(one) for one in (found.value, found.low, found.high))
+        return f"{value} ({low} to {high})"
+
+    def grid(
+        self, head: str, rows: Mapping[str, tuple[str, str]], columns: Mapping[str, str]
+    ) -> str:
+        """A table: `rows` have a scenario and a word, which stands for `{}` in the metric's name
+        of each column. Rows and columns with nothing in them are left out."""
+        cells = {
+            label: [self.cell(scenario, name.format(word)) for name in columns.values()]
+            for label, (scenario, word) in rows.items()
+        }
+        kept = [index for index in range(len(columns)) if any(row[index] for row in cells.values())]
+        names = list(columns)
+        out: list[tuple[str, ...]] = [(head, *(names[index] for index in kept))]
+        out += [
+            (label, *(row[index] for index in kept)) for label, row in cells.items() if any(row)
+        ]
+        return report.grid(out)
+
+    def bars(self, names: Sequence[str]) -> str:
+        """All metrics of some scenarios that have a bar, and whether it is met."""
+        rows: list[tuple[str, ...]] = [("scenario", "metric", "value", "unit", "bar")]
+        for name in names:
+            described = scenarios.load(name)
+            verdicts = [(described.bars, report.verdict)]
+            verdicts += [(described.limits, report.verdict_at_most)]
+            for bars, judge in verdicts:
+                for metric, bar in bars.items():
+                    if found := self.get(name, metric):
+                        said = judge(found, bar)
+                        cell = self.cell(name, metric)
+                        rows.append((f"`{name}`", f"`{metric}`", cell, found.unit, said))
+        return report.grid(rows)
+
+    def source(self, names: Sequence[str]) -> str:
+        """Which revisions were measured, when, and on what."""
+        runs: dict[str, list[str]] = {}
+        for name in names:
+            if record := self.records.get(name):
+                said = f"Revision {record.revision[:7]}, {record.date} UTC, {record.machine}"
+                runs.setdefault(said, []).append(f"`{name}`")
+        if len(runs) == 1:
+            return f"{next(iter(runs))}."
+        return "  \n".join(f"{said}: {', '.join(which)}." for said, which in runs.items())
+
+    def picture(self, file: str, title: str, *drawn: object, **more: bool) -> str:
+        """Draws a picture and refers to it; nothing where a line has no point."""
+        places, across, lines = drawn
+        assert isinstance(places, Sequence)
+        assert isinstance(across, str)
+        assert isinstance(lines, Sequence)
+        present = [line for line in lines if any(line.points)]
+        if not present:
+            return ""
+        self.pictures[file] = plot.lines(title, places, across, present, **more)
+        return f"![{title}](plots/{file})"
+
+
+def proxy(found: Found) -> str:
+    """Sluice beside nginx and HAProxy."""
+    names = [name for name in scenarios.names() if scenarios.load(name).kind == "proxy"]
+    rows = {f"`{name}`": (name, "") for name in names}
+    columns = {
+        "efficiency": "efficiency",
+        "RPS ratio": "rps_ratio",
+        "p99 ratio": "p99_ratio",
+        "efficiency over HAProxy": "efficiency_over_haproxy",
+    }
+    ends = {"Sluice": "", "nginx": "_nginx", "HAProxy": "_haproxy"}
+    readings = {
+        "CPU us a request": "cpu_us",
+        "RPS": "rps",
+        "p99 ms": "p99_ms",
+        "system calls a request": "syscalls",
+        "PSS MiB": "pss_mb",
+    }
+    tables = [
+        found.grid(head, rows, {side: name + end for side, end in ends.items()})
+        for head, name in readings.items()
+    ]
+    lines = [
+        plot.Line(side, [found.get("proxy-latency", f"p{p}_ms{end}") for p in PERCENTILES])
+        for side, end in ends.items()
+    ]
+    title = "Latency in ms at 5,000 requests a second"
+    picture = found.picture(
+        "proxy-latency.svg", title, list(PERCENTILES.values()), "percentile", lines, log=True
+    )
+    return _joined(
+        found.source(names),
+        found.bars(names),
+        found.grid("scenario", rows, columns),
+        *tables,
+        picture,
+    )
+
+
+def events(found: Found) -> str:
+    """Events on each transport."""
+    names = [name for name in scenarios.names() if name.startswith("events-")]
+    workers = {f"{count} workers": f"w{count}" for count in (2, 4, 8, 36)}
+    tables, pictures = [], []
+    for size, label in SIZES.items():
+        rows = {
+            f"{label}, {name}": ("events-throughput", f"{label}_{end}")
+            for name, end in workers.items()
+        }
+        columns = {f"{name}: events/s": f"{name}_eps_{{}}" for name in TRANSPORTS}
+        columns |= {f"{name}: CPU us": f"{name}_cpu_us_{{}}" for name in TRANSPORTS}
+        columns |= {"ring over socket": "ring_over_socket_{}"}
+        tables.append(found.grid("throughput", rows, columns))
+        lines = [
+            plot.Line(
+                name,
+                [
+                    found.get("events-throughput", f"{name}_eps_{label}_{end}")
+                    for end in workers.values()
+                ],
+            )
+            for name in TRANSPORTS
+        ]
+        places = [name.split()[0] for name in workers]
+        if size != min(SIZES):  # 36 workers have one size only
+            places, lines = places[:-1], [plot.Line(one.label, one.points[:-1]) for one in lines]
+        file, title = f"events-throughput-{label}.svg", f"Events a second, {label}"
+        pictures.append(found.picture(file, title, places, "workers", lines, log=True))
+    counts = ("2", "4", "8")
+    for share in ("50", "99"):
+        lines = [
+            plot.Line(
+                name,
+                [found.get("events-latency", f"{name}_p{share}_us_w{count}") for count in counts],
+            )
+            for name in TRANSPORTS
+        ]
+        title = f"Latency of an event in us, p{share}"
+        file = f"events-latency-p{share}.svg"
+        pictures.append(found.picture(file, title, counts, "workers", lines, log=True))
+    rows = {f"{count} workers": ("events-latency", f"us_w{count}") for count in counts}
+    columns = {
+        f"{name} p{share}": f"{name}_p{share}_{{}}" for name in TRANSPORTS for share in (50, 99)
+    }
+    tables.append(found.grid("latency, us", rows, columns))
+    for connections in ("", "_c10000"):
+        rows = {
+            f"{name}, {case}{connections}": ("events-interference", f"{name}_{case}{connections}")
+            for name in TRANSPORTS
+            for case in CASES
+        }
+        ends = ("rps", "p99_ms", "cpus", "rps_share", "p99_ratio", "delivered_share")
+        tables.append(found.grid("interference", rows, {end: f"{{}}_{end}" for end in ends}))
+    return _joined(
+        found.source(names), found.bars(names), *tables, "\n".join(filter(None, pictures))
+    )
+
+
+def timers(found: Found) -> str:
+    """Timers beside those of nginx."""
+    names = ["timers-load", "timers-cost"]
+    cells = scenarios.load("timers-load")
+    assert isinstance(cells, scenarios.Described)
+    rows = {cell["name"]: ("timers-load", cell["name"]) for cell in cells.data["cells"]}
+    columns = {
+        "CPU ns a fire": "cpu_ns_{}",
+        "ngx.timer": "cpu_ns_ngx_{}",
+        "ratio": "cpu_ratio_{}",
+        "RPS share": "rps_share_{}",
+        "of ngx.timer": "rps_share_ngx_{}",
+        "p99 ratio": "p99_ratio_{}",
+        "that of ngx.timer": "p99_ratio_ngx_{}",
+        "fires": "fires_{}",
+        "fires of ngx.timer": "fires_ngx_{}",
+    }
+    who = {"sluice.timer": "", "ngx.timer": "ngx_", "no timers": "none_"}
+    pictures = []
+    for reading, said, log in (("rps", "Requests a second", False), ("p99_ms", "p99 in ms", True)):
+        for end, label in INTERVALS.items():
+            lines = [
+                plot.Line(
+                    side,
+                    [
+                        found.get("timers-load", f"{reading}_{prefix}{count}_{end}")
+                        for count in COUNTS
+                    ],
+                )
+                for side, prefix in who.items()
+            ]
+            file, title = f"timers-{reading.partition('_')[0]}-{end}.svg", f"{said}, each {label}"
+            pictures.append(found.picture(file, title, COUNTS, "timers", lines, log=log))
+    costs = {name: ("timers-cost", name) for name in found.names("timers-cost")}
+    mine = {name: row for name, row in costs.items() if not name.endswith("_ngx")}
+    return _joined(
+        found.source(names),
+        found.bars(names),
+        found.grid("timers", rows, columns),
+        found.grid("cost", mine, {"sluice.timer": "{}", "ngx.timer": "{}_ngx"}),
+        "\n".join(filter(None, pictures)),
+    )
+
+
+def variables(found: Found) -> str:
+    """Variables beside ngx.var."""
+    names = ["var-access", "var-request"]
+    tables = []
+    for what in ("get", "set"):
+        words = [
+            name.removeprefix(f"{what}_ns_")
+            for name in found.names("var-access")
+            if re.fullmatch(rf"{what}_ns_(?!ngx_).*(?<!_jit_off)", name)
+        ]
+        rows = {f"`${word}`": ("var-access", word) for word in words}
+        columns = {}
+        for end, said in (("", "JIT on"), ("_jit_off", "JIT off")):
+            columns |= {
+                f"ns, {said}": f"{what}_ns_{{}}{end}",
+                f"ngx.var, {said}": f"{what}_ns_ngx_{{}}{end}",
+                f"ratio, {said}": f"{what}_ratio_{{}}{end}",
+            }
+        tables.append(found.grid(what, rows, columns))
+    floors = {name: ("var-access", name) for name in found.names("var-access") if "floor" in name}
+    tables.append(found.grid("floor", floors, {"ns": "{}"}))
+    whole = {name: ("var-request", name) for name in found.names("var-request")}
+    tables.append(found.grid("requests", whole, {"value": "{}"}))
+    return _joined(found.source(names), found.bars(names), *tables)
+
+
+def others(*names: str) -> Callable[[Found], str]:
+    """Scenarios whose metrics stand below each other as they are."""
+
+    def part(found: Found) -> str:
+        rows = {name: (one, name) for one in names for name in found.names(one)}
+        return _joined(
+            found.source(names), found.bars(names), found.grid("", rows, {"value": "{}"})
+        )
+
+    return part
+
+
+# By the name that the page gives a part: the beginning of its scenarios' names, and who writes it.
+PARTS: dict[str, tuple[str, Callable[[Found], str]]] = {
+    "proxy": ("proxy-", proxy),
+    "events": ("events-", events),
+    "config-change": ("config-change", others("config-change")),
+    "variables": ("var-", variables),
+    "timers": ("timers-", timers),
+    "memory": ("memory", others("memory")),
+    "start": ("start", others("start")),
+    "micro": ("micro", others("micro")),
+}
+
+
+def _joined(*texts: str) -> str:
+    # A table of nothing but its head says nothing.
+    return "\n\n".join(text for text in texts if text and text.count("\n") != 1)
+
+
+def redrawn(page: str, found: Found) -> str:
+    """The page with the parts of which there is a run."""
+
+    def part(match: re.Match[str]) -> str:
+        name = match.group(2)
+        if name not in PARTS:
+            raise FigureError(f"no part {name!r}; there are {', '.join(PARTS)}")
+        start, write = PARTS[name]
+        if not any(scenario.startswith(start) for scenario in found.records):
+            return match.group()
+        return f"{match.group(1)}\n{write(found)}\n\n{match.group(3)}"
+
+    return _PART.sub(part, page)
+
+
+def write(log: Path, page: Path) -> list[Path]:
+    """Writes page and pictures; what was written."""
+    found = Found(history.read(log))
+    if not found.records:
+        raise FigureError(f"{log.name} has no run yet; `make bench` adds one")
+    text = redrawn(page.read_text(), found)
+    folder = page.parent / "plots"
+    folder.mkdir(exist_ok=True)
+    page.write_text(text)
+    for name, picture in found.pictures.items():
+        (folder / name).write_text(picture)
+    return [page, *(folder / name for name in found.pictures)]
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the figures; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--log", type=Path, default=history.LOG)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args(arguments)
+    try:
+        written = write(options.log, options.page)
+    except (FigureError, scenarios.ScenarioError) as error:
+        print(f"figures: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(f"-> {path}" for path in written))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
