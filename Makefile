@@ -13,11 +13,14 @@ QUICK ?=
 COMPARE ?=
 FOLDED ?=
 
+# Of make bench-selftest: so many comparisons of a revision with itself.
+SAME ?=
+
 # Of make kill.
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-report bench-selftest flame docs clean
+.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -34,7 +37,8 @@ help:
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
 	@echo "make bench-gate      this change against what it is based on; stops one that is far slower"
 	@echo "make bench-report    draws the history of full runs as a page"
-	@echo "make bench-selftest  does a comparison notice a build that is 3% slower?"
+	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md, with plots"
+	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make docs    write the generated pages again"
 
@@ -100,9 +104,13 @@ bench-gate: build
 bench-report: folder
 	python3 bench/site_page.py
 
+# The latest full run's tables and plots: docs/benchmarks.md, docs/plots.
+bench-docs:
+	python3 bench/figures.py
+
 bench-selftest: build
 	@scripts/setup run bench
-	python3 bench/selftest.py
+	python3 bench/selftest.py $(if $(SAME),--same $(SAME))
 
 flame: build
 	@scripts/setup run bench flame

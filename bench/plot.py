@@ -56,7 +56,7 @@ def ticks(low: float, high: float, log: bool) -> list[float]:
         whole = [10.0**power for power in range(first, last + 1)]
         steps = whole if len(whole) > 2 else [ten * one for ten in whole for one in (1, 2, 5)]
         below = [step for step in steps if step <= low * 1.001]
-        above = [step for step in steps if step >= high / 1.001]
+        above = [step for step in steps if step >= high / 1.001 and step > below[-1]]
         return [step for step in steps if below[-1] <= step <= above[0]]
     rough = (high - min(low, 0)) / TICKS or 1
     ten = 10 ** math.floor(math.log10(rough))
@@ -70,6 +70,7 @@ def lines(
     """A picture: values with their intervals above the named places of an axis, from zero up or,
     with `log`, by powers of ten."""
     ends = [end for line in drawn for at in line.points if at for end in (at.low, at.high)]
+    log = log and min(ends) > 0
     scale = ticks(min(ends), max(ends), log)
     bottom, top = (math.log10(end) if log else end for end in (scale[0], scale[-1]))
 

@@ -379,6 +379,8 @@ class Sluice(Server):
 def missing_programs() -> list[str]:
     """Debian packages of the programs that a run needs and this machine lacks."""
     wanted = {
+        "gcc": "build-essential",
+        "valgrind": "valgrind",
         "wrk": "wrk",
         "haproxy": "haproxy",
         "taskset": "util-linux",

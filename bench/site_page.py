@@ -25,6 +25,7 @@ import history
 import report
 import scenario as scenarios
 import sides
+from plot import number
 
 OUTPUT = sides.ROOT / "build" / "bench" / "report"
 
@@ -60,13 +61,6 @@ class Point:
 
     record: history.Record
     metric: report.Metric
-
-
-def number(value: float) -> str:
-    """A number short enough for an axis."""
-    if value and abs(value) < 0.001:
-        return f"{value:.1e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def chart(points: Sequence[Point], bar: float | None) -> str:

@@ -1,0 +1,104 @@
+"""The tables and plots of docs/benchmarks.md, drawn of runs that are made up."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import figures
+import history
+import plot
+import pytest
+import report
+from report import Metric
+
+PAGE = "before\n<!-- figures: proxy -->\nold\n<!-- end of figures -->\nafter\n"
+PARTS = re.compile(r"<!-- figures: ([\w-]+) -->")
+
+
+def run(scenario: str, invalid: str | None = None, **values: float) -> history.Record:
+    metrics = {
+        name: Metric(value, "ratio", value * 0.9, value * 1.1) for name, value in values.items()
+    }
+    result = report.Result(scenario, invalid, metrics)
+    results = history.collect([result])
+    return history.Record("abcdefabcdef", "subject", "2026-11-21 12:00", "2 x CPU", results)
+
+
+def written(folder: Path, page: str, *runs: history.Record) -> str:
+    for record in runs:
+        history.append(record, folder / "log")
+    (folder / "page.md").write_text(page)
+    figures.write(folder / "log", folder / "page.md")
+    return (folder / "page.md").read_text()
+
+
+def test_a_part_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
+    page = PAGE + "<!-- figures: start -->\nkept\n<!-- end of figures -->\n"
+    text = written(tmp_path, page, run("proxy-plain", efficiency=0.8, rps_ratio=0.9))
+    assert "old" not in text
+    assert "before\n" in text
+    assert "after\n" in text
+    assert "kept" in text  # no run has it
+    assert "Revision abcdefa, 2026-11-21 12:00 UTC, 2 x CPU." in text
+    assert "0.8 (0.72 to 0.88)" in text
+    assert "at least 0.75: met, within noise" in text
+    figures.write(tmp_path / "log", tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text() == text
+
+
+def test_the_latest_valid_run_of_each_scenario_counts(tmp_path: Path) -> None:
+    text = written(
+        tmp_path,
+        PAGE,
+        run("proxy-plain", efficiency=0.5),
+        run("proxy-plain", efficiency=0.6),
+        run("proxy-plain", invalid="an error", efficiency=0.7),
+        run("proxy-plugins", efficiency=0.8),
+    )
+    assert "0.6 (" in text
+    assert "0.8 (" in text
+    assert "0.5 (" not in text
+    assert "0.7 (" not in text
+
+
+def test_pictures_are_whole_and_have_what_was_measured(tmp_path: Path) -> None:
+    values = {
+        f"rps_{side}{count}_1s": 1000.0 * number
+        for side in ("", "ngx_", "none_")
+        for number, count in enumerate(figures.COUNTS, 1)
+    }
+    page = PAGE.replace("proxy", "timers")
+    text = written(tmp_path, page, run("timers-load", **values))
+    assert text.count("plots/") == 1
+    picture = (tmp_path / "plots" / "timers-rps-1s.svg").read_text()
+    ElementTree.fromstring(picture)
+    for word in ("100k", "timers", "ngx.timer", "no timers", "Requests a second"):
+        assert f">{word}" in picture
+    assert "sluice.timer: 4,000 ratio (3,600 to 4,400)" in picture
+
+
+def test_an_axis_has_round_numbers_that_enclose_what_is_drawn() -> None:
+    assert plot.ticks(3, 97, log=False) == [0, 25, 50, 75, 100]
+    assert plot.ticks(3, 970, log=True) == [1, 10, 100, 1000]
+    assert plot.ticks(30, 70, log=True) == [20, 50, 100]
+    for low, high in ((0.001, 0.002), (1, 1), (5, 123456), (10, 100), (0.99, 1.01)):
+        for log in (True, False):
+            steps = plot.ticks(low, high, log)
+            assert len(steps) > 1
+            assert steps[0] <= low * 1.001
+            assert steps[-1] >= high * 0.999
+    zero = plot.Line("a", [Metric(0, "ms", 0, 0), None, Metric(1, "ms", 1, 1)])
+    ElementTree.fromstring(plot.lines("t", ["x", "y", "z"], "a < b", [zero], log=True))
+
+
+def test_the_page_has_every_part_once() -> None:
+    assert sorted(PARTS.findall(figures.PAGE.read_text())) == sorted(figures.PARTS)
+
+
+def test_a_part_that_nobody_writes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(figures.FigureError, match="no part 'nosuch'; there are proxy, "):
+        written(tmp_path, PAGE.replace("proxy", "nosuch"), run("proxy-plain", efficiency=1))
+    with pytest.raises(figures.FigureError, match="no run yet"):
+        figures.write(tmp_path / "none", tmp_path / "page.md")
