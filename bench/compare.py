@@ -36,6 +36,8 @@ QUICK = proxy.Plan(lives=60, warm_up_s=1, limit_s=85, narrow=0.015)
 # Six minutes are for three of these, for building both revisions, and for a machine that is slow.
 GATE = proxy.Plan(lives=60, warm_up_s=1, limit_s=65, narrow=0.015)
 
+# The older one's place in a lineup.
+OLD = 1
 # Of whole runs: the intervals of fewer are too narrow.
 FEWEST_PAIRS = 4 * stats.BLOCK
 
@@ -57,13 +59,14 @@ class Trees:
 class Outcome:
     """What a comparison came to.
 
-    `left`: metrics that cannot be compared. `noisy`: it is invalid, but by no fault of a revision.
+    `left`: metrics that cannot be compared. `blameless`: it is invalid, but by no fault of the
+    newer revision: the machine was too busy, or the older one does not run.
     """
 
     result: report.Result
     rows: list[report.Compared] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    noisy: bool = False
+    blameless: bool = False
 
     @property
     def cpu(self) -> report.Compared:
@@ -73,7 +76,7 @@ class Outcome:
     def stops(self) -> str | None:
         """Why a change must not pass, if so."""
         if self.result.invalid:
-            return None if self.noisy else self.result.invalid
+            return None if self.blameless else self.result.invalid
         if stats.beyond(self.cpu.ratio, BOUND):
             return f"CPU time per request is more than {BOUND - 1:.0%} above the old one"
         return None
@@ -107,7 +110,7 @@ def compare(
         outcome.result.metrics = report.compared_metrics(outcome.rows)
     except (verify.InvalidRun, sides.StartError, load.LoadError, ProbeError) as error:
         outcome.result.invalid = str(error)
-        outcome.noisy = isinstance(error, verify.TooNoisy)
+        outcome.blameless = isinstance(error, verify.TooNoisy) or proxy.concerns(error) == OLD
     return outcome
 
 
@@ -143,7 +146,8 @@ def _runs(
     rows, left = report.compare_runs(*found)
     if scenario.kind == "micro":
         with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-            rows += micro.compare(scenario.data, *trees.both(), Path(folder))
+            more, lacking = micro.compare(scenario.data, *trees.both(), Path(folder))
+        rows, left = rows + more, left + lacking
     progress("")
     return rows, left
 

@@ -11,6 +11,7 @@ there is nothing to measure.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ import run
 import scenario as scenarios
 import sides
 import stats
+import verify
 
 SCENARIOS = ("proxy-plain", "proxy-plugins", "proxy-routes-1000")
 # What a request runs through; the rest of the repository changes no speed.
@@ -32,29 +34,49 @@ RUNS = ("bin", "cli", "compat", "gateway", "lib", "module", "plugins", "scripts"
 
 def measure(new: str, old: str) -> list[str]:
     """Compares two commits and prints the tables; returns the reasons to stop the newer one."""
-    stops = []
-    with revisions.exported(new) as ours, revisions.exported(old) as theirs:
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(revisions.exported(new))
+        try:
+            theirs = stack.enter_context(revisions.exported(old))
+        except revisions.RevisionError as error:
+            print(f"gate: nothing to compare with: {error}")
+            return []
         trees = compare.Trees(ours, theirs, (revisions.described(new), revisions.described(old)))
-        for name in SCENARIOS:
-            began = time.monotonic()
-            scenario = scenarios.load(name)
-            assert isinstance(scenario, scenarios.Scenario)
-            outcome = compare.compare(scenario, trees, compare.GATE)
-            print(compare.text(scenario, outcome, trees, time.monotonic() - began), flush=True)
-            if reason := outcome.stops():
-                stops.append(f"{name}: {reason}")
-        parts = scenarios.load("micro")
-        assert isinstance(parts, scenarios.Described)
-        with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-            rows = micro.compare(parts.data, ours, theirs, Path(folder))
-        if rows:
-            print(f"\n{report.comparison(rows)}")
-        stops += [
-            f"{row.name}: {row.ratio.value - 1:+.2%} instructions"
-            for row in rows
-            if stats.beyond(row.ratio, micro.INSTRUCTIONS_BOUND)
-        ]
+        return requests(trees) + instructions(trees)
+
+
+def requests(trees: compare.Trees) -> list[str]:
+    """CPU time of requests."""
+    stops = []
+    for name in SCENARIOS:
+        began = time.monotonic()
+        scenario = scenarios.load(name)
+        assert isinstance(scenario, scenarios.Scenario)
+        outcome = compare.compare(scenario, trees, compare.GATE)
+        print(compare.text(scenario, outcome, trees, time.monotonic() - began), flush=True)
+        if reason := outcome.stops():
+            stops.append(f"{name}: {reason}")
     return stops
+
+
+def instructions(trees: compare.Trees) -> list[str]:
+    """Instructions of the parts in C."""
+    parts = scenarios.load("micro")
+    assert isinstance(parts, scenarios.Described)
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+        try:
+            rows, left = micro.compare(parts.data, *trees.both(), Path(folder))
+        except verify.InvalidRun as error:
+            return [f"micro: {error}"]
+    if rows:
+        print(f"\n{report.comparison(rows)}")
+    for name in left:
+        print(f"not compared: {name}")
+    return [
+        f"{row.name}: {row.ratio.value - 1:+.2%} instructions"
+        for row in rows
+        if stats.beyond(row.ratio, micro.INSTRUCTIONS_BOUND)
+    ]
 
 
 def main(arguments: list[str]) -> int:

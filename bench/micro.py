@@ -147,16 +147,24 @@ def _case(setting: Setting, program: Program, case: str) -> dict[str, Metric]:
     return out
 
 
-def compare(data: dict[str, Any], new: Path, old: Path, folder: Path) -> list[report.Compared]:
-    """Instructions of the programs in C of two checkouts."""
-    rows = []
+def compare(
+    data: dict[str, Any], new: Path, old: Path, folder: Path
+) -> tuple[list[report.Compared], list[str]]:
+    """Instructions of the programs in C of two checkouts; and what cannot be compared, as the older
+    one may not have what the benchmark calls."""
+    rows, left = [], []
     before = {program.name: program for program in programs(data, old, folder / "old")}
     for program in programs(data, new, folder / "new"):
         if not program.in_c or program.name not in before:
             continue
         for case in program.data["cases"]:
             progress(f"instructions: {program.name} {case}")
-            counts = [instructions(each, case) for each in (before[program.name], program)]
+            try:
+                counts = [instructions(before[program.name], case)]
+            except InvalidRun as error:
+                left.append(f"{program.name} (the old revision: {str(error).splitlines()[0]})")
+                break
+            counts.append(instructions(program, case))
             ratio = counts[1] / counts[0]
             estimate = stats.Estimate(ratio, ratio, ratio)
             # What repeats to a thousandth has no interval.
@@ -164,4 +172,4 @@ def compare(data: dict[str, Any], new: Path, old: Path, folder: Path) -> list[re
             name = f"{program.name}_{case}"
             rows.append(report.Compared(name, "instructions", *counts, estimate, word))
     progress("")
-    return rows
+    return rows, left

@@ -17,7 +17,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,6 +119,21 @@ def _haproxy(scenario: scenarios.Scenario) -> Maker:
     return start
 
 
+@contextlib.contextmanager
+def _concerning(index: int) -> Iterator[None]:
+    """Notes of an error that it is one of this side."""
+    try:
+        yield
+    except Exception as error:
+        error.side = index  # type: ignore[attr-defined]
+        raise
+
+
+def concerns(error: Exception) -> int | None:
+    """The side that an error is one of, by its place in the lineup."""
+    return getattr(error, "side", None)
+
+
 @dataclass
 class Taken:
     """What was measured of one side: a slice for each pair, or each A B B A.
@@ -193,10 +208,11 @@ class Run:
             place.mkdir(parents=True)
             with contextlib.ExitStack() as started:
                 try:
-                    running = [
-                        started.enter_context(make(place / str(index), self.words, self.cores[0]))
-                        for index, make in enumerate(self.makers)
-                    ]
+                    running = []
+                    for index, make in enumerate(self.makers):
+                        with _concerning(index):
+                            side = make(place / str(index), self.words, self.cores[0])
+                            running.append(started.enter_context(side))
                 except sides.StartError:
                     if attempt == START_ATTEMPTS - 1:
                         raise
@@ -233,7 +249,7 @@ class Life:
     def measure(self) -> None:
         """Warms up, alternates, and looks at answers before and after."""
         plan, scenario, taken = self.run.plan, self.run.scenario, self.run.taken
-        self.probed = [self._probe(side) for side in self.running]
+        self.probed = self._probe()
         self.asked = [0] * len(self.running)
         self._check(fresh=True)
         for index, side in enumerate(self.running):
@@ -249,22 +265,29 @@ class Life:
                 taken[index].slices.append(self._slice(index, SLICE_S))
         for index, side in enumerate(self.running):
             taken[index].memory.append(load.memory(side.workers))
-        after = [self._probe(side) for side in self.running]
+        after = self._probe()
         self._check(fresh=False)
         in_flight = 2 * plan.connections * (PAIRS_A_LIFE + 1)
         for index, side in enumerate(self.running):
             # Each probe tells what was left before its own request: the later one counts.
             total = self.asked[index] + len(scenario.probed())
-            verify.counted_down(side, self.probed[index], after[index], total, in_flight)
-            if trouble := side.trouble():
-                raise verify.InvalidRun(f"{side.name} logged: {trouble}")
+            with _concerning(index):
+                verify.counted_down(side, self.probed[index], after[index], total, in_flight)
+                if trouble := side.trouble():
+                    raise verify.InvalidRun(f"{side.name} logged: {trouble}")
 
-    def _probe(self, side: sides.Server) -> verify.Probed:
-        return verify.answers(self.run.scenario, side, added=side in self.described)
+    def _probe(self) -> list[verify.Probed]:
+        found = []
+        for index, side in enumerate(self.running):
+            with _concerning(index):
+                added = side in self.described
+                found.append(verify.answers(self.run.scenario, side, added=added))
+        return found
 
     def _check(self, fresh: bool) -> None:
         for side in self.described:
-            verify.checks(self.run.scenario, side, fresh)
+            with _concerning(self.running.index(side)):
+                verify.checks(self.run.scenario, side, fresh)
 
     def _slice(self, index: int, seconds: int) -> load.Slice:
         side, connections = self.running[index], self.run.plan.connections
@@ -280,7 +303,8 @@ class Life:
             self.run.scenario.rate,
         )
         reached = verify.upstream_count(self.upstream) - before
-        verify.counted_slice(side, slice_, reached, self.probed[index].size, connections)
+        with _concerning(index):
+            verify.counted_slice(side, slice_, reached, self.probed[index].size, connections)
         self.asked[index] += slice_.report.requests
         return slice_
 

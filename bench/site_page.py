@@ -49,9 +49,9 @@ figcaption { display: flex; justify-content: space-between; gap: .5rem; font-siz
 figcaption span:first-child { overflow-wrap: anywhere; }
 figcaption b { white-space: nowrap; }
 svg { width: 100%; height: auto; display: block; }
-svg text { fill: var(--dim); font: 10px system-ui, sans-serif; }
+svg text { fill: var(--dim); font: 12px system-ui, sans-serif; }
 .flame { overflow-x: auto; } .flame img { min-width: 40rem; width: 100%; display: block; }
-nav a { margin-right: .75rem; }
+nav a { margin-right: .75rem; display: inline-block; }
 """
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import compare
+import kinds
 import micro
 import proxy
 import pytest
@@ -99,13 +100,20 @@ def test_instructions_repeat_and_are_held_against_each_other(tmp_path: Path) -> 
         (tmp_path / name / "module" / "loop.c").write_text(code)
     data = {"programs": {"loop": {"sources": ["module/loop.c"], "counted": 100, "cases": ["a"]}}}
     (tmp_path / "out").mkdir()
-    rows = micro.compare(data, tmp_path / "new", tmp_path / "old", tmp_path / "out")
+    rows, left = micro.compare(data, tmp_path / "new", tmp_path / "old", tmp_path / "out")
+    assert left == []
     assert [row.verdict for row in rows] == ["slower"]
     assert rows[0].ratio.value == pytest.approx(1.03, abs=0.001)
-    same = micro.compare(data, tmp_path / "new", tmp_path / "new", tmp_path / "out")
+    same, _ = micro.compare(data, tmp_path / "new", tmp_path / "new", tmp_path / "out")
     assert same[0].ratio.value == pytest.approx(1, abs=0.0001)
     with pytest.raises(InvalidRun, match="counted nothing"):
         micro.parse("==1== nothing")
+    (tmp_path / "old" / "module" / "loop.c").write_text("int main(void) { return nothing; }\n")
+    rows, left = micro.compare(data, tmp_path / "new", tmp_path / "old", tmp_path / "out")
+    assert rows == []
+    assert left[0].startswith("loop (the old revision: loop does not compile: ")
+    with pytest.raises(InvalidRun, match="does not compile"):
+        micro.compare(data, tmp_path / "old", tmp_path / "new", tmp_path / "out")
 
 
 def test_what_is_no_revision_is_refused(repository: Path) -> None:
@@ -141,8 +149,75 @@ def test_only_a_slowdown_beyond_the_bound_stops_a_change() -> None:
     assert outcome(0.90, 0.92).stops() is None
     assert outcome(1, 1, "answers are wrong").stops() == "answers are wrong"
     noisy = outcome(1, 1, "only 2 pairs in the time allowed")
-    noisy.noisy = True
+    noisy.blameless = True
     assert noisy.stops() is None
+
+
+@needs_wrk
+@pytest.mark.parametrize(("broken", "stops"), [("new", True), ("old", False)])
+def test_a_revision_that_does_not_start_is_nobody_elses_fault(
+    broken: str, stops: bool, tmp_path: Path
+) -> None:
+    start = tmp_path / "bin" / "sluice"
+    start.parent.mkdir()
+    start.write_text("#!/bin/sh\necho no luck today\nexit 1\n")
+    start.chmod(0o755)
+    trees = {"new": sides.ROOT, "old": sides.ROOT} | {broken: tmp_path}
+    scenario = scenarios.load("proxy-plain")
+    plan = proxy.Plan(lives=2, warm_up_s=1, limit_s=60)
+    found = compare.compare(scenario, compare.Trees(**trees), plan)
+    assert found.result.invalid == f"Sluice, {broken} did not start: no luck today"
+    assert bool(found.stops()) is stops
+
+
+def test_what_may_be_nothing_has_no_ratio_and_a_yardstick_is_not_compared() -> None:
+    def run(value: float) -> dict[str, report.Metric]:
+        units = {"quit_ms": "ms", "early": "timers", "cpu_ratio": "ratio", "create_ns_ngx": "ns"}
+        values = {"early": 0.0}
+        return {
+            name: report.Metric(values.get(name, value), unit, 0, 0) for name, unit in units.items()
+        }
+
+    rows, left = report.compare_runs([run(2.0)] * 8, [run(1.0)] * 8)
+    assert [(row.name, row.ratio.value, row.verdict) for row in rows] == [("quit_ms", 2, "slower")]
+    assert left == ["early (0.000 to 0.000: 0 has no ratio)"]
+    assert report.summary(rows) == "slower: quit_ms; 0 of 1 the same"
+    _, left = report.compare_runs([run(2.0)], [{}])
+    assert left == ["quit_ms (not in every run)", "early (not in every run)"]
+
+
+def test_whole_runs_of_two_revisions_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+
+    def measure(_: object, __: float, variant: str, root: Path) -> dict[str, report.Metric]:
+        assert variant == "compare"
+        order.append(root.name)
+        value = {"new": 3.0, "old": 2.0}[root.name]
+        return {"ms": report.Metric(value, "ms", value, value)}
+
+    monkeypatch.setattr(kinds, "measure", measure)
+    found = compare.compare(
+        scenarios.load("start"), compare.Trees(Path("new"), Path("old")), compare.QUICK
+    )
+    assert "".join(word[0] for word in order) == "noon" * 4
+    assert found.rows[0].ratio.value == pytest.approx(1.5)
+    said = compare.text(scenarios.load("start"), found, compare.Trees(Path(), Path()), 1)
+    assert said.endswith("slower: ms; 0 of 1 the same; 1 s")
+
+
+def test_a_scenario_that_compares_nothing_says_why() -> None:
+    assert "0 has no ratio" in (compare.why_not(scenarios.load("events-idle")) or "")
+    assert compare.why_not(scenarios.load("start")) is None
+    assert compare.why_not(scenarios.load("proxy-plain")) is None
+
+
+def test_comparisons_of_equals_are_counted() -> None:
+    some = [stats.Estimate(1.07, 1.06, 1.08), stats.Estimate(1, 0.9, 1.1)]
+    some.append(stats.Estimate(0.97, 0.96, 0.98))
+    assert selftest.alarms(some) == 1
+    said = selftest.told(some)
+    assert said.startswith("1 false alarms in 3 (a lower end above 1.05; the highest is 1.060)")
+    assert said.endswith("1 called slower, 1 faster; the widest interval is 0.900 to 1.100")
 
 
 @needs_wrk
