@@ -31,6 +31,7 @@ from pathlib import Path
 import load
 import proxy
 import revisions
+import run
 import scenario as scenarios
 import sides
 import stacks
@@ -270,7 +271,7 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--scenario", choices=scenarios.names())
+    what.add_argument("--scenario", metavar="NAME")
     what.add_argument("--folded", type=Path, help="a file of stacks")
     parser.add_argument("--compare", metavar="REV", help="draw what has changed since")
     parser.add_argument("--seconds", type=int, default=SECONDS)
@@ -279,6 +280,7 @@ def main(arguments: list[str]) -> int:
     if lacking := missing():
         print(f"flame: missing; apt-get install {' '.join(lacking)}", file=sys.stderr)
         return 1
+    run.end_on_signals()
     options.output.mkdir(parents=True, exist_ok=True)
     try:
         if options.folded:
@@ -295,9 +297,18 @@ def main(arguments: list[str]) -> int:
             draw_difference(order, options.compare)
         else:
             draw(order)
-    except (FlameError, sides.StartError, load.LoadError, revisions.RevisionError) as error:
+    except (
+        FlameError,
+        sides.StartError,
+        load.LoadError,
+        revisions.RevisionError,
+        scenarios.ScenarioError,
+    ) as error:
         print(f"flame: {error}", file=sys.stderr)
         return 1
+    except run.Interrupted:
+        print("\nflame: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 

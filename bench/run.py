@@ -193,7 +193,8 @@ def choose(options: argparse.Namespace) -> list[AnyScenario]:
         if reason := _why_not(scenario, options):
             if options.scenario:
                 raise scenarios.ScenarioError(reason)
-            print(f"note: {reason}")
+            if options.compare:
+                print(f"note: {reason}")
         else:
             able.append(scenario)
     return able

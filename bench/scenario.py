@@ -142,6 +142,8 @@ def names() -> list[str]:
 def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
     """Reads a scenario and repeats what is to be repeated."""
     path = folder / f"{name}.toml"
+    if not path.exists():
+        raise ScenarioError(f"no scenario {name!r}; there are {', '.join(names())}")
     try:
         data = tomllib.loads(path.read_text())
         kind = data.pop("kind", Scenario.kind)
@@ -151,8 +153,8 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
         haproxy = path.with_suffix(".haproxy.cfg").read_text()
         haproxy_map = path.with_suffix(".haproxy.map")
     except FileNotFoundError as error:
-        known = ", ".join(names())
-        raise ScenarioError(f"no {error.filename}; the scenarios are: {known}") from None
+        lacking = Path(error.filename).name
+        raise ScenarioError(f"{path.name}: {lacking} is missing beside it") from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{path.name}: {error}") from None
     data = expand(data)

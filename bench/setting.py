@@ -72,6 +72,9 @@ def prepared(
     data = {name: value for name, value in scenario.data.items() if name not in VARIANTS}
     if variant:
         data |= scenario.data.get(variant, {})
+    for name in NUMBERS & data.keys():
+        if not isinstance(data[name], int | float):
+            raise ScenarioError(f"{scenario.name}.toml: {name!r} is no number")
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         Path(folder).chmod(0o755)  # workers of a master run by root are somebody else
         yield Setting(
@@ -80,3 +83,4 @@ def prepared(
 
 
 VARIANTS = ("quick", "compare")
+NUMBERS = {"rounds", "limit_s"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ import compare
 import kinds
 import proxy
 import pytest
+import run
 import scenario
 import sides
 import verify
@@ -168,3 +171,37 @@ def test_each_part_alone_runs_every_case() -> None:
     cases = sum(len(program["cases"]) for program in programs.values())
     assert len(found) == cases
     assert all(metric.value > 0 for metric in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('title = "x"', "x.toml: x.nginx.conf is missing beside it"),
+        ("title = ", "x.toml: Invalid value"),
+        ('kind = "start"', "x.toml: 'title' is missing"),
+        ('kind = "nosuch"\ntitle = "x"', "x.toml: no kind 'nosuch'; the kinds are: proxy, "),
+        ('kind = "start"\ntitle = "x"', "x.toml: 'routes' is missing"),
+        ('kind = "start"\ntitle = "x"\nrounds = "many"', "x.toml: 'rounds' is no number"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_mistake(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text + "\n")
+    with pytest.raises(scenario.ScenarioError, match=re.escape(said)):
+        kinds.measure(scenario.load("x", tmp_path), time.monotonic())
+
+
+def test_all_files_are_read_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(scenario.FOLDER / "start.toml", tmp_path / "a.toml")
+    (tmp_path / "b.toml").write_text("title =\n")
+    monkeypatch.setattr(scenario, "FOLDER", tmp_path)
+    monkeypatch.setattr(scenario, "names", lambda: ["a", "b"])
+    real = scenario.load
+    monkeypatch.setattr(scenario, "load", lambda name: real(name, tmp_path))
+    monkeypatch.setattr(run, "end_on_signals", lambda: None)  # they are pytest's here
+    monkeypatch.setattr(kinds, "measure", lambda *_: pytest.fail("a was measured"))
+    assert run.main(["--quick", "--output", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.startswith("bench: b.toml: Invalid value")
+    assert run.main(["--scenario", "nosuch"]) == 1
+    assert capsys.readouterr().err == "bench: no scenario 'nosuch'; there are a, b\n"
