@@ -108,7 +108,8 @@ def parse(output: str) -> int:
 
 
 def _counted(program: Program, command: list[str]) -> int:
-    under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}"]
+    # Without a debugger's pipes, which an interrupted run would leave behind.
+    under = ["valgrind", "--vgdb=no", "--tool=callgrind", f"--callgrind-out-file={os.devnull}"]
     return parse(_run(program, [*under, *command]).stderr)
 
 

@@ -339,16 +339,6 @@ def test_pending_timers_are_told_of_the_exit(options: str) -> None:
         timers.live.remove(timers)
 
 
-@WHEELS
-def test_the_exit_waits_for_what_the_wheel_has_yet_to_move(options: str) -> None:
-    """So many at each of four moments that moving them finds, for several steps, none due."""
-    with Timers(options) as timers:
-        timers.run("for i = 1, 80000 do t:at(1000 + i % 4 * 0.2, function() end) end")
-        quit_within(timers, 15)
-        timers.started = False
-        timers.live.remove(timers)
-
-
 @pytest.mark.parametrize("how", ["quit", "reload"])
 def test_leaving_with_100000_pending_is_quick(how: str) -> None:
     def leave() -> float:
