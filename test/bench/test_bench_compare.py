@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import compare
+import gate
 import kinds
 import micro
 import proxy
 import pytest
 import report
 import revisions
+import run
 import scenario as scenarios
 import selftest
 import sides
@@ -57,7 +59,10 @@ def test_revisions_are_exported_and_gone_afterwards(repository: Path) -> None:
     assert revisions.described(revisions.resolve("HEAD~1")).endswith(" first")
 
 
-def test_the_base_of_a_branch_is_where_it_left_and_on_main_the_parent(repository: Path) -> None:
+def test_the_base_of_a_branch_is_where_it_left_and_on_main_the_parent(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "end_on_signals", lambda: None)
     base = revisions.resolve("HEAD")
     assert revisions.base() == revisions.resolve("HEAD~1")
     git(repository, "checkout", "--quiet", "-b", "branch")
@@ -67,6 +72,50 @@ def test_the_base_of_a_branch_is_where_it_left_and_on_main_the_parent(repository
     git(repository, "checkout", "--quiet", "HEAD~3")
     git(repository, "branch", "--quiet", "--delete", "--force", "main")
     assert revisions.base() is None
+    assert revisions.alone() == "this is the first commit"
+    assert gate.main([]) == 0
+
+
+def test_a_merge_on_main_is_held_against_its_first_parent(repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "-b", "branch", "HEAD~1")
+    (repository / "other").write_text("x\n")
+    git(repository, "add", "other")
+    git(repository, "commit", "--quiet", "--message", "mine")
+    git(repository, "checkout", "--quiet", "main")
+    before = revisions.resolve("HEAD")
+    git(repository, "merge", "--quiet", "--no-ff", "--message", "merged", "branch")
+    assert revisions.base() == before
+
+
+def test_a_shallow_clone_has_nothing_to_compare_with_and_says_so(
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--depth", "1", repository.as_uri(), str(clone))
+    monkeypatch.setattr(sides, "ROOT", clone)
+    monkeypatch.setattr(run, "end_on_signals", lambda: None)  # they are pytest's here
+    assert gate.main([]) == 0
+    said = "gate: no revision to compare with; this clone is shallow: git fetch --unshallow\n"
+    assert capsys.readouterr().out == said
+
+
+def test_a_base_that_does_not_build_stops_nobody(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = repository / "scripts" / "build-module"
+    script.parent.mkdir()
+    for message, text in (("broken", "echo no luck; exit 1"), ("mended", "exit 0")):
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+        git(repository, "add", "scripts")
+        git(repository, "commit", "--quiet", "--message", message)
+    monkeypatch.setattr(run, "end_on_signals", lambda: None)
+    assert gate.main([]) == 0
+    assert "gate: nothing to compare with: " in (said := capsys.readouterr().out)
+    assert "no luck" in said
 
 
 def test_only_folders_that_run_are_looked_at(repository: Path) -> None:
