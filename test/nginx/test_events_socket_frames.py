@@ -11,7 +11,6 @@ import stat
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -229,17 +228,6 @@ def test_a_bad_hello_is_refused(events: Events, bad: str) -> None:
     wait_until(lambda: events.at(0, "/stats")["broker_refused"] == 1, "it to be counted")
 
 
-def test_a_late_hello_does_not_keep_a_broker_that_leaves(events: Events) -> None:
-    """Of a worker that was put aside between connecting and greeting: the next broker has it."""
-    late = Client(events, raw=False)
-    events.restart_workers()
-    time.sleep(0.5)  # more than leaving takes
-    wait_until(lambda: len(events.retiring()) == 1, "the other old worker to leave")
-    late.send(hello())
-    assert late.read_to_end() == b""
-    wait_until(lambda: not events.retiring(), "the old broker to leave")
-
-
 def test_a_payload_that_is_none(events: Events) -> None:
     """The broker does not look at it; each reader says so, and goes on."""
     events.expect_log("event s/bad cannot be decoded", 2)
@@ -300,9 +288,9 @@ def test_a_hello_while_the_broker_leaves(events: Events) -> None:
     while early.read_frame()[0] != BYE:
         pass
     late.send(hello())
-    assert late.ended(20), "no welcome"
+    assert late.ended(), "no welcome"
     early.close()
-    wait_until(lambda: not events.retiring(), "the old workers to leave", 20)
+    wait_until(lambda: not events.retiring(), "the old workers to leave")
     events.ready()
 
 

@@ -153,9 +153,6 @@ local function greet(self, sock, decoder, pid)
         return nil, (problem or "malformed") .. " hello"
     elseif decoder.target ~= pid then
         return nil, ("process %d says that it is %d"):format(pid, decoder.target)
-    elseif self.is_leaving then
-        -- Whoever is welcomed after `leave` has said its goodbyes would keep this worker for ever.
-        return nil, "leaving", true
     end
     if self.is_leaving then
         -- It would be the only one to whom nobody says goodbye. It finds the next broker.
