@@ -168,7 +168,7 @@ int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
 void ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only);
 void ngx_sluice_timer_drop(void *data, uint32_t page);
 void ngx_sluice_timer_finish(sluice_timer_core_t *core,
-    ngx_sluice_timer_context_t *c, const char *error);
+    ngx_sluice_timer_context_t *c, uint64_t now, const char *error);
 
 int ngx_sluice_timer_create(lua_State *l);
 int ngx_sluice_timer_step(lua_State *l);

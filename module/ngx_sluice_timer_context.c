@@ -291,7 +291,7 @@ ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id)
     c->request = NULL;
 
     if (c->run.timer) {
-        ngx_sluice_timer_finish(core, c, NULL);
+        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_clock(), NULL);
     }
 
     if (c->parked) {

@@ -15,6 +15,8 @@ static ngx_int_t ngx_sluice_timer_keep(sluice_timer_core_t *core,
     lua_State *l, sluice_timer_t *t);
 static void ngx_sluice_timer_clean(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c);
+static void ngx_sluice_timer_fail(sluice_timer_core_t *core,
+    sluice_timer_t *t, uint64_t now, const char *error);
 static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
     sluice_timer_t *t, uint64_t elapsed, uint64_t now);
 static u_char *ngx_sluice_timer_left_out(sluice_timers_account_t *a,
@@ -276,15 +278,16 @@ ngx_sluice_timer_step(lua_State *l)
     id = (ngx_uint_t) lua_tointeger(l, 2);
     c = &core->contexts[id];
 
+    /* a run begins when the one before it ends: the clock is dear */
+    now = ngx_sluice_timer_clock();
+
     if (c->run.timer) {
-        ngx_sluice_timer_finish(core, c, NULL);
+        ngx_sluice_timer_finish(core, c, now, NULL);
     }
 
     if (core->owner != id) {
         return 0;
     }
-
-    now = ngx_sluice_timer_clock();
 
     if (now >= core->slice_end || core->frozen || core->destroyed
         || !sluice_timers_take(&core->timers, &c->run, now))
@@ -352,7 +355,8 @@ ngx_sluice_timer_failed(lua_State *l)
     c = &core->contexts[lua_tointeger(l, 2)];
 
     if (c->run.timer) {
-        ngx_sluice_timer_finish(core, c, lua_tostring(l, 3));
+        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_clock(),
+                                lua_tostring(l, 3));
     }
 
     return 0;
@@ -361,45 +365,18 @@ ngx_sluice_timer_failed(lua_State *l)
 
 void
 ngx_sluice_timer_finish(sluice_timer_core_t *core,
-    ngx_sluice_timer_context_t *c, const char *error)
+    ngx_sluice_timer_context_t *c, uint64_t now, const char *error)
 {
-    u_char                    more[NGX_SLUICE_TIMER_LEFT_OUT];
-    uint64_t                  now;
-    sluice_timer_t           *t;
-    sluice_timers_account_t  *a;
+    sluice_timer_t  *t;
 
     t = c->run.timer;
-    now = ngx_sluice_timer_clock();
 
     if (core->ctx && c->request) {
         ngx_sluice_timer_clean(core, c);
     }
 
     if (error) {
-        a = core->timers.accounts[t->place];
-
-        lua_pushstring(core->vm, error);
-
-        if (!(t->flags & SLUICE_TIMER_GONE)) {
-            t->flags |= SLUICE_TIMER_ERROR;
-            lua_pushnumber(core->vm, sluice_timers_handle(t));
-            lua_pushvalue(core->vm, -2);
-            lua_rawset(core->vm, NGX_SLUICE_TIMER_FAILED);
-        }
-
-        lua_rawseti(core->vm, NGX_SLUICE_TIMER_ERRORS, (int) t->place + 1);
-
-        if (a->logged_ns == 0 || now - a->logged_ns > NGX_SLUICE_TIMER_QUIET) {
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                          "sluice: a timer made at %s failed%s: %s",
-                          ngx_sluice_timer_place_text(core, t->place),
-                          ngx_sluice_timer_left_out(a, more), error);
-            a->logged_ns = now;
-            a->unlogged = 0;
-
-        } else {
-            a->unlogged++;
-        }
+        ngx_sluice_timer_fail(core, t, now, error);
     }
 
     if (t->warn_ms && now - c->run.start_ns > t->warn_ms * 1000000ULL) {
@@ -412,6 +389,42 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
 
     if (core->owner == NGX_SLUICE_TIMER_NOBODY && !core->destroyed) {
         ngx_sluice_timer_poke(core);
+    }
+}
+
+
+/* Keeps an error for the statistics, and logs it. */
+
+static void
+ngx_sluice_timer_fail(sluice_timer_core_t *core, sluice_timer_t *t,
+    uint64_t now, const char *error)
+{
+    u_char                    more[NGX_SLUICE_TIMER_LEFT_OUT];
+    sluice_timers_account_t  *a;
+
+    a = core->timers.accounts[t->place];
+
+    lua_pushstring(core->vm, error);
+
+    if (!(t->flags & SLUICE_TIMER_GONE)) {
+        t->flags |= SLUICE_TIMER_ERROR;
+        lua_pushnumber(core->vm, sluice_timers_handle(t));
+        lua_pushvalue(core->vm, -2);
+        lua_rawset(core->vm, NGX_SLUICE_TIMER_FAILED);
+    }
+
+    lua_rawseti(core->vm, NGX_SLUICE_TIMER_ERRORS, (int) t->place + 1);
+
+    if (a->logged_ns == 0 || now - a->logged_ns > NGX_SLUICE_TIMER_QUIET) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sluice: a timer made at %s failed%s: %s",
+                      ngx_sluice_timer_place_text(core, t->place),
+                      ngx_sluice_timer_left_out(a, more), error);
+        a->logged_ns = now;
+        a->unlogged = 0;
+
+    } else {
+        a->unlogged++;
     }
 }
 
