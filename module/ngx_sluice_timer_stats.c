@@ -38,8 +38,8 @@ ngx_sluice_timer_spread(lua_State *l, const char *name,
 
     ngx_sluice_timer_set(l, "min", (double) s->min_ns * 1e-9);
     ngx_sluice_timer_set(l, "max", (double) s->max_ns * 1e-9);
-    ngx_sluice_timer_set(l, "mean", s->mean_ns * 1e-9);
-    ngx_sluice_timer_set(l, "variance", s->variance * 1e-18);
+    ngx_sluice_timer_set(l, "mean", sluice_timers_mean(s) * 1e-9);
+    ngx_sluice_timer_set(l, "variance", sluice_timers_variance(s) * 1e-18);
     ngx_sluice_timer_set(l, "p99", sluice_timers_p99(s) * 1e-9);
 
     lua_setfield(l, -2, name);

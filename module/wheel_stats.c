@@ -46,16 +46,10 @@ timers_bucket_ns(uint32_t i)
 }
 
 
-/* Mean and variance after Welford, 1962. */
-
 void
 sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
 {
-    double  delta, n;
-
-    s->count++;
-
-    if (ns < s->min_ns || s->count == 1) {
+    if (ns < s->min_ns || s->count == 0) {
         s->min_ns = ns;
     }
 
@@ -63,12 +57,35 @@ sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
         s->max_ns = ns;
     }
 
-    n = (double) s->count;
-    delta = (double) ns - s->mean_ns;
-    s->mean_ns += delta / n;
-    s->variance += (delta * ((double) ns - s->mean_ns) - s->variance) / n;
-
+    s->count++;
+    s->sum_ns += ns;
+    s->squares += (sluice_timers_squares_t) ns * ns;
     s->buckets[timers_bucket(ns)]++;
+}
+
+
+double
+sluice_timers_mean(const sluice_timers_spread_t *s)
+{
+    return s->count ? (double) s->sum_ns / (double) s->count : 0;
+}
+
+
+/* The sums are exact, and long double has 11 bits more to take apart. */
+
+double
+sluice_timers_variance(const sluice_timers_spread_t *s)
+{
+    long double  mean, variance;
+
+    if (s->count == 0) {
+        return 0;
+    }
+
+    mean = (long double) s->sum_ns / s->count;
+    variance = (long double) s->squares / s->count - mean * mean;
+
+    return variance > 0 ? (double) variance : 0;
 }
 
 
@@ -97,7 +114,7 @@ void
 sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
     int failed)
 {
-    float  x, delta;
+    float  x, delta, share;
 
     sluice_timers_measure(&ts->accounts[t->place]->elapsed, ns);
     ts->accounts[t->place]->failures += failed != 0;
@@ -120,9 +137,12 @@ sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
         t->max_ns = x;
     }
 
+    /* after Welford, 1962: sums would not fit into a float */
+
+    share = 1 / (float) t->runs;
     delta = x - t->mean_ns;
-    t->mean_ns += delta / (float) t->runs;
-    t->variance += (delta * (x - t->mean_ns) - t->variance) / (float) t->runs;
+    t->mean_ns += delta * share;
+    t->variance += (delta * (x - t->mean_ns) - t->variance) * share;
 }
 
 

@@ -82,13 +82,19 @@ typedef struct {
 _Static_assert(sizeof(sluice_timer_t) == 104, "a page is whole pages");
 
 
+/* Squares of nanoseconds, exactly: 2^38 of them at up to 2^45, 10 hours. */
+typedef unsigned __int128  sluice_timers_squares_t;
+
+
+/* A spread is sums, so that a measure divides nothing. */
+
 typedef struct {
-    uint64_t  count;
-    uint64_t  min_ns;
-    uint64_t  max_ns;
-    double    mean_ns;
-    double    variance;
-    uint32_t  buckets[SLUICE_TIMERS_BUCKETS];
+    sluice_timers_squares_t  squares;
+    uint64_t                 sum_ns;
+    uint64_t                 count;
+    uint64_t                 min_ns;
+    uint64_t                 max_ns;
+    uint32_t                 buckets[SLUICE_TIMERS_BUCKETS];
 } sluice_timers_spread_t;
 
 
@@ -212,6 +218,10 @@ void sluice_timers_finish(sluice_timers_t *ts, sluice_timers_run_t *run,
 
 /* Index of a new account; 0, which is shared, if there is no more. */
 uint32_t sluice_timers_account(sluice_timers_t *ts);
+
+/* Nanoseconds, or their square; 0 of none. */
+double sluice_timers_mean(const sluice_timers_spread_t *spread);
+double sluice_timers_variance(const sluice_timers_spread_t *spread);
 double sluice_timers_p99(const sluice_timers_spread_t *spread);
 
 /* Due and not taken; counted by walking, so up to a limit. */
