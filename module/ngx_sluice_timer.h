@@ -77,6 +77,8 @@ typedef struct {
 
 typedef struct {
     sluice_timers_run_t      run;
+    sluice_timer_core_t     *core;
+    ngx_uint_t               id;
     void                    *request;
     ngx_sluice_timer_end_t  *end;
     unsigned                 used:1;

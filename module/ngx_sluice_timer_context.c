@@ -244,6 +244,8 @@ sluice_timer_enter(sluice_timer_core_t *core, void *request, int http)
 
     ngx_memzero(c, sizeof(*c));
 
+    c->core = core;
+    c->id = i;
     c->request = request;
 
     if (http && ngx_http_cleanup_add) {

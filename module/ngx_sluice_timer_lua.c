@@ -20,6 +20,7 @@ static int ngx_sluice_timer_freeze(lua_State *l);
 static int ngx_sluice_timer_destroy(lua_State *l);
 static int ngx_sluice_timer_set_debug(lua_State *l);
 static int ngx_sluice_timer_next_role(lua_State *l);
+static int ngx_sluice_timer_runner(lua_State *l);
 static int ngx_sluice_timer_gone(lua_State *l);
 static int ngx_sluice_timer_gave_up(lua_State *l);
 static int ngx_sluice_timer_makes(lua_State *l);
@@ -36,6 +37,7 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "destroy", ngx_sluice_timer_destroy },
     { "set_debug", ngx_sluice_timer_set_debug },
     { "claim", ngx_sluice_timer_next_role },
+    { "runner", ngx_sluice_timer_runner },
     { "step", ngx_sluice_timer_step },
     { "args", ngx_sluice_timer_args },
     { "failed", ngx_sluice_timer_failed },
@@ -324,6 +326,23 @@ ngx_sluice_timer_next_role(lua_State *l)
 
     lua_pushinteger(l, (lua_Integer) role);
     lua_pushinteger(l, (lua_Integer) more);
+
+    return 2;
+}
+
+
+/* runner(core, context): what step is given, and the pages of callbacks. */
+
+static int
+ngx_sluice_timer_runner(lua_State *l)
+{
+    sluice_timer_core_t  *core;
+
+    core = lua_touserdata(l, 1);
+
+    lua_pushlightuserdata(l, &core->contexts[lua_tointeger(l, 2)]);
+    lua_pushvalue(core->vm, NGX_SLUICE_TIMER_REFS);
+    lua_xmove(core->vm, l, 1);
 
     return 2;
 }

@@ -88,11 +88,11 @@ sluice_timers_create(sluice_timers_t *ts, const sluice_timers_spec_t *spec,
     t->jitter_ms = spec->jitter_ms;
     t->tolerance_ms = spec->tolerance_ms;
     t->warn_ms = spec->warn_ms;
-    t->place = spec->place;
+    t->place = (uint16_t) spec->place;
     t->flags = spec->flags;
 
     if (spec->flags & SLUICE_TIMER_OWN_STATS) {
-        t->account = sluice_timers_account(ts);
+        t->account = (uint16_t) sluice_timers_account(ts);
     }
 
     a = ts->accounts[t->place];

@@ -51,6 +51,8 @@
 /* State. */
 #define SLUICE_TIMER_PAUSED       0x40
 #define SLUICE_TIMER_GONE         0x80  /* no handle leads to it any more */
+/* For the caller, too. */
+#define SLUICE_TIMER_ARGUMENTS    0x100
 
 /* Four buckets an octave of nanoseconds, up to 18 minutes. */
 #define SLUICE_TIMERS_BUCKETS     160
@@ -63,8 +65,6 @@ typedef struct {
     uint64_t             interval_us; /* 0: runs once */
     uint32_t             index;
     uint32_t             serial;      /* 0: free */
-    uint32_t             place;       /* account of its creation place */
-    uint32_t             account;     /* of its own, or 0 */
     uint32_t             jitter_ms;
     uint32_t             tolerance_ms;
     uint32_t             warn_ms;
@@ -74,9 +74,11 @@ typedef struct {
     float                max_ns;
     float                mean_ns;
     float                variance;
+    uint16_t             place;       /* account of its creation place */
+    uint16_t             account;     /* of its own, or 0 */
     uint16_t             running;
+    uint16_t             flags;
     uint8_t              queued;
-    uint8_t              flags;
 } sluice_timer_t;
 
 _Static_assert(sizeof(sluice_timer_t) == 104, "a page is whole pages");
@@ -128,7 +130,7 @@ typedef struct {
     uint32_t  tolerance_ms;
     uint32_t  warn_ms;
     uint32_t  place;
-    uint8_t   flags;
+    uint16_t  flags;
 } sluice_timers_spec_t;
 
 

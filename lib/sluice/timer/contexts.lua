@@ -23,15 +23,14 @@ local add
 
 -- Callbacks are called from interpreted code: a compiled loop pays for each callback that is not
 -- the one that it was compiled with, five times what this loop costs.
-local function drain(step, args, core, id)
-    while true do
-        local callback, premature, has_arguments = step(core, id)
-        if not callback then
-            return
+local function drain(step, context, pages, args, core, id)
+    for page, slot, premature, has_arguments in step, context do
+        if premature == nil then
+            pages[page][slot](false)
         elseif has_arguments then
-            callback(premature, args(core, id))
+            pages[page][slot](premature, args(core, id))
         else
-            callback(premature)
+            pages[page][slot](premature)
         end
     end
 end
@@ -57,6 +56,7 @@ local function serve(_, self)
         return
     end
     local claim, step, args, failed = backend.claim, backend.step, backend.args, backend.failed
+    local context, pages = backend.runner(core, id)
     while true do
         local role, more, seconds = claim(core, id)
         if role == RUN then
@@ -65,7 +65,7 @@ local function serve(_, self)
             end
             local ok, err
             repeat
-                ok, err = xpcall(drain, describe, step, args, core, id)
+                ok, err = xpcall(drain, describe, step, context, pages, args, core, id)
                 if not ok then
                     failed(core, id, tostring(err))
                 end

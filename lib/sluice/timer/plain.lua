@@ -345,9 +345,14 @@ local function take(core, context, now)
     return t
 end
 
+--- What `step` is given, and where what that returns leads to.
+function _M.runner(core, id)
+    return core.contexts[id], core.contexts
+end
+
 --- Ends the context's run and begins the next.
-function _M.step(core, id)
-    local context = core.contexts[id]
+function _M.step(context)
+    local core, id = context.core, context.id
     if context.run then
         finish(core, context)
         if uses_ctx(context.request) then
@@ -366,7 +371,8 @@ function _M.step(core, id)
         core.owner = nil
         return nil
     end
-    return t.callback, core.exiting ~= nil, t.count > 0
+    context.callback = t.callback
+    return id, "callback", core.exiting ~= nil, t.count > 0
 end
 
 function _M.args(core, id)

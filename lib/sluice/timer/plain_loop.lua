@@ -202,6 +202,8 @@ function _M.enter(core)
     core.last_context = core.last_context + 1
     local id = core.last_context
     local context = {
+        core = core,
+        id = id,
         request = require("resty.core.base").get_request(),
         witness = assert(require("ngx.semaphore").new(0)),
     }
