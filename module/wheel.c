@@ -37,6 +37,15 @@ sluice_wheel_queue_add(sluice_wheel_node_t *queue, sluice_wheel_node_t *node)
 }
 
 
+void
+sluice_wheel_queue_remove(sluice_wheel_node_t *node)
+{
+    node->next->prev = node->prev;
+    node->prev->next = node->next;
+    node->next = NULL;
+}
+
+
 /* All of one queue to the end of another. */
 
 void
@@ -135,11 +144,9 @@ sluice_wheel_remove(sluice_wheel_t *w, sluice_wheel_node_t *node)
     size_t                i;
     sluice_wheel_node_t  *list;
 
-    node->next->prev = node->prev;
-    node->prev->next = node->next;
-
     list = node->next;
-    node->next = NULL;
+
+    sluice_wheel_queue_remove(node);
 
     if (list != node->prev) {
         return;

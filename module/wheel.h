@@ -79,6 +79,7 @@ void sluice_wheel_queue_add(sluice_wheel_node_t *queue,
     sluice_wheel_node_t *node);
 void sluice_wheel_queue_append(sluice_wheel_node_t *queue,
     sluice_wheel_node_t *from);
+void sluice_wheel_queue_remove(sluice_wheel_node_t *node);
 
 
 #define sluice_wheel_queue_empty(queue)  ((queue)->next == (queue))
