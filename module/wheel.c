@@ -12,6 +12,9 @@
 #define wheel_number(time, level)  ((time) >> ((level) * SLUICE_WHEEL_BITS))
 #define wheel_index(time, level)   (wheel_number(time, level) & WHEEL_MASK)
 
+#define wheel_word(w, level, i)    (w)->occupied[level][(i) / 64]
+#define wheel_bit(i)               ((uint64_t) 1 << (i) % 64)
+
 
 static void wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node);
 static int wheel_first(const sluice_wheel_t *w, int level, uint64_t *number);
@@ -78,7 +81,9 @@ sluice_wheel_init(sluice_wheel_t *w, uint64_t now)
     sluice_wheel_queue_init(&w->ready);
 
     for (level = 0; level < SLUICE_WHEEL_LEVELS; level++) {
-        w->occupied[level] = 0;
+        for (i = 0; i < SLUICE_WHEEL_WORDS; i++) {
+            w->occupied[level][i] = 0;
+        }
 
         for (i = 0; i < SLUICE_WHEEL_SLOTS; i++) {
             sluice_wheel_queue_init(&w->slots[level][i]);
@@ -113,7 +118,7 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
         slot->expires = node->expires;
     }
 
-    w->occupied[level] |= (uint64_t) 1 << i;
+    wheel_word(w, level, i) |= wheel_bit(i);
 }
 
 
@@ -168,8 +173,8 @@ sluice_wheel_remove(sluice_wheel_t *w, sluice_wheel_node_t *node)
         return;
     }
 
-    w->occupied[i / SLUICE_WHEEL_SLOTS] &=
-        ~((uint64_t) 1 << i % SLUICE_WHEEL_SLOTS);
+    wheel_word(w, i / SLUICE_WHEEL_SLOTS, i % SLUICE_WHEEL_SLOTS) &=
+        ~wheel_bit(i);
     list->expires = SLUICE_WHEEL_NEVER;
 }
 
@@ -179,18 +184,24 @@ sluice_wheel_remove(sluice_wheel_t *w, sluice_wheel_node_t *node)
 static int
 wheel_first(const sluice_wheel_t *w, int level, uint64_t *number)
 {
+    unsigned  i;
     uint64_t  at;
 
-    if (w->occupied[level] == 0) {
-        return 0;
+    for (i = 0; i < SLUICE_WHEEL_WORDS; i++) {
+
+        if (w->occupied[level][i] == 0) {
+            continue;
+        }
+
+        /* all are later than the wheel's own slot and in the same turn */
+
+        at = i * 64 + (uint64_t) __builtin_ctzll(w->occupied[level][i]);
+        *number = (wheel_number(w->now, level) & ~(uint64_t) WHEEL_MASK) | at;
+
+        return 1;
     }
 
-    /* all are later than the wheel's own slot and in the same turn */
-
-    at = (uint64_t) __builtin_ctzll(w->occupied[level]);
-    *number = (wheel_number(w->now, level) & ~(uint64_t) WHEEL_MASK) | at;
-
-    return 1;
+    return 0;
 }
 
 
@@ -284,7 +295,7 @@ sluice_wheel_advance(sluice_wheel_t *w, uint64_t now, size_t limit)
         }
 
         w->now = start;
-        w->occupied[level] &= ~((uint64_t) 1 << (number & WHEEL_MASK));
+        wheel_word(w, level, number & WHEEL_MASK) &= ~wheel_bit(number);
 
         if (level > 0) {
             w->moving = number;

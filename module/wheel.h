@@ -3,10 +3,11 @@
  * A hierarchical timing wheel without a tick.
  *
  * Time is a number that only grows (here milliseconds).  A node waits in the
- * level of the highest group of 6 bits in which its time differs from the
- * wheel's; there are 8 levels of 64 slots, so 2^48 of time and no other path
+ * level of the highest group of 8 bits in which its time differs from the
+ * wheel's; there are 6 levels of 256 slots, so 2^48 of time and no other path
  * for far ones.  Inserting and removing take a few instructions, whatever
- * else is in the wheel.  A node moves down at most 7 times in its life.
+ * else is in the wheel.  A node moves down at most 5 times in its life; each
+ * is a visit to its memory, so slots are many and levels few.
  *
  * Nodes of equal time come out in the order in which they went in: at any one
  * moment all of them are in the same slot, and slots are queues.
@@ -26,9 +27,10 @@
 #include <stdint.h>
 
 
-#define SLUICE_WHEEL_BITS    6
-#define SLUICE_WHEEL_LEVELS  8
+#define SLUICE_WHEEL_BITS    8
+#define SLUICE_WHEEL_LEVELS  6
 #define SLUICE_WHEEL_SLOTS   (1u << SLUICE_WHEEL_BITS)
+#define SLUICE_WHEEL_WORDS   (SLUICE_WHEEL_SLOTS / 64)
 
 /* A time further from the wheel's than this does not fit. */
 #define SLUICE_WHEEL_MAX     ((uint64_t) 1 << 47)
@@ -47,7 +49,7 @@ struct sluice_wheel_node_s {
 
 typedef struct {
     uint64_t              now;      /* what was to expire until here has */
-    uint64_t              occupied[SLUICE_WHEEL_LEVELS];
+    uint64_t              occupied[SLUICE_WHEEL_LEVELS][SLUICE_WHEEL_WORDS];
     uint64_t              moving;   /* number of the slot that moves down */
     int                   moving_level;        /* 0: none */
     sluice_wheel_node_t   ready;    /* expired, in order */
