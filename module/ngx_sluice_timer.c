@@ -470,9 +470,7 @@ ngx_sluice_timer_exit(sluice_timer_core_t *core)
 
     ngx_sluice_timer_poke(core);
 
-    if (!core->linger.timer_set) {
-        ngx_add_timer(&core->linger, NGX_SLUICE_TIMER_LINGER);
-    }
+    ngx_sluice_timer_linger(core);
 }
 
 
@@ -493,6 +491,6 @@ ngx_sluice_timer_linger_handler(ngx_event_t *e)
     if (ngx_sluice_timer_coming(core) || core->parked
         || (core->total && ngx_sluice_timer_has_work(core)))
     {
-        ngx_add_timer(e, NGX_SLUICE_TIMER_LINGER);
+        ngx_sluice_timer_linger(core);
     }
 }

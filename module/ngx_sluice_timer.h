@@ -157,6 +157,7 @@ int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
 ngx_uint_t ngx_sluice_timer_coming(sluice_timer_core_t *core);
 void ngx_sluice_timer_call(sluice_timer_core_t *core);
 ngx_int_t ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l);
+void ngx_sluice_timer_linger(sluice_timer_core_t *core);
 void ngx_sluice_timer_end_parked(sluice_timer_core_t *core);
 void ngx_sluice_timer_shrink_handler(ngx_event_t *e);
 ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,

@@ -135,6 +135,10 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     c->parked = 1;
     core->parked++;
 
+    if (core->timers.exiting) {
+        ngx_sluice_timer_linger(core);
+    }
+
     if (core->parked > core->min && !core->shrink.timer_set) {
         core->least = core->parked;
         ngx_add_timer(&core->shrink, NGX_SLUICE_TIMER_SHRINK);
@@ -167,6 +171,20 @@ ngx_sluice_timer_shrink_handler(ngx_event_t *e)
 
     if (core->parked > core->min + core->ending) {
         ngx_add_timer(e, NGX_SLUICE_TIMER_SHRINK);
+    }
+}
+
+
+/*
+ * In a process that exits: looks again until no context is parked.  Whoever
+ * parks one calls this, for the look that ends the last may be over.
+ */
+
+void
+ngx_sluice_timer_linger(sluice_timer_core_t *core)
+{
+    if (!core->linger.timer_set) {
+        ngx_add_timer(&core->linger, NGX_SLUICE_TIMER_LINGER);
     }
 }
 
@@ -210,8 +228,8 @@ ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l)
         return NGX_ERROR;
     }
 
-    if (core->timers.exiting && !core->linger.timer_set) {
-        ngx_add_timer(&core->linger, NGX_SLUICE_TIMER_LINGER);
+    if (core->timers.exiting) {
+        ngx_sluice_timer_linger(core);
     }
 
     return NGX_OK;

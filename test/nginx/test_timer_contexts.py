@@ -331,3 +331,25 @@ def test_contexts_are_nginxs_own_while_its_timers_are_replaced(options: str) -> 
             return { refused, undo_other(), probe.undo() }
         """)
         assert others == ["not in place", True, True]
+
+
+@WHEELS
+def test_no_context_outlives_what_premature_callbacks_make(options: str) -> None:
+    with Timers(options, connections=512) as timers:
+        timers.run("""
+            local function last(_, n)
+                if n > 0 then
+                    t:at(0, last, n - 1)
+                    ngx.sleep(0.001)
+                end
+            end
+            for i = 1, 30 do
+                t:at(1000, function()
+                    ngx.sleep(0.02)
+                    for _ = 1, 3 do t:at(0, last, i % 3) end
+                end)
+            end
+        """)
+        pid = timers.pid()
+        os.kill(timers.master(), signal.SIGQUIT)
+        gone(timers, pid)
