@@ -299,3 +299,6 @@ def test_a_sender_that_dies_between_pieces() -> None:
         ring.ready()
         ring.run(1, BIG % (2 * MEGABYTE, '"all"', 1))
         wait_until(lambda: ring.run(0, "return probe.sizes") == [1], "the next message")
+        # What came of the first one is forgotten.
+        dropped = "return ev:stats().dropped_partials"
+        wait_until(lambda: ring.run(0, dropped) == 1, "the rest of the first one to be dropped")

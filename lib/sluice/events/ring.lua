@@ -12,6 +12,7 @@ local buffer = require("string.buffer")
 local dispatcher = require("sluice.events.dispatcher")
 local ffi = require("ffi")
 local module = require("sluice.events.module")
+local pieces = require("sluice.events.pieces")
 local ring_stats = require("sluice.events.ring_stats")
 
 local _M = {}
@@ -35,9 +36,6 @@ local NO_WORKER = 255 -- the privileged agent
 -- Behind a bus's name in a source on the wire. The bus without a name has no such prefix.
 local MARK = "\31"
 
--- A message of which no further piece came for this long has lost its sender.
-local PIECES_SECONDS = 60
-local MAX_MESSAGE_BYTES = 17 * 1024 * 1024
 -- A buffer that had to grow beyond this is given back.
 local KEEP_BYTES = 1024 * 1024
 
@@ -47,9 +45,7 @@ local frames
 local at, filled = 0, 0 -- of frames
 local routes, route_count = {}, 0 -- by hash of names
 local buses = {} -- by name
-local partials, partial_count = {}, 0 -- messages that come in pieces
 local attached = false
-local dropped_partials = 0
 
 local encoder = buffer.new()
 local decoder = buffer.new()
@@ -88,52 +84,6 @@ local function find_route(frame, key)
     return route
 end
 
-local function drop_partial(key)
-    if partials[key] then
-        partials[key] = nil
-        partial_count = partial_count - 1
-        dropped_partials = dropped_partials + 1
-    end
-end
-
-local function drop_partials(idle_since)
-    for key, partial in pairs(partials) do
-        if not idle_since or partial.touched < idle_since then
-            drop_partial(key)
-        end
-    end
-end
-
--- Adds one piece; the whole payload as a buffer when it was the last.
-local function add_piece(frame, payload, length)
-    local key = frame.sender * 4294967296 + frame.message
-    local partial = partials[key]
-    if frame.piece == 0 then
-        drop_partial(key)
-        partial = { buffer = buffer.new(), epoch = frame.epoch, next = 0, bytes = 0 }
-        partials[key] = partial
-        partial_count = partial_count + 1
-    elseif not partial or partial.next ~= frame.piece or partial.epoch ~= frame.epoch then
-        -- its beginning was before this worker attached or before somebody subscribed
-        drop_partial(key)
-        return nil
-    end
-    partial.next = partial.next + 1
-    partial.touched = C.sluice_events_clock()
-    partial.bytes = partial.bytes + length
-    if partial.bytes > MAX_MESSAGE_BYTES then
-        drop_partial(key)
-        return nil
-    end
-    partial.buffer:putcdata(payload, length)
-    if band(frame.flags, MORE) ~= 0 then
-        return nil
-    end
-    partials[key] = nil
-    partial_count = partial_count - 1
-    return partial.buffer
-end
-
 local function undecodable(route, err)
     if C.sluice_events_intact(handle) ~= OK then
         return false -- overwritten: the next fill finds out
@@ -162,7 +112,7 @@ local function step_special(context, frame, route)
     end
     local source = decoder:set(payload, length)
     if frame.piece > 0 or band(flags, MORE) ~= 0 then
-        source = add_piece(frame, payload, length)
+        source = pieces.add(frame, payload, length)
         if not source then
             return true
         end
@@ -258,7 +208,7 @@ local function tell_overrun(missed, reason)
 end
 
 local function rejoin(rc)
-    drop_partials()
+    pieces.drop()
     if C.sluice_events_rejoin(handle, missed_out) ~= OK then
         return nil
     end
@@ -272,14 +222,17 @@ function _M.fill()
     at, filled = 0, 0
     handle.delivered = dispatcher.delivered
     handle.failed = dispatcher.failed
-    if partial_count > 0 then
-        drop_partials(C.sluice_events_clock() - PIECES_SECONDS)
+    if pieces.count > 0 then
+        pieces.mark_orphans(handle)
     end
     local rc = C.sluice_events_next(handle)
     if rc > 0 then
         filled = rc
         return true
     elseif rc == 0 then
+        if pieces.count > 0 then
+            pieces.drop(true)
+        end
         return false
     elseif REASONS[rc] then
         return rejoin(rc)
@@ -484,7 +437,7 @@ function _M.stats()
         handle.failed = dispatcher.failed
     end
     local stats = ring_stats.collect(handle)
-    stats.dropped_partials = dropped_partials
+    stats.dropped_partials = pieces.dropped
     return stats
 end
 
