@@ -95,6 +95,49 @@ def test_more_callbacks_wait_than_there_are_contexts(transport: str) -> None:
 
 
 @TRANSPORTS
+def test_waiting_for_a_context_collects_no_garbage(transport: str) -> None:
+    """A whole collection for each callback that waits would be all that the worker does."""
+    code = """
+        probe.collections, probe.done = 0, 0
+        local function watch()
+            getmetatable(newproxy(true)).__gc = function()
+                probe.collections = probe.collections + 1
+                watch()
+            end
+        end
+        watch()
+        ev:subscribe("many", "*", function()
+            ngx.sleep(0.005)
+            probe.done = probe.done + 1
+        end)
+        for i = 1, 1000 do ev:publish("all", "many", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        wait_until(lambda: ring.run(0, "return probe.done") == 1000, "all callbacks to return")
+        assert ring.run(0, "return probe.collections") < 100
+
+
+@TRANSPORTS
+def test_callbacks_that_wait_and_ones_that_end_their_context(transport: str) -> None:
+    """None of the contexts that are lost is missed for good, whatever the others do."""
+    code = """
+        probe.log = {}
+        ev:subscribe("mixed", "*", function(data)
+            table.insert(probe.log, data)
+            if data > 100 and data <= 200 then ngx.exit(0) end
+            ngx.sleep(0.05)
+        end)
+        for i = 1, 300 do ev:publish("all", "mixed", "e", i) end
+    """
+    with start(transport) as ring:
+        ring.ready()
+        ring.run(0, code)
+        assert log(ring, 300) == list(range(1, 301))
+
+
+@TRANSPORTS
 def test_errors_stay_where_they_happen_and_are_logged_once(transport: str) -> None:
     code = """
         probe.log = {}

@@ -9,6 +9,7 @@
 -- which nginx's loop turns.
 --
 -- There is one dispatcher for each Lua machine, that is, for each worker and subsystem.
+-- Long on purpose: one machine's state, and all that changes it.
 -- @module sluice.events.dispatcher
 
 local failure = require("sluice.events.failure")
@@ -25,6 +26,8 @@ local FOREVER_SECONDS = 2000000
 -- More callbacks that wait than this hold up the others: a context takes one of nginx's
 -- connections, and of lua_max_running_timers (256).
 local MAX_CONTEXTS = 64
+-- How often to look whether some of them have ended without a word.
+local LOOK_SECONDS = 1
 -- To read the clock costs as much as a small callback. So where the last ones of a subscription
 -- were quick, its next ones share a look.
 local QUICK_SECONDS = 0.00001
@@ -40,10 +43,12 @@ local busy = false -- it is at work, or one of its callbacks has yielded
 local armed = false -- the spare's wakeup is under way
 local posted = false -- the owner's is
 local spares = 0 -- contexts that wait to be one, or are on their way
-local contexts = setmetatable({}, { __mode = "k" }) -- those that might be alive
+-- Those that might be alive. Not their coroutines: nginx keeps these, to use them again.
+local contexts = setmetatable({}, { __mode = "k" })
 local started = false
 local stopping = false
 local ends_with_worker = false
+local next_look, is_retrying = 0, false -- for contexts that have ended
 local deadline = 0
 local wake, spare -- semaphores, made in init_worker: see docs/events.md
 local source_of_frames -- a transport that is asked for its events, or nil
@@ -299,7 +304,7 @@ local function wait(which)
     which:wait(FOREVER_SECONDS)
 end
 
-local add_context
+local add_context, add_spare
 
 local function count_contexts()
     local n = 0
@@ -309,13 +314,38 @@ local function count_contexts()
     return n
 end
 
--- A callback can end its context (ngx.exit); those are in no one's count, but are collected.
+-- A callback can end its context (ngx.exit); those are in no one's count, but are collected. To
+-- collect everything costs milliseconds: if nothing was found, the next look comes later.
 local function may_add()
-    if count_contexts() < MAX_CONTEXTS then
+    local before = count_contexts()
+    if before < MAX_CONTEXTS then
         return true
+    elseif clock() < next_look then
+        return false
     end
     collectgarbage()
-    return count_contexts() < MAX_CONTEXTS
+    local found = before - count_contexts()
+    next_look = found > 0 and 0 or clock() + LOOK_SECONDS
+    return found > 0
+end
+
+-- So that there is a spare. Without one the next callback that waits is waited for, and one that
+-- ends its context would be the last of all: hence another try later.
+function add_spare()
+    if spares > 0 or stopping then
+        return
+    elseif may_add() then
+        add_context()
+    elseif not is_retrying then
+        is_retrying = true
+        ngx.timer.at(LOOK_SECONDS, function(premature)
+            is_retrying = false
+            next_look = 0
+            if not premature then
+                add_spare()
+            end
+        end)
+    end
 end
 
 -- Dispatches until another context takes over, or the worker ends.
@@ -360,9 +390,7 @@ local function take_over(context)
         context.timed, context.looks_after = before.list, 1
         before.list = nil
     end
-    if spares == 0 and may_add() then
-        add_context()
-    end
+    add_spare()
 end
 
 local function serve(premature)
@@ -374,7 +402,7 @@ local function serve(premature)
     context.on_error = function(err)
         on_error(context, err)
     end
-    contexts[coroutine.running()] = true
+    contexts[context] = true
     while not stopping do
         if not owner or busy then
             take_over(context)
@@ -389,7 +417,7 @@ local function serve(premature)
         spares = spares - 1
         armed = false
     end
-    contexts[coroutine.running()] = nil
+    contexts[context] = nil
 end
 
 function add_context()
