@@ -301,6 +301,31 @@ def test_resty_worker_events_started_and_recursive() -> None:
         assert err.startswith("not serialisable: ")
 
 
+def test_resty_worker_events_posts_wait_where_a_handler_has_ended() -> None:
+    """nginx gives a coroutine in which handlers ran to requests, once it has no more use for it."""
+    handle = """
+        notes.left = 30
+        ev.register(function(data)
+            ngx.sleep(0.01)
+            notes.left = notes.left - 1
+            if data % 2 == 0 then error("on purpose") end
+        end, "waits")
+    """
+    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
+        library.expect_log("on purpose", 2)
+        wires = library.wires()
+        for wire in wires.values():
+            library.run(wire, handle)
+        library.run(wires[0], 'for i = 1, 30 do ev.post("waits", "event", i) end')
+        for wire in wires.values():
+            wait_until(
+                lambda wire=wire: library.run(wire, "return notes.left")[1] == [0],
+                "the handlers to return",
+            )
+            for _ in range(50):
+                assert library.run(wire, 'return ev.post("a", "request")')[1] == ["done"]
+
+
 def test_resty_worker_events_stopping() -> None:
     with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
         library.expect_log("heard stopping of resty-worker-events", 2)

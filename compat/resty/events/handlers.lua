@@ -5,6 +5,8 @@
 -- the order of registration and one that fails or waits holds up no other.
 -- @module resty.events.handlers
 
+local dispatcher = require("sluice.events.dispatcher")
+
 local _M = {}
 
 local Handlers = {}
@@ -12,8 +14,7 @@ Handlers.__index = Handlers
 
 local WEAK = { __mode = "v" }
 
--- Coroutines in which handlers run: those that the bus has for nothing else, and
--- for a while those that call `run`.
+-- Coroutines that call `run`, for as long as it takes.
 local inside = setmetatable({}, { __mode = "k" })
 local MAIN = {}
 
@@ -70,7 +71,6 @@ local function subscribe(self, entry)
         if unwrap then
             data, sender = unwrap(data)
         end
-        inside[this_coroutine()] = true
         callback(data, event, source, sender)
     end)
 end
@@ -158,7 +158,7 @@ end
 
 --- Whether a handler is calling.
 function _M.is_inside()
-    return inside[this_coroutine()] == true
+    return inside[this_coroutine()] == true or dispatcher.is_calling()
 end
 
 --- A table of a source's events; a name that is not in it is an error.

@@ -45,6 +45,7 @@ local posted = false -- the owner's is
 local spares = 0 -- contexts that wait to be one, or are on their way
 -- Those that might be alive. Not their coroutines: nginx keeps these, to use them again.
 local contexts = setmetatable({}, { __mode = "k" })
+local coroutines = setmetatable({}, { __mode = "k" }) -- in which contexts run
 local started = false
 local stopping = false
 local ends_with_worker = false
@@ -403,6 +404,7 @@ local function serve(premature)
         on_error(context, err)
     end
     contexts[context] = true
+    coroutines[coroutine.running()] = true
     while not stopping do
         if not owner or busy then
             take_over(context)
@@ -418,6 +420,7 @@ local function serve(premature)
         armed = false
     end
     contexts[context] = nil
+    coroutines[coroutine.running()] = nil
 end
 
 function add_context()
@@ -512,6 +515,12 @@ _M.notice = push
 --- How many events wait for their callbacks outside the transport.
 function _M.depth()
     return last - first + 1
+end
+
+--- Whether a callback is calling. One that ended its context has left its coroutine to others,
+-- and to requests before all.
+function _M.is_calling()
+    return coroutines[coroutine.running()] == true and ngx.get_phase() == "timer"
 end
 
 --- Whether the contexts run.
