@@ -99,6 +99,7 @@ HEADERS = [
     ("x_thing", "underscore"),
     ("Cookie", "a=b; sid=12345; z=1"),
     ("Cookie", "SID=upper; a = spaced"),
+    ("Cookie", "x=1, a=comma;;sid =2, b"),
     ("X-Forwarded-For", "10.0.0.1"),
     ("X-Forwarded-For", "10.0.0.2, 10.0.0.3"),
     ("User-Agent", "walker"),
