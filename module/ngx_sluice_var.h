@@ -36,13 +36,33 @@
 #define NGX_SLUICE_VAR_SAME      -3    /* as the value that was given */
 
 
+/* What follows a prefix; in a header, "-" is "_". */
+#define NGX_SLUICE_VAR_NAME      1
+#define NGX_SLUICE_VAR_HEADER    2
+
+/* The readers of ngx_sluice_var_prefix.c know it up to this many bytes. */
+#define NGX_SLUICE_VAR_NAME_MAX  31
+
+
 typedef struct ngx_sluice_var_s  ngx_sluice_var_t;
 
 
-/* Returns the value; without one, its length is NGX_SLUICE_VAR_ABSENT. */
+/* Returns the value, or: */
+
+#define ngx_sluice_var_absent                                                 \
+    ((ngx_str_t) { (size_t) NGX_SLUICE_VAR_ABSENT, NULL })
 
 typedef ngx_str_t (*ngx_sluice_var_read_pt)(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
+
+
+/* Up to eight bytes of what follows a prefix, for ngx_sluice_var_is_name(). */
+
+typedef struct {
+    uint64_t                   text;
+    uint64_t                   fold;       /* 0x20 where it is a letter */
+    uint64_t                   dash;       /* 1 where "-" is as good */
+} ngx_sluice_var_word_t;
 
 
 struct ngx_sluice_var_s {
@@ -56,6 +76,8 @@ struct ngx_sluice_var_s {
     ngx_http_set_variable_pt   set_handler;
     uintptr_t                  data;       /* of both handlers */
     ngx_str_t                  suffix;     /* what follows the prefix */
+    ngx_sluice_var_word_t      words[NGX_SLUICE_VAR_NAME_MAX / 8];
+    ngx_sluice_var_word_t      last_word;  /* may have bytes of words, too */
 
     /* the directive's */
     ngx_str_t                  name;       /* in lower case, without "$" */
@@ -87,9 +109,12 @@ extern ngx_module_t  ngx_sluice_var_module;
 void ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf,
     ngx_sluice_var_t *v);
 
-extern const ngx_str_t  ngx_sluice_var_absent;
+ngx_str_t ngx_sluice_var_read_handler(ngx_http_request_t *r,
+    ngx_sluice_var_t *v);
 
 /* ngx_sluice_var_prefix.c */
+
+ngx_int_t ngx_sluice_var_prepare(ngx_sluice_var_t *v, ngx_uint_t suffix);
 
 ngx_str_t ngx_sluice_var_read_argument(ngx_http_request_t *r,
     ngx_sluice_var_t *v);

@@ -15,8 +15,12 @@
 #define NGX_SLUICE_VAR_SHORT  32
 
 
-static ngx_inline ngx_str_t ngx_sluice_var_value(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
+static int ngx_sluice_var_read(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    const u_char *last, size_t last_length, u_char **data);
+static ngx_inline int ngx_sluice_var_answer(ngx_str_t value,
+    const u_char *last, size_t last_length, u_char **data);
+static int ngx_sluice_var_answer_long(ngx_str_t value, const u_char *last,
+    u_char **data);
 static int ngx_sluice_var_write(ngx_http_request_t *r, ngx_sluice_var_t *v,
     const u_char *data, size_t length);
 static ngx_inline int ngx_sluice_var_assign(ngx_http_request_t *r,
@@ -57,7 +61,9 @@ int
 sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
     size_t last_length, u_char **data)
 {
-    ngx_str_t  value;
+    ngx_str_t                   value, *string;
+    ngx_sluice_var_t           *v;
+    ngx_http_variable_value_t  *vv;
 
     /* a request that the Lua module made up, for a timer or a handshake */
 
@@ -67,11 +73,69 @@ sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
         return NGX_SLUICE_VAR_FAILED;
     }
 
-    value = ngx_sluice_var_value(r, &ngx_sluice_vars[number]);
+    v = &ngx_sluice_vars[number];
 
-    if (value.len == last_length
-        && ngx_sluice_var_equal(value.data, last, last_length))
-    {
+    /* the two kinds that are read most, without a call; then the others */
+
+    if (v->string) {
+        string = (ngx_str_t *) ((char *) r + v->string);
+
+        if (string->len) {
+            return ngx_sluice_var_answer(*string, last, last_length, data);
+        }
+
+    } else if (v->indexed) {
+        vv = &r->variables[v->index];
+
+        if (vv->valid && !vv->not_found && !vv->no_cacheable) {
+            value.len = vv->len;
+            value.data = vv->data;
+
+            return ngx_sluice_var_answer(value, last, last_length, data);
+        }
+    }
+
+    return ngx_sluice_var_read(r, v, last, last_length, data);
+}
+
+
+/* On its own: what needs no call needs no registers for one, either. */
+
+static int __attribute__ ((noinline))
+ngx_sluice_var_read(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    const u_char *last, size_t last_length, u_char **data)
+{
+    return ngx_sluice_var_answer(v->read(r, v), last, last_length, data);
+}
+
+
+static ngx_inline int
+ngx_sluice_var_answer(ngx_str_t value, const u_char *last, size_t last_length,
+    u_char **data)
+{
+    if (value.len == last_length) {
+
+        if (value.len > NGX_SLUICE_VAR_SHORT) {
+            return ngx_sluice_var_answer_long(value, last, data);
+        }
+
+        if (ngx_sluice_var_equal(value.data, last, value.len)) {
+            return NGX_SLUICE_VAR_SAME;
+        }
+    }
+
+    *data = value.data;
+
+    return (int) value.len;
+}
+
+
+/* On its own, too. */
+
+static int __attribute__ ((noinline))
+ngx_sluice_var_answer_long(ngx_str_t value, const u_char *last, u_char **data)
+{
+    if (ngx_memcmp(value.data, last, value.len) == 0) {
         return NGX_SLUICE_VAR_SAME;
     }
 
@@ -107,36 +171,6 @@ sluice_var_get_bulk(ngx_http_request_t *r, int count,
     }
 
     return NGX_OK;
-}
-
-
-/* The two kinds that are read most, then the others. */
-
-static ngx_inline ngx_str_t
-ngx_sluice_var_value(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    ngx_str_t                   value, *string;
-    ngx_http_variable_value_t  *vv;
-
-    if (v->string) {
-        string = (ngx_str_t *) ((char *) r + v->string);
-
-        if (string->len) {
-            return *string;
-        }
-
-    } else if (v->indexed) {
-        vv = &r->variables[v->index];
-
-        if (vv->valid && !vv->not_found && !vv->no_cacheable) {
-            value.len = vv->len;
-            value.data = vv->data;
-
-            return value;
-        }
-    }
-
-    return v->read(r, v);
 }
 
 
@@ -225,7 +259,7 @@ ngx_sluice_var_assign(ngx_http_request_t *r, ngx_sluice_var_t *v, u_char *data,
 
 /* On its own: a compiler that checks the stack would do so for all. */
 
-static int __attribute__((noinline))
+static int __attribute__ ((noinline))
 ngx_sluice_var_call_set_handler(ngx_http_request_t *r, ngx_sluice_var_t *v,
     u_char *data, size_t length)
 {
@@ -271,10 +305,6 @@ ngx_sluice_var_fill(ngx_http_variable_value_t *vv, u_char *data, size_t length)
 static ngx_inline ngx_uint_t
 ngx_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
 {
-    if (len > NGX_SLUICE_VAR_SHORT) {
-        return ngx_memcmp(a, b, len) == 0;
-    }
-
     if (len >= 16) {
         return ngx_sluice_var_equal_words(a, b, len, 16);
     }

@@ -1,126 +1,129 @@
 
 /*
  * Readers of variables with a prefix: arguments, cookies, headers.  They find
- * what nginx's handlers find, but compare names by words and not by bytes, and
- * headers by the length of their names first.
+ * what nginx's handlers find, with less looking at: names are compared by
+ * words; headers by the length of their names first; and in a text only those
+ * places are looked at where a name as long as this one stands, which are
+ * worked out for 64 bytes at once.
+ *
+ * A name of no length, or of more than NGX_SLUICE_VAR_NAME_MAX, and a text in
+ * which anything is odd are left to nginx's handler.
  */
 
 
 #include "ngx_sluice_var.h"
 
 
-static ngx_inline ngx_uint_t ngx_sluice_var_is_name(const u_char *p,
-    ngx_str_t *name, ngx_uint_t header);
+/* A text is looked at through windows of so many bytes, a bit for each. */
+#define NGX_SLUICE_VAR_WINDOW  64
+
+/* Half of a window is decided in it: a name that begins there ends there. */
+#define NGX_SLUICE_VAR_STEP    32
+
+_Static_assert(NGX_SLUICE_VAR_STEP + NGX_SLUICE_VAR_NAME_MAX
+               < NGX_SLUICE_VAR_WINDOW, "a name and what follows it");
+
+
+/* Of what is to be compiled for one way of ending a value. */
+#define ngx_sluice_var_inline  ngx_inline __attribute__ ((always_inline))
+
+
+typedef char      ngx_sluice_var_block_t __attribute__ ((vector_size (16)));
+typedef uint64_t  ngx_sluice_var_pair_t __attribute__ ((vector_size (16)));
+
+
+/* The bytes of a window that are ..., the first one in the lowest bit. */
+
+typedef struct {
+    uint64_t  equals;    /* "=" */
+    uint64_t  breaks;    /* "&"; in cookies ";", "," and " "; the text's end */
+} ngx_sluice_var_marks_t;
+
+
+static void ngx_sluice_var_prepare_word(ngx_sluice_var_word_t *word,
+    u_char *p, size_t len, ngx_uint_t suffix);
 static ngx_inline uint64_t ngx_sluice_var_word(const u_char *p, size_t len);
-static ngx_inline uint64_t ngx_sluice_var_fold(uint64_t word,
-    ngx_uint_t header);
-static ngx_inline u_char *ngx_sluice_var_find_byte(u_char *first, u_char *p,
-    u_char *last, u_char one, u_char other);
+static ngx_inline ngx_uint_t ngx_sluice_var_is_name(const u_char *p,
+    ngx_sluice_var_t *v, ngx_uint_t header);
+static ngx_inline ngx_uint_t ngx_sluice_var_is_word(const u_char *p,
+    size_t len, ngx_sluice_var_word_t *word, ngx_uint_t header);
+static ngx_sluice_var_inline ngx_str_t ngx_sluice_var_search(
+    ngx_http_request_t *r, ngx_sluice_var_t *v, ngx_str_t *text, u_char end);
+static ngx_str_t ngx_sluice_var_search_long(ngx_http_request_t *r,
+    ngx_sluice_var_t *v, ngx_str_t *text, u_char end);
+static ngx_sluice_var_inline ngx_str_t ngx_sluice_var_find(
+    ngx_sluice_var_t *v, ngx_str_t *text, u_char *p, u_char end,
+    ngx_uint_t whole);
+static ngx_inline ngx_uint_t ngx_sluice_var_is_cookie(const u_char *first,
+    const u_char *p, size_t len, const u_char *last);
+static ngx_inline void ngx_sluice_var_mark(const u_char *p, size_t len,
+    u_char end, ngx_sluice_var_marks_t *marks);
+static ngx_inline void ngx_sluice_var_mark_block(ngx_sluice_var_block_t block,
+    ngx_uint_t shift, u_char end, ngx_sluice_var_marks_t *marks);
+static ngx_inline ngx_sluice_var_block_t ngx_sluice_var_block(const u_char *p);
+static ngx_inline uint64_t ngx_sluice_var_bits(ngx_sluice_var_block_t block);
+static ngx_inline ngx_sluice_var_block_t ngx_sluice_var_short_block(
+    const u_char *p, size_t len);
 
 #if (nginx_version < 1023000)
 
-static ngx_inline u_char *ngx_sluice_var_skip_spaces(u_char *p, u_char *last);
 static ngx_inline ngx_str_t ngx_sluice_var_find_header(ngx_list_part_t *part,
-    ngx_str_t *name);
+    ngx_sluice_var_t *v);
 
 #endif
 
 
-/* ngx_http_arg(): the first one of the name, in any case, that has a "=". */
-
-ngx_str_t
-ngx_sluice_var_read_argument(ngx_http_request_t *r, ngx_sluice_var_t *v)
-{
-    size_t      len;
-    u_char     *p, *last;
-    ngx_str_t   value;
-
-    len = v->suffix.len;
-    p = r->args.data;
-    last = p + r->args.len;
-
-    if (len == 0 || r->args.len == 0) {
-        return ngx_sluice_var_absent;
-    }
-
-    while ((size_t) (last - p) > len) {
-
-        if (p[len] == '=' && ngx_sluice_var_is_name(p, &v->suffix, 0)) {
-            value.data = p + len + 1;
-            value.len = ngx_sluice_var_find_byte(r->args.data, value.data, last,
-                                                 '&', '&')
-                        - value.data;
-
-            return value;
-        }
-
-        p = ngx_sluice_var_find_byte(r->args.data, p, last, '&', '&') + 1;
-
-        if (p > last) {
-            break;
-        }
-    }
-
-    return ngx_sluice_var_absent;
-}
+static const ngx_str_t  ngx_sluice_var_odd = { (size_t) NGX_ABORT, NULL };
 
 
 /*
- * Whether the bytes, as many as the name has, are the name in any case; in a
- * header "-" is "_".  The name is in lower case.
+ * What ngx_sluice_var_is_name() needs of a name; NGX_DECLINED if it is none for
+ * the readers here.
  */
 
-static ngx_inline ngx_uint_t
-ngx_sluice_var_is_name(const u_char *p, ngx_str_t *name, ngx_uint_t header)
+ngx_int_t
+ngx_sluice_var_prepare(ngx_sluice_var_t *v, ngx_uint_t suffix)
 {
-    size_t         i, len;
-    u_char         differ;
-    uint64_t       word, other;
-    const u_char  *q;
+    size_t  i, len;
 
-    q = name->data;
-    len = name->len;
+    len = v->suffix.len;
 
-    if (len == 0) {
-        return 1;
+    if (len == 0 || len > NGX_SLUICE_VAR_NAME_MAX) {
+        return NGX_DECLINED;
     }
 
-    /* most differ in the first byte by more than their case */
-
-    differ = p[0] ^ q[0];
-
-    if (differ & ~0x20 && !(header && p[0] == '-')) {
-        return 0;
+    for (i = 0; i + 8 < len; i += 8) {
+        ngx_sluice_var_prepare_word(&v->words[i / 8], v->suffix.data + i, 8,
+                                    suffix);
     }
 
-    if (len < 8) {
-        word = ngx_sluice_var_word(p, len);
-        other = ngx_sluice_var_word(q, len);
+    i = len < 8 ? 0 : len - 8;
+    ngx_sluice_var_prepare_word(&v->last_word, v->suffix.data + i, len - i,
+                                suffix);
 
-        return word == other || ngx_sluice_var_fold(word, header) == other;
-    }
-
-    for (i = 0; /* void */ ; i += 8) {
-
-        if (i + 8 > len) {
-            i = len - 8;
-        }
-
-        memcpy(&word, p + i, 8);
-        memcpy(&other, q + i, 8);
-
-        if (word != other && ngx_sluice_var_fold(word, header) != other) {
-            return 0;
-        }
-
-        if (i + 8 == len) {
-            return 1;
-        }
-    }
+    return NGX_OK;
 }
 
 
-/* One to seven bytes; some may be in the word twice. */
+static void
+ngx_sluice_var_prepare_word(ngx_sluice_var_word_t *word, u_char *p, size_t len,
+    ngx_uint_t suffix)
+{
+    u_char  fold[8], dash[8];
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+        fold[i] = p[i] >= 'a' && p[i] <= 'z' ? 0x20 : 0;
+        dash[i] = p[i] == '_' && suffix == NGX_SLUICE_VAR_HEADER;
+    }
+
+    word->text = ngx_sluice_var_word(p, len);
+    word->fold = ngx_sluice_var_word(fold, len);
+    word->dash = ngx_sluice_var_word(dash, len);
+}
+
+
+/* One to eight bytes; some may be in the word twice. */
 
 static ngx_inline uint64_t
 ngx_sluice_var_word(const u_char *p, size_t len)
@@ -131,7 +134,7 @@ ngx_sluice_var_word(const u_char *p, size_t len)
         memcpy(&begin, p, 4);
         memcpy(&end, p + len - 4, 4);
 
-        return (uint64_t) begin << 32 | end;
+        return (uint64_t) end << 32 | begin;
     }
 
     return p[0] | p[len / 2] << 8 | p[len - 1] << 16;
@@ -139,155 +142,372 @@ ngx_sluice_var_word(const u_char *p, size_t len)
 
 
 /*
- * Eight bytes at once, as ngx_tolower() and "-" to "_" of each.  A byte of up
- * to 127 to which 128 - c is added has its highest bit set if it is c or more.
+ * Whether the bytes, as many as the name has, are the name in any case; in a
+ * header, "-" is as good as "_".
  */
 
-static ngx_inline uint64_t
-ngx_sluice_var_fold(uint64_t word, ngx_uint_t header)
+static ngx_inline ngx_uint_t
+ngx_sluice_var_is_name(const u_char *p, ngx_sluice_var_t *v, ngx_uint_t header)
 {
-    uint64_t  low, upper, dash;
+    size_t  len;
 
-    const uint64_t  each = 0x0101010101010101;
-    const uint64_t  high = 0x80 * each;
+    len = v->suffix.len;
 
-    low = word & ~high;
-
-    upper = (low + (128 - 'A') * each) & ~(low + (127 - 'Z') * each)
-            & ~word & high;
-
-    if (header) {
-        dash = (low + (128 - '-') * each) & ~(low + (127 - '-') * each)
-               & ~word & high;
-        word ^= (dash >> 7) * ('-' ^ '_');
-    }
-
-    return word | upper >> 2;
+    return (len <= 8 || ngx_sluice_var_is_word(p, 8, &v->words[0], header))
+           && (len <= 16
+               || ngx_sluice_var_is_word(p + 8, 8, &v->words[1], header))
+           && (len <= 24
+               || ngx_sluice_var_is_word(p + 16, 8, &v->words[2], header))
+           && (len < 8
+               ? ngx_sluice_var_is_word(p, len, &v->last_word, header)
+               : ngx_sluice_var_is_word(p + len - 8, 8, &v->last_word,
+                                        header));
 }
 
 
 /*
- * The first of two bytes from p on, or last; first is where memory may be read
- * from.  Of a word that is taken from one with a
- * zero in it, the lowest bit left is that of the first zero byte.
+ * A letter of the name has the bit by which its cases differ.  Where the name
+ * has "_", what makes it "-" has bit 1.
  */
 
-static ngx_inline u_char *
-ngx_sluice_var_find_byte(u_char *first, u_char *p, u_char *last, u_char one,
-    u_char other)
+static ngx_inline ngx_uint_t
+ngx_sluice_var_is_word(const u_char *p, size_t len,
+    ngx_sluice_var_word_t *word, ngx_uint_t header)
 {
-#if (NGX_HAVE_LITTLE_ENDIAN)
+    uint64_t  differ;
 
-    size_t    skip;
-    uint64_t  word, a, b, found;
+    differ = (ngx_sluice_var_word(p, len) | word->fold) ^ word->text;
 
-    const uint64_t  each = 0x0101010101010101;
-
-    for ( /* void */ ; last - first >= 8 && p < last; p += 8) {
-
-        /* the end is in the last word of all bytes, behind others */
-
-        skip = last - p < 8 ? 8 - (last - p) : 0;
-
-        memcpy(&word, p - skip, 8);
-        word >>= 8 * skip;
-
-        a = word ^ each * one;
-        b = word ^ each * other;
-
-        found = (((a - each) & ~a) | ((b - each) & ~b)) & each * 0x80;
-
-        if (found) {
-            return p + __builtin_ctzll(found) / 8;
-        }
-
-        if (last - p <= 8) {
-            return last;
-        }
+    if (header) {
+        differ ^= (differ >> 1 & word->dash) * ('_' ^ '-');
     }
 
-#endif
+    return differ == 0;
+}
 
-    while (p < last && *p != one && *p != other) {
-        p++;
-    }
 
-    return p;
+/*
+ * ngx_http_arg(): the first one of the name, in any case, that has a "=".
+ * Nothing is odd there.
+ */
+
+ngx_str_t
+ngx_sluice_var_read_argument(ngx_http_request_t *r, ngx_sluice_var_t *v)
+{
+    return ngx_sluice_var_search(r, v, &r->args, '&');
 }
 
 
 #if (nginx_version < 1023000)
 
-/* ngx_http_parse_multi_header_lines() */
+/*
+ * ngx_http_parse_multi_header_lines().  Odd are spaces at a "=", more than one
+ * of them at the begin, and a name without a value: behind that, nginx may
+ * pass over another cookie.  More than one line is odd, too.
+ */
 
 ngx_str_t
 ngx_sluice_var_read_cookie(ngx_http_request_t *r, ngx_sluice_var_t *v)
 {
-    u_char            *p, *first, *last;
-    ngx_str_t          value;
-    ngx_uint_t         i;
+    ngx_array_t       *lines;
     ngx_table_elt_t  **line;
 
-    line = r->headers_in.cookies.elts;
+    lines = &r->headers_in.cookies;
+    line = lines->elts;
 
-    for (i = 0; i < r->headers_in.cookies.nelts; i++) {
+    if (lines->nelts == 1) {
+        return ngx_sluice_var_search(r, v, &line[0]->value, ';');
+    }
 
-        first = line[i]->value.data;
-        last = first + line[i]->value.len;
-        p = first;
+    return lines->nelts ? ngx_sluice_var_read_handler(r, v)
+                        : ngx_sluice_var_absent;
+}
 
-        while ((size_t) (last - p) >= v->suffix.len && p < last) {
+#endif
 
-            if (ngx_sluice_var_is_name(p, &v->suffix, 0)) {
 
-                p = ngx_sluice_var_skip_spaces(p + v->suffix.len, last);
+static ngx_sluice_var_inline ngx_str_t
+ngx_sluice_var_search(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    ngx_str_t *text, u_char end)
+{
+    ngx_str_t  value;
 
-                if (p < last && *p++ == '=') {
-                    value.data = ngx_sluice_var_skip_spaces(p, last);
-                    value.len = ngx_sluice_var_find_byte(first, value.data,
-                                                         last, ';', ';')
-                                - value.data;
+    if (text->len >= NGX_SLUICE_VAR_WINDOW) {
+        return ngx_sluice_var_search_long(r, v, text, end);
+    }
 
-                    return value;
-                }
-            }
+    value = ngx_sluice_var_find(v, text, text->data, end, 1);
 
-            p = ngx_sluice_var_find_byte(first, p, last, ';', ',');
+    if (value.len == ngx_sluice_var_odd.len) {
+        return ngx_sluice_var_read_handler(r, v);
+    }
 
-            if (p < last) {
-                p = ngx_sluice_var_skip_spaces(p + 1, last);
+    return value;
+}
+
+
+/* On its own, with the calls and the registers that a short text needs not. */
+
+static ngx_str_t __attribute__ ((noinline))
+ngx_sluice_var_search_long(ngx_http_request_t *r, ngx_sluice_var_t *v,
+    ngx_str_t *text, u_char end)
+{
+    u_char     *p, *last;
+    ngx_str_t   value;
+
+    last = text->data + text->len;
+
+    for (p = text->data; /* void */ ; p += NGX_SLUICE_VAR_STEP) {
+
+        value = ngx_sluice_var_find(v, text, p, end, 0);
+
+        if (value.len == ngx_sluice_var_odd.len) {
+            return ngx_sluice_var_read_handler(r, v);
+        }
+
+        if (value.data || last - p <= NGX_SLUICE_VAR_WINDOW) {
+            return value;
+        }
+    }
+}
+
+
+/*
+ * In the window at p, or in a whole text of less than a window: the value, or
+ * that there is none, or that what is around the name is odd.
+ */
+
+static ngx_sluice_var_inline ngx_str_t
+ngx_sluice_var_find(ngx_sluice_var_t *v, ngx_str_t *text, u_char *p,
+    u_char end, ngx_uint_t whole)
+{
+    size_t                  len;
+    u_char                 *last, *tail;
+    uint64_t                begins, behind, found, breaks;
+    ngx_str_t               value;
+    ngx_uint_t              i;
+    ngx_sluice_var_marks_t  marks;
+
+    len = v->suffix.len;
+    last = text->data + text->len;
+
+    ngx_sluice_var_mark(p, last - p, end, &marks);
+
+    /* what begins with a later window, the one before has decided */
+
+    begins = marks.breaks << 1 | (whole || p == text->data);
+
+    behind = end == ';' ? marks.equals | marks.breaks : marks.equals;
+
+    for (found = begins & behind >> len; found; found &= found - 1) {
+
+        i = (unsigned) __builtin_ctzll(found);
+
+        if (!ngx_sluice_var_is_name(p + i, v, 0)) {
+            continue;
+        }
+
+        if (end == ';'
+            && !ngx_sluice_var_is_cookie(text->data, p + i, len, last))
+        {
+            return ngx_sluice_var_odd;
+        }
+
+        value.data = p + i + len + 1;
+
+        breaks = marks.breaks >> (i + len);
+
+        for ( /* void */ ; whole || breaks; breaks &= breaks - 1) {
+
+            value.len = (unsigned) __builtin_ctzll(breaks) - 1;
+            tail = value.data + value.len;
+
+            if (end == '&' || tail == last || *tail == end) {
+                return value;
             }
         }
+
+        tail = memchr(value.data, end, last - value.data);
+        value.len = (tail ? tail : last) - value.data;
+
+        return value;
     }
 
     return ngx_sluice_var_absent;
 }
 
 
-static ngx_inline u_char *
-ngx_sluice_var_skip_spaces(u_char *p, u_char *last)
+/* Whether what has the name is for sure a cookie, with a value. */
+
+static ngx_inline ngx_uint_t
+ngx_sluice_var_is_cookie(const u_char *first, const u_char *p, size_t len,
+    const u_char *last)
 {
-    while (p < last && *p == ' ') {
-        p++;
+    const u_char  *equals;
+
+    equals = p + len;
+
+    if (equals == last || *equals != '='
+        || (equals + 1 < last && equals[1] == ' '))
+    {
+        return 0;
     }
 
-    return p;
+    if (p == first || p[-1] != ' ') {
+        return 1;
+    }
+
+    return p - first >= 2 && (p[-2] == ';' || p[-2] == ',');
 }
 
+
+/* Of up to a window. */
+
+static ngx_inline void
+ngx_sluice_var_mark(const u_char *p, size_t len, u_char end,
+    ngx_sluice_var_marks_t *marks)
+{
+    marks->equals = 0;
+    marks->breaks = 0;
+
+    if (len >= NGX_SLUICE_VAR_WINDOW) {
+        len = NGX_SLUICE_VAR_WINDOW;
+
+    } else {
+        marks->breaks = (uint64_t) 1 << len;
+    }
+
+    if (len < 16) {
+        ngx_sluice_var_mark_block(ngx_sluice_var_short_block(p, len), 0, end,
+                                  marks);
+        return;
+    }
+
+    ngx_sluice_var_mark_block(ngx_sluice_var_block(p), 0, end, marks);
+
+    if (len > 32) {
+        ngx_sluice_var_mark_block(ngx_sluice_var_block(p + 16), 16, end,
+                                  marks);
+    }
+
+    if (len > 48) {
+        ngx_sluice_var_mark_block(ngx_sluice_var_block(p + 32), 32, end,
+                                  marks);
+    }
+
+    /* may overlap */
+
+    len -= 16;
+    ngx_sluice_var_mark_block(ngx_sluice_var_block(p + len), len, end, marks);
+}
+
+
+static ngx_inline void
+ngx_sluice_var_mark_block(ngx_sluice_var_block_t block, ngx_uint_t shift,
+    u_char end, ngx_sluice_var_marks_t *marks)
+{
+    ngx_sluice_var_block_t  breaks;
+
+    breaks = block == (char) end;
+
+    if (end == ';') {
+        breaks |= (block == ',') | (block == ' ');
+    }
+
+    marks->equals |= ngx_sluice_var_bits(block == '=') << shift;
+    marks->breaks |= ngx_sluice_var_bits(breaks) << shift;
+}
+
+
+static ngx_inline ngx_sluice_var_block_t
+ngx_sluice_var_block(const u_char *p)
+{
+    ngx_sluice_var_block_t  block;
+
+    memcpy(&block, p, sizeof(ngx_sluice_var_block_t));
+
+    return block;
+}
+
+
+/* A bit of each byte, which is 0 or -1. */
+
+static ngx_inline uint64_t
+ngx_sluice_var_bits(ngx_sluice_var_block_t block)
+{
+#if (__SSE2__)
+
+    return __builtin_ia32_pmovmskb128(block);
+
+#else
+
+    uint64_t    bits;
+    ngx_uint_t  i;
+
+    bits = 0;
+
+    for (i = 0; i < 16; i++) {
+        bits |= (uint64_t) (block[i] & 1) << i;
+    }
+
+    return bits;
+
+#endif
+}
+
+
+/* Up to 15 bytes, and zeros. */
+
+static ngx_inline ngx_sluice_var_block_t
+ngx_sluice_var_short_block(const u_char *p, size_t len)
+{
+#if (NGX_HAVE_LITTLE_ENDIAN)
+
+    uint32_t               begin, end;
+    ngx_sluice_var_pair_t  pair = { 0, 0 };
+
+    if (len > 8) {
+        pair[0] = ngx_sluice_var_word(p, 8);
+        pair[1] = ngx_sluice_var_word(p + len - 8, 8) >> 8 * (16 - len);
+
+    } else if (len >= 4) {
+        memcpy(&begin, p, 4);
+        memcpy(&end, p + len - 4, 4);
+
+        pair[0] = begin | (uint64_t) end << 8 * (len - 4);
+
+    } else if (len) {
+        pair[0] = p[0] | p[len / 2] << 8 * (len / 2)
+                  | p[len - 1] << 8 * (len - 1);
+    }
+
+    return (ngx_sluice_var_block_t) pair;
+
+#else
+
+    ngx_sluice_var_block_t  block = { 0 };
+
+    memcpy(&block, p, len);
+
+    return block;
+
+#endif
+}
+
+
+#if (nginx_version < 1023000)
 
 ngx_str_t
 ngx_sluice_var_read_header_in(ngx_http_request_t *r, ngx_sluice_var_t *v)
 {
-    return ngx_sluice_var_find_header(&r->headers_in.headers.part,
-                                      &v->suffix);
+    return ngx_sluice_var_find_header(&r->headers_in.headers.part, v);
 }
 
 
 ngx_str_t
 ngx_sluice_var_read_header_out(ngx_http_request_t *r, ngx_sluice_var_t *v)
 {
-    return ngx_sluice_var_find_header(&r->headers_out.headers.part,
-                                      &v->suffix);
+    return ngx_sluice_var_find_header(&r->headers_out.headers.part, v);
 }
 
 
@@ -299,32 +519,39 @@ ngx_sluice_var_read_upstream_header(ngx_http_request_t *r, ngx_sluice_var_t *v)
     }
 
     return ngx_sluice_var_find_header(&r->upstream->headers_in.headers.part,
-                                      &v->suffix);
+                                      v);
 }
 
 
 /*
  * ngx_http_variable_unknown_header(): the first one of the name, in any case
- * and with "-" for "_".  Nearly all others differ in their length.
+ * and with "-" for "_".  Nearly all others differ in their length or in the
+ * first letter.
  */
 
 static ngx_inline ngx_str_t
-ngx_sluice_var_find_header(ngx_list_part_t *part, ngx_str_t *name)
+ngx_sluice_var_find_header(ngx_list_part_t *part, ngx_sluice_var_t *v)
 {
-    ngx_uint_t        i;
-    ngx_table_elt_t  *header;
+    size_t            len;
+    u_char            first;
+    ngx_table_elt_t  *header, *last;
+
+    len = v->suffix.len;
+    first = v->suffix.data[0];
 
     for ( /* void */ ; part; part = part->next) {
 
         header = part->elts;
+        last = header + part->nelts;
 
-        for (i = 0; i < part->nelts; i++) {
+        for ( /* void */ ; header < last; header++) {
 
-            if (header[i].key.len == name->len
-                && header[i].hash != 0
-                && ngx_sluice_var_is_name(header[i].key.data, name, 1))
+            if (header->key.len == len
+                && ((header->key.data[0] | 0x20) == first || first == '_')
+                && header->hash != 0
+                && ngx_sluice_var_is_name(header->key.data, v, 1))
             {
-                return header[i].value;
+                return header->value;
             }
         }
     }

@@ -22,6 +22,7 @@
 typedef struct {
     ngx_str_t               name;
     ngx_sluice_var_read_pt  read;
+    ngx_uint_t              suffix;    /* of a prefix: what follows it */
 } ngx_sluice_var_reader_t;
 
 
@@ -29,11 +30,9 @@ static ngx_http_variable_t *ngx_sluice_var_find(
     ngx_http_core_main_conf_t *cmcf, ngx_str_t *name);
 static ngx_http_variable_t *ngx_sluice_var_find_prefix(
     ngx_http_core_main_conf_t *cmcf, ngx_str_t *name);
-static ngx_sluice_var_read_pt ngx_sluice_var_reader(
+static ngx_sluice_var_reader_t *ngx_sluice_var_reader(
     ngx_http_core_main_conf_t *cmcf, ngx_http_variable_t *found);
 
-static ngx_str_t ngx_sluice_var_read_handler(ngx_http_request_t *r,
-    ngx_sluice_var_t *v);
 static ngx_str_t ngx_sluice_var_read_indexed(ngx_http_request_t *r,
     ngx_sluice_var_t *v);
 static ngx_str_t ngx_sluice_var_read_absent(ngx_http_request_t *r,
@@ -60,32 +59,32 @@ static ngx_str_t ngx_sluice_var_read_headers(ngx_http_request_t *r,
 #endif
 
 
-const ngx_str_t  ngx_sluice_var_absent = {
-    (size_t) NGX_SLUICE_VAR_ABSENT, NULL
-};
-
-
 static ngx_sluice_var_reader_t  ngx_sluice_var_readers[] = {
 
-    { ngx_string("uri"), ngx_sluice_var_read_string },
-    { ngx_string("host"), ngx_sluice_var_read_host },
-    { ngx_string("remote_addr"), ngx_sluice_var_read_remote_addr },
-    { ngx_string("request_method"), ngx_sluice_var_read_method },
-    { ngx_string("scheme"), ngx_sluice_var_read_scheme },
-    { ngx_string("arg_"), ngx_sluice_var_read_argument },
+    { ngx_string("uri"), ngx_sluice_var_read_string, 0 },
+    { ngx_string("host"), ngx_sluice_var_read_host, 0 },
+    { ngx_string("remote_addr"), ngx_sluice_var_read_remote_addr, 0 },
+    { ngx_string("request_method"), ngx_sluice_var_read_method, 0 },
+    { ngx_string("scheme"), ngx_sluice_var_read_scheme, 0 },
+    { ngx_string("arg_"), ngx_sluice_var_read_argument,
+      NGX_SLUICE_VAR_NAME },
 
 #if (nginx_version < 1023000)
     /* later versions link repeated headers, and join them */
-    { ngx_string("http_host"), ngx_sluice_var_read_header },
-    { ngx_string("http_x_forwarded_for"), ngx_sluice_var_read_headers },
-    { ngx_string("http_cookie"), ngx_sluice_var_read_headers },
-    { ngx_string("http_"), ngx_sluice_var_read_header_in },
-    { ngx_string("sent_http_"), ngx_sluice_var_read_header_out },
-    { ngx_string("upstream_http_"), ngx_sluice_var_read_upstream_header },
-    { ngx_string("cookie_"), ngx_sluice_var_read_cookie },
+    { ngx_string("http_host"), ngx_sluice_var_read_header, 0 },
+    { ngx_string("http_x_forwarded_for"), ngx_sluice_var_read_headers, 0 },
+    { ngx_string("http_cookie"), ngx_sluice_var_read_headers, 0 },
+    { ngx_string("http_"), ngx_sluice_var_read_header_in,
+      NGX_SLUICE_VAR_HEADER },
+    { ngx_string("sent_http_"), ngx_sluice_var_read_header_out,
+      NGX_SLUICE_VAR_HEADER },
+    { ngx_string("upstream_http_"), ngx_sluice_var_read_upstream_header,
+      NGX_SLUICE_VAR_HEADER },
+    { ngx_string("cookie_"), ngx_sluice_var_read_cookie,
+      NGX_SLUICE_VAR_NAME },
 #endif
 
-    { ngx_null_string, NULL }
+    { ngx_null_string, ngx_sluice_var_read_handler, 0 }
 };
 
 
@@ -94,7 +93,8 @@ static ngx_sluice_var_reader_t  ngx_sluice_var_readers[] = {
 void
 ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf, ngx_sluice_var_t *v)
 {
-    ngx_http_variable_t  *found;
+    ngx_http_variable_t      *found;
+    ngx_sluice_var_reader_t  *reader;
 
     v->read = ngx_sluice_var_read_absent;
 
@@ -128,13 +128,20 @@ ngx_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf, ngx_sluice_var_t *v)
     }
 
     v->get_handler = found->get_handler;
-    v->read = ngx_sluice_var_reader(cmcf, found);
+
+    reader = ngx_sluice_var_reader(cmcf, found);
+    v->read = reader->read;
 
     if (v->read == ngx_sluice_var_read_string) {
         v->string = v->data;
 
     } else if (v->read == ngx_sluice_var_read_host) {
         v->string = offsetof(ngx_http_request_t, headers_in.server);
+
+    } else if (reader->suffix
+               && ngx_sluice_var_prepare(v, reader->suffix) != NGX_OK)
+    {
+        v->read = ngx_sluice_var_read_handler;
     }
 }
 
@@ -171,7 +178,9 @@ ngx_sluice_var_find_prefix(ngx_http_core_main_conf_t *cmcf, ngx_str_t *name)
 }
 
 
-static ngx_sluice_var_read_pt
+/* The last one if there is none of its own. */
+
+static ngx_sluice_var_reader_t *
 ngx_sluice_var_reader(ngx_http_core_main_conf_t *cmcf,
     ngx_http_variable_t *found)
 {
@@ -179,7 +188,7 @@ ngx_sluice_var_reader(ngx_http_core_main_conf_t *cmcf,
     ngx_uint_t            i;
     ngx_http_variable_t  *v;
 
-    for (i = 0; ngx_sluice_var_readers[i].read; i++) {
+    for (i = 0; ngx_sluice_var_readers[i].name.len; i++) {
 
         name = &ngx_sluice_var_readers[i].name;
 
@@ -193,15 +202,15 @@ ngx_sluice_var_reader(ngx_http_core_main_conf_t *cmcf,
         }
 
         if (v && v->get_handler == found->get_handler) {
-            return ngx_sluice_var_readers[i].read;
+            break;
         }
     }
 
-    return ngx_sluice_var_read_handler;
+    return &ngx_sluice_var_readers[i];
 }
 
 
-static ngx_str_t
+ngx_str_t
 ngx_sluice_var_read_handler(ngx_http_request_t *r, ngx_sluice_var_t *v)
 {
     ngx_str_t                  value;
