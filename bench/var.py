@@ -79,7 +79,7 @@ def _took(client: Client, what: str, name: str, turns: int, first: str) -> list[
 def _accesses(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     cases = [("get", name) for group in data["get"].values() for name in group]
-    cases += [("set", name) for name in data["set"]]
+    cases += [(what, name) for what in ("changed", "set") for name in data[what]]
     out: dict[str, Metric] = {}
     worst: dict[str, Metric] = {}
     for part, jit in enumerate((True, False)):

@@ -37,6 +37,8 @@ end
 local BODIES = {
     empty = "value = _",
     get = { ngx = "value = ngx_var.NAME", sluice = "value = handle:get()" },
+    -- As if the value were another one than the last read.
+    changed = { ngx = "value = ngx_var.NAME", sluice = "handle.last = '' value = handle:get()" },
     set = { ngx = "ngx_var.NAME = 'a=1&page=22'", sluice = "handle:set('a=1&page=22')" },
     -- The floor: a call into C, and a Lua string of 13 bytes that exists already.
     call = "value = call()",
@@ -67,8 +69,8 @@ end
 
 local _M = {}
 
---- In the header filter: times what the header X-Measure asks for, "get|set|call|string <name>
--- <turns> <first side>", and answers in the header X-Took with nanoseconds of an access,
+--- In the header filter: times what the header X-Measure asks for, "get|changed|set|call|string
+-- <name> <turns> <first side>", and answers in the header X-Took with nanoseconds of an access,
 -- the loop's own taken off: of ngx.var and of sluice.var, or of the floor.
 function _M.time()
     local what, name, turns, first =
