@@ -17,11 +17,8 @@
 /* A text is looked at through windows of so many bytes, a bit for each. */
 #define NGX_SLUICE_VAR_WINDOW  64
 
-/* Half of a window is decided in it: a name that begins there ends there. */
-#define NGX_SLUICE_VAR_STEP    32
-
-_Static_assert(NGX_SLUICE_VAR_STEP + NGX_SLUICE_VAR_NAME_MAX
-               < NGX_SLUICE_VAR_WINDOW, "a name and what follows it");
+_Static_assert(NGX_SLUICE_VAR_NAME_MAX < NGX_SLUICE_VAR_WINDOW / 2,
+               "the windows of a text overlap by a name");
 
 
 /* Of what is to be compiled for one way of ending a value. */
@@ -36,7 +33,7 @@ typedef uint64_t  ngx_sluice_var_pair_t __attribute__ ((vector_size (16)));
 
 typedef struct {
     uint64_t  equals;    /* "=" */
-    uint64_t  breaks;    /* "&"; in cookies ";", "," and " "; the text's end */
+    uint64_t  breaks;    /* "&" or, in a cookie, ";,$( "; the text's end */
 } ngx_sluice_var_marks_t;
 
 
@@ -153,15 +150,17 @@ ngx_sluice_var_is_name(const u_char *p, ngx_sluice_var_t *v, ngx_uint_t header)
 
     len = v->suffix.len;
 
-    return (len <= 8 || ngx_sluice_var_is_word(p, 8, &v->words[0], header))
+    if (len < 8) {
+        return ngx_sluice_var_is_word(p, len, &v->last_word, header);
+    }
+
+    return ngx_sluice_var_is_word(p + len - 8, 8, &v->last_word, header)
+           && (len <= 8
+               || ngx_sluice_var_is_word(p, 8, &v->words[0], header))
            && (len <= 16
                || ngx_sluice_var_is_word(p + 8, 8, &v->words[1], header))
            && (len <= 24
-               || ngx_sluice_var_is_word(p + 16, 8, &v->words[2], header))
-           && (len < 8
-               ? ngx_sluice_var_is_word(p, len, &v->last_word, header)
-               : ngx_sluice_var_is_word(p + len - 8, 8, &v->last_word,
-                                        header));
+               || ngx_sluice_var_is_word(p + 16, 8, &v->words[2], header));
 }
 
 
@@ -201,9 +200,9 @@ ngx_sluice_var_read_argument(ngx_http_request_t *r, ngx_sluice_var_t *v)
 #if (nginx_version < 1023000)
 
 /*
- * ngx_http_parse_multi_header_lines().  Odd are spaces at a "=", more than one
- * of them at the begin, and a name without a value: behind that, nginx may
- * pass over another cookie.  More than one line is odd, too.
+ * ngx_http_parse_multi_header_lines().  Odd are spaces at the "=", anything but
+ * "; " between cookies, and a name without a value: behind that, nginx may pass
+ * over another cookie.  More than one line is odd, too.
  */
 
 ngx_str_t
@@ -252,12 +251,16 @@ static ngx_str_t __attribute__ ((noinline))
 ngx_sluice_var_search_long(ngx_http_request_t *r, ngx_sluice_var_t *v,
     ngx_str_t *text, u_char end)
 {
+    size_t      step;
     u_char     *p, *last;
     ngx_str_t   value;
 
+    /* the last name that a window decides begins the next one */
+
+    step = NGX_SLUICE_VAR_WINDOW - 1 - v->suffix.len;
     last = text->data + text->len;
 
-    for (p = text->data; /* void */ ; p += NGX_SLUICE_VAR_STEP) {
+    for (p = text->data; /* void */ ; p += step) {
 
         value = ngx_sluice_var_find(v, text, p, end, 0);
 
@@ -293,10 +296,7 @@ ngx_sluice_var_find(ngx_sluice_var_t *v, ngx_str_t *text, u_char *p,
 
     ngx_sluice_var_mark(p, last - p, end, &marks);
 
-    /* what begins with a later window, the one before has decided */
-
     begins = marks.breaks << 1 | (whole || p == text->data);
-
     behind = end == ';' ? marks.equals | marks.breaks : marks.equals;
 
     for (found = begins & behind >> len; found; found &= found - 1) {
@@ -337,7 +337,7 @@ ngx_sluice_var_find(ngx_sluice_var_t *v, ngx_str_t *text, u_char *p,
 }
 
 
-/* Whether what has the name is for sure a cookie, with a value. */
+/* Whether what has the name is a cookie with a value, and nothing is odd. */
 
 static ngx_inline ngx_uint_t
 ngx_sluice_var_is_cookie(const u_char *first, const u_char *p, size_t len,
@@ -347,17 +347,9 @@ ngx_sluice_var_is_cookie(const u_char *first, const u_char *p, size_t len,
 
     equals = p + len;
 
-    if (equals == last || *equals != '='
-        || (equals + 1 < last && equals[1] == ' '))
-    {
-        return 0;
-    }
-
-    if (p == first || p[-1] != ' ') {
-        return 1;
-    }
-
-    return p - first >= 2 && (p[-2] == ';' || p[-2] == ',');
+    return equals < last && *equals == '='
+           && (equals + 1 == last || equals[1] != ' ')
+           && (p == first || (p - first >= 2 && memcmp(p - 2, "; ", 2) == 0));
 }
 
 
@@ -411,7 +403,8 @@ ngx_sluice_var_mark_block(ngx_sluice_var_block_t block, ngx_uint_t shift,
     breaks = block == (char) end;
 
     if (end == ';') {
-        breaks |= (block == ',') | (block == ' ');
+        /* "," and " "; "$" and "(", too, which do no harm */
+        breaks |= (block | (',' ^ ' ')) == ',';
     }
 
     marks->equals |= ngx_sluice_var_bits(block == '=') << shift;
