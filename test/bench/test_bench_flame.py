@@ -151,7 +151,7 @@ class Known(sides.Nginx):
     def write(self) -> None:
         (self.folder / "tmp").mkdir()
         text = (Path(__file__).parent / "known.conf").read_text()
-        words = self._words | {"modules": events.load_modules()}
+        words = self._words | {"modules": events.load_modules(sides.ROOT)}
         (self.folder / "nginx.conf").write_text(scenarios.fill(text, words))
 
 
