@@ -150,6 +150,7 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
         }
 
         m->message = ev->last_message;
+        sluice_ring_sign(&ev->ring, m);
     }
 
     /* each turn takes limit bytes off a payload of at most 2^32 */

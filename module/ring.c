@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 
 static int sluice_ring_lock_wait(sluice_ring_t *ring, uint32_t patience_us);
 static uint64_t sluice_ring_now_ns(void);
+static uint32_t sluice_ring_epoch(const sluice_ring_t *ring);
 static int sluice_ring_header(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m);
 static int sluice_ring_append(sluice_ring_t *ring, sluice_ring_header_t *h,
@@ -169,6 +171,22 @@ sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
 }
 
 
+void
+sluice_ring_sign(const sluice_ring_t *ring, sluice_ring_message_t *m)
+{
+    m->epoch = sluice_ring_epoch(ring);
+    m->sender = (uint16_t) ring->index;
+}
+
+
+static uint32_t
+sluice_ring_epoch(const sluice_ring_t *ring)
+{
+    return ring->index == SLUICE_RING_NOBODY ? (uint32_t) getpid()
+                                             : ring->epoch;
+}
+
+
 /* All that can be done before the lock. */
 
 static int
@@ -199,8 +217,8 @@ sluice_ring_header(sluice_ring_t *ring, sluice_ring_header_t *h,
     h->piece = m->piece;
     h->payload = m->length[0] + m->length[1];
     h->entry = 0;
-    h->epoch = ring->epoch;
-    h->sender = (uint16_t) ring->index;
+    h->epoch = m->message ? m->epoch : sluice_ring_epoch(ring);
+    h->sender = m->message ? m->sender : (uint16_t) ring->index;
     h->worker = m->worker;
     h->source = m->source_length;
     h->event = m->event_length;

@@ -76,7 +76,8 @@
  *     40 payload     u32  bytes
  *     44 entry       u32  of a unique frame
  *     48 epoch       u32  of the sender's slot: slot and epoch name a process
- *     52 sender      u16  slot, SLUICE_RING_NOBODY if it has none
+ *     52 sender      u16  slot; SLUICE_RING_NOBODY if it has none, and its pid
+ *                         as the epoch
  *     54 worker      u16  receiver of a frame for one worker
  *     56 source      u16  bytes
  *     58 event       u16  bytes
@@ -179,7 +180,7 @@
 #include <stdint.h>
 
 
-#define SLUICE_RING_LAYOUT     1           /* grows with each change */
+#define SLUICE_RING_LAYOUT     2           /* grows with each change */
 
 #define SLUICE_RING_SLOTS      256         /* processes at a time */
 #define SLUICE_RING_GATES      8           /* generations being born */
@@ -267,6 +268,8 @@ typedef struct {
     uint32_t     message;      /* both only for payloads in pieces; the key */
     uint32_t     piece;        /*   of a unique one counts in the last piece */
     uint32_t     length[2];
+    uint32_t     epoch;        /* both by sluice_ring_sign(), for pieces */
+    uint16_t     sender;
     uint16_t     source_length;
     uint16_t     event_length;
     uint16_t     worker;
@@ -463,6 +466,13 @@ void sluice_ring_detach(sluice_ring_t *ring);
  * one publisher, what comes after a FULL or BUSY must queue behind it.
  */
 int sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m);
+
+/*
+ * Names this process as the sender of all pieces of a message: readers put
+ * those of one sender together, and it may get or lose its slot in between.
+ * To be called before the first piece.
+ */
+void sluice_ring_sign(const sluice_ring_t *ring, sluice_ring_message_t *m);
 
 /* Bytes of payload that fit one frame beside these names; 0: none does. */
 uint32_t sluice_ring_payload_limit(const sluice_ring_t *ring,

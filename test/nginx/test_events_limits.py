@@ -256,6 +256,28 @@ def test_pieces_of_several_senders_do_not_mix() -> None:
         assert heard[0] == heard[1] == heard[2]
 
 
+def test_pieces_of_senders_that_get_their_slots_between_them() -> None:
+    """Each worker's message begins before it has joined, and ends when it has."""
+    init = """
+        local new = package.loaded.probe.new
+        package.loaded.probe.new = function()
+            local ev = new()
+            local text = ("0123456789abcdef"):rep(64 * 2048)
+            assert(ev:publish("all", "big", "e", { text = text, n = ngx.worker.id() }))
+            return ev
+        end
+    """
+    options = {"main": "sluice_events_size 256k;\n", "init": init, "init_worker": HEAR_BIG}
+    with Ring(workers=3, **options) as ring:
+        ring.ready()
+        for worker in range(3):
+            wait_until(lambda w=worker: len(ring.run(w, "return probe.sizes")) == 3, "all messages")
+        heard = ring.run_all("return probe.sizes")
+        assert sorted(heard[0]) == [0, 1, 2]
+        assert heard[0] == heard[1] == heard[2]
+        assert ring.ring_stats()["dropped_partials"] == 0
+
+
 @pytest.mark.parametrize("target", ["{ worker = 1 }", '{ key = "a key", timeout = 600 }'])
 def test_large_payloads_for_one(target: str) -> None:
     with Ring(workers=2, main="sluice_events_size 256k;\n", init_worker=HEAR_BIG) as ring:

@@ -48,6 +48,18 @@ def test_a_key_runs_in_one_worker_once() -> None:
         assert sum(len(names(heard[w])) - 1 for w in range(3)) == 1
 
 
+def test_a_key_of_what_was_refused_is_free() -> None:
+    with over_poll() as events:
+        events.ready()
+        # In the way of the event, so that room is not made of the key.
+        events.publish_at(0, count=100)
+        # More than the dictionary ever holds: refused, and not "a repeat, so all is well" then.
+        for _ in range(2):
+            assert events.publish_at(0, key="k", data="text2000000") == {"full": 1}
+        # Nobody can tell an event that was refused from one that was thrown out.
+        events.expect_log(r"missed \d+ events \(overflow\)", range(0, 9))
+
+
 def test_a_key_is_forgotten_after_its_time() -> None:
     with over_poll() as events:
         events.ready()

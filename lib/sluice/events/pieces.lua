@@ -20,7 +20,7 @@ local _M = {
     dropped = 0, -- messages that never became whole
 }
 
-local partials = {} -- by sender and number
+local partials = {} -- by sender, its epoch, and number
 local slot_stats = ffi.new("sluice_ring_slot_stats_t")
 
 local function drop_one(key)
@@ -37,7 +37,7 @@ end
 -- @tparam number length in bytes
 -- @treturn cdata|nil the whole payload as a buffer, when it was the last piece
 function _M.add(frame, payload, length)
-    local key = frame.sender * 4294967296 + frame.message
+    local key = ("%d/%d/%d"):format(frame.sender, frame.epoch, frame.message)
     local partial = partials[key]
     if frame.piece == 0 then
         drop_one(key)
@@ -50,7 +50,7 @@ function _M.add(frame, payload, length)
         }
         partials[key] = partial
         _M.count = _M.count + 1
-    elseif not partial or partial.next ~= frame.piece or partial.epoch ~= frame.epoch then
+    elseif not partial or partial.next ~= frame.piece then
         -- its beginning was before this worker attached or before somebody subscribed
         drop_one(key)
         return nil

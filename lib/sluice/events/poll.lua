@@ -218,6 +218,9 @@ function Poll:publish(kind, target, source, event, data, opts)
     local kept, _, evicted = dict:set(key_of(self, number), stored)
     if not kept then
         counts.refused = counts.refused + 1
+        if kind == "unique" then
+            dict:delete(self.prefix .. "key/" .. target) -- it may be tried again
+        end
         return nil, "full"
     end
     counts.published = counts.published + 1
