@@ -110,7 +110,8 @@ class Found:
         runs: dict[str, list[str]] = {}
         for name in names:
             if record := self.records.get(name):
-                said = f"Revision {record.revision[:7]}, {record.date} UTC, {record.machine}"
+                quick = ", `QUICK=1`" if record.quick else ""
+                said = f"Revision {record.revision[:7]}, {record.date} UTC, {record.machine}{quick}"
                 runs.setdefault(said, []).append(f"`{name}`")
         if len(runs) == 1:
             return f"{next(iter(runs))}."

@@ -1,7 +1,8 @@
-"""The log of full runs: `bench/results.jsonl`, a record a line, the oldest first.
+"""The log of runs: `bench/results.jsonl`, a record a line, the oldest first.
 
-A record has `revision`, `subject`, `date` (UTC), `machine`, and `scenarios`: by
-name what the scenario's JSON has. Records are only ever added.
+A record has `revision`, `subject`, `date` (UTC), `machine`, `quick` (whether it was
+a short run), and `scenarios`: by name what the scenario's JSON has. Records are only
+ever added.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ LOG = sides.ROOT / "bench" / "results.jsonl"
 
 @dataclass(frozen=True)
 class Record:
-    """A full run of one revision."""
+    """A run of one revision."""
 
     revision: str
     subject: str
     date: str
     machine: str
     scenarios: dict[str, dict[str, Any]]
+    quick: bool = False
 
     def metric(self, scenario: str, name: str) -> report.Metric | None:
         """A metric of a scenario, if this run has it."""

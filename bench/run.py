@@ -10,7 +10,7 @@ compared. docs/benchmarks.md tells how to read it.
     bench/run.py --self                   proxy scenarios with hand-written nginx on both sides:
                                           the method's own noise
     bench/run.py --compare main           HEAD against another revision
-    bench/run.py --record                 adds also a run of some scenarios to the log
+    bench/run.py --record                 adds also a quick run, or one of some, to the log
     bench/run.py --show                   writes the configurations of proxy scenarios and stops
 """
 
@@ -172,17 +172,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help="measure this many pairs of slices")
     parser.add_argument("--self", action="store_true", help="hand-written nginx against itself")
     parser.add_argument("--compare", metavar="REV", help="HEAD against this revision")
-    parser.add_argument("--record", action="store_true", help="add a run of some to the log, too")
+    parser.add_argument(
+        "--record", action="store_true", help="add a quick run, or one of some, to the log"
+    )
     parser.add_argument("--show", action="store_true", help="write the configurations only")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the results")
     return parser.parse_args(arguments)
 
 
 def is_logged(options: argparse.Namespace) -> bool:
-    """Whether a run goes into the log: one of all scenarios, or one for which that was asked."""
-    if options.quick or options.pairs or options.self:
+    """Whether a run goes into the log: a full one of all scenarios, or one that is asked to."""
+    if options.pairs or options.self:
         return False
-    return options.record or not options.scenario
+    return options.record or not (options.scenario or options.quick)
 
 
 def choose(options: argparse.Namespace) -> list[AnyScenario]:
@@ -210,16 +212,17 @@ def _why_not(scenario: AnyScenario, options: argparse.Namespace) -> str | None:
     return compare.why_not(scenario) if options.compare else None
 
 
-def record(results: list[report.Result]) -> None:
-    """Adds a full run to the log."""
+def record(results: list[report.Result], quick: bool) -> None:
+    """Adds a run to the log."""
     said = _said("git", "log", "-1", "--format=%H %s")
     revision, _, subject = said.partition(" ")
-    if _said("git", "status", "--porcelain", "--untracked-files=no"):
+    log = os.path.relpath(history.LOG, sides.ROOT)
+    if _said("git", "status", "--porcelain", "--untracked-files=no", "--", ".", f":!{log}"):
         subject = f"{subject} (with changes)"
     date = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     machine = setting(revision[:7]).partition(", ")[2]
-    history.append(history.Record(revision, subject, date, machine, history.collect(results)))
-    log = os.path.relpath(history.LOG)
+    found = history.collect(results)
+    history.append(history.Record(revision, subject, date, machine, found, quick))
     print(f"\n-> {log}; `make bench-report` and `make bench-docs` draw it")
 
 
@@ -244,7 +247,7 @@ def main(arguments: list[str]) -> int:
             return compare_revisions(chosen, options)
         results = [run_scenario(each, how, options.output.resolve()) for each in chosen]
         if is_logged(options):
-            record(results)
+            record(results, options.quick)
     except (
         sides.StartError,
         verify.InvalidRun,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -46,6 +47,11 @@ def test_a_part_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
     assert "at least 0.75: met, within noise" in text
     figures.write(tmp_path / "log", tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text() == text
+
+
+def test_a_short_run_is_called_one(tmp_path: Path) -> None:
+    record = dataclasses.replace(run("proxy-plain", efficiency=0.8), quick=True)
+    assert "UTC, 2 x CPU, `QUICK=1`." in written(tmp_path, PAGE, record)
 
 
 def test_the_latest_valid_run_of_each_scenario_counts(tmp_path: Path) -> None:

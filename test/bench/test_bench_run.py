@@ -26,6 +26,22 @@ PLAIN = scenario.load("proxy-plain")
 needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 
 
+@pytest.mark.parametrize(
+    ("line", "logged"),
+    [
+        ("", True),
+        ("--scenario proxy-plain", False),
+        ("--quick", False),
+        ("--record --scenario proxy-plain", True),
+        ("--record --quick", True),
+        ("--record --pairs 4", False),
+        ("--record --self", False),
+    ],
+)
+def test_what_goes_into_the_log(line: str, logged: bool) -> None:
+    assert run.is_logged(run.parse(line.split())) is logged
+
+
 def processes_in(folder: Path) -> list[str]:
     """Command lines of the processes that were started in a folder, or with a file of it."""
     found = []
