@@ -8,7 +8,6 @@ from pathlib import Path
 import history
 import pytest
 import report
-import run
 import site_page
 
 OPEN = {"meta", "img"}
@@ -85,11 +84,3 @@ def test_runs_that_are_invalid_or_alone_are_told(tmp_path: Path) -> None:
     assert "nan" not in site_page.page(history.read(log), [])
     history.append(record("bbbbbbbbbb", 0.8, invalid="1 status errors"), log)
     assert "invalid: 1 status errors" in site_page.page(history.read(log), [])
-
-
-def test_a_full_run_is_recorded_and_one_for_which_that_is_asked() -> None:
-    assert run.is_logged(run.parse([]))
-    assert run.is_logged(run.parse(["--scenario", "proxy-plain", "--record"]))
-    assert not run.is_logged(run.parse(["--scenario", "proxy-plain"]))
-    for short in (["--quick"], ["--self"], ["--pairs", "8"]):
-        assert not run.is_logged(run.parse([*short, "--record"]))
