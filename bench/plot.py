@@ -38,7 +38,8 @@ def number(value: float) -> str:
     """A number short enough for an axis."""
     if value and abs(value) < 0.001:
         return f"{value:.1e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    # Three digits of 999.5 are 1e+03.
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def brief(value: float) -> str:

@@ -99,6 +99,11 @@ def test_an_axis_has_round_numbers_that_enclose_what_is_drawn() -> None:
     ElementTree.fromstring(plot.lines("t", ["x", "y", "z"], "a < b", [zero], log=True))
 
 
+def test_numbers_are_short_and_never_powers_of_ten() -> None:
+    numbers = [0.0451234, 99.96, 999.4, 999.6, 1000, 12345.6]
+    assert [plot.number(n) for n in numbers] == ["0.0451", "100", "999", "1,000", "1,000", "12,346"]
+
+
 def test_the_page_has_every_part_once() -> None:
     assert sorted(PARTS.findall(figures.PAGE.read_text())) == sorted(figures.PARTS)
 
