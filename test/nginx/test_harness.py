@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -94,6 +96,17 @@ def test_an_unfinished_line_waits_for_its_end(log: Log) -> None:
     log.write(REFUSED[40:])
     with pytest.raises(Trouble, match="Connection refused"):
         log.gateway.check_log()
+
+
+def test_a_declared_line_may_come_after_the_answer(log: Log) -> None:
+    log.gateway.expect_log("Connection refused")
+    log.gateway.started = True
+    log.gateway.stop = Mock()  # type: ignore[method-assign]
+    late = threading.Timer(0.2, log.write, [REFUSED])
+    late.start()
+    log.gateway.close()
+    late.join()
+    assert log.gateway.expectations[0].seen == 1
 
 
 STARTED = """
