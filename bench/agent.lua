@@ -8,17 +8,13 @@
 -- @module agent
 
 local cjson = require("cjson.safe")
+local clock = require("clock")
 local events = require("sluice.events")
-local ffi = require("ffi")
+
+local now, now_ns = clock.now, clock.now_ns
 
 local _M = {}
 
-ffi.cdef([[
-struct bench_timespec { long sec; long nsec; };
-int clock_gettime(int clock, struct bench_timespec *now);
-]])
-
-local CLOCK_MONOTONIC = 1
 -- Different strings of a size; alike ones would meet in one chain of LuaJIT's string table, the
 -- same one would be found there and cost nothing.
 local TEXTS = 64
@@ -32,16 +28,6 @@ local NOTE_EVERY = 50
 local ev, notes
 local heard = { count = 0, sum = 0 }
 local texts = {}
-local timespec = ffi.new("struct bench_timespec")
-
-local function now_ns()
-    ffi.C.clock_gettime(CLOCK_MONOTONIC, timespec)
-    return tonumber(timespec.sec) * 1e9 + tonumber(timespec.nsec)
-end
-
-local function now()
-    return now_ns() / 1e9
-end
 
 -- Folds an event into a checksum: its number, and a character that moves through the text.
 local function add(sum, id, text)

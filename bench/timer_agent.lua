@@ -5,16 +5,10 @@
 -- @module timer_agent
 
 local cjson = require("cjson.safe")
-local ffi = require("ffi")
+local clock = require("clock")
 local new_table = require("table.new")
 local timer = require("sluice.timer")
 
-ffi.cdef([[
-typedef struct { long seconds; long nanoseconds; } bench_time_t;
-int clock_gettime(int clock, bench_time_t *time);
-]])
-
-local CLOCK_MONOTONIC = 1
 -- Full collections that are timed, of which the fastest counts.
 local COLLECTIONS = 5
 -- Seconds of the random mix, from and to.
@@ -23,14 +17,7 @@ local MIX = { 1, 60 }
 local FAR = 1000
 local PATIENCE = 1.5
 
-local C = ffi.C
-local time = ffi.new("bench_time_t")
-
--- Seconds of the monotonic clock, now and not when nginx's loop turned.
-local function now()
-    C.clock_gettime(CLOCK_MONOTONIC, time)
-    return tonumber(time.seconds) + tonumber(time.nanoseconds) / 1e9
-end
+local now = clock.now
 
 local _M = {}
 

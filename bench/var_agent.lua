@@ -1,24 +1,14 @@
 --- What the benchmarks of variables run in nginx: loops of one access each, and whole requests.
 
+local clock = require("clock")
 local ffi = require("ffi")
 local var = require("sluice.var")
 
-ffi.cdef([[
-typedef struct { long seconds; long nanoseconds; } bench_time_t;
-int clock_gettime(int clock, bench_time_t *time);
-]])
-
-local CLOCK_MONOTONIC = 1
 -- Of each loop, of which the fastest counts: nothing makes a program faster than it is.
 local REPEATS = 5
 
 local C = ffi.C
-local time = ffi.new("bench_time_t")
-
-local function now_ns()
-    C.clock_gettime(CLOCK_MONOTONIC, time)
-    return tonumber(time.seconds) * 1e9 + tonumber(time.nanoseconds)
-end
+local now_ns = clock.now_ns
 
 -- Each loop is a chunk of its own, so that its trace is its own.
 local LOOP = [[
