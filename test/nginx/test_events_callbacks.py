@@ -27,6 +27,16 @@ def log(ring: Ring, count: int) -> list[str]:
     return ring.run(0, "return probe.log")
 
 
+# Keeps the worker, and everything in it, from its work.
+BUSY = """
+    local function busy(seconds)
+        ngx.update_time()
+        local till = ngx.now() + seconds
+        repeat ngx.update_time() until ngx.now() >= till
+    end
+"""
+
+
 @TRANSPORTS
 def test_callbacks_run_in_the_order_of_subscription(transport: str) -> None:
     code = """
@@ -257,11 +267,6 @@ def test_subscriptions_that_change_in_a_callback(transport: str) -> None:
 @TRANSPORTS
 def test_a_flood_leaves_time_for_requests(transport: str) -> None:
     code = """
-        local function busy(seconds)
-            ngx.update_time()
-            local till = ngx.now() + seconds
-            repeat ngx.update_time() until ngx.now() >= till
-        end
         probe.count = 0
         ev:subscribe("flood", "e", function() busy(0.001) probe.count = probe.count + 1 end)
         for i = 1, 1000 do ev:publish("all", "flood", "e", i) end
@@ -278,7 +283,7 @@ def test_a_flood_leaves_time_for_requests(transport: str) -> None:
     with start(transport) as ring:
         ring.ready()
         with ring.connection(0) as wire:
-            ring.run(0, code)
+            ring.run(0, BUSY + code)
             # A second of callbacks, in slices of a few: requests come between all of them.
             assert ring.run_on(wire, turns) > 50
 
@@ -318,11 +323,6 @@ def test_a_flood_of_failures_leaves_time_for_requests(transport: str) -> None:
 @TRANSPORTS
 def test_many_callbacks_of_one_event_leave_time_for_requests(transport: str) -> None:
     code = """
-        local function busy(seconds)
-            ngx.update_time()
-            local till = ngx.now() + seconds
-            repeat ngx.update_time() until ngx.now() >= till
-        end
         probe.log = {}
         for i = 1, 100 do
             ev:subscribe("flood", "e", function()
@@ -336,7 +336,7 @@ def test_many_callbacks_of_one_event_leave_time_for_requests(transport: str) -> 
     """
     with start(transport) as ring:
         ring.ready()
-        ring.run(0, TURNS + code)
+        ring.run(0, TURNS + BUSY + code)
         turns = log(ring, 100)
         assert turns[-1] - turns[0] > 50
 
@@ -395,11 +395,6 @@ def test_time_and_calls_are_counted_by_subscription() -> None:
 def test_time_is_counted_where_quick_callbacks_share_a_look_at_the_clock() -> None:
     """Runs of quick callbacks that end in a slow one, or in one of another subscription."""
     code = """
-        local function busy(seconds)
-            ngx.update_time()
-            local till = ngx.now() + seconds
-            repeat ngx.update_time() until ngx.now() >= till
-        end
         local ids, last = {}, nil
         ids[1] = ev:subscribe("quick", "e", function() end)
         ids[2] = ev:subscribe("mixed", "e", function(data)
@@ -420,7 +415,7 @@ def test_time_is_counted_where_quick_callbacks_share_a_look_at_the_clock() -> No
         ring.ready()
 
         def undisturbed() -> bool:
-            quick, mixed, slow = ring.run(0, code)[-3:]
+            quick, mixed, slow = ring.run(0, BUSY + code)[-3:]
             assert [s["calls"] for s in (quick, mixed, slow)] == [190, 100, 10]
             assert min(mixed["seconds"], slow["seconds"]) >= 0.09
             return quick["seconds"] < 0.02 and max(mixed["seconds"], slow["seconds"]) < 0.3

@@ -7,41 +7,20 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from example import running, said
 
-import guard
 from sluice import NGINX, NGINX_MODULES, ROOT
-from wire import DEADLINE, Wire, wait_until
+from wire import wait_until
 
 PORT = 8010
 
 
-def said(target: str) -> str:
-    """What the example answers, "" while it does not."""
-    try:
-        with Wire(PORT) as wire:
-            return wire.ask(target).body.decode()
-    except ConnectionError:
-        return ""
-
-
 def test_the_example_runs() -> None:
-    guard.watch(ROOT / "build" / "events-example")
-    program = subprocess.Popen(
-        [ROOT / "examples" / "events" / "run"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        wait_until(lambda: said("/heard").count("here I am") == 4, "the example to answer")
-        assert said("/say?text=hello") == "true\n"
-        wait_until(lambda: ": hello" in said("/heard"), "the text to arrive")
-        assert '"transport":"ring"' in said("/figures")
-    finally:
-        program.terminate()
-        log = program.communicate(timeout=DEADLINE)[0]
-    assert not [line for line in log.splitlines() if "[notice]" not in line], log
+    with running("events"):
+        wait_until(lambda: said(PORT, "/heard").count("here I am") == 4, "the example to answer")
+        assert said(PORT, "/say?text=hello") == "true\n"
+        wait_until(lambda: ": hello" in said(PORT, "/heard"), "the text to arrive")
+        assert '"transport":"ring"' in said(PORT, "/figures")
 
 
 @pytest.mark.parametrize("page", ["events.md", "events-transports.md"])
