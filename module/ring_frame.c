@@ -9,34 +9,36 @@
 #include <string.h>
 
 
-#define fold(w)  ((w) ^ (w) >> 32)
+#define times(w, constant)  (sluice_ring_u128_t) (w) * (constant)
 
 
 /*
  * A sum of products with odd constants: the multiplications do not wait for
- * each other, and any single changed word changes the sum.  A word's high half
- * is folded into the low one first: a product carries upwards only, so changes
- * of the highest bytes of two words would make up for each other too often.
+ * each other, and any single changed word changes the sum.  The products are
+ * whole: of their lower halves alone, changes of the highest bytes of two
+ * words would make up for each other too often.
  */
 
 uint32_t
 sluice_ring_frame_check(const sluice_ring_header_t *h, uint64_t position)
 {
-    uint64_t  sum, w[8];
+    uint64_t            w[8];
+    sluice_ring_u128_t  sum;
 
     memcpy(w, h, sizeof(w));
 
-    sum = position * 0x9e3779b97f4a7c15u
-          + (uint64_t) h->length * 0xd6e8feb86659fd93u
-          + fold(w[1]) * 0xa0761d6478bd642fu
-          + fold(w[2]) * 0xe7037ed1a0b428dbu
-          + fold(w[3]) * 0x8ebc6af09c88c6e3u
-          + fold(w[4]) * 0x589965cc75374cc3u
-          + fold(w[5]) * 0x1d8e4e27c47d124fu
-          + fold(w[6]) * 0xeb44accab455d165u
-          + fold(w[7]) * 0xc2b2ae3d27d4eb4fu;
+    sum = times(position ^ (uint64_t) h->length << 32, 0x9e3779b97f4a7c15u)
+          + times(w[1], 0xa0761d6478bd642fu)
+          + times(w[2], 0xe7037ed1a0b428dbu)
+          + times(w[3], 0x8ebc6af09c88c6e3u)
+          + times(w[4], 0x589965cc75374cc3u)
+          + times(w[5], 0x1d8e4e27c47d124fu)
+          + times(w[6], 0xeb44accab455d165u)
+          + times(w[7], 0xc2b2ae3d27d4eb4fu);
 
-    return (uint32_t) (sum >> 32);
+    /* the lowest bytes reach the one half, the highest the other */
+
+    return (uint32_t) (sum >> 32) ^ (uint32_t) (sum >> 64);
 }
 
 

@@ -39,6 +39,8 @@
 #define sluice_ring_tag(seq)   ((uint64_t) (seq) << 16)
 
 
+__extension__ typedef unsigned __int128  sluice_ring_u128_t;
+
 typedef struct {
     uint32_t  length;
     uint32_t  check;

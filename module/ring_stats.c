@@ -13,9 +13,6 @@
 #define SLUICE_RING_K2  0xe7037ed1a0b428dbu
 
 
-__extension__ typedef unsigned __int128  sluice_ring_u128_t;
-
-
 static uint64_t sluice_ring_mix(uint64_t a, uint64_t b);
 static uint64_t sluice_ring_hash_more(uint64_t hash, const void *data,
     size_t length);

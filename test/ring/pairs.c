@@ -1,8 +1,8 @@
 
 /*
  * A frame's header with the same byte changed in two of its words, in every
- * way: the check notices.  One that loses the highest bytes misses one change
- * in 256 of theirs.
+ * way: the check notices.  One that loses the highest or the lowest bytes
+ * misses one change in 256 of theirs.
  */
 
 
