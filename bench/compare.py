@@ -73,12 +73,12 @@ class Outcome:
         """The metric that is gated."""
         return next(row for row in self.rows if row.name == "cpu_us")
 
-    def stops(self) -> str | None:
+    def stops(self, bound: float = BOUND) -> str | None:
         """Why a change must not pass, if so."""
         if self.result.invalid:
             return None if self.blameless else self.result.invalid
-        if stats.beyond(self.cpu.ratio, BOUND):
-            return f"CPU time per request is more than {BOUND - 1:.0%} above the old one"
+        if stats.beyond(self.cpu.ratio, bound):
+            return f"CPU time per request is more than {bound - 1:.0%} above the old one"
         return None
 
 

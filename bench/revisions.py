@@ -54,6 +54,12 @@ def differ(old: str, new: str, folders: Sequence[str]) -> bool:
     return _git("diff", "--name-only", old, new, "--", *folders) != ""
 
 
+def trailers(old: str, new: str, key: str) -> list[str]:
+    """What the messages of the commits between two say in their last lines under a key."""
+    form = f"%(trailers:key={key},valueonly,unfold)"
+    return [line for line in _git("log", f"--format={form}", f"{old}..{new}").split("\n") if line]
+
+
 def described(revision: str) -> str:
     """Short number and first line of a commit."""
     return _git("log", "-1", "--format=%h %s", revision)

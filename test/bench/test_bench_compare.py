@@ -123,6 +123,26 @@ def test_only_folders_that_run_are_looked_at(repository: Path) -> None:
     assert not revisions.differ("HEAD~1", "HEAD", ["docs"])
 
 
+def test_slowdowns_are_announced_in_messages_of_commits(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(repository, "third\n\nSlower: ring_event_64 9%: it looks\n  closer", "3")
+    commit(repository, "4th\n\nSlower: proxy-plain 7.5%: more\nSlower: ring_event_64 2%: a", "4")
+    commit(repository, "fifth", "5")
+    assert gate.announced("HEAD", "HEAD~3") == {"ring_event_64": 1.09, "proxy-plain": 1.075}
+    assert "gate: announced: ring_event_64 9%: it looks closer\n" in capsys.readouterr().out
+    assert gate.announced("HEAD", "HEAD~1") == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["proxy-plain: more", "proxy-plain 7%", "proxy-plain 7%: ", "proxy-plain much%: more"]
+)
+def test_an_announcement_of_another_form_is_an_error(repository: Path, wrong: str) -> None:
+    commit(repository, f"third\n\nSlower: {wrong}", "3")
+    with pytest.raises(revisions.RevisionError, match="is not of the form"):
+        gate.announced("HEAD", "HEAD~1")
+
+
 def test_a_slowed_build_writes_later_and_is_else_the_same(tmp_path: Path) -> None:
     start = tmp_path / "bin" / "sluice"
     start.parent.mkdir()
@@ -195,6 +215,7 @@ def outcome(low: float, high: float, invalid: str | None = None) -> compare.Outc
 def test_only_a_slowdown_beyond_the_bound_stops_a_change() -> None:
     assert outcome(1.06, 1.08).stops() == "CPU time per request is more than 5% above the old one"
     assert outcome(1.04, 1.08).stops() is None
+    assert outcome(1.06, 1.08).stops(bound=1.07) is None
     assert outcome(0.90, 0.92).stops() is None
     assert outcome(1, 1, "answers are wrong").stops() == "answers are wrong"
     noisy = outcome(1, 1, "only 2 pairs in the time allowed")
