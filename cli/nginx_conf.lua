@@ -226,6 +226,9 @@ local function http(settings, root, forward)
         ("client_body_timeout %s;"):format(settings.client_body_timeout),
         -- A proxied request needs some 6 KB: one block of memory instead of nginx's 4 KB and more.
         "request_pool_size 8k;",
+        -- Requests between two returns of free memory, ten times the default: each makes the next
+        -- requests fault their pages in again.
+        "lua_malloc_trim 10000;",
         ("keepalive_timeout %s;"):format(settings.keepalive_timeout),
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
