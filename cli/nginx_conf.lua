@@ -155,9 +155,10 @@ local function forwarded(settings)
 end
 
 local function upstreams(settings)
-    -- One block for every service: balancer_by_lua chooses the peer. The
-    -- keep-alive pool of stock nginx matches by address alone, so connections
-    -- with TLS, whose peer is also a name, are not pooled.
+    -- One block for every service: the access phase chooses the peer, and
+    -- balancer_by_lua the next ones if that fails. The keep-alive pool of stock
+    -- nginx matches by address alone, so connections with TLS, whose peer is
+    -- also a name, are not pooled.
     local pool = ""
     if settings.upstream_keepalive_pool_size > 0 then
         pool = lines(
@@ -170,11 +171,13 @@ local function upstreams(settings)
         "upstream sluice_http {",
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
+        "    sluice_first_peer;",
         pool,
         "}",
         "upstream sluice_https {",
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
+        "    sluice_first_peer;",
         "}"
     )
 end

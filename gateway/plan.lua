@@ -74,7 +74,11 @@ local function upstream_for(service, compiler)
     return upstream
 end
 
---- What the balancer needs of a service. It stands in ngx.ctx as it is when no
+local function other_timeout(ms)
+    return ms ~= DEFAULT_TIMEOUT_MS and ms or nil
+end
+
+--- What the way to a service needs to know. It stands in ngx.ctx as it is when no
 -- plugin runs, hence the reference to itself.
 local function compile_destination(service, compiler)
     local destination = {
@@ -82,12 +86,10 @@ local function compile_destination(service, compiler)
         upstream = upstream_for(service, compiler),
         retries = service.retries,
         scheme_upstream = service.protocol == "https" and "https://sluice_https" or nil,
-        timeouts = service.connect_timeout ~= DEFAULT_TIMEOUT_MS
-            or service.write_timeout ~= DEFAULT_TIMEOUT_MS
-            or service.read_timeout ~= DEFAULT_TIMEOUT_MS,
-        connect_seconds = service.connect_timeout / 1000,
-        send_seconds = service.write_timeout / 1000,
-        read_seconds = service.read_timeout / 1000,
+        -- Milliseconds, or nil where nginx.conf has the same.
+        connect_timeout = other_timeout(service.connect_timeout),
+        write_timeout = other_timeout(service.write_timeout),
+        read_timeout = other_timeout(service.read_timeout),
     }
     destination.destination = destination
     return destination

@@ -14,6 +14,7 @@ local new_table = require("table.new")
 local escape = router_path.escape
 local normalize = router_path.normalize
 local get_request = base.get_request
+local use_peer = require("gateway.peer").use
 
 local CONNECTION = header.new("Connection")
 
@@ -177,14 +178,21 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     end
 end
 
-local function set_upstream_host(plan, upstream, ctx)
+--- Chooses the peer of the first try, and its Host header.
+local function set_peer(plan, destination, ctx)
+    local upstream = destination.upstream
+    local peer = upstream:pick()
     if upstream.host_varies then
-        ctx.peer = upstream:pick()
+        ctx.peer = peer
     end
     if plan.route.preserve_host then
         variables.sluice_host:set(variables.http_host:get() or variables.host:get())
     else
-        variables.sluice_host:set(upstream.host or ctx.peer.host)
+        variables.sluice_host:set(upstream.host or peer.host)
+    end
+    if not use_peer(peer, destination) then
+        ngx.log(ngx.ERR, "failed to set the peer ", peer.name)
+        return response.error(500)
     end
 end
 
@@ -228,7 +236,7 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
         return response.error(503, upstream.no_peer)
     end
     set_upstream_uri(plan, prefix, raw_path, path, query)
-    set_upstream_host(plan, upstream, ctx)
+    set_peer(plan, destination, ctx)
     if destination.scheme_upstream then
         variables.sluice_upstream:set(destination.scheme_upstream)
     end

@@ -20,6 +20,7 @@ _M.floors = {
         "gateway.dns",
         "gateway.router",
         "gateway.balancer",
+        "gateway.peer",
         "gateway.rotation",
         "gateway.rollout",
     },

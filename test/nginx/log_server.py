@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import ssl
 import threading
 from typing import Any
@@ -30,14 +29,10 @@ class LogServer(Upstream):
 
     def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.mood = "well"
-        self.tls = tls
         self.entries: list[dict[str, Any]] = []
         self.batches: list[int] = []
         self.let_go = threading.Event()
-        super().__init__(self.take, "log", port=port)
-
-    def _serve(self, sock: socket.socket, number: int) -> None:
-        super()._serve(self.tls.wrap_socket(sock, server_side=True) if self.tls else sock, number)
+        super().__init__(self.take, "log", port=port, tls=tls)
 
     def take(self, exchange: Exchange) -> None:
         """Answers one request as the mood is."""

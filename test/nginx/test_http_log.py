@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +13,7 @@ from changes import document, post
 from log_server import LogServer, ask, logging_to
 
 from sluice import Gateway, proxying
-from upstream import DeadPort, Exchange, Upstream
+from upstream import DeadPort, Exchange, Upstream, self_signed
 from wire import wait_until
 
 Start = Callable[..., Gateway]
@@ -280,14 +278,7 @@ def test_a_kept_connection_that_the_server_closed_costs_nothing(
 def test_a_log_server_with_tls_and_a_name(
     gateway: Start, upstream: Upstream, tmp_path: Path
 ) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-        f"-subj /CN=log -keyout {key} -out {certificate}"
-    )
-    subprocess.run(command.split(), check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context = self_signed(tmp_path)
     names: list[str | None] = []
     context.sni_callback = lambda _socket, name, _context: names.append(name)
     with LogServer(tls=context) as log:

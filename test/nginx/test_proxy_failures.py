@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice import Gateway, proxying
-from upstream import Blackhole, DeadPort, Exchange, Upstream
+from upstream import Blackhole, DeadPort, Exchange, Upstream, self_signed
 from wire import DEADLINE, Reply, chunk, request_bytes
 
 Start = Callable[..., Gateway]
@@ -286,6 +287,37 @@ def test_host_header_is_the_targets_own_on_a_retry(gateway: Start, upstream: Ups
         for _ in range(2):
             assert running.ask("/").status == 200
     assert {r.headers.get("host") for r in upstream.requests} == {upstream.address}
+
+
+def test_a_preserved_host_header_stays_on_a_retry(gateway: Start, upstream: Upstream) -> None:
+    with DeadPort() as dead:
+        config = balanced(dead.address, upstream.address)
+        config["services"][0]["routes"][0]["preserve_host"] = True
+        running = gateway(config)
+        running.expect_log(REFUSED, range(1, 3))
+        for _ in range(2):
+            assert running.ask("/", headers={"Host": "kept.example"}).status == 200
+    assert {r.headers.get("host") for r in upstream.requests} == {"kept.example"}
+
+
+def test_retries_of_an_upstream_with_tls(gateway: Start, tmp_path: Path) -> None:
+    with Upstream(tls=self_signed(tmp_path)) as upstream, DeadPort() as dead:
+        config = balanced(dead.address, upstream.address)
+        config["services"][0]["url"] = "https://balanced"
+        running = gateway(config)
+        running.expect_log(REFUSED, range(1, 3))
+        for number in range(2):
+            assert running.ask(f"/{number}").json()["target"] == f"/{number}"
+
+
+def test_timeouts_of_a_service_hold_for_each_try(gateway: Start) -> None:
+    with Blackhole() as one, Blackhole() as two:
+        service = {"connect_timeout": 100, "retries": 2}
+        running = gateway(balanced(one.address, two.address, service=service))
+        running.expect_log(TIMED_OUT, 3)
+        begun = time.monotonic()
+        assert running.ask("/").status == 504
+        assert time.monotonic() - begun < 30, "not nginx's own timeout of a minute each"
 
 
 # No target at all

@@ -7,8 +7,11 @@ import dataclasses
 import hashlib
 import json
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from wire import DEADLINE, Headers, Pairs, Stream, chunk, parse_head
 
@@ -106,6 +109,19 @@ class Exchange(Stream):
 Handler = Callable[[Exchange], None]
 
 
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """What a server needs for TLS, its key and certificate new, their files in this folder."""
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+        f"-subj /CN=test -keyout {key} -out {certificate}"
+    )
+    subprocess.run(command.split(), check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
 class Upstream:
     """An HTTP/1.1 server in threads of its own.
 
@@ -120,8 +136,10 @@ class Upstream:
         host: str = "127.0.0.1",
         port: int = 0,
         backlog: int = 512,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.handler: Handler = handler or self.echo
+        self.tls = tls
         self.name = name
         self.host = host
         self.requests: list[Request] = []
@@ -148,8 +166,8 @@ class Upstream:
 
     @property
     def url(self) -> str:
-        """http://host:port."""
-        return f"http://{self.address}"
+        """http://host:port, or https."""
+        return f"http{'s' if self.tls else ''}://{self.address}"
 
     @property
     def last(self) -> Request:
@@ -222,6 +240,11 @@ class Upstream:
             threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
 
     def _serve(self, sock: socket.socket, number: int) -> None:
+        if self.tls:
+            try:
+                sock = self.tls.wrap_socket(sock, server_side=True)
+            except OSError:
+                return  # the client went away
         exchange = Exchange(sock)
         with self._changed:
             self._open.add(exchange)
