@@ -4,6 +4,7 @@
 
 local ngx_balancer = require("ngx.balancer")
 
+local address = require("gateway.peer").address
 local variables = require("gateway.variables")
 
 local set_current_peer = ngx_balancer.set_current_peer
@@ -24,9 +25,15 @@ end
 -- ngx.ctx (gateway.proxy).
 -- @phases balancer
 function _M.balance()
+    local tried = variables.upstream_addr:get()
+    if not tried or tried == "" then
+        ngx.log(ngx.ERR, "a plugin has ended the access phase before the request had a peer")
+        return ngx.exit(500)
+    end
     local ctx = ngx.ctx
     local upstream = ctx.destination.upstream
-    local peer = upstream:pick_untried(variables.upstream_addr:get() or "")
+    local peer = upstream:pick_untried(tried)
+    address(peer)
     if upstream.host_varies and peer.host ~= ctx.peer.host then
         ctx.peer = peer
         if not ctx.plan.route.preserve_host then

@@ -31,13 +31,21 @@ local OK = 0
 
 local _M = {}
 
--- An address as nginx uses it, made when a worker first needs it.
-local function parse(peer)
-    local address = ffi.new("sluice_peer_t")
-    if C.sluice_peer_parse(get_request(), peer.name, #peer.name, address) ~= OK then
-        return nil
+--- The address of a peer as nginx uses it, made when a worker first needs it. From then on the
+-- peer's name is what nginx calls it, in $upstream_addr for one: `[::1]:80`, not `[0::1]:80`.
+-- @tparam table peer of gateway.rotation
+-- @treturn cdata|nil `sluice_peer_t`; nil: it has none, or there is no memory
+-- @phases access, balancer
+function _M.address(peer)
+    local address = peer.address
+    if not address then
+        address = ffi.new("sluice_peer_t")
+        if C.sluice_peer_parse(get_request(), peer.name, #peer.name, address) ~= OK then
+            return nil
+        end
+        peer.address = address
+        peer.name = ffi.string(address.text, address.length)
     end
-    peer.address = address
     return address
 end
 
@@ -59,7 +67,7 @@ end
 -- @treturn boolean false: the peer's address is none, or there is no memory
 -- @phases access
 function _M.use(peer, destination)
-    local address = peer.address or parse(peer)
+    local address = _M.address(peer)
     if not address then
         return false
     end

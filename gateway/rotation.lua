@@ -114,10 +114,11 @@ end
 
 --- A peer for a retry: one that was not tried, or, when all were, the next one.
 -- O(peers).
--- @tparam string upstream_addr nginx's $upstream_addr: the peers tried so far
+-- @tparam string upstream_addr nginx's $upstream_addr as it is between two tries: `A, B : `, the
+--   peers tried so far, and after the colon the one that has no name yet
 -- @treturn table peer
 function Upstream:pick_untried(upstream_addr)
-    local tried = " " .. upstream_addr .. ","
+    local tried = " " .. upstream_addr:gsub(" : ", ", ") .. ","
     local next_peer = self:pick()
     if untried(next_peer, tried) then
         return next_peer

@@ -19,12 +19,11 @@ _M.floors = {
         "gateway.late_phases",
         "gateway.dns",
         "gateway.router",
-        "gateway.balancer",
         "gateway.peer",
         "gateway.rotation",
         "gateway.rollout",
     },
-    { "gateway.schema", "gateway.response", "gateway.resolver" },
+    { "gateway.balancer", "gateway.schema", "gateway.response", "gateway.resolver" },
     { "gateway.config", "gateway.store", "gateway.log_entry" },
     { "gateway.pdk", "gateway.admin" },
     -- Each plugin is a room of its own.

@@ -99,6 +99,16 @@ def test_all_phases_run_in_the_dialects_order(gateway: Start, upstream: Upstream
     assert running.ask("/").status == 200
 
 
+def test_a_plugin_that_ends_the_access_phase_says_so(gateway: Start, upstream: Upstream) -> None:
+    """Neither the plugins after it have run then, nor is there a Host header or a path."""
+    early = plugin("early", 1, "access = function() return ngx.exit(ngx.OK) end,")
+    config = proxying(upstream) | {"plugins": [{"name": "early"}]}
+    running = gateway(config, plugins={"early": early})
+    running.expect_log("a plugin has ended the access phase before the request had a peer")
+    assert running.ask("/").status == 500
+    assert not upstream.requests
+
+
 def test_init_worker_and_configure(gateway: Start, upstream: Upstream) -> None:
     source = plugin(
         "life",

@@ -202,6 +202,20 @@ def test_retry_goes_to_the_next_target(gateway: Start, upstream: Upstream) -> No
     assert len(upstream.requests) == 10
 
 
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.000.000.001", "[::1]", "[0:0:0:0:0:0:0:1]", "[::FFFF:127.0.0.1]"]
+)
+def test_no_target_is_tried_twice_while_others_were_not(
+    gateway: Start, upstream: Upstream, host: str
+) -> None:
+    """However its address is written, and however heavy it is."""
+    with DeadPort("::1" if host in ("[::1]", "[0:0:0:0:0:0:0:1]") else "127.0.0.1") as dead:
+        weighted = (f"{host}:{dead.port}", 1000), (upstream.address, 1)
+        running = gateway(balanced(*weighted, service={"retries": 1}))
+        running.expect_log(REFUSED, range(9, 11))
+        assert [running.ask("/").status for _ in range(10)] == [200] * 10
+
+
 def test_all_targets_dead(gateway: Start) -> None:
     with DeadPort() as one, DeadPort() as two:
         running = gateway(balanced(one.address, two.address, service={"retries": 1}))

@@ -280,11 +280,11 @@ class DeadPort:
     """A port that nobody else can take and that refuses every connection."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
-        self._sock = socket.socket()
+        self._sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self._sock.bind((host, 0))
         self.host = host
         self.port: int = self._sock.getsockname()[1]
-        self.address = f"{host}:{self.port}"
+        self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
         self.url = f"http://{self.address}"
 
     def __enter__(self) -> DeadPort:

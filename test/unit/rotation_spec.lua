@@ -84,10 +84,11 @@ describe("rotation", function()
 
     it("retries a peer that was not tried, and only then one that was", function()
         local upstream = rotation.new(peers({ 98, 1, 1 }))
-        assert.equal("10.0.0.3", upstream:pick_untried("10.0.0.1:80, 10.0.0.2:80").ip)
-        assert.equal("10.0.0.2", upstream:pick_untried("10.0.0.3:80, 10.0.0.1:80").ip)
-        assert.is_table(upstream:pick_untried("10.0.0.1:80, 10.0.0.2:80, 10.0.0.3:80"))
-        assert.is_table(rotation.new(peers({ 1 })):pick_untried("10.0.0.1:80"))
+        assert.equal("10.0.0.3", upstream:pick_untried("10.0.0.1:80, 10.0.0.2:80 : ").ip)
+        assert.equal("10.0.0.2", upstream:pick_untried("10.0.0.3:80, 10.0.0.1:80 : ").ip)
+        assert.equal("10.0.0.2", upstream:pick_untried("10.0.0.3:80 : 10.0.0.1:80 : ").ip)
+        assert.is_table(upstream:pick_untried("10.0.0.1:80, 10.0.0.2:80, 10.0.0.3:80 : "))
+        assert.is_table(rotation.new(peers({ 1 })):pick_untried("10.0.0.1:80 : "))
     end)
 
     it("does not take one address for another that it begins with", function()
@@ -96,11 +97,11 @@ describe("rotation", function()
         two[1].port, two[2].port = 8, 80
         local upstream = rotation.new(two)
         for _ = 1, 4 do
-            assert.equal("10.0.0.1", upstream:pick_untried("10.0.0.11:80").ip)
-            assert.equal("10.0.0.11", upstream:pick_untried("10.0.0.1:8").ip)
+            assert.equal("10.0.0.1", upstream:pick_untried("10.0.0.11:80 : ").ip)
+            assert.equal("10.0.0.11", upstream:pick_untried("10.0.0.1:8 : ").ip)
         end
         two[1].ip, two[1].port, two[1].name = "10.0.0.11", 8, "10.0.0.11:8"
-        assert.equal("10.0.0.11:8", upstream:pick_untried("10.0.0.11:80").name)
+        assert.equal("10.0.0.11:8", upstream:pick_untried("10.0.0.11:80 : ").name)
     end)
 
     it("knows whether the peers agree on a Host header", function()
