@@ -115,7 +115,7 @@ class Found:
                 runs.setdefault(said, []).append(f"`{name}`")
         if len(runs) == 1:
             return f"{next(iter(runs))}."
-        return "  \n".join(f"{said}: {', '.join(which)}." for said, which in runs.items())
+        return "\n".join(f"- {said}: {', '.join(which)}." for said, which in runs.items())
 
     def picture(self, file: str, title: str, *drawn: object, **more: bool) -> str:
         """Draws a picture and refers to it; nothing where a line has no point."""

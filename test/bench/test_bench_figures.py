@@ -54,6 +54,13 @@ def test_a_short_run_is_called_one(tmp_path: Path) -> None:
     assert "UTC, 2 x CPU, `QUICK=1`." in written(tmp_path, PAGE, record)
 
 
+def test_runs_of_different_times_are_told_apart(tmp_path: Path) -> None:
+    later = dataclasses.replace(run("proxy-plugins", efficiency=0.8), date="2026-11-22 12:00")
+    lines = written(tmp_path, PAGE, run("proxy-plain", efficiency=0.8), later).splitlines()
+    assert "- Revision abcdefa, 2026-11-21 12:00 UTC, 2 x CPU: `proxy-plain`." in lines
+    assert "- Revision abcdefa, 2026-11-22 12:00 UTC, 2 x CPU: `proxy-plugins`." in lines
+
+
 def test_the_latest_valid_run_of_each_scenario_counts(tmp_path: Path) -> None:
     text = written(
         tmp_path,
