@@ -325,7 +325,8 @@ PARTS: dict[str, tuple[str, Callable[[Found], str]]] = {
 
 def _joined(*texts: str) -> str:
     # A table of nothing but its head says nothing.
-    return "\n\n".join(text for text in texts if text and text.count("\n") != 1)
+    empty = re.compile(r"\|.*\n\|.*")
+    return "\n\n".join(text for text in texts if text and not empty.fullmatch(text))
 
 
 def redrawn(page: str, found: Found) -> str:
