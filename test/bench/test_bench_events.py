@@ -120,7 +120,9 @@ class Faulty(events.Workers):
         assert self.fault[0] in agent
         (self.folder / "lua" / "agent.lua").write_text(agent.replace(*self.fault))
         conf = self.folder / "nginx.conf"
-        conf.write_text(conf.read_text().replace(f"{bench}/?", f"{self.folder}/lua/?"))
+        conf.write_text(
+            conf.read_text().replace(f'"{bench}/?', f'"{self.folder}/lua/?.lua;{bench}/?')
+        )
 
 
 @pytest.mark.parametrize(
