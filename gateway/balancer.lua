@@ -33,6 +33,7 @@ function _M.balance()
     local ctx = ngx.ctx
     local upstream = ctx.destination.upstream
     local peer = upstream:pick_untried(tried)
+    -- So that its name is the one under which $upstream_addr will have it after this try.
     address(peer)
     if upstream.host_varies and peer.host ~= ctx.peer.host then
         ctx.peer = peer

@@ -61,8 +61,8 @@ local function cycle(peers, slots)
 end
 
 --- Compiles an upstream.
--- @tparam {table,...} peers `{ip, port, weight, host}`; ip as nginx writes it
---   (IPv6 in brackets), weight 0 to 65535, 0 takes no traffic, host is the Host
+-- @tparam {table,...} peers `{ip, port, weight, host}`; ip with brackets
+--   around IPv6, weight 0 to 65535, 0 takes no traffic, host is the Host
 --   header for this peer or nil
 -- @tparam[opt=10000] number slots longest cycle
 -- @treturn table upstream; `upstream.empty` when no peer can be picked
