@@ -384,11 +384,11 @@ class Gateway:
         Those that come as nginx ends are not here yet, so it is no failure if some stay away.
         """
         with contextlib.suppress(AssertionError):
-            wait_until(
-                lambda: all(e.has_come(self.error_log()) for e in self.expectations),
-                "the declared lines",
-                LINE_SECONDS,
-            )
+            wait_until(self._declared_have_come, "the declared lines", LINE_SECONDS)
+
+    def _declared_have_come(self) -> bool:
+        log = self.error_log()
+        return all(expectation.has_come(log) for expectation in self.expectations)
 
     def check_log(self, final: bool = False) -> None:
         """Fails on trouble in the log since the last check; counts are compared when final."""

@@ -109,6 +109,16 @@ class Exchange(Stream):
 Handler = Callable[[Exchange], None]
 
 
+def family_of(host: str) -> socket.AddressFamily:
+    """Of a numerical address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def authority(host: str, port: int) -> str:
+    """host:port, as a target is written."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def self_signed(folder: Path) -> ssl.SSLContext:
     """What a server needs for TLS, its key and certificate new, their files in this folder."""
     key, certificate = folder / "key.pem", folder / "cert.pem"
@@ -149,7 +159,7 @@ class Upstream:
         """What handlers threw, connection errors aside; checked when the upstream closes."""
         self._changed = threading.Condition()
         self._open: set[Exchange] = set()
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        family = family_of(host)
         self._listener = socket.socket(family)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
@@ -162,7 +172,7 @@ class Upstream:
     @property
     def address(self) -> str:
         """host:port, as a target is written."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return authority(self.host, self.port)
 
     @property
     def url(self) -> str:
@@ -280,11 +290,11 @@ class DeadPort:
     """A port that nobody else can take and that refuses every connection."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
-        self._sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._sock = socket.socket(family_of(host))
         self._sock.bind((host, 0))
         self.host = host
         self.port: int = self._sock.getsockname()[1]
-        self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        self.address = authority(host, self.port)
         self.url = f"http://{self.address}"
 
     def __enter__(self) -> DeadPort:
