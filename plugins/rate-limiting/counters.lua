@@ -5,6 +5,11 @@
 -- between a look at a counter and its increment. A refused request gives back what it took, and
 -- so costs no budget in any window.
 --
+-- Each rule has a share of the memory, and nothing that lives is dropped to make room: whoever
+-- invents identifiers fills the share of one rule, and resets no limit of another or of its own.
+-- Beyond its share a rule takes what is free, down to the half of the memory that is kept for the
+-- shares. Identifiers that find no room share one counter of the rule's window.
+--
 -- A counter's name is a digest of its rule, its window's start and whose requests it counts: the
 -- dictionary looks at every byte of a name at every count, and keeps them all. Names are kept from
 -- request to request, since making one costs more than counting. They live in plain tables that
@@ -18,6 +23,7 @@ local unroll = require("sluice.unroll")
 local window = require("plugins.rate-limiting.window")
 
 local ceil = math.ceil
+local floor = math.floor
 local max = math.max
 local ngx = ngx
 
@@ -31,7 +37,17 @@ local MAX_KEPT_IDENTIFIER_LENGTH = 64
 -- A counter outlives its window by this many seconds: workers read the clock at different moments.
 local CLOCK_SLACK_S = 1
 
+-- What a counter takes of a dictionary, and how much of one is left for counters.
+local COUNTER_BYTES = 128
+local USABLE = 0.9
+
+-- A window's number of identifiers, and the counter of those beyond its share.
+local OWN_COUNTERS = 2
+
 local _M = {}
+
+-- When this worker looks for counters to expire again.
+local next_flush_at = 0
 
 -- Every set of counters of this worker, to find the names that they keep.
 local all = setmetatable({}, { __mode = "k" })
@@ -47,15 +63,12 @@ local function forget_all_names()
     kept_names = 0
 end
 
+local function digest(self, kind, limit, identifier)
+    return ngx.md5_bin(self.scope .. kind .. limit.tag .. limit.start .. ":" .. identifier)
+end
+
 local function make_name(self, limit, identifier, is_fallback)
-    local name = ngx.md5_bin(
-        self.scope
-            .. (is_fallback and ":a:" or ":i:")
-            .. limit.tag
-            .. limit.start
-            .. ":"
-            .. identifier
-    )
+    local name = digest(self, is_fallback and ":a:" or ":i:", limit, identifier)
     if #identifier > MAX_KEPT_IDENTIFIER_LENGTH then
         return name
     end
@@ -72,6 +85,7 @@ local function enter_window(limit, now)
     limit.start, limit.finish = window.bounds(limit.period, now)
     limit.names = {}
     limit.fallback_names = {}
+    limit.share_is_used = false
 end
 
 local function name_of(self, limit, identifier, is_fallback)
@@ -79,12 +93,92 @@ local function name_of(self, limit, identifier, is_fallback)
     return names[identifier] or make_name(self, limit, identifier, is_fallback)
 end
 
---- Gives back what a refused request took from the first `count` windows.
-local function give_back(self, count, identifier, is_fallback)
-    for i = 1, count do
+--- Makes room of what has ended. Counters end at whole seconds, so once a second is enough.
+-- @treturn boolean whether it is worth another try
+local function flush(dict)
+    local now = ngx.time()
+    if now < next_flush_at then
+        return false
+    end
+    next_flush_at = now + 1
+    dict:flush_expired()
+    return true
+end
+
+--- Adds a counter that is 1, unless it would have to drop another.
+-- @treturn boolean|nil
+-- @treturn string|nil "exists" or "no memory"
+local function add(dict, name, limit)
+    local seconds = limit.finish + CLOCK_SLACK_S - ngx.now()
+    local ok, err = dict:safe_add(name, 1, seconds)
+    if err == "no memory" and flush(dict) then
+        return dict:safe_add(name, 1, seconds)
+    end
+    return ok, err
+end
+
+--- Counts one; the counter may be missing.
+-- @treturn number|nil the count
+-- @treturn string|nil "no memory"
+local function count(dict, name, limit)
+    local used = dict:incr(name, 1)
+    if used then
+        return used
+    end
+    local ok, err = add(dict, name, limit)
+    if ok then
+        return 1
+    elseif err == "exists" then
+        return dict:incr(name, 1)
+    end
+    return nil, err
+end
+
+--- Whether more is free than what is kept for the shares.
+local function has_spare(dict)
+    return dict:free_space() > dict:capacity() / 2
+end
+
+--- Whether the window may have one more counter.
+local function has_room(self, limit)
+    local dict = self.dict
+    if not limit.share_is_used then
+        local counters = count(dict, digest(self, ":n:", limit, ""), limit)
+        if counters and counters <= self.share then
+            return true
+        end
+        limit.share_is_used = true
+    end
+    return has_spare(dict) or flush(dict) and has_spare(dict)
+end
+
+--- Counts the first request of an identifier in a window, or one of those that have no counter.
+-- @treturn number|nil the count
+-- @treturn string|nil "no memory"
+-- @treturn string name of the counter
+-- @treturn boolean whether it is the one that those share who found no room
+local function count_new(self, limit, name)
+    local dict = self.dict
+    if has_room(self, limit) then
+        local ok, err = add(dict, name, limit)
+        if ok then
+            return 1, nil, name, false
+        elseif err == "exists" then
+            -- Another worker was faster. That the share now counts it twice costs one place.
+            return dict:incr(name, 1), nil, name, false
+        end
+    end
+    local shared = digest(self, ":o:", limit, "")
+    local used, err = count(dict, shared, limit)
+    return used, err, shared, true
+end
+
+--- Gives back what a refused request took from the first `number` windows.
+local function give_back(self, number)
+    for i = 1, number do
         local limit = self[i]
         -- "not found" would mean that the window has ended: nothing to give back to.
-        self.dict:incr(name_of(self, limit, identifier, is_fallback), -1)
+        self.dict:incr(limit.name, -1)
         limit.used = limit.used - 1
     end
 end
@@ -101,11 +195,12 @@ end
 -- @tparam string scope what sets the rule's counters apart from those of others
 -- @tparam table rates requests per period, by the names in `window.PERIODS`
 -- @tparam table dict a shared dictionary
+-- @tparam number share how many counters each window has for itself (`share`)
 -- @treturn table the limits, the shortest window first, each with `period`, `rate` and, after a
 -- call of `take`, `used` and `finish`; `take` is its function of `taker`
 -- @phases any
-function _M.new(scope, rates, dict)
-    local self = { scope = scope, dict = dict, size = 0 }
+function _M.new(scope, rates, dict, share)
+    local self = { scope = scope, dict = dict, share = share, size = 0 }
     for order, period in ipairs(window.PERIODS) do
         local rate = rates[period]
         if rate then
@@ -121,6 +216,10 @@ function _M.new(scope, rates, dict)
                 used = 0,
                 names = {},
                 fallback_names = {},
+                -- Of the request in hand: the counter that it was counted in.
+                name = nil,
+                -- Whether a counter more is one beyond the window's share.
+                share_is_used = false,
             }
         end
     end
@@ -135,7 +234,7 @@ end
 
 --- Undoes a count that was refused by window `i`, and reads what the others hold.
 local function refuse(self, i, identifier, is_fallback, now)
-    give_back(self, i, identifier, is_fallback)
+    give_back(self, i)
     for j = i + 1, self.size do
         if not is_current(self[j], now) then
             enter_window(self[j], now)
@@ -145,40 +244,45 @@ local function refuse(self, i, identifier, is_fallback, now)
 end
 
 local TAKE = [[
-    local is_current, enter_window, name_of, refuse, give_back, SLACK = ...
+    local is_current, enter_window, name_of, count_new, refuse, give_back = ...
     return function(self, identifier, is_fallback, now)
-        local dict, forced = self.dict, false
-        local limit, used, err, forcible
+        local dict, is_shared = self.dict, false
+        local limit, name, used, err, shared
         {{limit = self[$i]
         if not is_current(limit, now) then
             enter_window(limit, now)
         end
-        used, err, forcible = dict:incr(
-            name_of(self, limit, identifier, is_fallback), 1, 0, limit.finish - now + SLACK)
+        name = name_of(self, limit, identifier, is_fallback)
+        used = dict:incr(name, 1)
         if not used then
-            give_back(self, $i - 1, identifier, is_fallback)
-            return nil, err
+            used, err, name, shared = count_new(self, limit, name)
+            if not used then
+                give_back(self, $i - 1)
+                return nil, err
+            end
+            is_shared = is_shared or shared
         end
+        limit.name = name
         limit.used = used
         if used > limit.capacity then
             refuse(self, $i, identifier, is_fallback, now)
-            return $i
+            return $i, nil, is_shared
         end
-        forced = forced or forcible
         }}
-        return 0, nil, forced
+        return 0, nil, is_shared
     end
 ]]
 
 --- Makes the function that counts one request in every window, or in none if one of them is
--- full. It costs one dictionary operation a window when the request passes.
+-- full. It costs one dictionary operation a window when the request passes, the first request
+-- of an identifier two more, one without a counter of its own three.
 --
 -- The function takes `self` (what `new` made), the identifier whose requests are counted
 -- together, whether that is a client's address in place of what is missing (such a one never
 -- shares a counter with an equal identifier proper), and Unix time in seconds. It returns 0 if
 -- the request may pass, otherwise the index of the window that is full; or nil and the
--- dictionary's error ("no memory"), the request being counted nowhere. Third comes whether a
--- live counter was dropped to make room.
+-- dictionary's error ("no memory"), the request being counted nowhere. Third comes whether it
+-- was counted together with all that found no room for a counter of their own.
 -- @tparam number size how many windows
 -- @treturn function `(self, identifier, is_fallback, now)`, for rewrite, access, content
 function _M.taker(size)
@@ -186,10 +290,21 @@ function _M.taker(size)
         is_current,
         enter_window,
         name_of,
+        count_new,
         refuse,
-        give_back,
-        CLOCK_SLACK_S
+        give_back
     )
+end
+
+--- How many counters each window of each rule has for itself: together they have half of the
+-- memory, and half of that is for the windows that have just ended.
+-- @tparam table dict a shared dictionary
+-- @tparam number windows those of all rules
+-- @treturn number
+-- @phases any
+function _M.share(dict, windows)
+    local counters = dict:capacity() * USABLE / COUNTER_BYTES
+    return floor(counters / 2 / 2 / max(1, windows)) - OWN_COUNTERS
 end
 
 --- Requests that a limit has left, never negative.

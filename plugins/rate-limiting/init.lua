@@ -78,9 +78,8 @@ local WRITE_LIMITS = [[
     end
 ]]
 
-local function compile(conf)
-    local dict = ngx.shared.sluice_rate_limiting
-    local limits = counters.new(conf.__id, conf, dict)
+local function compile(conf, dict, share)
+    local limits = counters.new(conf.__id, conf, dict, share)
     for i = 1, limits.size do
         local limit = limits[i]
         local title = limit.period:gsub("^%l", string.upper)
@@ -118,8 +117,16 @@ end
 
 --- Compiles the rules of all configurations in force.
 function _M.configure(_, confs)
+    local dict = ngx.shared.sluice_rate_limiting
+    local windows = 0
     for _, conf in ipairs(confs) do
-        rules[conf] = compile(conf)
+        for _, period in ipairs(window.PERIODS) do
+            windows = windows + (conf[period] and 1 or 0)
+        end
+    end
+    local share = counters.share(dict, windows)
+    for _, conf in ipairs(confs) do
+        rules[conf] = compile(conf, dict, share)
     end
 end
 
@@ -131,18 +138,18 @@ function _M.access(_, conf)
     local is_fallback = not identifier
     local now = ngx.time()
 
-    local full, err, forced = limits:take(identifier or pdk.client_ip(), is_fallback, now)
+    local full, err, is_shared = limits:take(identifier or pdk.client_ip(), is_fallback, now)
+    if is_shared then
+        report(
+            ngx.WARN,
+            now,
+            ("plugin %s has more identifiers than its share of memory holds, "):format(conf.__id),
+            "the further ones share a counter, raise rate_limiting_memory"
+        )
+    end
     if full == 0 then
         if rule.with_headers then
             write_headers(rule, now, false)
-        end
-        if forced then
-            report(
-                ngx.WARN,
-                now,
-                "counters of idle clients were dropped to make room, ",
-                "raise rate_limiting_memory"
-            )
         end
         return
     end

@@ -351,16 +351,75 @@ def test_a_full_memory(gateway: Start, upstream: Upstream, fault_tolerant: bool)
     assert len(upstream.requests) == (3 if fault_tolerant else 0)
 
 
-def test_forgotten_counters_are_said(gateway: Start, upstream: Upstream) -> None:
+FLOOD = 3000
+
+# Invented identifiers, and the settings under which a client can invent them.
+INVENTED: dict[str, tuple[dict[str, str], Callable[[int], dict[str, str]]]] = {
+    "header": (
+        {"limit_by": "header", "header_name": "X-Tenant"},
+        lambda i: {"X-Tenant": f"flood-{i}"},
+    ),
+    "long header": (
+        {"limit_by": "header", "header_name": "X-Tenant"},
+        lambda i: {"X-Tenant": f"flood-{i}" + "x" * 200},
+    ),
+    "IPv4": ({"limit_by": "ip"}, lambda i: {"X-Real-IP": f"10.0.{i // 256}.{i % 256}"}),
+    "IPv6": ({"limit_by": "ip"}, lambda i: {"X-Real-IP": f"2001:db8::{i:x}"}),
+}
+
+
+@pytest.mark.parametrize("kind", INVENTED)
+@pytest.mark.parametrize("fault_tolerant", [True, False])
+def test_invented_identifiers_reset_no_limit(
+    gateway: Start, upstream: Upstream, kind: str, fault_tolerant: bool
+) -> None:
     upstream.answer(200)
-    config = limited(upstream, limit_by="header", header_name="X-Tenant", hour=1)
-    running = gateway(config, rate_limiting_memory="128k")
-    running.expect_log("counters of idle clients were dropped to make room", range(1, 4))
-    early_in_the_window(3600, 10)
+    by, invent = INVENTED[kind]
+    common = {"hour": 2, "day": 2, "fault_tolerant": fault_tolerant}
+    rule = {"name": "rate-limiting", "config": common | by}
+    config = limited(upstream, **common)
+    config["services"][0]["routes"].append({"name": "b", "paths": ["/b"], "plugins": [rule]})
+    running = gateway(config, rate_limiting_memory="128k", trusted_ips="127.0.0.0/8")
+    running.expect_log("identifiers than its share of memory holds", range(1, 20))
+    early_in_the_window(3600, 60)
+    one, other = {"X-Real-IP": "192.0.2.1"}, {"X-Real-IP": "192.0.2.2"}
+    own = invent(FLOOD)
     with running.wire() as wire:
-        for i in range(1000):
+
+        def ask_as(path: str, headers: dict[str, str]) -> list[int]:
+            return [wire.ask(path, headers=headers).status for _ in range(3)]
+
+        assert ask_as("/api", one) == ask_as("/b", own) == [200, 200, 429]
+        flood = [wire.ask("/b", headers=invent(i)).status for i in range(FLOOD)]
+        # No limit that was reached, neither of this rule nor of the other, begins again ...
+        assert ask_as("/api", one) == [429] * 3
+        assert ask_as("/b", own) == [429] * 3
+        # ... and the other rule counts on, for those it has not seen yet.
+        assert ask_as("/api", other) == [200, 200, 429]
+    # Those that found no room share one counter: two pass, then none.
+    assert set(flood) == {200, 429}
+    first = flood.index(429)
+    assert flood[first:] == [429] * (FLOOD - first)
+    # Two rules with two windows each: a rule's share is an eighth, and half is for who needs it.
+    assert FLOOD > first > 128 * 1024 // 128 // 8 / 2
+
+
+def test_what_has_ended_makes_room(gateway: Start, upstream: Upstream) -> None:
+    upstream.answer(200)
+    by = {"limit_by": "header", "header_name": "X-Tenant"}
+    config = limited(upstream, **by, second=1)
+    rule = {"name": "rate-limiting", "config": by | {"day": 1}}
+    config["services"][0]["routes"].append({"name": "b", "paths": ["/b"], "plugins": [rule]})
+    running = gateway(config, rate_limiting_memory="128k")
+    with running.wire() as wire:
+        # Lives on, and so stands before all that ends later.
+        assert wire.ask("/b", headers={"X-Tenant": "0"}).status == 200
+        # Many more than memory holds, but few in a second.
+        for i in range(1200):
+            if i % 200 == 0:
+                early_in_the_window(1, 1)
             assert wire.ask("/api", headers={"X-Tenant": str(i)}).status == 200
-        assert wire.ask("/api", headers={"X-Tenant": "999"}).status == 429
+        assert wire.ask("/b", headers={"X-Tenant": "0"}).status == 429
 
 
 @pytest.mark.parametrize(
