@@ -5,6 +5,8 @@
 -- spelling of the key are the dialect's, so that entities keep their ids when a
 -- nested file comes over from there; for entities without a name, where the
 -- dialect draws a random id, we take what they match or point to.
+-- No secret goes into an id, since services and logs see ids: credentials are told
+-- apart by their consumer and their place among the consumer's.
 -- @module gateway.config.identity
 
 local digest = require("openssl.digest")
@@ -96,7 +98,7 @@ function _M.key(schema, entity)
         return by_cache_key(schema, entity), true
     end
     local name = entity[schema.endpoint_key]
-    if name then
+    if name and not schema.has_secret_name then
         return name, true
     end
     local values = {}

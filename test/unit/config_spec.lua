@@ -1,6 +1,8 @@
 --- Declarative files: from text to snapshot.
 
 local config = require("gateway.config")
+local entity_schemas = require("gateway.schema.entities")
+local identity = require("gateway.config.identity")
 local support = require("test.unit.support.config")
 
 local parse = support.parse
@@ -124,6 +126,39 @@ describe("gateway.config", function()
             assert.same(by_id(nested[kind]), by_id(flat[kind]))
         end
         assert.same(nested.keyauth_credentials, flat.keyauth_credentials)
+    end)
+
+    it("makes no id of a secret", function()
+        local function ids(first, second)
+            local text = [[
+consumers: [{ username: a, keyauth_credentials: [{ key: %s }, { key: %s }] },
+            { username: b, keyauth_credentials: [{ key: third }] }]
+]]
+            local found = {}
+            for i, credential in ipairs(parse(text:format(first, second)).keyauth_credentials) do
+                found[i] = credential.id
+            end
+            return found
+        end
+        local made = ids("one", "two")
+        assert.same(made, ids("one", "two"))
+        assert.same(made, ids("other", "another"))
+        assert.are_not.equal(made[1], made[2])
+        assert.are_not.equal(made[1], made[3])
+    end)
+
+    it("makes no key of an entity of a field that is a secret", function()
+        for _, kind in ipairs(entity_schemas.kinds) do
+            local schema = entity_schemas.get(kind)
+            for _, entry in ipairs(schema.fields) do
+                local name, field = next(entry)
+                if field.encrypted then
+                    local one = { consumer = { id = "1" }, [name] = "one" }
+                    local other = { consumer = { id = "1" }, [name] = "other" }
+                    assert.equal(identity.key(schema, one), identity.key(schema, other))
+                end
+            end
+        end
     end)
 
     it("puts what is nested before what stands at the top", function()

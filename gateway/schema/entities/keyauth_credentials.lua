@@ -7,7 +7,9 @@ return {
     name = "keyauth_credentials",
     primary_key = { "id" },
     endpoint_key = "key",
-    cache_key = { "key" },
+    -- what an id is made of: services see ids, and could try guesses of a key on a digest of it
+    identity = { "consumer" },
+    has_secret_name = true,
     admin_api_name = "key-auths",
     admin_api_nested_name = "key-auth",
     fields = {
