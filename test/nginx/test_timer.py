@@ -1,6 +1,6 @@
 """What timers promise to their users: order, times, names, handles, policies, isolation.
 
-Long on purpose: one interface, each promise once for both wheels.
+Long on purpose: one interface, each promise once.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from timer_bare import PLAIN, Timers
+from timer_bare import Timers
 
 from wire import wait_until
-
-# The interface is one; the wheel is the module's, or the library's own in Lua.
-WHEELS = pytest.mark.parametrize("options", ["{}", PLAIN], ids=["module", "plain"])
 
 
 def wait_for(timers: Timers, condition: str, what: str) -> None:
@@ -21,9 +18,8 @@ def wait_for(timers: Timers, condition: str, what: str) -> None:
     wait_until(lambda: timers.run("return " + condition) is True, what)
 
 
-@WHEELS
-def test_arguments_arrive_as_they_were_given(options: str) -> None:
-    with Timers(options) as timers:
+def test_arguments_arrive_as_they_were_given() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.got = {}
             local function note(...) table.insert(probe.got, { select("#", ...), ... }) end
@@ -48,9 +44,8 @@ def test_arguments_arrive_as_they_were_given(options: str) -> None:
         ]
 
 
-@WHEELS
-def test_equal_times_fire_in_order_of_creation(options: str) -> None:
-    with Timers(options) as timers:
+def test_equal_times_fire_in_order_of_creation() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.got = {}
             for i = 1, 3000 do t:at(i % 3 * 0.05, function() table.insert(probe.got, i) end) end
@@ -62,9 +57,8 @@ def test_equal_times_fire_in_order_of_creation(options: str) -> None:
             assert mine == sorted(mine)
 
 
-@WHEELS
-def test_delays_from_nothing_to_years(options: str) -> None:
-    with Timers(options) as timers:
+def test_delays_from_nothing_to_years() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.got = {}
             local year = 365 * 86400
@@ -90,9 +84,8 @@ def test_delays_from_nothing_to_years(options: str) -> None:
         assert timers.run("return t:stats().sys.total") == 0
 
 
-@WHEELS
-def test_names(options: str) -> None:
-    with Timers(options) as timers:
+def test_names() -> None:
+    with Timers() as timers:
         said = timers.run("""
             local none = function() end
             local out = { t:named_every("a", 100, none) ~= nil }
@@ -113,9 +106,8 @@ def test_names(options: str) -> None:
         assert said == expected
 
 
-@WHEELS
-def test_a_one_shot_makes_its_own_name_again(options: str) -> None:
-    with Timers(options) as timers:
+def test_a_one_shot_makes_its_own_name_again() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.runs = 0
             local function again()
@@ -129,9 +121,8 @@ def test_a_one_shot_makes_its_own_name_again(options: str) -> None:
         assert timers.run("return { probe.seen, t:is_managed('me') }") == [False, False]
 
 
-@WHEELS
-def test_stale_handles_find_nothing(options: str) -> None:
-    with Timers(options) as timers:
+def test_stale_handles_find_nothing() -> None:
+    with Timers() as timers:
         found = timers.run("""
             local none, found = function() end, 0
             local old = {}
@@ -149,9 +140,8 @@ def test_stale_handles_find_nothing(options: str) -> None:
         assert found == [0, 5000]
 
 
-@WHEELS
-def test_pause_keeps_what_is_left(options: str) -> None:
-    with Timers(options) as timers:
+def test_pause_keeps_what_is_left() -> None:
+    with Timers() as timers:
         code = """
             local fired
             local began = probe.ms()
@@ -178,9 +168,8 @@ def test_pause_keeps_what_is_left(options: str) -> None:
         wait_until(undisturbed, "it to fire after what was left")
 
 
-@WHEELS
-def test_resume_of_an_active_timer_changes_nothing(options: str) -> None:
-    with Timers(options) as timers:
+def test_resume_of_an_active_timer_changes_nothing() -> None:
+    with Timers() as timers:
         code = """
             local runs, began = 0, probe.ms()
             local handle = t:every(0.05, function() runs = runs + 1 end)
@@ -202,9 +191,8 @@ def test_resume_of_an_active_timer_changes_nothing(options: str) -> None:
         wait_until(undisturbed, "a run for each period")
 
 
-@WHEELS
-def test_pause_and_resume_do_not_overlap_a_run(options: str) -> None:
-    with Timers(options) as timers:
+def test_pause_and_resume_do_not_overlap_a_run() -> None:
+    with Timers() as timers:
         most = timers.run("""
             local now, most, runs = 0, 0, 0
             local handle = t:every(0.01, function()
@@ -226,12 +214,11 @@ def test_pause_and_resume_do_not_overlap_a_run(options: str) -> None:
         assert most[1] >= 4
 
 
-@WHEELS
 @pytest.mark.parametrize(
     ("overlap", "most", "runs"),
     [("skip", 1, range(4, 10)), ("queue", 1, range(6, 12)), ("concurrent", 7, range(25, 56))],
 )
-def test_overlap(options: str, overlap: str, most: int, runs: range) -> None:
+def test_overlap(overlap: str, most: int, runs: range) -> None:
     code = """
         local now, most, runs = 0, 0, 0
         local handle = t:every({ interval = 0.01, overlap = "%s" }, function()
@@ -246,7 +233,7 @@ def test_overlap(options: str, overlap: str, most: int, runs: range) -> None:
         ngx.sleep(0.2)
         return { most, during, t:stats().sys.skipped, runs }
     """
-    with Timers(options) as timers:
+    with Timers() as timers:
         before = 0
 
         def undisturbed() -> bool:
@@ -260,9 +247,8 @@ def test_overlap(options: str, overlap: str, most: int, runs: range) -> None:
         wait_until(undisturbed, "as many runs as the policy gives in half a second")
 
 
-@WHEELS
-def test_fixed_delay_begins_after_the_end(options: str) -> None:
-    with Timers(options) as timers:
+def test_fixed_delay_begins_after_the_end() -> None:
+    with Timers() as timers:
         gaps = timers.run("""
             local gaps, ended = {}, nil
             local handle = t:every({ interval = 0.05, fixed = "delay" }, function()
@@ -278,9 +264,8 @@ def test_fixed_delay_begins_after_the_end(options: str) -> None:
         assert all(gap >= 50 for gap in gaps)
 
 
-@WHEELS
-def test_cancel_in_its_own_callback(options: str) -> None:
-    with Timers(options) as timers:
+def test_cancel_in_its_own_callback() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.runs = 0
             probe.handle = t:every(0.01, function()
@@ -297,7 +282,6 @@ def test_cancel_in_its_own_callback(options: str) -> None:
         assert got == [3, True, "timer not found", 0]
 
 
-@WHEELS
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -310,8 +294,8 @@ def test_cancel_in_its_own_callback(options: str) -> None:
         ("ngx.sleep(0.001) error('late')", "late"),
     ],
 )
-def test_a_throwing_callback_is_counted_and_goes_on(options: str, error: str, said: str) -> None:
-    with Timers(options) as timers:
+def test_a_throwing_callback_is_counted_and_goes_on(error: str, said: str) -> None:
+    with Timers() as timers:
         timers.expect_log("sluice: a timer made at sent:4 failed: ", 1)
         timers.run(f"""
             probe.runs = 0
@@ -328,9 +312,8 @@ def test_a_throwing_callback_is_counted_and_goes_on(options: str, error: str, sa
         assert said in one
 
 
-@WHEELS
-def test_exit_ends_only_its_own_run(options: str) -> None:
-    with Timers(options) as timers:
+def test_exit_ends_only_its_own_run() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.every, probe.after = 0, 0
             probe.h = t:every(0.02, function()
@@ -353,9 +336,8 @@ def test_exit_ends_only_its_own_run(options: str) -> None:
         timers.run("t:cancel(probe.h)")
 
 
-@WHEELS
-def test_every_run_has_a_clean_ctx(options: str) -> None:
-    with Timers(options) as timers:
+def test_every_run_has_a_clean_ctx() -> None:
+    with Timers() as timers:
         timers.run(
             """
             probe.dirty, probe.runs, probe.kept = 0, 0, true
@@ -377,9 +359,8 @@ def test_every_run_has_a_clean_ctx(options: str) -> None:
         assert timers.run("return { probe.dirty, probe.kept }") == [0, True]
 
 
-@WHEELS
-def test_the_callers_ctx_is_untouched(options: str) -> None:
-    with Timers(options) as timers:
+def test_the_callers_ctx_is_untouched() -> None:
+    with Timers() as timers:
         same = timers.run("""
             ngx.ctx.mine = "kept"
             local before, done = ngx.ctx, false
@@ -390,9 +371,8 @@ def test_the_callers_ctx_is_untouched(options: str) -> None:
         assert same == "kept"
 
 
-@WHEELS
-def test_sockets_sleep_and_semaphores_work_inside(options: str) -> None:
-    with Timers(options) as timers:
+def test_sockets_sleep_and_semaphores_work_inside() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.got = {}
             local port, done = ngx.var.server_port, require("ngx.semaphore").new(0)
@@ -421,9 +401,8 @@ def test_sockets_sleep_and_semaphores_work_inside(options: str) -> None:
         }
 
 
-@WHEELS
-def test_frozen_timers_wait(options: str) -> None:
-    with Timers(options) as timers:
+def test_frozen_timers_wait() -> None:
+    with Timers() as timers:
         got = timers.run("""
             local once, runs = 0, 0
             t:freeze()
@@ -444,12 +423,11 @@ def test_frozen_timers_wait(options: str) -> None:
         assert got == [0, 0, 1, True, True]
 
 
-@WHEELS
-def test_destroyed_timers_are_gone(options: str) -> None:
-    with Timers(options) as timers:
+def test_destroyed_timers_are_gone() -> None:
+    with Timers() as timers:
         got = timers.run(
             """
-            local other = require("sluice.timer").new({ module = OPTION })
+            local other = require("sluice.timer").new()
             assert(other:start())
             local runs = 0
             other:every(0.01, function() runs = runs + 1 end)
@@ -461,14 +439,13 @@ def test_destroyed_timers_are_gone(options: str) -> None:
             local sys = other:stats().sys
             return { runs - before, sys.total, sys.contexts, select(2, other:at(0, print)),
                 select(2, other:start()) }
-        """.replace("OPTION", "false" if options == PLAIN else "nil")
+        """
         )
         assert got == [0, 0, 0, "destroyed", "destroyed"]
 
 
-@WHEELS
-def test_jitter_stays_within_its_bounds_and_on_the_grid(options: str) -> None:
-    with Timers(options) as timers:
+def test_jitter_stays_within_its_bounds_and_on_the_grid() -> None:
+    with Timers() as timers:
         code = """
             local offsets, n, began = {}, 0, probe.ms()
             local handle = t:every({ interval = 0.05, jitter = 0.02 }, function()
@@ -491,9 +468,8 @@ def test_jitter_stays_within_its_bounds_and_on_the_grid(options: str) -> None:
         wait_until(undisturbed, "each run within its jitter")
 
 
-@WHEELS
-def test_slow_runs_are_warned_of(options: str) -> None:
-    with Timers(options) as timers:
+def test_slow_runs_are_warned_of() -> None:
+    with Timers() as timers:
         timers.expect_log(r"\[warn\].*a timer made at sent:3 ran for \d+ ms(?! \()", 1)
         timers.run("""
             t:at({ delay = 0, warn_after = 0.02 }, function() ngx.sleep(0.05) probe.done = true end)
@@ -502,7 +478,6 @@ def test_slow_runs_are_warned_of(options: str) -> None:
         wait_for(timers, "probe.done and t:stats().sys.running == 0", "both")
 
 
-@WHEELS
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -538,8 +513,8 @@ def test_slow_runs_are_warned_of(options: str) -> None:
         ("require('sluice.timer').new(1)", "argument #1 'opts' to 'new'"),
     ],
 )
-def test_misuse_throws_at_the_callers_line(options: str, call: str, said: str) -> None:
-    with Timers(options) as timers:
+def test_misuse_throws_at_the_callers_line(call: str, said: str) -> None:
+    with Timers() as timers:
         # A tail call would leave no line to name.
         ok, error = timers.run(
             f"local ok, err = pcall(function()\n local r = {call} return r end)\nreturn ok, err"
@@ -549,9 +524,8 @@ def test_misuse_throws_at_the_callers_line(options: str, call: str, said: str) -
         assert said in error
 
 
-@WHEELS
-def test_statistics(options: str) -> None:
-    with Timers(options) as timers:
+def test_statistics() -> None:
+    with Timers() as timers:
         timers.expect_log("sluice: a timer made at", 1)
         timers.run("""
             probe.h = t:named_every("named", { interval = 0.01, stats = true }, function()
@@ -593,9 +567,8 @@ def test_statistics(options: str) -> None:
         assert re.search(r"^sent:7 1$", stats["flamegraph"]["pending"], re.MULTILINE)
 
 
-@WHEELS
-def test_debug_mode_has_call_stacks_over_tail_calls(options: str) -> None:
-    with Timers(options) as timers:
+def test_debug_mode_has_call_stacks_over_tail_calls() -> None:
+    with Timers() as timers:
         places = timers.run("""
             t:set_debug(true)
             local function inner() t:at(1000, print) end
@@ -614,9 +587,8 @@ def test_debug_mode_has_call_stacks_over_tail_calls(options: str) -> None:
         assert "sent:9" in places
 
 
-@WHEELS
-def test_a_wrapper_names_its_caller(options: str) -> None:
-    with Timers(options) as timers:
+def test_a_wrapper_names_its_caller() -> None:
+    with Timers() as timers:
         places = timers.run("""
             local function later(f)
                 local handle = t:at({ delay = 1000, level = 1 }, f)

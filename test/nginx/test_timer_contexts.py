@@ -8,7 +8,7 @@ import re
 import signal
 
 import pytest
-from test_timer import WHEELS, wait_for
+from test_timer import wait_for
 from timer_bare import Timers
 
 from events_ring import descriptors
@@ -23,9 +23,8 @@ def gone(timers: Timers, pid: int) -> None:
     timers.live.remove(timers)
 
 
-@WHEELS
-def test_callbacks_that_end_all_contexts_do_not_end_the_timers(options: str) -> None:
-    with Timers(options.replace("{", "{ max_contexts = 3,")) as timers:
+def test_callbacks_that_end_all_contexts_do_not_end_the_timers() -> None:
+    with Timers("{ max_contexts = 3 }") as timers:
         timers.run("""
             probe.runs, probe.ended = 0, 0
             t:every(0.05, function() probe.runs = probe.runs + 1 end)
@@ -42,9 +41,8 @@ def test_callbacks_that_end_all_contexts_do_not_end_the_timers(options: str) -> 
         wait_for(timers, f"probe.runs > {runs} + 5", "the recurrent one to go on")
 
 
-@WHEELS
-def test_threads_that_callbacks_left_end_no_timers(options: str) -> None:
-    with Timers(options) as timers:
+def test_threads_that_callbacks_left_end_no_timers() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.runs, probe.ended = 0, 0
             t:every(0.02, function() probe.runs = probe.runs + 1 end)
@@ -60,8 +58,7 @@ def test_threads_that_callbacks_left_end_no_timers(options: str) -> None:
         """)
         wait_for(timers, "probe.ended > 0", "a thread to end its context")
         runs = timers.run("ngx.sleep(1.2) return probe.runs")
-        # Without the module such a death is noticed when statistics are asked for.
-        wait_for(timers, f"t:stats() and probe.runs > {runs} + 5", "the recurrent one to go on")
+        wait_for(timers, f"probe.runs > {runs} + 5", "the recurrent one to go on")
 
 
 LATE = """
@@ -81,9 +78,8 @@ LATE = """
 """
 
 
-@WHEELS
-def test_what_a_request_makes_after_the_contexts_have_ended_runs(options: str) -> None:
-    timers = Timers(options, locations=LATE)
+def test_what_a_request_makes_after_the_contexts_have_ended_runs() -> None:
+    timers = Timers(locations=LATE)
     timers.expect_log("late run true", 1)
     with timers, Wire(timers.proxy_port) as wire:
         pid = timers.pid()
@@ -94,10 +90,8 @@ def test_what_a_request_makes_after_the_contexts_have_ended_runs(options: str) -
         gone(timers, pid)
 
 
-@WHEELS
-def test_nothing_is_promised_when_no_context_can_come(options: str) -> None:
+def test_nothing_is_promised_when_no_context_can_come() -> None:
     timers = Timers(
-        options,
         server="""
             exit_worker_by_lua_block {
                 local handle, err = require("probe").t:at(0, print)
@@ -112,9 +106,8 @@ def test_nothing_is_promised_when_no_context_can_come(options: str) -> None:
         gone(timers, pid)
 
 
-@WHEELS
-def test_a_context_that_nginx_drops_is_made_again(options: str) -> None:
-    timers = Timers(options, limits="lua_max_running_timers 4;")
+def test_a_context_that_nginx_drops_is_made_again() -> None:
+    timers = Timers(limits="lua_max_running_timers 4;")
     timers.expect_log("4 lua_max_running_timers are not enough", range(1, 10))
     with timers:
         timers.run("""
@@ -147,37 +140,31 @@ def test_a_context_that_nginx_drops_is_made_again(options: str) -> None:
         assert most > 1, "the pool grows again"
 
 
-def dropped(options: str) -> Timers:
-    """Timers whose first context nginx drops: others have all places for a while.
-
-    Of the three places one is for the timer by which the wheel in Lua learns of the exit.
-    """
+def dropped() -> Timers:
+    """Timers whose first context nginx drops: others have all places for a while."""
     hold = "ngx.timer.at(0, function() ngx.sleep(1.2) package.loaded.probe.free = true end) "
-    timers = Timers(options, limits="lua_max_running_timers 3;", before=hold * 3)
+    timers = Timers(limits="lua_max_running_timers 3;", before=hold * 3)
     timers.expect_log("3 lua_max_running_timers are not enough", range(1, 10))
     return timers
 
 
-@WHEELS
-def test_a_first_context_that_nginx_dropped_comes_later(options: str) -> None:
-    with dropped(options) as timers:
+def test_a_first_context_that_nginx_dropped_comes_later() -> None:
+    with dropped() as timers:
         wait_for(timers, "probe.free", "the place to be free")
         timers.run("t:at(0, function() probe.done = true end)")
         wait_for(timers, "probe.done", "a context to come after all")
 
 
-@WHEELS
-def test_a_context_that_nginx_dropped_keeps_no_worker(options: str) -> None:
-    with dropped(options) as timers:
+def test_a_context_that_nginx_dropped_keeps_no_worker() -> None:
+    with dropped() as timers:
         pid = timers.pid()
         timers.run("t:at(1000, print)")
         os.kill(timers.master(), signal.SIGQUIT)
         gone(timers, pid)
 
 
-@WHEELS
-def test_a_start_that_fails_keeps_nothing(options: str) -> None:
-    timers = Timers(options, limits="lua_max_pending_timers 8;")
+def test_a_start_that_fails_keeps_nothing() -> None:
+    timers = Timers(limits="lua_max_pending_timers 8;")
     timers.expect_log("no context for timers: too many pending timers", range(20))
     with timers:
         before = descriptors(timers.pid())
@@ -185,13 +172,13 @@ def test_a_start_that_fails_keeps_nothing(options: str) -> None:
             """
             local hold = 0
             while ngx.timer.at(0.5, function() probe.free = true end) do hold = hold + 1 end
-            local late = require("sluice.timer").new(OPTIONS)
+            local late = require("sluice.timer").new()
             probe.late = late
             late:at(0, function() probe.ran = true end)
             local out = {}
             for i = 1, 10 do out[i] = select(2, late:start()) or "started" end
             return out
-        """.replace("OPTIONS", options)
+        """
         )
         assert set(said) == {"too many pending timers"}
         assert descriptors(timers.pid()) <= before + 2
@@ -200,32 +187,30 @@ def test_a_start_that_fails_keeps_nothing(options: str) -> None:
         wait_for(timers, "probe.ran", "its timer")
 
 
-@WHEELS
-def test_destroyed_timers_keep_no_descriptor(options: str) -> None:
-    with Timers(options) as timers:
+def test_destroyed_timers_keep_no_descriptor() -> None:
+    with Timers() as timers:
         timers.run("collectgarbage() collectgarbage('stop')")
         before = descriptors(timers.pid())
         timers.run(
             """
             for _ = 1, 50 do
-                local other = require("sluice.timer").new(OPTIONS)
+                local other = require("sluice.timer").new()
                 assert(other:start())
                 other:every(1, print)
                 ngx.sleep(0.002)
                 other:destroy()
             end
             probe.count = ngx.timer.running_count
-        """.replace("OPTIONS", options)
+        """
         )
         wait_for(timers, "probe.count() <= 4", "the contexts to end")
         assert descriptors(timers.pid()) <= before + 2
         timers.run("collectgarbage('restart')")
 
 
-@WHEELS
 @pytest.mark.parametrize("where", ["worker", "master"])
-def test_each_worker_draws_jitter_of_its_own(options: str, where: str) -> None:
-    made = f'probe.t = require("sluice.timer").new({options})' if where == "master" else ""
+def test_each_worker_draws_jitter_of_its_own(where: str) -> None:
+    made = 'probe.t = require("sluice.timer").new()' if where == "master" else ""
     draw = b"""local t = ...
         local out = { ngx.worker.pid() }
         for i = 1, 5 do
@@ -243,26 +228,36 @@ def test_each_worker_draws_jitter_of_its_own(options: str, where: str) -> None:
         drawn.setdefault(pid, due)
         return len(drawn) == 2
 
-    with Timers(options, workers=2, init=made) as timers:
+    with Timers(workers=2, init=made) as timers:
         wait_until(asked_both, "an answer of each worker")
     one, other = drawn.values()
     assert all(1000 - 30 < due < 2000 for due in one + other)
     assert max(abs(a - b) for a, b in zip(one, other, strict=True)) > 50
 
 
-@WHEELS
-def test_timers_start_in_workers_only(options: str) -> None:
-    init = f'probe.said = {{ require("sluice.timer").new({options}):start() }}'
-    with Timers(options, init=init) as timers:
+def test_timers_start_in_workers_only() -> None:
+    init = 'probe.said = { require("sluice.timer").new():start() }'
+    with Timers(init=init) as timers:
         assert timers.run("return probe.said[1] == nil, probe.said[2]") == [True, "not in a worker"]
+
+
+def test_without_the_module_it_says_so() -> None:
+    before = """
+        local made, err = pcall(require("sluice.timer").new)
+        ngx.log(ngx.WARN, "made: ", tostring(made), ": ", err)
+        do return end
+    """
+    timers = Timers(before=before, module="")
+    timers.expect_log("made: false: the Sluice module is not loaded: put 'load_module ", 1)
+    with timers:
+        timers.pid()
 
 
 # ngx.timer replaced
 
 
-@WHEELS
-def test_nginxs_timers_are_replaced_and_put_back(options: str) -> None:
-    with Timers(options) as timers:
+def test_nginxs_timers_are_replaced_and_put_back() -> None:
+    with Timers() as timers:
         said = timers.run("""
             local at, every = ngx.timer.at, ngx.timer.every
             local undo = t:replace_ngx_timer()
@@ -289,9 +284,8 @@ def test_nginxs_timers_are_replaced_and_put_back(options: str) -> None:
         assert said == expected
 
 
-@WHEELS
-def test_misuse_of_what_replaces_throws_at_the_callers_line(options: str) -> None:
-    with Timers(options) as timers:
+def test_misuse_of_what_replaces_throws_at_the_callers_line() -> None:
+    with Timers() as timers:
         said = timers.run("""
             local undo = t:replace_ngx_timer()
             local out, odd = {}, { interval = 1, jiter = 1 }
@@ -312,9 +306,8 @@ def test_misuse_of_what_replaces_throws_at_the_callers_line(options: str) -> Non
             assert re.match(rf"sent:{line}: .*{word}", error), error
 
 
-@WHEELS
-def test_contexts_are_nginxs_own_while_its_timers_are_replaced(options: str) -> None:
-    with Timers(options) as timers:
+def test_contexts_are_nginxs_own_while_its_timers_are_replaced() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.undo = t:replace_ngx_timer()
             probe.runs = 0
@@ -333,9 +326,8 @@ def test_contexts_are_nginxs_own_while_its_timers_are_replaced(options: str) -> 
         assert others == ["not in place", True, True]
 
 
-@WHEELS
-def test_no_context_outlives_what_premature_callbacks_make(options: str) -> None:
-    with Timers(options, connections=512) as timers:
+def test_no_context_outlives_what_premature_callbacks_make() -> None:
+    with Timers(connections=512) as timers:
         timers.run("""
             local function last(_, n)
                 if n > 0 then

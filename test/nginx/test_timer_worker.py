@@ -1,4 +1,4 @@
-"""Timers in a worker's life: load, idling, exit, stopped processes, a wall clock that jumps."""
+"""Timers in a worker's life: load, idling, stopped processes, a wall clock that jumps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from test_timer import WHEELS, wait_for
+from test_timer import wait_for
 from timer_bare import Timers
 
 from events_ring import cpu_seconds, descriptors, switches
-from sluice import alive
 from wire import Wire, wait_until
 
 # A clock of the whole process that somebody else sets: no user of the monotonic one sees it.
@@ -76,9 +75,8 @@ def idle_switches(pid: int, seconds: float = 1.5) -> int:
     return slept(seconds)
 
 
-@WHEELS
-def test_idle_is_free(options: str) -> None:
-    with Timers(options) as timers:
+def test_idle_is_free() -> None:
+    with Timers() as timers:
         pid = timers.pid()
         assert idle_switches(pid) == 0
         timers.run("t:at(3600, print) t:at(0, function() end)")
@@ -174,9 +172,8 @@ def test_a_fixed_rate_does_not_drift() -> None:
         wait_until(on_the_grid, "a run at its point of the grid")
 
 
-@WHEELS
-def test_a_chain_without_delay_lets_requests_through(options: str) -> None:
-    with Timers(options) as timers:
+def test_a_chain_without_delay_lets_requests_through() -> None:
+    with Timers() as timers:
         timers.run("""
             probe.runs = 0
             local function again() probe.runs = probe.runs + 1 t:at(0, again) end
@@ -300,78 +297,8 @@ def test_flat_memory_over_many_runs() -> None:
         assert resident_kb(pid) - before < 3000
 
 
-def quit_within(timers: Timers, seconds: float) -> None:
-    """Has the master quit gracefully."""
-    [pid] = timers.workers()
-    began = time.monotonic()
-    os.kill(timers.master(), signal.SIGQUIT)
-    wait_until(lambda: not alive(pid), "the worker to exit")
-    took = time.monotonic() - began
-    assert took < seconds, f"{took:.3f} s"
-
-
-@WHEELS
-def test_pending_timers_are_told_of_the_exit(options: str) -> None:
-    code = """
-        local function note(premature, name)
-            ngx.log(ngx.WARN, "told ", name, " ", tostring(premature))
-        end
-        t:at(1000, note, "once")
-        t:every(1000, note, "every")
-        t:named_at("n", 1e9, note, "far")
-        t:pause(t:at(1000, note, "paused"))
-        t:at(1000, function(premature)
-            local late, why = t:at(1, print)
-            ngx.log(ngx.WARN, "told refused ", tostring(late), " ", why)
-            t:at(0, note, "last")
-        end)
-        t:at(1000, function(premature) ngx.sleep(0.05) note(premature, "slow") end)
-    """
-    timers = Timers(options)
-    for name in ("once", "every", "far", "last", "slow"):
-        timers.expect_log(f"told {name} true", 1)
-    timers.expect_log("told refused nil process exiting", 1)
-    with timers:
-        timers.run(code)
-        quit_within(timers, 5)
-        assert "told paused" not in timers.error_log()
-        timers.started = False
-        timers.live.remove(timers)
-
-
-@pytest.mark.parametrize("how", ["quit", "reload"])
-def test_leaving_with_100000_pending_is_quick(how: str) -> None:
-    def leave() -> float:
-        with Timers() as timers:
-            timers.run("for i = 1, 100000 do t:at(i, function() end) end")
-            [old] = timers.workers()
-            began = time.monotonic()
-            os.kill(timers.master(), signal.SIGQUIT if how == "quit" else signal.SIGHUP)
-            wait_until(lambda: not alive(old), "the worker to exit")
-            took = time.monotonic() - began
-            if how == "quit":
-                timers.started = False
-                timers.live.remove(timers)
-        return took
-
-    # 0.2 s on a quiet machine; a reload starts a worker first.
-    wait_until(lambda: leave() < 1.5, "a worker to leave at once")
-
-
-@WHEELS
-def test_a_chain_does_not_hold_up_the_exit(options: str) -> None:
-    with Timers(options) as timers:
-        timers.run("local function again() t:at(0, again) end again()")
-        [pid] = timers.workers()
-        os.kill(timers.master(), signal.SIGQUIT)
-        wait_until(lambda: not alive(pid), "the worker to exit")
-        timers.started = False
-        timers.live.remove(timers)
-
-
-@WHEELS
-def test_a_stopped_process_makes_up_for_nothing(options: str) -> None:
-    with Timers(options) as timers:
+def test_a_stopped_process_makes_up_for_nothing() -> None:
+    with Timers() as timers:
         began = time.monotonic()
         timers.run("""
             probe.runs = { skip = 0, queue = 0, concurrent = 0, delay = 0 }
@@ -397,9 +324,8 @@ def test_a_stopped_process_makes_up_for_nothing(options: str) -> None:
         assert timers.run("return t:stats().sys.skipped") > 100
 
 
-@WHEELS
 @pytest.mark.parametrize("jump", [-3600, 3600])
-def test_the_wall_clock_neither_fires_nor_starves(options: str, jump: int, tmp_path: Path) -> None:
+def test_the_wall_clock_neither_fires_nor_starves(jump: int, tmp_path: Path) -> None:
     source = tmp_path / "clock.c"
     source.write_text(SHIFTED_CLOCK)
     library = tmp_path / "clock.so"
@@ -410,7 +336,7 @@ def test_the_wall_clock_neither_fires_nor_starves(options: str, jump: int, tmp_p
     tmp_path.chmod(0o755)
     shift.chmod(0o644)
     environment = os.environ | {"LD_PRELOAD": str(library), "SHIFT_FILE": str(shift)}
-    with Timers(options, environment=environment, main="env SHIFT_FILE;\n") as timers:
+    with Timers(environment=environment, main="env SHIFT_FILE;\n") as timers:
         began = timers.run("""
             probe.far, probe.n = 0, 0
             t:at(1800, function() probe.far = 1 end)
@@ -450,9 +376,8 @@ def test_after_an_overload_the_worker_rests() -> None:
         assert cpu_seconds(pid) - before < 0.05
 
 
-@WHEELS
-def test_reports_on_many_timers_do_not_block(options: str) -> None:
-    with Timers(options) as timers:
+def test_reports_on_many_timers_do_not_block() -> None:
+    with Timers() as timers:
         timers.run("for i = 1, 30000 do t:at(1000, function() end) end")
         code = """
             local longest, last, go = 0, probe.ms(), true

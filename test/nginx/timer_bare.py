@@ -126,6 +126,3 @@ class Timers(Bare):
         """The process of the only worker."""
         wait_until(lambda: len(self.workers()) == 1, "one worker")
         return self.workers()[0]
-
-
-PLAIN = "{ module = false }"

@@ -1,8 +1,8 @@
 --- The contexts of timers: long-lived timers of nginx that run callbacks one after the other.
 --
 -- A context takes runs until none is due or its slice is over, then waits for the semaphore that
--- all share. When a callback waits, nginx's loop goes on, and what is behind the interface
--- (module/ngx_sluice_timer.c, sluice.timer.plain) wakes another context. So each run has an nginx
+-- all share. When a callback waits, nginx's loop goes on, and the module
+-- (module/ngx_sluice_timer.c) wakes another context. So each run has an nginx
 -- context of its own for as long as it needs one, and one that does not wait costs a function call.
 -- @module sluice.timer.contexts
 
@@ -58,7 +58,7 @@ local function serve(_, self)
     local claim, step, args, failed = backend.claim, backend.step, backend.args, backend.failed
     local context, pages = backend.runner(core, id)
     while true do
-        local role, more, seconds = claim(core, id)
+        local role, more = claim(core, id)
         if role == RUN then
             if more > 0 then
                 add(self, more)
@@ -74,7 +74,7 @@ local function serve(_, self)
             break
         else
             -- "timeout" after weeks: it claims, and waits again
-            semaphore:wait(seconds or FOREVER_SECONDS)
+            semaphore:wait(FOREVER_SECONDS)
         end
     end
     backend.leave(core, id)
@@ -110,9 +110,8 @@ function _M.start(self)
             local ok = add(self, count)
             return ok
         end
-        local ok, why = self.backend.start(self.core, semaphore, more)
-        if not ok then
-            return nil, why or "no timerfd, connection or memory"
+        if not self.backend.start(self.core, semaphore, more) then
+            return nil, "no timerfd, connection or memory"
         end
         self.semaphore = semaphore
     end

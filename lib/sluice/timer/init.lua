@@ -1,8 +1,7 @@
 --- Timers: a million of them in a worker, accurate to a millisecond, free when idle.
 --
 -- docs/timer.md has the synopsis, the guarantees and the limits. This file is the interface. Behind
--- it are a timing wheel, in C (module/) or, where nginx has not loaded the module, in Lua
--- (sluice.timer.plain), and the contexts that run callbacks (sluice.timer.contexts).
+-- it are a timing wheel in C (module/) and the contexts that run callbacks (sluice.timer.contexts).
 --
 -- Times are seconds, with fractions; a timer fires at or after its time, never before, by the
 -- monotonic clock. A handle is a number. It is never used again, so a stale one finds nothing.
@@ -42,7 +41,6 @@ local OPTIONS = {
     min_contexts = { type = "number", default = 2, min = 2, max = 16384, whole = true },
     tolerance = { type = "number", default = 0, min = 0, max = 4000000 },
     debug = { type = "boolean", default = false },
-    module = { type = "boolean" },
 }
 
 -- Options of one timer, beside `delay` and `interval`.
@@ -127,8 +125,8 @@ end
 -- - `min_contexts` (2): contexts that stay when there is nothing to do.
 -- - `tolerance` (0): default of the timers' option.
 -- - `debug` (false): see `set_debug`.
--- - `module`: true insists on the C module, false does without it; by default it is used if nginx
---   has loaded it.
+--
+-- It throws where nginx has not loaded the Sluice module.
 -- @treturn table timers, which can be created at once and run after `start`
 -- @phases all
 function _M.new(opts)
@@ -146,7 +144,7 @@ function _M.new(opts)
     if min > max then
         error("option 'min_contexts': must not be greater than max_contexts", 2)
     end
-    local backend, err = module.choose(opts.module)
+    local backend, err = module.load()
     if not backend then
         error(err, 2)
     end

@@ -1,7 +1,5 @@
---- Which wheel there is: the C module's, or the one in Lua.
---
--- The module's functions for timers are Lua C functions, in the shared object that nginx has
--- loaded; module/ngx_sluice_timer*.c.
+--- The C module's functions for timers: Lua C functions in the shared object that nginx has loaded,
+-- module/ngx_sluice_timer*.c, and what needs pointers, which only FFI can give.
 -- @module sluice.timer.module
 
 local ffi = require("ffi")
@@ -37,8 +35,6 @@ local function of_subsystem(name)
     return C["ngx_" .. ngx.config.subsystem .. "_lua_ffi_" .. name]
 end
 
--- The parts of the backend that need pointers, which only FFI can give.
-
 local function start(core, semaphore, add)
     require("resty.core.ctx")
     backend.makes(core, add)
@@ -58,7 +54,11 @@ local function enter(core)
     return id >= 0 and id or nil
 end
 
-local function load()
+--- The functions behind the interface.
+-- @treturn table|nil
+-- @treturn string|nil what is missing, for people
+-- @phases all
+function _M.load()
     if backend then
         return backend
     end
@@ -78,23 +78,6 @@ local function load()
     functions.enter = enter
     backend = functions
     return backend
-end
-
---- The functions behind the interface.
--- @tparam boolean|nil wanted true: the module's; false: those in Lua; nil: the better that is there
--- @treturn table|nil
--- @treturn string|nil what is missing, for people
--- @phases all
-function _M.choose(wanted)
-    if wanted ~= false then
-        local found, err = load()
-        if found or wanted then
-            return found, err
-        elseif err == MISMATCH then
-            return nil, err
-        end
-    end
-    return require("sluice.timer.plain")
 end
 
 return _M
