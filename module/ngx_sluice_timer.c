@@ -21,7 +21,6 @@ static void ngx_sluice_timer_linger_handler(ngx_event_t *e);
 static void ngx_sluice_timer_dispatch(sluice_timer_core_t *core);
 static void ngx_sluice_timer_arm(sluice_timer_core_t *core);
 static void ngx_sluice_timer_exit(sluice_timer_core_t *core);
-static ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
 
 
 static ngx_queue_t  ngx_sluice_timer_cores;
@@ -352,7 +351,12 @@ ngx_sluice_timer_yielded_handler(ngx_event_t *e)
 }
 
 
-static ngx_uint_t
+/*
+ * Whether anything can run now.  In a process that exits all that waits can,
+ * also what has yet to move down through the wheel.
+ */
+
+ngx_uint_t
 ngx_sluice_timer_has_work(sluice_timer_core_t *core)
 {
     uint64_t  next;

@@ -146,6 +146,7 @@ void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
 void ngx_sluice_timer_poke(sluice_timer_core_t *core);
 void ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t);
 void ngx_sluice_timer_release(sluice_timer_core_t *core);
+ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
 
 int sluice_timer_abi(void);
 const char *sluice_timer_path(void);

@@ -51,7 +51,7 @@ ngx_sluice_timer_coming(sluice_timer_core_t *core)
 void
 ngx_sluice_timer_call(sluice_timer_core_t *core)
 {
-    if (core->total < core->max || core->parked > 1 || core->timers.exiting) {
+    if (core->total < core->max || core->parked > 1) {
         ngx_sluice_timer_wake(core);
     }
 }
@@ -90,13 +90,6 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
         return NGX_SLUICE_TIMER_END;
     }
 
-    if (core->timers.exiting) {
-
-        /* what this context's run was in the way of */
-
-        (void) sluice_timers_begin(&core->timers, ngx_sluice_timer_clock());
-    }
-
     if (core->owner == NGX_SLUICE_TIMER_NOBODY
         && !sluice_timers_empty(&core->timers) && !core->frozen)
     {
@@ -109,7 +102,7 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
                 ngx_post_event(&core->turn, &ngx_posted_next_events);
             }
 
-        } else if (others || core->total < core->max || core->timers.exiting) {
+        } else if (others || core->total < core->max) {
             core->owner = id;
             ngx_post_event(&core->yielded, &ngx_posted_events);
 
@@ -123,7 +116,7 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
         }
     }
 
-    if (core->timers.exiting && sluice_timers_empty(&core->timers)) {
+    if (core->timers.exiting && !ngx_sluice_timer_has_work(core)) {
         return NGX_SLUICE_TIMER_END;
     }
 

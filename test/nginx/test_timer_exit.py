@@ -51,6 +51,63 @@ def test_pending_timers_are_told_of_the_exit() -> None:
         timers.live.remove(timers)
 
 
+TOLD = """
+    exit_worker_by_lua_block {
+        local probe = require("probe")
+        ngx.log(ngx.WARN, "told ", probe.told, " timers ", probe.calls, " times, ",
+            probe.premature, " of them of the exit")
+    }
+"""
+
+NOTE = """
+    local seen = {}
+    probe.told, probe.calls, probe.premature = 0, 0, 0
+    function probe.note(premature, which)
+        probe.calls = probe.calls + 1
+        if not seen[which] then probe.told = probe.told + 1 end
+        if premature then probe.premature = probe.premature + 1 end
+        seen[which] = true
+    end
+"""
+
+GROUPS = "for i = 0, 99999 do t:at((math.floor(i / 4200) + 1) * 66, probe.note, i) end"
+
+# While the last group moves down through the wheel, which takes many turns of the loop, no timer
+# is due and no context has anything to do; two that are due before it had each context look.
+FAR = """
+    local turn = 2 ^ 32
+    local base = (math.floor(probe.ms() / turn) + 1) * turn - probe.ms()
+    for i, ms in ipairs({ 60000, base, base + 10 * 86400000 }) do
+        for n = 1, i < 3 and 1 or 99998 do t:at(ms / 1000, probe.note, i * 100000 + n) end
+    end
+"""
+
+ENDING = """
+    for i = 1, 100 do
+        t:at(1000, function(premature)
+            if i % 2 == 0 then ngx.sleep(0.002) end
+            probe.note(premature, i)
+            ngx.exit(0)
+        end)
+    end
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [(GROUPS, 100000), (FAR, 100000), (ENDING, 100)],
+    ids=["groups", "far", "ending their contexts"],
+)
+def test_an_exit_tells_each_timer_once(code: str, count: int) -> None:
+    timers = Timers("{ max_contexts = 3 }", server=TOLD)
+    timers.expect_log(f"told {count} timers {count} times, {count} of them of the exit", 1)
+    with timers:
+        timers.run(NOTE + code)
+        quit_within(timers, 10)
+        timers.started = False
+        timers.live.remove(timers)
+
+
 @pytest.mark.parametrize("how", ["quit", "reload"])
 def test_leaving_with_100000_pending_is_quick(how: str) -> None:
     def leave() -> float:
