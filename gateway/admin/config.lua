@@ -24,6 +24,9 @@ local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
 -- Status of what gateway.rollout's `post` cannot do.
 local STATUS = { busy = 503, failed = 500, withdrawn = 500, late = 504 }
 
+-- Arguments of the query.
+local SWITCHES = { "check_hash", "wait" }
+
 local _M = {}
 
 local function read_body()
@@ -120,6 +123,12 @@ end
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.post(live, args)
+    for _, name in ipairs(SWITCHES) do
+        local value = args[name]
+        if value ~= nil and value ~= "0" and value ~= "1" then
+            return answer.json(400, { message = name .. " must be 0 or 1, given once" })
+        end
+    end
     local text, kind = read_text()
     if not text then
         return answer.json(415, { message = "expected a declarative file as JSON, YAML or form" })

@@ -67,7 +67,8 @@ local function read_options(kind, args)
         if not options.size then
             return nil, "invalid size", 9, "size must be a number"
         end
-        if options.size % 1 ~= 0 or options.size < 1 or options.size > MAX_SIZE then
+        local is_whole = args.size:find("^%d+$") ~= nil
+        if not is_whole or options.size < 1 or options.size > MAX_SIZE then
             return nil, "invalid size", 9, "size must be an integer between 1 and " .. MAX_SIZE
         end
     end

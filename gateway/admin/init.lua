@@ -79,7 +79,10 @@ function _M.handle(live)
     elseif not methods[method] then
         return page and answer.method_not_allowed(methods.allowed) or answer.not_found()
     end
-    local args = ngx.req.get_uri_args(MAX_ARGUMENTS)
+    local args, cut_off = ngx.req.get_uri_args(MAX_ARGUMENTS)
+    if cut_off then
+        return answer.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
+    end
     if page then
         return methods[method](live, args)
     end

@@ -13,7 +13,7 @@ local UNITS = {
     g = { 2 ^ 30, "GiB" },
 }
 local DEFAULT_UNIT = "m"
-local DEFAULT_SCALE = 2
+local DEFAULT_SCALE = "2"
 local MAX_SCALE = 20
 
 local _M = {}
@@ -86,15 +86,18 @@ end
 
 --- Checks the arguments `unit` (b, k, m, g) and `scale` (digits after the point).
 local function read_arguments(args)
-    local unit = args.unit == nil and DEFAULT_UNIT or tostring(args.unit):lower()
+    -- An argument that stands twice is a table, one without a value is true.
+    local unit = args.unit == nil and DEFAULT_UNIT or args.unit
+    unit = type(unit) == "string" and unit:lower()
     if unit ~= "b" and not UNITS[unit] then
-        return nil, format("invalid unit '%s' (expected 'b', 'k', 'm' or 'g')", unit)
+        return nil, "unit must be 'b', 'k', 'm' or 'g', given once"
     end
-    local scale = args.scale == nil and DEFAULT_SCALE or tonumber(args.scale)
-    if not scale or scale < 0 or scale > MAX_SCALE or scale % 1 ~= 0 then
+    local scale = args.scale == nil and DEFAULT_SCALE or args.scale
+    local digits = type(scale) == "string" and scale:find("^%d+$") and tonumber(scale)
+    if not digits or digits > MAX_SCALE then
         return nil, "scale must be a whole number between 0 and " .. MAX_SCALE
     end
-    return unit, scale
+    return unit, digits
 end
 
 --- Answers the request. Yields for the subrequest of nginx's status page.

@@ -248,7 +248,7 @@ function _M.get(live, args)
     if args.workers == nil then
         return get_own(live.timers)
     elseif args.workers ~= "all" then
-        return answer.json(400, { message = "workers must be 'all'" })
+        return answer.json(400, { message = "workers must be 'all', given once" })
     end
     return get_all(live.timers)
 end
