@@ -75,7 +75,7 @@ class Changing:
         self._version += 1
         body = Routes(routes, self._version).sluice_file(self._words).encode()
         head = (
-            "POST /config?wait=1 HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+            "POST /config?wait=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         began = time.monotonic()

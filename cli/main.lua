@@ -52,7 +52,7 @@ end
 
 local function add_options(command, names)
     for _, option in ipairs(options.list) do
-        if not names or names[option.name] then
+        if option.type ~= "secret" and (not names or names[option.name]) then
             local default = option.default == "" and "" or (" [%s]"):format(option.default)
             command
                 :option(options.flag(option))

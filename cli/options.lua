@@ -12,6 +12,8 @@
 --   min, max bounds of an integer, or of a size in bytes
 --   where    "start" when only a new start takes it (a reload keeps the old value)
 --
+-- A secret has no flag, as everybody may read the arguments of a process, and no message shows it.
+--
 -- Typed values in the settings table: a list is an array (an option that is "off" is an empty
 -- one), a boolean a boolean, an integer a number, everything else a string. Times and sizes
 -- stay in nginx's notation ("60s", "8k").
@@ -66,7 +68,37 @@ _M.list = {
         type = "listen",
         default = "127.0.0.1:8001",
         off = true,
-        doc = "Addresses of the admin listener, or `off`. It has no password: keep it local.",
+        doc = "Addresses of the admin listener, or `off`. Where one is not on loopback, `start` "
+            .. "wants an admin_token.",
+    },
+    {
+        name = "admin_hosts",
+        section = "listeners",
+        type = "host_list",
+        default = "",
+        doc = "Names, beside `localhost` and IP addresses, by which clients know the admin "
+            .. "listener (their Host header, without port). Other names are refused, so that no "
+            .. "web page reaches it by a name of its own.",
+    },
+    {
+        name = "admin_token",
+        section = "listeners",
+        type = "secret",
+        default = "",
+        unit = "characters",
+        min = 16,
+        max = 512,
+        doc = "Token that clients of the admin listener send as `Kong-Admin-Token: TOKEN` or "
+            .. "`Authorization: Bearer TOKEN`; none is wanted where this is empty. Not a flag, as "
+            .. "everybody may read the arguments of a process.",
+    },
+    {
+        name = "admin_insecure",
+        section = "listeners",
+        type = "boolean",
+        default = "off",
+        doc = "Allow an admin listener that is not on loopback without an admin_token: whoever "
+            .. "reaches it reads every key and replaces the configuration.",
     },
     -- workers
     {

@@ -46,7 +46,8 @@ function _M.parse_file(path, text)
         elseif name then
             complain("unknown setting '%s' (docs/config.md lists them)", name)
         elseif line ~= "" then
-            complain("expected `name = value`, found `%s`", line)
+            -- What follows may be a secret.
+            complain("expected `name = value`, found `%s`", line:match("^%S+"))
         end
     end
     return found, errors
@@ -78,7 +79,10 @@ end
 
 local function read(option, given)
     local value, expected = values.read(option, given.text, given.base)
-    if value == nil then
+    if value == nil and option.type == "secret" then
+        return nil,
+            ("%s (%s) is not right; expected %s"):format(option.name, given.source, expected)
+    elseif value == nil then
         return nil,
             ("%s (%s): '%s' is not right; expected %s"):format(
                 option.name,
@@ -149,6 +153,11 @@ local function merge(high, low)
     return merged
 end
 
+-- Whether only this machine reaches an address, as nginx reads it.
+local function is_loopback(host)
+    return host == "localhost" or host:find("^127%.") ~= nil or host:find("^[0:]*:0*1$") ~= nil
+end
+
 -- Rules that hold between settings.
 local function check_together(settings, errors)
     local seen = {}
@@ -161,6 +170,14 @@ local function check_together(settings, errors)
             errors[#errors + 1] = "admin_listen: "
                 .. bare
                 .. " is a proxy_listen address too; give it another port"
+        end
+        local is_open = settings.admin_token == "" and settings.admin_insecure == false
+        if is_open and not is_loopback(values.parse_listen(address).host) then
+            errors[#errors + 1] = (
+                "admin_listen: %s is not on loopback, and there is no "
+                .. "admin_token: set one (%s, or in the settings file), or listen on 127.0.0.1; "
+                .. "admin_insecure = on opens it to whoever reaches it"
+            ):format(bare, options.variable(options.by_name.admin_token))
         end
     end
 end

@@ -151,6 +151,26 @@ local function read_name_list(text)
     return names
 end
 
+-- Names as a Host header has them, without port; letters in one case.
+local function read_host_list(text)
+    local names = split(text:lower())
+    for _, name in ipairs(names) do
+        if not name:find("^[%w_.-]*[%w_-]$") or name:find("^[%d.]+$") then
+            return nil, "host names without a port, separated by commas"
+        end
+    end
+    return names
+end
+
+-- What stands in a header; the messages about it do not show it.
+local function read_secret(text, option)
+    if text ~= "" and (text:find("[^!-~]") or #text < option.min or #text > option.max) then
+        return nil,
+            ("from %d to %d letters, digits and signs, no blanks"):format(option.min, option.max)
+    end
+    return text
+end
+
 local function read_boolean(text)
     if text == "on" or text == "true" then
         return true
@@ -356,12 +376,14 @@ _M.readers = {
     cidr_list = read_cidr_list,
     count = read_count,
     enum = read_enum,
+    host_list = read_host_list,
     integer = read_integer,
     listen = read_listen,
     name_list = read_name_list,
     log = read_log,
     path = read_path,
     path_list = read_path_list,
+    secret = read_secret,
     size = read_size,
     text = read_text,
     time = read_time,

@@ -19,6 +19,7 @@ local timer = require("sluice.timer")
 local version = require("gateway.version")
 
 local admin = require("gateway.admin")
+local admin_guard = require("gateway.admin.guard")
 local admin_timers = require("gateway.admin.timers")
 local balancer = require("gateway.balancer")
 local pdk = require("gateway.pdk")
@@ -46,6 +47,9 @@ jit.opt.start(
 )
 
 local settings, plugins, started_at
+
+-- Who may use the admin listener.
+local guard
 
 -- What this worker serves: {compiled (gateway.plan), version, hash}. A new table
 -- for each configuration.
@@ -156,6 +160,9 @@ end
 -- @phases init
 function _M.init(settings_path)
     settings = read_settings(settings_path)
+    guard = admin_guard.new(settings)
+    -- No page and no plugin shows what is not there.
+    settings.admin_token = nil
     local err
     plugins, err = registry.load(settings.plugins)
     if not plugins then
@@ -323,6 +330,7 @@ function _M.admin()
         plugins = plugins,
         bus = bus,
         timers = reports,
+        guard = guard,
         hash = config.hash,
         replace = replace,
     })

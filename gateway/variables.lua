@@ -26,6 +26,7 @@ local NAMES = {
     "request_time",
     "request_uri",
     "scheme",
+    "server_addr",
     "server_port",
     "ssl_cipher",
     "ssl_client_verify",

@@ -62,11 +62,11 @@ function _M.method_not_allowed(allowed)
     return _M.json(405, { message = "Method not allowed" }, { Allow = allowed })
 end
 
---- Answers which methods a path has.
+--- Answers which methods a path has; not to other origins' pages, so without CORS.
 -- @tparam string allowed methods, as in an Allow header
 -- @phases content
 function _M.options(allowed)
-    return send(204, nil, { Allow = allowed, ["Access-Control-Allow-Methods"] = allowed })
+    return send(204, nil, { Allow = allowed })
 end
 
 --- Answers that an argument cannot be used, in the dialect's form.

@@ -60,9 +60,14 @@ end
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live the store, `settings`, `snapshot_hash`, `version`, `started_at` and the plugin
 -- registry `plugins` of the running configuration; the `bus` of events; the `timers` of
--- gateway.admin.timers; `hash(text)`, and `replace(text, kind, opts)` for a new configuration
+-- gateway.admin.timers; its `guard` (gateway.admin.guard); `hash(text)`, and
+-- `replace(text, kind, opts)` for a new configuration
 -- @phases content
 function _M.handle(live)
+    local refused, why, headers = live.guard:check()
+    if refused then
+        return answer.json(refused, { message = why }, headers)
+    end
     local method = ngx.req.get_method()
     local segments = split(variables.request_uri:get():match("^[^?#]*"))
     if not segments then

@@ -76,6 +76,9 @@ local ELSEWHERE = {
     plugins = true,
     real_ip_header = true,
     real_ip_recursive = true,
+    admin_hosts = true,
+    admin_insecure = true,
+    admin_token = true,
 }
 
 describe("cli.options", function()

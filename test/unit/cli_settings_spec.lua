@@ -123,6 +123,69 @@ describe("cli.settings", function()
         }, errors)
     end)
 
+    it("wants a token for an admin listener that is not on loopback", function()
+        local function errors_of(listen, more)
+            local flags = { admin_listen = listen }
+            for name, value in pairs(more or {}) do
+                flags[name] = value
+            end
+            local _, errors = resolve({ flags = flags })
+            return errors
+        end
+        for _, host in ipairs({
+            "127.0.0.1",
+            "127.1.2.3",
+            "localhost",
+            "[::1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[::0001]",
+        }) do
+            assert.same({}, errors_of(host .. ":1"))
+        end
+        for _, host in ipairs({
+            "0.0.0.0",
+            "*",
+            "[::]",
+            "10.0.0.1",
+            "128.0.0.1",
+            "1.127.0.0",
+            "[::2]",
+            "[::10]",
+            "[::1:0]",
+            "[1::]",
+            "[1::1]",
+            "[fe80::1]",
+            "[::ffff:127.0.0.1]",
+        }) do
+            assert.same({
+                "admin_listen: "
+                    .. host
+                    .. ":1 is not on loopback, and there is no admin_token: set one "
+                    .. "(SLUICE_ADMIN_TOKEN, or in the settings file), or listen on 127.0.0.1; "
+                    .. "admin_insecure = on opens it to whoever reaches it",
+            }, errors_of(host .. ":1"))
+            assert.equal(1, #errors_of("127.0.0.1:1, " .. host .. ":2 backlog=9"))
+            assert.same({}, errors_of(host .. ":1", { admin_insecure = "on" }))
+            assert.same({}, errors_of(host .. ":1", { admin_token = ("x"):rep(16) }))
+        end
+        assert.same({}, errors_of("off"))
+    end)
+
+    it("shows no secret in what it says", function()
+        for _, source in ipairs({
+            { environment = { SLUICE_ADMIN_TOKEN = "s3cret" } },
+            { file = "admin_token = s3cret" },
+            { file = "admin_token s3cret" },
+            { file = "admin_token = " .. ("s3cret"):rep(3) .. "\nadmin_token = s3cret" },
+            { file = "admin_tokens = s3cret" },
+        }) do
+            local found, errors = resolve(source)
+            assert.is_nil(found)
+            assert.matches("admin_token", errors[1], 1, true)
+            assert.is_nil(table.concat(errors, "\n"):find("s3cret", 1, true))
+        end
+    end)
+
     it("remembers what start was given, under the flags of now and above the file", function()
         local _, _, given = resolve({
             flags = { workers = "4", file = "a.yaml" },
