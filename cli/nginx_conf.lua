@@ -341,6 +341,10 @@ local function proxy_server(settings, forward)
         "server_name sluice;",
         listens(settings.proxy_listen),
         access_log(settings.access_log, settings),
+        "sluice_check_requests on;",
+        ("sluice_reject_encoded_climbs %s;"):format(
+            settings.reject_encoded_climbs and "on" or "off"
+        ),
         "proxy_http_version 1.1;",
         "proxy_pass_header Server;",
         "proxy_pass_header Date;",

@@ -271,6 +271,16 @@ _M.list = {
         default = "4 8k",
         doc = "Number and size of the buffers for long request lines and headers.",
     },
+    {
+        name = "reject_encoded_climbs",
+        section = "clients",
+        type = "boolean",
+        default = "on",
+        doc = "Answer 400 where a dot segment of the path (`.`, `..`) stands beside `%2f`, `%5c`, "
+            .. "`\\`, `;` or `#`, or is encoded more than once: some upstreams climb there "
+            .. "(`/public/..%2fprivate`), where routing saw no step. Off passes such paths on; "
+            .. "still refused is one that climbs out of a service's path.",
+    },
     -- upstreams
     {
         name = "upstream_keepalive_pool_size",

@@ -2,9 +2,9 @@
 -- @module gateway.proxy
 
 local base = require("resty.core.base")
+local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
-local header = require("sluice.header")
 local response = require("gateway.response")
 local router_path = require("gateway.router.path")
 local variables = require("gateway.variables")
@@ -16,7 +16,11 @@ local normalize = router_path.normalize
 local get_request = base.get_request
 local use_peer = require("gateway.peer").use
 
-local CONNECTION = header.new("Connection")
+ffi.cdef([[
+int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
+]])
+
+local C = ffi.C
 
 local _M = {}
 
@@ -64,6 +68,8 @@ end
 function _M.activate(compiled, settings)
     compiled.trusts_clients = #settings.trusted_ips > 0
     compiled.forwarded_proto = compiled.trusts_clients and "sluice_forwarded_proto" or "scheme"
+    -- Else nginx has refused them (module/ngx_sluice_request.c).
+    compiled.passes_climbs = not settings.reject_encoded_climbs
     live = compiled
     shuffle()
 end
@@ -166,9 +172,16 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
         and plan.same_path
         and (not plan.strips or not prefix or prefix == "/")
     if not unchanged then
-        variables.sluice_uri:set(
-            router_path.upstream(plan.route, plan.service.path, path, prefix, is_raw) .. query
-        )
+        local base_path = plan.service.path
+        local upstream_path = router_path.upstream(plan.route, base_path, path, prefix, is_raw)
+        if
+            live.passes_climbs
+            and not plan.same_path
+            and C.sluice_climb_leaves(upstream_path, #upstream_path, #base_path) ~= 0
+        then
+            return ngx.exit(400)
+        end
+        variables.sluice_uri:set(upstream_path .. query)
     end
     if asked_query ~= "" then
         variables.sluice_request_path:set(raw_path)
@@ -246,19 +259,6 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
     end
 end
 
--- What Connection must not take away: nginx has read these already.
-local FRAMING = { host = true, ["content-length"] = true, ["transfer-encoding"] = true }
-
---- Removes what the client's Connection header names (RFC 9110, 7.6.1): before
--- any plugin, so that it cannot remove what a plugin adds.
-local function remove_hop_by_hop(connection)
-    for name in connection:lower():gmatch("[^%s,]+") do
-        if not FRAMING[name] then
-            ngx.req.clear_header(name)
-        end
-    end
-end
-
 -- Goes to a named location; nginx runs it at once, in this same call.
 local function jump(location, plan, prefix, ctx)
     pending.request, pending.plan, pending.prefix, pending.ctx = get_request(), plan, prefix, ctx
@@ -287,10 +287,6 @@ end
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
-    local connection = CONNECTION:get_request()
-    if connection and connection ~= "keep-alive" and connection ~= "close" then
-        remove_hop_by_hop(connection)
-    end
     local ctx
     if live.rewrite then
         local location = live.no_route.location

@@ -52,6 +52,7 @@ local EFFECTS = {
     keepalive_timeout = { "13s", "keepalive_timeout 13s;" },
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
+    reject_encoded_climbs = { "off", "sluice_reject_encoded_climbs off;" },
     upstream_keepalive_pool_size = { "15", "keepalive 15;" },
     upstream_keepalive_max_requests = { "16", "keepalive_requests 16;" },
     upstream_keepalive_idle_timeout = { "17s", "keepalive_timeout 17s;" },

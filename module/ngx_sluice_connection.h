@@ -1,0 +1,19 @@
+
+#ifndef NGX_SLUICE_CONNECTION_H
+#define NGX_SLUICE_CONNECTION_H
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * NGX_OK, or the status with which the request is to be refused: for more than
+ * 32 distinct names, more than 1,000 header lines, or for want of memory.
+ */
+
+ngx_int_t ngx_sluice_connection_apply(ngx_http_request_t *r);
+
+
+#endif
