@@ -78,7 +78,7 @@ local function token_of(headers)
 end
 
 --- Compares with the token in a time that tells nothing of it: how far two digests agree is chance
--- to who does not have the key, which is drawn at each start.
+-- to whoever does not have the key, and that is drawn anew whenever the settings are read.
 local function is_token(self, text)
     return type(text) == "string"
         and ngx.hmac_sha1(self.key, text) == ngx.hmac_sha1(self.key, self.token)
