@@ -70,14 +70,47 @@ local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$req
 local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
     .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
 
+-- Variables that may hold a key, a cookie or a password (module/ngx_sluice_redact_var.c).
+local SECRET_VARIABLES = {
+    "^request$",
+    "^request_uri$",
+    "^request_body$",
+    "^args$",
+    "^query_string$",
+    "^remote_user$",
+    "^arg_",
+    "^cookie_",
+    "^http_",
+    "^sent_http_",
+    "^upstream_http_",
+    "^upstream_cookie_",
+    "^sluice_uri$",
+    "^sluice_request_path$",
+    "^sluice_client_",
+    "^sluice_forwarded_",
+}
+
+--- Takes what is fit for a log in the place of variables that may hold a secret.
+local function redacted(format)
+    return (
+        format:gsub("%$({?)([%w_]+)", function(brace, name)
+            for _, pattern in ipairs(SECRET_VARIABLES) do
+                if name:lower():find(pattern) then
+                    return "$" .. brace .. "sluice_log_" .. name
+                end
+            end
+        end)
+    )
+end
+
 local function log_format(settings)
     local format = settings.access_log_format
     if format == "json" then
-        return "log_format sluice escape=json '" .. JSON_LOG .. "';"
+        return "log_format sluice escape=json '" .. redacted(JSON_LOG) .. "';"
     elseif format == "combined" then
         format = COMBINED_LOG
     end
-    return "log_format sluice '" .. format:gsub("[\\']", "\\%0") .. "';"
+    return "log_format sluice '" .. redacted(format):gsub("[\\']", "\\%0") .. "';"
 end
 
 local function main(settings, root, group)

@@ -155,7 +155,8 @@ _M.list = {
         type = "enum",
         default = "notice",
         values = { "debug", "info", "notice", "warn", "error", "crit", "alert", "emerg" },
-        doc = "Least severe messages that the error log keeps.",
+        doc = "Least severe messages that the error log keeps. With `debug` whole requests stand "
+            .. "in it, and with them keys and passwords.",
     },
     {
         name = "error_log",
@@ -180,7 +181,7 @@ _M.list = {
         type = "text",
         default = "combined",
         doc = "Format of the access logs: `combined`, `json`, or an nginx log format such as "
-            .. "`$remote_addr $status`.",
+            .. "`$remote_addr $status`. Keys, cookies and passwords are REDACTED in each.",
     },
     {
         name = "admin_access_log",

@@ -6,6 +6,7 @@
 -- @module gateway.log_entry
 
 local cjson = require("cjson.safe")
+local redact = require("sluice.redact")
 local text = require("gateway.schema.text")
 local variables = require("gateway.variables")
 
@@ -19,6 +20,7 @@ local TRY = "[^,%s]+"
 -- What an entry needs of them, and their reader: made with the first entry, for the command line
 -- loads this file without nginx.
 local LOGGED = {
+    "args",
     "bytes_sent",
     "host",
     "remote_addr",
@@ -40,9 +42,6 @@ local LOGGED = {
     "upstream_status",
 }
 local logged
-
--- A client's secrets.
-local REDACTED = { "authorization", "proxy-authorization" }
 
 local _M = {}
 
@@ -116,25 +115,34 @@ local function tries(var)
     return #out > 0 and out or nil
 end
 
-local function request_headers()
-    local headers = ngx.req.get_headers()
-    for _, name in ipairs(REDACTED) do
-        if headers[name] then
-            headers[name] = "REDACTED"
-        end
+local function redact_value(value)
+    if type(value) ~= "table" then
+        return redact.uri(value)
+    end
+    local values = {}
+    for i, one in ipairs(value) do
+        values[i] = redact.uri(one)
+    end
+    return values
+end
+
+--- Headers without secrets. A value may be a URI (Referer, Location) with a key in it.
+local function redact_headers(headers)
+    for name, value in pairs(headers) do
+        headers[name] = redact.is_secret(name) and redact.REDACTED or redact_value(value)
     end
     return headers
 end
 
 local function request(var)
-    local uri = var.request_uri or ""
+    local uri = redact.uri(var.request_uri or "")
     return {
         id = var.sluice_request_id,
         uri = uri,
         url = ("%s://%s:%s%s"):format(var.scheme, var.host or "", var.server_port, uri),
-        querystring = ngx.req.get_uri_args(),
+        querystring = ngx.decode_args(redact.query(var.args or "")),
         method = ngx.req.get_method(),
-        headers = request_headers(),
+        headers = redact_headers(ngx.req.get_headers()),
         size = tonumber(var.request_length),
         tls = var.ssl_protocol and {
             version = var.ssl_protocol,
@@ -173,12 +181,12 @@ function _M.encode(ctx)
         request = request(var),
         response = {
             status = ngx.status,
-            headers = ngx.resp.get_headers(),
+            headers = redact_headers(ngx.resp.get_headers()),
             size = tonumber(var.bytes_sent),
         },
         latencies = latencies(var, is_proxied),
         tries = made,
-        upstream_uri = made and var.sluice_uri or "",
+        upstream_uri = made and redact.uri(var.sluice_uri) or "",
         upstream_status = var.upstream_status or "",
         authenticated_entity = credential and {
             id = credential.id,

@@ -14,6 +14,8 @@
 #include <ngx_http.h>
 #include <sys/random.h>
 
+#include "ngx_sluice_redact.h"
+
 
 /*
  * A request id has 32 hexadecimal digits: 24 are drawn when a worker starts,
@@ -34,6 +36,7 @@ typedef struct {
 static void *ngx_sluice_gateway_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_init_process(ngx_cycle_t *cycle);
+static ngx_int_t ngx_sluice_gateway_draw(ngx_log_t *log);
 static ngx_int_t ngx_sluice_gateway_request_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_asked_uri(ngx_http_request_t *r,
@@ -188,18 +191,35 @@ ngx_sluice_gateway_add_variables(ngx_conf_t *cf)
         }
     }
 
-    return NGX_OK;
+    return ngx_sluice_redact_add_variable(cf);
 }
 
 
 static ngx_int_t
 ngx_sluice_gateway_init_process(ngx_cycle_t *cycle)
 {
+    ngx_sluice_gateway_conf_t  *gcf;
+
+    gcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                              ngx_sluice_gateway_module);
+
+    /* an nginx with the module's libraries alone keeps its log as it is */
+
+    if (gcf && gcf->via.len) {
+        ngx_sluice_redact_error_log(cycle);
+    }
+
+    return ngx_sluice_gateway_draw(cycle->log);
+}
+
+
+static ngx_int_t
+ngx_sluice_gateway_draw(ngx_log_t *log)
+{
     u_char  drawn[NGX_SLUICE_ID_DRAWN];
 
     if (getrandom(drawn, sizeof(drawn), 0) != (ssize_t) sizeof(drawn)) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "getrandom() failed");
+        ngx_log_error(NGX_LOG_EMERG, log, ngx_errno, "getrandom() failed");
         return NGX_ERROR;
     }
 
@@ -224,8 +244,7 @@ ngx_sluice_gateway_request_id(ngx_http_request_t *r,
     count = htonl(++ngx_sluice_id_count);
 
     if (count == 0
-        && ngx_sluice_gateway_init_process((ngx_cycle_t *) ngx_cycle)
-           != NGX_OK)
+        && ngx_sluice_gateway_draw(r->connection->log) != NGX_OK)
     {
         return NGX_ERROR;
     }

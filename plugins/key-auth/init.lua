@@ -4,6 +4,7 @@
 local fields = require("plugins.key-auth.fields")
 local header = require("sluice.header")
 local pdk = require("gateway.pdk")
+local redact = require("sluice.redact")
 local schema = require("plugins.key-auth.schema")
 
 local find = string.find
@@ -35,6 +36,8 @@ local function compile(conf)
     local names = {}
     for _, name in ipairs(conf.key_names) do
         local dashed = name:gsub("_", "-")
+        -- No log has the key.
+        redact.add(name)
         names[#names + 1] = {
             plain = name,
             header = header.new(name),

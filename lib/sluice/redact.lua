@@ -1,0 +1,81 @@
+--- Secrets in what is logged: the values of parameters and headers by name.
+--
+-- The names stand in the C module, one list for the access log, the error log and whoever asks
+-- here: `apikey`, those of HTTP's own credentials, and what is added. The case of letters does not
+-- matter, nor `-` against `_`; in a query percent-encoded names are read as well.
+-- @module sluice.redact
+-- @usage
+-- local redact = require("sluice.redact")
+-- redact.add("token")            -- when the configuration loads
+-- redact.uri("/a?token=x&b=1")   -- "/a?token=REDACTED&b=1"
+
+local ffi = require("ffi")
+
+local C = ffi.C
+local ffi_string = ffi.string
+local find = string.find
+
+ffi.cdef([[
+int sluice_redact_add(const char *name, size_t length);
+int sluice_redact_is_secret(const char *name, size_t length);
+size_t sluice_redact(char *dst, const char *text, size_t length, int kind);
+]])
+
+-- NGX_SLUICE_REDACT_URI, NGX_SLUICE_REDACT_QUERY, NGX_SLUICE_REDACT_GROWTH
+local URI = 0
+local QUERY = 1
+local GROWTH = 4
+
+local _M = {
+    --- What stands in the place of a secret.
+    REDACTED = "REDACTED",
+}
+
+-- Grows with the longest text; nothing here yields.
+local room, room_size = nil, 0
+
+local function redact(text, kind)
+    if GROWTH * #text > room_size then
+        room_size = GROWTH * #text
+        room = ffi.new("char[?]", room_size)
+    end
+    return ffi_string(room, C.sluice_redact(room, text, #text, kind))
+end
+
+--- Adds a name; it stays for as long as the worker lives. One that is longer than 255 bytes, or
+-- one more than 1024, makes every name a secret.
+-- @tparam string name
+-- @phases any within nginx
+function _M.add(name)
+    C.sluice_redact_add(name, #name)
+end
+
+--- Whether the value of a header, or of a parameter, is a secret.
+-- @tparam string name
+-- @treturn boolean
+-- @phases any within nginx
+function _M.is_secret(name)
+    return C.sluice_redact_is_secret(name, #name) ~= 0
+end
+
+--- A URI, or a text with one, without the secrets in its query, the credentials before its host,
+-- and the key that a path of the admin listener has.
+-- @tparam string text
+-- @treturn string
+-- @phases any within nginx
+function _M.uri(text)
+    if not find(text, "[?@]") and not find(text, "/key-auth", 1, true) then
+        return text
+    end
+    return redact(text, URI)
+end
+
+--- A query without its secrets.
+-- @tparam string text without the question mark
+-- @treturn string
+-- @phases any within nginx
+function _M.query(text)
+    return redact(text, QUERY)
+end
+
+return _M

@@ -1,0 +1,428 @@
+
+/*
+ * Secrets in texts that are logged (ngx_sluice_redact.h).
+ *
+ * A text is passed over once.  Where a parameter may begin its name is decoded
+ * and looked up, so the work is linear in the text however many names there
+ * are.  In doubt more is taken out: a log that lacks something is better than
+ * one with a key.
+ */
+
+
+#include "ngx_sluice_redact.h"
+
+
+size_t sluice_redact(u_char *dst, u_char *text, size_t length, int kind);
+
+static u_char *ngx_sluice_redact_name_end(u_char *p, u_char *last);
+static ngx_uint_t ngx_sluice_redact_is_parameter(u_char *p, u_char *last);
+static ngx_uint_t ngx_sluice_redact_find(u_char c, u_char *start, u_char **p,
+    u_char *last, ngx_uint_t kind, u_char **end);
+static ngx_uint_t ngx_sluice_redact_find_userinfo(u_char *p, u_char *last,
+    ngx_uint_t is_bare, u_char **end);
+static ngx_uint_t ngx_sluice_redact_find_segment(u_char **p, u_char *last,
+    u_char **end);
+static u_char *ngx_sluice_redact_pass(u_char *p, u_char *last,
+    const char *text);
+static u_char *ngx_sluice_redact_segment_end(u_char *p, u_char *last);
+static ngx_uint_t ngx_sluice_redact_find_header(u_char *start, u_char **p,
+    u_char *last, u_char **end);
+static u_char *ngx_sluice_redact_value_end(u_char *p, u_char *last,
+    ngx_uint_t kind);
+static ngx_uint_t ngx_sluice_redact_is_quote_end(u_char *p, u_char *last);
+static void ngx_sluice_redact_writer(ngx_log_t *log, ngx_uint_t level,
+    u_char *line, size_t length);
+
+
+size_t
+sluice_redact(u_char *dst, u_char *text, size_t length, int kind)
+{
+    return ngx_sluice_redact(dst, text, length, kind);
+}
+
+
+size_t
+ngx_sluice_redact(u_char *dst, u_char *text, size_t length, ngx_uint_t kind)
+{
+    size_t   size;
+    u_char   c, *p, *end, *last, *copied;
+
+    p = text;
+    last = text + length;
+    copied = text;
+    size = 0;
+    c = kind == NGX_SLUICE_REDACT_QUERY ? '&' : '\0';
+
+    for ( ;; ) {
+
+        if (ngx_sluice_redact_find(c, text, &p, last, kind, &end)) {
+
+            size += p - copied + sizeof(NGX_SLUICE_REDACTED) - 1;
+
+            if (dst) {
+                dst = ngx_cpymem(dst, copied, p - copied);
+                dst = ngx_cpymem(dst, NGX_SLUICE_REDACTED,
+                                 sizeof(NGX_SLUICE_REDACTED) - 1);
+            }
+
+            copied = end;
+            p = end;
+        }
+
+        if (p == last) {
+            break;
+        }
+
+        c = *p++;
+    }
+
+    if (dst) {
+        ngx_memcpy(dst, copied, last - copied);
+    }
+
+    return size + (last - copied);
+}
+
+
+/*
+ * Whether a secret begins where c was read: then it is from *p to *end, and
+ * not empty.
+ */
+
+static ngx_uint_t
+ngx_sluice_redact_find(u_char c, u_char *start, u_char **p, u_char *last,
+    ngx_uint_t kind, u_char **end)
+{
+    switch (c) {
+
+    case '/':
+        if (*p == last || **p != '/') {
+            return ngx_sluice_redact_find_segment(p, last, end);
+        }
+
+        (*p)++;
+
+        return ngx_sluice_redact_find_userinfo(*p, last, 0, end);
+
+    case ' ':
+        return ngx_sluice_redact_find_userinfo(*p, last, 1, end);
+
+    case '"':
+        if (kind != NGX_SLUICE_REDACT_LINE) {
+            return 0;
+        }
+
+        if (ngx_sluice_redact_find_header(start, p, last, end)) {
+            return 1;
+        }
+
+        /* fall through */
+
+    case '?':
+    case '&':
+    case ';':
+        if (!ngx_sluice_redact_is_parameter(*p, last)) {
+            return 0;
+        }
+
+        *p = ngx_sluice_redact_name_end(*p, last) + 1;
+        *end = ngx_sluice_redact_value_end(*p, last, kind);
+
+        return *end != *p;
+
+    default:
+        return 0;
+    }
+}
+
+
+static u_char *
+ngx_sluice_redact_name_end(u_char *p, u_char *last)
+{
+    while (p < last && *p != '=' && *p != '&' && *p != '?' && *p != ';'
+           && *p != ' ' && *p != '"')
+    {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* whether a parameter with a secret name and a value begins at p */
+
+static ngx_uint_t
+ngx_sluice_redact_is_parameter(u_char *p, u_char *last)
+{
+    u_char     *end, name[NGX_SLUICE_NAME_MAX + 1];
+    size_t      length;
+    ngx_int_t   c;
+
+    end = ngx_sluice_redact_name_end(p, last);
+
+    if (end == last || *end != '=') {
+        return 0;
+    }
+
+    for (length = 0; p < end && length < sizeof(name); length++) {
+
+        if (*p == '%' && end - p >= 3) {
+
+            c = ngx_hextoi(p + 1, 2);
+
+            if (c != NGX_ERROR) {
+                name[length] = (u_char) c;
+                p += 3;
+                continue;
+            }
+        }
+
+        name[length] = *p == '+' ? ' ' : *p;
+        p++;
+    }
+
+    return ngx_sluice_redact_is_secret(name, length);
+}
+
+
+/*
+ * Whether an authority begins at p that has a user name or a password.  A bare
+ * one, as in CONNECT, has both.
+ */
+
+static ngx_uint_t
+ngx_sluice_redact_find_userinfo(u_char *p, u_char *last, ngx_uint_t is_bare,
+    u_char **end)
+{
+    u_char      *from, *at;
+    ngx_uint_t   has_colon, colon;
+
+    at = NULL;
+    from = p;
+    colon = 0;
+    has_colon = 0;
+
+    last = ngx_sluice_redact_segment_end(p, last);
+
+    for ( /* void */ ; p < last; p++) {
+
+        if (*p == ':') {
+            colon = 1;
+
+        } else if (*p == '@') {
+            at = p;
+            has_colon = colon;
+        }
+    }
+
+    *end = at;
+
+    return at != NULL && at != from && (has_colon || !is_bare);
+}
+
+
+/*
+ * Whether a path of the admin listener begins at *p that names a credential
+ * by its key: /key-auths/<key> and /consumers/<name>/key-auth/<key>.
+ */
+
+static ngx_uint_t
+ngx_sluice_redact_find_segment(u_char **p, u_char *last, u_char **end)
+{
+    u_char  *at;
+
+    at = ngx_sluice_redact_pass(*p, last, "key-auths/");
+
+    if (at == NULL) {
+
+        at = ngx_sluice_redact_pass(*p, last, "consumers/");
+
+        if (at) {
+            at = ngx_sluice_redact_segment_end(at, last);
+            at = ngx_sluice_redact_pass(at, last, "/key-auth/");
+        }
+    }
+
+    if (at == NULL) {
+        return 0;
+    }
+
+    *p = at;
+    *end = ngx_sluice_redact_segment_end(at, last);
+
+    return *end != *p;
+}
+
+
+/* where the text ends that stands at p, NULL if another does */
+
+static u_char *
+ngx_sluice_redact_pass(u_char *p, u_char *last, const char *text)
+{
+    size_t  length;
+
+    length = ngx_strlen(text);
+
+    if ((size_t) (last - p) < length || ngx_memcmp(p, text, length) != 0) {
+        return NULL;
+    }
+
+    return p + length;
+}
+
+
+/* the end of a path's segment, or of an authority */
+
+static u_char *
+ngx_sluice_redact_segment_end(u_char *p, u_char *last)
+{
+    while (p < last && *p != '/' && *p != '?' && *p != '#' && *p != ' '
+           && *p != '"' && *p != CR && *p != LF)
+    {
+        p++;
+    }
+
+    return p;
+}
+
+
+/*
+ * Whether this quote begins a header that is a secret, as in nginx's
+ * 'client sent too long header line: "Name: value"' and, on the level debug,
+ * 'http header: "Name: value"'.
+ */
+
+static ngx_uint_t
+ngx_sluice_redact_find_header(u_char *start, u_char **p, u_char *last,
+    u_char **end)
+{
+    u_char       *quote, *colon;
+    ngx_uint_t    i, is_secret;
+    static const ngx_str_t  before[] = {
+        ngx_string("header line: "),
+        ngx_string("header: "),
+        ngx_string("previous value: "),
+        ngx_null_string
+    };
+
+    quote = *p - 1;
+
+    for (i = 0; before[i].len; i++) {
+
+        if ((size_t) (quote - start) >= before[i].len
+            && ngx_memcmp(quote - before[i].len, before[i].data,
+                          before[i].len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    if (before[i].len == 0) {
+        return 0;
+    }
+
+    for (*end = *p; *end < last; (*end)++) {
+        if (ngx_sluice_redact_is_quote_end(*end, last)) {
+            break;
+        }
+    }
+
+    colon = *p;
+    is_secret = 0;
+
+    for (colon = *p; colon < *end && *colon != ':'; colon++) {
+        if (*colon <= ' ' || *colon >= 0x7f) {
+            /* no name: nobody knows what it is */
+            is_secret = 1;
+        }
+    }
+
+    if (colon == *end) {
+        return *end != *p;
+    }
+
+    if (!is_secret && !ngx_sluice_redact_is_secret(*p, colon - *p)) {
+        return 0;
+    }
+
+    *p = colon + 1;
+
+    return *end != *p;
+}
+
+
+/* a value ends with the next one, or with the text that it stands in */
+
+static u_char *
+ngx_sluice_redact_value_end(u_char *p, u_char *last, ngx_uint_t kind)
+{
+    for ( /* void */ ; p < last && *p != '&'; p++) {
+
+        if (*p == ' ' && last - p >= 6 && ngx_memcmp(p, " HTTP/", 6) == 0) {
+            break;
+        }
+
+        if (kind == NGX_SLUICE_REDACT_LINE
+            && (*p == CR || *p == LF
+                || ngx_sluice_redact_is_quote_end(p, last)))
+        {
+            break;
+        }
+    }
+
+    return p;
+}
+
+
+/* the end of a quoted text in a line: '", ', '" ' or '"' at its end */
+
+static ngx_uint_t
+ngx_sluice_redact_is_quote_end(u_char *p, u_char *last)
+{
+    if (*p != '"') {
+        return 0;
+    }
+
+    return last - p < 3 || p[1] == LF || p[1] == ' '
+           || (p[1] == ',' && p[2] == ' ');
+}
+
+
+void
+ngx_sluice_redact_error_log(ngx_cycle_t *cycle)
+{
+    ngx_log_t  *log;
+
+    /* servers and connections copy the writer from here, request by request */
+
+    for (log = cycle->log; log; log = log->next) {
+        if (log->writer == NULL && log->file) {
+            log->writer = ngx_sluice_redact_writer;
+        }
+    }
+}
+
+
+/* as ngx_log_error_core() writes, which leaves this to a log's writer */
+
+static void
+ngx_sluice_redact_writer(ngx_log_t *log, ngx_uint_t level, u_char *line,
+    size_t length)
+{
+    ssize_t  n;
+    u_char   redacted[NGX_SLUICE_REDACT_GROWTH * NGX_MAX_ERROR_STR];
+
+    if (ngx_time() == log->disk_full_time) {
+        return;
+    }
+
+    length = ngx_sluice_redact(redacted, line, length,
+                               NGX_SLUICE_REDACT_LINE);
+
+    n = ngx_write_fd(log->file->fd, redacted, length);
+
+    if (n == -1 && ngx_errno == NGX_ENOSPC) {
+        log->disk_full_time = ngx_time();
+    }
+}

@@ -1,0 +1,179 @@
+
+/*
+ * Names whose values are secrets (ngx_sluice_redact.h).  There is one list in
+ * a process; names are never taken out, so nothing that looks at it can be
+ * left with less than it began with.
+ */
+
+
+#include "ngx_sluice_redact.h"
+
+
+/* names in all, and a table that is never more than half full */
+
+#define NGX_SLUICE_NAMES_MAX     1024
+#define NGX_SLUICE_NAMES_SLOTS   2048
+
+
+int sluice_redact_add(u_char *name, size_t length);
+int sluice_redact_is_secret(u_char *name, size_t length);
+
+static ngx_str_t *ngx_sluice_redact_slot(u_char *name, size_t length);
+static void ngx_sluice_redact_default_names(void);
+static u_char ngx_sluice_redact_fold(u_char c);
+
+
+static ngx_str_t   ngx_sluice_names[NGX_SLUICE_NAMES_SLOTS];
+static ngx_uint_t  ngx_sluice_names_count;
+static ngx_uint_t  ngx_sluice_names_begun;
+
+/* more names than the list holds: everything is a secret */
+
+static ngx_uint_t  ngx_sluice_names_full;
+
+
+/* what always is a secret: "apikey" is the default of key-auth */
+
+static const char  *ngx_sluice_default_names[] = {
+    "apikey",
+    "authorization",
+    "cookie",
+    "kong-admin-token",
+    "proxy-authorization",
+    "set-cookie",
+    NULL
+};
+
+
+/* before the first name is added, or looked for */
+
+static void
+ngx_sluice_redact_default_names(void)
+{
+    const char  **name;
+
+    if (ngx_sluice_names_begun) {
+        return;
+    }
+
+    ngx_sluice_names_begun = 1;
+
+    for (name = ngx_sluice_default_names; *name; name++) {
+        (void) sluice_redact_add((u_char *) *name, ngx_strlen(*name));
+    }
+}
+
+
+/* the case of letters does not matter, nor '-' against '_' */
+
+static u_char
+ngx_sluice_redact_fold(u_char c)
+{
+    return c == '_' ? '-' : ngx_tolower(c);
+}
+
+
+/* the slot that has the folded name, or where it belongs */
+
+static ngx_str_t *
+ngx_sluice_redact_slot(u_char *name, size_t length)
+{
+    ngx_str_t   *slot;
+    ngx_uint_t   i;
+
+    /* ends: half of the slots are free */
+
+    for (i = ngx_hash_key(name, length); /* void */ ; i++) {
+
+        slot = &ngx_sluice_names[i % NGX_SLUICE_NAMES_SLOTS];
+
+        if (slot->data == NULL
+            || (slot->len == length
+                && ngx_memcmp(slot->data, name, length) == 0))
+        {
+            return slot;
+        }
+    }
+}
+
+
+/* NGX_OK, NGX_ERROR: no memory or too many, everything is redacted then */
+
+int
+sluice_redact_add(u_char *name, size_t length)
+{
+    size_t      i;
+    u_char     *copy;
+    ngx_str_t  *slot;
+
+    ngx_sluice_redact_default_names();
+
+    if (length == 0 || length > NGX_SLUICE_NAME_MAX) {
+        goto full;
+    }
+
+    copy = ngx_alloc(length, ngx_cycle->log);
+    if (copy == NULL) {
+        goto full;
+    }
+
+    for (i = 0; i < length; i++) {
+        copy[i] = ngx_sluice_redact_fold(name[i]);
+    }
+
+    slot = ngx_sluice_redact_slot(copy, length);
+
+    if (slot->data) {
+        ngx_free(copy);
+        return NGX_OK;
+    }
+
+    if (ngx_sluice_names_count == NGX_SLUICE_NAMES_MAX) {
+        ngx_free(copy);
+        goto full;
+    }
+
+    ngx_sluice_names_count++;
+
+    slot->data = copy;
+    slot->len = length;
+
+    return NGX_OK;
+
+full:
+
+    ngx_sluice_names_full = 1;
+
+    return NGX_ERROR;
+}
+
+
+ngx_uint_t
+ngx_sluice_redact_is_secret(u_char *name, size_t length)
+{
+    size_t  i;
+    u_char  folded[NGX_SLUICE_NAME_MAX];
+
+    ngx_sluice_redact_default_names();
+
+    if (ngx_sluice_names_full) {
+        return 1;
+    }
+
+    if (length > NGX_SLUICE_NAME_MAX) {
+        return 0;
+    }
+
+    for (i = 0; i < length; i++) {
+        folded[i] = ngx_sluice_redact_fold(name[i]);
+    }
+
+    return ngx_sluice_redact_slot(folded, length)->data != NULL;
+}
+
+
+int
+sluice_redact_is_secret(u_char *name, size_t length)
+{
+    return (int) ngx_sluice_redact_is_secret(name, length);
+}

@@ -1,0 +1,296 @@
+"""No log has a key, a password or a cookie: each place of a request that can carry one, each way to
+write its name, each log."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from log_server import LogServer, logging_to
+
+from sluice import Gateway, proxying
+from upstream import DeadPort, Exchange, Upstream
+from wire import Wire, wait_until
+
+Start = Callable[..., Gateway]
+
+PARAMETERS = (
+    "apikey",
+    "APIKey",
+    "%61pikey",
+    "%61%70%69%6b%65%79",
+    "api%6Bey",
+    "x_token",
+    "X_TOKEN",
+    "x%5Ftoken",
+    "x%5ftoken",
+)
+
+QUERIES = ("{}", "a=1&{}", "{}&b=2", "a=1&{}&b=2&{}", "a&{}", "&{}", "a=1&&{}", "a=%zz&{}")
+
+# Behind a secret, all of it still the value: `"` ends quoted texts in logs.
+TAILS = ("", "/x", "%26b", '"q', "#f", "?c=3", ";d", "+e", "=f", "@g", "%20HTTP/")
+
+HEADERS = (
+    "apikey",
+    "ApiKey",
+    "X_Token",
+    "X-Token",
+    "Authorization",
+    "AUTHORIZATION",
+    "Proxy-Authorization",
+    "Cookie",
+    "Kong-Admin-Token",
+)
+
+# In the order of nginx's documentation; each may hold something of a request's secrets.
+EVERYTHING = (
+    "$request|$request_uri|${request_uri}|$args|$query_string|$http_referer|${http_referer}|"
+    "$http_authorization|$HTTP_Authorization|$http_proxy_authorization|$http_cookie|$http_apikey|"
+    "$http_x_token|$http_kong_admin_token|$arg_apikey|$arg_x_token|$cookie_session|$remote_user|$request_body|"
+    "$sent_http_set_cookie|$sent_http_location|$upstream_http_set_cookie|$upstream_http_location|"
+    "$upstream_cookie_session|$sluice_uri|$sluice_request_path|$uri|$status"
+)
+
+FORMATS = {"combined": "combined", "json": "json", "all": EVERYTHING}
+
+
+class Secrets:
+    """Makes secrets, each another, and looks for them."""
+
+    def __init__(self) -> None:
+        self.count = itertools.count()
+        self.places: dict[str, str] = {}
+
+    def new(self, place: str) -> str:
+        """A secret; `place` is where it is put."""
+        secret = f"S3cr{next(self.count):04d}t"
+        self.places[secret] = place
+        return secret
+
+    def found(self, text: str) -> list[str]:
+        """The places of those that the text has, or the most of."""
+        spelt = set(re.findall(r"S3cr\d{4}t", text))
+        for encoded in re.findall(r"[A-Za-z0-9+/]{16,}={0,2}", text):
+            decoded = base64.b64decode(encoded + "==", validate=False).decode("latin-1")
+            spelt |= set(re.findall(r"S3cr\d{4}t", decoded))
+        return sorted(self.places[secret] for secret in spelt)
+
+
+def basic(secret: str) -> str:
+    """A secret as the password of Authorization: Basic."""
+    return "Basic " + base64.b64encode(f"user:{secret}".encode()).decode()
+
+
+def guarded(upstream: Upstream, dead: DeadPort, log: LogServer, hide: bool) -> dict[str, Any]:
+    """A route that answers, one whose upstream is away, both behind keys, and entries of all."""
+    config = logging_to(upstream, log.port)
+    away = {"name": "away", "url": f"http://{dead.address}", "retries": 0}
+    config["services"].append(away | {"routes": [{"name": "away", "paths": ["/away"]}]})
+    key_auth = {
+        "key_names": ["apikey", "x_token"],
+        "key_in_body": True,
+        "hide_credentials": hide,
+        "anonymous": "nobody",
+    }
+    config["plugins"].append({"name": "key-auth", "config": key_auth})
+    config["consumers"] = [{"username": "nobody"}]
+    return config
+
+
+def leaky(secrets: Secrets) -> Callable[[Exchange], None]:
+    """An upstream that answers with secrets of its own."""
+
+    def handle(exchange: Exchange) -> None:
+        exchange.read_body()
+        headers = {
+            "Set-Cookie": f"session={secrets.new('Set-Cookie')}; Path=/",
+            "Location": f"http://a.example/cb?b=2&apikey={secrets.new('Location')}",
+            "Apikey": secrets.new("the answer's apikey"),
+        }
+        exchange.reply(302, headers, b"moved")
+
+    return handle
+
+
+def plant_in_queries(running: Gateway, secrets: Secrets) -> None:
+    """Every spelling, in every place of a query."""
+    with running.wire() as wire:
+
+        def ask(query: str, name: str, headers: dict[str, str]) -> None:
+            secret = f"{name}={secrets.new(f'query {query} {name}')}"
+            target = "/?" + query.replace("{}", secret)
+            assert wire.ask(target, headers=headers).status == 302
+
+        for name in PARAMETERS:
+            for query in QUERIES:
+                ask(query, name, {})
+            for tail in TAILS:
+                secret = secrets.new(f"query with {tail}")
+                wire.ask(f"/?a=1&{name}={tail}{secret}{tail}&b=2")
+            secret = secrets.new(f"referer {name}")
+            wire.ask("/?b=2", headers={"Referer": f"http://a.example/p?{name}={secret}&b=2"})
+            secret = secrets.new(f"absolute {name}")
+            wire.ask(f"http://a.example/p?{name}={secret}&b=2")
+
+
+def plant_in_headers_and_bodies(running: Gateway, secrets: Secrets) -> None:
+    """Every header, every kind of body."""
+    form = "application/x-www-form-urlencoded"
+    with running.wire() as wire:
+        for name in HEADERS:
+            wire.ask("/?b=2", headers={name: secrets.new(f"header {name}")})
+            twice = [(name, secrets.new(f"first {name}")), (name, secrets.new(f"second {name}"))]
+            if name.lower() not in ("authorization",):
+                wire.ask("/?b=2", headers=[("Host", "a"), *twice])
+        for make in (basic, "Bearer {}".format, "session={}; a=b".format):
+            for name in ("Authorization", "Proxy-Authorization", "Cookie"):
+                wire.ask("/?b=2", headers={name: make(secrets.new(f"{name} as {make}"))})
+        for kind, text in ((form, "a=1&apikey={}"), ("application/json", '{{"x_token": "{}"}}')):
+            body = text.format(secrets.new(f"body {kind}")).encode()
+            wire.ask("/?b=2", "POST", {"Content-Type": kind}, body)
+
+
+def plant_in_refused_requests(running: Gateway, secrets: Secrets) -> None:
+    """What nginx refuses before it has read all of it; its lines have the level info."""
+    lines = (
+        "GET http://user:{}@a.example/?b=2 HTTP/1.1",
+        "GET http://{}@a.example/?b=2 HTTP/1.1",
+        "CONNECT user:{}@a.example:443 HTTP/1.1",
+        "GET /?b=2&apikey={} and more HTTP/1.1",
+        "GET /?b=2&apikey={} HTTP/9.9",
+        "G@T /?b=2&apikey={} HTTP/1.1",
+        "GET /?b=2&x%5ftoken={}\x01 HTTP/1.1",
+        "GET /../..?b=2&apikey={} HTTP/1.1",
+        "GET /?b=2&apikey={}",
+    )
+    for line in lines:
+        with running.wire() as wire:
+            wire.send(line.format(secrets.new(line)).encode() + b"\r\nHost: a\r\n\r\n")
+            assert wire.read_to_end()
+    for header in ("apikey: {}", "Authorization: Bearer {}", "api key: {}", "Cookie: a={}"):
+        for filling in ("", "x" * 40000):
+            with running.wire() as wire:
+                value = header.format(secrets.new(f"refused {header} {len(filling)}")) + filling
+                wire.send(f"GET /?b=2 HTTP/1.1\r\nHost: a\x01\r\n{value}\r\n\r\n".encode())
+                wire.read_to_end()
+
+
+def plant_in_failures(running: Gateway, secrets: Secrets) -> int:
+    """An upstream that is away: nginx prints request, upstream and referrer. How many there are."""
+    count = 0
+    with running.wire() as wire:
+        for name, tail in itertools.product(PARAMETERS, TAILS):
+            secret, other = secrets.new(f"failed {name} {tail}"), secrets.new(f"referrer {name}")
+            target = f"/away?b=2&{name}={tail}{secret}{tail}"
+            referer = f"http://user:{other}@a.example/?{name}={tail}{other}{tail}"
+            assert wire.ask(target, headers={"Referer": referer}).status == 502
+            count += 1
+    return count
+
+
+@pytest.fixture
+def log() -> Iterator[LogServer]:
+    """A log server in a good mood."""
+    with LogServer() as server:
+        yield server
+
+
+@pytest.mark.parametrize("hide", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_log_has_a_secret(
+    gateway: Start, upstream: Upstream, log: LogServer, form: str, hide: bool
+) -> None:
+    secrets = Secrets()
+    upstream.handler = leaky(secrets)
+    with DeadPort() as dead:
+        running = gateway(
+            guarded(upstream, dead, log, hide),
+            access_log_format=FORMATS[form],
+            log_level="info",
+        )
+        failures = len(PARAMETERS) * len(TAILS)
+        running.expect_log(r"connect\(\) failed", failures)
+        plant_in_queries(running, secrets)
+        plant_in_headers_and_bodies(running, secrets)
+        plant_in_refused_requests(running, secrets)
+        assert plant_in_failures(running, secrets) == failures
+        running.ask("/?n=last&b=2")
+    wait_until(lambda: "n=last" in running.access_log(), "the last line of the access log")
+    wait_until(
+        lambda: any(e["request"]["querystring"].get("n") == "last" for e in log.entries),
+        "the last entry",
+    )
+
+    assert not secrets.found(running.access_log())
+    assert not secrets.found(running.error_log())
+    assert not secrets.found(json.dumps(log.entries))
+    # What is no secret is there, and it shows that something was.
+    for text in (running.access_log(), running.error_log(), json.dumps(log.entries)):
+        assert "b=2" in text
+        assert "apikey=REDACTED" in text
+    failed = [line for line in running.error_log().splitlines() if "connect() failed" in line]
+    assert len(failed) == failures
+    for line in failed:
+        assert re.search(r'request: "GET /away\?b=2&\S+=REDACTED HTTP/1.1", upstream: "http', line)
+        # nginx cuts a fragment off, and with it a key that begins with one.
+        assert hide or re.search(r'=(REDACTED)?", host: "', line)
+        assert re.search(r'referrer: "http://REDACTED@a.example/\?\S+=REDACTED"$', line)
+
+
+def test_a_header_without_a_secret_is_logged(
+    gateway: Start, upstream: Upstream, log: LogServer
+) -> None:
+    form = "$request|$args|$http_referer|$http_x_other|$http_user_agent|$arg_other|$http_cookie|"
+    running = gateway(logging_to(upstream, log.port), access_log_format=form)
+    headers = {"Referer": "http://a/?c=%20&d", "X-Other": "o;p?q=1&r", "User-Agent": 'u"v'}
+    running.ask("/p;x=1?n=1&apikeys=2&my_apikey=3&apikey&other=x", headers=headers)
+    wait_until(lambda: running.access_log().endswith("\n"), "the line")
+    assert running.access_log() == (
+        "GET /p;x=1?n=1&apikeys=2&my_apikey=3&apikey&other=x HTTP/1.1"
+        "|n=1&apikeys=2&my_apikey=3&apikey&other=x|http://a/?c=%20&d|o;p?q=1&r|u\\x22v|x|-|\n"
+    )
+
+
+def test_names_are_known_after_a_change(gateway: Start, upstream: Upstream, log: LogServer) -> None:
+    secrets = Secrets()
+    running = gateway(logging_to(upstream, log.port))
+
+    def ask(mark: str) -> None:
+        running.ask(f"/?n={mark}&late_key={secrets.new(mark)}")
+        log.wait_for_marks({mark})
+
+    ask("before")
+    assert secrets.found(json.dumps(log.entries)) == ["before"]
+    config = logging_to(upstream, log.port)
+    config["plugins"].append(
+        {"name": "key-auth", "config": {"key_names": ["late_key"], "anonymous": "nobody"}}
+    )
+    config["consumers"] = [{"username": "nobody"}]
+    running.reload(config)
+    ask("after")
+    # Requests that began under the old configuration are logged under the new one.
+    running.reload(logging_to(upstream, log.port))
+    assert secrets.found(json.dumps(log.entries)) == ["before"]
+
+
+def test_the_admin_listener_logs_no_key(gateway: Start, upstream: Upstream) -> None:
+    secrets = Secrets()
+    keys = [secrets.new("key"), secrets.new("other key")]
+    config = proxying(upstream)
+    config["consumers"] = [{"username": "ann", "keyauth_credentials": [{"key": k} for k in keys]}]
+    running = gateway(config)
+    for key in keys:
+        for path in (f"/key-auths/{key}", f"/consumers/ann/key-auth/{key}"):
+            with Wire(running.admin_port) as wire:
+                assert wire.ask(path).json()["key"] == key
+    log = running.settings["prefix"] / "logs" / "admin_access.log"
+    wait_until(lambda: log.read_text().count("/key-auth") == 2 * len(keys), "the lines")
+    assert not secrets.found(log.read_text())
+    assert "GET /key-auths/REDACTED HTTP/1.1" in log.read_text()
+    assert "GET /consumers/ann/key-auth/REDACTED HTTP/1.1" in log.read_text()
