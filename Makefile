@@ -20,7 +20,7 @@ SAME ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs clean
+.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -40,6 +40,7 @@ help:
 	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md, with plots"
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
+	@echo "make platforms  README on a bare Debian 12 and 13 (root; TESTS=all: the whole of make test there)"
 	@echo "make docs    write the generated pages again"
 
 setup:
@@ -122,6 +123,11 @@ docs: folder
 	mv build/config.md docs/config.md
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
+
+# README's promise on each Debian that it names, from nothing; minutes each.
+platforms: folder
+	@scripts/setup platforms
+	TESTS=$(TESTS) scripts/platforms $(ARGS)
 
 clean:
 	rm -rf build

@@ -112,7 +112,7 @@ def test_script_leaves_a_single_request_to_wrk(tmp_path: Path) -> None:
 
 def lua(code: str) -> str:
     luajit = shutil.which("luajit")
-    assert luajit, "LuaJIT is needed: apt-get install luajit2"
+    assert luajit, "LuaJIT is needed: scripts/setup run"
     done = subprocess.run([luajit, "-e", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
