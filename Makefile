@@ -37,7 +37,7 @@ help:
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
 	@echo "make bench-gate      this change against what it is based on; stops one that is far slower"
 	@echo "make bench-report    draws the history of full runs as a page"
-	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md, with plots"
+	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md and docs/figures.md"
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make platforms  README on a bare Debian 12 and 13 (root; TESTS=all: the whole of make test there)"
@@ -105,7 +105,7 @@ bench-gate: build
 bench-report: folder
 	python3 bench/site_page.py
 
-# The latest full run's tables and plots: docs/benchmarks.md, docs/plots.
+# The latest full run's tables and plots: docs/benchmarks.md, docs/figures.md, docs/plots.
 bench-docs:
 	python3 bench/figures.py
 

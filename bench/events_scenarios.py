@@ -6,6 +6,7 @@ Each takes a scenario file's fields (`bench/scenarios/events-*.toml`).
 from __future__ import annotations
 
 import resource
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import load
 import stats
+import tools
 from events import SIZES, Order, Round, Workers, all_started
 from report import Metric, metric
 from setting import Setting
@@ -64,31 +66,64 @@ def _throughput_metrics(suffix: str, rounds: dict[str, list[Round]]) -> dict[str
     return out
 
 
+# The side of events-latency that is no transport: bare processes (floor.c).
+FLOOR = "floor"
+
+
 def latency(setting: Setting) -> dict[str, Metric]:
-    """Time from before the publishing to the callback in other workers, at a low rate."""
+    """Time from before the publishing to the callback in other workers, at a low rate; in turns
+    with what a wakeup of a bare process takes at that rate."""
     out: dict[str, Metric] = {}
     cells = setting.data["cells"]
     rate, seconds = setting.data["rate"], setting.data["seconds"]
     order = Order("tick", seconds, interval=1 / rate, timed=True)
     for part, cell in enumerate(cells):
         transports, count = cell["transports"], cell["workers"]
-        found: dict[str, list[list[float]]] = {name: [] for name in transports}
+        found: dict[str, list[list[float]]] = {name: [] for name in (*transports, FLOOR)}
         with all_started(setting, transports, count) as workers:
             for name in transports:
                 workers[name].run_lossless(order)  # warm-up
-            for names in setting.rounds(transports, part, len(cells)):
+            for names in setting.rounds(list(found), part, len(cells)):
                 for name in names:
+                    if name == FLOOR:
+                        found[name].append(_floor(count - 1, rate, seconds))
+                        continue
                     done = workers[name].run_lossless(order)
                     found[name].append(done.samples(workers[name].publisher))
-        for name, rounds in found.items():
-            for share in (50, 99):
-                suffix = f"p{share}_us_w{count}"
-                each = [stats.quantile(sorted(samples), share / 100) for samples in rounds]
-                out[f"{name}_{suffix}"] = metric("us", stats.level(each))
-                # Nothing left out: also what the machine's other work did.
-                pooled = stats.pooled_quantile(rounds, share / 100)
-                out[f"{name}_pooled_{suffix}"] = metric("us", pooled)
+        out |= _latency_metrics(count, found)
     return out
+
+
+def _latency_metrics(count: int, found: dict[str, list[list[float]]]) -> dict[str, Metric]:
+    out = {}
+    each = {
+        share: {
+            name: [stats.quantile(sorted(samples), share / 100) for samples in rounds]
+            for name, rounds in found.items()
+        }
+        for share in (50, 99)
+    }
+    for share, sides in each.items():
+        if "ring" in sides:
+            over = stats.ratio(sides["ring"], sides[FLOOR])
+            out[f"ring_p{share}_over_floor_w{count}"] = metric("ratio", over)
+    for name, rounds in found.items():
+        for share, sides in each.items():
+            suffix = f"p{share}_us_w{count}"
+            out[f"{name}_{suffix}"] = metric("us", stats.level(sides[name]))
+            # Nothing left out: also what the machine's other work did.
+            pooled = stats.pooled_quantile(rounds, share / 100)
+            out[f"{name}_pooled_{suffix}"] = metric("us", pooled)
+    return out
+
+
+def _floor(readers: int, rate: float, seconds: float) -> list[float]:
+    """A round of bare processes; microseconds."""
+    command = [str(tools.built(FLOOR)), str(readers), str(rate), str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise InvalidRun(f"floor.c failed: {done.stderr.strip()}")
+    return [float(line) for line in done.stdout.split()]
 
 
 def burst(setting: Setting) -> dict[str, Metric]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the figures of docs/benchmarks.md anew: its tables, and the pictures in docs/plots.
+"""Writes the figures of docs/benchmarks.md and docs/figures.md anew, and the pictures of both.
 
     bench/figures.py    of bench/results.jsonl, of each scenario the latest valid run
 
@@ -25,7 +25,7 @@ from events import SIZES
 from events_scenarios import CASES
 from report import Metric
 
-PAGE = sides.ROOT / "docs" / "benchmarks.md"
+PAGES = [sides.ROOT / "docs" / name for name in ("benchmarks.md", "figures.md")]
 
 _PART = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.S)
 
@@ -90,8 +90,9 @@ class Found:
         ]
         return report.grid(out)
 
-    def bars(self, names: Sequence[str]) -> str:
-        """All metrics of some scenarios that have a bar, and whether it is met."""
+    def bars(self, names: Sequence[str], beside: bool = True) -> str:
+        """All metrics of some scenarios that have a bar, and whether it is met; and those that
+        their files want beside them."""
         rows: list[tuple[str, ...]] = [("scenario", "metric", "value", "unit", "bar")]
         for name in names:
             described = scenarios.load(name)
@@ -103,6 +104,11 @@ class Found:
                         said = judge(found, bar)
                         cell = self.cell(name, metric)
                         rows.append((f"`{name}`", f"`{metric}`", cell, found.unit, said))
+            if beside and isinstance(described, scenarios.Described):
+                for metric in described.data.get("beside", []):
+                    if found := self.get(name, metric):
+                        cell = self.cell(name, metric)
+                        rows.append((f"`{name}`", f"`{metric}`", cell, found.unit, ""))
         return report.grid(rows)
 
     def source(self, names: Sequence[str]) -> str:
@@ -310,8 +316,14 @@ def others(*names: str) -> Callable[[Found], str]:
     return part
 
 
-# By the name that the page gives a part: the beginning of its scenarios' names, and who writes it.
+def bars(found: Found) -> str:
+    """The bars of all scenarios."""
+    return found.bars(scenarios.names(), beside=False)
+
+
+# By the name that a page gives a part: the beginning of its scenarios' names, and who writes it.
 PARTS: dict[str, tuple[str, Callable[[Found], str]]] = {
+    "bars": ("", bars),
     "proxy": ("proxy-", proxy),
     "events": ("events-", events),
     "config-change": ("config-change", others("config-change")),
@@ -344,18 +356,19 @@ def redrawn(page: str, found: Found) -> str:
     return _PART.sub(part, page)
 
 
-def write(log: Path, page: Path) -> list[Path]:
-    """Writes page and pictures; what was written."""
+def write(log: Path, pages: Sequence[Path]) -> list[Path]:
+    """Writes pages and pictures; what was written."""
     found = Found(history.read(log))
     if not found.records:
         raise FigureError(f"{log.name} has no run yet; `make bench` adds one")
-    text = redrawn(page.read_text(), found)
-    folder = page.parent / "plots"
+    texts = [redrawn(page.read_text(), found) for page in pages]
+    folder = pages[0].parent / "plots"
     folder.mkdir(exist_ok=True)
-    page.write_text(text)
+    for page, text in zip(pages, texts, strict=True):
+        page.write_text(text)
     for name, picture in found.pictures.items():
         (folder / name).write_text(picture)
-    return [page, *(folder / name for name in found.pictures)]
+    return [*pages, *(folder / name for name in found.pictures)]
 
 
 def main(arguments: list[str]) -> int:
@@ -364,10 +377,10 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--log", type=Path, default=history.LOG)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=Path, action="append", help="instead of those in docs/")
     options = parser.parse_args(arguments)
     try:
-        written = write(options.log, options.page)
+        written = write(options.log, options.page or PAGES)
     except (FigureError, scenarios.ScenarioError) as error:
         print(f"figures: {error}", file=sys.stderr)
         return 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import os
 import resource
@@ -12,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import tools
+
 SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
-PACE = Path(__file__).resolve().parent / "pace.c"
 MARK = "slice "
 
 
@@ -163,22 +162,6 @@ def switches(pids: Sequence[int]) -> int:
     return total
 
 
-@functools.cache
-def pace() -> Path:
-    """The generator with a timetable, compiled if its source has changed."""
-    source = PACE.read_bytes()
-    built = PACE.parents[1] / "build" / "bench" / f"pace-{hashlib.sha256(source).hexdigest()[:12]}"
-    if not built.exists():
-        built.parent.mkdir(parents=True, exist_ok=True)
-        draft = built.with_suffix(f".{os.getpid()}")
-        command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", draft, PACE]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise LoadError(f"pace.c does not compile: {done.stderr.strip()}")
-        draft.rename(built)
-    return built
-
-
 def run(
     address: str,
     requests: Path,
@@ -200,7 +183,7 @@ def run(
         command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
     else:
         host, _, port = address.rpartition(":")
-        command += [str(pace()), host, port, str(requests)]
+        command += [str(tools.built("pace")), host, port, str(requests)]
         command += [f"{connections}", f"{rate}", f"{seconds}"]
     before = _clocks(workers, upstream)
     done = subprocess.run(command, capture_output=True, text=True, env=_environment())

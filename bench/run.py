@@ -2,7 +2,7 @@
 """Measures Sluice: beside hand-written nginx, its events beside older designs, and beside itself.
 
 What is compared runs side by side and in turns, and only neighbours are
-compared. docs/benchmarks.md tells how to read it.
+compared. docs/lab.md tells how to read it.
 
     bench/run.py                          all scenarios
     bench/run.py --scenario proxy-plain   one, or several: --scenario a --scenario b

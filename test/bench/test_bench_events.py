@@ -58,8 +58,9 @@ def test_a_scenario_gives_its_metrics(name: str) -> None:
         "events-throughput": {"ring_over_socket_64B_w2"}
         | {f"{transport}_cpu_us_64B_w2" for transport in TRANSPORTS},
         "events-latency": {
-            f"{transport}_p{share}_us_w3" for transport in TRANSPORTS for share in (50, 99)
-        },
+            f"{side}_p{share}_us_w3" for side in (*TRANSPORTS, "floor") for share in (50, 99)
+        }
+        | {"ring_p50_over_floor_w3", "ring_p99_over_floor_w3"},
         "events-burst": {"accepted", "delivered_min", "drain_ms", "socket_accepted"},
         "events-interference": {
             f"ring_{case}_{what}"

@@ -1,4 +1,4 @@
-"""The tables and plots of docs/benchmarks.md, drawn of runs that are made up."""
+"""The tables and plots of the docs, drawn of runs that are made up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(folder: Path, page: str, *runs: history.Record) -> str:
     for record in runs:
         history.append(record, folder / "log")
     (folder / "page.md").write_text(page)
-    figures.write(folder / "log", folder / "page.md")
+    figures.write(folder / "log", [folder / "page.md"])
     return (folder / "page.md").read_text()
 
 
@@ -45,7 +45,7 @@ def test_a_part_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
     assert "Revision abcdefa, 2026-11-21 12:00 UTC, 2 x CPU." in text
     assert "0.8 (0.72 to 0.88)" in text
     assert "at least 0.75: met, within noise" in text
-    figures.write(tmp_path / "log", tmp_path / "page.md")
+    figures.write(tmp_path / "log", [tmp_path / "page.md"])
     assert (tmp_path / "page.md").read_text() == text
 
 
@@ -111,12 +111,23 @@ def test_numbers_are_short_and_never_powers_of_ten() -> None:
     assert [plot.number(n) for n in numbers] == ["0.0451", "100", "999", "1,000", "1,000", "12,346"]
 
 
-def test_the_page_has_every_part_once() -> None:
-    assert sorted(PARTS.findall(figures.PAGE.read_text())) == sorted(figures.PARTS)
+def test_the_pages_have_every_part_once() -> None:
+    texts = "".join(page.read_text() for page in figures.PAGES)
+    assert sorted(PARTS.findall(texts)) == sorted(figures.PARTS)
+
+
+def test_what_stands_beside_the_bars_has_no_verdict(tmp_path: Path) -> None:
+    record = run("events-throughput", ring_over_socket_64B_w2=8.0, ring_cpu_us_64B_w2=0.9)
+    text = written(tmp_path, PAGE.replace("proxy", "events"), record)
+    rows = [line for line in text.splitlines() if "`events-throughput`" in line and "_w2" in line]
+    assert "at least 7.00: met" in rows[0]
+    assert re.search(r"`ring_cpu_us_64B_w2` +\| 0.9 \(0.81 to 0.99\) +\| ratio \| +\|", rows[1])
+    summary = written(tmp_path, PAGE.replace("proxy", "bars"), record)
+    assert "ring_cpu_us" not in summary
 
 
 def test_a_part_that_nobody_writes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(figures.FigureError, match="no part 'nosuch'; there are proxy, "):
+    with pytest.raises(figures.FigureError, match="no part 'nosuch'; there are bars, "):
         written(tmp_path, PAGE.replace("proxy", "nosuch"), run("proxy-plain", efficiency=1))
     with pytest.raises(figures.FigureError, match="no run yet"):
-        figures.write(tmp_path / "none", tmp_path / "page.md")
+        figures.write(tmp_path / "none", [tmp_path / "page.md"])
