@@ -69,11 +69,22 @@ local function finish_unique(unique)
     end
 end
 
-local function on_error(context, err)
+-- The handler of a context's errors. It has only what stack the callback has left, and some LuaJITs
+-- end it where that is not enough: so it tells what happened, and nothing that must be done is here.
+local function describe(context, err)
+    local subscription = context.subscription
+    if subscription and clock() < subscription.quiet_until then
+        return failure.tell(err)
+    end
+    return failure.describe(err)
+end
+
+-- After a callback that failed.
+local function settle_failure(context, text)
     context.unlooked = 0
     local subscription = context.subscription
     if not subscription then
-        ngx.log(ngx.ERR, "sluice: events: ", failure.describe(err))
+        ngx.log(ngx.ERR, "sluice: events: ", text)
         return
     end
     context.subscription = nil
@@ -83,7 +94,7 @@ local function on_error(context, err)
     if context.unique then
         finish_unique(context.unique)
     end
-    failure.log(subscription, context, err, clock())
+    failure.log(subscription, context, text, clock())
 end
 
 -- One event --------------------------------------------------------------------------------------
@@ -355,11 +366,10 @@ local function lead(context)
     repeat
         busy = true
         posted = false
-        local ok, finished = xpcall(drain, context.on_error, context, is_resumed)
+        local ok, finished = xpcall(drain, context.describe, context, is_resumed)
         is_resumed = not ok
-        if not ok and context.subscription then
-            -- A callback left the handler no stack to run on.
-            on_error(context, finished)
+        if not ok then
+            settle_failure(context, finished)
         end
         if owner ~= context then
             return
@@ -400,8 +410,8 @@ local function serve(premature)
         return
     end
     local context = { clock = 0, at = 0, unlooked = 0, looks_after = 1 }
-    context.on_error = function(err)
-        on_error(context, err)
+    context.describe = function(err)
+        return describe(context, err)
     end
     contexts[context] = true
     coroutines[coroutine.running()] = true

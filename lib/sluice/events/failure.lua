@@ -5,26 +5,33 @@ local _M = {}
 
 local LOG_INTERVAL_SECONDS = 10
 
---- What was thrown, with a traceback. For an error handler: the stack is that of the failure.
+--- What was thrown, as a text.
 -- @param err any value
 -- @treturn string
-function _M.describe(err)
+function _M.tell(err)
     -- What is thrown may have a __tostring that fails, or gives no text.
     local shown, text = pcall(tostring, err)
     if not shown or type(text) ~= "string" then
-        text = "a " .. type(err) .. " that cannot be shown"
+        return "a " .. type(err) .. " that cannot be shown"
     end
+    return text
+end
+
+--- The same with a traceback. For an error handler: the stack is that of the failure.
+-- @param err any value
+-- @treturn string
+function _M.describe(err)
+    local text = _M.tell(err)
     local traced, trace = pcall(debug.traceback, text, 3)
     return traced and trace or text
 end
 
 --- Logs a failure of a subscription, at most once in 10 seconds; the next line counts the others.
--- For an error handler, as `describe`.
 -- @tparam table subscription (sluice.events.bus)
 -- @tparam table context of the dispatcher
--- @param err what was thrown
+-- @tparam string text of `describe`
 -- @tparam number now seconds that only grow
-function _M.log(subscription, context, err, now)
+function _M.log(subscription, context, text, now)
     if now < subscription.quiet_until then
         subscription.unlogged = subscription.unlogged + 1
         return
@@ -45,7 +52,7 @@ function _M.log(subscription, context, err, now)
             tostring(context.event),
             more
         ),
-        _M.describe(err)
+        text
     )
 end
 
