@@ -69,8 +69,8 @@ local function finish_unique(unique)
     end
 end
 
--- The handler of a context's errors. It has only what stack the callback has left, and some LuaJITs
--- end it where that is not enough: so it tells what happened, and nothing that must be done is here.
+-- The handler of a context's errors: it tells what happened. It runs on what stack the callback has
+-- left, and LuaJIT may end it where that is not enough, so nothing that must be done is done here.
 local function describe(context, err)
     local subscription = context.subscription
     if subscription and clock() < subscription.quiet_until then
