@@ -6,10 +6,12 @@ local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
 local response = require("gateway.response")
+local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 local variables = require("gateway.variables")
 
 local find, sub = string.find, string.sub
+local clear = require("table.clear")
 local new_table = require("table.new")
 local escape = router_path.escape
 local normalize = router_path.normalize
@@ -86,27 +88,48 @@ local function host_port()
     return tonumber(port or variables.server_port:get())
 end
 
---- Every line of a header, as an array, or nil. Names differ in case and in `-` against `_` only
--- for the writer. The variable of nginx has the first line only, but tells cheaply that there is
--- none; all headers are looked at, since a client must not hide one behind others.
+-- Headers that conditions have asked for in the present match, by name: what the router makes of
+-- one, or false. Matching does not yield, so one table is enough.
+local seen_headers = {}
+
+--- Lines that a header which routes look at may have.
+local MAX_HEADER_LINES = 32
+
+--- What the router makes of a header, or nil. Names differ in case and in `-` against `_` only for
+-- the writer. The variable of nginx has the first line only, but tells cheaply that there is none;
+-- all headers are looked at, since a client must not hide one behind others. Once a name, however
+-- many routes ask.
 local function get_header(name)
-    if not variables.get("http_" .. name:gsub("-", "_")) then
-        return nil
+    local header = seen_headers[name]
+    if header ~= nil then
+        return header
     end
-    local values = {}
+    seen_headers[name] = false
+    if not variables.get("http_" .. name:gsub("-", "_")) then
+        return false
+    end
+    local lines = {}
     for sent, value in pairs(ngx.req.get_headers(0)) do
         if sent:gsub("_", "-") == name then
             for _, line in ipairs(type(value) == "table" and value or { value }) do
-                values[#values + 1] = line
+                lines[#lines + 1] = line
             end
         end
     end
-    return values
+    if #lines > MAX_HEADER_LINES then
+        return ngx.exit(400)
+    end
+    header = router.header(lines)
+    seen_headers[name] = header
+    return header
 end
 
 local function match(path)
     local table_of_routes = live.router
     local needs = table_of_routes.needs
+    if needs.headers then
+        clear(seen_headers)
+    end
     return table_of_routes:match(
         needs.method and ngx.req.get_method() or nil,
         needs.host and variables.host:get() or nil,
@@ -114,6 +137,19 @@ local function match(path)
         path,
         needs.headers and get_header or nil
     )
+end
+
+--- A request on which a route's pattern gave up: no other route is a safe guess.
+local function refuse_unknown(plan, reason)
+    local route = plan.route
+    ngx.log(
+        ngx.ERR,
+        'route "',
+        route.name or route.id,
+        '": a regular expression gave up on a request, which is refused: ',
+        reason
+    )
+    return ngx.exit(500)
 end
 
 --- An https-only route asked by http. Returns if the request came by https.
@@ -276,7 +312,10 @@ end
 -- @tparam string|nil here the named location that the request is in
 local function dispatch(here, ctx)
     local raw_path, path, query = read_target()
-    local plan, prefix = match(path)
+    local plan, prefix, reason = match(path)
+    if plan == false then
+        return refuse_unknown(prefix, reason)
+    end
     plan = plan or live.no_route
     if plan.location ~= here then
         return jump(plan.location, plan, prefix, ctx)

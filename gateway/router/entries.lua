@@ -169,7 +169,7 @@ local function parse_headers(map)
                 end
                 patterns[#patterns + 1] = re
             else
-                values[lower(value)] = true
+                values[#values + 1] = lower(value)
             end
         end
         name = gsub(lower(name), "_", "-")

@@ -31,7 +31,6 @@ local entries = require("gateway.router.entries")
 local regex = require("gateway.router.regex")
 
 local sub, lower = string.sub, string.lower
-local type = type
 
 -- Loses against every entry.
 local NO_ENTRY = { rank = math.huge }
@@ -120,44 +119,52 @@ local function close_all(router, tails, heads)
     end
 end
 
---- Does one header of the request satisfy one condition of a route?
-local function value_matches(condition, value)
-    if condition.values[lower(value)] then
-        return true
-    end
-    local patterns = condition.patterns
-    for i = 1, #patterns do
-        if patterns[i]:match(value) then
+--- Does a header of the request satisfy one condition of a route? The work is that
+-- of the condition alone, however many lines the client has sent, unless it has
+-- patterns; the caller bounds the lines.
+-- @treturn boolean|number as `headers_match`
+local function header_matches(condition, header)
+    local values, lower_lines = condition.values, header.lower
+    for i = 1, #values do
+        if lower_lines[values[i]] then
             return true
         end
     end
-    return false
-end
-
-local function headers_match(conditions, get_header)
-    for i = 1, #conditions do
-        local condition = conditions[i]
-        local value = get_header(condition.name)
-        if value == nil then
-            return false
-        elseif type(value) == "table" then
-            local found = false
-            for j = 1, #value do
-                found = found or value_matches(condition, value[j])
+    local patterns, lines, gave_up = condition.patterns, header.lines, false
+    for i = 1, #patterns do
+        for j = 1, #lines do
+            local matched = patterns[i]:match(lines[j])
+            if matched and matched >= 0 then
+                return true
             end
-            if not found then
-                return false
-            end
-        elseif not value_matches(condition, value) then
-            return false
+            gave_up = gave_up or matched or false
         end
     end
-    return true
+    return gave_up
 end
 
---- Find an entry of a room that beats `best`.
+--- Does the request satisfy all of a route's conditions on headers?
+-- @treturn boolean|number below 0: only a pattern that gave up keeps it from being known
+local function headers_match(conditions, get_header)
+    local all = true
+    for i = 1, #conditions do
+        local header = get_header(conditions[i].name)
+        local matched = header and header_matches(conditions[i], header)
+        if not matched then
+            return false
+        elseif matched ~= true then
+            all = matched
+        end
+    end
+    return all
+end
+
+--- Find an entry of a room that beats `best`. One whose pattern gave up counts as
+-- one that matches: it, or what it would have kept from the request, must not be
+-- passed over.
 -- @treturn table the best entry now
--- @treturn number|nil length of what its regular expression matched
+-- @treturn number|nil length of what its regular expression matched; below 0: a
+--   pattern of it gave up
 local function search(room, best, length, method, port, path, get_header)
     local lengths, ranks, map = room.lengths, room.ranks, room.map
     for i = 1, room.count do
@@ -166,18 +173,18 @@ local function search(room, best, length, method, port, path, get_header)
         end
         local entry = map[sub(path, 1, lengths[i])]
         while entry and entry.rank < best.rank do
-            if
-                (not entry.methods or entry.methods[method])
+            local admitted = (not entry.methods or entry.methods[method])
                 and (not entry.port or entry.port == port)
                 and (not entry.headers or headers_match(entry.headers, get_header))
-            then
+            if admitted then
+                local gave_up = admitted ~= true and admitted or nil
                 if not entry.regex then
-                    best, length = entry, nil
+                    best, length = entry, gave_up
                     break
                 end
                 local matched = entry.regex:match(path)
                 if matched then
-                    best, length = entry, matched
+                    best, length = entry, gave_up or matched
                     break
                 end
             end
@@ -215,14 +222,17 @@ end
 -- @tparam ?string host lower case, without port; IPv6 in brackets
 -- @tparam ?number port that of the Host header, else the listener's
 -- @tparam string path normalised (`gateway.router.path.normalize`)
--- @tparam ?function get_header lower-case name with dashes -> string, array of
---   strings or nil
+-- @tparam ?function get_header lower-case name with dashes -> what `header` made of
+--   its lines, or nil. Asked for each condition: the caller remembers
 -- @treturn[1] any the route's value
 -- @treturn[1] string|nil the part of the path that matched, nil if the route
 --   has no paths; decoded, so `path.escape` it before it goes into a header
 -- @treturn[1] table|nil the regular expression that matched: its `captures(path)`
 --   has the groups (`gateway.router.regex`)
 -- @treturn[2] nil no route
+-- @treturn[3] boolean false: PCRE gave up on a pattern, so that nobody knows
+-- @treturn[3] any value of the route that has it
+-- @treturn[3] string PCRE's reason
 -- @phases any
 function methods:match(method, host, port, path, get_header)
     local best, length = NO_ENTRY, nil
@@ -240,6 +250,9 @@ function methods:match(method, host, port, path, get_header)
     best, length = search(self.hostless, best, length, method, port, path, get_header)
 
     if length then
+        if length < 0 then
+            return false, best.value, regex.reason(length)
+        end
         return best.value, sub(path, 1, length), best.regex
     end
     return best.value, best.prefix
@@ -269,6 +282,18 @@ function _M.new(routes, values)
     add_all(router, sorted, tails, heads)
     close_all(router, tails, heads)
     return setmetatable(router, mt)
+end
+
+--- What conditions look at of a header.
+-- @tparam {string,...} lines the values of all its lines
+-- @treturn table for `match`'s get_header
+-- @phases any
+function _M.header(lines)
+    local lower_lines = {}
+    for i = 1, #lines do
+        lower_lines[lower(lines[i])] = true
+    end
+    return { lines = lines, lower = lower_lines }
 end
 
 --- Would this pattern work as a path (without its `~`)?

@@ -34,12 +34,13 @@ local INFO_CAPTURECOUNT = 4
 local INFO_NAMECOUNT = 17
 local INFO_NAMEENTRYSIZE = 18
 local INFO_NAMETABLE = 19
+local ERROR_NOMATCH = -1
 local ERROR_JIT_STACKLIMIT = -46
 
 -- Groups that one pattern may have; the dialect's users have a handful.
 local MAX_GROUPS = 99
--- Steps before a match is given up and counts as "does not match": bounds what
--- a pattern with catastrophic backtracking can cost one request (some ms).
+-- Steps before a match is given up: bounds what a pattern with catastrophic
+-- backtracking can cost one request (some ms).
 local MATCH_LIMIT = 100000
 
 local MESSAGE_SIZE = 256
@@ -113,6 +114,13 @@ local function group_names(code)
     return names
 end
 
+--- What PCRE says of one of its codes.
+local function message(code)
+    local buffer = ffi.new("char[?]", MESSAGE_SIZE)
+    lib.pcre2_get_error_message_8(code, buffer, MESSAGE_SIZE)
+    return ffi.string(buffer)
+end
+
 --- Compile a pattern.
 --
 -- Takes some tens of microseconds; does not yield.
@@ -143,9 +151,7 @@ function _M.compile(pattern, opts)
     local error_code, offset = ffi.new("int[1]"), ffi.new("size_t[1]")
     local code = lib.pcre2_compile_8(pattern, #pattern, options, error_code, offset, nil)
     if code == nil then
-        local buffer = ffi.new("char[?]", MESSAGE_SIZE)
-        lib.pcre2_get_error_message_8(error_code[0], buffer, MESSAGE_SIZE)
-        return nil, format("%s at offset %d", ffi.string(buffer), tonumber(offset[0]))
+        return nil, format("%s at offset %d", message(error_code[0]), tonumber(offset[0]))
     end
     code = ffi.gc(code, lib.pcre2_code_free_8)
 
@@ -160,40 +166,48 @@ function _M.compile(pattern, opts)
 end
 
 --- Run the pattern; offsets are left in `ovector`.
--- @treturn boolean whether it matched
+-- @treturn number above 0: it matched; ERROR_NOMATCH; else why PCRE gave up
 local function run(re, subject)
     local rc = lib.pcre2_match_8(re.code, subject, #subject, 0, 0, match_data, match_context)
     if rc == ERROR_JIT_STACKLIMIT then
         rc = lib.pcre2_match_8(re.code, subject, #subject, 0, NO_JIT, match_data, match_context)
     end
-    return rc > 0
+    return rc
 end
 
 --- Does the subject match?
 --
--- Allocates nothing; bounded by PCRE's match limit of 100,000 steps, beyond
--- which the answer is no.
+-- Allocates nothing; bounded by PCRE's match limit of 100,000 steps. Beyond it
+-- nobody knows: neither "yes" nor "no" is a safe answer for a router.
 --
 -- @tparam string subject
 -- @treturn[1] number offset of the last byte that matched
 -- @treturn[2] nil it does not match
+-- @treturn[3] number below 0: PCRE gave up, `reason` says why
 -- @phases any
 function methods:match(subject)
-    if run(self, subject) then
+    local rc = run(self, subject)
+    if rc > 0 then
         return tonumber(ovector[1])
+    elseif rc == ERROR_NOMATCH then
+        return nil
     end
-    return nil
+    return rc
 end
+
+--- Why a match was given up, in PCRE's words: `reason(code)`, of what `match` has returned.
+-- @phases any
+_M.reason = message
 
 --- The groups of a match.
 --
 -- @tparam string subject
 -- @treturn[1] table `[0]` the text that matched, `[n]` and `[name]` the
 --   groups; `false` for a group that took no part
--- @treturn[2] nil it does not match, or the pattern has no groups
+-- @treturn[2] nil it does not match, PCRE gave up, or the pattern has no groups
 -- @phases any
 function methods:captures(subject)
-    if self.groups == 0 or not run(self, subject) then
+    if self.groups == 0 or run(self, subject) < 1 then
         return nil
     end
     local captures = {}

@@ -21,7 +21,8 @@ local function answers(compiled, routes, request)
         request.port,
         request.path,
         function(name)
-            return request.headers[name]
+            local sent = request.headers[name]
+            return sent and router.header(type(sent) == "table" and sent or { sent })
         end
     )
     local best = oracle.match(routes, request)

@@ -15,7 +15,8 @@ local function ask(routes, request)
         request.port or 8000,
         request.path or "/",
         function(name)
-            return (request.headers or {})[name]
+            local sent = (request.headers or {})[name]
+            return sent and router.header(type(sent) == "table" and sent or { sent })
         end
     )
 end
@@ -311,5 +312,100 @@ describe("router: needs", function()
     it("lets all else be nil", function()
         local r = router.new({ { paths = { "/a" } } }, { "value" })
         assert.equal("value", r:match(nil, nil, nil, "/a"))
+    end)
+end)
+
+describe("router: patterns that give up", function()
+    -- More than PCRE's limit of steps, and few: "(a|aa)+" has as many ways as Fibonacci says.
+    local HEAVY, LONG = "(?:a|aa)+$", ("a"):rep(60) .. "!"
+
+    local function refused(routes, request)
+        local value, route, reason = ask(routes, request)
+        assert.is_false(value)
+        assert.equal("match limit exceeded", reason)
+        return route
+    end
+
+    it("refuse the request and name the route, whichever routes are there besides", function()
+        local heavy = { name = "heavy", paths = { "~/" .. HEAVY } }
+        local request = { path = "/" .. LONG, host = "a.com" }
+        local less = { name = "less", paths = { "/" }, hosts = {} }
+        local same = { name = "same", paths = { "~/.*" }, regex_priority = -1 }
+        for _, routes in ipairs({ { heavy }, { heavy, less }, { less, heavy }, { same, heavy } }) do
+            assert.equal("heavy", refused(routes, request))
+            assert.equal("heavy", ask(routes, { path = "/aaa" }))
+        end
+        -- One that wins over it anyway may have the request.
+        local more = { name = "more", paths = { "/" }, hosts = { "a.com" } }
+        local first = { name = "first", paths = { "~/a" }, regex_priority = 1 }
+        assert.equal("more", ask({ heavy, more }, request))
+        assert.equal("first", ask({ heavy, first }, request))
+    end)
+
+    it("count only where the other conditions are met", function()
+        local open = { name = "open", paths = { "/" } }
+        local path = "/" .. LONG
+        for _, condition in ipairs({
+            { methods = { "PUT" } },
+            { hosts = { "b.com" } },
+            { hosts = { "a.com:81" } },
+            { headers = { ["x-a"] = { "1" } } },
+        }) do
+            condition.name, condition.paths = "heavy", { "~/" .. HEAVY }
+            assert.equal("open", ask({ condition, open }, { path = path, host = "a.com" }))
+        end
+    end)
+
+    it("in conditions on headers do the same", function()
+        local open = { name = "open", paths = { "/" } }
+        local function route(headers, paths)
+            return { name = "heavy", headers = headers, paths = paths }
+        end
+        local pattern = "~*^" .. HEAVY
+        local heavy = route({ ["x-a"] = { pattern } })
+        assert.equal("heavy", refused({ heavy }, { headers = { ["x-a"] = LONG } }))
+        assert.equal("heavy", refused({ heavy }, { headers = { ["x-a"] = { "b", LONG } } }))
+        assert.equal("heavy", ask({ heavy }, { headers = { ["x-a"] = { LONG, "aa" } } }))
+        assert.equal(
+            "heavy",
+            ask(
+                { route({ ["x-a"] = { pattern, "~*!$" } }) },
+                { headers = { ["x-a"] = { "b", LONG } } }
+            )
+        )
+        local two = route({ ["x-a"] = { pattern }, ["x-b"] = { "1" } }, { "/" })
+        local with_paths = route({ ["x-a"] = { pattern } }, { "~/x$", "~/y$" })
+        assert.equal("open", ask({ two, open }, { headers = { ["x-a"] = LONG } }))
+        assert.equal("open", ask({ two, open }, { headers = { ["x-a"] = LONG, ["x-b"] = "2" } }))
+        assert.equal("open", ask({ with_paths, open }, { headers = { ["x-a"] = LONG } }))
+        local both = { headers = { ["x-a"] = LONG, ["x-b"] = "1" }, path = "/y" }
+        assert.equal("heavy", refused({ two, open }, both))
+        assert.equal("heavy", refused({ with_paths, open }, both))
+    end)
+end)
+
+describe("router: conditions on headers", function()
+    it("cost the same however many lines a client sends", function()
+        local routes, looks = {}, 0
+        for i = 1, 50 do
+            local headers = { ["x-a"] = { "v" .. i, "w" .. i } }
+            routes[i] = { name = "r" .. i, headers = headers, paths = { "/" } }
+        end
+        local lines = {}
+        for i = 1, 1000 do
+            lines[i] = "none" .. i
+        end
+        local header = router.header(lines)
+        local counted = setmetatable({}, {
+            __index = function(_, value)
+                looks = looks + 1
+                return header.lower[value]
+            end,
+        })
+        local compiled = assert(router.new(routes, routes))
+        assert.is_nil(compiled:match("GET", nil, 80, "/", function()
+            return { lines = {}, lower = counted }
+        end))
+        assert.equal(100, looks)
     end)
 end)
