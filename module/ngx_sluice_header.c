@@ -113,14 +113,17 @@ sluice_header_number_to_response(ngx_http_request_t *r,
 }
 
 
-/* HTTP/0.9 has no list of them, nor has a timer; init_by_lua has no request */
+/*
+ * HTTP/0.9 has no list of them, nor has a request that nginx refused for its
+ * request line, nor a timer; init_by_lua has no request.
+ */
 
 static ngx_uint_t
 ngx_sluice_header_has(ngx_http_request_t *r)
 {
     return r != NULL
            && r->connection->fd != (ngx_socket_t) -1
-           && r->http_version >= NGX_HTTP_VERSION_10;
+           && r->headers_in.headers.last != NULL;
 }
 
 
