@@ -9,6 +9,7 @@
 -- @module cli.nginx_conf
 
 local late_phases = require("gateway.late_phases")
+local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local variables = require("gateway.variables")
 
@@ -205,12 +206,14 @@ local function upstreams(settings)
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
         "    sluice_first_peer;",
+        "    sluice_response_head;",
         pool,
         "}",
         "upstream sluice_https {",
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
         "    sluice_first_peer;",
+        "    sluice_response_head;",
         "}"
     )
 end
@@ -279,8 +282,15 @@ local function http(settings, root, forward)
     )
 end
 
+local function directive(name, words)
+    return #words == 0 and "" or name .. " " .. table.concat(words, " ") .. ";"
+end
+
 local function response_headers(settings)
     local out = {}
+    for _, name in ipairs(own_headers.hidden_of_response(settings)) do
+        out[#out + 1] = directive("proxy_hide_header", { name })
+    end
     if has(settings.headers, "latency_tokens") then
         out[#out + 1] = ("add_header %s-Upstream-Latency $sluice_upstream_ms always;"):format(
             settings.header_prefix
@@ -302,6 +312,8 @@ end
 
 local function request_headers(settings, forward)
     local out = {
+        directive("sluice_drop_headers", own_headers.dropped_of_request(settings)),
+        directive("sluice_guard_headers", own_headers.guarded_of_request(settings)),
         "proxy_set_header Host $sluice_host;",
         'proxy_set_header Connection "";',
         'proxy_set_header Proxy "";',
@@ -379,6 +391,8 @@ local function proxy_server(settings, forward)
             settings.reject_encoded_climbs and "on" or "off"
         ),
         "proxy_http_version 1.1;",
+        ("proxy_buffer_size %s;"):format(settings.proxy_buffer_size),
+        ("proxy_buffers %s;"):format(settings.proxy_buffers),
         "proxy_pass_header Server;",
         "proxy_pass_header Date;",
         -- An upstream must not steer the gateway's own nginx.

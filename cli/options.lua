@@ -282,6 +282,16 @@ _M.list = {
             .. "(`/public/..%2fprivate`), where routing saw no step. Off passes such paths on; "
             .. "still refused is one that climbs out of a service's path.",
     },
+    {
+        name = "client_identity_headers",
+        section = "clients",
+        type = "enum",
+        default = "drop",
+        values = { "drop", "pass" },
+        doc = "What happens to X-Consumer-*, X-Credential-* and X-Anonymous-Consumer that clients "
+            .. "send: `drop`, or `pass` them on routes without authentication, as Kong does. With "
+            .. "an underscore for a dash they are dropped in either case.",
+    },
     -- upstreams
     {
         name = "upstream_keepalive_pool_size",
@@ -311,6 +321,26 @@ _M.list = {
         unit = "seconds",
         min = 1,
         doc = "How long an idle upstream connection is kept.",
+    },
+    {
+        name = "proxy_buffer_size",
+        section = "upstreams",
+        type = "size",
+        default = "32k",
+        unit = "bytes",
+        min = 1024,
+        max = 16777216,
+        doc = "Buffer for the header of a response and the beginning of its body; a header that "
+            .. "does not fit is answered 502. Each request that waits for its response has one.",
+    },
+    {
+        name = "proxy_buffers",
+        section = "upstreams",
+        type = "buffers",
+        default = "8 16k",
+        doc = "Number and size of the buffers that a response's body may fill while the client is "
+            .. "slow, before the rest goes to a temporary file. All but one of them together have "
+            .. "to hold twice the larger of their size and proxy_buffer_size.",
     },
     -- headers
     {

@@ -158,8 +158,26 @@ local function is_loopback(host)
     return host == "localhost" or host:find("^127%.") ~= nil or host:find("^[0:]*:0*1$") ~= nil
 end
 
+-- nginx sends twice the larger of the two sizes to the client at a time, and wants room for that
+-- beside the one buffer that it reads into.
+local function check_proxy_buffers(settings, errors)
+    if not (settings.proxy_buffers and settings.proxy_buffer_size) then
+        return
+    end
+    local count, size = settings.proxy_buffers:match("^(%d+) (%w+)$")
+    local bytes = values.size_bytes(size)
+    local least = 2 * math.max(bytes, values.size_bytes(settings.proxy_buffer_size))
+    if (count - 1) * bytes < least then
+        errors[#errors + 1] = (
+            "proxy_buffers: %s are too few for proxy_buffer_size %s; all but one "
+            .. "of them have to hold %d bytes"
+        ):format(settings.proxy_buffers, settings.proxy_buffer_size, least)
+    end
+end
+
 -- Rules that hold between settings.
 local function check_together(settings, errors)
+    check_proxy_buffers(settings, errors)
     local seen = {}
     for _, address in ipairs(settings.proxy_listen or {}) do
         seen[address:match("^%S+")] = true

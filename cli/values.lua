@@ -232,6 +232,8 @@ local function size_bytes(text)
     return tonumber(digits) * SIZE_UNITS[unit]
 end
 
+_M.size_bytes = size_bytes
+
 local function read_size(text, option)
     local bytes = size_bytes(text)
     if not bytes then

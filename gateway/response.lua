@@ -2,10 +2,19 @@
 -- @module gateway.response
 
 local cjson = require("cjson.safe")
+local ffi = require("ffi")
 local variables = require("gateway.variables")
 local version = require("gateway.version")
 
+-- Without nginx (unit tests) nothing is answered.
+local get_request = ngx and require("resty.core.base").get_request
+
+ffi.cdef("void sluice_gateway_refuse_header(void *r);")
+
 local _M = {}
+
+-- nginx's own code: it stays in the logs, and the client gets a 400.
+local HEADER_TOO_LARGE = 494
 
 local PRODUCT = "sluice/" .. version.product
 
@@ -20,7 +29,7 @@ local MESSAGES = {
     [413] = "Payload too large",
     [414] = "URI too long",
     [417] = "Expectation failed",
-    [494] = "Request header or cookie too large",
+    [HEADER_TOO_LARGE] = "Request header or cookie too large",
     [500] = "An unexpected error occurred",
     [501] = "Not implemented",
     [502] = "An invalid response was received from the upstream server",
@@ -125,6 +134,9 @@ end
 function _M.write(status, body, content_type, headers)
     local header = ngx.header
     ngx.status = status
+    if status == HEADER_TOO_LARGE then
+        ffi.C.sluice_gateway_refuse_header(get_request())
+    end
     header["Content-Type"] = content_type
     -- A 304 speaks of what the client has, not of this empty body (RFC 9110, 8.6).
     if status ~= 304 then
@@ -166,12 +178,9 @@ end
 
 --- What a client is told where nginx would send its own error page.
 -- @tparam number status
--- @treturn number the status that clients know
--- @treturn string the dialect's words for it
+-- @treturn string Kong's words for it
 function _M.refusal(status)
-    local words = MESSAGES[status] or ("The upstream server responded with %d"):format(status)
-    -- 494 is nginx's own code for a header that is too large.
-    return status == 494 and 400 or status, words
+    return MESSAGES[status] or ("The upstream server responded with %d"):format(status)
 end
 
 --- Answers an error in the format that the client accepts. Does not return.
@@ -180,9 +189,7 @@ end
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access, content
 function _M.error(status, message, headers)
-    local words
-    status, words = _M.refusal(status)
-    message = message or words
+    message = message or _M.refusal(status)
     local accept = variables.http_accept:get() or variables.http_content_type:get()
     local format = _M.format_for(accept)
     local body = format.body(message, variables.sluice_request_id:get())

@@ -11,31 +11,23 @@
 #include <ngx_http.h>
 
 #include "ngx_sluice_connection.h"
+#include "ngx_sluice_header.h"
 
 
 /* the same as max_headers, which later versions of nginx have */
 
 #define NGX_SLUICE_CONNECTION_MAX_LINES  1000
 
-#define NGX_SLUICE_CONNECTION_MAX_NAMES  32
-
-
-/* distinct names, and a bit for each length of one */
 
 typedef struct {
-    ngx_uint_t  count;
-    uint64_t    lengths;
-    ngx_str_t   name[NGX_SLUICE_CONNECTION_MAX_NAMES];
-} ngx_sluice_connection_names_t;
+    ngx_http_request_t             *request;
+    ngx_sluice_connection_names_t   names;
+} ngx_sluice_connection_dropped_t;
 
 
-static ngx_int_t ngx_sluice_connection_add_names(
-    ngx_sluice_connection_names_t *names, ngx_str_t *line);
 static ngx_uint_t ngx_sluice_connection_stays(u_char *name, size_t length);
-static ngx_uint_t ngx_sluice_connection_named(
-    ngx_sluice_connection_names_t *names, u_char *name, size_t length);
-static ngx_int_t ngx_sluice_connection_remove(ngx_http_request_t *r,
-    ngx_sluice_connection_names_t *names);
+static ngx_uint_t ngx_sluice_connection_drops(ngx_table_elt_t *elt,
+    void *data);
 static void ngx_sluice_connection_forget(ngx_http_request_t *r,
     ngx_table_elt_t *elt);
 
@@ -43,13 +35,14 @@ static void ngx_sluice_connection_forget(ngx_http_request_t *r,
 ngx_int_t
 ngx_sluice_connection_apply(ngx_http_request_t *r)
 {
-    ngx_uint_t                      i, lines;
-    ngx_list_part_t                *part;
-    ngx_table_elt_t                *elt;
-    ngx_sluice_connection_names_t   names;
+    ngx_uint_t                        i, lines;
+    ngx_list_part_t                  *part;
+    ngx_table_elt_t                  *elt;
+    ngx_sluice_connection_dropped_t   dropped;
 
-    names.count = 0;
-    names.lengths = 0;
+    dropped.request = r;
+    dropped.names.count = 0;
+    dropped.names.lengths = 0;
     lines = 0;
 
     for (part = &r->headers_in.headers.part; part; part = part->next) {
@@ -73,7 +66,8 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
                 continue;
             }
 
-            if (ngx_sluice_connection_add_names(&names, &elt[i].value)
+            if (ngx_sluice_connection_add_names(&dropped.names,
+                                                &elt[i].value)
                 != NGX_OK)
             {
                 ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
@@ -83,11 +77,19 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
         }
     }
 
-    return names.count ? ngx_sluice_connection_remove(r, &names) : NGX_OK;
+    if (dropped.names.count
+        && ngx_sluice_header_list_drop(&r->headers_in.headers, r->pool,
+                                       ngx_sluice_connection_drops, &dropped)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_sluice_connection_add_names(ngx_sluice_connection_names_t *names,
     ngx_str_t *line)
 {
@@ -158,7 +160,7 @@ ngx_sluice_connection_stays(u_char *name, size_t length)
 }
 
 
-static ngx_uint_t
+ngx_uint_t
 ngx_sluice_connection_named(ngx_sluice_connection_names_t *names, u_char *name,
     size_t length)
 {
@@ -180,80 +182,20 @@ ngx_sluice_connection_named(ngx_sluice_connection_names_t *names, u_char *name,
 }
 
 
-/*
- * nginx and the Lua module point to headers, so those that stay do not move:
- * each run of them becomes a part of the list.  No part but the first may be
- * empty.
- */
-
-static ngx_int_t
-ngx_sluice_connection_remove(ngx_http_request_t *r,
-    ngx_sluice_connection_names_t *names)
+static ngx_uint_t
+ngx_sluice_connection_drops(ngx_table_elt_t *elt, void *data)
 {
-    ngx_uint_t        i, start;
-    ngx_list_t       *list;
-    ngx_list_part_t   old, *part, *last;
-    ngx_table_elt_t  *elt;
+    ngx_sluice_connection_dropped_t  *dropped = data;
 
-    list = &r->headers_in.headers;
-    old = list->part;
-    list->part.nelts = 0;
-    list->part.next = NULL;
-    last = NULL;
-
-    for (part = &old; part; part = part->next) {
-
-        elt = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            start = i;
-
-            while (i < part->nelts
-                   && !ngx_sluice_connection_named(names, elt[i].key.data,
-                                                elt[i].key.len))
-            {
-                i++;
-            }
-
-            if (i < part->nelts) {
-                ngx_sluice_connection_forget(r, &elt[i]);
-            }
-
-            if (i == start) {
-                continue;
-            }
-
-            if (last == NULL) {
-                last = &list->part;
-
-            } else {
-                last->next = ngx_palloc(r->pool, sizeof(ngx_list_part_t));
-                if (last->next == NULL) {
-                    return NGX_HTTP_INTERNAL_SERVER_ERROR;
-                }
-
-                last = last->next;
-            }
-
-            last->elts = &elt[start];
-            last->nelts = i - start;
-            last->next = NULL;
-        }
+    if (!ngx_sluice_connection_named(&dropped->names, elt->key.data,
+                                     elt->key.len))
+    {
+        return 0;
     }
 
-    if (last) {
+    ngx_sluice_connection_forget(dropped->request, elt);
 
-        /* full: what is added goes into a part of its own */
-
-        list->last = last;
-        list->nalloc = last->nelts;
-
-    } else {
-        list->last = &list->part;
-    }
-
-    return NGX_OK;
+    return 1;
 }
 
 

@@ -33,6 +33,8 @@ typedef struct {
 } ngx_sluice_gateway_conf_t;
 
 
+void sluice_gateway_refuse_header(ngx_http_request_t *r);
+
 static void *ngx_sluice_gateway_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_sluice_gateway_init_process(ngx_cycle_t *cycle);
@@ -47,8 +49,9 @@ static ngx_int_t ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static size_t ngx_sluice_gateway_client_via(ngx_http_request_t *r,
-    u_char *p);
+static ngx_int_t ngx_sluice_gateway_append_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_list_t *headers);
+static size_t ngx_sluice_gateway_other_via(ngx_list_t *headers, u_char *p);
 static ngx_int_t ngx_sluice_gateway_response_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_sluice_gateway_constant(ngx_http_request_t *r,
@@ -257,6 +260,18 @@ ngx_sluice_gateway_request_id(ngx_http_request_t *r,
 }
 
 
+/*
+ * A request whose header is too large has nginx's own status in the logs, 494,
+ * and the one that clients know in what is sent.
+ */
+
+void
+sluice_gateway_refuse_header(ngx_http_request_t *r)
+{
+    ngx_str_set(&r->headers_out.status_line, "400 Bad Request");
+}
+
+
 /* the client's URI as it came, like $request_uri */
 
 static ngx_int_t
@@ -316,11 +331,30 @@ ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
 }
 
 
-/* all Via lines of the client in one, with ours behind them (RFC 9110, 7.6.3) */
-
 static ngx_int_t
 ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
+{
+    return ngx_sluice_gateway_append_via(r, v, &r->headers_in.headers);
+}
+
+
+static ngx_int_t
+ngx_sluice_gateway_response_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    static ngx_list_t  none;
+
+    return ngx_sluice_gateway_append_via(r, v,
+               r->upstream ? &r->upstream->headers_in.headers : &none);
+}
+
+
+/* all Via lines in one, with ours behind them (RFC 9110, 7.6.3) */
+
+static ngx_int_t
+ngx_sluice_gateway_append_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_list_t *headers)
 {
     u_char                     *text, *p;
     size_t                      length;
@@ -328,7 +362,7 @@ ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
     gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
 
-    length = ngx_sluice_gateway_client_via(r, NULL);
+    length = ngx_sluice_gateway_other_via(headers, NULL);
 
     if (length == 0) {
         return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
@@ -339,17 +373,17 @@ ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         return NGX_ERROR;
     }
 
-    p = text + ngx_sluice_gateway_client_via(r, text);
+    p = text + ngx_sluice_gateway_other_via(headers, text);
     ngx_memcpy(p, gcf->via.data, gcf->via.len);
 
     return ngx_sluice_gateway_value(v, text, length + gcf->via.len);
 }
 
 
-/* writes what the client's lines say, unless p is NULL; returns its length */
+/* writes what these lines say, unless p is NULL; returns its length */
 
 static size_t
-ngx_sluice_gateway_client_via(ngx_http_request_t *r, u_char *p)
+ngx_sluice_gateway_other_via(ngx_list_t *headers, u_char *p)
 {
     size_t            length;
     ngx_uint_t        i;
@@ -358,7 +392,7 @@ ngx_sluice_gateway_client_via(ngx_http_request_t *r, u_char *p)
 
     length = 0;
 
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
+    for (part = &headers->part; part; part = part->next) {
 
         h = part->elts;
 
@@ -383,18 +417,6 @@ ngx_sluice_gateway_client_via(ngx_http_request_t *r, u_char *p)
     }
 
     return length;
-}
-
-
-static ngx_int_t
-ngx_sluice_gateway_response_via(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_sluice_gateway_conf_t  *gcf;
-
-    gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
-
-    return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
 }
 
 

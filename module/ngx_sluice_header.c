@@ -9,19 +9,7 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-
-/* made by Lua (lib/sluice/header.lua), which never frees it */
-
-typedef struct {
-    u_char    *name;
-    u_char    *lowcase;
-    size_t     length;
-    uint64_t   hash;            /* ngx_hash_key() of lowcase */
-} sluice_header_t;
+#include "ngx_sluice_header.h"
 
 
 typedef struct {
@@ -94,6 +82,10 @@ sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
         || r->header_sent)
     {
         return NGX_DECLINED;
+    }
+
+    if (header->own && ngx_sluice_response_own(r, header) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_sluice_header_push(r, &r->headers_out.headers, header, value,

@@ -51,8 +51,7 @@ end
 -- @tparam number status
 -- @phases content
 function _M.refused(status)
-    local known_status, message = response.refusal(status)
-    return _M.json(known_status, { message = message })
+    return _M.json(status, { message = response.refusal(status) })
 end
 
 --- Answers that the path exists, but not for this method.

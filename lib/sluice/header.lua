@@ -28,6 +28,7 @@ typedef struct {
     const char *lowcase;
     size_t      length;
     uint64_t    hash;
+    uint32_t    own;
 } sluice_header_t;
 
 typedef struct {
@@ -112,6 +113,18 @@ function _M.new(name)
         data = ffi.new("sluice_header_t", { name, lowcase, #name, hash_of(lowcase) }),
     }, Header)
     handles[name] = handle
+    return handle
+end
+
+--- The handle of a header that the gateway writes itself: what is set replaces
+-- the upstream's lines of this name, where `sluice_response_head` looks at them
+-- (module/ngx_sluice_response.c). Otherwise as `new`.
+-- @tparam string name as it will be written
+-- @treturn table handle
+-- @phases any
+function _M.own(name)
+    local handle = _M.new(name)
+    handle.data.own = 1
     return handle
 end
 

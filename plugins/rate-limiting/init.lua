@@ -57,9 +57,9 @@ local IDENTIFIERS = {
     end,
 }
 
-local LIMIT = header.new("RateLimit-Limit")
-local REMAINING = header.new("RateLimit-Remaining")
-local RESET = header.new("RateLimit-Reset")
+local LIMIT = header.own("RateLimit-Limit")
+local REMAINING = header.own("RateLimit-Remaining")
+local RESET = header.own("RateLimit-Reset")
 local RETRY_AFTER = header.new("Retry-After")
 
 local WRITE_LIMITS = [[
@@ -83,8 +83,8 @@ local function compile(conf, dict, share)
     for i = 1, limits.size do
         local limit = limits[i]
         local title = limit.period:gsub("^%l", string.upper)
-        limit.limit_header = header.new("X-RateLimit-Limit-" .. title)
-        limit.remaining_header = header.new("X-RateLimit-Remaining-" .. title)
+        limit.limit_header = header.own("X-RateLimit-Limit-" .. title)
+        limit.remaining_header = header.own("X-RateLimit-Remaining-" .. title)
         limit.rate_text = tostring(limit.rate)
     end
     return {

@@ -142,12 +142,35 @@ def test_uri_too_long(gateway: Start, upstream: Upstream) -> None:
     assert running.ask("/" + "a" * 8000).status == 200
 
 
-def test_header_too_large(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream))
-    headers = {"Accept": "application/json", "X-Big": "b" * 9000}
-    reply = running.ask("/", headers=headers)
-    assert (reply.status, message_of(reply)[0]) == (400, "Request header or cookie too large")
+@pytest.mark.parametrize("lines", [[("X-Big", "b" * 9000)], [("X-Big", "b" * 900)] * 40])
+@pytest.mark.parametrize("accept", ["application/json", "application/xml", "text/html"])
+def test_header_too_large(
+    gateway: Start, upstream: Upstream, accept: str, lines: list[tuple[str, str]]
+) -> None:
+    """nginx's own status, 494, is for the logs."""
+    running = gateway(proxying(upstream), access_log_format="$status")
+    reply = running.ask("/", headers=[("Accept", accept), *lines])
+    assert (reply.status, reply.reason) == (400, "Bad Request")
+    assert message_of(reply)[0] == "Request header or cookie too large"
+    assert reply.headers.get("connection") == "close"
     assert upstream.requests == []
+    assert running.ask("/").status == 200
+    running.stop("quit")
+    assert running.access_log().splitlines()[-2:] == ["494", "200"]
+
+
+def test_header_too_large_for_a_logger(gateway: Start, upstream: Upstream) -> None:
+    """Plugins see the status that the access log has."""
+    plugin = """
+        return { name = "logs", priority = 1, version = "1", schema = { name = "logs", fields = {
+            { config = { type = "record", fields = {} } } } },
+            log = function() ngx.log(ngx.ERR, "logged with ", ngx.status) end }
+    """
+    running = gateway(
+        proxying(upstream) | {"plugins": [{"name": "logs"}]}, plugins={"logs": plugin}
+    )
+    running.expect_log("logged with 494", 1)
+    assert running.ask("/", headers={"X-Big": "b" * 9000}).status == 400
 
 
 def test_error_status_in_the_access_log(gateway: Start, upstream: Upstream) -> None:

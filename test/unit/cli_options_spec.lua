@@ -53,6 +53,8 @@ local EFFECTS = {
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
     reject_encoded_climbs = { "off", "sluice_reject_encoded_climbs off;" },
+    proxy_buffer_size = { "20k", "proxy_buffer_size 20k;" },
+    proxy_buffers = { "9 16k", "proxy_buffers 9 16k;" },
     upstream_keepalive_pool_size = { "15", "keepalive 15;" },
     upstream_keepalive_max_requests = { "16", "keepalive_requests 16;" },
     upstream_keepalive_idle_timeout = { "17s", "keepalive_timeout 17s;" },
@@ -69,6 +71,7 @@ local EFFECTS = {
 -- These act elsewhere, and have their tests there: test_cli.py starts with them, the gateway reads
 -- them from settings.json.
 local ELSEWHERE = {
+    client_identity_headers = true,
     conf = true,
     error_default_type = true,
     file = true,
@@ -119,6 +122,12 @@ describe("cli.options", function()
         })
         assert.is_truthy(conf:find("real_ip_header X-Client;", 1, true))
         assert.is_truthy(conf:find("real_ip_recursive on;", 1, true))
+    end)
+
+    it("drops the clients' identity headers unless they pass", function()
+        local drop = "sluice_drop_headers X-Consumer-* X-Credential-* X-Anonymous-Consumer;"
+        assert.is_truthy(render({}):find(drop, 1, true))
+        assert.is_nil(render({ client_identity_headers = "pass" }):find("sluice_drop_headers"))
     end)
 
     it("leaves out headers, the admin listener and the access log when they are off", function()

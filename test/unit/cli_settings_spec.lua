@@ -186,6 +186,30 @@ describe("cli.settings", function()
         end
     end)
 
+    it("refuses too few buffers for the responses of upstreams", function()
+        local function errors_of(size, buffers)
+            return select(
+                2,
+                resolve({ flags = { proxy_buffer_size = size, proxy_buffers = buffers } })
+            )
+        end
+        for _, fits in ipairs({ { "4k", "8 4k" }, { "16k", "3 16k" }, { "1m", "5 512k" } }) do
+            assert.same({}, errors_of(fits[1], fits[2]))
+        end
+        assert.same({
+            "proxy_buffers: 8 16k are too few for proxy_buffer_size 64k; all but one of them have "
+                .. "to hold 131072 bytes",
+        }, errors_of("64k", "8 16k"))
+        assert.same({
+            "proxy_buffers: 2 8k are too few for proxy_buffer_size 4k; all but one of them have to "
+                .. "hold 16384 bytes",
+        }, errors_of("4k", "2 8k"))
+        assert.same({
+            "proxy_buffers (flag --proxy-buffers): '8' is not right; expected a number "
+                .. 'and a size, such as "4 8k"',
+        }, errors_of("4k", "8"))
+    end)
+
     it("remembers what start was given, under the flags of now and above the file", function()
         local _, _, given = resolve({
             flags = { workers = "4", file = "a.yaml" },

@@ -1,0 +1,91 @@
+--- Headers that the gateway sets or reads as its own.
+--
+-- A client must not speak in the gateway's name, and an upstream's lines must not stand beside the
+-- gateway's. This is the one list of their names; nginx.conf says them to nginx and to the module
+-- (module/ngx_sluice_guard.c). A `*` at the end stands for any rest.
+-- @module cli.own_headers
+
+local _M = {}
+
+-- Who a request comes from, as authentication has found out.
+local IDENTITY = { "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer" }
+
+-- Those of a request that frame it, that say whence and how it came, or that plugins read. Names
+-- without a dash (Host, Via, Connection, ...) can be written in one way only.
+local OF_REQUEST = {
+    "Content-Length",
+    "Content-Type",
+    "Keep-Alive",
+    "Proxy-Authenticate",
+    "Proxy-Authorization",
+    "Proxy-Connection",
+    "Transfer-Encoding",
+    "X-Forwarded-*",
+    "X-Real-IP",
+}
+
+-- Those of a response that are for the gateway alone (RFC 9110, 7.6.1). Connection, Keep-Alive and
+-- Transfer-Encoding are nginx's.
+local HOP_BY_HOP = {
+    "Proxy-Authenticate",
+    "Proxy-Authentication-Info",
+    "Proxy-Connection",
+    "TE",
+    "Trailer",
+    "Upgrade",
+}
+
+-- What each word of the setting `headers` adds to responses, behind header_prefix.
+local OF_TOKENS = {
+    latency_tokens = { "-Upstream-Latency", "-Proxy-Latency", "-Response-Latency" },
+    request_id = { "-Request-Id" },
+}
+
+local function append(list, more)
+    for _, item in ipairs(more) do
+        list[#list + 1] = item
+    end
+end
+
+--- Names of which a request keeps no line that a client has sent, however it is written.
+-- @tparam table settings resolved settings
+-- @treturn {string,...}
+function _M.dropped_of_request(settings)
+    return settings.client_identity_headers == "drop" and IDENTITY or {}
+end
+
+--- Names of which a request keeps no line with an underscore for a dash.
+-- @tparam table settings resolved settings
+-- @treturn {string,...}
+function _M.guarded_of_request(settings)
+    local names = {}
+    append(names, OF_REQUEST)
+    append(names, IDENTITY)
+    if #settings.headers > 0 then
+        names[#names + 1] = settings.header_prefix .. "-*"
+    end
+    if not settings.real_ip_header:find("_", 1, true) then
+        names[#names + 1] = settings.real_ip_header
+    end
+    return names
+end
+
+--- Names of which a client gets no line of the upstream's.
+-- @tparam table settings resolved settings
+-- @treturn {string,...}
+function _M.hidden_of_response(settings)
+    local names = {}
+    append(names, HOP_BY_HOP)
+    for _, token in ipairs(settings.headers) do
+        for _, ending in ipairs(OF_TOKENS[token] or {}) do
+            names[#names + 1] = settings.header_prefix .. ending
+        end
+        if token == "server_tokens" then
+            -- It stands in the gateway's line, before the gateway.
+            names[#names + 1] = "Via"
+        end
+    end
+    return names
+end
+
+return _M

@@ -1,0 +1,276 @@
+
+/*
+ * Headers that a client must not set in the gateway's name.
+ *
+ *     server {
+ *         sluice_guard_headers Content-Length X-Forwarded-*;
+ *         sluice_drop_headers X-Consumer-*;
+ *     }
+ *
+ * Upstreams that make variables of headers (CGI and its heirs) cannot tell
+ * X_Forwarded_For from X-Forwarded-For, nor can nginx's $http_ variables.  So
+ * a request loses each line of a guarded name in which an underscore stands
+ * for a dash, and each line of a dropped name however it is written, before
+ * anything reads them.  Other names with underscores pass.  A "*" at the end
+ * stands for any rest.
+ *
+ * nginx calls this once a request, before its internal redirects.
+ */
+
+
+#include "ngx_sluice_header.h"
+
+
+typedef struct {
+    ngx_str_t    name;              /* in lower case, with dashes */
+    unsigned     prefix:1;
+    unsigned     dropped:1;         /* however it is written */
+} ngx_sluice_guard_name_t;
+
+
+typedef struct {
+    ngx_array_t *names;             /* of ngx_sluice_guard_name_t; or NULL */
+    uint32_t     letters;           /* with which dropped names begin */
+} ngx_sluice_guard_conf_t;
+
+
+static ngx_int_t ngx_sluice_guard_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data);
+static ngx_uint_t ngx_sluice_guard_is(ngx_table_elt_t *h,
+    ngx_sluice_guard_name_t *name);
+static char *ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static void *ngx_sluice_guard_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_sluice_guard_init(ngx_conf_t *cf);
+
+
+#define ngx_sluice_guard_letter(c)  ((uint32_t) 1 << ((c) & 0x1f))
+
+
+static ngx_command_t  ngx_sluice_guard_commands[] = {
+
+    { ngx_string("sluice_guard_headers"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
+      ngx_sluice_guard_headers,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sluice_drop_headers"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
+      ngx_sluice_guard_headers,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      (void *) 1 },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_sluice_guard_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_sluice_guard_init,                 /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    ngx_sluice_guard_create_conf,          /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_sluice_guard_module = {
+    NGX_MODULE_V1,
+    &ngx_sluice_guard_module_ctx,          /* module context */
+    ngx_sluice_guard_commands,             /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_int_t
+ngx_sluice_guard_handler(ngx_http_request_t *r)
+{
+    ngx_uint_t                i;
+    ngx_list_part_t          *part;
+    ngx_table_elt_t          *h;
+    ngx_sluice_guard_conf_t  *gcf;
+
+    gcf = ngx_http_get_module_srv_conf(r, ngx_sluice_guard_module);
+
+    if (gcf->names == NULL) {
+        return NGX_DECLINED;
+    }
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (!ngx_sluice_guard_drops(&h[i], gcf)) {
+                continue;
+            }
+
+            if (ngx_sluice_header_list_drop(&r->headers_in.headers, r->pool,
+                                            ngx_sluice_guard_drops, gcf)
+                != NGX_OK)
+            {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_uint_t
+ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data)
+{
+    ngx_sluice_guard_conf_t  *gcf = data;
+
+    ngx_uint_t                i, underscore;
+    ngx_sluice_guard_name_t  *name;
+
+    underscore = (memchr(h->key.data, '_', h->key.len) != NULL);
+
+    if (!underscore
+        && (gcf->letters & ngx_sluice_guard_letter(h->key.data[0])) == 0)
+    {
+        return 0;
+    }
+
+    name = gcf->names->elts;
+
+    for (i = 0; i < gcf->names->nelts; i++) {
+
+        if ((underscore || name[i].dropped)
+            && ngx_sluice_guard_is(h, &name[i]))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_sluice_guard_is(ngx_table_elt_t *h, ngx_sluice_guard_name_t *name)
+{
+    u_char  c;
+    size_t  i;
+
+    if (name->prefix ? h->key.len < name->name.len
+                     : h->key.len != name->name.len)
+    {
+        return 0;
+    }
+
+    for (i = 0; i < name->name.len; i++) {
+
+        c = h->lowcase_key[i];
+
+        if ((c == '_' ? '-' : c) != name->name.data[i]) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static char *
+ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_sluice_guard_conf_t  *gcf = conf;
+
+    size_t                    n;
+    ngx_str_t                *value;
+    ngx_uint_t                i;
+    ngx_sluice_guard_name_t  *name;
+
+    if (gcf->names == NULL) {
+        gcf->names = ngx_array_create(cf->pool, 16,
+                                      sizeof(ngx_sluice_guard_name_t));
+        if (gcf->names == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        name = ngx_array_push(gcf->names);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        name->name = value[i];
+        name->prefix = (value[i].len > 0
+                        && value[i].data[value[i].len - 1] == '*');
+        name->dropped = (cmd->post != NULL);
+
+        if (name->prefix) {
+            name->name.len--;
+        }
+
+        if (name->name.len == 0) {
+            return "has a name without letters";
+        }
+
+        ngx_strlow(name->name.data, name->name.data, name->name.len);
+
+        for (n = 0; n < name->name.len; n++) {
+            if (name->name.data[n] == '_') {
+                name->name.data[n] = '-';
+            }
+        }
+
+        if (name->dropped) {
+            gcf->letters |= ngx_sluice_guard_letter(name->name.data[0]);
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static void *
+ngx_sluice_guard_create_conf(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_guard_conf_t));
+}
+
+
+static ngx_int_t
+ngx_sluice_guard_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *handler;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    handler = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
+    if (handler == NULL) {
+        return NGX_ERROR;
+    }
+
+    *handler = ngx_sluice_guard_handler;
+
+    return NGX_OK;
+}

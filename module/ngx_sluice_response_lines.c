@@ -1,0 +1,114 @@
+
+/*
+ * The lines of an upstream's response that are not the client's: what its
+ * Connection names, and what the gateway says itself.
+ */
+
+
+#include "ngx_sluice_connection.h"
+#include "ngx_sluice_header.h"
+
+
+typedef struct {
+    ngx_array_t                    *own;        /* of sluice_header_t * */
+    ngx_sluice_connection_names_t   names;
+} ngx_sluice_response_dropped_t;
+
+
+static ngx_int_t ngx_sluice_response_names(ngx_http_request_t *r,
+    ngx_sluice_connection_names_t *names);
+static ngx_uint_t ngx_sluice_response_drops(ngx_table_elt_t *h, void *data);
+
+
+ngx_int_t
+ngx_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
+{
+    ngx_http_upstream_t            *u;
+    ngx_sluice_response_dropped_t   dropped;
+
+    u = r->upstream;
+
+    dropped.own = own;
+    dropped.names.count = 0;
+    dropped.names.lengths = 0;
+
+    if (u->headers_in.connection
+        && ngx_sluice_response_names(r, &dropped.names) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "upstream sent more than %d names in \"Connection\"",
+                      NGX_SLUICE_CONNECTION_MAX_NAMES);
+        return NGX_HTTP_UPSTREAM_INVALID_HEADER;
+    }
+
+    if (dropped.names.count == 0 && own->nelts == 0) {
+        return NGX_OK;
+    }
+
+    return ngx_sluice_header_list_drop(&u->headers_in.headers, r->pool,
+                                       ngx_sluice_response_drops, &dropped);
+}
+
+
+/* Collects what all Connection lines name; nginx knows one of them. */
+
+static ngx_int_t
+ngx_sluice_response_names(ngx_http_request_t *r,
+    ngx_sluice_connection_names_t *names)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    part = &r->upstream->headers_in.headers.part;
+
+    for ( /* void */ ; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len == sizeof("connection") - 1
+                && ngx_strncmp(h[i].lowcase_key, "connection",
+                               sizeof("connection") - 1)
+                   == 0
+                && ngx_sluice_connection_add_names(names, &h[i].value)
+                   != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_sluice_response_drops(ngx_table_elt_t *h, void *data)
+{
+    ngx_sluice_response_dropped_t  *dropped = data;
+
+    ngx_uint_t         i;
+    sluice_header_t  **own;
+
+    if (ngx_sluice_connection_named(&dropped->names, h->key.data,
+                                    h->key.len))
+    {
+        return 1;
+    }
+
+    own = dropped->own->elts;
+
+    for (i = 0; i < dropped->own->nelts; i++) {
+
+        if (h->hash == (ngx_uint_t) own[i]->hash
+            && h->key.len == own[i]->length
+            && ngx_strncmp(h->lowcase_key, own[i]->lowcase, h->key.len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
