@@ -76,7 +76,9 @@ _M.entries = {
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",
+    ["compat.resty.events.debug_lines"] = "compat.resty.events",
     ["compat.resty.events.handlers"] = "compat.resty.events",
+    ["compat.resty.events.options"] = "compat.resty.events",
     ["compat.resty.kong.var"] = "a user's nginx.conf",
     ["compat.resty.timerng"] = "a user's nginx.conf",
     ["compat.resty.worker.events"] = "a user's nginx.conf",

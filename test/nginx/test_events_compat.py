@@ -2,151 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import os
+import signal
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
+from events_library import (
+    COMPAT_WORKER,
+    OPTIONS,
+    RESTY_EVENTS_WORKER,
+    WORKER_EVENTS_WORKER,
+    Library,
+    heard,
+    heard_to_the_end,
+    resty_events,
+    worker_events,
+)
 
-from bare import Bare
 from wire import Wire, wait_until
 
-SERVER = """
-    server {
-        listen 127.0.0.1:@port@ reuseport;
-        location / {
-            content_by_lua_block {
-                local lua = "local ev, notes = ... " .. ngx.req.get_uri_args().lua
-                local run = assert(loadstring(lua))
-                local result = { run(require("notes").ev, require("notes")) }
-                ngx.say(ngx.worker.id(), " ", require("cjson").encode(result))
-            }
-        }
-    }
-    server {
-        listen unix:@socket@;
-        location / { content_by_lua_block { require("notes").ev@run@ } }
-    }
-"""
-
-NOTES = """
-    lua_shared_dict process_events 1m;
-    init_by_lua_block {
-        package.loaded.notes = { heard = {} }
-        -- A handler that notes under a name what it gets.
-        package.loaded.notes.take = function(name)
-            return function(data, event, source, sender)
-                local heard = require("notes").heard
-                heard[#heard + 1] = { name, source, event, data == nil and "nil" or data,
-                    sender == nil and "nil" or sender }
-            end
-        end
-        @init@
-    }
-    init_worker_by_lua_block {
-        local notes = require("notes")
-        @init_worker@
-    }
-"""
-
-RESTY_EVENTS = """
-    local ev = assert(require("resty.events").new({ listening = "unix:@socket@", @options@ }))
-    require("notes").ev = ev
-"""
-RESTY_EVENTS_WORKER = """
-    local ev = notes.ev
-    ev:subscribe("*", "*", notes.take("all"))
-    ev:subscribe("source", "*", notes.take("source"))
-    notes.id = ev:subscribe("source", "event", notes.take("event"))
-    assert(ev:init_worker())
-"""
-COMPAT_WORKER = """
-    local ev = require("resty.events.compat")
-    notes.ev = ev
-    assert(not ev.configured())
-    ev.register(notes.take("all"))
-    assert(ev.configure({ listening = "unix:@socket@", @options@ }))
-    assert(ev.configured())
-"""
-WORKER_EVENTS_WORKER = """
-    local ev = require("resty.worker.events")
-    notes.ev = ev
-    assert(not ev.configured())
-    ev.register(notes.take("all"))
-    assert(ev.configure({ shm = "process_events", timeout = 60, @options@ }))
-    assert(ev.configured())
-"""
-
-OPTIONS = {
-    "ring": "",
-    "socket": 'transport = "socket",',
-    "poll": 'transport = "poll", shm = "process_events", interval = 0.02,',
-}
 BY_TRANSPORT = pytest.mark.parametrize("transport", OPTIONS)
-
-
-class Library(Bare):
-    """An nginx that uses a library by its README; Lua is run in a worker on demand."""
-
-    def __init__(self, init: str, init_worker: str, run: str, transport: str) -> None:
-        options = OPTIONS[transport]
-        if "worker.events" in init_worker and transport == "socket":
-            options += 'listening = "unix:@socket@",'
-        http = NOTES.replace("@init@", init).replace("@init_worker@", init_worker)
-        http = (http + SERVER).replace("@options@", options).replace("@run@", run)
-        super().__init__(http)
-        if transport == "socket":
-            # Of a worker that has not yet connected at the end.
-            self.expect_log("no broker at", range(5))
-
-    def run(self, wire: Wire, lua: str) -> tuple[int, list[Any]]:
-        reply = wire.ask("/?" + urlencode({"lua": lua}))
-        assert reply.status == 200, (lua, reply.body)
-        wid, _, rest = reply.body.decode().partition(" ")
-        return int(wid), json.loads(rest) or []
-
-    def wires(self) -> dict[int, Wire]:
-        """A connection to each of the two workers."""
-        found: dict[int, Wire] = {}
-
-        def reach() -> bool:
-            wire = Wire(self.proxy_port)
-            wid = self.run(wire, "return 1")[0]
-            if wid in found:
-                wire.close()
-            else:
-                found[wid] = wire
-            return len(found) == 2
-
-        wait_until(reach, "both workers")
-        return found
-
-
-def heard(library: Library, wires: dict[int, Wire], count: int) -> dict[int, list[list[Any]]]:
-    """What each worker noted, once there are so many notes in each."""
-
-    def enough() -> bool:
-        return all(library.run(w, "return #notes.heard")[1][0] >= count for w in wires.values())
-
-    wait_until(enough, f"{count} notes in each worker")
-    return {wid: library.run(w, "return notes.heard")[1][0] or [] for wid, w in wires.items()}
-
-
-def heard_to_the_end(library: Library, wires: dict[int, Wire]) -> dict[int, list[list[Any]]]:
-    """What each worker noted, once the event "end" is the last of it."""
-
-    def ended() -> bool:
-        return all(
-            library.run(w, "return notes.heard[#notes.heard][3]")[1] == ["end"]
-            for w in wires.values()
-        )
-
-    wait_until(ended, "the last event")
-    return heard(library, wires, 0)
-
-
-def resty_events(transport: str) -> Library:
-    return Library(RESTY_EVENTS, RESTY_EVENTS_WORKER, ":run()", transport)
 
 
 def ready(library: Library, wires: dict[int, Wire]) -> None:
@@ -188,39 +63,28 @@ def test_resty_events(transport: str) -> None:
         assert keyed[0][3] == "nil"
 
 
-def test_resty_events_errors() -> None:
-    with resty_events("ring") as library:
-        wire = library.wires()[0]
-        ok, err = library.run(wire, 'return ev:publish("all", "s", "e", print)')[1]
-        assert ok is None
-        assert err.startswith("not serialisable: ")
-        code = 'return ev:publish("all", "s", "e", ("x"):rep(70000))'
-        assert library.run(wire, code)[1] == [None, "payload too large"]
-        for bad in (
-            "{ listening = 1 }",
-            '{ listening = "/tmp/x.sock" }',
-            '{ broker_id = "1" }',
-            "{ broker_id = -1 }",
-            "{ broker_id = 2 }",
-            '{ unique_timeout = "1" }',
-            "{ unique_timeout = -1 }",
-            "{ max_queue_len = -1 }",
-            "{ max_payload_len = 2^24 + 1 }",
-            '{ transport = "socket" }',
-        ):
-            code = f'return pcall(require("resty.events").new, {bad})'
-            assert library.run(wire, code)[1][0] is False, bad
-        assert library.run(wire, 'return pcall(ev.subscribe, ev, "s", "e", 1)')[1][0] is False
-
-
 def test_resty_events_testing() -> None:
-    """Alone in its worker, without a transport."""
-    init = 'require("notes").ev = require("resty.events").new({ testing = true })'
+    """Alone in its worker, without a transport: the handlers run in the call."""
+    init = """
+        require("notes").ev = require("resty.events").new({ listening = "unix:x", testing = true })
+    """
     with Library(init, RESTY_EVENTS_WORKER, ":run()", "ring") as library:
+        library.expect_log("handler of source/bad failed: .*on purpose")
         wires = library.wires()
-        library.run(wires[0], 'ev:publish("all", "source", "event", 1)')
-        library.run(wires[0], 'ev:publish("key", "source", "event", 2)')
-        wait_until(lambda: library.run(wires[0], "return #notes.heard")[1] == [6], "both events")
+        ready(library, wires)
+        for target in ("all", "current", "key", "key"):
+            code = (
+                f'notes.heard = {{}} ev:publish("{target}", "source", "event") return #notes.heard'
+            )
+            assert library.run(wires[0], code)[1] == [3], target
+        code = """
+            ev:subscribe("source", "bad", function() error("on purpose") end)
+            local last = ev:subscribe("source", "bad", notes.take("last"))
+            ev:subscribe("source", "bad", function() ev:unsubscribe(last) end)
+            notes.heard = {}
+            return ev:publish("all", "source", "bad"), #notes.heard, notes.heard[3][5]
+        """
+        assert library.run(wires[0], code)[1] == [True, 3, "nil"]
         assert library.run(wires[1], "return #notes.heard")[1] == [0]
 
 
@@ -249,59 +113,82 @@ def test_resty_events_compat(transport: str) -> None:
 
 @BY_TRANSPORT
 def test_resty_worker_events(transport: str) -> None:
-    with Library("", WORKER_EVENTS_WORKER, ".run()", transport) as library:
+    with worker_events(transport) as library:
         wires = library.wires()
         wait_until(
             lambda: all(
-                library.run(w, 'return ev.post("warm", "up")')[1] == ["done"]
+                library.run(w, 'return ev.post("warm", "up"), ev.poll()')[1] == [True, "done"]
                 for w in wires.values()
             ),
             "a post to be handled",
         )
         pid = library.run(wires[0], "return ngx.worker.pid()")[1][0]
-        code = 'return ev.post("source", "event", { n = 1 }), notes.heard[#notes.heard]'
-        assert library.run(wires[0], code)[1] == [
-            "done",
-            ["all", "source", "event", {"n": 1}, pid],
-        ], "it has been handled when post returns"
+        code = """
+            notes.heard = {}
+            local posted = ev.post("source", "event", { n = 1 })
+            local there = #notes.heard
+            return posted, there, ev.poll(), notes.heard[#notes.heard]
+        """
+        note = ["all", "source", "event", {"n": 1}, pid]
+        assert library.run(wires[0], code)[1] == [True, 0, "done", note]
         wait_until(
-            lambda: (
-                library.run(wires[1], "return notes.heard[#notes.heard]")[1]
-                == [["all", "source", "event", {"n": 1}, pid]]
-            ),
+            lambda: library.run(wires[1], "return notes.heard[#notes.heard]")[1] == [note],
             "the other worker to hear it",
         )
-        code = 'notes.heard = {} return ev.post_local("s", "e", "d"), notes.heard'
-        assert library.run(wires[1], code)[1] == ["done", [["all", "s", "e", "d", "nil"]]]
-
-
-def test_resty_worker_events_started_and_recursive() -> None:
-    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
-        wires = library.wires()
-        first = heard(library, wires, 1)[0][0]
-        assert first == ["all", "resty-worker-events", "started", "nil", "nil"]
         code = """
-            ev.register(function() notes.inner = ev.post("inner", "event") end, "outer")
-            ev.register(function() notes.inner_heard = true end, "inner")
-            local outer = ev.post("outer", "event")
-            for _ = 1, 500 do
-                if notes.inner_heard then break end
-                ngx.sleep(0.01)
-            end
-            return outer, notes.inner, notes.inner_heard
+            notes.heard = {}
+            local posted = ev.post_local("s", "e", "d")
+            local there = #notes.heard
+            return posted, there, ev.poll(), notes.heard
         """
-        assert library.run(wires[0], code)[1] == ["done", "recursive", True]
-        library.expect_log("no functions here|handler of s/bad failed", 1)
-        code = """
-            ev.register(function() error("no functions here") end, "s", "bad")
-            return ev.post_local("s", "bad"), ev.post("s", "e", print)
-        """
-        done, posted, err = library.run(wires[0], code)[1]
-        assert (done, posted) == ("done", None)
-        assert err.startswith("not serialisable: ")
+        note = ["all", "s", "e", "d", "nil"]
+        assert library.run(wires[0], code)[1] == [True, 0, "done", [note]]
 
 
-def test_resty_worker_events_posts_wait_where_a_handler_has_ended() -> None:
+@pytest.mark.parametrize("post", ["post", "post_local"])
+def test_a_handler_that_posts_again_and_again(post: str) -> None:
+    """Each one's handlers run after it, not in it: no stack grows."""
+    code = f"""
+        local inside, deepest, count = 0, 0, 0
+        ev.register(function()
+            inside = inside + 1
+            deepest = math.max(deepest, inside)
+            count = count + 1
+            if count < 20000 then assert(ev.{post}("again", "event")) end
+            inside = inside - 1
+        end, "again")
+        ev.{post}("again", "event")
+        for _ = 1, 3000 do
+            if count == 20000 then break end
+            ngx.sleep(0.01)
+        end
+        return count, deepest
+    """
+    with worker_events("ring") as library:
+        assert library.run(library.wires()[0], code)[1] == [20000, 1]
+
+
+def test_poll_says_recursive_where_it_cannot_wait() -> None:
+    """In a handler; while one takes longer than `wait_max`; and before anything is configured."""
+    code = """
+        local blocked = require("ngx.semaphore").new(0)
+        ev.configure({ wait_max = 0.05 })
+        ev.register(function() notes.inner = ev.poll() end, "inner")
+        ev.register(function() blocked:wait(30) end, "blocks")
+        ev.post("inner", "event")
+        local first = ev.poll()
+        ev.post("blocks", "event")
+        local second = ev.poll()
+        blocked:post(1)
+        ev.configure({ wait_max = 30 })
+        return first, notes.inner, second, ev.poll()
+    """
+    with worker_events("ring") as library:
+        result = library.run(library.wires()[0], code)[1]
+        assert result == ["done", "recursive", "recursive", "done"]
+
+
+def test_posts_wait_where_a_handler_has_ended() -> None:
     """nginx gives a coroutine in which handlers ran to requests, once it has no more use for it."""
     handle = """
         notes.left = 30
@@ -311,7 +198,7 @@ def test_resty_worker_events_posts_wait_where_a_handler_has_ended() -> None:
             if data % 2 == 0 then error("on purpose") end
         end, "waits")
     """
-    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
+    with worker_events("ring") as library:
         library.expect_log("on purpose", 2)
         wires = library.wires()
         for wire in wires.values():
@@ -323,12 +210,15 @@ def test_resty_worker_events_posts_wait_where_a_handler_has_ended() -> None:
                 "the handlers to return",
             )
             for _ in range(50):
-                assert library.run(wire, 'return ev.post("a", "request")')[1] == ["done"]
+                code = 'ev.post("a", "request") return ev.poll()'
+                assert library.run(wire, code)[1] == ["done"]
 
 
-def test_resty_worker_events_stopping() -> None:
-    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
-        library.expect_log("heard stopping of resty-worker-events", 2)
+@BY_TRANSPORT
+def test_a_worker_hears_that_it_stops(transport: str) -> None:
+    with worker_events(transport) as library:
+        # On the ring and the dictionary also what the other one says.
+        library.expect_log("heard stopping of resty-worker-events", range(2, 5))
         code = """
             local own = ev.events
             ev.register(function(data, event, source)
@@ -339,15 +229,46 @@ def test_resty_worker_events_stopping() -> None:
             library.run(wire, code)
 
 
-def test_resty_worker_events_reconfigured() -> None:
-    with Library("", WORKER_EVENTS_WORKER, ".run()", "ring") as library:
-        wire = library.wires()[0]
-        code = 'return ev.configure({ shm = "process_events", timeout = 0.05 })'
-        assert library.run(wire, code)[1] == [True]
-        for bad in ("{ timeout = 'x' }", "{ timeout = -1 }", "1"):
-            ok, err = library.run(wire, f"return ev.configure({bad})")[1]
-            assert ok is None
-            assert err
+LATE_WORKER = """
+    local ev = require("resty.worker.events")
+    notes.ev = ev
+    ev.register(notes.take("own"), ev.events._source)
+"""
+
+
+@pytest.mark.parametrize("transport", ["ring", "poll"])
+def test_started_and_stopping_reach_all_workers(transport: str) -> None:
+    """Configured by requests, one worker after the other; then one of them leaves."""
+    configure = f"""
+        local called = {{ ev.configure({{ shm = "process_events", {OPTIONS[transport]} }}) }}
+        called[2] = #notes.heard -- in the call no handler runs
+        return called, ngx.worker.pid()
+    """
+    with Library("", LATE_WORKER, ".run()", transport) as library:
+        wires = library.wires()
+        unconfigured = library.run(wires[0], 'return { ev.post("s", "e") }, { ev.poll() }')[1]
+        pids = []
+        for wire in wires.values():
+            called, pid = library.run(wire, configure)[1]
+            assert called == [True, 0]
+            pids.append(pid)
+
+        def own(wire: Wire) -> list[list[Any]]:
+            notes = library.run(wire, "return notes.heard")[1][0] or []
+            return [[event, pid] for _, _, event, _, pid in notes]
+
+        first, second = wires.values()
+        started = [["started", pid] for pid in pids]
+        wait_until(lambda: own(first) == started, "the first to hear both")
+        wait_until(lambda: own(second) == started[1:], "the second to hear itself")
+        os.kill(pids[1], signal.SIGQUIT)
+        wait_until(
+            lambda: [*started, ["stopping", pids[1]]] == own(first)[:3],
+            "the first to hear that the second stops",
+        )
+        # nginx does not replace a worker that left by itself.
+        library.started_with = 1
+    assert unconfigured == [[None, "not configured"], [None, "not configured"]]
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_a_key_runs_in_one_worker_once() -> None:
         assert sum(len(h) for h in heard.values()) == 3 + 1
 
 
+@pytest.mark.parametrize("transport", ["ring", "poll"])
+def test_a_publisher_is_told_that_a_key_is_known(transport: str) -> None:
+    code = 'return { ev:publish("k", "s", "1") }, { ev:publish("k", "s", "2") }'
+    with Ring(f'{{ transport = "{transport}" }}') as ring:
+        assert ring.run(0, code) == [[True], [True, "repeat"]]
+
+
 def test_a_key_is_forgotten_after_its_time() -> None:
     with Ring("{ unique_timeout = 0.5 }", workers=2) as ring:
         ring.ready()

@@ -7,6 +7,7 @@
 
 local events = require("resty.events")
 local handlers = require("resty.events.handlers")
+local options = require("resty.events.options")
 
 local _M = {}
 
@@ -17,12 +18,15 @@ local object
 _M.event_list = handlers.event_list
 
 --- Makes and starts the worker's events.
--- @tparam table opts those of resty.events
+-- @tparam table opts those of resty.events; a wrong one throws
 -- @treturn true|nil
 -- @treturn string|nil why not
 -- @phases init_worker
 function _M.configure(opts)
-    if object then
+    local problem = options.problem(opts)
+    if problem then
+        error(problem, 2)
+    elseif object then
         return true
     end
     local made, err = events.new(opts)
@@ -54,8 +58,10 @@ local function post(target, source, event, data)
     if not object then
         return nil, "not configured"
     end
-    local ok, err = object:publish(target, source, event, data)
-    if not ok then
+    local called, ok, err = pcall(object.publish, object, target, source, event, data)
+    if not called then
+        error(ok, 2) -- post is called as a tail: at the line of who called the interface
+    elseif not ok then
         return nil, err
     end
     return "done"
@@ -86,17 +92,20 @@ end
 --- Registers a handler: `register(callback, source, event1, event2, ...)`, called with
 -- (data, event, source, wid).
 function _M.register(callback, ...)
+    handlers.check(callback)
     return registered:register(false, callback, ...)
 end
 
 --- The same, without keeping the callback alive.
 function _M.register_weak(callback, ...)
+    handlers.check(callback)
     return registered:register(true, callback, ...)
 end
 
 --- Takes back what was registered with the same arguments.
 -- @treturn boolean whether it was there
 function _M.unregister(callback, ...)
+    handlers.check(callback)
     return registered:unregister(callback, ...)
 end
 

@@ -2,10 +2,8 @@
 -- or for some events of a source; also weakly.
 --
 -- Each is one subscription of the bus, once there is one, so that they run in
--- the order of registration and one that fails or waits holds up no other.
+-- the order of registration and one that fails holds up no other.
 -- @module resty.events.handlers
-
-local dispatcher = require("sluice.events.dispatcher")
 
 local _M = {}
 
@@ -14,14 +12,6 @@ Handlers.__index = Handlers
 
 local WEAK = { __mode = "v" }
 
--- Coroutines that call `run`, for as long as it takes.
-local inside = setmetatable({}, { __mode = "k" })
-local MAIN = {}
-
-local function this_coroutine()
-    return coroutine.running() or MAIN
-end
-
 --- Makes a list of handlers.
 -- @tparam[opt] function unwrap from what was published to (data, sender)
 -- @treturn table
@@ -29,10 +19,10 @@ function _M.new(unwrap)
     return setmetatable({ entries = {}, unwrap = unwrap }, Handlers)
 end
 
-local function check(callback, verb)
+--- Throws where the caller's caller did not give a function.
+function _M.check(callback)
     if type(callback) ~= "function" then
-        local message = "bad argument #1 to '%s' (function expected, got %s)"
-        error(message:format(verb, type(callback)), 3)
+        error("expected function, got: " .. type(callback), 3)
     end
 end
 
@@ -105,7 +95,6 @@ end
 -- @tparam[opt] string ... events
 -- @treturn boolean true
 function Handlers:register(is_weak, callback, source, ...)
-    check(callback, is_weak and "register_weak" or "register")
     each(source, { n = select("#", ...), ... }, function(one_source, event)
         add(self, is_weak, callback, one_source, event)
     end)
@@ -115,7 +104,6 @@ end
 --- Takes back what was registered with the same arguments.
 -- @treturn boolean whether any of it was there
 function Handlers:unregister(callback, source, ...)
-    check(callback, "unregister")
     local found = false
     each(source, { n = select("#", ...), ... }, function(one_source, event)
         local at = find(self, callback, one_source, event)
@@ -133,32 +121,6 @@ function Handlers:connect(bus)
     for _, entry in ipairs(self.entries) do
         subscribe(self, entry)
     end
-end
-
---- Runs the handlers for an event here and now, in order; logs the errors of those that fail.
-function Handlers:run(data, event, source)
-    local matching = {}
-    for _, entry in ipairs(self.entries) do
-        local fits = entry.source == "*" or entry.source == source
-        if fits and (entry.event == "*" or entry.event == event) then
-            matching[#matching + 1] = entry.ref[1]
-        end
-    end
-    local this = this_coroutine()
-    local was_inside = inside[this]
-    inside[this] = true
-    for _, callback in ipairs(matching) do
-        local ok, err = xpcall(callback, debug.traceback, data, event, source)
-        if not ok then
-            ngx.log(ngx.ERR, "sluice: handler of ", source, "/", event, " failed: ", err)
-        end
-    end
-    inside[this] = was_inside
-end
-
---- Whether a handler is calling.
-function _M.is_inside()
-    return inside[this_coroutine()] == true or dispatcher.is_calling()
 end
 
 --- A table of a source's events; a name that is not in it is an error.

@@ -1,99 +1,72 @@
 --- `resty.events`: the interface of lua-resty-events on sluice.events.
 --
 -- Its README is the contract. What is different: the transport is the ring
--- unless `transport` says otherwise, and then there is no broker to listen for:
--- `listening` is only a name then, and may be left out. Handlers run in the
--- order in which they were subscribed. docs/events-transports.md has more.
+-- unless `transport` says otherwise, and then there is no broker: `listening` is
+-- only a name. Handlers run in the order in which they were subscribed.
+-- docs/events-transports.md has more.
 -- @module resty.events
 -- @usage
 -- local ev = assert(require("resty.events").new({ listening = "unix:/run/x/events.sock" }))
 
 local bus = require("sluice.events.bus")
+local debug_lines = require("resty.events.debug_lines")
 local dispatcher = require("sluice.events.dispatcher")
 local events = require("sluice.events")
+local failure = require("sluice.events.failure")
+local options = require("resty.events.options")
 
 local _M = {}
 
 local mt = { __index = _M }
 
-local DEFAULT_QUEUE = 10240
-local DEFAULT_PAYLOAD = 65536
-local DEFAULT_UNIQUE_TIMEOUT = 5
-local MAX_PAYLOAD = 16 * 1024 * 1024
-
-local function check(opts, name, kind, is_valid)
-    local value = opts[name]
-    if value == nil then
-        return
-    elseif type(value) ~= kind then
-        error(('"%s" option must be a %s'):format(name, kind), 4)
-    elseif is_valid and not is_valid(value) then
-        error(('"%s" option is invalid'):format(name), 4)
-    end
-end
-
-local function check_all(opts)
-    check(opts, "transport", "string")
-    check(opts, "listening", "string", function(value)
-        return value:find("^unix:.")
-    end)
-    check(opts, "broker_id", "number", function(value)
-        return value >= 0 and value % 1 == 0 and (not ngx.worker or value < ngx.worker.count())
-    end)
-    check(opts, "unique_timeout", "number", function(value)
-        return value > 0
-    end)
-    check(opts, "max_queue_len", "number", function(value)
-        return value > 0
-    end)
-    check(opts, "max_payload_len", "number", function(value)
-        return value > 0 and value <= MAX_PAYLOAD
-    end)
-    check(opts, "testing", "boolean")
-end
-
--- The options of sluice.events. `listening` tells apart buses that do not hear each other.
-local function translate(opts)
-    local transport = opts.transport or "ring"
-    local is_socket = transport == "socket"
-    return {
-        transport = transport,
-        name = "resty.events " .. (opts.listening or ""),
-        unique_timeout = opts.unique_timeout or DEFAULT_UNIQUE_TIMEOUT,
-        queue_len = opts.max_queue_len or DEFAULT_QUEUE,
-        max_payload_len = opts.max_payload_len or DEFAULT_PAYLOAD,
-        listening = is_socket and opts.listening or nil,
-        broker_id = is_socket and opts.broker_id or nil,
-        shm = transport == "poll" and opts.shm or nil,
-        interval = transport == "poll" and opts.interval or nil,
-    }
+-- Throws at the line of who called a function of this module. pcall has no line: then at ours, so
+-- that a position always stands before the message.
+local function refuse(message)
+    local caller = debug.getinfo(3, "S")
+    error(message, caller and caller.what == "C" and 2 or 3)
 end
 
 --- Makes an events object.
--- @tparam[opt] table opts `listening`, `broker_id`, `unique_timeout`, `max_queue_len`,
---   `max_payload_len`, `testing` as in the README; `transport` ("ring", "socket", "poll"); with
---   poll `shm` and `interval`. A wrong one throws.
+-- @tparam table opts those of the README; also `transport` ("ring", "socket", "poll"); with poll
+--   `shm` and `interval`. A wrong one throws.
 -- @treturn table|nil
 -- @treturn string|nil what is missing
 -- @phases init, init_worker
 function _M.new(opts)
-    opts = opts or {}
-    check_all(opts)
-    local self = { queue_len = opts.max_queue_len or DEFAULT_QUEUE }
+    local problem = options.problem(opts)
+    if problem then
+        refuse(problem)
+    end
+    local own = options.translate(opts)
+    local self = setmetatable({ max_payload_len = own.max_payload_len }, mt)
+    self.queue_len = own.queue_len
     if opts.testing then
-        self.bus = bus.new("resty.events testing")
-        return setmetatable(self, mt)
+        self.bus = bus.new(own.name)
+        return self
     end
-    if opts.transport == "socket" and not opts.listening then
-        error('"listening" option required to start', 2)
-    end
-    local ev, err = events.new(translate(opts))
-    if not ev then
+    local called, ev, err = pcall(events.new, own)
+    if not called then
+        refuse(ev)
+    elseif not ev then
         return nil, err
     end
     self.events = ev
     self.bus = ev.bus
-    return setmetatable(self, mt)
+    if not self.bus.turn then
+        self.bus:take_turns(own.queue_len)
+    end
+    return self
+end
+
+-- Whether debug lines are wanted; when that is first known, also those for handled events.
+local function is_tracing(self)
+    if self.tracing == nil then
+        self.tracing = debug_lines.are_wanted()
+        if self.tracing then
+            debug_lines.subscribe(self.bus, "wid")
+        end
+    end
+    return self.tracing
 end
 
 --- Starts it in a worker.
@@ -101,11 +74,13 @@ end
 -- @treturn string|nil why not
 -- @phases init_worker
 function _M:init_worker()
+    is_tracing(self)
     if self.events then
         return self.events:init_worker()
     end
-    dispatcher.start()
-    return true
+    return ngx.timer.at(0, function()
+        self.is_started = true
+    end)
 end
 
 --- Serves the broker's connections, where there is a broker.
@@ -117,6 +92,44 @@ function _M:run()
     return ngx.exit(ngx.HTTP_NOT_FOUND)
 end
 
+-- With `testing`: runs the handlers here and now.
+local function publish_here(self, source, event, data)
+    if is_tracing(self) then
+        debug_lines.published("testing")
+    end
+    local list = self.bus:list(source, event)
+    for i = 1, list.n do
+        local ok, err = true, nil
+        if list[i].active then
+            ok, err = xpcall(list[i].callback, failure.describe, data, event, source)
+        end
+        if not ok then
+            ngx.log(ngx.ERR, "sluice: handler of ", source, "/", event, " failed: ", err)
+        end
+    end
+    return true
+end
+
+-- A refusal of sluice.events in the original's words.
+local function describe(self, err, what)
+    if err == "full" then
+        err = "queue overflow"
+    elseif err == "payload too large" then
+        err = ("payload exceeds the limitation (%d)"):format(self.max_payload_len)
+    elseif what then
+        err = err .. ": " .. what
+    end
+    return "failed to publish event: " .. err
+end
+
+local function push_local(self, source, event, data)
+    if not self.events.started and ngx.get_phase() == "init" then
+        return nil, "not ready"
+    end
+    -- As it is, and without a sender.
+    return dispatcher.push(self.bus, source, event, data, nil, self.queue_len)
+end
+
 --- Publishes.
 -- @tparam string target "all", "current" or a key
 -- @tparam string source
@@ -126,13 +139,27 @@ end
 -- @treturn string|nil why not
 -- @phases all but init
 function _M:publish(target, source, event, data)
-    if target == "current" or not self.events then
-        -- As it is, and without a sender.
-        return dispatcher.push(self.bus, source, event, data, nil, self.queue_len)
+    if type(target) ~= "string" or target == "" then
+        error("target is required", 2)
+    elseif type(source) ~= "string" or source == "" then
+        error("source is required", 2)
+    elseif type(event) ~= "string" or event == "" then
+        error("event is required", 2)
+    elseif not self.events then
+        return publish_here(self, source, event, data)
     end
-    local ok, err, what = self.events:publish(target, source, event, data)
-    if not ok then
-        return nil, what and err .. ": " .. what or err
+    local called, ok, err, what
+    if target == "current" then
+        called, ok, err = true, push_local(self, source, event, data)
+    else
+        called, ok, err, what = pcall(self.events.publish, self.events, target, source, event, data)
+    end
+    if not called then
+        error(ok, 2)
+    elseif not ok then
+        return nil, describe(self, err, what)
+    elseif target ~= "current" and is_tracing(self) then
+        debug_lines.published(target, err == "repeat")
     end
     return true
 end
@@ -140,19 +167,26 @@ end
 --- Subscribes.
 -- @tparam string source or "*"
 -- @tparam string event or "*"
--- @tparam function callback called with (data, event, source, wid)
--- @treturn number id
+-- @tparam function callback called with (data, event, source, wid); while it waits, no other runs
+-- @treturn string id
 function _M:subscribe(source, event, callback)
-    if type(callback) ~= "function" then
-        error("bad argument #3 to 'subscribe' (function expected, got " .. type(callback) .. ")", 2)
+    if type(source) ~= "string" or source == "" then
+        error("source is required", 2)
+    elseif type(event) ~= "string" or event == "" then
+        error("event is required", 2)
+    elseif type(callback) ~= "function" then
+        error("expected function, got: " .. type(callback), 2)
     end
-    return self.bus:subscribe(source, event, callback)
+    return tostring(self.bus:subscribe(source, event, callback))
 end
 
 --- Ends a subscription.
--- @tparam number id
+-- @tparam string id
 function _M:unsubscribe(id)
-    self.bus:unsubscribe(id)
+    if type(id) ~= "string" or id == "" then
+        error("id is required", 2)
+    end
+    self.bus:unsubscribe(tonumber(id))
 end
 
 --- Whether this worker hears events.
@@ -160,7 +194,7 @@ function _M:is_ready()
     if self.events then
         return self.events:is_ready()
     end
-    return dispatcher.is_running()
+    return self.is_started == true
 end
 
 return _M

@@ -1,37 +1,51 @@
 --- `resty.worker.events`: the interface of lua-resty-worker-events on sluice.events.
 --
 -- Its README is the contract. What is different: the transport is the ring
--- unless `transport` says otherwise (with "poll" `shm` and `interval` are
--- used), and nothing has to be polled for. `post` still returns when this
--- worker's handlers have run, where the phase lets it wait.
+-- unless `transport` says otherwise (with "poll" the dictionary and `interval` are
+-- used), so that nothing has to be polled for. `poll` waits for this worker's own posts.
 -- @module resty.worker.events
 -- @usage
 -- local ev = require("resty.worker.events")
 -- assert(ev.configure({ shm = "process_events" }))
 
+local debug_lines = require("resty.events.debug_lines")
+local dispatcher = require("sluice.events.dispatcher")
 local events = require("sluice.events")
 local handlers = require("resty.events.handlers")
 
 local _M = {}
 
 local DEFAULT_TIMEOUT_SECONDS = 2
+local SHORTEST_TIMEOUT_SECONDS = 0.001
+local LONGEST_TIMEOUT_SECONDS = 86400
 local DEFAULT_WAIT_SECONDS = 0.5
+local LOOK_SECONDS = 0.001
 local FAR_SECONDS = 1e6
+-- Events that may wait in this worker.
+local MAX_WAITING = 1000000
 
--- Phases in which a post may wait for its own event.
+-- Phases in which `poll` may wait.
 local CAN_WAIT = { rewrite = true, access = true, content = true, timer = true, ssl_cert = true }
 
+local stopping
+
 local object
+local configured_shm
+local pid
 local unique_timeout = DEFAULT_TIMEOUT_SECONDS
 local wait_max = DEFAULT_WAIT_SECONDS
 
--- Posts that wait for their own event: number -> semaphore.
-local waiting = {}
-local last_number = 0
+-- Numbers of this worker's own events, the last that was posted and the last that was handled;
+-- local ones overtake those for all.
+local posted = { all = 0, here = 0 }
+local handled = { all = 0, here = 0 }
 
-local registered = handlers.new(function(wrapped)
+-- What is published is `{pid, all = number, data}`, or `{here = number, data}`.
+local function unwrap(wrapped)
     return wrapped.data, wrapped.pid
-end)
+end
+
+local registered = handlers.new(unwrap)
 
 --- See resty.events.handlers.
 _M.event_list = handlers.event_list
@@ -41,30 +55,33 @@ local OWN = _M.event_list("resty-worker-events", "started", "stopping")
 --- The events of this module itself.
 _M.events = OWN
 
-local OPTIONS = {
-    shm = "string",
-    shm_retries = "number",
-    timeout = "number",
-    interval = "number",
-    wait_interval = "number",
-    wait_max = "number",
-    transport = "string",
-    listening = "string",
-}
+-- In the order in which the original checks them, and in its words.
+local NUMBERS = { "timeout", "interval", "wait_interval", "wait_max", "shm_retries" }
+local MUST_BE = setmetatable({ timeout = "greater than 0", shm_retries = "0 or greater" }, {
+    __index = function()
+        return "greater than or equal to 0"
+    end,
+})
 
+-- What is wrong with the options.
 local function check(opts)
-    if type(opts) ~= "table" then
-        return nil, "a table with options expected"
+    local shm = opts.shm
+    if object and shm and shm ~= configured_shm then
+        return "Already started, cannot change shm"
+    elseif not object and not shm then
+        return '"shm" option required to start'
+    elseif not object and not ngx.shared[shm] then
+        return ('shm "%s" not found'):format(tostring(shm))
     end
-    for name, value in pairs(opts) do
-        local expected = OPTIONS[name]
-        if expected and type(value) ~= expected then
-            return nil, ("optional '%s' option must be a %s"):format(name, expected)
-        elseif expected == "number" and value < 0 then
-            return nil, ("optional '%s' option must not be negative"):format(name)
+    for _, name in ipairs(NUMBERS) do
+        local value = opts[name]
+        if value and type(value) ~= "number" then
+            return ('optional "%s" option must be a number'):format(name)
+        elseif value and (value < 0 or (name == "timeout" and value == 0)) then
+            return ('"%s" must be %s'):format(name, MUST_BE[name])
         end
     end
-    return true
+    return nil
 end
 
 local function make(opts)
@@ -82,30 +99,22 @@ end
 
 -- Runs after all handlers of an event: it was subscribed last, and is again
 -- whenever a handler was.
-local function release(wrapped)
-    local semaphore = wrapped.pid == ngx.worker.pid() and waiting[wrapped.number]
-    if semaphore then
-        waiting[wrapped.number] = nil
-        semaphore:post(1)
+local function note_handled(wrapped)
+    if wrapped.here then
+        handled.here = wrapped.here
+    elseif wrapped.pid == pid then
+        handled.all = wrapped.all
     end
 end
 
-local release_id
+local note_id
 
-local function subscribe_release()
+local function subscribe_note()
     if object then
-        if release_id then
-            object:unsubscribe(release_id)
+        if note_id then
+            object:unsubscribe(note_id)
         end
-        release_id = object:subscribe("*", "*", release)
-    end
-end
-
-local function stopping(premature)
-    if premature then
-        registered:run(nil, OWN.stopping, OWN._source)
-    else
-        ngx.timer.at(FAR_SECONDS, stopping)
+        note_id = object:subscribe("*", "*", note_handled)
     end
 end
 
@@ -113,32 +122,46 @@ end
 -- @tparam table opts those of the README; `transport`, and `listening` for the socket
 -- @treturn true|nil
 -- @treturn string|nil why not
--- @phases init_worker
+-- @phases all but init
 function _M.configure(opts)
-    local ok, err = check(opts)
-    if not ok then
-        return nil, err
+    if type(opts) ~= "table" then
+        error("Expected a table, got " .. type(opts), 2)
     end
-    unique_timeout = opts.timeout or unique_timeout
+    local problem = check(opts)
+    if problem then
+        return nil, problem
+    end
+    local made = object
+    if not made then
+        local called, ok, err = pcall(make, opts)
+        if not called then
+            return nil, ok
+        elseif not ok then
+            return nil, err
+        end
+        made = ok
+    end
+    local timeout = opts.timeout or unique_timeout
+    unique_timeout = math.max(SHORTEST_TIMEOUT_SECONDS, math.min(timeout, LONGEST_TIMEOUT_SECONDS))
     wait_max = opts.wait_max or wait_max
     if object then
         return true
     end
-    local made
-    made, err = make(opts)
-    if not made then
-        return nil, err
+    made.bus:take_turns(MAX_WAITING)
+    if debug_lines.are_wanted() then
+        debug_lines.subscribe(made.bus, "pid", unwrap)
     end
     registered:connect(made.bus)
-    ok, err = made:init_worker()
+    local ok, err = made:init_worker()
     if not ok then
         return nil, err
     end
     object = made
-    subscribe_release()
+    configured_shm = opts.shm
+    pid = ngx.worker.pid()
+    subscribe_note()
     ngx.timer.at(FAR_SECONDS, stopping)
-    registered:run(nil, OWN.started, OWN._source)
-    return true
+    return _M.post(OWN._source, OWN.started)
 end
 
 --- Whether `configure` succeeded.
@@ -146,75 +169,116 @@ function _M.configured()
     return object ~= nil
 end
 
---- Handles what there is to handle.
--- @treturn string|nil "done"; "recursive" in a handler
+--- Waits until this worker's handlers have run for what it posted, for `wait_max` at most and where
+-- the phase can wait.
+-- @treturn string|nil "done"; "recursive": posted, and not handled yet, or called by a handler
 -- @treturn string|nil why not
 function _M.poll()
     if not object then
         return nil, "not configured"
+    elseif dispatcher.is_calling() then
+        return "recursive"
     end
+    local can_wait = CAN_WAIT[ngx.get_phase()]
     local transport = object.transport
-    if transport.poll and CAN_WAIT[ngx.get_phase()] then
+    if transport.poll and can_wait then
         local ok, err = transport:poll()
         if not ok then
             return err == "recursive" and err or nil, err
         end
     end
-    return handlers.is_inside() and "recursive" or "done"
-end
-
--- Waits until this worker's handlers have run for an event.
-local function wait_for(number, semaphore)
-    local transport = object.transport
-    if transport.poll then
-        transport:poll()
+    local all, here = posted.all, posted.here
+    local deadline = ngx.now() + wait_max
+    while handled.all < all or handled.here < here do
+        if not can_wait or ngx.now() >= deadline then
+            return "recursive"
+        end
+        ngx.sleep(LOOK_SECONDS)
     end
-    local handled = semaphore:wait(wait_max)
-    waiting[number] = nil
-    return handled and "done" or "recursive"
+    return "done"
 end
 
---- Posts an event to all workers, or to one if there is a key. Yields where the phase can.
+-- What is wrong with the names of an event.
+local function check_names(source, event)
+    if type(source) ~= "string" or source == "" then
+        return "source is required"
+    elseif type(event) ~= "string" or event == "" then
+        return "event is required"
+    end
+    return not object and "not configured" or nil
+end
+
+local function fail(source, event, err)
+    err = ('failed posting event "%s" by "%s"; %s'):format(event, source, err)
+    ngx.log(ngx.ERR, "worker-events: ", err)
+    return nil, err
+end
+
+-- Publishes to all workers, or to one if there is a key.
+local function publish(source, event, data, unique)
+    local number = posted.all + 1
+    local wrapped = { pid = pid, all = not unique and number or nil, data = data }
+    local target = unique and { key = tostring(unique), timeout = unique_timeout } or "all"
+    local called, ok, err, what = pcall(object.publish, object, target, source, event, wrapped)
+    if not called then
+        return nil, ok
+    elseif not ok then
+        return nil, what and err .. ": " .. what or err
+    elseif not unique then
+        posted.all = number
+    end
+    return true
+end
+
+--- Posts an event to all workers, or to one if there is a key. Its handlers run later.
 -- @tparam string source
 -- @tparam string event
 -- @param data
 -- @tparam[opt] string unique key
--- @treturn string|nil "done": this worker's handlers have run; "recursive": they will
+-- @treturn true|nil
 -- @treturn string|nil why not
 -- @phases all but init
 function _M.post(source, event, data, unique)
-    if not object then
-        return nil, "not configured"
+    local problem = check_names(source, event)
+    if problem then
+        return nil, problem
     end
-    last_number = last_number + 1
-    local number = last_number
-    local wrapped = { pid = ngx.worker.pid(), number = number, data = data }
-    local target = unique and { key = tostring(unique), timeout = unique_timeout } or "all"
-    local semaphore
-    if not unique and CAN_WAIT[ngx.get_phase()] and not handlers.is_inside() then
-        semaphore = require("ngx.semaphore").new()
-        waiting[number] = semaphore
-    end
-    local ok, err, what = object:publish(target, source, event, wrapped)
+    local ok, err = publish(source, event, data, unique)
     if not ok then
-        waiting[number] = nil
-        return nil, what and err .. ": " .. what or err
-    elseif semaphore then
-        return wait_for(number, semaphore)
+        return fail(source, event, err)
     end
-    return unique and "done" or "recursive"
+    return true
 end
 
---- Runs this worker's handlers for an event, data as it is.
--- @treturn string|nil "done"
+--- Posts an event to this worker, data as it is. Its handlers run later.
+-- @treturn true|nil
 -- @treturn string|nil why not
--- @phases those that the handlers can run in
+-- @phases all but init
 function _M.post_local(source, event, data)
-    if not object then
-        return nil, "not configured"
+    local problem = check_names(source, event)
+    if problem then
+        return nil, problem
     end
-    registered:run(data, event, source)
-    return _M.poll()
+    local number = posted.here + 1
+    local wrapped = { here = number, data = data }
+    local ok, err = dispatcher.push(object.bus, source, event, wrapped, nil, MAX_WAITING)
+    if not ok then
+        return fail(source, event, err)
+    end
+    posted.here = number
+    return true
+end
+
+function stopping(premature)
+    local transport = object.transport
+    if not premature then
+        ngx.timer.at(FAR_SECONDS, stopping)
+    elseif not publish(OWN._source, OWN.stopping) then
+        -- The socket's broker takes nothing more from a worker that leaves.
+        _M.post_local(OWN._source, OWN.stopping)
+    elseif transport.poll then
+        transport:poll()
+    end
 end
 
 --- Serves the broker's connections, with the socket transport.
@@ -224,25 +288,28 @@ function _M.run()
 end
 
 --- Registers a handler: `register(callback, source, event1, event2, ...)`, called with
--- (data, event, source, pid).
+-- (data, event, source, pid); while it waits, no other runs.
 -- @treturn boolean true
 function _M.register(callback, ...)
+    handlers.check(callback)
     registered:register(false, callback, ...)
-    subscribe_release()
+    subscribe_note()
     return true
 end
 
 --- The same, without keeping the callback alive.
 -- @treturn boolean true
 function _M.register_weak(callback, ...)
+    handlers.check(callback)
     registered:register(true, callback, ...)
-    subscribe_release()
+    subscribe_note()
     return true
 end
 
 --- Takes back what was registered with the same arguments.
 -- @treturn boolean whether it was there
 function _M.unregister(callback, ...)
+    handlers.check(callback)
     return registered:unregister(callback, ...)
 end
 

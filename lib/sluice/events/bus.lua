@@ -4,6 +4,8 @@
 -- running dispatch keeps the list that it began with.
 -- @module sluice.events.bus
 
+local turn = require("sluice.events.turn")
+
 local _M = {}
 
 local mt = { __index = _M }
@@ -40,11 +42,12 @@ end
 --- @tparam string source or "*"
 -- @tparam string event or "*"
 -- @tparam function callback
+-- @tparam[opt] boolean is_first run it before the others, not after them
 -- @treturn number id
-function _M:subscribe(source, event, callback)
+function _M:subscribe(source, event, callback, is_first)
     last_id = last_id + 1
     local subscriptions = self.subscriptions
-    subscriptions[#subscriptions + 1] = {
+    table.insert(subscriptions, is_first and 1 or #subscriptions + 1, {
         id = last_id,
         source = source,
         event = event,
@@ -55,9 +58,16 @@ function _M:subscribe(source, event, callback)
         seconds = 0,
         quiet_until = 0,
         unlogged = 0,
-    }
+    })
     changed(self)
     return last_id
+end
+
+--- From now on an event's callbacks begin when those of the one before have returned.
+-- @tparam number limit events that may wait for their turn
+function _M:take_turns(limit)
+    self.turn = turn.new(limit)
+    changed(self)
 end
 
 --- @tparam number id
@@ -82,7 +92,7 @@ local function matches(subscription, source, event)
 end
 
 local function make(self, source, event)
-    local list = { n = 0 }
+    local list = { n = 0, turn = self.turn }
     for _, subscription in ipairs(self.subscriptions) do
         if matches(subscription, source, event) then
             list.n = list.n + 1
@@ -95,7 +105,7 @@ end
 --- The subscriptions for an event, in the order of subscription.
 -- @tparam string source
 -- @tparam string event
--- @treturn table an array with its length as `n`
+-- @treturn table an array with its length as `n`, and the bus's `turn` where it takes turns
 function _M:list(source, event)
     local by_event = self.lists[source]
     local list = by_event and by_event[event]

@@ -55,6 +55,7 @@ local wake, spare -- semaphores, made in init_worker: see docs/events.md
 local source_of_frames -- a transport that is asked for its events, or nil
 local first, last = 1, 0 -- of pushed events
 local pushed = {}
+local free_turns = {} -- of buses whose held events can run (sluice.events.turn)
 
 _M.delivered = 0
 _M.failed = 0
@@ -185,6 +186,25 @@ local function run_rest(context)
     return true
 end
 
+-- For an event that has to wait for its turn.
+local function hold(turn, list, source, event, data, worker, unique)
+    local held = {
+        list = list,
+        at = 0,
+        source = source,
+        event = event,
+        data = data,
+        worker = worker,
+        unique = unique,
+    }
+    if unique then
+        unique.pending = list.n
+    end
+    if not turn:hold(held) and unique then
+        unique.done(unique)
+    end
+end
+
 --- Runs the subscriptions in a list; for transports that are asked for their events.
 -- @tparam table context as given to the transport
 -- @tparam table list of subscriptions (sluice.events.bus)
@@ -195,6 +215,11 @@ end
 -- @tparam table|nil unique `{done = function(unique)}` to call when all have returned
 -- @treturn boolean whether to go on: false when another context has taken over, or time is up
 function _M.run(context, list, source, event, data, worker, unique)
+    local turn = list.turn
+    if turn and turn.is_taken then
+        hold(turn, list, source, event, data, worker, unique)
+        return context.clock < deadline
+    end
     context.source = source
     context.event = event
     context.data = data
@@ -266,6 +291,38 @@ local function arm()
     end
 end
 
+-- Turns ------------------------------------------------------------------------------------------
+
+-- Goes on with an event that was begun elsewhere, or held.
+local function inherit(context, from)
+    if context.unlooked > 0 then
+        look_at_clock(context)
+    end
+    context.list, context.at = from.list, from.at
+    context.source, context.event = from.source, from.event
+    context.data, context.worker = from.data, from.worker
+    context.unique = from.unique
+    context.timed, context.looks_after = from.list, 1
+end
+
+local function run_held(context)
+    local held = free_turns[1]:next()
+    if not held then
+        table.remove(free_turns, 1)
+        return
+    end
+    arm()
+    inherit(context, held)
+    run_rest(context)
+end
+
+-- The callback that held a turn is back: the owner goes on with what was held.
+local function release(turn)
+    turn:give_back()
+    free_turns[#free_turns + 1] = turn
+    kick()
+end
+
 -- Contexts ---------------------------------------------------------------------------------------
 
 -- Reads and runs what there is. Returns true when there is no more, false when time is up.
@@ -288,7 +345,9 @@ local function drain(context, is_resumed)
         if context.clock >= deadline then
             return false
         end
-        if first <= last then
+        if free_turns[1] then
+            run_held(context)
+        elseif first <= last then
             arm()
             run_pushed(context)
         elseif not frames then
@@ -360,10 +419,10 @@ function add_spare()
     end
 end
 
--- Dispatches until another context takes over, or the worker ends.
+-- Dispatches until another context takes over, or the worker ends: then one slice more.
 local function lead(context)
     local is_resumed = false
-    repeat
+    while true do
         busy = true
         posted = false
         local ok, finished = xpcall(drain, context.describe, context, is_resumed)
@@ -376,7 +435,9 @@ local function lead(context)
         end
         if ok then
             busy = false
-            if finished then
+            if stopping then
+                return
+            elseif finished then
                 wait(wake)
             elseif source_of_frames then
                 source_of_frames:pause()
@@ -385,7 +446,7 @@ local function lead(context)
                 ngx.sleep(SLICE_SECONDS)
             end
         end
-    until stopping
+    end
 end
 
 -- Takes over what the owner, whose callback has yielded, has left to do.
@@ -393,12 +454,17 @@ local function take_over(context)
     local before = owner
     owner = context
     arm()
+    local turn = before and before.list and before.list.turn
+    if turn then
+        if free_turns[1] == turn then
+            table.remove(free_turns, 1)
+        end
+        turn:take(before, release)
+        before.turn = turn
+    elseif before then
+        inherit(context, before)
+    end
     if before then
-        context.list, context.at = before.list, before.at
-        context.source, context.event = before.source, before.event
-        context.data, context.worker = before.data, before.worker
-        context.unique = before.unique
-        context.timed, context.looks_after = before.list, 1
         before.list = nil
     end
     add_spare()
@@ -420,6 +486,10 @@ local function serve(premature)
             take_over(context)
             lead(context)
             context.unique, context.data = nil, nil
+            if context.turn then
+                release(context.turn)
+                context.turn = nil
+            end
         end
         if stopping or spares > 0 then
             break
@@ -512,7 +582,8 @@ end
 -- @treturn true|nil
 -- @treturn string|nil "full"
 function _M.push(bus, source, event, data, worker, limit)
-    if last - first + 1 >= limit then
+    local turn = bus.turn
+    if last - first + 1 + (turn and turn:depth() or 0) >= limit then
         return nil, "full"
     end
     push(bus, source, event, data, worker)

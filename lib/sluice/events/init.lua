@@ -247,7 +247,8 @@ end
 -- @treturn true|string|nil true: the event is in the log (socket, poll: handed over), or "queued":
 --   it waits in this worker for space and goes out by itself
 -- @treturn string|nil "full", "payload too large", "not serialisable", "too many unique keys",
---   "not ready": no worker yet (init), or not any more
+--   "not ready": no worker yet (init), or not any more; with true "repeat": the key is known, so
+--   nobody gets it (ring and poll: the socket's broker finds out later)
 -- @treturn string|nil with "not serialisable": what
 -- @phases all but init
 function _M:publish(target, source, event, data)

@@ -185,7 +185,8 @@ end
 -- @param data anything that LuaJIT's string buffer serialises
 -- @tparam[opt] table opts `timeout`: seconds for which the key is remembered
 -- @treturn true|nil
--- @treturn string|nil "full", "payload too large", "not serialisable", "not ready"
+-- @treturn string|nil "full", "payload too large", "not serialisable", "not ready"; with true
+--   "repeat": the key is known
 -- @treturn string|nil with "not serialisable": what
 -- @phases all but init
 function Poll:publish(kind, target, source, event, data, opts)
@@ -210,7 +211,10 @@ function Poll:publish(kind, target, source, event, data, opts)
         local added, err = dict:add(self.prefix .. "key/" .. target, true, timeout)
         if not added then
             counts.repeats = counts.repeats + (err == "exists" and 1 or 0)
-            return err == "exists" or nil, err ~= "exists" and "full" or nil
+            if err == "exists" then
+                return true, "repeat"
+            end
+            return nil, "full"
         end
     end
     local number = dict:incr(self.prefix .. "last", 1, 0)

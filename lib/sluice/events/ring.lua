@@ -288,8 +288,10 @@ local function name_event(self, source, event)
 end
 
 local function answer(rc)
-    if rc == OK or rc == REPEAT then
+    if rc == OK then
         return true
+    elseif rc == REPEAT then
+        return true, "repeat"
     elseif rc == QUEUED then
         return "queued"
     elseif rc == NOSLOT then
@@ -307,7 +309,7 @@ end
 -- @tparam table|nil opts of "unique": `timeout` in seconds, `redeliver`
 -- @treturn true|string|nil true, or "queued"
 -- @treturn string|nil "full", "payload too large", "not serialisable", "not ready",
---   "too many unique keys"
+--   "too many unique keys"; with true "repeat": the key is known
 -- @treturn string|nil what cannot be serialised
 function _M:publish(kind, target, source, event, data, opts)
     if not handle and not open(self) then
