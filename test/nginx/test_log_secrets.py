@@ -6,9 +6,13 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
+import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 from log_server import LogServer, logging_to
@@ -241,6 +245,55 @@ def test_no_log_has_a_secret(
         # nginx cuts a fragment off, and with it a key that begins with one.
         assert hide or re.search(r'=(REDACTED)?", host: "', line)
         assert re.search(r'referrer: "http://REDACTED@a.example/\?\S+=REDACTED"$', line)
+
+
+PIECES = (
+    *"?&;=/@:#+%k1",
+    *("//", "&apikey=", "?%61pikey=", ";X_TOKEN=", "apikey", "x_token=", "%3d", "%26", "%6"),
+)
+PARAMETER = re.compile(r"[?&;]([^=&?;]*)=([^&]+)")
+USERINFO = re.compile(r"//([^/?#]+)@")
+
+
+def plainly_redacted(text: str) -> str:
+    """What a log is to have of a URI, found letter by letter."""
+    out, at = "", 0
+    while at < len(text):
+        parameter, userinfo = PARAMETER.match(text, at), USERINFO.match(text, at)
+        if parameter and unquote_plus(parameter[1], "latin-1").lower() in ("apikey", "x_token"):
+            out += text[at : parameter.start(2)] + "REDACTED"
+            at = parameter.end()
+        elif userinfo:
+            out += "//REDACTED"
+            at = userinfo.end(1)
+        else:
+            # Two slashes go together, so a third begins nothing.
+            step = 2 if text.startswith("//", at) else 1
+            out += text[at : at + step]
+            at += step
+    return out
+
+
+def test_any_uri_is_redacted_as_it_would_be_letter_by_letter(
+    gateway: Start, upstream: Upstream, log: LogServer
+) -> None:
+    upstream.answer(200)
+    with DeadPort() as dead:
+        config = guarded(upstream, dead, log, hide=False)
+        running = gateway(config, access_log_format="$request_uri")
+    seed = int(os.environ.get("SECRETS_SEED", time.time_ns() % 2**32))
+    print("SECRETS_SEED", seed)
+    chosen = random.Random(seed)
+    targets = [
+        "/p?" + "".join(chosen.choices(PIECES, k=chosen.randrange(2, 14))) for _ in range(1500)
+    ]
+    with running.wire() as wire:
+        for target in targets:
+            assert wire.ask(target).status == 200
+    wait_until(lambda: running.access_log().count("\n") == len(targets), "the lines")
+    logged = running.access_log().splitlines()
+    assert logged == [plainly_redacted(target) for target in targets]
+    assert sum("REDACTED" in line for line in logged) > 100
 
 
 def test_a_header_without_a_secret_is_logged(
