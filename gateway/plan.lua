@@ -15,6 +15,8 @@ local store = require("gateway.store")
 local _M = {}
 
 local DEFAULT_TIMEOUT_MS = 60000 -- what nginx.conf has
+-- Turns of the rotations of all upstreams together, whatever their weights: what they cost.
+local MAX_TURNS = 100000
 local DEFAULT_PORT = { http = 80, https = 443 }
 
 --- host, or host:port where the port is not the protocol's own.
@@ -48,7 +50,7 @@ local function compile_upstream(entity, targets, protocol, compiler)
         local header = entity.host_header or authority(host, port, protocol)
         add_peers(peers, host, port, target.weight, header, compiler)
     end
-    return rotation.new(peers, entity.slots)
+    return rotation.new(peers, math.min(entity.slots, compiler.slots))
 end
 
 local function upstream_for(service, compiler)
@@ -209,6 +211,7 @@ function _M.compile(snapshot, plugins, addresses)
         targets = targets_by_upstream(snapshot.targets),
         compiled_upstreams = {},
         addresses = addresses,
+        slots = math.floor(MAX_TURNS / math.max(1, #snapshot.upstreams)),
         warnings = {},
     }
     local services, destinations = by(snapshot.services, "id"), {}

@@ -9,9 +9,11 @@ local regex = require("gateway.router.regex")
 
 local byte, find, format, gsub = string.byte, string.find, string.format, string.gsub
 local lower, match, sub = string.lower, string.match, string.sub
+local concat = table.concat
 local min, max = math.min, math.max
 
 local STAR, TILDE = byte("*"), byte("~")
+local OPEN_CLASS, OPEN, CLOSE = byte("[()", 1, 3)
 
 -- The precedence as one number, the greatest wins. From the top: number of
 -- kinds of conditions, only plain hosts, number of headers, then the path's
@@ -68,7 +70,7 @@ local function parse_host(text)
 end
 
 --- Could one of the pattern's alternatives begin differently from its text?
--- True when in doubt.
+-- True when in doubt. One pass: a pattern may be as long as the file.
 local function has_top_level_choice(pattern)
     if not find(pattern, "|", 1, true) then
         return false
@@ -77,12 +79,27 @@ local function has_top_level_choice(pattern)
         return true
     end
     local rest = gsub(pattern, "\\.", "")
-    if find(rest, "(?#", 1, true) then
+    -- A comment, or the option x that begins some
+    if find(rest, "(?#", 1, true) or find(rest, "%(%?%^?%a*x") then
         return true
     end
-    rest = gsub(rest, "%[%^?%]?[^%]]*%]", "")
-    rest = gsub(rest, "%b()", "")
-    return find(rest, "|", 1, true) ~= nil
+    local depth, at = 0, 1
+    while true do
+        at = find(rest, "[[()|]", at)
+        local char = byte(rest, at or #rest + 1)
+        if not at then
+            return depth ~= 0
+        elseif char == OPEN_CLASS then
+            at = match(rest, "^%[%^?%]?[^%]]*()", at)
+        elseif char == OPEN then
+            depth = depth + 1
+        elseif char == CLOSE then
+            depth = depth - 1
+        elseif depth == 0 then
+            return true
+        end
+        at = at + 1
+    end
 end
 
 --- The text with which everything begins that the pattern matches.
@@ -91,21 +108,18 @@ local function literal_head(pattern)
     if has_top_level_choice(pattern) then
         return ""
     end
-    local head, at = "", 1
+    local head, at = {}, 1
     while true do
         local literal, escaped = match(pattern, "^([%w/_%-~%%:@!&',;=<>\"# ])()", at)
         if not literal then
             -- A backslash before punctuation makes it stand for itself.
             literal, escaped = match(pattern, "^\\(%p)()", at)
         end
-        if not literal then
-            return head
+        if not literal or find(pattern, "^[*?+{]", escaped) then
+            return concat(head)
         end
         at = escaped
-        if find(pattern, "^[*?+{]", at) then
-            return head
-        end
-        head = head .. literal
+        head[#head + 1] = literal
     end
 end
 

@@ -304,7 +304,7 @@ end
 -- @treturn[2] string why not
 -- @phases any, and outside nginx
 function _M.check_regex(pattern)
-    local re, err = regex.compile(pattern, { anchored = true })
+    local re, err = regex.compile(pattern, { anchored = true, check = true })
     if not re then
         return nil, err
     end

@@ -34,11 +34,16 @@ local INFO_CAPTURECOUNT = 4
 local INFO_NAMECOUNT = 17
 local INFO_NAMEENTRYSIZE = 18
 local INFO_NAMETABLE = 19
+local INFO_SIZE = 22
 local ERROR_NOMATCH = -1
 local ERROR_JIT_STACKLIMIT = -46
 
 -- Groups that one pattern may have; the dialect's users have a handful.
 local MAX_GROUPS = 99
+-- Bytes that a pattern may compile to, and so many more for each byte of its text. Repeated groups
+-- multiply: fifteen characters can become 64 KB, which take milliseconds to translate.
+local MAX_SIZE = 2048
+local MAX_SIZE_BYTE = 16
 -- Steps before a match is given up: bounds what a pattern with catastrophic
 -- backtracking can cost one request (some ms).
 local MATCH_LIMIT = 100000
@@ -94,6 +99,12 @@ local function info(code, what)
     return value[0]
 end
 
+local function size_of(code)
+    local value = ffi.new("size_t[1]")
+    lib.pcre2_pattern_info_8(code, INFO_SIZE, value)
+    return tonumber(value[0])
+end
+
 --- Names of groups: array of `{ name = , group = }`, nil when there are none.
 local function group_names(code)
     local count = info(code, INFO_NAMECOUNT)
@@ -127,7 +138,8 @@ end
 --
 -- @tparam string pattern PCRE syntax, at most 99 groups
 -- @tparam[opt] table opts `anchored`: every alternative must match at the
---   subject's first byte; `caseless`: ignore the case of letters
+--   subject's first byte; `caseless`: ignore the case of letters; `check`: it is
+--   not to be run, only looked at
 -- @treturn[1] table with the methods `match` and `captures`
 -- @treturn[2] nil
 -- @treturn[2] string PCRE's message and the offset, or why PCRE is missing
@@ -159,8 +171,13 @@ function _M.compile(pattern, opts)
     if groups > MAX_GROUPS then
         return nil, format("more than %d groups", MAX_GROUPS)
     end
-    -- Without executable memory this fails and the interpreter of PCRE works.
-    lib.pcre2_jit_compile_8(code, JIT_COMPLETE)
+    if size_of(code) > MAX_SIZE + MAX_SIZE_BYTE * #pattern then
+        return nil, "too large once its repetitions are unfolded"
+    end
+    if not (opts and opts.check) then
+        -- Without executable memory this fails and the interpreter of PCRE works.
+        lib.pcre2_jit_compile_8(code, JIT_COMPLETE)
+    end
 
     return setmetatable({ code = code, groups = groups, names = group_names(code) }, mt)
 end

@@ -6,6 +6,10 @@
 local ipairs = ipairs
 local tonumber = tonumber
 
+-- A name has 253 bytes (RFC 1035), an IPv6 address fewer; brackets and a port come to it. Beyond,
+-- patterns that go back would cost the square of the length.
+local MAX_LENGTH = 253 + #"[]:65535"
+
 local _M = {}
 
 local function is_ipv4(text)
@@ -71,6 +75,9 @@ end
 -- @treturn table|nil `{ type = "name"|"ipv4"|"ipv6", host =, port = }`, host without brackets
 -- @treturn nil|string "invalid address" or "invalid port number"
 function _M.parse(text)
+    if #text > MAX_LENGTH then
+        return nil, "invalid address"
+    end
     local host, port_text = text:match("^%[([%x:.]+)%]:?(%d*)$")
     local bracketed = host ~= nil
     if bracketed then
@@ -119,7 +126,7 @@ end
 -- @tparam string text
 -- @treturn boolean
 function _M.is_ip(text)
-    return is_ipv4(text) or is_ipv6(text)
+    return #text <= MAX_LENGTH and (is_ipv4(text) or is_ipv6(text))
 end
 
 --- Whether a text is an IP address or a range in CIDR notation.
@@ -131,7 +138,7 @@ function _M.is_ip_or_cidr(text)
         return _M.is_ip(text)
     end
     bits = tonumber(bits)
-    return (is_ipv4(ip) and bits <= 32) or (is_ipv6(ip) and bits <= 128)
+    return _M.is_ip(ip) and bits <= (is_ipv4(ip) and 32 or 128)
 end
 
 return _M

@@ -32,6 +32,19 @@ local function sequence_length(first)
     end
 end
 
+--- Cuts the middle out of a long text, between characters of UTF-8.
+-- @tparam string text
+-- @tparam number size bytes that may stay; some more say what is left out
+-- @treturn string
+function _M.shorten(text, size)
+    if #text <= size then
+        return text
+    end
+    local head = text:sub(1, size * 2 / 3):gsub("[\192-\255]?[\128-\191]*$", "")
+    local tail = text:sub(-size / 3):gsub("^[\128-\191]+", "")
+    return format("%s[... %d bytes ...]%s", head, #text - #head - #tail, tail)
+end
+
 --- Checks that a text is UTF-8.
 -- @tparam string text
 -- @treturn boolean|nil true
@@ -172,6 +185,18 @@ function _M.route_path(path)
         return nil, format("non-normalized path, consider use '%s' instead", normal)
     end
     return true
+end
+
+--- Checks the value of a route's header: a text, or `~*` and a regex that compiles.
+-- @tparam string value
+-- @treturn boolean|nil true
+-- @treturn nil|string message
+function _M.header_value(value)
+    if value:sub(1, 2) ~= "~*" then
+        return true
+    end
+    local ok, err = router.check_regex(value:sub(3))
+    return ok, err and format("invalid regex: '%s' (PCRE returned: %s)", value, err)
 end
 
 --- Splits a URL into what a service has: protocol, host, port, path.

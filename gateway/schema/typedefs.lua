@@ -157,9 +157,9 @@ types.hosts = define({
     type = "array",
     elements = {
         type = "string",
-        match_all = {
+        match_none = {
             {
-                pattern = "^[^*]*%*?[^*]*$",
+                pattern = "%*[^*]*%*",
                 err = "invalid wildcard: must have at most one wildcard",
             },
         },

@@ -13,8 +13,9 @@ local _M = {}
 --   target with the query, authority as a Host header has it
 -- @treturn string|nil what is wrong, for a human
 function _M.parse(url)
-    local scheme, authority, target = url:match("^(%a+)://([^/?#%s]*)([^#%s]*)$")
-    if not scheme then
+    local scheme, authority, target = url:match("^(%a+)://([^/?#%s]*)(.*)$")
+    -- Looked for on their own: a pattern that goes back costs the square of the length.
+    if not scheme or target:find("[#%s]") then
         return nil, url:find("://", 1, true) and "invalid url" or "missing scheme in url"
     end
     scheme = scheme:lower()
@@ -25,7 +26,10 @@ function _M.parse(url)
     host_port = host_port or authority
     local host, port = host_port:match("^(%[[%x:.]+%]):?(%d*)$")
     if not host then
-        host, port = host_port:match("^([^:]+):?(%d*)$")
+        host, port = host_port:match("^([^:]+)$"), ""
+    end
+    if not host then
+        host, port = host_port:match("^([^:]+):(%d*)$")
     end
     if not host then
         return nil, "missing host in url"

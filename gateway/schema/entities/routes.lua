@@ -1,6 +1,7 @@
 --- Schema of a route: which requests go to a service.
 -- @module gateway.schema.entities.routes
 
+local text = require("gateway.schema.text")
 local typedefs = require("gateway.schema.typedefs")
 
 return {
@@ -51,6 +52,10 @@ return {
         { paths = typedefs.router_paths },
         {
             headers = typedefs.headers({
+                values = {
+                    type = "array",
+                    elements = { type = "string", custom_validator = text.header_value },
+                },
                 keys = typedefs.header_name({
                     match_none = {
                         {
