@@ -47,24 +47,72 @@ local function limit_field(period)
     }
 end
 
--- Settings of the policy "redis". They may stand in a file, as in every file that the dialect's
--- tools export; no policy of this version reads them.
+local function secret(length)
+    return { type = "string", len_min = length, referenceable = true }
+end
+
+local timeout = { type = "integer", between = { 0, 2147483646 } }
+local servers = {
+    type = "array",
+    elements = {
+        type = "record",
+        fields = {
+            { host = typedefs.host },
+            { ip = typedefs.host },
+            { port = { type = "integer", between = { 0, 65535 }, default = 6379 } },
+        },
+    },
+}
+
+-- Settings of the policy "redis". They may stand in a file, as in every file that Kong's tools
+-- export; no policy of this version reads them.
 local redis = {
     type = "record",
     required = true,
     description = "Settings of the policy 'redis'; without effect for the policy 'local'.",
     fields = {
-        { host = typedefs.host },
+        { host = typedefs.host({ referenceable = true }) },
         { port = { type = "integer", between = { 0, 65535 }, default = 6379 } },
         { timeout = { type = "integer", between = { 0, 2147483646 }, default = 2000 } },
-        { username = { type = "string" } },
-        { password = { type = "string", len_min = 0 } },
+        { username = secret(1) },
+        { password = secret(0) },
         { database = { type = "integer", default = 0 } },
         { ssl = { type = "boolean", default = false } },
         { ssl_verify = { type = "boolean", default = false } },
         { server_name = { type = "string" } },
+        -- Of Kong's later versions and of its Enterprise.
+        { connect_timeout = timeout },
+        { send_timeout = timeout },
+        { read_timeout = timeout },
+        { keepalive_pool_size = { type = "integer" } },
+        { keepalive_backlog = { type = "integer" } },
+        { connection_is_proxied = { type = "boolean" } },
+        { cluster_nodes = servers },
+        { cluster_addresses = { type = "array", elements = { type = "string" } } },
+        { cluster_max_redirections = { type = "integer" } },
+        { sentinel_nodes = servers },
+        { sentinel_addresses = { type = "array", elements = { type = "string" } } },
+        { sentinel_master = { type = "string" } },
+        { sentinel_role = { type = "string", one_of = { "master", "slave", "any" } } },
+        { sentinel_username = secret(1) },
+        { sentinel_password = secret(0) },
     },
 }
+
+--- A field of `redis` as it stood beside it before Kong 3.6: redis_host and so on.
+local function former(name, kind, is_secret)
+    return {
+        ["redis_" .. name] = {
+            type = kind,
+            len_min = kind == "string" and 0 or nil,
+            referenceable = is_secret,
+            deprecation = true,
+            func = function(value)
+                return { redis = { [name] = value } }
+            end,
+        },
+    }
+end
 
 return {
     name = "rate-limiting",
@@ -151,6 +199,17 @@ return {
                             description = "For the policy 'redis'; -1 otherwise.",
                         },
                     },
+                },
+                shorthand_fields = {
+                    former("host", "string"),
+                    former("port", "integer"),
+                    former("timeout", "number"),
+                    former("username", "string", true),
+                    former("password", "string", true),
+                    former("database", "integer"),
+                    former("ssl", "boolean"),
+                    former("ssl_verify", "boolean"),
+                    former("server_name", "string"),
                 },
                 custom_validator = check_limits,
             },
