@@ -122,6 +122,10 @@ local function main(settings, root, group)
     out[#out + 1] = ("load_module %s;"):format(quote(root .. "/" .. platform.sluice_module))
     out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
     out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
+    -- What nginx keeps of the environment in its workers (gateway.config.vault).
+    for _, name in ipairs(settings.vault_env) do
+        out[#out + 1] = ("env %s;"):format(name)
+    end
     -- The system's resolver blocks (gateway.dns).
     out[#out + 1] = "thread_pool sluice_dns threads=1;"
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)

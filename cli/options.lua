@@ -53,6 +53,15 @@ _M.list = {
         doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
             .. "Needed to start.",
     },
+    {
+        name = "vault_env",
+        section = "files",
+        type = "name_list",
+        default = "",
+        doc = "Environment variables that a declarative configuration may refer to as "
+            .. "`{vault://env/NAME}`, separated by commas. They are read when the gateway starts. "
+            .. "Whoever may post a configuration can send them to a server of his.",
+    },
     -- listeners
     {
         name = "proxy_listen",

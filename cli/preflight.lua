@@ -15,6 +15,7 @@ local options = require("cli.options")
 local platform = require("cli.platform")
 local registry = require("gateway.plugin.registry")
 local values = require("cli.values")
+local vault = require("gateway.config.vault")
 
 local _M = {}
 
@@ -313,7 +314,8 @@ function _M.check_file(path, settings, errors)
     if not plugins then
         return nil
     end
-    local snapshot, found = config.load(path, plugins)
+    local opts = { vault = vault.new(settings.vault_env) }
+    local snapshot, found = config.load(path, plugins, opts)
     if not snapshot then
         add(errors, "file: %s has %d error%s:", path, #found, #found == 1 and "" or "s")
         for line in (config.format_errors(found) .. "\n"):gmatch("(.-)\n") do

@@ -12,6 +12,9 @@ local _M = {}
 -- A slice, and the loop's time until the next one.
 local SLICE_SECONDS = 0.001
 local PAUSE_SECONDS = 0.002
+-- How long the work itself goes on while requests wait.
+local TURN_SECONDS = 0.005
+local TURN_PAUSE_SECONDS = 0.001
 -- Kilobytes: some tens of microseconds.
 local STEP = 50
 
@@ -40,8 +43,25 @@ local function collect(premature)
     is_running = false
 end
 
---- Calls a function that does not yield while nothing is collected; a collection
--- may follow in the background. Throws what the function throws.
+--- Makes a function that gives other requests their turn when some milliseconds have gone by since
+-- it last did. What `hold` calls may call it now and then: only meanwhile something is collected.
+-- @treturn function yields
+-- @phases content, timer
+function _M.pauses()
+    local finish = os.clock() + TURN_SECONDS
+    return function()
+        if os.clock() >= finish then
+            collectgarbage("restart", -1)
+            -- Not 0: on stock nginx such a timer goes off before anything else has its turn.
+            ngx.sleep(TURN_PAUSE_SECONDS)
+            collectgarbage("stop")
+            finish = os.clock() + TURN_SECONDS
+        end
+    end
+end
+
+--- Calls a function while nothing is collected; a collection may follow in the
+-- background. Yields where the function does. Throws what the function throws.
 -- @tparam function fn
 -- @param ... its arguments
 -- @return its first two results

@@ -16,6 +16,7 @@ local registry = require("gateway.plugin.registry")
 local resolver = require("gateway.resolver")
 local signal = require("posix.signal")
 local timer = require("sluice.timer")
+local vaults = require("gateway.config.vault")
 local version = require("gateway.version")
 
 local admin = require("gateway.admin")
@@ -46,7 +47,10 @@ jit.opt.start(
     "loopunroll=200"
 )
 
-local settings, plugins, started_at
+-- Lines in the log about one configuration.
+local MAX_WARNINGS = 100
+
+local settings, plugins, vault, started_at
 
 -- Who may use the admin listener.
 local guard
@@ -100,15 +104,18 @@ end
 
 local function warn(candidate, from)
     for _, list in ipairs({ candidate.warnings, candidate.compiled.warnings }) do
-        for _, warning in ipairs(list) do
-            ngx.log(ngx.WARN, from, ": ", warning)
+        for i = 1, math.min(#list, MAX_WARNINGS) do
+            ngx.log(ngx.WARN, from, ": ", list[i])
+        end
+        if #list > MAX_WARNINGS then
+            ngx.log(ngx.WARN, from, ": and ", #list - MAX_WARNINGS, " more such warnings")
         end
     end
 end
 
 --- Reads a file and compiles it; throws what is wrong. Blocks while names resolve.
 local function load(path, number, at)
-    local snapshot, errors = config.load(path, plugins, at)
+    local snapshot, errors = config.load(path, plugins, { at = at, vault = vault })
     if not snapshot then
         refuse(path .. ":\n" .. config.format_errors(errors))
     end
@@ -168,6 +175,7 @@ function _M.init(settings_path)
     if not plugins then
         refuse(err)
     end
+    vault = vaults.new(settings.vault_env)
     response.configure(settings)
     started_at = ngx.time()
     local posted = files.new(settings.prefix .. "/posted"):current()
@@ -300,7 +308,11 @@ end
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 local function replace(text, kind, opts)
     local at = ngx.time()
-    local snapshot, errors = collector.hold(config.parse, text, kind, plugins, at)
+    local snapshot, errors = collector.hold(config.parse, text, kind, plugins, {
+        at = at,
+        vault = vault,
+        pause = collector.pauses(),
+    })
     if not snapshot then
         return nil, "invalid", errors
     end

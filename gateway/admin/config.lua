@@ -2,6 +2,7 @@
 -- @module gateway.admin.config
 
 local answer = require("gateway.admin.answer")
+local config = require("gateway.config")
 local document = require("gateway.config.document")
 local json = require("gateway.admin.json")
 local variables = require("gateway.variables")
@@ -17,6 +18,9 @@ local KINDS = {
     ["text/x-yaml"] = "yaml",
     ["text/plain"] = false,
 }
+
+-- Bytes of a multipart boundary (RFC 2046, section 5.1.1).
+local MAX_BOUNDARY = 70
 
 -- The dialect's number and name for a file that is not right.
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
@@ -46,7 +50,7 @@ local function from_multipart(text, content_type)
     local boundary = content_type:match('boundary="([^"]+)"')
         or content_type:match("boundary=([^;%s]+)")
     local at = 1
-    local delimiter = boundary and "--" .. boundary
+    local delimiter = boundary and #boundary <= MAX_BOUNDARY and "--" .. boundary
     while delimiter do
         local _, head = text:find(delimiter, at, true)
         local head_end, body = text:find("\r\n\r\n", head or #text, true)
@@ -100,16 +104,16 @@ local function refuse(errors)
     local fields, list = {}, json.array({})
     for i, err in ipairs(errors) do
         fields[err.path == "" and "@document" or err.path] = err.message
-        list[i] = { path = err.path, message = err.message }
+        list[i] = {
+            path = err.path,
+            message = err.message,
+            entity = err.entity,
+            line = err.line,
+        }
     end
-    local first = errors[1]
     local more = #errors > 1 and (" (and %d more)"):format(#errors - 1) or ""
     return answer.json(400, {
-        message = ("declarative config is invalid: %s%s%s"):format(
-            first.path == "" and "" or first.path .. ": ",
-            first.message,
-            more
-        ),
+        message = "declarative config is invalid: " .. config.format_error(errors[1]) .. more,
         name = INVALID_NAME,
         code = INVALID,
         fields = fields,

@@ -56,12 +56,12 @@ local top_schema = {
 local _M = {}
 
 local function add_error(state, path, message)
-    state.errors[#state.errors + 1] = { path = path, message = message }
+    state.errors:add(path, message)
 end
 
 local function add_all(state, errors)
     for _, err in ipairs(errors) do
-        state.errors[#state.errors + 1] = err
+        add_error(state, err.path, err.message)
     end
 end
 
@@ -144,9 +144,11 @@ local function check(state, item, own)
     elseif item.kind == "routes" and state.old_format then
         own.paths = migrate.paths(own.paths)
     end
-    local entity, errors = schema.validate(definition, own, item.path)
+    local entity, errors, references = schema.validate(definition, own, item.path, state.vault)
     if errors then
         add_all(state, errors)
+    elseif references then
+        entity.__references = references
     end
     item.entity = not unknown_plugin and entity or nil
 end
@@ -166,6 +168,9 @@ local function collect_entity(state, kind, raw, path, parent)
     check(state, item, own)
     local list = state.items[kind]
     list[#list + 1] = item
+    if state.pause then
+        state.pause()
+    end
     for _, child_kind in ipairs(nested and entities.kinds or {}) do
         if nested[child_kind] ~= nil then
             collect_list(state, child_kind, nested[child_kind], path .. "." .. child_kind, item)
@@ -202,13 +207,22 @@ end
 -- order of `entities.kinds`, those at the top of the file after them.
 -- @tparam table document
 -- @tparam table registry of plugins: `registry:get(name)`
+-- @tparam table errors of gateway.config.report; throws its `FULL`
+-- @tparam table opts `vault` and `pause` of gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, path, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
-function _M.run(document, registry)
-    local state = { items = {}, errors = {}, warnings = {}, registry = registry }
-    local top, errors = schema.validate(top_schema, split_top(state, document), "")
-    if errors then
-        add_all(state, errors)
+function _M.run(document, registry, errors, opts)
+    local state = {
+        items = {},
+        errors = errors,
+        warnings = {},
+        registry = registry,
+        vault = opts.vault,
+        pause = opts.pause,
+    }
+    local top, top_errors = schema.validate(top_schema, split_top(state, document), "")
+    if top_errors then
+        add_all(state, top_errors)
     end
     state.format_version = document._format_version
     state.old_format = state.format_version == "1.1" or state.format_version == "2.1"

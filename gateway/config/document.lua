@@ -13,6 +13,7 @@ local type = type
 
 local json = cjson.new()
 json.decode_invalid_numbers(false)
+json.decode_max_depth(yaml.MAX_DEPTH)
 
 local _M = {}
 
@@ -74,19 +75,19 @@ function _M.read(path)
 end
 
 --- Decodes a text.
--- Does not yield.
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; by the text itself when absent
+-- @tparam[opt] table opts those of gateway.config.yaml
 -- @treturn table|nil the mapping at the top; null inside is `cjson.null`
 -- @treturn nil|string reason, beginning with `line L, column C: ` when known
 -- @treturn nil|string path of the field that it is about, when known
-function _M.decode(source, kind)
+function _M.decode(source, kind, opts)
     kind = kind or sniff(source)
     local value, err
     if kind == "json" then
         value, err = decode_json((source:gsub("^\239\187\191", "")))
     else
-        value, err = yaml.decode(source)
+        value, err = yaml.decode(source, opts)
     end
     if err then
         local line, column = err.line, err.column

@@ -10,11 +10,15 @@ local digest = require("openssl.digest")
 local collect = require("gateway.config.collect")
 local document = require("gateway.config.document")
 local link = require("gateway.config.link")
+local locate = require("gateway.config.locate")
+local report = require("gateway.config.report")
 
 local concat = table.concat
 local format = string.format
+local error = error
 local ipairs = ipairs
 local os = os
+local pcall = pcall
 
 -- hexadecimal digits of a snapshot's hash
 local HASH_LENGTH = 32
@@ -31,31 +35,48 @@ function _M.hash(source)
     return hex:sub(1, HASH_LENGTH)
 end
 
---- Parses and checks the text of a declarative file.
--- All errors are collected: those of the fields, then those of references and
--- uniqueness. Never throws for any text. Does not yield; about 100 us a route.
--- @tparam string source
--- @tparam[opt] string kind "yaml" or "json"; told by the text when absent
--- @tparam table registry of plugins: `registry:get(name)` gives a plugin or nil
--- @tparam[opt] number at when the text was loaded first, in seconds: the `created_at` and
--- `updated_at` of entities that name none; now when absent
--- @treturn table|nil snapshot: an array of entities for each kind (`services`,
--- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
--- text, 32 hexadecimal digits; `warnings`, an array of strings
--- @treturn nil|table array of `{ path =, message = }`; path is "" for the whole text
-function _M.parse(source, kind, registry, at)
-    local decoded, err, where = document.decode(source, kind)
+local function build(source, kind, registry, opts, errors)
+    local decoded, err, where = document.decode(source, kind, { pause = opts.pause })
     if not decoded then
-        return nil, { { path = where or "", message = err } }
+        errors:add(where or "", err)
+        return nil
     end
-    local state = collect.run(decoded, registry)
-    local snapshot = link.run(state, at or os.time())
-    if #state.errors > 0 then
-        return nil, state.errors
-    end
+    local state = collect.run(decoded, registry, errors, opts)
+    local snapshot = link.run(state, opts.at or os.time(), #source)
     snapshot.format_version = "3.0"
     snapshot.hash = _M.hash(source)
     snapshot.warnings = state.warnings
+    return snapshot
+end
+
+--- Parses and checks the text of a declarative file.
+-- Errors are collected: those of the fields, then those of references and
+-- uniqueness, 100 at most. Never throws for any text; about 100 us a route.
+-- @tparam string source
+-- @tparam[opt] string kind "yaml" or "json"; told by the text when absent
+-- @tparam table registry of plugins: `registry:get(name)` gives a plugin or nil
+-- @tparam[opt] table opts
+-- @tparam[opt] number opts.at when the text was loaded first, in seconds: the `created_at` and
+-- `updated_at` of entities that name none; now when absent
+-- @tparam[opt] function opts.vault looks references up, of gateway.config.vault; without it they
+-- are errors
+-- @tparam[opt] function opts.pause called every few entities, may yield
+-- @treturn table|nil snapshot: an array of entities for each kind (`services`,
+-- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
+-- text, 32 hexadecimal digits; `warnings`, an array of strings
+-- @treturn nil|table array of `{ path =, message =, entity =, where =, line = }`; path is "" for
+-- the whole text, the last three as gateway.config.locate has them. When it stopped at 100 one
+-- more says so
+function _M.parse(source, kind, registry, opts)
+    opts = opts or {}
+    local errors = report.new()
+    local ok, snapshot = pcall(build, source, kind, registry, opts, errors)
+    if not ok and snapshot ~= report.FULL then
+        error(snapshot, 0)
+    elseif #errors > 0 then
+        locate.run(errors, source, kind, opts.pause)
+        return nil, errors
+    end
     return snapshot
 end
 
@@ -64,28 +85,37 @@ end
 -- the text. Does not yield, blocks on the file.
 -- @tparam string path
 -- @tparam table registry of plugins
--- @tparam[opt] number at as for `parse`
+-- @tparam[opt] table opts as for `parse`
 -- @treturn table|nil snapshot, as from `parse`
 -- @treturn nil|table errors, as from `parse`
-function _M.load(path, registry, at)
+function _M.load(path, registry, opts)
     local source, err = document.read(path)
     if not source then
         return nil, { { path = "", message = err } }
     end
-    local snapshot, errors = _M.parse(source, document.format_of(path), registry, at)
+    local snapshot, errors = _M.parse(source, document.format_of(path), registry, opts)
     if errors and errors[1].path == "" then
         errors[1].message = path .. ": " .. errors[1].message
     end
     return snapshot, errors
 end
 
+--- Writes an error for people.
+-- @tparam table err of `parse`
+-- @treturn string such as `line 12: services[3] "orders".host: required field missing`
+function _M.format_error(err)
+    local line = err.line and format("line %d: ", err.line) or ""
+    local where = err.path ~= "" and (err.where or err.path) .. ": " or ""
+    return line .. where .. err.message
+end
+
 --- Writes errors for people, one a line.
--- @tparam table errors array of `{ path =, message = }`
--- @treturn string `path: message` lines without a newline at the end
+-- @tparam table errors of `parse`
+-- @treturn string without a newline at the end
 function _M.format_errors(errors)
     local lines = {}
     for i, err in ipairs(errors) do
-        lines[i] = err.path == "" and err.message or err.path .. ": " .. err.message
+        lines[i] = _M.format_error(err)
     end
     return concat(lines, "\n")
 end

@@ -12,10 +12,15 @@ local ipairs = ipairs
 local next = next
 local type = type
 
+-- Pairs of a host and a path that the routes of any file may make, each an entry of the router; a
+-- file of more bytes a quarter as many. A long list of each in one route is the product of both.
+local LEAST_PAIRS = 10000
+local BYTES_A_PAIR = 4
+
 local _M = {}
 
 local function add_error(state, path, message)
-    state.errors[#state.errors + 1] = { path = path, message = message }
+    state.errors:add(path, message)
 end
 
 -- Lookup tables of a kind: id -> item, identity -> item, field -> value -> item.
@@ -155,6 +160,17 @@ local function require_given(state, item)
     end
 end
 
+local function count_pairs(state, item)
+    local route = item.entity
+    local pairs_here = math.max(1, #(route.hosts or {})) * math.max(1, #(route.paths or {}))
+    state.pairs = state.pairs + pairs_here
+    if state.pairs > state.max_pairs then
+        local message = "its %d pairs of a host and a path are too many: with the routes before "
+            .. "it %d, at most %d in a file of this size"
+        add_error(state, item.path, format(message, pairs_here, state.pairs, state.max_pairs))
+    end
+end
+
 local function warn_of_regex(state, item)
     for i, path in ipairs(state.old_format and {} or item.entity.paths or {}) do
         if path:sub(1, 1) ~= "~" and migrate.looks_like_regex(path) then
@@ -179,14 +195,19 @@ end
 -- Errors and warnings are added to the state's.
 -- @tparam table state as returned by `gateway.config.collect`
 -- @tparam number now seconds, for timestamps that the file does not give
+-- @tparam number size bytes of the file
 -- @treturn table kind -> array of finished entities
-function _M.run(state, now)
+function _M.run(state, now, size)
     state.index = {}
+    state.pairs, state.max_pairs = 0, math.max(LEAST_PAIRS, size / BYTES_A_PAIR)
     local out = {}
     for _, kind in ipairs(entities.kinds) do
         state.index[kind] = new_index(kind)
         out[kind] = {}
         for _, item in ipairs(state.items[kind]) do
+            if state.pause then
+                state.pause()
+            end
             local linked = item.entity ~= nil
             for _, field in ipairs(entities.foreign(kind)) do
                 linked = resolve(state, item, field) and linked
@@ -198,6 +219,7 @@ function _M.run(state, now)
             if linked then
                 assign_id(state, item)
                 if kind == "routes" then
+                    count_pairs(state, item)
                     warn_of_regex(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)

@@ -23,9 +23,14 @@ local type = type
 
 local NULL = cjson.null
 local TAG = "tag:yaml.org,2002:"
-local MAX_DEPTH = 100
--- nodes that a document may have once its aliases are unfolded
-local MAX_NODES = 5000000
+-- Nodes that the aliases of any document may stand for; in a longer one half as many as it has
+-- bytes, some times what it has without them.
+local LEAST_NODES = 10000
+local BYTES_A_NODE = 2
+-- Nodes from one look at the clock to the next.
+local PAUSE_NODES = 32
+-- Longer texts are no numbers.
+local MAX_NUMBER = 100
 local CONTROL = "[%z\1-\8\11\12\14-\31\127]"
 
 local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
@@ -54,7 +59,8 @@ local NUMBERS = {
     implicit.sexfloat,
 }
 
-local _M = {}
+-- Levels of lists and maps, one in the other.
+local _M = { MAX_DEPTH = 100 }
 local reader = {}
 local reader_mt = { __index = reader }
 
@@ -72,7 +78,7 @@ local function plain_scalar(value)
     if constant ~= nil then
         return constant
     end
-    if find(value, "^[-+.%d]") then
+    if find(value, "^[-+.%d]") and #value <= MAX_NUMBER then
         for _, parse in ipairs(NUMBERS) do
             local number = parse(value)
             if number ~= nil then
@@ -125,10 +131,30 @@ function reader:next_event()
     error(details, 0)
 end
 
-function reader:count(n, event)
+function reader:count_alias(n, event)
     self.nodes = self.nodes + n
-    if self.nodes > MAX_NODES then
+    self.aliased = self.aliased + n
+    if self.aliased > self.max_aliased then
         raise("the document is too large once its aliases are unfolded", event.start_mark)
+    end
+end
+
+function reader:count()
+    self.nodes = self.nodes + 1
+    if self.pause and self.nodes % PAUSE_NODES == 0 then
+        self.pause()
+    end
+end
+
+-- Notes the line of an element, where lines are asked for.
+function reader:note_line(container, key, mark)
+    if self.lines then
+        local lines = self.lines[container]
+        if not lines then
+            lines = {}
+            self.lines[container] = lines
+        end
+        lines[key] = mark.line + 1
     end
 end
 
@@ -139,7 +165,7 @@ function reader:alias(event)
     elseif not anchor.size then
         raise(format("the anchor '%s' contains itself", event.anchor), event.start_mark)
     end
-    self:count(anchor.size, event)
+    self:count_alias(anchor.size, event)
     return anchor.value
 end
 
@@ -175,6 +201,7 @@ function reader:mapping(depth)
         else
             given[key] = true
             map[key] = value
+            self:note_line(map, key, mark)
         end
     end
     for _, merge in ipairs(merges or {}) do
@@ -192,6 +219,7 @@ function reader:sequence(depth)
         end
         n = n + 1
         list[n] = self:node(event, depth)
+        self:note_line(list, n, event.start_mark)
     end
 end
 
@@ -199,7 +227,7 @@ function reader:node(event, depth)
     if event.type == "ALIAS" then
         return self:alias(event)
     end
-    self:count(1, event)
+    self:count()
     local anchor
     if event.anchor then
         anchor = {}
@@ -209,7 +237,7 @@ function reader:node(event, depth)
     local value
     if event.type == "SCALAR" then
         value = scalar(event)
-    elseif depth > MAX_DEPTH then
+    elseif depth > _M.MAX_DEPTH then
         raise("nested too deeply", event.start_mark)
     elseif event.type == "MAPPING_START" then
         value = self:mapping(depth + 1)
@@ -245,14 +273,23 @@ local function bad_byte(source)
 end
 
 --- Decodes one YAML document.
--- Does not yield.
 -- @tparam string source
+-- @tparam[opt] table opts
+-- @tparam[opt] function opts.pause called now and then, may yield
+-- @tparam[opt] table opts.lines filled: list or map -> its key (or index, from 1) -> line
 -- @return the value, `cjson.null` for null and for an empty text; nil when it fails
 -- @treturn nil|table `{ message =, line =, column = }` or `{ message =, offset = }`
 -- (line, column and offset from 1, nil when unknown)
-function _M.decode(source)
-    local self =
-        setmetatable({ parser = libyaml.parser(source), anchors = {}, nodes = 0 }, reader_mt)
+function _M.decode(source, opts)
+    local self = setmetatable({
+        parser = libyaml.parser(source),
+        anchors = {},
+        nodes = 0,
+        aliased = 0,
+        max_aliased = math.max(LEAST_NODES, #source / BYTES_A_NODE),
+        pause = opts and opts.pause,
+        lines = opts and opts.lines,
+    }, reader_mt)
     local ok, value = pcall(self.document, self)
     if ok then
         return value

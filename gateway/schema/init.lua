@@ -14,13 +14,14 @@
 -- local service, errors = schema.validate(entities.get("services"), { host = "a" }, "services[0]")
 
 local cjson = require("cjson")
+local context = require("gateway.schema.context")
 local entity_checks = require("gateway.schema.entity_checks")
 local rules = require("gateway.schema.rules")
 local to_json = require("gateway.schema.to_json")
 
-local concat = table.concat
+local error = error
+local find = string.find
 local floor = math.floor
-local format = string.format
 local ipairs = ipairs
 local next = next
 local pairs = pairs
@@ -33,6 +34,8 @@ local type = type
 local new_table = require("table.new")
 
 local NULL = cjson.null
+-- One more than anybody shows (gateway.config.report); then nothing more is looked at.
+local MAX_ERRORS = 101
 local TYPE_NAMES = {
     any = "any value",
     array = "an array",
@@ -52,7 +55,9 @@ local _M = {}
 -- definition -> { rules and their arguments, fields by name and in order }
 local compiled = setmetatable({}, { __mode = "k" })
 
-local fill, take_context, give_back
+local fail = context.fail
+
+local fill
 
 local function compile(definition)
     local plan = { rules = {}, fields = nil, by_name = {}, size = 0 }
@@ -102,54 +107,6 @@ local function is_sequence(value)
     return n == #value
 end
 
-local function key_text(key)
-    if type(key) == "number" then
-        return "[" .. key .. "]"
-    end
-    key = tostring(key)
-    if key:find("^[%w_@$~*-]+$") then
-        return "." .. key
-    end
-    return '["'
-        .. key:gsub('[%c"\\]', function(c)
-            return format("\\x%02x", c:byte())
-        end)
-        .. '"]'
-end
-
--- A context of a validation that found nothing wrong is used again.
-local spare
-
-take_context = function(path)
-    local ctx = spare or { errors = {}, path = nil, keys = {}, depth = 0 }
-    spare = nil
-    ctx.path = path
-    return ctx
-end
-
-give_back = function(ctx)
-    if #ctx.errors == 0 then
-        spare = ctx
-    end
-end
-
--- The path is kept as a stack of keys and written out only for an error.
-local function path_of(ctx, ...)
-    local parts = { ctx.path }
-    for i = 1, ctx.depth do
-        parts[#parts + 1] = key_text(ctx.keys[i])
-    end
-    for _, key in ipairs({ ... }) do
-        parts[#parts + 1] = key_text(key)
-    end
-    return (concat(parts):gsub("^%.", ""))
-end
-
-local function fail(ctx, message, ...)
-    ctx.errors[#ctx.errors + 1] = { path = path_of(ctx, ...), message = message }
-    return nil
-end
-
 local function enter(ctx, key, field, value)
     local depth = ctx.depth + 1
     ctx.depth = depth
@@ -175,9 +132,6 @@ local function check_rules(ctx, field, value)
             fail(ctx, field.err or message or "invalid value")
             return
         end
-    end
-    if field.referenceable and type(value) == "string" and value:find("^{vault://") then
-        fail(ctx, "vault references are not supported by this version")
     end
 end
 
@@ -293,10 +247,10 @@ end
 -- What a field is when it is not given, found out once: most fields are not. Without one where
 -- that is an error.
 local function find_absent(entry)
-    local ctx = take_context("")
+    local ctx = context.take("")
     entry.absent = fill(ctx, entry.field, nil)
     entry.has_absent = #ctx.errors == 0
-    give_back(ctx)
+    context.give_back(ctx)
     return entry.has_absent
 end
 
@@ -404,8 +358,32 @@ local function default_of(field)
     end
 end
 
+-- The value that a reference stands for. What is wrong with it is not said: it may be a secret.
+local function dereference(ctx, field, reference)
+    if not field.referenceable then
+        return fail(ctx, "a vault reference is not allowed in this field")
+    elseif not ctx.vault then
+        return fail(ctx, "vault references are not looked up here")
+    end
+    local value, err = ctx.vault(reference)
+    if value == nil then
+        return fail(ctx, err)
+    end
+    local inner = context.take("")
+    value = fill(inner, field, value)
+    if #inner.errors > 0 then
+        return fail(ctx, "what " .. reference .. " refers to is not valid in this field")
+    end
+    context.give_back(inner)
+    context.note_reference(ctx, reference)
+    return value
+end
+
 -- Checks one value and returns it with defaults; errors go to the context.
 fill = function(ctx, field, value)
+    if type(value) == "string" and find(value, "^{vault://.*}$") then
+        return dereference(ctx, field, value)
+    end
     if is_null(value) then
         value = default_of(field)
         if value == nil then
@@ -439,26 +417,29 @@ fill = function(ctx, field, value)
 end
 
 --- Checks a value against a schema and fills in the defaults.
--- All errors are collected. The given value is not changed. Does not yield; the
+-- Errors are collected, 101 at most. The given value is not changed. Does not yield; the
 -- cost is linear in the size of the value.
 -- @tparam table definition schema (a record: it has `fields`)
 -- @param value what to check, any Lua value
 -- @tparam[opt=""] string path where the value stands, for the messages
+-- @tparam[opt] function vault looks references up, of gateway.config.vault
 -- @treturn table|nil a new table with defaults filled, unset fields nil
 -- @treturn nil|table array of `{ path =, message = }` when the value is not valid
-function _M.validate(definition, value, path)
-    local ctx = take_context(path or "")
-    local filled
-    if has_type(value, "record") then
-        filled = fill_record(ctx, definition, value)
-    else
+-- @treturn nil|table array of `{ keys =, text = }`: the references that were looked up
+function _M.validate(definition, value, path, vault)
+    local ctx = context.take(path or "", vault, MAX_ERRORS)
+    if not has_type(value, "record") then
         fail(ctx, "expected a record")
-    end
-    if #ctx.errors > 0 then
         return nil, ctx.errors
     end
-    give_back(ctx)
-    return filled
+    local ok, filled = pcall(fill_record, ctx, definition, value)
+    if not ok and filled ~= context.ENOUGH then
+        error(filled, 0)
+    elseif #ctx.errors > 0 then
+        return nil, ctx.errors
+    end
+    context.give_back(ctx)
+    return filled, nil, ctx.references
 end
 
 --- Checks one value against one field definition.
@@ -466,9 +447,9 @@ end
 -- @param value
 -- @treturn string|nil the first error's message, nil when the value is valid
 function _M.first_error(field, value)
-    local ctx = take_context("")
+    local ctx = context.take("")
     fill(ctx, field, value)
-    give_back(ctx)
+    context.give_back(ctx)
     return ctx.errors[1] and ctx.errors[1].message
 end
 
@@ -493,6 +474,7 @@ end
 host.fails = _M.first_error
 host.field = _M.field
 
-_M.to_json_entity = to_json.entity
+--- As `to_json.entity`, with references in place of what they stand for.
+_M.to_json_entity = to_json.with_references
 
 return _M

@@ -7,6 +7,7 @@ local ipairs = ipairs
 local next = next
 local pairs = pairs
 local setmetatable = setmetatable
+local type = type
 
 local NULL = cjson.null
 -- A Lua table does not say whether it is an empty list; this one does, to gateway.admin.json.
@@ -54,6 +55,26 @@ function _M.entity(definition, entity)
     for _, entry in ipairs(definition.fields) do
         local name, field = next(entry)
         out[name] = to_json(field, entity[name])
+    end
+    return out
+end
+
+--- The same for an entity that is shown: where the file has a reference, so has the answer.
+-- @tparam table definition schema
+-- @tparam table entity
+-- @treturn table
+function _M.with_references(definition, entity)
+    local out = _M.entity(definition, entity)
+    for _, reference in ipairs(entity.__references or {}) do
+        local place, keys = out, reference.keys
+        for i, key in ipairs(keys) do
+            -- Indices of paths count from 0.
+            key = type(key) == "number" and key + 1 or key
+            if i == #keys then
+                place[key] = reference.text
+            end
+            place = place[key]
+        end
     end
     return out
 end

@@ -29,8 +29,8 @@ local function check_header_value(value)
     return not value:find("[%z\r\n]") or nil, "must not contain a line break"
 end
 
-local function check_custom_fields()
-    return nil, "custom_fields_by_lua is not supported by this version"
+local function check_custom_fields(fields)
+    return next(fields) == nil or nil, "custom_fields_by_lua is not supported by this version"
 end
 
 local function check_config(config)
@@ -60,6 +60,7 @@ return {
                         http_endpoint = {
                             type = "string",
                             required = true,
+                            referenceable = true,
                             custom_validator = check_endpoint,
                             description = "URL of the log server, http or https; a user name and "
                                 .. "password in it become an Authorization header.",
@@ -125,7 +126,11 @@ return {
                         headers = {
                             type = "map",
                             keys = typedefs.header_name({ match_none = refused_headers }),
-                            values = { type = "string", custom_validator = check_header_value },
+                            values = {
+                                type = "string",
+                                referenceable = true,
+                                custom_validator = check_header_value,
+                            },
                             description = "Headers of the requests to the log server.",
                         },
                     },

@@ -14,8 +14,9 @@ from sluice import COMMAND, NGINX, ROOT
 def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
     instance.file.write_text(BAD)
     errors = [
-        "  services[0].bogus: unknown field",
-        "  services[0].routes[0].paths[0]: should start with: / (fixed path) or ~/ (regex path)",
+        '  line 4: services[0] "one".bogus: unknown field',
+        '  line 6: services[0] "one".routes[0] "one".paths[0]: should start with: '
+        "/ (fixed path) or ~/ (regex path)",
     ]
     title = f"sluice: file: {instance.file} has 2 errors:"
     assert instance.refuse("start") == [title, *errors]

@@ -44,7 +44,7 @@ def test_a_bad_file_at_reload_keeps_the_running_configuration(instance: Instance
         before = instance.status()["workers"]
         instance.file.write_text(BAD)
         lines = instance.refuse("reload")
-        assert lines[1] == "  services[0].bogus: unknown field"
+        assert lines[1] == '  line 4: services[0] "one".bogus: unknown field'
         assert lines[-1] == "sluice: reload refused: the running configuration is kept"
         assert instance.status()["workers"] == before
         assert instance.get("/one") == 200

@@ -310,5 +310,5 @@ def test_bad_settings_are_refused(gateway: Start, upstream: Upstream) -> None:
     broken.close()
     assert done.returncode != 0
     output = done.stdout + done.stderr
-    assert "plugins[0].config.key_names[0]" in output
-    assert "plugins[0].config.keys_in_header: unknown field" in output
+    assert 'plugins[0] "key-auth".config.key_names[0]' in output
+    assert 'plugins[0] "key-auth".config.keys_in_header: unknown field' in output

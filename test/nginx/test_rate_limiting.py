@@ -426,16 +426,16 @@ def test_what_has_ended_makes_room(gateway: Start, upstream: Upstream) -> None:
     ("config", "complaint"),
     [
         ({}, "at least one of these fields must be non-empty: 'config.second'"),
-        ({"minute": 0}, "plugins[0].config.minute: value must be greater than 0"),
+        ({"minute": 0}, ".config.minute: value must be greater than 0"),
         ({"minute": 10, "hour": 5}, "The limit for hour(5.0) cannot be lower than the limit for"),
         ({"second": 10, "day": 5}, "The limit for day(5.0) cannot be lower than the limit for"),
-        ({"minute": 1, "limit_by": "header"}, "plugins[0].config.header_name: required"),
-        ({"minute": 1, "limit_by": "path"}, "plugins[0].config.path: required"),
-        ({"minute": 1, "limit_by": "colour"}, "plugins[0].config.limit_by: expected one of"),
+        ({"minute": 1, "limit_by": "header"}, ".config.header_name: required"),
+        ({"minute": 1, "limit_by": "path"}, ".config.path: required"),
+        ({"minute": 1, "limit_by": "colour"}, ".config.limit_by: expected one of"),
         ({"minute": 1, "policy": "redis"}, "policy 'redis' is not supported by this version"),
         ({"minute": 1, "policy": "cluster"}, "policy 'cluster' is not supported by this version"),
         ({"minute": 1, "sync_rate": 5}, "sync_rate can only be used with the redis policy"),
-        ({"minute": 1, "minutes": 1}, "plugins[0].config.minutes: unknown field"),
+        ({"minute": 1, "minutes": 1}, ".config.minutes: unknown field"),
     ],
 )
 def test_bad_settings_are_refused(

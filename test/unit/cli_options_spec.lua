@@ -65,6 +65,7 @@ local EFFECTS = {
     events_size = { "4m", "sluice_events_size 4m;" },
     nginx_modules = { "/m/x.so", 'load_module "/m/x.so";' },
     lua_package_path = { "/lua/?.lua", "/lua/?.lua;" },
+    vault_env = { "A, B_C", "env A;\nenv B_C;" },
     lua_package_cpath = { "/lua/?.so", "/lua/?.so;" },
 }
 

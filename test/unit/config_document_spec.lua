@@ -110,7 +110,7 @@ describe("gateway.config.document", function()
             local value, err = decode(table.concat(lines, "\n"))
             assert.is_nil(value)
             assert.matches(
-                "^line 7, column %d+: the document is too large once its aliases are unfolded$",
+                "^line 4, column %d+: the document is too large once its aliases are unfolded$",
                 err
             )
         end)

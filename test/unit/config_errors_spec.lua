@@ -281,7 +281,7 @@ plugins:
         it(("%q"):format(text), function()
             local snapshot, errors = config.parse(text, "yaml", support.registry)
             assert.is_nil(snapshot)
-            assert.equal(message, config.format_errors(errors))
+            assert.equal(message, support.lines(errors))
         end)
     end
 

@@ -147,8 +147,11 @@ local CASES = {
     {
         { type = "string", referenceable = true },
         "{vault://env/x}",
-        "vault references are not supported by this version",
+        "vault references are not looked up here",
     },
+    { { type = "string" }, "{vault://env/x}", "a vault reference is not allowed in this field" },
+    { { type = "integer" }, "{vault://env/x}", "a vault reference is not allowed in this field" },
+    { { type = "string" }, "{vault://", nil },
 }
 
 describe("gateway.schema", function()

@@ -17,11 +17,20 @@ function _M.parse(body, version)
     return snapshot
 end
 
---- The errors of a YAML file of format 3.0 as lines, "" for none.
+--- Errors as lines of `path: message`.
+function _M.lines(errors)
+    local lines = {}
+    for i, err in ipairs(errors) do
+        lines[i] = err.path == "" and err.message or err.path .. ": " .. err.message
+    end
+    return table.concat(lines, "\n")
+end
+
+--- The errors of a YAML file of format 3.0 as such lines, "" for none.
 function _M.errors(body, version)
     local source = ('_format_version: "%s"\n%s'):format(version or "3.0", body)
     local _, errors = config.parse(source, "yaml", _M.registry)
-    return config.format_errors(errors or {})
+    return _M.lines(errors or {})
 end
 
 return _M

@@ -1,0 +1,56 @@
+--- Values that a file only refers to: `{vault://env/NAME}` is the environment variable NAME.
+-- As in Kong a name is written in capitals and with underscores, whatever the reference has:
+-- `{vault://env/redis-password}` is REDIS_PASSWORD, `{vault://env/redis/password}` the text under
+-- "password" in the JSON object that REDIS holds.
+-- @module gateway.config.vault
+
+local cjson = require("cjson.safe")
+
+local format = string.format
+local ipairs = ipairs
+local os = os
+local tostring = tostring
+local type = type
+
+local _M = {}
+
+local function member(variable, value, key)
+    local object = cjson.decode(value)
+    local found = type(object) == "table" and object[key]
+    if type(found) == "string" or type(found) == "number" then
+        return tostring(found)
+    end
+    return nil, format("the environment variable '%s' holds no text under '%s'", variable, key)
+end
+
+--- Makes the function that looks references up in this process's environment.
+-- @tparam {string,...} names of the variables that may be referred to: who may post a configuration
+--   must not be able to send any variable to a server of his
+-- @treturn function `(reference)` -> the value, or nil and why there is none
+function _M.new(names)
+    local allowed = {}
+    for _, name in ipairs(names) do
+        allowed[name] = true
+    end
+    return function(reference)
+        local name, key = reference:match("^{vault://env/([%w_-]+)/?([^/?]*)}$")
+        if not name then
+            return nil, "expected {vault://env/NAME} or {vault://env/NAME/KEY}"
+        end
+        local variable = name:gsub("-", "_"):upper()
+        if not allowed[variable] then
+            local message = "the environment variable '%s' may not be referred to: "
+                .. "the setting vault_env does not name it"
+            return nil, format(message, variable)
+        end
+        local value = os.getenv(variable)
+        if not value then
+            return nil, format("the environment variable '%s' is not set", variable)
+        elseif key ~= "" then
+            return member(variable, value, key)
+        end
+        return value
+    end
+end
+
+return _M

@@ -1,0 +1,137 @@
+"""What a declarative file may cost and refer to, and how its errors are told."""
+
+from __future__ import annotations
+
+import json
+import select
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from changes import document, post
+from log_server import LogServer, logging_to
+
+from sluice import Gateway
+from upstream import Upstream
+from wire import DEADLINE, Wire, request_bytes, wait_until
+
+Start = Callable[..., Gateway]
+
+YAML = {"Content-Type": "application/yaml"}
+TOKEN, SECRET = "t0ken-of-the-log", "s3cret-of-nobody"
+
+
+@pytest.fixture
+def log() -> Iterator[LogServer]:
+    """A log server in a good mood."""
+    with LogServer() as server:
+        yield server
+
+
+def shown(running: Gateway) -> str:
+    """The plugins as the admin listener shows them."""
+    return httpx.get(f"{running.admin}/plugins", trust_env=False, timeout=DEADLINE).text
+
+
+# Cost
+
+
+def test_errors_that_aliases_multiply_are_a_hundred(gateway: Start) -> None:
+    running = gateway({})
+    wrong = "{" + ", ".join(f"x{number}: 1" for number in range(100)) + "}"
+    body = f'_format_version: "3.0"\n_ignore:\n- &a {wrong}\nservices: [{", ".join(["*a"] * 90)}]\n'
+    answer = post(running, body, headers=YAML)
+    assert answer.status_code == 400
+    errors = answer.json()["errors"]
+    assert len(errors) == 101
+    assert errors[-1] == {"path": "", "message": "and more: stopped after 100 errors"}
+    assert len(answer.content) < 100_000
+
+
+def test_requests_are_answered_while_a_file_is_checked(gateway: Start) -> None:
+    running = gateway({}, workers=1)
+    # The last one is wrong: what follows the check is not what this is about.
+    services = ", ".join(["{host: a}"] * 9_000)
+    body = f'_format_version: "3.0"\nservices: [{services}, 1]\n'
+    answered = 0
+    with running.wire() as wire, Wire(running.admin_port) as admin:
+        wire.ask("/")
+        admin.send(request_bytes("/config", "POST", YAML, body.encode()))
+        while not select.select([admin.sock], [], [], 0)[0]:
+            wire.ask("/")
+            answered += 1
+        assert admin.read_reply("POST").status == 400
+    # One every few turns of the check; without turns those before it.
+    assert answered >= 5, answered
+
+
+# Errors
+
+
+def test_an_error_names_its_entity_and_line(gateway: Start) -> None:
+    running = gateway({})
+    body = '_format_version: "3.0"\nservices:\n- name: orders\n  host: a\n  port: x\n'
+    found = post(running, body, headers=YAML).json()
+    where = {"path": "services[0].port", "message": "expected an integer"}
+    assert found["errors"] == [where | {"entity": "orders", "line": 5}]
+    assert found["fields"] == {"services[0].port": "expected an integer"}
+    assert found["message"] == (
+        'declarative config is invalid: line 5: services[0] "orders".port: expected an integer'
+    )
+    found = post(running, document({"services": [{"name": "a"}]})).json()
+    assert found["errors"] == [
+        {"path": "services[0].host", "message": "required field missing", "entity": "a"}
+    ]
+
+
+def test_check_names_entity_and_line(gateway: Start) -> None:
+    running = gateway('_format_version: "3.0"\n')
+    running.write_config('_format_version: "3.0"\nservices:\n- {name: orders, host: a, port: x}\n')
+    done = running.command("check")
+    assert done.returncode == 1
+    assert 'line 3: services[0] "orders".port: expected an integer' in done.stderr
+
+
+# References
+
+
+def referring(upstream: Upstream, log: LogServer, reference: str) -> dict[str, Any]:
+    """A configuration whose log plugin has a reference."""
+    return logging_to(upstream, log.port, headers={"X-Token": reference})
+
+
+def test_a_reference_reaches_the_plugin_and_nobody_else(
+    gateway: Start, upstream: Upstream, log: LogServer
+) -> None:
+    running = gateway(
+        referring(upstream, log, "{vault://env/log-token}"),
+        env={"LOG_TOKEN": TOKEN, "LOG_JSON": json.dumps({"a": TOKEN}), "OTHER": SECRET},
+        vault_env="LOG_TOKEN, LOG_JSON, LOG_UNSET",
+        workers=2,
+    )
+    for number in range(3):
+        running.ask("/")
+        wait_until(lambda n=number: len(log.entries) == n + 1, "an entry")
+        assert log.last.headers.get("x-token") == TOKEN
+        assert "{vault://env/log-token}" in shown(running)
+        assert TOKEN not in shown(running)
+        if number == 0:  # from the master's environment to that of a worker, and back
+            body = document(referring(upstream, log, "{vault://env/LOG_JSON/a}"))
+            assert post(running, body).status_code == 201
+            assert "{vault://env/LOG_JSON/a}" in shown(running)
+            again = document(referring(upstream, log, "{vault://env/log-token}"))
+            assert post(running, again).status_code == 201
+        elif number == 1:
+            running.command("reload", "--new-workers")
+
+    for reference, message in {
+        "{vault://env/LOG_UNSET}": "the environment variable 'LOG_UNSET' is not set",
+        "{vault://env/other}": "the environment variable 'OTHER' may not be referred to: the "
+        "setting vault_env does not name it",
+    }.items():
+        answer = post(running, document(referring(upstream, log, reference)))
+        assert answer.status_code == 400
+        assert answer.json()["errors"][0]["message"] == message
+        assert SECRET not in answer.text
+    assert TOKEN not in running.error_log()

@@ -1,0 +1,229 @@
+--- References to the environment, and what older and full dumps of Kong hold.
+
+local config = require("gateway.config")
+local entities = require("gateway.schema.entities")
+local schema = require("gateway.schema")
+local support = require("test.unit.support.config")
+local vault = require("gateway.config.vault")
+
+-- What every process of a test has in its environment.
+local PATH = assert(os.getenv("PATH"))
+
+local METHOD = "plugins[0].config.method"
+
+local function look_up(values)
+    return function(reference)
+        return values[reference], "nothing under " .. reference
+    end
+end
+
+local function parse(body, values)
+    local text = "_format_version: '3.0'\n" .. body
+    return config.parse(text, "yaml", support.registry, { vault = look_up(values or {}) })
+end
+
+local function http_log(settings)
+    return "plugins: [{name: http-log, config: {" .. settings .. "}}]"
+end
+
+describe("gateway.config.vault", function()
+    local get = vault.new({ "PATH", "SLUICE_TEST_UNSET" })
+
+    it("reads a variable, its name in any case, with dashes", function()
+        assert.equal(PATH, get("{vault://env/PATH}"))
+        assert.equal(PATH, get("{vault://env/path}"))
+        assert.same(
+            { nil, "the environment variable 'SLUICE_TEST_UNSET' is not set" },
+            { get("{vault://env/sluice-test-unset}") }
+        )
+    end)
+
+    it("reads only what the setting names", function()
+        assert.same({
+            nil,
+            "the environment variable 'HOME' may not be referred to: the setting vault_env does "
+                .. "not name it",
+        }, { get("{vault://env/HOME}") })
+    end)
+
+    it("says where there is no member", function()
+        assert.same(
+            { nil, "the environment variable 'PATH' holds no text under 'key'" },
+            { get("{vault://env/path/key}") }
+        )
+    end)
+
+    for _, reference in ipairs({ "{vault://aws/x}", "{vault://env/}", "{vault://env/a?b=c}" }) do
+        it("refuses " .. reference, function()
+            assert.same(
+                { nil, "expected {vault://env/NAME} or {vault://env/NAME/KEY}" },
+                { get(reference) }
+            )
+        end)
+    end
+end)
+
+describe("a reference", function()
+    it("is looked up where Kong does, and shown as it stands in the file", function()
+        local body =
+            http_log("http_endpoint: '{vault://env/u}', headers: {A: '{vault://env/t}', B: b}")
+        local snapshot = assert(parse(body, {
+            ["{vault://env/u}"] = "http://user:secret@log/in",
+            ["{vault://env/t}"] = "token",
+        }))
+        local plugin = snapshot.plugins[1]
+        assert.equal("http://user:secret@log/in", plugin.config.http_endpoint)
+        assert.same({ A = "token", B = "b" }, plugin.config.headers)
+
+        local definition = entities.for_plugin(support.registry:get("http-log"))
+        local shown = schema.to_json_entity(definition, plugin)
+        assert.equal("{vault://env/u}", shown.config.http_endpoint)
+        assert.same({ A = "{vault://env/t}", B = "b" }, shown.config.headers)
+        assert.is_nil(shown.__references)
+    end)
+
+    it("takes part in the checks of several fields", function()
+        local _, errors = parse(
+            http_log("http_endpoint: '{vault://env/u}', headers: {Authorization: x}"),
+            { ["{vault://env/u}"] = "http://user:secret@log/in" }
+        )
+        assert.matches("specifying both an 'Authorization' header", errors[1].message, 1, true)
+    end)
+
+    it("is refused in every other field", function()
+        for body, path in pairs({
+            ["services: [{host: '{vault://env/u}'}]"] = "services[0].host",
+            ["services: [{host: a, tags: ['{vault://env/u}']}]"] = "services[0].tags[0]",
+            ["consumers: [{username: '{vault://env/u}'}]"] = "consumers[0].username",
+            [http_log("http_endpoint: 'http://a', method: '{vault://env/u}'")] = METHOD,
+        }) do
+            local _, errors = parse(body, { ["{vault://env/u}"] = "a" })
+            assert.same({ path, "a vault reference is not allowed in this field" }, {
+                errors[1].path,
+                errors[1].message,
+            })
+        end
+    end)
+
+    it("to nothing is an error that says so", function()
+        local _, errors = parse(http_log("http_endpoint: '{vault://env/u}'"))
+        assert.same({ "plugins[0].config.http_endpoint", "nothing under {vault://env/u}" }, {
+            errors[1].path,
+            errors[1].message,
+        })
+    end)
+
+    it("to what is not right there does not show it", function()
+        local wrong = { "s3cret://x", "", "http://s3cret:99999/", "{vault://env/s3cret}" }
+        for _, value in ipairs(wrong) do
+            local _, errors =
+                parse(http_log("http_endpoint: '{vault://env/u}'"), { ["{vault://env/u}"] = value })
+            assert.equal(1, #errors)
+            assert.equal(
+                "what {vault://env/u} refers to is not valid in this field",
+                errors[1].message
+            )
+        end
+    end)
+end)
+
+-- config of a rate-limiting plugin, as dumps of Kong have it
+local DUMPS = {
+    ["2.x"] = "second: null, minute: 5, hour: null, day: null, month: null, year: null, "
+        .. "limit_by: consumer, header_name: null, path: null, policy: local, "
+        .. "fault_tolerant: true, redis_host: null, redis_port: 6379, redis_username: null, "
+        .. "redis_password: null, redis_ssl: false, redis_ssl_verify: false, "
+        .. "redis_server_name: null, redis_timeout: 2000, redis_database: 0, "
+        .. "hide_client_headers: false",
+    ["3.4"] = "minute: 5, policy: local, redis_host: redis, redis_password: '', redis_port: 6380, "
+        .. "sync_rate: -1, error_code: 429, error_message: API rate limit exceeded",
+    ["3.6"] = "minute: 5, policy: local, sync_rate: -1, redis_host: null, redis_port: 6379, "
+        .. "redis: {host: null, port: 6379, timeout: 2000, username: null, password: null, "
+        .. "database: 0, ssl: false, ssl_verify: false, server_name: null}",
+    ["no redis"] = "minute: 5, policy: local, redis: null, sync_rate: null",
+    ["Enterprise"] = "minute: 5, policy: local, redis: {cluster_max_redirections: 5, "
+        .. "cluster_nodes: null, connect_timeout: 2000, connection_is_proxied: false, "
+        .. "keepalive_backlog: null, keepalive_pool_size: 256, read_timeout: 2000, "
+        .. "send_timeout: 2000, sentinel_master: null, sentinel_nodes: null, "
+        .. "sentinel_password: null, sentinel_role: null, sentinel_username: null}",
+    ["a secret"] = "minute: 5, policy: local, redis: {host: a, password: '{vault://env/p}'}",
+    ["a former secret"] = "minute: 5, policy: local, redis_password: '{vault://env/p}'",
+}
+
+describe("a dump of rate-limiting is accepted:", function()
+    for name, settings in pairs(DUMPS) do
+        it(name, function()
+            local snapshot, errors = parse(
+                "plugins: [{name: rate-limiting, config: {" .. settings .. "}}]",
+                { ["{vault://env/p}"] = "s3cret" }
+            )
+            assert.equal("", support.lines(errors or {}))
+            assert.equal(5, snapshot.plugins[1].config.minute)
+            local definition = entities.for_plugin(support.registry:get("rate-limiting"))
+            local shown = schema.to_json_entity(definition, snapshot.plugins[1])
+            assert.is_nil(require("gateway.admin.json").encode(shown):find("s3cret"))
+        end)
+    end
+
+    it("and its former fields are what they stand for", function()
+        local body = "plugins: [{name: rate-limiting, config: {%s}}]"
+        local redis = assert(parse(body:format(DUMPS["3.4"]))).plugins[1].config.redis
+        assert.same({ "redis", 6380, "" }, { redis.host, redis.port, redis.password })
+    end)
+
+    it("but not one of another policy", function()
+        for _, policy in ipairs({ "redis", "cluster" }) do
+            assert.equal(
+                "plugins[0].config.policy: policy '"
+                    .. policy
+                    .. "' is not supported by this version, only 'local' is",
+                support.errors(
+                    "plugins: [{name: rate-limiting, config: {minute: 5, redis_host: a, policy: "
+                        .. policy
+                        .. "}}]"
+                )
+            )
+        end
+    end)
+end)
+
+describe("a full dump is accepted:", function()
+    for name, body in pairs({
+        ["a service and a route"] = [[
+services:
+- {id: null, name: s, created_at: null, retries: null, protocol: http, host: h, port: 80,
+   path: null, connect_timeout: null, write_timeout: null, read_timeout: null, tags: null,
+   client_certificate: null, tls_verify: null, tls_verify_depth: null, ca_certificates: null,
+   enabled: true, routes: [{name: r, protocols: [http, https], methods: null, hosts: null,
+   paths: [/], headers: null, https_redirect_status_code: 426, regex_priority: 0,
+   strip_path: true, path_handling: v0, preserve_host: false, request_buffering: true,
+   response_buffering: true, snis: null, sources: null, destinations: null, tags: null}]}
+]],
+        ["an upstream"] = [[
+upstreams:
+- {name: u, algorithm: round-robin, hash_on: none, hash_fallback: none, hash_on_header: null,
+   hash_fallback_header: null, hash_on_cookie: null, hash_on_cookie_path: /, slots: 10000,
+   healthchecks: null, tags: null, host_header: null, client_certificate: null,
+   hash_on_query_arg: null, hash_on_uri_capture: null, use_srv_name: false, targets: null}
+]],
+        ["key-auth"] = [[
+plugins:
+- {name: key-auth, instance_name: null, service: null, route: null, consumer: null,
+   enabled: true, protocols: [grpc, grpcs, http, https], tags: null, ordering: null,
+   config: {key_names: [apikey], hide_credentials: false, anonymous: null, key_in_header: true,
+   key_in_query: true, key_in_body: false, run_on_preflight: true, realm: null}}
+]],
+        ["http-log"] = [[
+plugins:
+- {name: http-log, config: {http_endpoint: 'http://a', method: POST, timeout: 10000,
+   content_type: application/json, keepalive: 60000, retry_count: 10, queue_size: 1,
+   flush_timeout: 2, headers: null, custom_fields_by_lua: {}, queue: {max_batch_size: 1,
+   max_coalescing_delay: 1, max_entries: 10000, max_bytes: null, max_retry_time: 60,
+   initial_retry_delay: 0.01, max_retry_delay: 60, concurrency_limit: 1}}}
+]],
+    }) do
+        it(name, function()
+            assert.equal("", support.errors(body))
+        end)
+    end
+end)
