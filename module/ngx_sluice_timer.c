@@ -26,17 +26,6 @@ static void ngx_sluice_timer_exit(sluice_timer_core_t *core);
 static ngx_queue_t  ngx_sluice_timer_cores;
 
 
-uint64_t
-ngx_sluice_timer_clock(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
-}
-
-
 void
 ngx_sluice_timer_add(sluice_timer_core_t *core)
 {
@@ -92,7 +81,7 @@ sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
     core->ctx = ctx;
     core->started = 1;
     core->coming = 1;
-    core->coming_ns = ngx_sluice_timer_clock();
+    core->coming_ns = ngx_sluice_timer_now(core);
 
     /* of its own: the core may be its master's, and so its other workers' */
 
@@ -317,7 +306,7 @@ ngx_sluice_timer_turn_handler(ngx_event_t *e)
     sluice_timer_core_t *core = e->data;
 
     core->looping = 1;
-    core->slice_end = ngx_sluice_timer_clock() + NGX_SLUICE_TIMER_SLICE;
+    core->slice_end = ngx_sluice_timer_now(core) + NGX_SLUICE_TIMER_SLICE;
 
     ngx_sluice_timer_dispatch(core);
 }
@@ -335,7 +324,7 @@ ngx_sluice_timer_yielded_handler(ngx_event_t *e)
 
     core->owner = NGX_SLUICE_TIMER_NOBODY;
 
-    if (ngx_sluice_timer_clock() >= core->slice_end) {
+    if (ngx_sluice_timer_now(core) >= core->slice_end) {
 
         if (ngx_sluice_timer_has_work(core)) {
             ngx_post_event(&core->turn, &ngx_posted_next_events);
@@ -372,7 +361,7 @@ ngx_sluice_timer_has_work(sluice_timer_core_t *core)
     next = sluice_timers_next(&core->timers);
 
     return core->timers.exiting ? next != SLUICE_WHEEL_NEVER
-                                : next <= ngx_sluice_timer_clock() / 1000000;
+                                : next <= ngx_sluice_timer_now(core) / 1000000;
 }
 
 
@@ -387,7 +376,7 @@ ngx_sluice_timer_dispatch(sluice_timer_core_t *core)
         return;
     }
 
-    done = sluice_timers_begin(&core->timers, ngx_sluice_timer_clock());
+    done = sluice_timers_begin(&core->timers, ngx_sluice_timer_now(core));
 
     if (!sluice_timers_empty(&core->timers)) {
         ngx_sluice_timer_call(core);
@@ -408,7 +397,7 @@ ngx_sluice_timer_dispatch(sluice_timer_core_t *core)
 static void
 ngx_sluice_timer_arm(sluice_timer_core_t *core)
 {
-    uint64_t           next;
+    uint64_t           next, at;
     struct itimerspec  its;
 
     next = sluice_timers_next(&core->timers);
@@ -419,8 +408,9 @@ ngx_sluice_timer_arm(sluice_timer_core_t *core)
 
     ngx_memzero(&its, sizeof(its));
 
-    its.it_value.tv_sec = (time_t) (next / 1000);
-    its.it_value.tv_nsec = (long) (next % 1000) * 1000000 + 1;
+    at = next * 1000000 + core->behind_ns + 1;
+    its.it_value.tv_sec = (time_t) (at / 1000000000);
+    its.it_value.tv_nsec = (long) (at % 1000000000);
 
     if (timerfd_settime(core->connection->fd, TFD_TIMER_ABSTIME, &its, NULL)
         == -1)
@@ -467,12 +457,11 @@ ngx_sluice_timer_release(sluice_timer_core_t *core)
 static void
 ngx_sluice_timer_exit(sluice_timer_core_t *core)
 {
-    core->frozen = 0;
-    core->exit_ns = ngx_sluice_timer_clock();
-
     sluice_timers_exit(&core->timers);
 
-    ngx_sluice_timer_poke(core);
+    ngx_sluice_timer_thaw(core);
+
+    core->exit_ns = ngx_sluice_timer_now(core);
 
     ngx_sluice_timer_linger(core);
 }

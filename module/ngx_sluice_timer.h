@@ -25,7 +25,7 @@
 
 
 /* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_TIMER_ABI       2
+#define NGX_SLUICE_TIMER_ABI       3
 
 /* Callbacks run for so long, then the loop turns. */
 #define NGX_SLUICE_TIMER_SLICE     1000000         /* ns */
@@ -41,6 +41,14 @@
 #define NGX_SLUICE_TIMER_QUIET     10000000000ULL  /* ns */
 
 #define NGX_SLUICE_TIMER_NOBODY    ((ngx_uint_t) -1)
+
+/* Where a timer's callback and arguments are. */
+
+#define ngx_sluice_timer_slot(t)                                              \
+    (((t)->index & (SLUICE_TIMERS_PAGE - 1)) * 2 + 1)
+
+#define ngx_sluice_timer_page(t)                                              \
+    (((t)->index >> SLUICE_TIMERS_PAGE_BITS) + 1)
 
 /* What a context shall do. */
 #define NGX_SLUICE_TIMER_WAIT      0
@@ -112,6 +120,8 @@ struct sluice_timer_core_s {
     uint64_t                     armed;     /* ms; what the timerfd is set to */
     uint64_t                     slice_end; /* ns */
     uint64_t                     exit_ns;   /* since when */
+    uint64_t                     behind_ns; /* the clock: it stood so long */
+    uint64_t                     frozen_ns; /* and stands at this */
 
     ngx_sluice_timer_context_t  *contexts;
     ngx_uint_t                   owner;
@@ -139,7 +149,6 @@ struct sluice_timer_core_s {
 
 /* ngx_sluice_timer.c */
 
-uint64_t ngx_sluice_timer_clock(void);
 void ngx_sluice_timer_add(sluice_timer_core_t *core);
 void ngx_sluice_timer_close(sluice_timer_core_t *core);
 void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
@@ -152,6 +161,12 @@ int sluice_timer_abi(void);
 const char *sluice_timer_path(void);
 int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
     ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx);
+
+/* ngx_sluice_timer_clock.c */
+
+uint64_t ngx_sluice_timer_now(sluice_timer_core_t *core);
+void ngx_sluice_timer_freeze(sluice_timer_core_t *core);
+void ngx_sluice_timer_thaw(sluice_timer_core_t *core);
 
 /* ngx_sluice_timer_context.c */
 
@@ -169,8 +184,6 @@ int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
 
 /* ngx_sluice_timer_run.c */
 
-void ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only);
-void ngx_sluice_timer_drop(void *data, uint32_t page);
 void ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, uint64_t now, const char *error);
 
@@ -178,6 +191,15 @@ int ngx_sluice_timer_create(lua_State *l);
 int ngx_sluice_timer_step(lua_State *l);
 int ngx_sluice_timer_args(lua_State *l);
 int ngx_sluice_timer_failed(lua_State *l);
+
+/* ngx_sluice_timer_values.c */
+
+ngx_int_t ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
+    sluice_timer_t *t);
+int ngx_sluice_timer_name(sluice_timer_core_t *core, sluice_timer_t *t,
+    double *owner);
+void ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only);
+void ngx_sluice_timer_drop(void *data, uint32_t page);
 
 /* ngx_sluice_timer_place.c */
 

@@ -33,7 +33,8 @@ ngx_uint_t
 ngx_sluice_timer_coming(sluice_timer_core_t *core)
 {
     if (core->coming
-        && ngx_sluice_timer_clock() - core->coming_ns > NGX_SLUICE_TIMER_COMING)
+        && ngx_sluice_timer_now(core) - core->coming_ns
+           > NGX_SLUICE_TIMER_COMING)
     {
         core->coming = 0;
     }
@@ -93,7 +94,7 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     if (core->owner == NGX_SLUICE_TIMER_NOBODY
         && !sluice_timers_empty(&core->timers) && !core->frozen)
     {
-        now = ngx_sluice_timer_clock();
+        now = ngx_sluice_timer_now(core);
         others = core->parked + ngx_sluice_timer_coming(core);
 
         if (now >= core->slice_end) {
@@ -206,7 +207,7 @@ ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l)
     }
 
     core->coming = 1;
-    core->coming_ns = ngx_sluice_timer_clock();
+    core->coming_ns = ngx_sluice_timer_now(core);
 
     lua_pushvalue(core->vm, NGX_SLUICE_TIMER_MORE);
     lua_xmove(core->vm, l, 1);
@@ -304,7 +305,7 @@ ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id)
     c->request = NULL;
 
     if (c->run.timer) {
-        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_clock(), NULL);
+        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_now(core), NULL);
     }
 
     if (c->parked) {

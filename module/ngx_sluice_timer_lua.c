@@ -10,13 +10,20 @@
 #include <dlfcn.h>
 
 
+typedef void (*ngx_sluice_timer_go_on_pt)(sluice_timers_t *ts,
+    sluice_timer_t *t, uint64_t now_ns);
+
+
 static int ngx_sluice_timer_open(lua_State *l);
 static int ngx_sluice_timer_gc(lua_State *l);
 static int ngx_sluice_timer_cancel(lua_State *l);
 static int ngx_sluice_timer_pause(lua_State *l);
+static int ngx_sluice_timer_go_on(lua_State *l,
+    ngx_sluice_timer_go_on_pt go_on);
 static int ngx_sluice_timer_resume(lua_State *l);
 static int ngx_sluice_timer_is_managed(lua_State *l);
-static int ngx_sluice_timer_freeze(lua_State *l);
+static int ngx_sluice_timer_restart(lua_State *l);
+static int ngx_sluice_timer_set_frozen(lua_State *l);
 static int ngx_sluice_timer_destroy(lua_State *l);
 static int ngx_sluice_timer_set_debug(lua_State *l);
 static int ngx_sluice_timer_next_role(lua_State *l);
@@ -33,7 +40,8 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "pause", ngx_sluice_timer_pause },
     { "resume", ngx_sluice_timer_resume },
     { "is_managed", ngx_sluice_timer_is_managed },
-    { "freeze", ngx_sluice_timer_freeze },
+    { "restart", ngx_sluice_timer_restart },
+    { "freeze", ngx_sluice_timer_set_frozen },
     { "destroy", ngx_sluice_timer_destroy },
     { "set_debug", ngx_sluice_timer_set_debug },
     { "claim", ngx_sluice_timer_next_role },
@@ -97,7 +105,7 @@ ngx_sluice_timer_open(lua_State *l)
 
     ngx_memzero(core, sizeof(*core));
 
-    if (!sluice_timers_init(&core->timers, ngx_sluice_timer_clock())) {
+    if (!sluice_timers_init(&core->timers, ngx_sluice_timer_now(core))) {
         return luaL_error(l, "no memory");
     }
 
@@ -221,7 +229,7 @@ ngx_sluice_timer_pause(lua_State *l)
         return ngx_sluice_timer_not_found(l);
     }
 
-    sluice_timers_pause(&core->timers, t, ngx_sluice_timer_clock());
+    sluice_timers_pause(&core->timers, t, ngx_sluice_timer_now(core));
     lua_pushboolean(l, 1);
 
     return 1;
@@ -229,7 +237,7 @@ ngx_sluice_timer_pause(lua_State *l)
 
 
 static int
-ngx_sluice_timer_resume(lua_State *l)
+ngx_sluice_timer_go_on(lua_State *l, ngx_sluice_timer_go_on_pt go_on)
 {
     sluice_timer_t       *t;
     sluice_timer_core_t  *core;
@@ -241,7 +249,7 @@ ngx_sluice_timer_resume(lua_State *l)
         return ngx_sluice_timer_not_found(l);
     }
 
-    sluice_timers_resume(&core->timers, t, ngx_sluice_timer_clock());
+    go_on(&core->timers, t, ngx_sluice_timer_now(core));
 
     if (t->node.next) {
         ngx_sluice_timer_created(core, t);
@@ -250,6 +258,20 @@ ngx_sluice_timer_resume(lua_State *l)
     lua_pushboolean(l, 1);
 
     return 1;
+}
+
+
+static int
+ngx_sluice_timer_resume(lua_State *l)
+{
+    return ngx_sluice_timer_go_on(l, sluice_timers_resume);
+}
+
+
+static int
+ngx_sluice_timer_restart(lua_State *l)
+{
+    return ngx_sluice_timer_go_on(l, sluice_timers_restart);
 }
 
 
@@ -266,17 +288,20 @@ ngx_sluice_timer_is_managed(lua_State *l)
 }
 
 
+/* freeze(core, on) */
+
 static int
-ngx_sluice_timer_freeze(lua_State *l)
+ngx_sluice_timer_set_frozen(lua_State *l)
 {
     sluice_timer_core_t  *core;
 
     core = lua_touserdata(l, 1);
 
-    core->frozen = lua_toboolean(l, 2) && !core->timers.exiting;
+    if (!lua_toboolean(l, 2)) {
+        ngx_sluice_timer_thaw(core);
 
-    if (!core->frozen) {
-        ngx_sluice_timer_poke(core);
+    } else if (!core->timers.exiting) {
+        ngx_sluice_timer_freeze(core);
     }
 
     return 0;

@@ -141,22 +141,22 @@ ngx_sluice_timer_stack(sluice_timer_core_t *core, lua_State *l, int level)
 static void
 ngx_sluice_timer_describe(lua_State *l, lua_Debug *ar)
 {
-    char        *p;
-    const char  *name;
+    const char   *p;
+    luaL_Buffer   b;
 
-    for (p = ar->short_src; *p; p++) {
-        if (*p == ';' || *p == '\n' || *p == ' ') {
-            *p = '_';
-        }
+    p = *ar->source == '@' ? ar->source + 1 : ar->short_src;
+
+    luaL_buffinit(l, &b);
+
+    for ( /* void */ ; *p; p++) {
+        luaL_addchar(&b, *p == ';' || (u_char) *p <= ' ' ? '_' : *p);
     }
 
-    name = *ar->source == '@' ? ar->source + 1 : ar->short_src;
+    luaL_pushresult(&b);
 
     if (ar->currentline > 0) {
-        lua_pushfstring(l, "%s:%d", name, ar->currentline);
-
-    } else {
-        lua_pushstring(l, name);
+        lua_pushfstring(l, ":%d", ar->currentline);
+        lua_concat(l, 2);
     }
 }
 

@@ -1,9 +1,6 @@
 
 /*
  * One timer from its creation to its end, as Lua sees it.
- *
- * Callbacks and arguments are kept in tables of a page each: a collector
- * looks at a page in a few microseconds, and again only if it has changed.
  */
 
 
@@ -11,8 +8,6 @@
 
 
 static uint64_t ngx_sluice_timer_up(double value);
-static ngx_int_t ngx_sluice_timer_keep(sluice_timer_core_t *core,
-    lua_State *l, sluice_timer_t *t);
 static void ngx_sluice_timer_clean(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c);
 static void ngx_sluice_timer_fail(sluice_timer_core_t *core,
@@ -22,12 +17,6 @@ static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
 static u_char *ngx_sluice_timer_left_out(sluice_timers_account_t *a,
     u_char *buf);
 
-
-#define ngx_sluice_timer_slot(t)                                              \
-    (((t)->index & (SLUICE_TIMERS_PAGE - 1)) * 2 + 1)
-
-#define ngx_sluice_timer_page(t)                                              \
-    (((t)->index >> SLUICE_TIMERS_PAGE_BITS) + 1)
 
 #define NGX_SLUICE_TIMER_LEFT_OUT                                             \
     sizeof(" (and  more since the last such line)") + NGX_INT64_LEN
@@ -50,7 +39,7 @@ ngx_sluice_timer_create(lua_State *l)
 
     core = lua_touserdata(l, 1);
     delay = lua_tonumber(l, 3);
-    now = ngx_sluice_timer_clock();
+    now = ngx_sluice_timer_now(core);
 
     if (core->destroyed) {
         why = "destroyed";
@@ -83,7 +72,8 @@ ngx_sluice_timer_create(lua_State *l)
     spec.jitter_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 5) * 1e3);
     spec.tolerance_ms = (uint32_t) (lua_tonumber(l, 6) * 1e3);
     spec.warn_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 7) * 1e3);
-    spec.flags = (uint16_t) lua_tointeger(l, 2);
+    spec.flags = (uint16_t) (lua_tointeger(l, 2)
+                             | (core->debug ? SLUICE_TIMER_DEBUG : 0));
     spec.place = ngx_sluice_timer_place(core, l, 2 + (int) lua_tointeger(l, 8));
 
     t = sluice_timers_create(&core->timers, &spec, now);
@@ -135,132 +125,6 @@ ngx_sluice_timer_up(double value)
 }
 
 
-/* The arguments with their number in front, since any may be nil. */
-
-static ngx_int_t
-ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
-    sluice_timer_t *t)
-{
-    int         i, n, slot, page;
-    lua_State  *vm;
-
-    vm = core->vm;
-    n = lua_gettop(l) - 10;
-    slot = (int) ngx_sluice_timer_slot(t);
-    page = (int) ngx_sluice_timer_page(t);
-
-    lua_rawgeti(vm, NGX_SLUICE_TIMER_REFS, page);
-
-    if (lua_type(vm, -1) == LUA_TNIL) {
-        lua_pop(vm, 1);
-        lua_createtable(vm, 2 * SLUICE_TIMERS_PAGE, 0);
-        lua_pushvalue(vm, -1);
-        lua_rawseti(vm, NGX_SLUICE_TIMER_REFS, page);
-    }
-
-    lua_pushvalue(l, 10);
-    lua_xmove(l, vm, 1);
-    lua_rawseti(vm, -2, slot);
-
-    if (n > 0) {
-        if (!lua_checkstack(vm, n + 4)) {
-            lua_pop(vm, 1);
-            return NGX_ERROR;
-        }
-
-        lua_createtable(vm, n + 1, 0);
-        lua_pushinteger(vm, n);
-        lua_rawseti(vm, -2, 1);
-
-        for (i = 1; i <= n; i++) {
-            lua_pushvalue(l, 10 + i);
-            lua_xmove(l, vm, 1);
-            lua_rawseti(vm, -2, i + 1);
-        }
-
-        lua_rawseti(vm, -2, slot + 1);
-
-        t->flags |= SLUICE_TIMER_ARGUMENTS;
-    }
-
-    lua_pop(vm, 1);
-
-    if (lua_type(l, 9) == LUA_TSTRING) {
-        t->flags |= SLUICE_TIMER_NAMED;
-
-        lua_pushvalue(l, 9);
-        lua_xmove(l, vm, 1);
-        lua_pushvalue(vm, -1);
-        lua_pushnumber(vm, sluice_timers_handle(t));
-        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
-
-        lua_pushnumber(vm, sluice_timers_handle(t));
-        lua_insert(vm, -2);
-        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
-    }
-
-    return NGX_OK;
-}
-
-
-/* A release function of the timers. */
-
-void
-ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only)
-{
-    int                   slot;
-    lua_State            *vm;
-    sluice_timer_core_t  *core = data;
-
-    vm = core->vm;
-
-    if (t->flags & SLUICE_TIMER_NAMED) {
-        t->flags &= (uint16_t) ~SLUICE_TIMER_NAMED;
-
-        lua_pushnumber(vm, sluice_timers_handle(t));
-        lua_pushvalue(vm, -1);
-        lua_rawget(vm, NGX_SLUICE_TIMER_NAMES);
-        lua_pushnil(vm);
-        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
-        lua_pushnil(vm);
-        lua_rawset(vm, NGX_SLUICE_TIMER_NAMES);
-    }
-
-    if (t->flags & SLUICE_TIMER_ERROR) {
-        t->flags &= (uint16_t) ~SLUICE_TIMER_ERROR;
-
-        lua_pushnumber(vm, sluice_timers_handle(t));
-        lua_pushnil(vm);
-        lua_rawset(vm, NGX_SLUICE_TIMER_FAILED);
-    }
-
-    if (name_only) {
-        return;
-    }
-
-    slot = (int) ngx_sluice_timer_slot(t);
-
-    lua_rawgeti(vm, NGX_SLUICE_TIMER_REFS, (int) ngx_sluice_timer_page(t));
-    lua_pushnil(vm);
-    lua_rawseti(vm, -2, slot);
-    lua_pushnil(vm);
-    lua_rawseti(vm, -2, slot + 1);
-    lua_pop(vm, 1);
-}
-
-
-/* A drop function of the timers. */
-
-void
-ngx_sluice_timer_drop(void *data, uint32_t page)
-{
-    sluice_timer_core_t *core = data;
-
-    lua_pushnil(core->vm);
-    lua_rawseti(core->vm, NGX_SLUICE_TIMER_REFS, (int) page + 1);
-}
-
-
 /*
  * step(context): ends the context's run and begins the next; returns where
  * its callback is, the page and the slot in that.  If either is so, then
@@ -283,7 +147,7 @@ ngx_sluice_timer_step(lua_State *l)
     core = c->core;
 
     /* a run begins when the one before it ends: the clock is dear */
-    now = ngx_sluice_timer_clock();
+    now = ngx_sluice_timer_now(core);
 
     if (c->run.timer) {
         ngx_sluice_timer_finish(core, c, now, NULL);
@@ -360,7 +224,7 @@ ngx_sluice_timer_failed(lua_State *l)
     c = &core->contexts[lua_tointeger(l, 2)];
 
     if (c->run.timer) {
-        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_clock(),
+        ngx_sluice_timer_finish(core, c, ngx_sluice_timer_now(core),
                                 lua_tostring(l, 3));
     }
 

@@ -73,7 +73,7 @@ ngx_sluice_timer_totals(lua_State *l)
     ts = &core->timers;
 
     backlog = sluice_timers_backlog(ts, NGX_SLUICE_TIMER_WALK,
-                                    ngx_sluice_timer_clock(), &age_us);
+                                    ngx_sluice_timer_now(core), &age_us);
     elsewhere = backlog + ts->paused + ts->running;
 
     lua_createtable(l, 0, 16);
@@ -155,6 +155,9 @@ ngx_sluice_timer_stats(lua_State *l)
     if (lua_toboolean(l, 3)) {
         t = sluice_timers_from(&core->timers, (uint32_t) lua_tointeger(l, 2));
 
+    } else if (lua_type(l, 2) == LUA_TNUMBER) {
+        t = sluice_timers_at(&core->timers, lua_tonumber(l, 2));
+
     } else {
         t = ngx_sluice_timer_find(core, l, 2);
     }
@@ -189,10 +192,10 @@ static void
 ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
     sluice_timer_t *t)
 {
-    double     due;
+    double     due, owner;
     uint64_t   now_us;
 
-    now_us = ngx_sluice_timer_clock() / 1000;
+    now_us = ngx_sluice_timer_now(core) / 1000;
 
     if (t->flags & SLUICE_TIMER_PAUSED) {
         due = (double) t->due_us;
@@ -208,9 +211,12 @@ ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
     lua_createtable(l, 0, 16);
 
     ngx_sluice_timer_set(l, "handle", sluice_timers_handle(t));
-    ngx_sluice_timer_set(l, "next_due", due * 1e-6);
 
-    if (t->interval_us) {
+    if (!(t->flags & SLUICE_TIMER_GONE)) {
+        ngx_sluice_timer_set(l, "next_due", due * 1e-6);
+    }
+
+    if (!(t->flags & SLUICE_TIMER_ONCE)) {
         ngx_sluice_timer_set(l, "interval", (double) t->interval_us * 1e-6);
     }
 
@@ -221,11 +227,22 @@ ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
     lua_xmove(core->vm, l, 1);
     lua_setfield(l, -2, "place");
 
-    if (t->flags & SLUICE_TIMER_NAMED) {
-        lua_pushnumber(core->vm, sluice_timers_handle(t));
-        lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
-        lua_xmove(core->vm, l, 1);
-        lua_setfield(l, -2, "name");
+    if (t->flags & SLUICE_TIMER_DEBUG) {
+        lua_pushboolean(l, 1);
+        lua_setfield(l, -2, "debug");
+    }
+
+    if (ngx_sluice_timer_name(core, t, &owner)) {
+
+        /* another may have the name by now: lists have it once */
+
+        if (owner == 0 || owner == sluice_timers_handle(t)) {
+            lua_xmove(core->vm, l, 1);
+            lua_setfield(l, -2, "name");
+
+        } else {
+            lua_pop(core->vm, 1);
+        }
     }
 
     if (t->flags & SLUICE_TIMER_ERROR) {

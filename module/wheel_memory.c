@@ -245,6 +245,17 @@ sluice_timers_handle(const sluice_timer_t *t)
 sluice_timer_t *
 sluice_timers_find(sluice_timers_t *ts, double handle)
 {
+    sluice_timer_t  *t;
+
+    t = sluice_timers_at(ts, handle);
+
+    return t && !(t->flags & SLUICE_TIMER_GONE) ? t : NULL;
+}
+
+
+sluice_timer_t *
+sluice_timers_at(sluice_timers_t *ts, double handle)
+{
     uint32_t         index, serial;
     uint64_t         h;
     sluice_timer_t  *t;
@@ -270,11 +281,7 @@ sluice_timers_find(sluice_timers_t *ts, double handle)
 
     t += index & (SLUICE_TIMERS_PAGE - 1);
 
-    if (t->serial != serial || t->flags & SLUICE_TIMER_GONE) {
-        return NULL;
-    }
-
-    return t;
+    return t->serial == serial ? t : NULL;
 }
 
 
@@ -294,7 +301,7 @@ sluice_timers_from(sluice_timers_t *ts, uint32_t index)
 
         t += index & (SLUICE_TIMERS_PAGE - 1);
 
-        if (t->serial && !(t->flags & SLUICE_TIMER_GONE)) {
+        if (t->serial) {
             return t;
         }
 
@@ -313,6 +320,9 @@ sluice_timers_clear(sluice_timers_t *ts)
 
     for (index = 0; (t = sluice_timers_from(ts, index)) != NULL; index++) {
         index = t->index;
-        sluice_timers_cancel(ts, t);
+
+        if (!(t->flags & SLUICE_TIMER_GONE)) {
+            sluice_timers_cancel(ts, t);
+        }
     }
 }

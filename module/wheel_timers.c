@@ -84,12 +84,16 @@ sluice_timers_create(sluice_timers_t *ts, const sluice_timers_spec_t *spec,
         return NULL;
     }
 
-    t->interval_us = spec->interval_us;
+    t->interval_us = spec->interval_us ? spec->interval_us : spec->delay_us;
     t->jitter_ms = spec->jitter_ms;
     t->tolerance_ms = spec->tolerance_ms;
     t->warn_ms = spec->warn_ms;
     t->place = (uint16_t) spec->place;
     t->flags = spec->flags;
+
+    if (spec->interval_us == 0) {
+        t->flags |= SLUICE_TIMER_ONCE;
+    }
 
     if (spec->flags & SLUICE_TIMER_OWN_STATS) {
         t->account = (uint16_t) sluice_timers_account(ts);
@@ -179,6 +183,17 @@ sluice_timers_resume(sluice_timers_t *ts, sluice_timer_t *t, uint64_t now_ns)
 
 
 void
+sluice_timers_restart(sluice_timers_t *ts, sluice_timer_t *t, uint64_t now_ns)
+{
+    sluice_timers_pause(ts, t, now_ns);
+
+    t->due_us = t->interval_us;
+
+    sluice_timers_resume(ts, t, now_ns);
+}
+
+
+void
 sluice_timers_exit(sluice_timers_t *ts)
 {
     ts->exiting = 1;
@@ -256,7 +271,7 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
         }
     }
 
-    if (t->interval_us == 0 || ts->exiting) {
+    if (t->flags & SLUICE_TIMER_ONCE || ts->exiting) {
 
         /* its last run: within it the name is free again */
 

@@ -53,6 +53,9 @@
 #define SLUICE_TIMER_GONE         0x80  /* no handle leads to it any more */
 /* For the caller, too. */
 #define SLUICE_TIMER_ARGUMENTS    0x100
+#define SLUICE_TIMER_DEBUG        0x200
+/* State. */
+#define SLUICE_TIMER_ONCE         0x400
 
 /* Four buckets an octave of nanoseconds, up to 18 minutes. */
 #define SLUICE_TIMERS_BUCKETS     160
@@ -62,7 +65,7 @@ typedef struct {
     sluice_wheel_node_t  node;
     uint64_t             due_us;      /* while paused: what is left */
     uint64_t             grid_us;     /* the same without jitter */
-    uint64_t             interval_us; /* 0: runs once */
+    uint64_t             interval_us; /* of one that runs once: its delay */
     uint32_t             index;
     uint32_t             serial;      /* 0: free */
     uint32_t             jitter_ms;
@@ -125,7 +128,7 @@ typedef struct {
 
 typedef struct {
     uint64_t  delay_us;
-    uint64_t  interval_us;
+    uint64_t  interval_us; /* 0: runs once */
     uint32_t  jitter_ms;
     uint32_t  tolerance_ms;
     uint32_t  warn_ms;
@@ -189,12 +192,17 @@ sluice_timer_t *sluice_timers_create(sluice_timers_t *ts,
     const sluice_timers_spec_t *spec, uint64_t now_ns);
 
 double sluice_timers_handle(const sluice_timer_t *t);
+/* find: NULL if it has been cancelled or has its last run; at: until its end. */
 sluice_timer_t *sluice_timers_find(sluice_timers_t *ts, double handle);
+sluice_timer_t *sluice_timers_at(sluice_timers_t *ts, double handle);
 
 void sluice_timers_cancel(sluice_timers_t *ts, sluice_timer_t *t);
 void sluice_timers_pause(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_ns);
 void sluice_timers_resume(sluice_timers_t *ts, sluice_timer_t *t,
+    uint64_t now_ns);
+/* Resumes with the whole delay or interval; one that is not paused, too. */
+void sluice_timers_restart(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_ns);
 
 /* Everything is due from now on, and premature. */
@@ -230,7 +238,7 @@ double sluice_timers_p99(const sluice_timers_spread_t *spread);
 uint32_t sluice_timers_backlog(const sluice_timers_t *ts, uint32_t limit,
     uint64_t now_ns, uint64_t *age_us);
 
-/* The first timer from an index on that a handle leads to, or NULL. */
+/* The first timer from an index on, or NULL; also one in its last run. */
 sluice_timer_t *sluice_timers_from(sluice_timers_t *ts, uint32_t index);
 
 

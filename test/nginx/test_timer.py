@@ -423,6 +423,92 @@ def test_frozen_timers_wait() -> None:
         assert got == [0, 0, 1, True, True]
 
 
+def test_freezing_stops_the_clocks() -> None:
+    with Timers() as timers:
+        left, passed, due = timers.run("""
+            local fired
+            local handle = t:at(1, function() fired = probe.ms() end)
+            local function left() return t:stats({ timers = handle }).timers[1].next_due end
+            ngx.sleep(0.1)
+            t:freeze()
+            local before = left()
+            ngx.sleep(0.3)
+            t:freeze()
+            local after = left()
+            local began = probe.ms()
+            t:unfreeze() t:unfreeze()
+            for _ = 1, 6000 do if fired then break end ngx.sleep(0.005) end
+            return before - after, fired - began, before * 1000
+        """)
+        assert left == 0
+        assert passed >= due
+
+
+def test_restart_gives_the_whole_time() -> None:
+    with Timers() as timers:
+        out = timers.run("""
+            local function left(h) return t:stats({ timers = h }).timers[1].next_due end
+            local out = {}
+            for i, handle in ipairs({
+                t:at(100, print), t:every(100, print),
+                t:every({ interval = 100, delay = 7 }, print),
+                t:named_every("n", { interval = 100, overlap = "concurrent" }, print),
+            }) do
+                ngx.sleep(0.02)
+                if i % 2 == 0 then assert(t:pause(handle)) end
+                assert(t:restart(handle))
+                out[i] = left(handle)
+            end
+            out[5] = select(2, t:restart("nobody"))
+            local now, most, runs = 0, 0, 0
+            local h = t:every(0.02, function()
+                now, runs = now + 1, runs + 1
+                most = math.max(most, now)
+                ngx.sleep(0.05)
+                now = now - 1
+            end)
+            for _ = 1, 3000 do
+                if runs >= 3 then break end
+                ngx.sleep(0.005)
+                if now > 0 then t:restart(h) end
+            end
+            t:cancel(h)
+            out[6], out[7] = most, runs
+            return out
+        """)
+        assert all(99.98 < left <= 100.01 for left in out[:4])
+        assert out[4:] == ["timer not found", 1, 3]
+
+
+def test_what_runs_for_the_last_time_is_listed() -> None:
+    with Timers() as timers:
+        timers.run("""
+            local function slow() while not probe.done do ngx.sleep(0.005) end end
+            probe.h = t:named_at("again", 0, function()
+                probe.second = t:named_at("again", 1000, print)
+                slow()
+            end)
+            t:at(0, slow)
+            probe.cancelled = t:every(0.01, function() t:cancel(probe.cancelled) slow() end)
+        """)
+        wait_for(timers, "t:stats().sys.running == 3", "all to run")
+        listed = timers.run("""
+            local out = {}
+            for _, timer in ipairs(t:stats({ timers = true }).timers) do
+                table.insert(out, { timer.state, timer.name or "", timer.next_due ~= nil })
+            end
+            table.sort(out, function(a, b) return a[1] .. a[2] < b[1] .. b[2] end)
+            local one = t:stats({ timers = probe.h }).timers[1]
+            return { out, t:stats().sys.total, one.state, t:is_managed(probe.h) }
+        """)
+        running = ["running", "", False]
+        rows = [running, running, running, ["waiting", "again", True]]
+        assert listed == [rows, 4, "running", False]
+        timers.run("probe.done = true")
+        wait_for(timers, "t:stats().sys.total == 1", "their end")
+        assert timers.run("return t:stats({ timers = probe.h }).timers[1] == nil") is True
+
+
 def test_destroyed_timers_are_gone() -> None:
     with Timers() as timers:
         got = timers.run(
@@ -585,6 +671,23 @@ def test_debug_mode_has_call_stacks_over_tail_calls() -> None:
         assert len(deep) == 1
         assert re.search(r"sent:7;sent:6;sent:4$", deep[0])
         assert "sent:9" in places
+
+
+@pytest.mark.parametrize("name", ["@a b;c\\n\\td.lua", "=a b;c d", "return (...)  -- a;b c"])
+def test_frames_of_folded_stacks_have_no_blanks(name: str) -> None:
+    with Timers() as timers:
+        stacks = timers.run(f"""
+            local made = loadstring("local t = ... t:at(1000, print) return 1", "{name}")
+            local plain = made(t)
+            t:set_debug(true)
+            made(t)
+            return t:stats({{ flamegraph = true }}).flamegraph.pending
+        """)
+        lines = stacks.splitlines()
+        assert len(lines) == 2
+        assert all(re.fullmatch(r"[^\s;]+:\d+( 1|;.*)", line) for line in lines), lines
+        assert all(re.fullmatch(r"[^\s]+ 1", line) for line in lines), lines
+        assert lines[0].count(";") + lines[1].count(";") <= 2
 
 
 def test_a_wrapper_names_its_caller() -> None:

@@ -23,6 +23,14 @@ EVERYTHING = """
     for i = 1, 3000, 3 do t:cancel(probe.kept[i]) end
     for i = 2, 3000, 3 do t:pause(probe.kept[i]) end
     for i = 2, 3000, 6 do t:resume(probe.kept[i]) end
+    for i = 5, 3000, 6 do t:restart(probe.kept[i]) end
+    for i = 1, 100 do
+        t:named_at("once" .. i, 0, function()
+            if i % 2 == 0 then t:named_at("once" .. i, 0, done) end
+            ngx.sleep(0.001)
+            done()
+        end)
+    end
     for i, overlap in ipairs({ "skip", "queue", "concurrent" }) do
         t:named_every("o" .. i, {
             interval = 0.005, overlap = overlap, jitter = 0.002, tolerance = 0.01,
@@ -51,7 +59,7 @@ EVERYTHING = """
     return true
 """
 
-DONE = 3000 + 400 + 1 + 60 + 400
+DONE = 3000 + 150 + 400 + 1 + 60 + 400
 
 REPORT = """
     local stats = t:stats({ timers = true, flamegraph = true })

@@ -97,6 +97,39 @@ def test_names(run: Run) -> None:
     assert len(set(names)) == 3
 
 
+WRONG_OPTIONS = [
+    "{ resolutoin = 0.1 }",
+    *(
+        f"{{ {name} = {value} }}"
+        for name in (
+            "resolution",
+            "restart_thread_after_runs",
+            "auto_scaling_load_threshold",
+            "auto_scaling_interval",
+        )
+        for value in ("true", "'1'", "{}", "-1", "0", "0/0")
+    ),
+    "{ resolution = 0.09 }",
+    "{ restart_thread_after_runs = 1.5 }",
+    *(
+        f"{{ min_threads = {least}, max_threads = {most} }}"
+        for least, most in ((0, 4), (1.5, 4), (1, 4.5), (4, 4), (4, 2), ("'1'", 4), (1, "{}"))
+    ),
+    *(f"{{ wheel_setting = {value} }}" for value in ("true", "'x'", 0, "{}")),
+    *(
+        f"{{ wheel_setting = {{ level = {level}, slots_for_each_level = {slots} }} }}"
+        for level, slots in (
+            *((level, "{ 1, 1 }") for level in (0, -1, 1, 3, 1.5, "'2'", "nil", "{}")),
+            *((2, slots) for slots in ("nil", "1", "{}", "{ 1 }", "{ 1, 1, 1 }")),
+            *((2, f"{{ {slot}, 1 }}") for slot in (0, -1, 1.5, "'1'", "false", "{}", "nil")),
+        )
+    ),
+    "{ wheel_setting = { level = 2, slots = { 1, 1 } } }",
+    "{ debug = 1 }",
+    "{ force_update_time = 1 }",
+]
+
+
 def test_wrong_use_throws(run: Run) -> None:
     for lua in (
         "t:at(-1, print)",
@@ -108,7 +141,7 @@ def test_wrong_use_throws(run: Run) -> None:
         'require("resty.timerng").new(1)',
         'require("resty.timerng").new({ max_threads = 2 })',
         'require("resty.timerng").new({ min_threads = 4, max_threads = 2 })',
-        'require("resty.timerng").new({ resolutoin = 0.1 })',
+        *(f'require("resty.timerng").new({options})' for options in WRONG_OPTIONS),
         'require("resty.timerng").new():at(1, print)',
     ):
         assert str(run(lua)).startswith("error: "), lua
@@ -160,10 +193,27 @@ def test_any_error_leaves_a_recurrent_timer_going(nginx: Bare, run: Run) -> None
         wait_until(lambda name=name: run(f"return #notes.{name} >= 3"), "three runs")
 
 
-def test_delays_too_short_and_too_long_for_the_peer_are_managed(run: Run) -> None:
-    short, long = run("return t:at(0.05, print), t:at(10 * 86400, print)")
-    assert run(f'return t:is_managed("{short}"), t:is_managed("{long}")') == [True, True]
-    assert run(f'return t:cancel("{short}"), t:cancel("{long}")') == [True, True]
+def test_delays_beyond_the_wheels_are_timers_of_nginx(run: Run) -> None:
+    count = "ngx.timer.pending_count(), t:stats().sys.total"
+    before, _ = run(f"return {count}")
+    # The range is 24 hours less 2 s, unless the options have other wheels.
+    assert isinstance(run("return t:at(86397, print)"), str)
+    own = "local own = function() end "
+    assert run(own + "return t:at(86398, own), t:every(10 * 86400, own)") == [1, 1]
+    assert run(f"return {count}") == [before + 2, 1]
+    small = "{ resolution = 0.1, wheel_setting = { level = 2, slots_for_each_level = { 10, 60 } } }"
+    lua = f"""{own} local t = require("resty.timerng").new({small})
+        t:start() -- its first context is a timer of nginx
+        while ngx.timer.pending_count() > {before} + 2 do ngx.sleep(0.005) end
+        t:at(57, own) t:at(58, own) t:every(57, own) t:every(58, own)
+        return {count}"""
+    assert run(lua) == [before + 4, 2]
+
+
+def test_delays_too_short_for_the_peer_are_managed(run: Run) -> None:
+    short = run("return t:at(0.05, print)")
+    assert run(f'return t:is_managed("{short}")') is True
+    assert run(f'return t:cancel("{short}")') is True
     name = run('return t:every(0.02, note("fast"))')
     wait_until(lambda: run("return #notes.fast >= 5"), "five runs")
     assert run(f'return t:cancel("{name}")') is True
@@ -177,6 +227,68 @@ def test_freeze_holds_and_start_lets_go(run: Run) -> None:
     wait_until(lambda: run("return #notes.a >= 2"), "runs")
 
 
+def test_freeze_stops_the_clocks(run: Run) -> None:
+    lua = """t:named_at("once", 0.5, note("once")) t:named_every("every", 0.5, note("every"))
+        ngx.sleep(0.1)
+        t:freeze()
+        ngx.sleep(1)
+        t:start()
+        ngx.update_time()
+        return ngx.now()"""
+    begun = run(lua)
+    wait_until(lambda: run("return #notes.once + #notes.every >= 2"), "both")
+    # What was left, less what the machine may have taken before the clocks stood.
+    for name in ("once", "every"):
+        assert run(f"return notes.{name}[1][2]") - begun > 0.2
+
+
+def test_every_counts_from_the_end_of_a_run(run: Run) -> None:
+    lua = """
+        local gaps, ended = {}, nil
+        t:named_every("a", 0.05, function()
+            ngx.update_time()
+            if ended then table.insert(gaps, ngx.now() - ended) end
+            ngx.sleep(0.07)
+            ngx.update_time()
+            ended = ngx.now()
+        end)
+        for _ = 1, 3000 do if #gaps >= 3 then break end ngx.sleep(0.01) end
+        t:cancel("a")
+        return gaps"""
+    gaps = run(lua)
+    assert len(gaps) >= 3
+    # ngx.now() has whole milliseconds.
+    assert all(gap > 0.0485 for gap in gaps)
+
+
+def test_pause_and_resume_during_a_run_start_no_second_one(run: Run) -> None:
+    lua = """
+        local now, most, runs = 0, 0, 0
+        t:named_every("a", 0.02, function()
+            now, runs = now + 1, runs + 1
+            most = math.max(most, now)
+            ngx.sleep(0.1)
+            now = now - 1
+        end)
+        for _ = 1, 3000 do
+            ngx.sleep(0.01)
+            if now > 0 then assert(t:pause("a")) assert(t:resume("a")) end
+            if runs >= 5 then break end
+        end
+        return most, runs, t:cancel("a")"""
+    assert run(lua) == [1, 5, True]
+
+
+def test_a_running_one_shot_is_in_the_statistics(run: Run) -> None:
+    lua = """
+        t:named_at("a", 0, function() ngx.sleep(0.5) end)
+        for _ = 1, 3000 do if t:stats().sys.running == 1 then break end ngx.sleep(0.005) end
+        local stats = t:stats({ verbose = true })
+        return stats.sys.total, stats.timers.a.is_running, stats.timers.a.name"""
+    assert run(lua) == [1, True, "a"]
+    wait_until(lambda: run("return next(t:stats({ verbose = true }).timers) == nil"), "its end")
+
+
 def test_destroy_ends_everything(run: Run) -> None:
     assert run('t:every(0.02, note("a")) t:at(0.02, note("b")) t:destroy() return 1') == 1
     assert run("ngx.sleep(0.1) return #notes.a, #notes.b") == [0, 0]
@@ -185,6 +297,7 @@ def test_destroy_ends_everything(run: Run) -> None:
 def test_statistics_in_the_peers_format(nginx: Bare, run: Run) -> None:
     nginx.expect_log("on purpose", range(1, 50))
     run("""
+        t:set_debug(true)
         t:named_every("good", 0.02, function() ngx.sleep(0.005) end)
         t:named_every("bad", 0.02, function() error("on purpose") end)
         t:named_at("later", 60, print)

@@ -33,6 +33,7 @@ typedef struct {
     double          handle;
     uint64_t        grid;
     uint64_t        interval;
+    uint64_t        whole;       /* interval, or delay */
     uint64_t        left;
     uint64_t        tick;
     uint64_t        armed;       /* counts: who came first */
@@ -195,6 +196,7 @@ step_create(void)
     m->used = 1;
     m->handle = sluice_timers_handle(t);
     m->interval = spec.interval_us;
+    m->whole = spec.interval_us ? spec.interval_us : spec.delay_us;
     m->flags = spec.flags;
     m->grid = us + spec.delay_us;
 
@@ -236,14 +238,21 @@ step_pause(model_timer_t *m)
 
 
 static void
-step_resume(model_timer_t *m)
+step_resume(model_timer_t *m, int restart)
 {
     uint64_t  us;
 
-    sluice_timers_resume(&ts, model_find(m), now_ns);
+    if (restart) {
+        sluice_timers_restart(&ts, model_find(m), now_ns);
+        m->where = NOWHERE;
+        m->left = m->whole;
 
-    if (!m->paused) {
-        return;
+    } else {
+        sluice_timers_resume(&ts, model_find(m), now_ns);
+
+        if (!m->paused) {
+            return;
+        }
     }
 
     m->paused = 0;
@@ -377,8 +386,9 @@ step_finish(void)
 static void
 step_check(void)
 {
-    uint32_t                count, paused, pages, i;
+    uint32_t                count, paused, pages, listed, i;
     uint64_t                next;
+    const sluice_timer_t   *t;
     const model_timer_t    *m;
 
     count = 0;
@@ -395,6 +405,14 @@ step_check(void)
     }
 
     test_check(ts.count == count, "%u timers, not %u", ts.count, count);
+    for (i = 0, listed = 0; (t = sluice_timers_from(&ts, i)) != NULL; ) {
+        i = t->index + 1;
+        listed++;
+        test_check(sluice_timers_at(&ts, sluice_timers_handle(t)) == t,
+                   "a handle leads elsewhere");
+    }
+
+    test_check(listed == count, "%u in the list, not %u", listed, count);
     test_check(ts.paused == paused, "%u paused, not %u", ts.paused, paused);
     test_check(ts.skipped == skipped, "%lu skipped, not %lu", ts.skipped,
                skipped);
@@ -492,7 +510,7 @@ main(void)
 
         case 4: case 5:
             if (m) {
-                step_resume(m);
+                step_resume(m, test_below(&state, 4) == 0);
             }
             break;
 

@@ -1,9 +1,9 @@
 --- `resty.timerng`: the interface of lua-resty-timer-ng 0.2 on sluice.timer.
 --
--- Its README is the contract. What is different: a timer fires within a millisecond of its time and
--- never before it, whatever `resolution` and `wheel_setting` say; no delay is too short or too long
--- to be managed; `freeze` holds callbacks back while clocks run. A timer here takes a table besides
--- what it takes in sluice.timer, which new code uses itself.
+-- Its README and its specs are the contract. What is different: a timer fires within a millisecond
+-- of its time and never before it, whatever `resolution` says; no delay is too short to be managed;
+-- within the callback of a one-shot its name is free again. A callback is called by sluice.timer
+-- itself: a fire costs no more here than there.
 -- @module resty.timerng
 -- @usage
 -- local timers = require("resty.timerng").new({ max_threads = 64, min_threads = 8 })
@@ -17,47 +17,90 @@ local sluice_timer = require("sluice.timer")
 local _M = {}
 local mt = { __index = _M }
 
+-- nginx's own, for what is beyond the range of the wheels that the options tell of.
+local timer_at, timer_every = ngx.timer.at, ngx.timer.every
+
 -- Shorter intervals are as this one.
 local MIN_INTERVAL_SECONDS = 0.001
 
--- Callers between `arm` and the user's code: of what creates, and of `resume`.
-local CREATE_LEVEL = 4
-local RESUME_LEVEL = 2
+-- Callers between sluice.timer and the user's code.
+local LEVEL = 2
 
--- Options that are known, and their type. Some have nothing to say here: there is no wheel to set
--- up, and contexts come and go as they are needed.
+local RESOLUTION_SECONDS = 0.1
+local SLOTS = { 10, 60, 60, 24 }
+
+-- Options that are known. Most have nothing to say here: contexts come and go as they are needed.
 local OPTIONS = {
-    debug = "boolean",
-    resolution = "number",
-    restart_thread_after_runs = "number",
-    auto_scaling_load_threshold = "number",
-    auto_scaling_interval = "number",
-    force_update_time = "boolean",
-    min_threads = "number",
-    max_threads = "number",
-    wheel_setting = "table",
+    debug = { type = "boolean" },
+    resolution = { type = "number", least = RESOLUTION_SECONDS },
+    restart_thread_after_runs = { type = "number", least = 1, whole = true },
+    auto_scaling_load_threshold = { type = "number", above = 0 },
+    auto_scaling_interval = { type = "number", above = 0 },
+    force_update_time = { type = "boolean" },
+    min_threads = { type = "number", least = 1, whole = true },
+    max_threads = { type = "number", least = 1, whole = true },
+    wheel_setting = { type = "table" },
 }
 
+local function check(is_right, name, expected)
+    assert(is_right, ("expected `%s` to be %s"):format(name, expected))
+end
+
+local function check_number(name, value, option)
+    check(type(value) == "number", name, "a number")
+    if option.least then
+        check(value >= option.least, name, "at least " .. option.least)
+    end
+    if option.above then
+        check(value > option.above, name, "greater than " .. option.above)
+    end
+    check(not option.whole or value % 1 == 0, name, "an integer")
+end
+
+local function check_wheels(setting)
+    local level, slots = setting.level, setting.slots_for_each_level
+    local of_slots = "wheel_setting.slots_for_each_level"
+    check_number("wheel_setting.level", level, { least = 1, whole = true })
+    check(type(slots) == "table", of_slots, "a table")
+    check(#slots == level, "wheel_setting.level", "the length of `" .. of_slots .. "`")
+    for i = 1, level do
+        check_number(("%s[%d]"):format(of_slots, i), slots[i], { least = 1, whole = true })
+    end
+end
+
 local function check_options(options)
-    assert(type(options) == "table", "expected `options` to be a table")
+    check(type(options) == "table", "options", "a table")
     for name, value in pairs(options) do
-        local expected = OPTIONS[name]
-        assert(expected, ("unknown option `%s`"):format(tostring(name)))
-        assert(type(value) == expected, ("expected `%s` to be a %s"):format(name, expected))
+        local option = OPTIONS[name]
+        assert(option, ("unknown option `%s`"):format(tostring(name)))
+        if option.type == "number" then
+            check_number(name, value, option)
+        else
+            check(type(value) == option.type, name, "a " .. option.type)
+        end
     end
     local min, max = options.min_threads, options.max_threads
     if min or max then
         assert(min and max, "both `min_threads` and `max_threads` must be set")
-        assert(min > 0 and min % 1 == 0, "expected `min_threads` to be an integer above 0")
-        assert(
-            max > min and max % 1 == 0,
-            "expected `max_threads` to be greater than `min_threads`"
-        )
+        check(max > min, "max_threads", "greater than `min_threads`")
+    end
+    if options.wheel_setting then
+        check_wheels(options.wheel_setting)
     end
 end
 
+-- The delays that the original's wheels have room for, as its README computes it.
+local function range_of(options)
+    local setting = options.wheel_setting
+    local seconds = options.resolution or RESOLUTION_SECONDS
+    for _, slots in ipairs(setting and setting.slots_for_each_level or SLOTS) do
+        seconds = seconds * slots
+    end
+    return seconds - 2
+end
+
 --- Makes a system of timers.
--- @tparam[opt] table options of lua-resty-timer-ng; unknown ones throw
+-- @tparam[opt] table options of lua-resty-timer-ng; unknown and wrong ones throw
 -- @treturn table
 -- @phases all
 function _M.new(options)
@@ -70,8 +113,8 @@ function _M.new(options)
             -- one stays free to take over
             max_contexts = options.max_threads and options.max_threads + 1,
         }),
-        -- Name -> {name, handle, delay, is_recurrent, is_paused, running, callback, count, ...}
-        records = {},
+        range_seconds = range_of(options),
+        paused = {}, -- name -> true
         last = 0,
         is_enabled = false,
     }, mt)
@@ -91,7 +134,7 @@ function _M:start()
     return true
 end
 
---- Holds all callbacks back until `start`.
+--- Holds all callbacks, and the clocks of all timers, until `start`.
 -- @phases all
 function _M:freeze()
     self.is_enabled = false
@@ -101,117 +144,78 @@ end
 --- Drops all timers; nothing can be done with the object any more.
 -- @phases all
 function _M:destroy()
-    self.records = {}
     self.is_enabled = false
     self.timers:destroy()
 end
 
--- The callback of every timer. A one-shot's name is free again before its callback runs.
-local function fire(premature, self, record)
-    if not record.is_recurrent and self.records[record.name] == record then
-        self.records[record.name] = nil
-    end
-    record.running = record.running + 1
-    local ok, err = pcall(record.callback, premature, unpack(record, 1, record.count))
-    record.running = record.running - 1
-    if not ok then
-        error(err, 0)
-    end
-end
-
---- Sets a record's clock to its full time.
-local function arm(self, record, level)
-    local handle, err
-    if record.is_recurrent then
-        handle, err =
-            self.timers:every({ interval = record.delay, level = level }, fire, self, record)
-    else
-        handle, err = self.timers:at({ delay = record.delay, level = level }, fire, self, record)
-    end
-    record.handle = handle
-    return handle ~= nil, err
-end
-
-local function create(self, name, delay, is_recurrent, callback, ...)
-    assert(self.is_enabled, "the timer module is not started")
-    assert(type(callback) == "function", "expected `callback` to be a function")
-    assert(name == nil or type(name) == "string", "expected `name` to be a string")
+-- Called by public functions, and by no tail call: LEVEL counts on it.
+local function create(self, verb, name, opts, callback, ...)
     if name == nil then
         self.last = self.last + 1
         name = "timer-" .. self.last
     end
-    if self.records[name] then
-        return false, "already exists timer"
-    end
-    local record = {
-        name = name,
-        delay = delay,
-        is_recurrent = is_recurrent,
-        running = 0,
-        callback = callback,
-        count = select("#", ...),
-        ...,
-    }
-    local ok, err = arm(self, record, CREATE_LEVEL)
-    if not ok then
-        return false, err
-    end
-    self.records[name] = record
-    return name
+    local handle, err = self.timers[verb](self.timers, name, opts, callback, ...)
+    return handle ~= nil and name, err
 end
 
-local function create_once(self, name, delay, callback, ...)
-    assert(type(delay) == "number", "expected `delay` to be a number")
-    assert(delay >= 0, "expected `delay` to be greater than or equal to 0")
-    local created, err = create(self, name, delay, false, callback, ...)
-    return created, err
+local function check_creation(self, name, callback)
+    assert(self.is_enabled, "the timer module is not started")
+    check(type(callback) == "function", "callback", "a function")
+    check(name == nil or type(name) == "string", "name", "a string")
 end
 
-local function create_recurrent(self, name, interval, callback, ...)
-    assert(type(interval) == "number", "expected `interval` to be a number")
-    assert(interval > 0, "expected `interval` to be greater than 0")
-    interval = math.max(interval, MIN_INTERVAL_SECONDS)
-    local created, err = create(self, name, interval, true, callback, ...)
-    return created, err
+local function once(self, name, delay, callback)
+    check_creation(self, name, callback)
+    check_number("delay", delay, { least = 0 })
+    return { delay = delay, level = LEVEL }
+end
+
+local function recurrent(self, name, interval, callback)
+    check_creation(self, name, callback)
+    check_number("interval", interval, { above = 0 })
+    return { interval = math.max(interval, MIN_INTERVAL_SECONDS), fixed = "delay", level = LEVEL }
 end
 
 --- Runs a callback once.
 -- @tparam string|nil name nil: one is made up
--- @tparam number delay seconds, from 0
+-- @tparam number delay seconds, from 0; a delay that the wheels of the options have no room for (a
+--   day, if they do not say) becomes a timer of nginx
 -- @tparam function callback called with (premature, ...)
 -- @param ... for the callback
--- @treturn string|boolean the name, or false
+-- @treturn string|boolean the name, or false; of a timer of nginx what it returns
 -- @treturn string|nil "already exists timer", or an error of sluice.timer's `at`
 -- @phases all, after `start`
 function _M:named_at(name, delay, callback, ...)
-    local created, err = create_once(self, name, delay, callback, ...)
+    local opts = once(self, name, delay, callback)
+    if delay >= self.range_seconds then
+        return timer_at(delay, callback, ...)
+    end
+    local created, err = create(self, "named_at", name, opts, callback, ...)
     return created, err
 end
 
---- Runs a callback again and again; see `named_at`.
+--- Runs a callback again and again, each time an interval after the end of the run before; see
+-- `named_at`.
 -- @phases all, after `start`
 function _M:named_every(name, interval, callback, ...)
-    local created, err = create_recurrent(self, name, interval, callback, ...)
+    local opts = recurrent(self, name, interval, callback)
+    if interval >= self.range_seconds then
+        return timer_every(interval, callback, ...)
+    end
+    local created, err = create(self, "named_every", name, opts, callback, ...)
     return created, err
 end
 
 --- `named_at` with a name that is made up.
 -- @phases all, after `start`
 function _M:at(delay, callback, ...)
-    local created, err = create_once(self, nil, delay, callback, ...)
-    return created, err
+    return self:named_at(nil, delay, callback, ...)
 end
 
 --- `named_every` with a name that is made up.
 -- @phases all, after `start`
 function _M:every(interval, callback, ...)
-    local created, err = create_recurrent(self, nil, interval, callback, ...)
-    return created, err
-end
-
-local function find(self, name)
-    assert(type(name) == "string", "expected `name` to be a string")
-    return self.records[name]
+    return self:named_every(nil, interval, callback, ...)
 end
 
 --- Stops a timer's clock.
@@ -220,33 +224,27 @@ end
 -- @treturn string|nil "timer not found"
 -- @phases all
 function _M:pause(name)
-    local record = find(self, name)
-    if not record then
-        return false, "timer not found"
-    end
-    if not record.is_paused then
-        record.is_paused = true
-        self.timers:pause(record.handle)
-    end
-    return true
+    check(type(name) == "string", "name", "a string")
+    local ok, err = self.timers:pause(name)
+    self.paused[name] = ok
+    return ok or false, err
 end
 
---- Sets a paused timer's clock to its full time and lets it go on.
+--- Sets a paused timer's clock to its full time and lets it go on; if a run of it is under way,
+-- from the end of that.
 -- @tparam string name
 -- @treturn boolean
 -- @treturn string|nil "timer not found"; "running": it is not paused
 -- @phases all
 function _M:resume(name)
-    local record = find(self, name)
-    if not record then
+    check(type(name) == "string", "name", "a string")
+    if not self.timers:is_managed(name) then
         return false, "timer not found"
-    elseif not record.is_paused then
+    elseif not self.paused[name] then
         return false, "running"
     end
-    record.is_paused = false
-    self.timers:cancel(record.handle)
-    local ok, err = arm(self, record, RESUME_LEVEL)
-    return ok, err
+    self.paused[name] = nil
+    return self.timers:restart(name)
 end
 
 --- Removes a timer; a run of it that is under way goes on to its end.
@@ -255,13 +253,10 @@ end
 -- @treturn string|nil "timer not found"
 -- @phases all
 function _M:cancel(name)
-    local record = find(self, name)
-    if not record then
-        return false, "timer not found"
-    end
-    self.records[name] = nil
-    self.timers:cancel(record.handle)
-    return true
+    check(type(name) == "string", "name", "a string")
+    self.paused[name] = nil
+    local ok, err = self.timers:cancel(name)
+    return ok or false, err
 end
 
 --- Whether there is such a timer.
@@ -269,10 +264,10 @@ end
 -- @treturn boolean
 -- @phases all
 function _M:is_managed(name)
-    return self.records[name] ~= nil
+    return type(name) == "string" and self.timers:is_managed(name)
 end
 
---- Whether creation places are call stacks.
+--- Whether statistics tell the call stacks that created timers, from here on.
 -- @tparam boolean status
 -- @phases all
 function _M:set_debug(status)
@@ -304,14 +299,12 @@ function _M:stats(options)
     }
     if is_verbose then
         out.timers = {}
-        local by_handle = {}
         for _, timer in ipairs(found.timers) do
-            by_handle[timer.handle] = timer
-        end
-        for name, record in pairs(self.records) do
-            local timer = by_handle[record.handle]
-            if timer then
-                out.timers[name] = dialect.timer(name, timer, timer.place, record.running > 0)
+            -- Without one: it runs for the last time, and another has its name by now.
+            if timer.name then
+                local place = timer.debug and timer.place or "debug off"
+                local is_running = timer.state == "running"
+                out.timers[timer.name] = dialect.timer(timer.name, timer, place, is_running)
             end
         end
     end

@@ -375,6 +375,17 @@ function _M:resume(which)
     return self.backend.resume(self.core, which)
 end
 
+--- Sets a timer's clock to its whole delay or interval, and lets it go on if it is paused. Of a
+-- recurrent timer that runs the clock begins at the end of the run, unless runs may overlap.
+-- @tparam number|string which handle or name
+-- @treturn true|nil
+-- @treturn string|nil "timer not found"
+-- @phases all
+function _M:restart(which)
+    check_which("restart", which)
+    return self.backend.restart(self.core, which)
+end
+
 --- Whether there is such a timer: waiting, paused, or recurrent.
 -- @tparam number|string which handle or name
 -- @treturn boolean
@@ -386,8 +397,7 @@ end
 
 -- All of them ------------------------------------------------------------------------------------
 
---- Holds all callbacks until `unfreeze`; runs under way go on. Clocks run meanwhile: what is due
--- then fires once.
+--- Holds all callbacks until `unfreeze`, and the clocks of all timers; runs under way go on.
 -- @phases all
 function _M:freeze()
     self.backend.freeze(self.core, true)

@@ -9,7 +9,7 @@ local C = ffi.C
 local _M = {}
 
 -- NGX_SLUICE_TIMER_ABI
-local ABI = 2
+local ABI = 3
 
 ffi.cdef([[
 int sluice_timer_abi(void);
