@@ -340,7 +340,8 @@ _M.list = {
         min = 1024,
         max = 16777216,
         doc = "Buffer for the header of a response and the beginning of its body; a header that "
-            .. "does not fit is answered 502. Each request that waits for its response has one.",
+            .. "does not fit is answered 502. Each response under way has one; memory is used as "
+            .. "far as it is filled.",
     },
     {
         name = "proxy_buffers",
@@ -348,8 +349,9 @@ _M.list = {
         type = "buffers",
         default = "8 16k",
         doc = "Number and size of the buffers that a response's body may fill while the client is "
-            .. "slow, before the rest goes to a temporary file. All but one of them together have "
-            .. "to hold twice the larger of their size and proxy_buffer_size.",
+            .. "slow, before the rest goes to a temporary file; taken as they are needed. All but "
+            .. "one of them together have to hold twice the larger of their size and "
+            .. "proxy_buffer_size.",
     },
     -- headers
     {
