@@ -7,6 +7,7 @@ local cjson = require("cjson")
 local control = require("cli.control")
 local unistd = require("posix.unistd")
 
+local config = require("gateway.config")
 local instances = require("cli.instance")
 local launch = require("cli.launch")
 local options = require("cli.options")
@@ -391,8 +392,10 @@ function _M.check(arguments)
     if not snapshot then
         return fail(errors)
     end
-    for _, warning in ipairs(snapshot.warnings or {}) do
-        complain({ "warning: " .. warning })
+    for _, list in ipairs({ snapshot.warnings or {}, config.slow_warnings(snapshot) }) do
+        for _, warning in ipairs(list) do
+            complain({ "warning: " .. warning })
+        end
     end
     say(
         "%s is right: %d services, %d routes, %d upstreams, %d consumers, %d plugins",

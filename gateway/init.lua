@@ -102,8 +102,8 @@ local function compile(snapshot, number, addresses)
     }
 end
 
-local function warn(candidate, from)
-    for _, list in ipairs({ candidate.warnings, candidate.compiled.warnings }) do
+local function warn(from, ...)
+    for _, list in ipairs({ ... }) do
         for i = 1, math.min(#list, MAX_WARNINGS) do
             ngx.log(ngx.WARN, from, ": ", list[i])
         end
@@ -120,7 +120,10 @@ local function load(path, number, at)
         refuse(path .. ":\n" .. config.format_errors(errors))
     end
     local candidate = compile(snapshot, number, dns.resolve_all(plan.names(snapshot)))
-    warn(candidate, path)
+    warn(path, candidate.warnings, candidate.compiled.warnings)
+    if ngx.get_phase() == "init" then
+        warn(path, config.slow_warnings(snapshot))
+    end
     return candidate
 end
 
@@ -203,7 +206,7 @@ local configuration = {
         end
         local candidate = collector.hold(compile_message, message, posted)
         if posted then
-            warn(candidate, "posted configuration")
+            warn("posted configuration", candidate.warnings, candidate.compiled.warnings)
         end
         return get_ready(candidate)
     end,

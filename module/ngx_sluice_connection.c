@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include <nginx.h>
 
 #include "ngx_sluice_connection.h"
 #include "ngx_sluice_header.h"

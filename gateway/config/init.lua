@@ -12,6 +12,7 @@ local document = require("gateway.config.document")
 local link = require("gateway.config.link")
 local locate = require("gateway.config.locate")
 local report = require("gateway.config.report")
+local regex_trial = require("gateway.router.regex_trial")
 
 local concat = table.concat
 local format = string.format
@@ -98,6 +99,15 @@ function _M.load(path, registry, opts)
         errors[1].message = path .. ": " .. errors[1].message
     end
     return snapshot, errors
+end
+
+--- What is not wrong with a snapshot, and takes longer to find than a worker has time: patterns
+-- that a client can make give up. Blocks for half a second at most.
+-- @tparam table snapshot
+-- @treturn {string,...} warnings
+-- @phases init, and outside nginx
+function _M.slow_warnings(snapshot)
+    return regex_trial.warnings(snapshot.routes)
 end
 
 --- Writes an error for people.

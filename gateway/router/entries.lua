@@ -177,7 +177,7 @@ local function parse_headers(map)
         local values, patterns = {}, {}
         for _, value in ipairs(list) do
             if sub(value, 1, 2) == "~*" then
-                local re, err = regex.compile(sub(value, 3), { caseless = true })
+                local re, err = regex.compile(sub(value, 3), { caseless = true, one_limit = true })
                 if not re then
                     return nil, format("invalid regex '%s': %s", value, err)
                 end

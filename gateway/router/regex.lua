@@ -19,7 +19,7 @@
 
 local ffi = require("ffi")
 
-local byte, sub, format = string.byte, string.sub, string.format
+local byte, find, format, sub = string.byte, string.find, string.format, string.sub
 local tonumber = tonumber
 
 -- Names to try, in order: the runtime library, then what a linker would find.
@@ -132,6 +132,15 @@ local function message(code)
     return ffi.string(buffer)
 end
 
+local function compile_code(pattern, options)
+    local error_code, offset = ffi.new("int[1]"), ffi.new("size_t[1]")
+    local code = lib.pcre2_compile_8(pattern, #pattern, options, error_code, offset, nil)
+    if code == nil then
+        return nil, format("%s at offset %d", message(error_code[0]), tonumber(offset[0]))
+    end
+    return ffi.gc(code, lib.pcre2_code_free_8)
+end
+
 --- Compile a pattern.
 --
 -- Takes some tens of microseconds; does not yield.
@@ -139,7 +148,9 @@ end
 -- @tparam string pattern PCRE syntax, at most 99 groups
 -- @tparam[opt] table opts `anchored`: every alternative must match at the
 --   subject's first byte; `caseless`: ignore the case of letters; `check`: it is
---   not to be run, only looked at
+--   not to be run, only looked at; `one_limit`: the limit of steps is that of the
+--   whole search, where PCRE alone counts anew for each byte at which a match could
+--   begin (what has matched is not told then)
 -- @treturn[1] table with the methods `match` and `captures`
 -- @treturn[2] nil
 -- @treturn[2] string PCRE's message and the offset, or why PCRE is missing
@@ -160,19 +171,21 @@ function _M.compile(pattern, opts)
         options = options + CASELESS
     end
 
-    local error_code, offset = ffi.new("int[1]"), ffi.new("size_t[1]")
-    local code = lib.pcre2_compile_8(pattern, #pattern, options, error_code, offset, nil)
-    if code == nil then
-        return nil, format("%s at offset %d", message(error_code[0]), tonumber(offset[0]))
+    local code, err = compile_code(pattern, options)
+    if not code then
+        return nil, err
     end
-    code = ffi.gc(code, lib.pcre2_code_free_8)
-
     local groups = info(code, INFO_CAPTURECOUNT)
     if groups > MAX_GROUPS then
         return nil, format("more than %d groups", MAX_GROUPS)
     end
     if size_of(code) > MAX_SIZE + MAX_SIZE_BYTE * #pattern then
         return nil, "too large once its repetitions are unfolded"
+    end
+    if opts and opts.one_limit and not find(pattern, "^%.%*[^|]*$") then
+        -- PCRE itself begins with ".*" but once. What cannot stand in a group (a verb at its
+        -- beginning) stays as it is.
+        code = compile_code("(?s:.*?)(?:" .. pattern .. ")", options + ANCHORED) or code
     end
     if not (opts and opts.check) then
         -- Without executable memory this fails and the interpreter of PCRE works.

@@ -32,13 +32,14 @@ end
 -- @phases rewrite, access, content
 function _M.from_form(text)
     local document = { head = "", tail = "", separator = "&" }
-    local from = 1
+    local from, next_equals = 1, 0
     while from <= #text do
         local to = (find(text, "&", from, true) or #text + 1) - 1
-        local equals = find(text, "=", from, true)
-        if equals and equals > to then
-            equals = nil
+        if next_equals < from then
+            -- Not for each field: where none has one, each search would go to the end.
+            next_equals = find(text, "=", from, true) or #text + 1
         end
+        local equals = next_equals <= to and next_equals
         document[#document + 1] = {
             name = unescape(sub(text, from, (equals or to + 1) - 1)),
             -- "?name" without a value is a flag, not an empty key.

@@ -82,30 +82,29 @@ local function find_in_headers(name)
     return value, count
 end
 
-local function find_in_query(name)
-    local args = pdk.query()
-    -- Unless it is there as it is, or something is escaped, there is nothing to decode.
-    if not args or not (find(args, name, 1, true) or find(args, "%", 1, true)) then
-        return nil, 0
-    end
-    return fields.lookup(fields.from_form(args), name)
+--- Does the query need a look for this name? Unless it is there as it is, or something is escaped,
+-- there is nothing to decode.
+local function may_be_in(args, name)
+    return args and (find(args, name, 1, true) or find(args, "%", 1, true))
 end
 
 --- Takes a key's name out of the request, wherever it stands.
-local function hide(conf, name, body)
+local function hide(conf, name, form, body)
     name.header:clear_request()
     if name.dashed then
         name.dashed:clear_request()
     end
 
     local args = pdk.query()
-    local rest = args and fields.without(fields.from_form(args), name.plain)
+    local rest = args and fields.without(form or fields.from_form(args), name.plain)
     if rest then
         ngx.req.set_uri_args(rest)
     end
 
     if conf.key_in_body then
-        body = body or read_body()
+        if body == nil then
+            body = read_body()
+        end
         rest = body and fields.without(body, name.plain)
         if rest then
             ngx.req.set_body_data(rest)
@@ -113,22 +112,26 @@ local function hide(conf, name, body)
     end
 end
 
---- Finds the key of the request.
+--- Finds the key of the request. Query and body are cut once, not for each name.
 -- @treturn string|nil the key
 -- @treturn string|nil why there is none, as the client is told
 local function read_key(conf, rule)
-    local body
+    local form, body
+    local args = conf.key_in_query and pdk.query()
     for i = 1, rule.size do
         local name = rule.names[i]
         local value, count = nil, 0
         if conf.key_in_header then
             value, count = find_in_headers(name)
         end
-        if count == 0 and conf.key_in_query then
-            value, count = find_in_query(name.plain)
+        if count == 0 and may_be_in(args, name.plain) then
+            form = form or fields.from_form(args)
+            value, count = fields.lookup(form, name.plain)
         end
         if count == 0 and conf.key_in_body then
-            body = body or read_body()
+            if body == nil then
+                body = read_body() or false
+            end
             if body then
                 value, count = fields.lookup(body, name.plain)
             end
@@ -139,7 +142,7 @@ local function read_key(conf, rule)
         end
         if count == 1 and type(value) == "string" then
             if conf.hide_credentials then
-                hide(conf, name, body)
+                hide(conf, name, form, body)
             end
             if value == "" then
                 return nil, MISSING

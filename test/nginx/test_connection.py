@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from events_ring import cpu_seconds
 from sluice import Gateway, proxying
 from upstream import Upstream
 from wire import Pairs
@@ -199,11 +199,6 @@ def test_plugins_set_headers_after_some_are_gone(
             assert "x-b" not in seen
             fills = [n for n, _ in seen if n.startswith("X-Fill")]
             assert fills == [n for n, _ in sent if n.startswith("X-Fill") and n not in named]
-
-
-def cpu_seconds(pid: int) -> float:
-    """What a process has used of the CPUs."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def test_the_most_that_a_client_may_send_costs_little(running: Gateway, upstream: Upstream) -> None:

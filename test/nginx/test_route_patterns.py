@@ -6,11 +6,12 @@ which one gives up belongs to no other route, least of all to an open one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from events_ring import cpu_seconds
 from sluice import Gateway, proxying
 from upstream import Upstream
 
@@ -95,12 +96,37 @@ def test_a_route_that_wins_anyway_has_the_request(
     assert running.ask(f"/{LONG}", headers={"Host": "b"}).status == 500
 
 
+WARNING = r"route 'heavy': a client can make the pattern '/\(a\+\)\+\$' give up"
+
+
+def test_check_warns_of_such_a_pattern_and_a_start_logs_it(
+    gateway: Start, beside: Callable[..., dict]
+) -> None:
+    running = gateway(beside(paths=["~/(a+)+$", "~/fine/(?<id>[^/]+)/.*$"]))
+    running.expect_log(r"\[warn\] .*" + WARNING, 1)
+    assert len(re.findall(WARNING, running.error_log())) == 1
+    done = running.command("check")
+    assert done.returncode == 0
+    assert re.fullmatch(r"sluice: warning: " + WARNING + r".*\n", done.stderr)
+    assert "is right" in done.stdout
+
+
 # Header conditions
 
 
-def cpu_seconds(pid: int) -> float:
-    """What a process has used of the CPUs."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+def test_a_header_costs_one_limit(
+    gateway: Start, upstream: Upstream, beside: Callable[..., dict]
+) -> None:
+    """A value that stays below the limit wherever a match could begin, and that is long."""
+    running = gateway(beside(headers={"x-a": ["~*(a+)+$"]}))
+    running.expect_log(LOGGED, 5)
+    running.expect_log(r"\[warn\] .*a client can make the pattern '\(a\+\)\+\$' give up", 1)
+    (worker,) = running.workers()
+    before = cpu_seconds(worker)
+    for _ in range(5):
+        assert running.ask("/", headers={"X-A": ("a" * 14 + "!") * 500}).status == 500
+    assert (cpu_seconds(worker) - before) / 5 < 0.01
+    assert upstream.requests == []
 
 
 @pytest.fixture(scope="module")

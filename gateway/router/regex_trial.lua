@@ -1,0 +1,190 @@
+--- Can a client make a pattern give up (gateway.router.regex)? Found by trying.
+--
+-- Reading the pattern was the alternative, and says both too much and too little: nested
+-- quantifiers are harmless as often as not (`(?:[^/]+/)*x`), and whether alternatives overlap is
+-- hard to tell.
+-- Here the pattern's own pieces, a character that matches for each class, become texts: what leads
+-- to a few pieces, these over and over, and an end that does not match. A pattern that gives up on
+-- one of them does so for a client as well. No finding is no proof.
+-- @module gateway.router.regex_trial
+
+local regex = require("gateway.router.regex")
+
+local find, gsub, match, rep, sub = string.find, string.gsub, string.match, string.rep, string.sub
+local concat = table.concat
+local format = string.format
+
+-- Half of what a request line may be by default.
+local LENGTH = 4000
+-- Pieces that are repeated together.
+local MAX_WINDOW = 4
+-- One of them is outside of nearly each class. Behind it comes what the pattern wants last: without
+-- that PCRE sees at once that there is no match.
+local ENDS = { "!", "/", "\n" }
+-- CPU time for all patterns of a configuration, in seconds.
+local BUDGET = 0.5
+
+-- Tried in this order as what a class matches.
+local SAMPLES = "a0-_./A ~"
+
+local ESCAPES = { d = "0", s = " ", D = "a", W = "-", w = "a", S = "a", n = "\n", t = "\t" }
+
+local WARNING = "route '%s': a client can make the pattern '%s' give up (%s), which is answered 500"
+local UNTRIED = "%d patterns of routes were not tried for what makes them give up"
+
+-- What has no character of its own, longest first.
+local SILENT = {
+    "^%(%?P?[<'][%w_]+[>']",
+    "^%(%?[%w^-]*[:)]",
+    "^%(%?<?[=!>|]",
+    "^%(%*[^)]*%)",
+    "^{%d*,?%d*}",
+    "^\\[bBAzZGKE%d]",
+    "^[()|^$*+?]",
+}
+
+local _M = {}
+
+local function class_sample(class)
+    local re = regex.compile(class, { anchored = true })
+    for i = 1, #SAMPLES do
+        local char = sub(SAMPLES, i, i)
+        if re and re:match(char) then
+            return char
+        end
+    end
+    return "a"
+end
+
+--- The text of a piece of the pattern, and where the next one begins.
+local function read_piece(pattern, at)
+    for _, silent in ipairs(SILENT) do
+        local _, last = find(pattern, silent, at)
+        if last then
+            return "", last + 1
+        end
+    end
+    local escaped = match(pattern, "^\\(.)", at)
+    if escaped then
+        return ESCAPES[escaped] or escaped, at + 2
+    end
+    -- A class; a bracket in front, an escaped one, and a named class within do not end it.
+    local _, last = find(pattern, "^%[%^?%]?", at)
+    while last do
+        local _, skipped = find(pattern, "^%[:%^?%a+:%]", last + 1)
+        if not skipped then
+            _, skipped = find(pattern, "^\\?.", last + 1)
+        end
+        if not skipped then
+            break
+        elseif sub(pattern, last + 1, skipped) == "]" then
+            return class_sample(sub(pattern, at, skipped)), skipped + 1
+        end
+        last = skipped
+    end
+    local char = sub(pattern, at, at)
+    return char == "." and "a" or char, at + 1
+end
+
+--- The pattern's pieces; literals in a row are one, unless a quantifier divides them.
+local function pieces_of(pattern)
+    local pieces, at, in_literal = {}, 1, false
+    while at <= #pattern do
+        local text, next_at = read_piece(pattern, at)
+        local is_literal = next_at == at + 1 and text == sub(pattern, at, at)
+        local is_repeated = find(pattern, "^[*+?{]", next_at) ~= nil
+        if text ~= "" then
+            local count = #pieces
+            if in_literal and is_literal and not is_repeated then
+                pieces[count] = pieces[count] .. text
+            else
+                pieces[count + 1] = text
+            end
+        end
+        in_literal = is_literal and not is_repeated and text ~= ""
+        at = next_at
+    end
+    return pieces
+end
+
+--- Could it take more than a look at each byte? Most patterns could not.
+local function is_candidate(pattern, is_anchored)
+    local rest = gsub(gsub(pattern, "\\.", "x"), "%[%^?%]?[^%]]*%]", "x")
+    local _, count = gsub(rest, "[*+]", "")
+    local _, bounded = gsub(rest, "{%d*,%d*}", "")
+    count = count + bounded
+    return count > 1 or count == 1 and (not is_anchored or find(rest, "%)[*+{]") ~= nil)
+end
+
+--- Tries one pattern. Blocks, for some ms at most.
+-- @tparam string pattern that compiles
+-- @tparam boolean is_path anchored, as in a path; else without case, as in a header
+-- @treturn string|nil why it gives up
+-- @phases any
+function _M.gives_up(pattern, is_path)
+    if not is_candidate(pattern, is_path) then
+        return nil
+    end
+    local re = regex.compile(
+        pattern,
+        is_path and { anchored = true } or { caseless = true, one_limit = true }
+    )
+    local pieces = pieces_of(pattern)
+    local wanted = pieces[#pieces] or ""
+    for first = 1, #pieces do
+        local lead = concat(pieces, "", 1, first - 1)
+        for last = first, math.min(first + MAX_WINDOW - 1, #pieces) do
+            local unit = concat(pieces, "", first, last)
+            local body = lead .. rep(unit, math.ceil(LENGTH / #unit))
+            for _, tail in ipairs(ENDS) do
+                local code = re:match(body .. tail .. wanted)
+                if code and code < 0 then
+                    return regex.reason(code)
+                end
+            end
+        end
+    end
+    return nil
+end
+
+local function patterns_of(route)
+    local patterns = {}
+    for _, path in ipairs(route.paths or {}) do
+        if sub(path, 1, 1) == "~" then
+            patterns[#patterns + 1] = { text = sub(path, 2), is_path = true }
+        end
+    end
+    for _, values in pairs(route.headers or {}) do
+        for _, value in ipairs(values) do
+            if sub(value, 1, 2) == "~*" then
+                patterns[#patterns + 1] = { text = sub(value, 3), is_path = false }
+            end
+        end
+    end
+    return patterns
+end
+
+--- Tries the patterns of routes. Blocks for half a second at most.
+-- @tparam table routes checked entities
+-- @treturn {string,...} a warning for each that gives up
+-- @phases init, and outside nginx
+function _M.warnings(routes)
+    local warnings, untried, start = {}, 0, os.clock()
+    for _, route in ipairs(routes) do
+        for _, pattern in ipairs(patterns_of(route)) do
+            if os.clock() - start > BUDGET then
+                untried = untried + 1
+            else
+                local reason = _M.gives_up(pattern.text, pattern.is_path)
+                warnings[#warnings + 1] = reason
+                    and format(WARNING, route.name or route.id, pattern.text, reason)
+            end
+        end
+    end
+    if untried > 0 then
+        warnings[#warnings + 1] = format(UNTRIED, untried)
+    end
+    return warnings
+end
+
+return _M

@@ -1,0 +1,131 @@
+-- Which patterns are found to give up. That they do is what the trial itself has seen; here: that
+-- the known kinds are found, and those that real files have are not blamed.
+
+local regex = require("gateway.router.regex")
+local trial = require("gateway.router.regex_trial")
+
+local DEAR = {
+    "/(a+)+$",
+    "/(a|aa)+$",
+    "/([a-z]+-?)*$",
+    "/(\\w+\\s?)*$",
+    "/(.*)*x",
+    "/(x+x+)+y",
+    "/([^/]+)+$",
+    "/(a{1,30}){1,30}$",
+    "/.*.*.*x",
+    "/[a-z]*[a-z]*[a-z]*[a-z]*1",
+    "/(.+)/(.+)/(.+)/(.+)/end$",
+    "/.*a.*b.*c.*d.*e$",
+    "/api/v1/(?<name>(?:[\\w-]+\\.?)+)$",
+    "/a(?=(b|bb)*$)",
+    "/[]a]*(?:[[:alpha:]]|a)*$",
+}
+
+local CHEAP = {
+    "/",
+    "/users/(?<id>\\d+)$",
+    "/users/(?<id>\\d+)/posts/(?<pid>[^/]+)$",
+    "/v\\d+/.*",
+    "/(?:[^/]+/)*x$",
+    "/(?i)files/.+\\.(?:png|jpe?g)$",
+    "/api/(v1|v2)/(?:users|groups)/[0-9a-f-]{36}(/.*)?$",
+    "/[^/]+/[^/]+/[^/]+/[^/]+/[^/]+$",
+    "/(?<year>[0-9]{4})-(?<month>[0-9]{2})/?",
+    "/a[]*+]b",
+    "/\\*\\+\\(",
+}
+
+describe("router: the trial of patterns", function()
+    it("finds the kinds that give up", function()
+        for _, pattern in ipairs(DEAR) do
+            assert.equal("match limit exceeded", trial.gives_up(pattern, true), pattern)
+            assert.equal("match limit exceeded", trial.gives_up(pattern, false), pattern)
+        end
+    end)
+
+    it("blames none that it has not seen give up", function()
+        for _, pattern in ipairs(CHEAP) do
+            assert.is_nil(trial.gives_up(pattern, true), pattern)
+        end
+        assert.is_nil(trial.gives_up("^Bearer\\s+[\\w-]+\\.[\\w-]+$", false))
+    end)
+
+    it("takes any pattern that compiles", function()
+        math.randomseed(7)
+        local letters = { "a", "(", ")", "[", "]", "^", "*", "+", "?", "\\", "|", ".", "{1,}", "d" }
+        local compiled = 0
+        for _ = 1, 3000 do
+            local pattern = {}
+            for i = 1, math.random(8) do
+                pattern[i] = letters[math.random(#letters)]
+            end
+            pattern = table.concat(pattern)
+            if regex.compile(pattern) then
+                compiled = compiled + 1
+                trial.gives_up(pattern, math.random(2) == 1)
+            end
+        end
+        assert.is_true(compiled > 300)
+    end)
+
+    it("names the route and the pattern, and stops in time", function()
+        local routes = {
+            { name = "a", paths = { "/x", "~/ok", "~/(a+)+$" } },
+            { id = "1", headers = { ["x-a"] = { "b", "~*(b+)+$" } } },
+        }
+        assert.same({
+            "route 'a': a client can make the pattern '/(a+)+$' give up (match limit exceeded), "
+                .. "which is answered 500",
+            "route '1': a client can make the pattern '(b+)+$' give up (match limit exceeded), "
+                .. "which is answered 500",
+        }, trial.warnings(routes))
+        local many = {}
+        for i = 1, 20000 do
+            many[i] = { name = "r" .. i, paths = { "~/" .. i .. "/.*a.*b.*c.*d$" } }
+        end
+        local start = os.clock()
+        local warnings = trial.warnings(many)
+        assert.is_true(os.clock() - start < 3)
+        local untried = warnings[#warnings]:match("^(%d+) patterns of routes were not tried")
+        assert.is_true(tonumber(untried) > 1000)
+    end)
+end)
+
+describe("router: the limit of a search", function()
+    it("is one for all places at which a match could begin", function()
+        -- Below the limit at each of them, far beyond it in all.
+        local subject = (("a"):rep(14) .. "!"):rep(500)
+        local each = assert(regex.compile("(a+)+$", { caseless = true }))
+        assert.is_nil(each:match(subject))
+        local all = assert(regex.compile("(a+)+$", { caseless = true, one_limit = true }))
+        assert.equal("match limit exceeded", regex.reason(all:match(subject)))
+    end)
+
+    it("changes nothing of what matches", function()
+        local patterns = {
+            "b",
+            "^b",
+            "b$",
+            "^a|b$",
+            "(?i)B",
+            "(?-i)B",
+            "\\Ab",
+            "a\\z",
+            ".*b",
+            "(*UTF)b",
+            "(a)\\1",
+        }
+        for _, pattern in ipairs(patterns) do
+            local plain = assert(regex.compile(pattern, { caseless = true }))
+            local one = assert(regex.compile(pattern, { caseless = true, one_limit = true }))
+            for _, subject in ipairs({ "", "a", "b", "B", "ab", "ba", "aa", "a\nb", "xaax" }) do
+                assert.equal(
+                    plain:match(subject) ~= nil,
+                    one:match(subject) ~= nil,
+                    pattern .. " on " .. subject
+                )
+            end
+        end
+    end)
+end)
