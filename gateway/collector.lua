@@ -22,7 +22,11 @@ local STEP = 50
 -- much again, as Lua itself waits for, but not less than this.
 local LEAST_KB = 16 * 1024
 
+-- How often who waits for a turn looks.
+local LOOK_SECONDS = 0.005
+
 local is_running = false
+local is_taken = false
 local left_kb -- by the last collection
 
 local function collect_slice()
@@ -41,6 +45,28 @@ local function collect(premature)
     end
     left_kb = collectgarbage("count")
     is_running = false
+end
+
+--- Waits until nobody works in turns in this worker and what that left behind is collected: the
+-- garbage of many at the same time would add up. Yields.
+-- @tparam number seconds to wait at most
+-- @treturn boolean whether the caller may begin; then it calls `leave` at the end
+-- @phases content, timer
+function _M.enter(seconds)
+    local deadline = ngx.now() + seconds
+    while is_taken or is_running do
+        if ngx.now() >= deadline then
+            return false
+        end
+        ngx.sleep(LOOK_SECONDS)
+    end
+    is_taken = true
+    return true
+end
+
+--- Ends what `enter` has begun.
+function _M.leave()
+    is_taken = false
 end
 
 --- Makes a function that gives other requests their turn when some milliseconds have gone by since

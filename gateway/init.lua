@@ -47,6 +47,8 @@ jit.opt.start(
     "loopunroll=200"
 )
 
+-- How long a file waits for others to be checked.
+local CHECK_SECONDS = 10
 -- Lines in the log about one configuration.
 local MAX_WARNINGS = 100
 
@@ -302,6 +304,27 @@ end
 
 -- The admin listener -----------------------------------------------------------
 
+--- Checks a file, in turns with requests, one file at a time. Yields.
+-- @treturn table|nil snapshot
+-- @treturn string|nil "busy" or "invalid"
+-- @treturn string|table|nil why
+local function check(text, kind, at)
+    if not collector.enter(CHECK_SECONDS) then
+        local message = "other files were being checked for %d seconds"
+        return nil, "busy", message:format(CHECK_SECONDS)
+    end
+    local ok, snapshot, errors = pcall(collector.hold, config.parse, text, kind, plugins, {
+        at = at,
+        vault = vault,
+        pause = collector.pauses(),
+    })
+    collector.leave()
+    if not ok then
+        error(snapshot, 0)
+    end
+    return snapshot, "invalid", errors
+end
+
 --- Replaces the configuration on all workers. Yields.
 -- @tparam string text a declarative file
 -- @tparam string|nil kind "json" or "yaml"; nil: told by the text
@@ -311,13 +334,9 @@ end
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 local function replace(text, kind, opts)
     local at = ngx.time()
-    local snapshot, errors = collector.hold(config.parse, text, kind, plugins, {
-        at = at,
-        vault = vault,
-        pause = collector.pauses(),
-    })
+    local snapshot, refused, errors = check(text, kind, at)
     if not snapshot then
-        return nil, "invalid", errors
+        return nil, refused, errors
     end
     local result, word, why = changes:post({
         text = text,

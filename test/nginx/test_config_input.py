@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -64,6 +66,21 @@ def test_requests_are_answered_while_a_file_is_checked(gateway: Start) -> None:
         assert admin.read_reply("POST").status == 400
     # One every few turns of the check; without turns those before it.
     assert answered >= 5, answered
+
+
+def test_files_that_come_together_are_checked_one_by_one(gateway: Start) -> None:
+    running = gateway({}, workers=1)
+    body = f'_format_version: "3.0"\nservices: [{"a," * 45_000}]\n'.encode()
+    clients = [Wire(running.admin_port) for _ in range(24)]
+    for client in clients:
+        client.send(request_bytes("/config", "POST", YAML, body))
+    assert [client.read_reply("POST").status for client in clients] == [400] * len(clients)
+    for client in clients:
+        client.close()
+    status = Path(f"/proc/{running.workers()[0]}/status").read_text()
+    peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])  # type: ignore[index]
+    # One takes 160 MB, the garbage of the one before as much; all together 2 GB.
+    assert peak < 800_000, f"{peak} KB"
 
 
 # Errors
