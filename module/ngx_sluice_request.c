@@ -206,6 +206,7 @@ ngx_sluice_request_split(ngx_str_t *text, ngx_str_t *port)
         return NGX_DECLINED;
     }
 
+    port->data = p;
     port->len = 0;
 
     if (p == end) {

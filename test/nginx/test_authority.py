@@ -254,3 +254,28 @@ def test_the_log_names_what_routed(gateway: Start, upstream: Upstream) -> None:
         assert "admin.example" not in json.dumps(entry["request"])
         running.stop("quit")
     assert running.access_log().split() == ["open.example", "open.example:8443"]
+
+
+@pytest.mark.parametrize("size", [*range(880, 1060, 4), 7900, 8100])
+def test_wherever_the_line_lies_in_nginxs_buffers(
+    running: Gateway, upstream: Upstream, size: int
+) -> None:
+    """nginx moves a request line that does not fit where it is; here behind another request."""
+    first = b"GET http://open.example:8443/first HTTP/1.1\r\nHost: admin.example\r\n\r\n"
+    path = b"/" + b"p" * (size - len(first))
+    second = b"GET http://admin.example:8443" + path + b" HTTP/1.1\r\nHost: open.example\r\n"
+    third = b"X-Long: " + b"h" * 3000 + b"\r\n\r\n"
+    before = len(upstream.requests)
+    with running.wire() as wire:
+        wire.send(first + second + third)
+        assert [wire.read_reply().status for _ in range(2)] == [200, 200]
+    hosts = [request.headers.get("host") for request in upstream.requests[before:]]
+    assert hosts == ["open.example:8443", "admin.example:8443"]
+
+
+def test_http_0_9_has_no_headers(running: Gateway, upstream: Upstream) -> None:
+    before = len(upstream.requests)
+    with running.wire() as wire:
+        wire.send(b"GET http://open.example/x\r\n")
+        wire.read_to_end()
+    assert [r.headers.get("host") for r in upstream.requests[before:]] == ["open.example"]
