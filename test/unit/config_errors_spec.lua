@@ -45,6 +45,24 @@ local CASES = {
         "plugins[0].config.error_code: value should be between 200 and 599",
     },
     {
+        "a regex that unfolds",
+        "routes: [{paths: ['~/((a{50}){50}){9}', '~/((a{9}){9}){9}']}]",
+        "routes[0].paths[0]: invalid regex: '/((a{50}){50}){9}' (PCRE returned: too large once its "
+            .. "repetitions are unfolded)",
+    },
+    {
+        "a regex for a header",
+        "routes: [{headers: {x: [a, '~*(', '~*^a$', '~b(']}}]",
+        "routes[0].headers.x[1]: invalid regex: '~*(' (PCRE returned: missing closing parenthesis "
+            .. "at offset 1)",
+    },
+    {
+        "hosts and paths that multiply",
+        "routes: [{hosts: [" .. ("a, "):rep(101) .. "], paths: [" .. ("/, "):rep(100) .. "]}]",
+        "routes[0]: its 10100 pairs of a host and a path are too many: with the routes before it "
+            .. "10100, at most 10000 in a file of this size",
+    },
+    {
         "a limit without an end",
         "plugins: [{name: rate-limiting, config: {hour: .inf}}]",
         "plugins[0].config.hour: expected a number",
