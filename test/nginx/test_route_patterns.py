@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from log_server import LogServer
 
 from events_ring import cpu_seconds
 from sluice import Gateway, proxying
 from upstream import Upstream
+from wire import wait_until
 
 Start = Callable[..., Gateway]
 
@@ -162,3 +164,19 @@ def test_headers_by_conditions_are_no_product(tenants: Gateway) -> None:
     for _ in range(5):
         assert tenants.ask("/", headers=headers).status == 404
     assert (cpu_seconds(worker) - before) / 5 < 0.02
+
+
+def test_what_is_refused_before_it_is_routed_is_logged(
+    gateway: Start, beside: Callable[..., dict]
+) -> None:
+    """Global plugins see it, as they see what nginx refuses."""
+    with LogServer() as server:
+        plugin = {"name": "http-log", "config": {"http_endpoint": server.url}}
+        running = gateway(beside(paths=[f"~/{HEAVY}$"]) | {"plugins": [plugin]})
+        running.expect_log(LOGGED, 1)
+        asked = {f"/{LONG}": 500, "/a/..%2fb": 400, "/fine": 200}
+        for target, status in asked.items():
+            assert running.ask(target).status == status
+        wait_until(lambda: len(server.entries) == len(asked), "an entry for each")
+        seen = {entry["request"]["uri"]: entry["response"]["status"] for entry in server.entries}
+        assert seen == asked
