@@ -128,6 +128,12 @@
  * compares its slot's state after use (advance and intact do), behind an
  * acquire fence, while the writer stores the state before it overwrites.
  *
+ * A master does not take part: it may be root, and workers that somebody has
+ * taken over can write anything here.  All it does is to store numbers at
+ * places that it knows (generation, set_stall) and to read others; it takes no
+ * lock (to leave a robust mutex is to write through pointers that lie in it)
+ * and trusts nothing that it reads.  What the dead leave, workers tidy up.
+ *
  * Life: each slot has a robust mutex that its process holds while it lives.
  * A trylock that answers EOWNERDEAD is proof of death, and whoever got it
  * tidies up and frees the slot.  No pids are guessed, and a stopped process is
@@ -180,7 +186,7 @@
 #include <stdint.h>
 
 
-#define SLUICE_RING_LAYOUT     2           /* grows with each change */
+#define SLUICE_RING_LAYOUT     3           /* grows with each change */
 
 #define SLUICE_RING_SLOTS      256         /* processes at a time */
 #define SLUICE_RING_GATES      8           /* generations being born */
@@ -431,9 +437,10 @@ void sluice_ring_wake_fds(void *data, uint32_t slot);
 
 /*
  * In the master before it forks workers 0 .. workers - 1: nothing published
- * from here on is missed by a worker that attaches with this generation, until
- * all of them have attached or the log has been full for stall_ms.
- * SLUICE_OK, SLUICE_BUSY (2 ms of trying).
+ * from here on is missed untold by a worker that attaches with this
+ * generation, and kept for it until all of them have attached or the log has
+ * been full for stall_ms.  generation is always a new number.
+ * SLUICE_OK, SLUICE_BUSY (the tail was never still: they begin at the tail).
  */
 int sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
     uint32_t *generation);

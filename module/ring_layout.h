@@ -90,17 +90,24 @@ typedef struct {
 } sluice_ring_commit_t;
 
 
-/* A generation: space behind start is kept while open. */
+/*
+ * A generation: space behind start is kept while open.  The one of number n is
+ * at n % SLUICE_RING_GATES.
+ */
 
 typedef struct {
+    /* the master's, who takes no lock: number is 0 while it writes the rest */
+    _Atomic uint64_t  start;
+    _Atomic uint64_t  start_seq;
+    _Atomic uint32_t  number;
+    _Atomic uint32_t  workers;
+    _Atomic uint32_t  open;         /* number, until it is closed; or 0 */
+
+    /* with the lock; of the generation noted, of another it counts for none */
+    uint32_t          noted;
     uint64_t          attached[SLUICE_RING_SLOTS / 64];   /* worker ids */
-    uint64_t          start;
-    uint64_t          start_seq;
     uint64_t          since_ms;     /* the log is full because of it; or 0 */
-    _Atomic uint32_t  number;       /* or 0 */
-    uint32_t          workers;
-    _Atomic uint32_t  open;
-    uint32_t          zero[15];
+    uint32_t          zero[14];
 } sluice_ring_gate_t;
 
 
@@ -204,6 +211,8 @@ _Static_assert(SLUICE_RING_SLOTS < SLUICE_RING_OWNER, "owner in a claim");
 int sluice_ring_lock(sluice_ring_t *ring, uint32_t patience_us);
 void sluice_ring_unlock(sluice_ring_t *ring);
 uint64_t sluice_ring_tail_seq(const sluice_ring_t *ring, uint64_t tail);
+int sluice_ring_tail_now(const sluice_ring_t *ring, uint64_t *tail,
+    uint64_t *seq);
 uint64_t sluice_ring_now_ms(void);
 
 /* ring_frame.c */
@@ -219,8 +228,8 @@ int sluice_ring_frame_read(const sluice_ring_t *ring, uint64_t position,
 /* ring_room.c */
 
 int sluice_ring_room(sluice_ring_t *ring, uint64_t tail, uint64_t floor);
-sluice_ring_gate_t *sluice_ring_gate_find(sluice_ring_t *ring,
-    uint32_t generation);
+void sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *start, uint64_t *seq, uint64_t *missed);
 
 /* ring_slot.c */
 

@@ -13,7 +13,9 @@ static int sluice_ring_stuck(sluice_ring_t *ring, sluice_ring_slot_t *slot,
     uint64_t cursor);
 static uint64_t sluice_ring_gates(sluice_ring_t *ring, uint64_t gate,
     uint64_t floor);
+static void sluice_ring_gate_note(sluice_ring_gate_t *g, uint32_t number);
 static int sluice_ring_gate_complete(const sluice_ring_gate_t *g);
+static void sluice_ring_gate_close(sluice_ring_gate_t *g, uint32_t number);
 static int sluice_ring_over(sluice_ring_t *ring, uint64_t since_ms,
     uint64_t now_ms);
 
@@ -105,51 +107,75 @@ sluice_ring_over(sluice_ring_t *ring, uint64_t since_ms, uint64_t now_ms)
 }
 
 
+/*
+ * A master opens gates without the lock.  Who does not see one yet may let the
+ * space behind its start be written over: such a gate keeps nothing any more,
+ * and the worker that enters is told.
+ */
+
 static uint64_t
 sluice_ring_gates(sluice_ring_t *ring, uint64_t gate, uint64_t floor)
 {
     int                  i;
-    uint32_t             born;
-    uint64_t             now;
+    uint32_t             number;
+    uint64_t             kept, now, start;
     sluice_ring_gate_t  *g;
 
-    /* a gate of a higher number is that of a master that died making it */
-
-    born = atomic_load_explicit(&ring->control->generation,
-                                memory_order_relaxed);
+    kept = atomic_load_explicit(&ring->control->gate, memory_order_relaxed);
 
     for (i = 0; i < SLUICE_RING_GATES; i++) {
         g = &ring->control->gates[i];
 
-        if (!atomic_load_explicit(&g->open, memory_order_relaxed)
-            || atomic_load_explicit(&g->number, memory_order_relaxed) > born)
-        {
+        number = atomic_load_explicit(&g->open, memory_order_acquire);
+
+        if (number == 0) {
             continue;
         }
 
-        if (sluice_ring_gate_complete(g)) {
-            atomic_store_explicit(&g->open, 0, memory_order_relaxed);
+        sluice_ring_gate_note(g, number);
+        start = atomic_load_explicit(&g->start, memory_order_relaxed);
+
+        if (start < kept || sluice_ring_gate_complete(g)) {
+            sluice_ring_gate_close(g, number);
             continue;
         }
 
-        if (g->start < floor) {
+        if (start < floor) {
             now = ring->clock();
 
             if (g->since_ms == 0) {
                 g->since_ms = now;
 
             } else if (sluice_ring_over(ring, g->since_ms, now)) {
-                atomic_store_explicit(&g->open, 0, memory_order_relaxed);
+                sluice_ring_gate_close(g, number);
                 continue;
             }
         }
 
-        if (g->start < gate) {
-            gate = g->start;
+        if (start < gate) {
+            gate = start;
         }
     }
 
     return gate;
+}
+
+
+/* What is noted of a generation begins with the first to look at it. */
+
+static void
+sluice_ring_gate_note(sluice_ring_gate_t *g, uint32_t number)
+{
+    if (g->noted == number) {
+        return;
+    }
+
+    memset(g->attached, 0, sizeof(g->attached));
+    g->since_ms = 0;
+
+    /* last: who dies before has noted nothing */
+    atomic_signal_fence(memory_order_seq_cst);
+    g->noted = number;
 }
 
 
@@ -158,9 +184,11 @@ sluice_ring_gates(sluice_ring_t *ring, uint64_t gate, uint64_t floor)
 static int
 sluice_ring_gate_complete(const sluice_ring_gate_t *g)
 {
-    uint32_t  i;
+    uint32_t  i, workers;
 
-    for (i = 0; i < g->workers && i < SLUICE_RING_SLOTS; i++) {
+    workers = atomic_load_explicit(&g->workers, memory_order_relaxed);
+
+    for (i = 0; i < workers && i < SLUICE_RING_SLOTS; i++) {
 
         if (!(g->attached[i / 64] & (1ull << (i % 64)))) {
             return 0;
@@ -171,70 +199,107 @@ sluice_ring_gate_complete(const sluice_ring_gate_t *g)
 }
 
 
+/* Unless the master has just put a younger generation in its place. */
+
+static void
+sluice_ring_gate_close(sluice_ring_gate_t *g, uint32_t number)
+{
+    (void) atomic_compare_exchange_strong(&g->open, &number, 0);
+}
+
+
+/*
+ * The master calls this, and may be root: it takes no lock and follows nothing
+ * that it reads here, since workers can write whatever they like.
+ */
+
 int
 sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
     uint32_t *generation)
 {
-    int                     i;
     uint32_t                number;
+    uint64_t                start, seq;
     sluice_ring_gate_t     *g;
     sluice_ring_control_t  *c;
 
     c = ring->control;
 
-    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
+    /* another master's is another one, so neither writes the other's gate */
+
+    number = atomic_fetch_add(&c->generation, 1) + 1;
+    *generation = number;
+
+    if (!sluice_ring_tail_now(ring, &start, &seq)) {
         return SLUICE_BUSY;
     }
 
-    number = atomic_load_explicit(&c->generation, memory_order_relaxed) + 1;
+    g = &c->gates[number % SLUICE_RING_GATES];
 
-    /* the oldest, or what is left of a master that died right here */
+    atomic_store_explicit(&g->number, 0, memory_order_relaxed);
+    atomic_store_explicit(&g->open, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
 
-    g = &c->gates[0];
-
-    for (i = 1; i < SLUICE_RING_GATES && g->number != number; i++) {
-        if (c->gates[i].number < g->number || c->gates[i].number == number) {
-            g = &c->gates[i];
-        }
-    }
-
-    /* each store after the one before it, and only the last one counts */
-
-    atomic_store_explicit(&g->number, 0, memory_order_release);
-    atomic_store_explicit(&g->open, 0, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst);
-
-    memset(g->attached, 0, sizeof(g->attached));
-    g->start = atomic_load_explicit(&c->tail, memory_order_relaxed);
-    g->start_seq = sluice_ring_tail_seq(ring, g->start);
-    g->since_ms = 0;
-    g->workers = workers;
+    atomic_store_explicit(&g->start, start, memory_order_relaxed);
+    atomic_store_explicit(&g->start_seq, seq, memory_order_relaxed);
+    atomic_store_explicit(&g->workers, workers, memory_order_relaxed);
 
     atomic_store_explicit(&g->number, number, memory_order_release);
-    atomic_store_explicit(&g->open, 1, memory_order_release);
-    atomic_store_explicit(&c->generation, number, memory_order_release);
-
-    sluice_ring_unlock(ring);
-
-    *generation = number;
+    atomic_store(&g->open, number);
 
     return SLUICE_OK;
 }
 
 
-sluice_ring_gate_t *
-sluice_ring_gate_find(sluice_ring_t *ring, uint32_t generation)
+/*
+ * With the lock: the first one to come for a worker id of a generation begins
+ * where that began, if nothing behind it can have been written over.
+ */
+
+void
+sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker, uint64_t *start, uint64_t *seq, uint64_t *missed)
 {
-    int                  i;
-    sluice_ring_gate_t  *g;
+    uint32_t                open;
+    uint64_t                bit, first, first_seq;
+    sluice_ring_gate_t     *g;
+    sluice_ring_control_t  *c;
 
-    for (i = 0; i < SLUICE_RING_GATES; i++) {
-        g = &ring->control->gates[i];
+    c = ring->control;
+    g = &c->gates[generation % SLUICE_RING_GATES];
 
-        if (generation && g->number == generation) {
-            return g;
-        }
+    if (generation == 0 || worker >= SLUICE_RING_SLOTS
+        || atomic_load_explicit(&g->number, memory_order_acquire)
+           != generation)
+    {
+        return;
     }
 
-    return NULL;
+    first = atomic_load_explicit(&g->start, memory_order_relaxed);
+    first_seq = atomic_load_explicit(&g->start_seq, memory_order_relaxed);
+    open = atomic_load_explicit(&g->open, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+
+    if (atomic_load_explicit(&g->number, memory_order_relaxed) != generation) {
+        return;
+    }
+
+    sluice_ring_gate_note(g, generation);
+
+    bit = 1ull << (worker % 64);
+
+    if (g->attached[worker / 64] & bit) {
+        return;
+    }
+
+    g->attached[worker / 64] |= bit;
+
+    if (open == generation
+        && atomic_load_explicit(&c->gate, memory_order_relaxed) <= first)
+    {
+        *start = first;
+        *seq = first_seq;
+
+    } else {
+        *missed = *seq - first_seq;
+    }
 }

@@ -110,8 +110,7 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
     uint32_t generation, uint16_t worker, uint64_t *missed)
 {
     int                     i;
-    uint64_t                bit, seq, start;
-    sluice_ring_gate_t     *g;
+    uint64_t                seq, start;
     sluice_ring_slot_t     *slot;
     sluice_ring_control_t  *c;
 
@@ -121,23 +120,7 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
     start = atomic_load_explicit(&c->tail, memory_order_relaxed);
     seq = sluice_ring_tail_seq(ring, start);
 
-    g = sluice_ring_gate_find(ring, generation);
-
-    if (g && worker < SLUICE_RING_SLOTS) {
-        bit = 1ull << (worker % 64);
-
-        if (!(g->attached[worker / 64] & bit)) {
-            g->attached[worker / 64] |= bit;
-
-            if (atomic_load_explicit(&g->open, memory_order_relaxed)) {
-                start = g->start;
-                seq = g->start_seq;
-
-            } else {
-                *missed = seq - g->start_seq;
-            }
-        }
-    }
+    sluice_ring_gate_enter(ring, generation, worker, &start, &seq, missed);
 
     for (i = 0; i < SLUICE_RING_COUNTERS; i++) {
         atomic_store_explicit(&slot->count[i], 0, memory_order_relaxed);

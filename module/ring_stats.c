@@ -43,27 +43,15 @@ sluice_ring_counters(sluice_ring_t *ring)
 void
 sluice_ring_stats(const sluice_ring_t *ring, sluice_ring_stats_t *stats)
 {
-    int                     turn;
     uint32_t                i, state;
-    uint64_t                gate, cursor, tail;
+    uint64_t                gate, cursor;
     sluice_ring_control_t  *c;
 
     c = ring->control;
 
     memset(stats, 0, sizeof(sluice_ring_stats_t));
 
-    /* tail and seq belong together if the tail is the same after */
-
-    for (turn = 0; turn < 100; turn++) {
-        stats->tail = atomic_load(&c->tail);
-        stats->seq = sluice_ring_tail_seq(ring, stats->tail);
-        atomic_thread_fence(memory_order_acquire);
-
-        tail = atomic_load(&c->tail);
-        if (tail == stats->tail) {
-            break;
-        }
-    }
+    (void) sluice_ring_tail_now(ring, &stats->tail, &stats->seq);
 
     gate = stats->tail;
     stats->slots = atomic_load(&c->top);

@@ -52,7 +52,7 @@ typedef struct {
 typedef struct {
     _Atomic int       rc;
     _Atomic int       claimed;
-    _Atomic uint64_t  epoch;
+    _Atomic uint32_t  generation;
 } step_note_t;
 
 
@@ -509,6 +509,7 @@ static void
 verb_generation(void)
 {
     note->rc = sluice_ring_generation(&child, 1, &generation);
+    note->generation = generation;
 }
 
 
@@ -517,6 +518,12 @@ verb_rejoin(void)
 {
     note->rc = sluice_ring_rejoin(&child, &missed);
 }
+
+
+static const step_case_t  overtaken = {
+    "generation, overtaken",
+    before_none, prepare_none, ready_none, verb_generation, after_any
+};
 
 
 static const step_case_t  cases[] = {
@@ -708,6 +715,125 @@ step_kill(const step_case_t *c, uint64_t k)
 }
 
 
+/* Publishes and reads a lap, or as much of it as the log takes. */
+
+static void
+step_lap(uint32_t stall_ms)
+{
+    int       rc;
+    uint64_t  start;
+
+    start = self.control->tail;
+
+    while (self.control->tail - start < STEP_SIZE + 4096) {
+        rc = step_publish(STEP_SELF, self_number + 1, 1400, SLUICE_RING_ALL,
+                          0);
+
+        if (rc == SLUICE_FULL && stall_ms) {
+            now_ms += stall_ms;
+            continue;
+        }
+
+        if (rc == SLUICE_FULL) {
+            return;
+        }
+
+        test_check(rc == SLUICE_OK, "publish: %d", rc);
+        self_number++;
+        step_read();
+    }
+}
+
+
+/*
+ * Everything that a worker of the generation finds, or is told that it missed:
+ * at least count frames.
+ */
+
+static void
+step_enter(uint32_t number, uint64_t count)
+{
+    int                   i, n;
+    uint64_t              found, told;
+    test_head_t           head;
+    sluice_ring_t         ring;
+    sluice_ring_frame_t   frames[16];
+
+    found = 0;
+
+    test_check(sluice_ring_open(&ring, self.fd) == SLUICE_OK, "open");
+    sluice_ring_set_clock(&ring, step_clock);
+    test_check(sluice_ring_attach(&ring, number, 0, &told) == SLUICE_OK,
+               "attach");
+
+    while ((n = sluice_ring_next_batch(&ring, frames, 16)) > 0) {
+        for (i = 0; i < n; i++) {
+            test_check(test_whole(frames[i].payload, frames[i].length, &head),
+                       "torn");
+        }
+
+        found += (uint64_t) n;
+        test_check(sluice_ring_advance(&ring, NULL) == SLUICE_OK, "advance");
+    }
+
+    test_check(n == 0, "read: %s", sluice_ring_word(n));
+    test_check(told == 0 || found == 0, "told of %lu, and %lu are there", told,
+               found);
+    test_check(found + told >= count, "%lu found, %lu told, of %lu", found,
+               told, count);
+
+    sluice_ring_detach(&ring);
+    sluice_ring_close(&ring);
+}
+
+
+/*
+ * The master takes no lock: it is stopped before instruction k of generation,
+ * and a whole lap is published before it goes on.
+ */
+
+static void
+step_overtake(const step_case_t *c, uint64_t k)
+{
+    int       i, status;
+    pid_t     pid;
+    uint64_t  begun;
+
+    memset(note, 0, sizeof(*note));
+    child_seen = 0;
+
+    step_read();
+    step_lap(STEP_STALL);
+    pid = step_fork(c);
+
+    if (k == STEP_MAX) {
+        step_learn(pid);
+
+    } else if (!step_to(pid, k)) {
+        step_lap(0);
+        test_check(step_on(pid, PTRACE_CONT), "not the end");
+    }
+
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    test_check(note->rc == SLUICE_OK, "generation: %d", note->rc);
+
+    begun = self_number;
+
+    for (i = 0; i < 3; i++) {
+        /* full: all of the lap is kept for the generation */
+        if (step_publish(STEP_SELF, self_number + 1, 100, SLUICE_RING_ALL, 0)
+            == SLUICE_OK)
+        {
+            self_number++;
+            step_read();
+        }
+    }
+
+    step_enter(note->generation, self_number - begun);
+}
+
+
 static void
 step_slots(const char *name)
 {
@@ -760,6 +886,14 @@ main(void)
                path_length, deaths);
         fflush(stdout);
     }
+
+    step_overtake(&overtaken, STEP_MAX);
+
+    for (k = 0; k < path_length; k++) {
+        step_overtake(&overtaken, k);
+    }
+
+    printf("step: %-25s %6lu instructions\n", overtaken.name, path_length);
 
     return 0;
 }
