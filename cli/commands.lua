@@ -1,9 +1,11 @@
 --- The commands. Each takes the parsed arguments and a context and returns an exit code.
 --
 -- Exit codes: 0 done; 1 it failed, and the lines on standard error say why; 2 wrong use (an
--- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, reopen).
+-- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, reopen; a
+-- restart that has ended it and could not start it, a reload whose new workers die).
 
 local cjson = require("cjson")
+local console = require("cli.console")
 local control = require("cli.control")
 local unistd = require("posix.unistd")
 
@@ -15,6 +17,7 @@ local posted = require("cli.posted")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
+local reload = require("cli.reload")
 local report = require("cli.report")
 local settings_of = require("cli.settings")
 local timers = require("cli.timers")
@@ -22,30 +25,12 @@ local version = require("gateway.version")
 
 local _M = {}
 
-local DONE, FAILED, WRONG_USE, NOT_RUNNING = 0, 1, 2, 3
+local DONE, FAILED = console.DONE, console.FAILED
+local WRONG_USE, NOT_RUNNING = console.WRONG_USE, console.NOT_RUNNING
+local say, print_lines = console.say, console.print_lines
+local complain, fail = console.complain, console.fail
 
 local STOP_TIMEOUT_S = 10
-
-local function say(format, ...)
-    io.stdout:write(format:format(...), "\n")
-end
-
-local function print_lines(lines)
-    for _, line in ipairs(lines) do
-        say("%s", line)
-    end
-end
-
-local function complain(lines)
-    for _, line in ipairs(lines) do
-        io.stderr:write(line:sub(1, 1) == " " and "" or "sluice: ", line, "\n")
-    end
-end
-
-local function fail(lines, code)
-    complain(type(lines) == "table" and lines or { lines })
-    return code or FAILED
-end
 
 local function given_flags(arguments)
     local flags = {}
@@ -114,48 +99,44 @@ local function on_ending(run)
     end)
 end
 
--- From checked settings to a running nginx; takes back everything when that fails.
-local function bring_up(context, instance, settings, given, foreground)
+-- A writer for the instance's prefix, which is made and locked.
+local function open_prefix(context, instance, settings)
     local writer = prefixes.new(instance)
-    local function give_up(lines)
-        writer:undo()
-        return fail(lines)
+    local made, err = writer:make_directories(settings.user, context.root)
+    if made then
+        made, err = writer:lock()
     end
-    local made, err = writer:make_directories(settings.user)
     if not made then
-        return give_up(err)
+        writer:undo()
+        return nil, err
     end
-    local locked, held = writer:lock()
-    if not locked then
-        return give_up(held)
-    end
-    if instance:master() then
-        return fail(("already running in %s"):format(instance.prefix))
-    end
+    return writer
+end
+
+-- From written files to a running nginx. Returns only when that fails, where it is to run in the
+-- foreground.
+local function bring_up(instance, settings, foreground)
     posted.drop(instance)
-    local written, reason = control.clear(instance.control)
-    if written then
-        written, reason = writer:write_files(settings, given, context.root)
-    end
-    if not written then
-        return give_up(reason)
+    local cleared, err = control.clear(instance.control)
+    if not cleared then
+        return nil, { err }
     end
     if foreground then
         local right, lines = launch.test(instance, settings)
         if not right then
-            return give_up(lines)
+            return nil, lines
         end
         say("sluice %s: %s; Ctrl-C stops it", version.product, report.listeners(settings))
         local _, failure =
             process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
-        return give_up(failure)
+        return nil, { failure }
     end
     local master, lines = launch.daemon(instance, settings)
     if not master then
-        return give_up(lines)
+        return nil, lines
     end
     say("sluice %s started (pid %d): %s", version.product, master, report.listeners(settings))
-    return DONE
+    return true
 end
 
 local function warn_connections(settings)
@@ -192,7 +173,22 @@ _M.start = on_instance(function(instance, arguments, context)
     end
     given.hash = snapshot.hash
     warn_connections(settings)
-    return bring_up(context, instance, settings, given, arguments.foreground)
+    local writer, err = open_prefix(context, instance, settings)
+    if not writer then
+        return fail(err)
+    end
+    if instance:master() then
+        return fail(("already running in %s"):format(instance.prefix))
+    end
+    local up, lines = writer:write_files(settings, given, context.root)
+    if up then
+        up, lines = bring_up(instance, settings, arguments.foreground)
+    end
+    if not up then
+        writer:undo()
+        return fail(lines)
+    end
+    return DONE
 end)
 
 -- Options that a reload cannot change: says so where they differ.
@@ -206,95 +202,36 @@ local function note_start_only(old, settings)
     end
 end
 
-local function keep(lines, code)
-    lines = type(lines) == "table" and lines or { lines }
-    lines[#lines + 1] = "reload refused: the running configuration is kept"
-    return fail(lines, code)
-end
-
--- Only the declarative file has changed: the running workers take it.
-local function post_file(instance, writer, settings, given)
-    local answer, reason, is_decided = posted.post(instance, settings.file)
-    if not answer and not is_decided then
-        return keep(reason)
-    end
-    writer:write_remembered(given)
-    if not answer then
-        return fail(reason)
-    end
-    say(
-        "live on %d worker%s in %d ms",
-        answer.workers,
-        answer.workers == 1 and "" or "s",
-        math.ceil(answer.ms)
-    )
-    return DONE
-end
-
--- New workers. What was posted stays live, unless the file has changed since it was read.
-local function swap_workers(instance, writer, settings, given, opts)
-    local back = opts.is_new_file and posted.put_aside(instance) or function() end
-    local function give_up(lines)
-        back(false)
-        writer:undo()
-        return keep(lines)
-    end
-    local made, reason = writer:make_directories(settings.user)
-    if made then
-        made, reason = writer:write_files(settings, given, opts.root)
-    end
-    if not made then
-        return give_up(reason)
-    end
-    local right, lines = launch.test(instance, settings)
-    local workers
-    if right then
-        local log = instance:error_log(opts.old or settings)
-        workers, lines = launch.hup(instance, settings, opts.master, log)
-    end
-    if not workers then
-        return give_up(lines)
-    end
-    back(true)
-    say(
-        "reloaded: %d new worker%s%s",
-        #workers.ready,
-        #workers.ready == 1 and "" or "s",
-        #workers.draining > 0 and (", %d old leaving"):format(#workers.draining) or ""
-    )
-    return DONE
-end
-
 --- reload: checks the file and the settings; where only the file has changed, the workers take it,
 -- otherwise renders, tests, and swaps the workers.
 _M.reload = on_running(function(instance, master, arguments, context)
     local old, remembered = instance:read_settings(), instance:read_remembered()
     local settings, problems, given = resolve(arguments, instance, remembered)
     if not settings then
-        return keep(problems, WRONG_USE)
+        return reload.keep(problems, WRONG_USE)
     end
     note_start_only(old, settings)
+    settings.superseded = old and old.superseded
     local snapshot
     problems, snapshot = preflight.check(
         settings,
         { root = context.root, foreground = true, held = preflight.addresses(old) }
     )
     if #problems > 0 then
-        return keep(problems)
+        return reload.keep(problems)
     end
     warn_connections(settings)
     given.hash = snapshot.hash
     local is_new_file = not remembered or remembered.hash ~= snapshot.hash
 
-    local writer = prefixes.new(instance)
-    local locked, held = writer:lock()
-    if not locked then
-        return keep(held)
+    local writer, err = open_prefix(context, instance, settings)
+    if not writer then
+        return reload.keep(err)
     end
     if is_new_file and not arguments.new_workers and writer:is_written(settings, context.root) then
-        return post_file(instance, writer, settings, given)
+        return reload.post(instance, writer, settings, given)
     end
-    return swap_workers(
+    return reload.swap_workers(
         instance,
         writer,
         settings,
@@ -319,6 +256,41 @@ local function quit(instance, timeout_s)
     return true, { ("requests in work after %g seconds were cut off"):format(timeout_s) }
 end
 
+-- Ends the running gateway and starts it anew, once everything has been tried that can be while it
+-- runs: the folders, the disk, nginx's own test.
+local function replace(context, instance, settings, given, is_running, arguments)
+    local function give_up(lines)
+        lines = type(lines) == "table" and lines or { lines }
+        lines[#lines + 1] = is_running and "restart refused: the running gateway is kept" or nil
+        return fail(lines)
+    end
+    local writer, err = open_prefix(context, instance, settings)
+    if not writer then
+        return give_up(err)
+    end
+    local right, lines = writer:write_files(settings, given, context.root)
+    if right then
+        right, lines = launch.test(instance, settings)
+    end
+    if not right then
+        writer:undo()
+        return give_up(lines)
+    end
+    local gone, notes = quit(instance, arguments.timeout)
+    complain(notes)
+    if not gone then
+        writer:undo()
+        return FAILED
+    end
+    local up, failure = bring_up(instance, settings, arguments.foreground)
+    if not up then
+        writer:undo()
+        failure[1] = "the gateway is NOT running: " .. failure[1]
+        return fail(failure, NOT_RUNNING)
+    end
+    return DONE
+end
+
 --- restart: checks like start before it quits the running one.
 _M.restart = on_instance(function(instance, arguments, context)
     local old = #instance:leaders() > 0 and instance:read_settings() or nil
@@ -338,12 +310,7 @@ _M.restart = on_instance(function(instance, arguments, context)
     end
     given.hash = snapshot.hash
     warn_connections(settings)
-    local gone, lines = quit(instance, arguments.timeout)
-    complain(lines)
-    if not gone then
-        return FAILED
-    end
-    return bring_up(context, instance, settings, given, arguments.foreground)
+    return replace(context, instance, settings, given, old ~= nil, arguments)
 end)
 
 --- stop: ends the gateway at once.
@@ -368,7 +335,14 @@ _M.quit = on_ending(function(instance, arguments)
 end)
 
 --- reopen: opens the log files again, after they were moved away.
-_M.reopen = on_running(function(_, master)
+_M.reopen = on_running(function(instance, master)
+    local settings = instance:read_settings()
+    if settings then
+        local made, reason = prefixes.new(instance):make_logs(settings)
+        if not made then
+            return fail(reason)
+        end
+    end
     local sent, err = process.send(master, "SIGUSR1")
     if not sent then
         return fail(err)

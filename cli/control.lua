@@ -14,13 +14,13 @@ local TIMEOUT_S = 45
 
 local PIECE_BYTES = 65536
 
-local function connect(path)
+local function connect(path, timeout_s)
     local fd, err = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     if not fd then
         return nil, err
     end
-    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_RCVTIMEO, TIMEOUT_S, 0)
-    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_SNDTIMEO, TIMEOUT_S, 0)
+    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout_s, 0)
+    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout_s, 0)
     local connected, reason = socket.connect(fd, { family = socket.AF_UNIX, path = path })
     if not connected then
         unistd.close(fd)
@@ -62,7 +62,7 @@ function _M.clear(path)
     if not stat.lstat(path) then
         return true
     end
-    local fd = connect(path)
+    local fd = connect(path, TIMEOUT_S)
     if fd then
         unistd.close(fd)
         return nil, path .. " is in use by another program"
@@ -76,10 +76,11 @@ end
 -- @tparam string method
 -- @tparam string target path and query
 -- @tparam[opt] table body `{type, text}`
+-- @tparam[opt] number timeout_s of each wait, whole seconds
 -- @treturn number|nil status
 -- @treturn table|string the answer's JSON; why there is none, when the first is nil
-function _M.ask(path, method, target, body)
-    local fd, err = connect(path)
+function _M.ask(path, method, target, body, timeout_s)
+    local fd, err = connect(path, timeout_s or TIMEOUT_S)
     if not fd then
         return nil, ("cannot reach the gateway at %s: %s"):format(path, err)
     end

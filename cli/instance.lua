@@ -12,6 +12,7 @@
 -- file never leads a signal to a stranger.
 
 local cjson = require("cjson")
+local file = require("sluice.file")
 local process = require("cli.process")
 
 local _M = {}
@@ -42,7 +43,7 @@ end
 --- The running master.
 -- @treturn number|nil its pid
 function _M:master()
-    local pid = tonumber((process.read_file(self.pid) or ""):match("^(%d+)%s*$"))
+    local pid = tonumber((file.read(self.pid) or ""):match("^(%d+)%s*$"))
     local line = pid and process.command_line(pid)
     if not line then
         return nil
@@ -132,7 +133,7 @@ function _M.workers(master)
 end
 
 local function read_json(path)
-    local text = process.read_file(path)
+    local text = file.read(path)
     local ok, value = pcall(cjson.decode, text or "")
     return ok and type(value) == "table" and value or nil
 end
@@ -166,15 +167,33 @@ function _M:arguments(settings, mode)
     return arguments
 end
 
+-- Where a log goes: an absolute path, "stderr" or "off".
+local function log_path(self, path)
+    if path == "stderr" or path == "off" or path:sub(1, 1) == "/" then
+        return path
+    end
+    return self.prefix .. "/" .. path
+end
+
 --- Where the error log goes.
 -- @tparam table settings resolved settings
 -- @treturn string an absolute path, or "stderr"
 function _M:error_log(settings)
-    local path = settings.error_log
-    if path == "stderr" or path:sub(1, 1) == "/" then
-        return path
+    return log_path(self, settings.error_log)
+end
+
+--- The log files.
+-- @tparam table settings resolved settings
+-- @treturn table array of absolute paths
+function _M:log_files(settings)
+    local found = {}
+    for _, name in ipairs({ "error_log", "access_log", "admin_access_log" }) do
+        local path = log_path(self, settings[name])
+        if path:sub(1, 1) == "/" then
+            found[#found + 1] = path
+        end
     end
-    return self.prefix .. "/" .. path
+    return found
 end
 
 return _M

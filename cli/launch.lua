@@ -1,5 +1,6 @@
 --- Starts and reloads the nginx of one instance, and waits until it is true.
 
+local control = require("cli.control")
 local process = require("cli.process")
 local stat = require("posix.sys.stat")
 
@@ -10,10 +11,16 @@ local RELOAD_TIMEOUT_S = 60
 -- nginx loads the configuration, and asks for names, before it answers.
 local LOAD_TIMEOUT_S = 120
 local VERSION_TIMEOUT_S = 10
--- How long a master that complained may still take to fork its first new worker.
+-- How long a master that complained, or has no worker, may still take to fork one.
 local RELOAD_GRACE_S = 1
+local ASK_TIMEOUT_S = 2
+-- Between two questions to the workers, which their access log shows.
+local ASK_PAUSE_S = 0.1
 
 local TROUBLE = { emerg = true, alert = true, crit = true, error = true }
+
+-- What a master says of a worker's end, which may have nothing to do with what it was told.
+local OF_A_WORKER = "^worker process %d+ exited "
 
 -- Lines of the error log from an offset on with which nginx's master complains (all processes'
 -- lines when no master is given), without the lines that continue them.
@@ -26,7 +33,8 @@ local function complaints(log, offset, master)
     local lines = {}
     for line in file:lines() do
         local level, pid, text = line:match("^%S+ %S+ %[(%a+)%] (%d+)#%d+: (.*)$")
-        if TROUBLE[level] and (not master or tonumber(pid) == master) then
+        local is_ours = not master or (tonumber(pid) == master and not text:find(OF_A_WORKER))
+        if TROUBLE[level] and is_ours then
             lines[#lines + 1] = "  " .. text
         end
     end
@@ -75,10 +83,14 @@ function _M.test(instance, settings)
     return nil, refusal("nginx does not take the configuration:", output)
 end
 
+-- How many workers the settings ask for.
+local function wanted(settings)
+    return settings.workers == "auto" and process.cpus() or settings.workers
+end
+
 -- Whether all that the settings ask for are there: between two forks, a master may be put aside.
 local function all_ready(workers, settings)
-    local count = settings.workers == "auto" and process.cpus() or settings.workers
-    return #workers.ready >= count and #workers.starting == 0
+    return #workers.ready >= wanted(settings) and #workers.starting == 0
 end
 
 --- Starts nginx as a daemon; returns when every worker serves.
@@ -115,64 +127,118 @@ function _M.daemon(instance, settings)
     return nil, lines
 end
 
-local function old_among(pids, old)
-    for _, pid in ipairs(pids) do
-        if old[pid] then
-            return true
-        end
+-- Which configuration of nginx's each worker was forked with, as the events' log knows it: the
+-- master counts them, and a worker that it forks anew after a refused one has the number of before.
+-- Nil when no worker answers.
+local function generations(instance)
+    local status, answer = control.ask(instance.control, "GET", "/events", nil, ASK_TIMEOUT_S)
+    if status ~= 200 or not answer.log then
+        return nil
     end
-    return false
+    local found = { youngest = answer.log.generation, of = {} }
+    for _, worker in ipairs(answer.workers) do
+        found.of[worker.pid] = worker.generation
+    end
+    return found
 end
 
-local function all_among(workers, old)
-    for _, pids in pairs(workers) do
-        for _, pid in ipairs(pids) do
-            if not old[pid] then
-                return false
-            end
-        end
+-- The ready workers: those of a generation after the `first`, those that go on with what was before
+-- it, and those of them that are stopped. Where nobody could tell the first, a worker that was not
+-- there then (`pids`) is a new one.
+local function sort_workers(workers, found, first, pids)
+    local sorted = { fresh = {}, old = {}, stopped = {}, draining = workers.draining }
+    for _, pid in ipairs(workers.ready) do
+        local is_fresh = not pids[pid] and found and (found.of[pid] or 0) > first.youngest
+        local list = is_fresh and "fresh" or process.is_stopped(pid) and "stopped" or "old"
+        table.insert(sorted[list], pid)
     end
-    return true
+    return sorted
 end
 
---- Makes the running nginx take its configuration file; returns when only new workers accept.
+-- Asks for the generations, now and then; what was answered last.
+local function asking(instance)
+    local asked_s, found = 0, nil
+    return function()
+        if process.now_s() - asked_s > ASK_PAUSE_S then
+            found = generations(instance) or found
+            asked_s = process.now_s()
+        end
+        return found
+    end
+end
+
+-- Calls a function again and again, and says how long it has been true without a break.
+local function lasting(test)
+    local since_s
+    return function()
+        since_s = test() and (since_s or process.now_s()) or nil
+        return since_s ~= nil and process.now_s() - since_s > RELOAD_GRACE_S
+    end
+end
+
+--- Makes the running nginx take its configuration file, and finds out which one is live then: that
+-- which its workers were forked with, whatever else happens to them meanwhile.
 -- @tparam table instance cli.instance
 -- @tparam table settings resolved settings
 -- @tparam number master its pid
 -- @tparam string log path of its error log
--- @treturn table|nil instance.workers, or nil and an array of lines that say why
+-- @treturn string "live": only new workers accept, save those that are stopped; "partly": new ones
+--   accept, but not all that should; "refused": the old configuration is; "dead": no worker is
+--   there; "unknown": the master has not made up its mind
+-- @treturn table `fresh`, `old`, `stopped`, `draining`: pids; and `lines` of nginx that say why
 function _M.hup(instance, settings, master, log)
-    local old = {}
-    for _, pids in pairs(instance.workers(master)) do
-        for _, pid in ipairs(pids) do
-            old[pid] = true
-        end
+    local first = generations(instance) or { youngest = 0 }
+    local pids = {}
+    for _, pid in ipairs(instance.workers(master).ready) do
+        pids[pid] = true
     end
     local offset = size_of(log)
     local sent, err = process.send(master, "SIGHUP")
     if not sent then
-        return nil, { err }
+        return "refused", { lines = { err } }
     end
-    local complained_s
-    local workers = process.poll(RELOAD_TIMEOUT_S, function()
-        local workers = instance.workers(master)
-        if all_ready(workers, settings) and not old_among(workers.ready, old) then
-            return workers
-        end
-        -- A master that cannot load the configuration complains and makes no new worker.
-        if all_among(workers, old) and #complaints(log, offset, master) > 0 then
-            complained_s = complained_s or process.now_s()
-            return process.now_s() - complained_s > RELOAD_GRACE_S and {}
-        end
+    local ask = asking(instance)
+    local workers, found, sorted
+    local is_refused = lasting(function()
+        local is_newer = found and first.of and found.youngest > first.youngest
+        return not is_newer and #sorted.fresh == 0 and #complaints(log, offset, master) > 0
     end)
-    if workers and workers.ready then
-        return workers
+    local is_dead = lasting(function()
+        return #workers.ready == 0 and #workers.starting == 0
+    end)
+    local is_stopped = lasting(function()
+        return process.is_stopped(master)
+    end)
+    local word = process.poll(RELOAD_TIMEOUT_S, function()
+        if is_stopped() then
+            -- When it goes on it reads the configuration that is there then.
+            return "stopped"
+        end
+        workers = instance.workers(master)
+        found = ask()
+        sorted = sort_workers(workers, found, first, pids)
+        if is_refused() then
+            return "refused"
+        elseif is_dead() then
+            return "dead"
+        end
+        return #sorted.fresh >= wanted(settings)
+            and #workers.starting == 0
+            and #sorted.old == 0
+            and "live"
+    end)
+    sorted.lines = complaints(log, offset, master)
+    if word == "stopped" then
+        sorted.lines = { ("  its master (pid %d) is stopped"):format(master) }
+        return "refused", sorted
+    elseif word then
+        return word, sorted
+    elseif #sorted.fresh > 0 then
+        return "partly", sorted
+    elseif found and found.youngest > first.youngest then
+        return "dead", sorted
     end
-    local lines = complaints(log, offset, master)
-    local title = workers and "nginx did not take the configuration:"
-        or ("no new workers in %d seconds; see %s"):format(RELOAD_TIMEOUT_S, log)
-    table.insert(lines, 1, title)
-    return nil, lines
+    return "unknown", sorted
 end
 
 local function any_alive(pids)

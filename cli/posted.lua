@@ -1,22 +1,28 @@
 --- The configuration that was posted to a running gateway, as the command line deals with it.
 --
 -- The gateway keeps it in <prefix>/posted (gateway.rollout.files). A start drops it; a reload whose
--- file has changed puts it aside, so that the new workers read the file.
+-- file has changed has its settings say that the file supersedes it: the workers to come read the
+-- file, and one that the old master configuration forks meanwhile, what it has always read.
 
 local dirent = require("posix.dirent")
 local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
 
 local control = require("cli.control")
 local process = require("cli.process")
 
 local _M = {}
 
+-- As gateway.rollout.files has it.
+local MAX_DIGITS = 15
+
 local TYPES = { json = "application/json", yaml = "application/yaml", yml = "application/yaml" }
 
 --- Removes every posted configuration.
 -- @tparam table instance cli.instance
 function _M.drop(instance)
-    if not stat.stat(instance.posted) then
+    local info = stat.lstat(instance.posted)
+    if not info or stat.S_ISDIR(info.st_mode) == 0 then
         return
     end
     for name in dirent.files(instance.posted) do
@@ -26,19 +32,12 @@ function _M.drop(instance)
     end
 end
 
---- Hides the posted configuration from the workers to come.
+--- The number of the posted configuration that is decided.
 -- @tparam table instance cli.instance
--- @treturn function `(worked)`: ends it, for good or back to what it was
-function _M.put_aside(instance)
-    local link, aside = instance.posted .. "/current", instance.posted .. "/aside"
-    local moved = os.rename(link, aside)
-    return function(worked)
-        if moved and worked then
-            os.remove(aside)
-        elseif moved then
-            os.rename(aside, link)
-        end
-    end
+-- @treturn number 0 where none is
+function _M.version(instance)
+    local digits = (unistd.readlink(instance.posted .. "/current") or ""):match("^(%d+)%.")
+    return digits and #digits <= MAX_DIGITS and tonumber(digits) or 0
 end
 
 --- Gives a declarative file to the running gateway; returns when all workers serve it.

@@ -1,26 +1,37 @@
 --- Writes the files of a prefix, and takes back what it wrote when a start fails.
+--
+-- Files hold secrets, and the one who writes may be root: a folder is used only if it belongs to
+-- the user of the command and nobody else may write to it or move it away, and no link, pipe or
+-- second name of a file that somebody has left there is written to.
 
 local cjson = require("cjson")
 local dirent = require("posix.dirent")
 local fcntl = require("posix.fcntl")
+local file = require("sluice.file")
 local grp = require("posix.grp")
 local pwd = require("posix.pwd")
 local stat = require("posix.sys.stat")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
-local process = require("cli.process")
-
 local _M = {}
 local mt = { __index = _M }
 
 local DIRECTORY_MODE = tonumber("755", 8)
+local LOGS_MODE = tonumber("750", 8)
 local PRIVATE_MODE = tonumber("700", 8)
-local FILE_MODE = tonumber("644", 8)
+local LOG_MODE = tonumber("640", 8)
+local STICKY = tonumber("1000", 8)
 
-local function directory_exists(path)
-    local info = stat.stat(path)
-    return info ~= nil and stat.S_ISDIR(info.st_mode) ~= 0
+local OTHERS_WRITE = bit.bor(stat.S_IWGRP, stat.S_IWOTH)
+
+local function name_of(uid)
+    local user = pwd.getpwuid(uid)
+    return user and user.pw_name or "user " .. uid
+end
+
+local function is_kind(info, test)
+    return test(info.st_mode) ~= 0
 end
 
 local function remove_tree(path)
@@ -28,7 +39,7 @@ local function remove_tree(path)
     if not info then
         return
     end
-    if stat.S_ISDIR(info.st_mode) == 0 then
+    if not is_kind(info, stat.S_ISDIR) then
         unistd.unlink(path)
         return
     end
@@ -60,51 +71,194 @@ function _M.new(instance)
     return setmetatable({ instance = instance, created = {}, before = {} }, mt)
 end
 
-function _M:make_directory(path, mode)
-    if directory_exists(path) then
-        return true
+-- Whether a folder above the prefix lets others than root, this user and the owner of Sluice's own
+-- files put something in the place of what is in it.
+local function check_above(path, trusted)
+    local info, err = stat.stat(path)
+    if not info then
+        return nil, err
     end
-    local parent = path:match("^(.+)/[^/]+$")
-    if parent then
-        local made, err = self:make_directory(parent)
-        if not made then
-            return nil, err
-        end
+    local is_sticky = bit.band(info.st_mode, STICKY) ~= 0
+    if bit.band(info.st_mode, stat.S_IWOTH) ~= 0 and not is_sticky then
+        return nil, ("prefix: everybody may write to %s; chmod o-w it"):format(path)
+    elseif not trusted[info.st_uid] then
+        local why =
+            "prefix: %s belongs to %s, who could replace what is in it; give --prefix another"
+        return nil, why:format(path, name_of(info.st_uid))
     end
-    local made, err = stat.mkdir(path, mode or DIRECTORY_MODE)
-    if made ~= 0 then
-        return nil, "cannot create " .. err
-    end
-    -- Root's workers are another user: whatever root's umask, they have to get in.
-    if unistd.geteuid() == 0 then
-        stat.chmod(path, mode or DIRECTORY_MODE)
-    end
-    self.created[#self.created + 1] = path
     return true
 end
 
---- Creates the prefix and its directories where they are missing.
--- @tparam string user whom the workers run as, when root starts them
--- @treturn boolean|nil true, or nil and the reason
-function _M:make_directories(user)
-    local instance = self.instance
-    for _, directory in ipairs({
-        { instance.prefix },
-        { instance.logs },
-        { instance.tmp },
-        { instance.control_folder, PRIVATE_MODE },
-        { instance.posted, PRIVATE_MODE },
-    }) do
-        local made, err = self:make_directory(directory[1], directory[2])
+-- Whether a folder of the prefix is one, and its owner's alone.
+local function check_own(path, owner)
+    local info, err = stat.lstat(path)
+    if not info then
+        return nil, err
+    elseif not is_kind(info, stat.S_ISDIR) then
+        return nil, ("prefix: %s is not a directory; remove it"):format(path)
+    elseif info.st_uid ~= owner then
+        return nil,
+            ("prefix: %s belongs to %s, not to %s; chown it, or give --prefix another"):format(
+                path,
+                name_of(info.st_uid),
+                name_of(owner)
+            )
+    elseif bit.band(info.st_mode, OTHERS_WRITE) ~= 0 then
+        return nil, ("prefix: others may write to %s; chmod go-w it"):format(path)
+    end
+    return true
+end
+
+-- Makes what is missing of a path, from above; another may be making it at the same time.
+local function make_folder(self, path, mode)
+    local made, err = stat.mkdir(path, mode)
+    if made ~= 0 then
+        return stat.lstat(path) and true or nil, "cannot create " .. err
+    end
+    self.created[#self.created + 1] = path
+    -- Root's workers are another user: whatever root's umask, they have to get in.
+    if unistd.geteuid() == 0 then
+        stat.chmod(path, mode)
+    end
+    return true
+end
+
+-- The folders above the prefix; those that are missing are made.
+local function make_above(self, path, trusted)
+    local parent = path:match("^(.+)/[^/]+$") or "/"
+    if path ~= "/" then
+        local right, err = make_above(self, parent, trusted)
+        if not right then
+            return nil, err
+        end
+    end
+    if not stat.stat(path) then
+        local made, err = make_folder(self, path, DIRECTORY_MODE)
         if not made then
             return nil, err
         end
     end
-    -- The one directory that workers write to by themselves.
-    if unistd.geteuid() == 0 then
-        local given, err = unistd.chown(instance.posted, user, -1)
-        if not given then
-            return nil, "cannot give away " .. err
+    return check_above(path, trusted)
+end
+
+-- The account that root's workers run as; nil where they run as the user of the command.
+local function worker_account(user)
+    return unistd.geteuid() == 0 and pwd.getpwnam(user) or nil
+end
+
+-- Gives a folder of root's to the workers, all of it or to their group.
+local function give_away(folder, account)
+    local uid = folder.is_workers and account.pw_uid or -1
+    local given, err = unistd.chown(folder[1], uid, account.pw_gid)
+    return given, err and "cannot give away " .. err
+end
+
+-- A folder of the prefix; those above it are its owner's alone by now.
+local function make_own(self, folder, account)
+    local path = folder[1]
+    local is_workers = account and folder.is_workers
+    local found = stat.lstat(path)
+    if not found then
+        local made, err = make_folder(self, path, folder.mode or DIRECTORY_MODE)
+        if not made then
+            return nil, err
+        end
+    end
+    -- What is the workers' may be those of an earlier start, who had another user.
+    local owner = is_workers and (found and found.st_uid) or unistd.geteuid()
+    local right, err = check_own(path, owner)
+    local is_new = right and account and (folder.is_workers or folder.is_group) and not found
+    if is_new or (right and is_workers and owner ~= account.pw_uid) then
+        right, err = give_away(folder, account)
+    end
+    return right, err
+end
+
+-- What nginx opens, makes or gives to its workers by name, as root: none may be a link, a pipe, or
+-- a second name of a file elsewhere.
+local function check_left(path, test)
+    local info = stat.lstat(path)
+    if not info then
+        return true
+    end
+    local is_file = test == stat.S_ISREG
+    if not is_kind(info, test) or (is_file and info.st_nlink > 1) then
+        local what = is_file and "a file with one name" or "a directory"
+        return nil, ("prefix: %s is not %s; remove it"):format(path, what)
+    end
+    return true
+end
+
+-- A log that lies elsewhere may be a link or a device, but not a link of anybody's.
+local function check_link(path)
+    local info = stat.lstat(path)
+    if info and is_kind(info, stat.S_ISLNK) then
+        if info.st_uid ~= 0 and info.st_uid ~= unistd.geteuid() then
+            return nil,
+                ("%s is a link that belongs to %s; remove it"):format(path, name_of(info.st_uid))
+        end
+    end
+    return true
+end
+
+--- Creates the prefix and its directories where they are missing, and refuses those that somebody
+-- else could write to.
+-- @tparam string user whom the workers run as, when root starts them
+-- @tparam string root Sluice's own directory: who owns it is trusted anyway
+-- @treturn boolean|nil true, or nil and the reason
+function _M:make_directories(user, root)
+    local instance = self.instance
+    local account = worker_account(user)
+    local code = stat.stat(root)
+    local trusted = { [0] = true, [unistd.geteuid()] = true, [code and code.st_uid or 0] = true }
+    local above = instance.prefix:match("^(.+)/[^/]+$") or "/"
+    local right, err = make_above(self, above, trusted)
+    for _, folder in ipairs({
+        { instance.prefix },
+        { instance.logs, mode = LOGS_MODE, is_group = true },
+        { instance.tmp },
+        { instance.control_folder, mode = PRIVATE_MODE },
+        -- The one directory that workers write to by themselves.
+        { instance.posted, mode = PRIVATE_MODE, is_workers = true },
+    }) do
+        if right then
+            right, err = make_own(self, folder, account)
+        end
+    end
+    if right then
+        right, err = check_left(instance.pid, stat.S_ISREG)
+    end
+    for _, entry in ipairs(right and dirent.dir(instance.tmp) or {}) do
+        if right and entry ~= ".." then
+            right, err = check_left(instance.tmp .. "/" .. entry, stat.S_ISDIR)
+        end
+    end
+    return right, err
+end
+
+--- Makes the log files that are missing, for their owner and group alone: nginx would make them
+-- readable for everybody.
+-- @tparam table settings resolved settings
+-- @treturn boolean|nil true, or nil and the reason
+function _M:make_logs(settings)
+    local instance = self.instance
+    for _, path in ipairs(instance:log_files(settings)) do
+        local is_ours = path:sub(1, #instance.prefix + 1) == instance.prefix .. "/"
+        local right, err
+        if is_ours then
+            right, err = check_left(path, stat.S_ISREG)
+        else
+            right, err = check_link(path)
+        end
+        if right and not stat.lstat(path) then
+            right, err = file.create(path, "", LOG_MODE)
+            self.created[#self.created + 1] = right and path or nil
+        end
+        if not right then
+            return nil, err
+        end
+        if is_ours then
+            stat.chmod(path, LOG_MODE)
         end
     end
     return true
@@ -118,8 +272,7 @@ function _M:lock()
     if not stat.stat(path) then
         self.created[#self.created + 1] = path
     end
-    local flags = bit.bor(fcntl.O_RDWR, fcntl.O_CREAT, fcntl.O_CLOEXEC)
-    local fd, err = fcntl.open(path, flags, FILE_MODE)
+    local fd, err = file.open(path, bit.bor(fcntl.O_RDWR, fcntl.O_CREAT))
     if not fd then
         return nil, "cannot open " .. err
     end
@@ -131,29 +284,10 @@ function _M:lock()
     return true
 end
 
--- Replaces a file in one step, so that a reader never sees half of it.
-local function write_file(path, text)
-    local temporary = path .. ".new"
-    local file, err = io.open(temporary, "wb")
-    if not file then
-        return nil, "cannot write " .. err
-    end
-    local written, reason = file:write(text)
-    local closed, late = file:close()
-    if not written or not closed then
-        os.remove(temporary)
-        return nil, ("cannot write %s: %s"):format(path, reason or late)
-    end
-    local renamed, failure = os.rename(temporary, path)
-    if not renamed then
-        return nil, "cannot write " .. failure
-    end
-    return true
-end
-
 function _M:write(path, text)
-    self.before[path] = process.read_file(path) or false
-    return write_file(path, text)
+    self.before[path] = file.read(path) or false
+    local written, err = file.replace(path, text)
+    return written, err and "cannot write " .. err
 end
 
 -- The group of the workers' user when root starts nginx; nil otherwise. nginx by itself would take
@@ -193,7 +327,7 @@ function _M:is_written(settings, root)
     local written = self.instance:read_settings()
     return written ~= nil
         and is_equal(written, cjson.decode(cjson.encode(settings)))
-        and process.read_file(self.instance.conf) == render(settings, root)
+        and file.read(self.instance.conf) == render(settings, root)
 end
 
 --- Writes start.json alone.
@@ -203,7 +337,7 @@ function _M:write_remembered(remembered)
     return self:write(self.instance.start, cjson.encode(remembered) .. "\n")
 end
 
---- Writes nginx.conf, settings.json and start.json.
+--- Writes nginx.conf, settings.json and start.json, and makes the log files.
 -- @tparam table settings resolved settings
 -- @tparam table remembered what start was given (cli.settings), and the `hash` of the file
 -- @tparam string root Sluice's own directory
@@ -214,20 +348,20 @@ function _M:write_files(settings, remembered, root)
         { self.instance.settings, cjson.encode(settings) .. "\n" },
         { self.instance.start, cjson.encode(remembered) .. "\n" },
     }
-    for _, file in ipairs(files) do
-        local written, err = self:write(file[1], file[2])
+    for _, each in ipairs(files) do
+        local written, err = self:write(each[1], each[2])
         if not written then
             return nil, err
         end
     end
-    return true
+    return self:make_logs(settings)
 end
 
 --- Puts back the files that were there before, and removes what was not.
 function _M:undo()
     for path, text in pairs(self.before) do
         if text then
-            write_file(path, text)
+            file.replace(path, text)
         else
             os.remove(path)
         end

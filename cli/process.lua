@@ -167,6 +167,14 @@ function _M.alive(pid)
     return fields ~= nil and fields[1] ~= "Z"
 end
 
+--- Whether a process was stopped (SIGSTOP) and does not go on.
+-- @tparam number pid
+-- @treturn boolean
+function _M.is_stopped(pid)
+    local fields = stat_fields(pid)
+    return fields ~= nil and fields[1]:lower() == "t"
+end
+
 --- Sends a signal.
 -- @tparam number pid
 -- @tparam string name such as "SIGHUP"

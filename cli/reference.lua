@@ -24,7 +24,8 @@ bare number is seconds), sizes too (`512`, `8k`, `1m`). Lists have commas. Boole
 `off`.
 
 Exit codes of `sluice`: 0 done; 1 it failed, and standard error says why; 2 wrong use (an unknown
-command or flag, a bad setting); 3 the gateway is not running (`status`, `reload`, `reopen`).
+command or flag, a bad setting); 3 the gateway is not running (`status`, `reload`, `reopen`; a
+`restart` that has ended it and could not start it, a `reload` whose new workers die).
 ]]
 
 local TITLES = {

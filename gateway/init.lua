@@ -11,6 +11,7 @@ local collector = require("gateway.collector")
 local config = require("gateway.config")
 local dns = require("gateway.dns")
 local events = require("sluice.events")
+local file = require("sluice.file")
 local files = require("gateway.rollout.files")
 local registry = require("gateway.plugin.registry")
 local resolver = require("gateway.resolver")
@@ -57,6 +58,9 @@ local settings, plugins, vault, started_at
 -- Who may use the admin listener.
 local guard
 
+-- What was posted, on the disk (gateway.rollout.files).
+local posted_files
+
 -- What this worker serves: {compiled (gateway.plan), version, hash}. A new table
 -- for each configuration.
 local live
@@ -65,23 +69,13 @@ local live
 -- timers; its timers.
 local bus, changes, reports, timers
 
-local function read_file(path)
-    local file, err = io.open(path, "rb")
-    if not file then
-        return nil, err
-    end
-    local text = file:read("*a")
-    file:close()
-    return text
-end
-
 --- Ends nginx's start, or its reload, with a message and without a stack.
 local function refuse(message)
     error(message, 0)
 end
 
 local function read_settings(path)
-    local text, err = read_file(path)
+    local text, err = file.read(path)
     if not text then
         refuse("settings: " .. err)
     end
@@ -115,9 +109,8 @@ local function warn(from, ...)
     end
 end
 
---- Reads a file and compiles it; throws what is wrong. Blocks while names resolve.
-local function load(path, number, at)
-    local snapshot, errors = config.load(path, plugins, { at = at, vault = vault })
+--- Compiles what was read from a file; throws what is wrong. Blocks while names resolve.
+local function compile_read(path, number, snapshot, errors)
     if not snapshot then
         refuse(path .. ":\n" .. config.format_errors(errors))
     end
@@ -127,6 +120,30 @@ local function load(path, number, at)
         warn(path, config.slow_warnings(snapshot))
     end
     return candidate
+end
+
+--- Reads the declarative file and compiles it; throws what is wrong.
+local function load_file(number)
+    return compile_read(
+        settings.file,
+        number,
+        config.load(settings.file, plugins, { vault = vault })
+    )
+end
+
+--- Reads a posted configuration and compiles it; throws what is wrong. Workers wrote it, and the
+-- master reads it as root: it is data, from a file that is the workers' own.
+local function load_posted(posted)
+    local text, err = posted_files:read(posted.path)
+    if not text then
+        refuse("posted configuration: " .. err .. "; `sluice restart` drops what was posted")
+    end
+    local kind = posted.kind ~= "text" and posted.kind or nil
+    return compile_read(
+        posted.path,
+        posted.version,
+        config.parse(text, kind, plugins, { at = posted.at, vault = vault })
+    )
 end
 
 local function activate(candidate)
@@ -183,12 +200,11 @@ function _M.init(settings_path)
     vault = vaults.new(settings.vault_env)
     response.configure(settings)
     started_at = ngx.time()
-    local posted = files.new(settings.prefix .. "/posted"):current()
-    if posted then
-        activate(load(posted.path, posted.version, posted.at))
-    else
-        activate(load(settings.file, 0))
-    end
+    -- Whoever had the file loaded since then meant it to count.
+    local superseded = settings.superseded or 0
+    posted_files = files.new(settings.prefix .. "/posted", superseded)
+    local posted = posted_files:current()
+    activate(posted and load_posted(posted) or load_file(superseded))
 end
 
 -- A worker ---------------------------------------------------------------------
@@ -202,9 +218,8 @@ end
 --- What a change of configuration is to this worker (gateway.rollout).
 local configuration = {
     prepare = function(message, posted)
-        local file = message.file
         if not message.snapshot then
-            return get_ready(load(file.path, file.version, file.at))
+            return get_ready(load_posted(message.file))
         end
         local candidate = collector.hold(compile_message, message, posted)
         if posted then
@@ -214,7 +229,7 @@ local configuration = {
     end,
 
     load = function(current)
-        return get_ready(load(current.path, current.version, current.at))
+        return get_ready(load_posted(current))
     end,
 
     activate = function(candidate)
@@ -273,7 +288,7 @@ local function join()
     reports = admin_timers.new({ bus = bus, timers = timers, host = host })
     changes = rollout.new({
         bus = bus,
-        files = files.new(settings.prefix .. "/posted"),
+        files = posted_files,
         host = host,
         config = configuration,
         version = live.version,

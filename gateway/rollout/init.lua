@@ -326,13 +326,21 @@ local function run(self, posted, opts)
         id = round.id,
         version = version,
         worker = host.worker,
-        file = { version = version, at = posted.at, path = files.folder .. "/" .. name },
+        file = {
+            version = version,
+            at = posted.at,
+            kind = posted.kind,
+            path = files.folder .. "/" .. name,
+        },
         snapshot = posted.snapshot,
         addresses = posted.addresses,
     }
     local ready, why = prepare_all(self, round, message)
     if ready then
         ready, why = files:decide(name)
+    end
+    if ready and why then
+        ngx.log(ngx.ERR, "configuration ", version, " may not outlive a loss of power: ", why)
     end
     if not ready then
         tell(self, "withdraw", { id = round.id, version = version })

@@ -58,6 +58,7 @@ _M.doors = {
             "gateway.plugin.registry",
             "gateway.variables",
             "gateway.version",
+            "lib.sluice.file",
         },
         why = "the command line knows the gateway's configuration, not how it serves",
     },

@@ -1,0 +1,160 @@
+--- Files where somebody else may have put a link, a pipe or a file of theirs, and files that have
+-- to outlive a loss of power.
+--
+-- Nothing here follows a symbolic link at the end of a path, waits for a pipe, or writes into a
+-- file that was there before. The folders above are the caller's to know.
+-- @module sluice.file
+
+local fcntl = require("posix.fcntl")
+local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
+
+local _M = {}
+
+local PRIVATE_MODE = tonumber("600", 8)
+
+-- Linux's; luaposix does not name it.
+local O_NOFOLLOW = jit.arch:find("^arm") and 0x8000 or 0x20000
+
+local PIECE_BYTES = 1048576
+
+-- What a file descriptor is: luaposix has no fstat.
+local function status_of(fd)
+    return stat.stat(("/proc/self/fd/%d"):format(fd))
+end
+
+--- Opens a regular file, for reading unless told otherwise.
+-- @tparam string path
+-- @tparam[opt] number flags of posix.fcntl
+-- @treturn number|nil a descriptor
+-- @treturn string|table the reason, with the path; its posix.sys.stat when the first is not nil
+function _M.open(path, flags)
+    -- Without O_NONBLOCK a pipe would be waited for.
+    flags = bit.bor(flags or fcntl.O_RDONLY, O_NOFOLLOW, fcntl.O_NONBLOCK, fcntl.O_CLOEXEC)
+    local fd, err = fcntl.open(path, flags, PRIVATE_MODE)
+    if not fd then
+        local found = stat.lstat(path)
+        if found and stat.S_ISLNK(found.st_mode) ~= 0 then
+            err = path .. ": is a symbolic link"
+        end
+        return nil, err
+    end
+    local info = status_of(fd)
+    if not info or stat.S_ISREG(info.st_mode) == 0 then
+        unistd.close(fd)
+        return nil, path .. ": is not a regular file"
+    end
+    return fd, info
+end
+
+local function read_all(fd, max)
+    local parts, length = {}, 0
+    while length <= max do
+        local part, err = unistd.read(fd, PIECE_BYTES)
+        if not part then
+            return nil, err
+        elseif part == "" then
+            return table.concat(parts)
+        end
+        parts[#parts + 1] = part
+        length = length + #part
+    end
+    return nil, ("is larger than %d bytes"):format(max)
+end
+
+--- Reads a regular file.
+-- @tparam string path
+-- @tparam[opt] table opts `max`: bytes that it may have; `owner`: the user id that it has to
+--   belong to
+-- @treturn string|nil
+-- @treturn string|nil the reason, with the path
+function _M.read(path, opts)
+    local fd, info = _M.open(path)
+    if not fd then
+        return nil, info
+    end
+    opts = opts or {}
+    if opts.owner and info.st_uid ~= opts.owner then
+        unistd.close(fd)
+        return nil, ("%s: belongs to user %d, not to %d"):format(path, info.st_uid, opts.owner)
+    end
+    local text, err = read_all(fd, opts.max or math.huge)
+    unistd.close(fd)
+    if not text then
+        return nil, ("%s: %s"):format(path, err)
+    end
+    return text
+end
+
+local function write_all(fd, text)
+    local at = 1
+    while at <= #text do
+        local written, err = unistd.write(fd, text:sub(at, at + PIECE_BYTES - 1))
+        if not written then
+            return nil, err
+        end
+        at = at + written
+    end
+    local synced, err = unistd.fsync(fd)
+    return synced == 0 or nil, err
+end
+
+--- Makes a file that was not there, and has its text on the disk. Blocks on the disk.
+-- @tparam string path
+-- @tparam string text
+-- @tparam[opt] number mode 0600 when absent; the umask does not widen it
+-- @treturn true|nil
+-- @treturn string|nil the reason, with the path
+function _M.create(path, text, mode)
+    local flags = bit.bor(fcntl.O_WRONLY, fcntl.O_CREAT, fcntl.O_EXCL, fcntl.O_CLOEXEC)
+    local fd, err = fcntl.open(path, flags, mode or PRIVATE_MODE)
+    if not fd then
+        return nil, err
+    end
+    local written, reason = write_all(fd, text)
+    unistd.close(fd)
+    if not written then
+        os.remove(path)
+        return nil, ("%s: %s"):format(path, reason)
+    end
+    return true
+end
+
+--- Has the names in a folder on the disk. Blocks on the disk.
+-- @tparam string folder
+-- @treturn true|nil
+-- @treturn string|nil the reason, with the folder
+function _M.sync_folder(folder)
+    local fd, err = fcntl.open(folder, bit.bor(fcntl.O_RDONLY, fcntl.O_CLOEXEC))
+    if not fd then
+        return nil, err
+    end
+    local synced, reason = unistd.fsync(fd)
+    unistd.close(fd)
+    if synced ~= 0 then
+        return nil, ("%s: %s"):format(folder, reason)
+    end
+    return true
+end
+
+--- Replaces a file in one step, so that a reader never sees half of it, neither after a loss of
+-- power. Blocks on the disk.
+-- @tparam string path
+-- @tparam string text
+-- @treturn true|nil
+-- @treturn string|nil the reason, with the path
+function _M.replace(path, text)
+    local temporary = path .. ".new"
+    os.remove(temporary)
+    local made, err = _M.create(temporary, text)
+    if made then
+        made, err = os.rename(temporary, path)
+    end
+    if not made then
+        os.remove(temporary)
+        return nil, err
+    end
+    return _M.sync_folder(path:match("^(.*)/[^/]*$"))
+end
+
+return _M
