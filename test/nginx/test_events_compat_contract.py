@@ -229,6 +229,23 @@ class TestRestyWorkerEvents:
             assert ok is None
             assert text.startswith('failed posting event "*" by "s"; bad argument #3')
 
+    def test_any_kind_of_key(self) -> None:
+        """What one post of a key has, its repeats have not."""
+        with worker_events("ring") as library:
+            wire = library.wires()[0]
+            for key in ("true", "7", '"true"', '"a key"'):
+                library.run(wire, f'for i = 1, 3 do assert(ev.post("s", "e", i, {key})) end')
+            library.run(wire, 'for i = 4, 5 do assert(ev.post("s", "e", i, false)) end')
+            wires = library.wires()
+
+            def heard() -> list[int]:
+                notes = [library.run(w, "return notes.heard")[1][0] or [] for w in wires.values()]
+                return sorted(n[3] for several in notes for n in several if n[1] == "s")
+
+            wait_until(lambda: heard()[-2:] == [5, 5], "the last event")
+            # true and "true" are one key; false is none.
+            assert heard() == [1, 1, 1, 4, 4, 5, 5]
+
     def test_register(self) -> None:
         with worker_events("ring") as library:
             wire = library.wires()[0]

@@ -176,31 +176,31 @@ def test_an_unsubscribed_handler_is_not_called_for_events_that_waited() -> None:
 
 
 def test_what_waits_has_a_limit() -> None:
-    code = """
+    """More is dropped, and the subscribers are told how much."""
+    subscribe = """
         on("slow", function() notes.blocked:wait(30) end)
         on("fast", noting("fast"))
-        post("slow")
+        ev:subscribe("sluice", "overrun", function(data)
+            note(data.missed .. " missed: " .. data.reason)
+        end)
     """
+    post = 'post("slow") for i = 1, 13 do post("fast", i) end'
+    names = NAMES["resty.events"]
     init = RESTY_EVENTS.replace("@options@", "max_queue_len = 10")
     with Library(init, RESTY_EVENTS_WORKER, ":run()", "ring") as library:
         library.expect_log("a callback waits, and 10 events for it: .*turn/fast", 2)
-        library.expect_log("sluice: 3 events were dropped while a callback waited", 2)
         wires = library.wires()
-        wait_until(
-            lambda: all(library.run(w, "return ev:is_ready()")[1][0] for w in wires.values()),
-            "both to be ready",
-        )
         for wire in wires.values():
-            library.run(
-                wire,
-                NAMES["resty.events"] + NOTE + code.replace('post("slow")', ""),
-            )
-        library.run(wires[0], NAMES["resty.events"] + 'post("slow")')
-        # Two of the ten places are taken by what is left of "slow" and its last callback's.
-        library.run(wires[0], NAMES["resty.events"] + 'for i = 1, 12 do post("fast", i) end')
+            wait_until(lambda w=wire: library.run(w, "return ev:is_ready()")[1] == [True], "both")
+            library.run(wire, names + NOTE + subscribe)
+        library.run(wires[0], names + post)
         wait_until(
-            lambda: library.error_log().count("events for it") == 2, "both to have dropped some"
+            lambda: library.error_log().count("a callback waits") == 2, "both to have dropped some"
         )
         for wire in wires.values():
             library.run(wire, "notes.blocked:post(1)")
-            assert log(library, wire, 9) == [f"fast{i}" for i in range(1, 10)]
+            # What is left of the slow event takes one place.
+            assert log(library, wire, 10) == [
+                *(f"fast{i}" for i in range(1, 10)),
+                "4 missed: overflow",
+            ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,9 +65,9 @@ def environment(work: Path, test_nginx: Path, *, with_sluice: bool) -> dict[str,
     modules = platform("nginx_modules")
     if with_sluice:
         modules += [str(ROOT / name) for name in platform("sluice_module")]
-    libraries = [test_nginx / "lib" if (test_nginx / "lib").is_dir() else test_nginx]
+    library = test_nginx / "lib"
     return os.environ | {
-        "PERL5LIB": os.pathsep.join(map(str, libraries)),
+        "PERL5LIB": str(library if library.is_dir() else test_nginx),
         "TEST_NGINX_BINARY": platform("nginx_binary")[0],
         "TEST_NGINX_LOAD_MODULES": " ".join(modules),
         "TEST_NGINX_SERVROOT": str(work / "servroot"),
@@ -110,6 +111,9 @@ def run_file(name: str, work: Path, env: dict[str, str]) -> dict[int, list[str]]
         output = done.stdout
     except subprocess.TimeoutExpired as late:
         output = late.stdout or b""
+        pid_file = work / "servroot/logs/nginx.pid"
+        if pid_file.is_file():
+            os.kill(int(pid_file.read_text()), signal.SIGTERM)
     failures: dict[int, list[str]] = {}
     for line in output.decode(errors="replace").splitlines():
         result = RESULT.match(line)

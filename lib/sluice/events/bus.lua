@@ -66,7 +66,7 @@ end
 --- From now on an event's callbacks begin when those of the one before have returned.
 -- @tparam number limit events that may wait for their turn
 function _M:take_turns(limit)
-    self.turn = turn.new(limit)
+    self.turn = turn.new(self, limit)
     changed(self)
 end
 

@@ -306,9 +306,13 @@ local function inherit(context, from)
 end
 
 local function run_held(context)
-    local held = free_turns[1]:next()
+    local turn = free_turns[1]
+    local held, dropped = turn:next()
     if not held then
         table.remove(free_turns, 1)
+        if dropped > 0 then
+            push(turn.bus, "sluice", "overrun", { missed = dropped, reason = "overflow" })
+        end
         return
     end
     arm()

@@ -17,10 +17,12 @@ local WEAK = { __mode = "v" }
 local LOOK_SECONDS = 1
 local LONGEST_LOOK_SECONDS = 64
 
---- @tparam number limit events that may be held
+--- @tparam table bus
+-- @tparam number limit events that may be held
 -- @treturn table `is_taken`: events have to wait; `is_free`: for their run only, no callback waits
-function _M.new(limit)
+function _M.new(bus, limit)
     return setmetatable({
+        bus = bus,
         limit = limit,
         is_taken = false,
         is_free = false,
@@ -96,10 +98,11 @@ function _M:hold(held)
                 ngx.ERR,
                 "sluice: a callback waits, and ",
                 self.limit,
-                " events for it: events are dropped, beginning with ",
+                " events for it: more are dropped, beginning with ",
                 held.source,
                 "/",
-                held.event
+                held.event,
+                "; subscribers to sluice/overrun are told how many"
             )
         end
         self.dropped = self.dropped + 1
@@ -112,6 +115,7 @@ end
 
 --- What is to run next.
 -- @treturn table|nil nil: nothing is held any more, the turn is free
+-- @treturn number|nil with nil: how many events were dropped meanwhile
 function _M:next()
     local held = self[self.first]
     if held then
@@ -119,12 +123,10 @@ function _M:next()
         self.first = self.first + 1
         return held
     end
-    if self.dropped > 0 then
-        ngx.log(ngx.ERR, "sluice: ", self.dropped, " events were dropped while a callback waited")
-    end
+    local dropped = self.dropped
     self.first, self.last, self.dropped = 1, 0, 0
     self.is_taken, self.is_free = false, false
-    return nil
+    return nil, dropped
 end
 
 return _M
