@@ -303,10 +303,15 @@ ngx_sluice_timer_read_handler(ngx_event_t *rev)
 static void
 ngx_sluice_timer_turn_handler(ngx_event_t *e)
 {
-    sluice_timer_core_t *core = e->data;
+    uint64_t              now, slice;
+    sluice_timer_core_t  *core = e->data;
+
+    now = ngx_sluice_timer_now(core);
+    slice = sluice_timers_late(&core->timers, now) / NGX_SLUICE_TIMER_SHARE;
+    slice = ngx_max(slice, NGX_SLUICE_TIMER_SLICE);
 
     core->looping = 1;
-    core->slice_end = ngx_sluice_timer_now(core) + NGX_SLUICE_TIMER_SLICE;
+    core->slice_end = now + ngx_min(slice, NGX_SLUICE_TIMER_LONGEST);
 
     ngx_sluice_timer_dispatch(core);
 }

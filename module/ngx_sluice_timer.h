@@ -27,8 +27,13 @@
 /* Lua refuses a module that says another number than its own. */
 #define NGX_SLUICE_TIMER_ABI       3
 
-/* Callbacks run for so long, then the loop turns. */
-#define NGX_SLUICE_TIMER_SLICE     1000000         /* ns */
+/*
+ * Callbacks run for so long, then the loop turns: a share of the time by which
+ * the first is late, since what is served meanwhile waits for a slice.
+ */
+#define NGX_SLUICE_TIMER_SLICE     250000          /* ns */
+#define NGX_SLUICE_TIMER_LONGEST   1000000
+#define NGX_SLUICE_TIMER_SHARE     128
 /* A parked context that was not needed for so long ends. */
 #define NGX_SLUICE_TIMER_SHRINK    1000            /* ms */
 /* A worker that exits looks so often whether all is done. */

@@ -227,6 +227,21 @@ sluice_timers_next(const sluice_timers_t *ts)
 }
 
 
+uint64_t
+sluice_timers_late(const sluice_timers_t *ts, uint64_t now_ns)
+{
+    uint64_t  due_ns;
+
+    if (sluice_timers_empty(ts)) {
+        return 0;
+    }
+
+    due_ns = ((const sluice_timer_t *) ts->current.next)->due_us * 1000;
+
+    return now_ns > due_ns ? now_ns - due_ns : 0;
+}
+
+
 /* The next run's timer comes from memory while this one's callback runs. */
 
 static void
@@ -245,12 +260,14 @@ int
 sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     uint64_t now_ns)
 {
-    uint64_t         late_ns, due_ns;
+    uint64_t         late_ns;
     sluice_timer_t  *t;
 
     if (sluice_timers_empty(ts)) {
         return 0;
     }
+
+    late_ns = sluice_timers_late(ts, now_ns);
 
     t = (sluice_timer_t *) ts->current.next;
     timers_prefetch(t->node.next);
@@ -261,9 +278,6 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     run->premature = ts->exiting;
 
     if (!ts->exiting) {
-        due_ns = t->due_us * 1000;
-        late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
-
         sluice_timers_measure(&ts->accounts[t->place]->late, late_ns);
 
         if (t->account) {

@@ -217,6 +217,8 @@ void sluice_timers_clear(sluice_timers_t *ts);
  */
 int sluice_timers_begin(sluice_timers_t *ts, uint64_t now_ns);
 #define sluice_timers_empty(ts)  sluice_wheel_queue_empty(&(ts)->current)
+/* Nanoseconds by which the first in the queue of runs is late; 0 of none. */
+uint64_t sluice_timers_late(const sluice_timers_t *ts, uint64_t now_ns);
 /* Milliseconds; SLUICE_WHEEL_NEVER. */
 uint64_t sluice_timers_next(const sluice_timers_t *ts);
 

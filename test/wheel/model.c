@@ -293,7 +293,7 @@ static void
 step_take(void)
 {
     int             i;
-    uint64_t        us, n;
+    uint64_t        us, n, late, due;
     model_timer_t  *m, *first;
 
     for (i = 0; i < MODEL_RUNS && runs[i].timer; i++) { /* void */ }
@@ -313,12 +313,22 @@ step_take(void)
         }
     }
 
+    late = sluice_timers_late(&ts, now_ns);
+
     test_check(sluice_timers_take(&ts, &runs[i], now_ns) == (first != NULL),
                "a run too many or too few");
 
     if (first == NULL) {
+        test_check(late == 0, "nothing is late");
         return;
     }
+
+    due = runs[i].timer->due_us * 1000;
+
+    /* one that may overlap is armed again by now */
+
+    test_check(late == (now_ns > due ? now_ns - due : 0)
+               || first->flags & SLUICE_TIMER_CONCURRENT, "%lu late", late);
 
     taken++;
 
