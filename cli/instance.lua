@@ -6,7 +6,7 @@
 --   <prefix>/nginx.pid       written by nginx
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
 --   <prefix>/control/socket  the admin listener for this command; only the owner may enter
---   <prefix>/posted          the configuration that was posted to it (gateway.rollout.files)
+--   <prefix>/posted          what was posted to it (gateway.control.changes.files)
 --
 -- An nginx counts as this instance's only if its command line names this nginx.conf: a stale pid
 -- file never leads a signal to a stranger.

@@ -8,10 +8,10 @@
 -- (docs/architecture.md, "One request").
 -- @module cli.nginx_conf
 
-local late_phases = require("gateway.late_phases")
+local late_phases = require("gateway.proxy.late_phases")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
-local variables = require("gateway.variables")
+local variables = require("gateway.request.variables")
 
 local _M = {}
 
@@ -126,7 +126,7 @@ local function main(settings, root, group)
     for _, name in ipairs(settings.vault_env) do
         out[#out + 1] = ("env %s;"):format(name)
     end
-    -- The system's resolver blocks (gateway.dns).
+    -- The system's resolver blocks (gateway.control.resolver).
     out[#out + 1] = "thread_pool sluice_dns threads=1;"
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
     if group then
@@ -343,7 +343,7 @@ local function call(phase, name)
     return ("%s_by_lua_block { package.loaded.gateway.%s() }"):format(phase, name)
 end
 
---- The location of one combination (gateway.late_phases names them all).
+--- The location of one combination (gateway.proxy.late_phases names them all).
 local function proxy_location(variant)
     local out = {
         ("location %s {"):format(variant.location),

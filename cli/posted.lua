@@ -1,8 +1,9 @@
 --- The configuration that was posted to a running gateway, as the command line deals with it.
 --
--- The gateway keeps it in <prefix>/posted (gateway.rollout.files). A start drops it; a reload whose
--- file has changed has its settings say that the file supersedes it: the workers to come read the
--- file, and one that the old master configuration forks meanwhile, what it has always read.
+-- The gateway keeps it in <prefix>/posted (gateway.control.changes.files). A start drops it; a
+-- reload whose file has changed has its settings say that the file supersedes it: the workers to
+-- come read the file, and one that the old master configuration forks meanwhile, what it has always
+-- read.
 
 local dirent = require("posix.dirent")
 local stat = require("posix.sys.stat")
@@ -13,7 +14,7 @@ local process = require("cli.process")
 
 local _M = {}
 
--- As gateway.rollout.files has it.
+-- As gateway.control.changes.files has it.
 local MAX_DIGITS = 15
 
 local TYPES = { json = "application/json", yaml = "application/yaml", yml = "application/yaml" }

@@ -7,28 +7,28 @@
 
 local buffer = require("string.buffer")
 local cjson = require("cjson.safe")
-local collector = require("gateway.collector")
+local collector = require("gateway.control.garbage_collector")
 local config = require("gateway.config")
-local dns = require("gateway.dns")
+local dns = require("gateway.control.resolver")
 local events = require("sluice.events")
 local file = require("sluice.file")
-local files = require("gateway.rollout.files")
+local files = require("gateway.control.changes.files")
 local registry = require("gateway.plugin.registry")
-local resolver = require("gateway.resolver")
+local resolver = require("gateway.control.names")
 local signal = require("posix.signal")
 local timer = require("sluice.timer")
 local vaults = require("gateway.config.vault")
 local version = require("gateway.version")
 
-local admin = require("gateway.admin")
-local admin_guard = require("gateway.admin.guard")
-local admin_timers = require("gateway.admin.timers")
-local balancer = require("gateway.balancer")
-local pdk = require("gateway.pdk")
-local plan = require("gateway.plan")
-local proxy = require("gateway.proxy")
-local response = require("gateway.response")
-local rollout = require("gateway.rollout")
+local admin = require("gateway.control.admin")
+local admin_guard = require("gateway.control.admin.guard")
+local admin_timers = require("gateway.control.admin.timers")
+local balancer = require("gateway.proxy.balancer")
+local pdk = require("gateway.plugin.pdk")
+local plan = require("gateway.proxy.plan")
+local proxy = require("gateway.proxy.phases")
+local response = require("gateway.request.response")
+local rollout = require("gateway.control.changes")
 
 -- Loaded when it is first needed, but that is in a worker, whose user may not be allowed to read
 -- what the master may.
@@ -58,10 +58,10 @@ local settings, plugins, vault, started_at
 -- Who may use the admin listener.
 local guard
 
--- What was posted, on the disk (gateway.rollout.files).
+-- What was posted, on the disk (gateway.control.changes.files).
 local posted_files
 
--- What this worker serves: {compiled (gateway.plan), version, hash}. A new table
+-- What this worker serves: {compiled (gateway.proxy.plan), version, hash}. A new table
 -- for each configuration.
 local live
 
@@ -215,7 +215,7 @@ local function compile_message(message, posted)
     return compile(snapshot, message.version, message.addresses)
 end
 
---- What a change of configuration is to this worker (gateway.rollout).
+--- What a change of configuration is to this worker (gateway.control.changes).
 local configuration = {
     prepare = function(message, posted)
         if not message.snapshot then
@@ -263,7 +263,7 @@ local function new_event()
     }
 end
 
---- This worker, as gateway.rollout sees it.
+--- This worker, as gateway.control.changes sees it.
 local function new_host()
     return {
         worker = ngx.worker.id(),
@@ -343,9 +343,9 @@ end
 --- Replaces the configuration on all workers. Yields.
 -- @tparam string text a declarative file
 -- @tparam string|nil kind "json" or "yaml"; nil: told by the text
--- @tparam table opts of gateway.rollout's `post`
+-- @tparam table opts of gateway.control.changes's `post`
 -- @treturn table|nil `{version, hash, workers}`
--- @treturn string|nil "invalid", or a word of gateway.rollout's `post`
+-- @treturn string|nil "invalid", or a word of gateway.control.changes's `post`
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 local function replace(text, kind, opts)
     local at = ngx.time()

@@ -26,7 +26,7 @@
 #define NGX_SLUICE_PEER_TEXT  64      /* "[", an IPv6 address, "]:65535" */
 
 
-/* kept by Lua (gateway/peer.lua) for as long as a configuration is live */
+/* kept by Lua (gateway/proxy/peer.lua) for as long as a configuration is live */
 
 typedef struct {
     uint64_t    sockaddr[4];

@@ -3,7 +3,7 @@
 -- @module gateway.config.collect
 
 local cjson = require("cjson")
-local entities = require("gateway.schema.entities")
+local entities = require("gateway.entities")
 local migrate = require("gateway.config.migrate")
 local schema = require("gateway.schema")
 

@@ -2,7 +2,7 @@
 -- be unique is.
 -- @module gateway.config.link
 
-local entities = require("gateway.schema.entities")
+local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
 

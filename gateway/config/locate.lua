@@ -2,7 +2,7 @@
 -- @module gateway.config.locate
 
 local document = require("gateway.config.document")
-local entities = require("gateway.schema.entities")
+local entities = require("gateway.entities")
 local text = require("gateway.schema.text")
 
 local char = string.char

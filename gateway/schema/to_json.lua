@@ -10,7 +10,8 @@ local setmetatable = setmetatable
 local type = type
 
 local NULL = cjson.null
--- A Lua table does not say whether it is an empty list; this one does, to gateway.admin.json.
+-- A Lua table does not say whether it is an empty list; this one does, to
+-- gateway.control.admin.json.
 local EMPTY_ARRAY = setmetatable({}, { __jsontype = "array" })
 
 local _M = {}

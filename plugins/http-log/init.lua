@@ -2,7 +2,7 @@
 -- @module plugins.http-log
 
 local endpoint = require("plugins.http-log.endpoint")
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 local queue = require("sluice.queue")
 local schema = require("plugins.http-log.schema")
 local sender = require("plugins.http-log.sender")

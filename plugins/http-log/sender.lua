@@ -1,7 +1,7 @@
 --- Posts a text to the log server: one request over nginx's own sockets, connections kept.
 -- @module plugins.http-log.sender
 
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 
 local ngx = ngx
 

@@ -3,7 +3,7 @@
 
 local fields = require("plugins.key-auth.fields")
 local header = require("sluice.header")
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 local redact = require("sluice.redact")
 local schema = require("plugins.key-auth.schema")
 

@@ -3,7 +3,7 @@
 
 local counters = require("plugins.rate-limiting.counters")
 local header = require("sluice.header")
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 local schema = require("plugins.rate-limiting.schema")
 local unroll = require("sluice.unroll")
 local window = require("plugins.rate-limiting.window")

@@ -49,7 +49,7 @@ nginx  4242  100.000009000: cpu-clock:
 SAID = f"""\
 T 99000000000 {0x7E0000000000} 64 1 old.lua:1
 T 99500000000 {0x7E0000000000} 64 1 init.lua:7
-S 100000000900 N access@@/tree/gateway/init.lua:5;other@@/tree/gateway/proxy.lua:1;
+S 100000000900 N access@@/tree/gateway/init.lua:5;other@@/tree/gateway/proxy/phases.lua:1;
 S 100000001100 N access@@/tree/gateway/init.lua:9;match@@/tree/gateway/router/init.lua:40;
 S 100000002100 N access@@/tree/gateway/init.lua:10;
 S 100000003100 I access@@/tree/gateway/init.lua:11;

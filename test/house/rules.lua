@@ -3,9 +3,9 @@
 -- The house has floors. A room (a folder, or a file of its own) may use rooms
 -- on the floors below its own, and whatever is within itself. Rooms that share
 -- a floor know nothing of each other. A module belongs to the room with the
--- longest name that leads to it; `gateway` has rooms in it, so only its init file
--- is the room of that name, and a new file beside it has no floor until it gets
--- one here.
+-- longest name that leads to it; `gateway` and `gateway.plugin` have rooms in them,
+-- so only an init file is the room of that name, and a new file beside it has no
+-- floor until it gets one here.
 
 local _M = {}
 
@@ -13,23 +13,17 @@ local _M = {}
 _M.floors = {
     { "lib" },
     { "compat" },
-    { "gateway.version", "gateway.variables" },
-    {
-        "gateway.collector",
-        "gateway.late_phases",
-        "gateway.dns",
-        "gateway.router",
-        "gateway.peer",
-        "gateway.rotation",
-        "gateway.rollout",
-    },
-    { "gateway.balancer", "gateway.schema", "gateway.response", "gateway.resolver" },
-    { "gateway.config", "gateway.store", "gateway.log_entry" },
-    { "gateway.pdk", "gateway.admin" },
+    { "gateway.version", "gateway.router" },
+    { "gateway.schema" },
+    { "gateway.entities" },
+    { "gateway.config", "gateway.store", "gateway.request" },
+    { "gateway.control" },
+    { "gateway.plugin.pdk" },
     -- Each plugin is a room of its own.
     { "plugins.*" },
-    { "gateway.plugin" },
-    { "gateway.plan", "gateway.proxy" },
+    { "gateway.plugin.registry" },
+    { "gateway.plugin.chain" },
+    { "gateway.proxy" },
     -- The entry: the only file that sees the whole gateway.
     { "gateway" },
     -- The command line renders nginx.conf and checks files; see the doors.
@@ -42,7 +36,7 @@ _M.floors = {
 _M.doors = {
     {
         of = "plugins",
-        out = { "gateway.pdk", "gateway.schema.typedefs", "lib" },
+        out = { "gateway.plugin.pdk", "gateway.schema.typedefs", "lib" },
         why = "a plugin uses the plugin interface, the field types and the libraries",
     },
     {
@@ -54,9 +48,9 @@ _M.doors = {
         of = "cli",
         out = {
             "gateway.config",
-            "gateway.late_phases",
+            "gateway.proxy.late_phases",
             "gateway.plugin.registry",
-            "gateway.variables",
+            "gateway.request.variables",
             "gateway.version",
             "lib.sluice.file",
         },

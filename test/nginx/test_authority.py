@@ -125,7 +125,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 PROBE = """
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 return {
     name = "probe", version = "1", priority = 1, schema = { name = "probe", fields = {
         { config = { type = "record", fields = {} } } } },

@@ -18,7 +18,7 @@ HTTP = """
         location / {
             access_by_lua_block {
                 local first = ngx.var.arg_first
-                local use = require("gateway.peer").use
+                local use = require("gateway.proxy.peer").use
                 if first and not use({ name = first }, { retries = 1 }) then
                     return ngx.exit(400)
                 end

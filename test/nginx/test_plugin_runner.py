@@ -31,7 +31,7 @@ schema = {
 def plugin(name: str, priority: int, body: str) -> str:
     """The source of a plugin with the fields tag, stop and fail; `body` holds its phases."""
     return f"""
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 return {{
     name = "{name}", version = "0.1.0", priority = {priority},
     {SCHEMA % {"name": name}}

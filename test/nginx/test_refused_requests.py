@@ -42,7 +42,7 @@ HTTP = (
         -- Each function with each kind of argument; what it throws is its right in that phase.
         function walk(phase)
             local var = require("sluice.var")
-            local peer = require("gateway.peer")
+            local peer = require("gateway.proxy.peer")
             local done = 0
             local function call(...)
                 pcall(...)

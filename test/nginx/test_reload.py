@@ -175,7 +175,8 @@ def test_wrk_at_full_speed_sees_only_closed_idle_connections(gateway: Start) -> 
     gateway answers by itself here, as that is the fastest upstream.
     """
     source = VERSION["version"].replace(
-        'ngx.header["X-Version"]', 'if conf.text then require("gateway.pdk").exit(200, "ok") end --'
+        'ngx.header["X-Version"]',
+        'if conf.text then require("gateway.plugin.pdk").exit(200, "ok") end --',
     )
     config = {
         "routes": [{"paths": ["/"]}],

@@ -23,7 +23,7 @@ from wire import DEADLINE, wait_until
 Start = Callable[..., Gateway]
 
 MAKER = """
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 local function fail()
     error("failed on purpose")
 end

@@ -17,7 +17,7 @@ from wire import wait_until
 Start = Callable[..., Gateway]
 
 COUNTER = """
-local pdk = require("gateway.pdk")
+local pdk = require("gateway.plugin.pdk")
 local made, run = 0, 0
 local function count(premature, bytes)
     run = run + 1

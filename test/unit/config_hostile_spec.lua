@@ -2,7 +2,7 @@
 
 local config = require("gateway.config")
 local hostile = require("test.unit.support.hostile")
-local plan = require("gateway.plan")
+local plan = require("gateway.proxy.plan")
 local support = require("test.unit.support.config")
 
 local SIZE = 30000

@@ -1,7 +1,7 @@
 --- Declarative files: from text to snapshot.
 
 local config = require("gateway.config")
-local entity_schemas = require("gateway.schema.entities")
+local entity_schemas = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local support = require("test.unit.support.config")
 

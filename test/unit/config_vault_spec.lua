@@ -1,7 +1,7 @@
 --- References to the environment, and what older and full dumps of Kong hold.
 
 local config = require("gateway.config")
-local entities = require("gateway.schema.entities")
+local entities = require("gateway.entities")
 local schema = require("gateway.schema")
 local support = require("test.unit.support.config")
 local vault = require("gateway.config.vault")
@@ -161,7 +161,7 @@ describe("a dump of rate-limiting is accepted:", function()
             assert.equal(5, snapshot.plugins[1].config.minute)
             local definition = entities.for_plugin(support.registry:get("rate-limiting"))
             local shown = schema.to_json_entity(definition, snapshot.plugins[1])
-            assert.is_nil(require("gateway.admin.json").encode(shown):find("s3cret"))
+            assert.is_nil(require("gateway.control.admin.json").encode(shown):find("s3cret"))
         end)
     end
 

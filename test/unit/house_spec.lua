@@ -17,7 +17,7 @@ describe("the house", function()
         local modules = house.modules
         assert.is_truthy(modules["gateway.router"].uses["gateway.router.regex"])
         assert.is_truthy(modules["gateway.plugin.registry"].uses["plugins.key-auth"])
-        assert.is_truthy(modules["plugins.key-auth"].uses["gateway.pdk"])
+        assert.is_truthy(modules["plugins.key-auth"].uses["gateway.plugin.pdk"])
         assert.is_nil(modules["gateway.plugin.registry"].uses["plugins.key-auth.schema"])
     end)
 
@@ -53,9 +53,9 @@ local function violations(sources)
         ["gateway/config/init.lua"] = 'require("gateway.schema.typedefs")',
         ["gateway/schema/typedefs.lua"] = "return {}",
         ["gateway/router/init.lua"] = "return {}",
-        ["gateway/pdk.lua"] = "return {}",
+        ["gateway/plugin/pdk.lua"] = "return {}",
         ["gateway/plugin/registry.lua"] = 'local ok = pcall(require, "plugins." .. name)',
-        ["plugins/one.lua"] = 'require "gateway.pdk" require("gateway.schema.typedefs")',
+        ["plugins/one.lua"] = 'require "gateway.plugin.pdk" require("gateway.schema.typedefs")',
         ["plugins/two/init.lua"] = 'require("plugins.two.part") require("sluice.timer")',
         ["plugins/two/part.lua"] = "return {}",
         ["lib/sluice/timer.lua"] = 'require("ffi")',
@@ -109,8 +109,9 @@ describe("the scan of the house", function()
     end)
 
     it("keeps plugins to their interface and out of each other", function()
-        local found =
-            violations({ ["plugins/one.lua"] = 'require("gateway.pdk") require("gateway.router")' })
+        local found = violations({
+            ["plugins/one.lua"] = 'require("gateway.plugin.pdk") require("gateway.router")',
+        })
         assert.matches(
             "plugins/one.lua:1 requires gateway.router: a plugin uses",
             found[1],
@@ -118,7 +119,7 @@ describe("the scan of the house", function()
             true
         )
         found = violations({
-            ["plugins/one.lua"] = 'require("plugins.two.part") require("gateway.pdk")',
+            ["plugins/one.lua"] = 'require("plugins.two.part") require("gateway.plugin.pdk")',
         })
         assert.matches("rooms of one floor, plugins.one and plugins.two", found[1], 1, true)
     end)
@@ -144,8 +145,8 @@ describe("the scan of the house", function()
     end)
 
     it("lets nobody see the whole gateway", function()
-        local found = violations({ ["gateway/pdk.lua"] = 'require("gateway")' })
-        assert.matches("gateway/pdk.lua:1 requires gateway: runs upwards", found[1], 1, true)
+        local found = violations({ ["gateway/plugin/pdk.lua"] = 'require("gateway")' })
+        assert.matches("gateway/plugin/pdk.lua:1 requires gateway: runs upwards", found[1], 1, true)
     end)
 
     it("wants a floor for each file of the gateway", function()
@@ -173,15 +174,15 @@ describe("the scan of the house", function()
             violations({ ["gateway/router/lost.lua"] = "return {}" })
         )
         assert.same(
-            { "gateway/pdk.lua:1 requires gateway.gone: no such module" },
-            violations({ ["gateway/pdk.lua"] = 'require("gateway.gone")' })
+            { "gateway/plugin/pdk.lua:1 requires gateway.gone: no such module" },
+            violations({ ["gateway/plugin/pdk.lua"] = 'require("gateway.gone")' })
         )
     end)
 
     it("does not accept a name that it cannot know", function()
         assert.same(
-            { "gateway/pdk.lua:1 requires a name that the scan cannot know" },
-            violations({ ["gateway/pdk.lua"] = "require(name)" })
+            { "gateway/plugin/pdk.lua:1 requires a name that the scan cannot know" },
+            violations({ ["gateway/plugin/pdk.lua"] = "require(name)" })
         )
     end)
 

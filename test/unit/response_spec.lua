@@ -1,6 +1,6 @@
 -- The format of an error by the Accept header.
 
-local response = require("gateway.response")
+local response = require("gateway.request.response")
 
 describe("response format", function()
     local function kind(accept)

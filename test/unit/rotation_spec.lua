@@ -1,6 +1,6 @@
 -- The rotation: exact shares, evenly spread, and what a retry gets.
 
-local rotation = require("gateway.rotation")
+local rotation = require("gateway.proxy.rotation")
 
 local function peers(weights)
     local out = {}

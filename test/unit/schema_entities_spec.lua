@@ -1,6 +1,6 @@
 --- The entities' schemas: which values each field takes, and what users are told.
 
-local entities = require("gateway.schema.entities")
+local entities = require("gateway.entities")
 local schema = require("gateway.schema")
 local values = require("test.unit.support.field_values")
 

@@ -412,7 +412,7 @@ describe("gateway.schema", function()
             local entity = schema.to_json_entity(definition, { list = {}, map = {}, rs = {} })
             assert.equal(
                 '{"a":null,"f":null,"list":[],"map":{},"r":null,"rs":[]}',
-                require("gateway.admin.json").encode(entity)
+                require("gateway.control.admin.json").encode(entity)
             )
         end)
     end)

@@ -1,12 +1,12 @@
--- gateway/variables.lua is the one place that says which variables of nginx the gateway reads and
--- sets: nobody in it goes past that, and it names none that nobody uses.
+-- gateway/request/variables.lua is the one place that says which variables of nginx the gateway
+-- reads and sets: nobody in it goes past that, and it names none that nobody uses.
 
 local lexer = require("test.house.lexer")
 local scan = require("test.house.scan")
-local variables = require("gateway.variables")
+local variables = require("gateway.request.variables")
 
 local FOLDERS = { "gateway", "plugins" }
-local ITSELF = "gateway/variables.lua"
+local ITSELF = "gateway/request/variables.lua"
 
 -- Calls `see(path, line, owner, field)` for each `owner.field` in code, and `see(path, line, nil,
 -- text)` for each string.
@@ -36,7 +36,7 @@ describe("the gateway's variables", function()
         declared[name] = true
     end
 
-    it("are reached through gateway.variables alone, and declared there", function()
+    it("are reached through gateway.request.variables alone, and declared there", function()
         local complaints, found = {}, 0
         each(function(path, line, owner, field)
             if owner == "ngx" and field == "var" then

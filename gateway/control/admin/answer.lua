@@ -1,0 +1,80 @@
+--- Answers of the admin listener.
+-- @module gateway.control.admin.answer
+
+local json = require("gateway.control.admin.json")
+local response = require("gateway.request.response")
+local version = require("gateway.version")
+
+local ngx = ngx
+
+local SERVER = "sluice/" .. version.product
+local JSON = "application/json; charset=utf-8"
+
+local _M = {}
+
+local function send(status, body, headers)
+    ngx.header["Server"] = SERVER
+    return response.write(status, body, body and JSON, headers)
+end
+
+--- Answers with a value as JSON.
+-- @tparam number status
+-- @tparam table value
+-- @tparam table|nil headers name -> value
+-- @phases content
+function _M.json(status, value, headers)
+    return send(status, json.encode(value), headers)
+end
+
+--- Begins an answer in JSON that the caller prints piece by piece.
+-- @tparam number status
+-- @phases content
+function _M.begin(status)
+    ngx.status = status
+    ngx.header["Server"] = SERVER
+    ngx.header["Content-Type"] = JSON
+end
+
+--- Answers that the client has it already.
+-- @phases content
+function _M.not_modified()
+    return send(304)
+end
+
+--- Answers that there is nothing at this path.
+-- @phases content
+function _M.not_found()
+    return _M.json(404, { message = "Not found" })
+end
+
+--- Answers in place of nginx's own error page.
+-- @tparam number status
+-- @phases content
+function _M.refused(status)
+    return _M.json(status, { message = response.refusal(status) })
+end
+
+--- Answers that the path exists, but not for this method.
+-- @tparam string allowed methods that it has, as in an Allow header
+-- @phases content
+function _M.method_not_allowed(allowed)
+    return _M.json(405, { message = "Method not allowed" }, { Allow = allowed })
+end
+
+--- Answers which methods a path has; not to other origins' pages, so without CORS.
+-- @tparam string allowed methods, as in an Allow header
+-- @phases content
+function _M.options(allowed)
+    return send(204, nil, { Allow = allowed })
+end
+
+--- Answers that an argument cannot be used, in the dialect's form.
+-- @tparam string name the dialect's name of the error, such as "invalid size"
+-- @tparam number code the dialect's number for it
+-- @tparam string message what is wrong, for a human
+-- @phases content
+function _M.bad_request(name, code, message)
+    return _M.json(400, { name = name, code = code, message = message })
+end
+
+return _M

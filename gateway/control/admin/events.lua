@@ -1,0 +1,21 @@
+--- `GET /events`: what the workers have told each other, and how quickly.
+-- @module gateway.control.admin.events
+
+local answer = require("gateway.control.admin.answer")
+local json = require("gateway.control.admin.json")
+
+local _M = {}
+
+--- Answers the request. Figures of all workers stand in shared memory; subscriptions are those of
+-- the worker that answers.
+-- @tparam table live what `gateway.control.admin` is given
+-- @phases content
+function _M.get(live)
+    local stats = live.bus:stats()
+    json.array(stats.workers)
+    json.array(stats.subscriptions)
+    stats.pid = ngx.worker.pid()
+    return answer.json(200, stats)
+end
+
+return _M

@@ -1,0 +1,103 @@
+--- The admin listener: what this node is and which entities it serves, as JSON.
+--
+-- It speaks the dialect of the Admin API that clients such as declarative-configuration tools
+-- know. Entities are read only, for now: what would write them answers 404, as those clients expect
+-- of what a node does not have. The whole configuration can be replaced.
+-- @module gateway.control.admin
+
+local answer = require("gateway.control.admin.answer")
+local config = require("gateway.control.admin.config")
+local entities = require("gateway.control.admin.entities")
+local events = require("gateway.control.admin.events")
+local node = require("gateway.control.admin.node")
+local status = require("gateway.control.admin.status")
+local timers = require("gateway.control.admin.timers")
+local variables = require("gateway.request.variables")
+
+local ngx = ngx
+
+local READ_METHODS = "GET, HEAD, OPTIONS"
+
+-- More arguments than any request here has a use for.
+local MAX_ARGUMENTS = 20
+
+local _M = {}
+
+--- A page that is read.
+local function reading(get)
+    return { allowed = READ_METHODS, GET = get, HEAD = get }
+end
+
+-- What is not a view of entities, by path: functions by method.
+local pages = {
+    ["/"] = reading(function(live)
+        return answer.json(200, node.describe(live))
+    end),
+    ["/status"] = reading(status.get),
+    ["/events"] = reading(events.get),
+    ["/timers"] = reading(timers.get),
+    ["/plugins/enabled"] = reading(function(live)
+        return answer.json(200, node.enabled_plugins(live))
+    end),
+    ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
+}
+
+local collection = { allowed = READ_METHODS, GET = entities.get, HEAD = entities.get }
+
+--- Cuts a raw path at its slashes, then unescapes, so that a name may hold an escaped slash.
+-- @treturn table|nil segments, nil if one is empty; a slash at the end is passed over
+local function split(path)
+    local segments = {}
+    for segment in path:gsub("/$", ""):gmatch("/([^/]*)") do
+        if segment == "" then
+            return nil
+        end
+        segments[#segments + 1] = ngx.unescape_uri(segment)
+    end
+    return segments
+end
+
+--- Answers one request of the admin listener. Yields.
+-- @tparam table live the store, `settings`, `snapshot_hash`, `version`, `started_at` and the plugin
+-- registry `plugins` of the running configuration; the `bus` of events; the `timers` of
+-- gateway.control.admin.timers; its `guard` (gateway.control.admin.guard); `hash(text)`, and
+-- `replace(text, kind, opts)` for a new configuration
+-- @phases content
+function _M.handle(live)
+    local refused, why, headers = live.guard:check()
+    if refused then
+        return answer.json(refused, { message = why }, headers)
+    end
+    local method = ngx.req.get_method()
+    local segments = split(variables.request_uri:get():match("^[^?#]*"))
+    if not segments then
+        return answer.not_found()
+    end
+    local page = pages["/" .. table.concat(segments, "/")]
+    if not page and not entities.is_known(segments) then
+        return answer.not_found()
+    end
+
+    local methods = page or collection
+    if method == "OPTIONS" then
+        return answer.options(methods.allowed)
+    elseif not methods[method] then
+        return page and answer.method_not_allowed(methods.allowed) or answer.not_found()
+    end
+    local args, cut_off = ngx.req.get_uri_args(MAX_ARGUMENTS)
+    if cut_off then
+        return answer.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
+    end
+    if page then
+        return methods[method](live, args)
+    end
+    return methods[method](live, segments, args)
+end
+
+--- Answers what nginx refuses by itself: a bad request line, too large headers.
+-- @phases content
+function _M.refused()
+    return answer.refused(ngx.status)
+end
+
+return _M

@@ -1,0 +1,121 @@
+--- `GET /`: what this node is, and what it runs with.
+-- @module gateway.control.admin.node
+
+local bit = require("bit")
+local json = require("gateway.control.admin.json")
+local variables = require("gateway.request.variables")
+local version = require("gateway.version")
+
+local byte = string.byte
+local format = string.format
+local ngx = ngx
+
+-- RFC 4122, appendix C: the name space of URLs.
+local URL_NAMESPACE = "\x6b\xa7\xb8\x11\x9d\xad\x11\xd1\x80\xb4\x00\xc0\x4f\xd4\x30\xc8"
+
+local _M = {}
+
+--- A UUID that tells this installation from others and stays over restarts: version 3 of RFC 4122.
+local function node_id(settings)
+    local name = "sluice://" .. variables.hostname:get() .. settings.prefix
+    local b = { byte(ngx.md5_bin(URL_NAMESPACE .. name), 1, 16) }
+    b[7] = bit.bor(bit.band(b[7], 0x0f), 0x30)
+    b[9] = bit.bor(bit.band(b[9], 0x3f), 0x80)
+    return format("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", unpack(b))
+end
+
+--- Listeners in the dialect's form, of `host:port [parameter ...]`.
+local function listeners(addresses)
+    local list = json.array({})
+    for i, address in ipairs(addresses) do
+        local ip, port = address:match("^(%S+):(%d+)")
+        list[i] = {
+            ip = ip,
+            port = tonumber(port),
+            ssl = false,
+            http2 = false,
+            listener = address,
+        }
+    end
+    return list
+end
+
+local function configuration(live)
+    local out = {}
+    for name, value in pairs(live.settings) do
+        out[name] = type(value) == "table" and json.array({ unpack(value) }) or value
+    end
+    -- What clients of the dialect read. Writes do not work yet, hence "off".
+    out.database = "off"
+    out.router_flavor = "traditional_compatible"
+    out.proxy_listeners = listeners(live.settings.proxy_listen)
+    out.admin_listeners = listeners(live.settings.admin_listen)
+    out.loaded_plugins = {}
+    for _, plugin in ipairs(live.plugins:list()) do
+        out.loaded_plugins[plugin.name] = true
+    end
+    return out
+end
+
+local function available_plugins(registry)
+    local out = {}
+    for _, plugin in ipairs(registry:list()) do
+        out[plugin.name] = { version = plugin.version, priority = plugin.priority }
+    end
+    return out
+end
+
+--- Names of the plugins that are configured somewhere, each once.
+local function configured_plugins(live)
+    local names, seen = json.array({}), {}
+    for _, entity in ipairs((live.store:list("plugins", { size = math.huge }))) do
+        if not seen[entity.name] then
+            seen[entity.name] = true
+            names[#names + 1] = entity.name
+        end
+    end
+    return names
+end
+
+--- Describes the node.
+-- @tparam table live what `gateway.control.admin` is given
+-- @treturn table
+-- @phases content
+function _M.describe(live)
+    return {
+        version = version.dialect,
+        sluice = {
+            version = version.product,
+            storage = "file",
+            configuration_hash = live.snapshot_hash,
+            configuration_version = live.version,
+        },
+        hostname = variables.hostname:get(),
+        node_id = node_id(live.settings),
+        lua_version = jit.version,
+        configuration = configuration(live),
+        plugins = {
+            available_on_server = available_plugins(live.plugins),
+            enabled_in_cluster = configured_plugins(live),
+        },
+        pids = {
+            master = require("ngx.process").get_master_pid(),
+            workers = json.array(ngx.worker.pids()),
+        },
+        timers = { running = ngx.timer.running_count(), pending = ngx.timer.pending_count() },
+    }
+end
+
+--- Names of the plugins that this node can run, in the order in which they run.
+-- @tparam table live what `gateway.control.admin` is given
+-- @treturn table
+-- @phases content
+function _M.enabled_plugins(live)
+    local names = json.array({})
+    for i, plugin in ipairs(live.plugins:list()) do
+        names[i] = plugin.name
+    end
+    return { enabled_plugins = names }
+end
+
+return _M

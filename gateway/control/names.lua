@@ -1,0 +1,65 @@
+--- Names to addresses while the gateway runs: the system's resolver, in a thread, remembered.
+-- @module gateway.control.names
+
+local dns = require("gateway.control.resolver")
+
+local ngx = ngx
+
+-- How long an answer is good, and how long an old one serves where no new one is to be had.
+local FRESH_SECONDS = 30
+
+-- Names to remember; beyond, all are forgotten.
+local MAX_NAMES = 1000
+
+local _M = {}
+
+-- name -> {addresses, time}
+local known, count = {}, 0
+
+--- Asks for names, in a thread where there are any: the resolver blocks. Yields.
+-- @tparam {string,...} names
+-- @treturn table name -> array of addresses (IPv6 in brackets), or why there is none
+-- @phases access, content, timers
+function _M.ask(names)
+    if #names == 0 then
+        return {}
+    end
+    local ok, answers =
+        ngx.run_worker_thread("sluice_dns", "gateway.control.resolver", "resolve_all", names)
+    if not ok then
+        error("the thread for names: " .. tostring(answers))
+    end
+    return answers
+end
+
+--- The addresses of one host, at most 30 seconds old unless the resolver fails. Yields.
+-- @tparam string host name or address
+-- @treturn {string,...}|nil addresses, IPv6 in brackets
+-- @treturn string|nil the resolver's reason
+-- @phases access, content, timers
+function _M.resolve(host)
+    if dns.is_address(host) then
+        return { dns.bracket(host) }
+    end
+    local found = known[host]
+    local now = ngx.now()
+    if found and now < found.time + FRESH_SECONDS then
+        return found.addresses
+    end
+    local answer = _M.ask({ host })[host]
+    if type(answer) == "table" then
+        if not found then
+            if count >= MAX_NAMES then
+                known, count = {}, 0
+            end
+            count = count + 1
+        end
+        known[host] = { addresses = answer, time = now }
+        return answer
+    elseif found then
+        return found.addresses
+    end
+    return nil, answer
+end
+
+return _M

@@ -1,0 +1,130 @@
+--- The entities of the gateway: their schemas, one file each, in one place.
+-- @module gateway.entities
+-- @usage
+-- local entities = require("gateway.entities")
+-- for _, kind in ipairs(entities.kinds) do print(kind, #entities.get(kind).fields) end
+
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local setmetatable = setmetatable
+
+local _M = {}
+
+--- Kinds of entities; one that others refer to stands before them.
+_M.kinds = {
+    "services",
+    "upstreams",
+    "consumers",
+    "routes",
+    "targets",
+    "keyauth_credentials",
+    "plugins",
+}
+
+--- Collections that files of the dialect can hold and this version cannot serve.
+_M.unsupported = {}
+for _, name in ipairs({
+    "acls",
+    "acme_storage",
+    "asymmetric_keys",
+    "basicauth_credentials",
+    "ca_certificates",
+    "certificates",
+    "consumer_group_consumers",
+    "consumer_group_plugins",
+    "consumer_groups",
+    "custom_plugins",
+    "degraphql_routes",
+    "filter_chains",
+    "graphql_ratelimiting_cost_decorations",
+    "groups",
+    "hmacauth_credentials",
+    "jwt_secrets",
+    "key_sets",
+    "keys",
+    "licenses",
+    "mtls_auth_credentials",
+    "oauth2_credentials",
+    "oauth2_tokens",
+    "parameters",
+    "partials",
+    "rbac_endpoint_permissions",
+    "rbac_roles",
+    "snis",
+    "vaults",
+    "workspaces",
+}) do
+    _M.unsupported[name] = true
+end
+
+local schemas = {}
+-- kind -> array of { name = field, reference = kind } in the schema's order
+local foreign = {}
+-- kind -> { kind of child -> the child's field }
+local children = {}
+-- plugin -> schema of its entity
+local of_plugin = setmetatable({}, { __mode = "k" })
+
+for _, kind in ipairs(_M.kinds) do
+    local schema = require("gateway.entities." .. kind)
+    schemas[kind], foreign[kind], children[kind] = schema, {}, {}
+    for _, entry in ipairs(schema.fields) do
+        local name, field = next(entry)
+        -- what refers to a kind that does not exist yet is not supported anyway
+        if field.type == "foreign" and children[field.reference] then
+            foreign[kind][#foreign[kind] + 1] = { name = name, reference = field.reference }
+            children[field.reference][kind] = name
+        end
+    end
+end
+
+--- The schema of a kind of entity.
+-- @tparam string kind such as "services"
+-- @treturn table|nil
+function _M.get(kind)
+    return schemas[kind]
+end
+
+--- The fields of a kind that refer to other entities.
+-- @tparam string kind
+-- @treturn table array of `{ name =, reference = }`
+function _M.foreign(kind)
+    return foreign[kind]
+end
+
+--- The kinds that can stand nested in an entity.
+-- @tparam string kind of the parent
+-- @treturn table kind of the child -> the child's field that names the parent
+function _M.children(kind)
+    return children[kind]
+end
+
+--- The schema of `plugins` for one plugin: its `config` and its stricter fields.
+-- @tparam table plugin with `schema`, from the registry
+-- @treturn table
+function _M.for_plugin(plugin)
+    if of_plugin[plugin] then
+        return of_plugin[plugin]
+    end
+    local base = schemas.plugins
+    local own = {}
+    for _, entry in ipairs(plugin.schema.fields) do
+        local name, field = next(entry)
+        own[name] = field
+    end
+    local schema = {}
+    for key, value in pairs(base) do
+        schema[key] = value
+    end
+    schema.fields = {}
+    for i, entry in ipairs(base.fields) do
+        local name, field = next(entry)
+        schema.fields[i] = { [name] = own[name] or field }
+    end
+    schema.entity_checks = plugin.schema.entity_checks
+    of_plugin[plugin] = schema
+    return schema
+end
+
+return _M

@@ -1,0 +1,34 @@
+--- Schema of a plugin's configuration; `config` comes from the plugin itself.
+-- @module gateway.entities.plugins
+
+local typedefs = require("gateway.schema.typedefs")
+
+return {
+    name = "plugins",
+    primary_key = { "id" },
+    endpoint_key = "instance_name",
+    cache_key = { "name", "route", "service", "consumer" },
+    subschema_key = "name",
+    fields = {
+        { id = typedefs.uuid },
+        { name = { type = "string", required = true } },
+        { instance_name = typedefs.utf8_name },
+        { created_at = typedefs.auto_timestamp_s },
+        { updated_at = typedefs.auto_timestamp_s },
+        { route = { type = "foreign", reference = "routes" } },
+        { service = { type = "foreign", reference = "services" } },
+        { consumer = { type = "foreign", reference = "consumers" } },
+        {
+            consumer_group = {
+                type = "foreign",
+                reference = "consumer_groups",
+                supported = false,
+            },
+        },
+        { config = { type = "record" } },
+        { protocols = typedefs.protocols },
+        { enabled = { type = "boolean", required = true, default = true } },
+        { ordering = { type = "any", supported = false } },
+        { tags = typedefs.tags },
+    },
+}

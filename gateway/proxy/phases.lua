@@ -1,0 +1,394 @@
+--- One request: match a route, run its plugins, hand it to nginx's proxy.
+-- @module gateway.proxy.phases
+
+local base = require("resty.core.base")
+local ffi = require("ffi")
+
+local chain = require("gateway.plugin.chain")
+local response = require("gateway.request.response")
+local router = require("gateway.router")
+local router_path = require("gateway.router.path")
+local variables = require("gateway.request.variables")
+
+local find, sub = string.find, string.sub
+local clear = require("table.clear")
+local new_table = require("table.new")
+local escape = router_path.escape
+local normalize = router_path.normalize
+local get_request = base.get_request
+local use_peer = require("gateway.proxy.peer").use
+
+ffi.cdef([[
+int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
+]])
+
+local C = ffi.C
+
+local _M = {}
+
+-- The live configuration (gateway.proxy.plan).
+local live
+
+-- A request on its way from the entry to a named location. nginx goes there at
+-- once, in the same call, so one slot is enough; should anything ever come
+-- between, the request does not match and is routed anew.
+local pending = { request = nil, plan = nil, prefix = nil, ctx = nil }
+
+-- Contexts of requests whose chain has late phases. nginx forgets ngx.ctx when
+-- it jumps to the error page; $sluice_ctx holds the index here.
+local kept, free = {}, {}
+
+local function keep(ctx)
+    if variables.sluice_ctx:get() ~= "" then
+        return -- since rewrite
+    end
+    local slot = table.remove(free) or #kept + 1
+    kept[slot] = ctx
+    variables.sluice_ctx:set(slot)
+end
+
+local function release()
+    local slot = tonumber(variables.sluice_ctx:get())
+    if slot and kept[slot] then
+        kept[slot] = false
+        free[#free + 1] = slot
+        variables.sluice_ctx:set("")
+    end
+end
+
+--- Spreads the workers over the peers.
+local function shuffle()
+    for _, upstream in pairs(live.upstreams) do
+        upstream:shuffle_start()
+    end
+end
+
+--- Makes a compiled configuration the one that requests see from now on. Those
+-- that are under way keep the plan that they began with.
+-- @tparam table compiled of gateway.proxy.plan
+-- @tparam table settings resolved settings
+function _M.activate(compiled, settings)
+    compiled.trusts_clients = #settings.trusted_ips > 0
+    compiled.forwarded_proto = compiled.trusts_clients and "sluice_forwarded_proto" or "scheme"
+    -- Else nginx has refused them (module/ngx_sluice_request.c).
+    compiled.passes_climbs = not settings.reject_encoded_climbs
+    live = compiled
+    shuffle()
+end
+
+--- @phases init_worker
+function _M.init_worker()
+    shuffle()
+end
+
+-- One request ----------------------------------------------------------------
+
+local function host_port()
+    local port = (variables.http_host:get() or ""):match(":(%d+)$")
+    return tonumber(port or variables.server_port:get())
+end
+
+-- Headers that conditions have asked for in the present match, by name: what the router makes of
+-- one, or false. Matching does not yield, so one table is enough.
+local seen_headers = {}
+
+--- Lines that a header which routes look at may have.
+local MAX_HEADER_LINES = 32
+
+--- What the router makes of a header, or nil. Names differ in case and in `-` against `_` only for
+-- the writer. The variable of nginx has the first line only, but tells cheaply that there is none;
+-- all headers are looked at, since a client must not hide one behind others. Once a name, however
+-- many routes ask.
+local function get_header(name)
+    local header = seen_headers[name]
+    if header ~= nil then
+        return header
+    end
+    seen_headers[name] = false
+    if not variables.get("http_" .. name:gsub("-", "_")) then
+        return false
+    end
+    local lines = {}
+    for sent, value in pairs(ngx.req.get_headers(0)) do
+        if sent:gsub("_", "-") == name then
+            for _, line in ipairs(type(value) == "table" and value or { value }) do
+                lines[#lines + 1] = line
+            end
+        end
+    end
+    if #lines > MAX_HEADER_LINES then
+        return ngx.exit(400)
+    end
+    header = router.header(lines)
+    seen_headers[name] = header
+    return header
+end
+
+local function match(path)
+    local table_of_routes = live.router
+    local needs = table_of_routes.needs
+    if needs.headers then
+        clear(seen_headers)
+    end
+    return table_of_routes:match(
+        needs.method and ngx.req.get_method() or nil,
+        needs.host and variables.host:get() or nil,
+        needs.port and host_port() or nil,
+        path,
+        needs.headers and get_header or nil
+    )
+end
+
+--- A request on which a route's pattern gave up: no other route is a safe guess.
+local function refuse_unknown(plan, reason)
+    local route = plan.route
+    ngx.log(
+        ngx.ERR,
+        'route "',
+        route.name or route.id,
+        '": a regular expression gave up on a request, which is refused: ',
+        reason
+    )
+    return ngx.exit(500)
+end
+
+--- An https-only route asked by http. Returns if the request came by https.
+local function require_https(route)
+    if variables[live.forwarded_proto]:get() == "https" then
+        return
+    end
+    local status = route.https_redirect_status_code
+    if status == 426 then
+        return response.error(426, "Please use HTTPS protocol", {
+            ["Connection"] = "Upgrade",
+            ["Upgrade"] = "TLS/1.2, HTTP/1.1",
+        })
+    end
+    local host = live.trusts_clients and variables.sluice_forwarded_host or variables.host
+    local location = "https://" .. host:get() .. variables.request_uri:get()
+    return response.exit(status, nil, { Location = location })
+end
+
+--- The request URI's path, and its query with the question mark, or "".
+local function split_uri(request_uri)
+    local query_at = find(request_uri, "?", 1, true)
+    if not query_at then
+        return request_uri, ""
+    end
+    return sub(request_uri, 1, query_at - 1), sub(request_uri, query_at)
+end
+
+--- What the request asks for.
+-- @treturn string path as it came
+-- @treturn string path, normalised
+-- @treturn string query with the question mark, or ""
+local function read_target()
+    local raw_path, query = split_uri(variables.request_uri:get())
+    return raw_path, normalize(raw_path), query
+end
+
+--- The query as the plugins have left it (`ngx.req.set_uri_args`).
+local function current_query(query)
+    local args = variables.args:get() or ""
+    if args == "" then
+        -- nginx does not tell "/?" from "/".
+        return query == "?" and query or ""
+    elseif #args + 1 == #query and find(query, args, 2, true) then
+        return query
+    end
+    return "?" .. args
+end
+
+--- Sets the variables of nginx.conf that differ from what they begin with.
+local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
+    local is_raw = path == raw_path
+    local query = plan.run_access and current_query(asked_query) or asked_query
+    local unchanged = is_raw
+        and query == asked_query
+        and plan.same_path
+        and (not plan.strips or not prefix or prefix == "/")
+    if not unchanged then
+        local base_path = plan.service.path
+        local upstream_path = router_path.upstream(plan.route, base_path, path, prefix, is_raw)
+        if
+            live.passes_climbs
+            and not plan.same_path
+            and C.sluice_climb_leaves(upstream_path, #upstream_path, #base_path) ~= 0
+        then
+            return ngx.exit(400)
+        end
+        variables.sluice_uri:set(upstream_path .. query)
+    end
+    if asked_query ~= "" then
+        variables.sluice_request_path:set(raw_path)
+    end
+    if plan.strips and prefix and prefix ~= "/" then
+        variables.sluice_prefix:set(is_raw and prefix or escape(prefix))
+    end
+end
+
+--- Chooses the peer of the first try, and its Host header.
+local function set_peer(plan, destination, ctx)
+    local upstream = destination.upstream
+    local peer = upstream:pick()
+    if upstream.host_varies then
+        ctx.peer = peer
+    end
+    if plan.route.preserve_host then
+        variables.sluice_host:set(variables.http_host:get() or variables.host:get())
+    else
+        variables.sluice_host:set(upstream.host or peer.host)
+    end
+    if not use_peer(peer, destination) then
+        ngx.log(ngx.ERR, "failed to set the peer ", peer.name)
+        return response.error(500)
+    end
+end
+
+--- The request's own context where something will write to it; else the
+-- destination, which is shared and only read.
+local function new_ctx(plan, ctx)
+    if not plan.needs_ctx and not ctx then
+        ngx.ctx = plan.destination
+        return plan.destination
+    end
+    ctx = ctx or new_table(0, 8) -- room for the fields that plugins and balancer add
+    ctx.plan = plan
+    ctx.destination = plan.destination
+    ngx.ctx = ctx
+    if plan.keeps_ctx then
+        keep(ctx)
+    end
+    return ctx
+end
+
+--- From the matched route to nginx's proxy module. May yield where a plugin does.
+local function proceed(plan, prefix, ctx, raw_path, path, query)
+    ctx = new_ctx(plan, ctx)
+    local route = plan.route
+    if not route then
+        return response.error(404, "no Route matched with those values")
+    end
+    if plan.https_only then
+        require_https(route)
+    end
+    local run_access = plan.run_access
+    if run_access then
+        run_access(ctx)
+    end
+    local destination = plan.destination
+    if not destination then
+        return response.error(503, "no Service found with those values")
+    end
+    local upstream = destination.upstream
+    if upstream.empty then
+        return response.error(503, upstream.no_peer)
+    end
+    set_upstream_uri(plan, prefix, raw_path, path, query)
+    set_peer(plan, destination, ctx)
+    if destination.scheme_upstream then
+        variables.sluice_upstream:set(destination.scheme_upstream)
+    end
+    local ms = (ngx.now() - ngx.req.start_time()) * 1000
+    if ms >= 0.5 then
+        variables.sluice_proxy_ms:set(("%d"):format(ms + 0.5))
+    end
+end
+
+-- Goes to a named location; nginx runs it at once, in this same call.
+local function jump(location, plan, prefix, ctx)
+    pending.request, pending.plan, pending.prefix, pending.ctx = get_request(), plan, prefix, ctx
+    return ngx.exec(location)
+end
+
+--- Runs the global plugins' rewrite, before there is a route.
+local function rewrite()
+    local ctx = new_ctx(live.no_route, nil)
+    live.rewrite(ctx)
+    return ctx
+end
+
+--- Finds the plan and goes on with it, here or in the location that it asks for.
+-- @tparam string|nil here the named location that the request is in
+local function dispatch(here, ctx)
+    local raw_path, path, query = read_target()
+    local plan, prefix, reason = match(path)
+    if plan == false then
+        return refuse_unknown(prefix, reason)
+    end
+    plan = plan or live.no_route
+    if plan.location ~= here then
+        return jump(plan.location, plan, prefix, ctx)
+    end
+    return proceed(plan, prefix, ctx, raw_path, path, query)
+end
+
+--- The access phase of `location /`, where every request begins.
+-- @phases access
+function _M.access()
+    local ctx
+    if live.rewrite then
+        local location = live.no_route.location
+        if location then
+            -- Their late phases see the request also if rewrite answers it.
+            return jump(location, nil, nil, nil)
+        end
+        ctx = rewrite()
+    end
+    return dispatch(nil, ctx)
+end
+
+--- The access phase of a named location: goes on where the jump left off.
+-- @phases access
+function _M.access_variant()
+    local plan, prefix, ctx = pending.plan, pending.prefix, pending.ctx
+    local is_ours = pending.request == get_request()
+    pending.request, pending.plan, pending.ctx = nil, nil, nil
+    if is_ours and plan then
+        local raw_path, path, query = read_target()
+        return proceed(plan, prefix, ctx, raw_path, path, query)
+    end
+    return dispatch(live.no_route.location, live.rewrite and rewrite())
+end
+
+local function late(phase)
+    local ctx = ngx.ctx
+    local plan = ctx.plan
+    local steps = plan and plan[phase]
+    if steps then
+        chain.run_late(steps, ctx, phase)
+    end
+end
+
+--- @phases header_filter
+function _M.header_filter()
+    return late("header_filter")
+end
+
+--- @phases body_filter
+function _M.body_filter()
+    return late("body_filter")
+end
+
+--- @phases log
+function _M.log()
+    late("log")
+    release()
+end
+
+--- Answers what nginx itself refuses or could not get from the upstream.
+-- @phases content
+function _M.error_page()
+    local slot = tonumber(variables.sluice_ctx:get())
+    local no_route = live.no_route
+    if slot then
+        ngx.ctx = kept[slot]
+    elseif no_route.keeps_ctx then
+        -- Refused before it was routed: global plugins still see it.
+        keep({ plan = no_route })
+        return ngx.exec(no_route.error_location)
+    end
+    return response.error(ngx.status)
+end
+
+return _M

@@ -1,0 +1,208 @@
+--- What is written about a request once it is answered, as JSON in the dialect's layout.
+--
+-- The names are those that readers of such logs know (`latencies.kong` is the gateway's own time).
+-- Facts come from variables of nginx, so that a request pays for them only when it is logged; what
+-- is the same for many requests (route, service, consumer) is encoded once.
+-- @module gateway.request.log_entry
+
+local cjson = require("cjson.safe")
+local redact = require("sluice.redact")
+local text = require("gateway.schema.text")
+local variables = require("gateway.request.variables")
+
+local floor = math.floor
+local max = math.max
+local ngx = ngx
+
+-- Of each list in $upstream_addr and the like: the separators of tries.
+local TRY = "[^,%s]+"
+
+-- What an entry needs of them, and their reader: made with the first entry, for the command line
+-- loads this file without nginx.
+local LOGGED = {
+    "args",
+    "bytes_sent",
+    "host",
+    "remote_addr",
+    "request_length",
+    "request_time",
+    "request_uri",
+    "scheme",
+    "server_port",
+    "sluice_proxy_ms",
+    "sluice_request_id",
+    "sluice_response_via",
+    "sluice_uri",
+    "ssl_cipher",
+    "ssl_client_verify",
+    "ssl_protocol",
+    "upstream_addr",
+    "upstream_header_time",
+    "upstream_response_time",
+    "upstream_status",
+}
+local logged
+
+local _M = {}
+
+-- Entity -> its JSON.
+local encoded = setmetatable({}, { __mode = "k" })
+
+--- The entity's JSON, without what is unset. Entities do not change.
+local function encode_entity(entity)
+    local json = encoded[entity]
+    if not json then
+        local shown = {}
+        for name, value in pairs(entity) do
+            local is_empty = type(value) == "table" and next(value) == nil
+            if not is_empty and value ~= cjson.null then
+                shown[name] = value
+            end
+        end
+        json = cjson.encode(shown)
+        encoded[entity] = json
+    end
+    return json
+end
+
+--- JSON is UTF-8; what a client sends need not be. With a pattern of Lua's own the look would take
+-- longer than all else here.
+local function clean(json)
+    if ngx.re.find(json, "[\\x80-\\xff]", "jo") and not text.utf8(json) then
+        return (json:gsub("[\128-\255]", "?"))
+    end
+    return json
+end
+
+local function milliseconds(value)
+    return value and floor(value * 1000 + 0.5)
+end
+
+--- The last of a list of seconds, one a try; nil where it has none ("-").
+local function last_seconds(list)
+    return list and tonumber(list:match("([%d.]+)%s*$"))
+end
+
+--- The seconds of all tries together.
+local function all_seconds(list)
+    local sum = 0
+    for seconds in (list or ""):gmatch("[%d.]+") do
+        sum = sum + tonumber(seconds)
+    end
+    return sum
+end
+
+--- The tries of nginx's proxy module: `{ip, port}`, and what the failed ones ended with.
+local function tries(var)
+    local addresses = var.upstream_addr
+    if not addresses then
+        return nil
+    end
+    local out = {}
+    for address in addresses:gmatch(TRY) do
+        local ip, port = address:match("^(.*):(%d+)$")
+        if ip then
+            out[#out + 1] = { ip = ip:match("^%[(.*)%]$") or ip, port = tonumber(port) }
+        end
+    end
+    local at = 0
+    for status in (var.upstream_status or ""):gmatch(TRY) do
+        at = at + 1
+        if out[at] and at < #out then
+            out[at].state, out[at].code = "failed", tonumber(status)
+        end
+    end
+    return #out > 0 and out or nil
+end
+
+local function redact_value(value)
+    if type(value) ~= "table" then
+        return redact.uri(value)
+    end
+    local values = {}
+    for i, one in ipairs(value) do
+        values[i] = redact.uri(one)
+    end
+    return values
+end
+
+--- Headers without secrets. A value may be a URI (Referer, Location) with a key in it.
+local function redact_headers(headers)
+    for name, value in pairs(headers) do
+        headers[name] = redact.is_secret(name) and redact.REDACTED or redact_value(value)
+    end
+    return headers
+end
+
+local function request(var)
+    local uri = redact.uri(var.request_uri or "")
+    return {
+        id = var.sluice_request_id,
+        uri = uri,
+        url = ("%s://%s:%s%s"):format(var.scheme, var.host or "", var.server_port, uri),
+        querystring = ngx.decode_args(redact.query(var.args or "")),
+        method = ngx.req.get_method(),
+        headers = redact_headers(ngx.req.get_headers()),
+        size = tonumber(var.request_length),
+        tls = var.ssl_protocol and {
+            version = var.ssl_protocol,
+            cipher = var.ssl_cipher,
+            client_verify = var.ssl_client_verify,
+        },
+    }
+end
+
+--- Milliseconds: of the gateway before it asked the upstream, or for its own answer; of the last
+-- upstream until its head came (-1: there was none); of that one's body; of all.
+local function latencies(var, is_proxied)
+    local total = tonumber(var.request_time)
+    local head = last_seconds(var.upstream_header_time)
+    local whole = last_seconds(var.upstream_response_time)
+    return {
+        kong = is_proxied and tonumber(var.sluice_proxy_ms)
+            or milliseconds(max(0, total - all_seconds(var.upstream_response_time))),
+        proxy = milliseconds(head) or -1,
+        receive = head and whole and milliseconds(whole - head) or 0,
+        request = milliseconds(total),
+    }
+end
+
+--- The request's entry. Does not yield.
+-- @tparam table ctx the request's context (gateway.proxy.phases)
+-- @treturn string JSON
+-- @phases log
+function _M.encode(ctx)
+    logged = logged or variables.bulk(LOGGED)
+    local var = logged:get()
+    local plan, credential = ctx.plan or {}, ctx.credential
+    local made = tries(var)
+    local is_proxied = made ~= nil and var.sluice_response_via ~= ""
+    local json = cjson.encode({
+        request = request(var),
+        response = {
+            status = ngx.status,
+            headers = redact_headers(ngx.resp.get_headers()),
+            size = tonumber(var.bytes_sent),
+        },
+        latencies = latencies(var, is_proxied),
+        tries = made,
+        upstream_uri = made and redact.uri(var.sluice_uri) or "",
+        upstream_status = var.upstream_status or "",
+        authenticated_entity = credential and {
+            id = credential.id,
+            consumer_id = ctx.consumer and ctx.consumer.id,
+        },
+        client_ip = var.remote_addr,
+        started_at = milliseconds(ngx.req.start_time()),
+        source = is_proxied and "upstream" or "kong",
+    })
+    local parts = { json:sub(1, -2) }
+    local service, route = plan.service, plan.route
+    parts[#parts + 1] = route and ',"route":' .. encode_entity(route) or nil
+    parts[#parts + 1] = service and ',"service":' .. encode_entity(service) or nil
+    parts[#parts + 1] = ctx.consumer and ',"consumer":' .. encode_entity(ctx.consumer) or nil
+    parts[#parts + 1] = "}"
+    return clean(table.concat(parts))
+end
+
+return _M
