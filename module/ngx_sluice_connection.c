@@ -152,7 +152,16 @@ ngx_sluice_connection_stays(u_char *name, size_t length)
     };
 
     for (s = staying; s->len; s++) {
-        if (s->len == length && ngx_strncasecmp(s->data, name, length) == 0) {
+
+        if (s->len != length) {
+            continue;
+        }
+
+        /* most write them so */
+
+        if (ngx_memcmp(s->data, name, length) == 0
+            || ngx_strncasecmp(s->data, name, length) == 0)
+        {
             return 1;
         }
     }

@@ -94,6 +94,20 @@ ngx_module_t  ngx_sluice_request_module = {
 };
 
 
+/* in a host, besides what its kind has: letters, digits, "-._~!$&'()*+,;=" */
+
+static uint32_t  ngx_sluice_request_host[8] = {
+    0x00000000,
+    0x2bff7fd2, /*    ?>=< ;:98 7654 3210 /.-, +*)( '&%$ #"!  */
+    0x87fffffe, /*    _^]\  [ZYX WVUT SRQP ONML KJIH GFED CBA@ */
+    0x47fffffe, /*     ~}| {zyx wvut srqp onml kjih gfed cba` */
+    0x00000000,
+    0x00000000,
+    0x00000000,
+    0x00000000
+};
+
+
 /* not again for the page of an error, to which nginx goes internally */
 
 static ngx_int_t
@@ -140,6 +154,8 @@ ngx_sluice_request_authority(ngx_http_request_t *r)
 {
     ngx_str_t  text, port;
 
+    ngx_str_null(&port);
+
     if (r->host_end) {
         text.data = r->host_start;
         text.len = r->host_end - r->host_start;
@@ -185,21 +201,18 @@ ngx_sluice_request_split(ngx_str_t *text, ngx_str_t *port)
 
     for ( /* void */ ; p < end; p++) {
 
-        if (*p == ']' && literal) {
-            p++;
-            break;
-        }
-
-        if (*p == ':' && !literal) {
-            break;
-        }
-
-        if (!isalnum(*p)
-            && ngx_strchr("-._~!$&'()*+,;=", *p) == NULL
-            && *p != (literal ? ':' : '%'))
+        if ((ngx_sluice_request_host[*p >> 5] & (1U << (*p & 0x1f)))
+            || *p == (literal ? ':' : '%'))
         {
-            return NGX_DECLINED;
+            continue;
         }
+
+        if (*p == (literal ? ']' : ':')) {
+            p += literal;
+            break;
+        }
+
+        return NGX_DECLINED;
     }
 
     if (literal && p[-1] != ']') {
@@ -252,6 +265,7 @@ ngx_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
     if (host
         && host->value.len == length
         && ngx_memcmp(host->value.data, server->data, server->len) == 0
+        && (port->len == 0 || host->value.data[server->len] == ':')
         && ngx_memcmp(host->value.data + length - port->len, port->data,
                       port->len) == 0)
     {

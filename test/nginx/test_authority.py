@@ -62,6 +62,7 @@ HOSTS = [
     "admin.example:",
     "admin.example:08443",
     "open.example:8443",
+    "open.example.8443",
     "[::1]",
     "[::1]:8443",
     "[::ab]",
