@@ -72,11 +72,17 @@ class Program:
         target = self.folder / self.name
         sources = [path for pattern in self.data["sources"] for path in self._files(pattern)]
         command = ["gcc", "-std=gnu11", "-O3", "-g", "-Wall", "-Wextra", "-Werror"]
-        command += ["-I", str(self.root / "module"), *map(str, sources), "-o", str(target)]
+        command += [word for folder in _folders(sources) for word in ("-I", str(folder))]
+        command += [*map(str, sources), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise InvalidRun(f"{self.name} does not compile: {done.stderr.strip()}")
         return target
+
+
+def _folders(sources: list[Path]) -> list[Path]:
+    """Where the sources are, and so their headers."""
+    return sorted({path.parent for path in sources})
 
 
 def programs(data: dict[str, Any], root: Path, folder: Path) -> list[Program]:

@@ -71,7 +71,8 @@ local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$req
 local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
     .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
 
--- Variables that may hold a key, a cookie or a password (module/ngx_sluice_redact_var.c).
+-- Variables that may hold a key, a cookie or a password
+-- (module/nginx/ngx_http_sluice_redact_var.c).
 local SECRET_VARIABLES = {
     "^request$",
     "^request_uri$",

@@ -2,7 +2,7 @@
 --
 -- A client must not speak in the gateway's name, and an upstream's lines must not stand beside the
 -- gateway's. This is the one list of their names; nginx.conf says them to nginx and to the module
--- (module/ngx_sluice_guard.c). A `*` at the end stands for any rest.
+-- (module/nginx/ngx_http_sluice_guard.c). A `*` at the end stands for any rest.
 -- @module cli.own_headers
 
 local _M = {}

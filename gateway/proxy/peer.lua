@@ -1,4 +1,4 @@
---- Hands a request's first peer to nginx (module/ngx_sluice_peer.c).
+--- Hands a request's first peer to nginx (module/nginx/ngx_http_sluice_peer.c).
 -- @module gateway.proxy.peer
 
 local base = require("resty.core.base")

@@ -70,7 +70,7 @@ end
 function _M.activate(compiled, settings)
     compiled.trusts_clients = #settings.trusted_ips > 0
     compiled.forwarded_proto = compiled.trusts_clients and "sluice_forwarded_proto" or "scheme"
-    -- Else nginx has refused them (module/ngx_sluice_request.c).
+    -- Else nginx has refused them (module/nginx/ngx_http_sluice_request.c).
     compiled.passes_climbs = not settings.reject_encoded_climbs
     live = compiled
     shuffle()

@@ -35,7 +35,7 @@ local NAMES = {
     "upstream_header_time",
     "upstream_response_time",
     "upstream_status",
-    -- Of nginx.conf (module/ngx_sluice_gateway.c, cli/nginx_conf.lua).
+    -- Of nginx.conf (module/nginx/ngx_http_sluice_gateway.c, cli/nginx_conf.lua).
     "sluice_ctx",
     "sluice_forwarded_host",
     "sluice_forwarded_proto",

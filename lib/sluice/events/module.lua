@@ -1,8 +1,8 @@
 --- The C module's functions, through FFI.
 --
 -- The module's shared object exports them, and nginx loads modules so that `ffi.C` finds what
--- they export. The declarations mirror module/ngx_sluice_events.h and module/ring.h; `load`
--- compares sizes and a number with those of the module that is there.
+-- they export. The declarations mirror module/nginx/ngx_sluice_events.h and module/ring/ring.h;
+-- `load` compares sizes and a number with those of the module that is there.
 -- @module sluice.events.module
 
 local ffi = require("ffi")

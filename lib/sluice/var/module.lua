@@ -1,6 +1,7 @@
 --- The C module's functions for variables, through FFI.
 --
--- The declarations mirror module/ngx_sluice_var.h; `load` compares a number with the module's.
+-- The declarations mirror module/nginx/ngx_http_sluice_var.h; `load` compares a number with the
+-- module's.
 -- @module sluice.var.module
 
 local ffi = require("ffi")

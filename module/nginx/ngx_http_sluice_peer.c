@@ -10,8 +10,8 @@
  *     }
  *
  * The access phase is in Lua anyway and leaves the peer here.  The balancer is
- * asked only after a try has failed; it is not even told of the request before.
- * To enter Lua once more, and to parse and print the peer's address, takes a
+ * asked only after a try has failed, and does not know the request before.  To
+ * enter Lua once more, and to parse and print the peer's address, takes a
  * tenth of all instructions that a worker spends on a proxied request.
  *
  * A request that comes without a peer is the balancer's from the beginning.
@@ -23,16 +23,16 @@
 #include <ngx_http.h>
 
 
-#define NGX_SLUICE_PEER_TEXT  64      /* "[", an IPv6 address, "]:65535" */
+#define NGX_HTTP_SLUICE_PEER_TEXT  64  /* "[", an IPv6 address, "]:65535" */
 
 
-/* kept by Lua (gateway/proxy/peer.lua) for as long as a configuration is live */
+/* kept by Lua (gateway/proxy/peer.lua) while a configuration is live */
 
 typedef struct {
-    uint64_t    sockaddr[4];
-    uint32_t    socklen;
-    uint32_t    length;
-    u_char      text[NGX_SLUICE_PEER_TEXT];
+    uint64_t  sockaddr[4];
+    uint32_t  socklen;
+    uint32_t  length;
+    u_char    text[NGX_HTTP_SLUICE_PEER_TEXT];
 } sluice_peer_t;
 
 
@@ -48,7 +48,7 @@ typedef struct {
 typedef struct {
     ngx_http_upstream_init_pt          original_init_upstream;
     ngx_http_upstream_init_peer_pt     original_init_peer;
-} ngx_sluice_peer_conf_t;
+} ngx_http_sluice_peer_conf_t;
 
 
 /* of a request; a copy, since the configuration may go before it */
@@ -74,7 +74,7 @@ typedef struct {
 #endif
 
     unsigned                           given:1;
-} ngx_sluice_peer_ctx_t;
+} ngx_http_sluice_peer_ctx_t;
 
 
 int sluice_peer_parse(ngx_http_request_t *r, u_char *text, size_t length,
@@ -82,33 +82,34 @@ int sluice_peer_parse(ngx_http_request_t *r, u_char *text, size_t length,
 int sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
     uint32_t tries, const sluice_peer_timeouts_t *timeouts);
 
-static char *ngx_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd,
+static char *ngx_http_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static void *ngx_sluice_peer_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_sluice_peer_init_upstream(ngx_conf_t *cf,
+static void *ngx_http_sluice_peer_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_sluice_peer_init(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_sluice_peer_time(ngx_http_upstream_t *u,
-    ngx_sluice_peer_ctx_t *ctx);
-static ngx_int_t ngx_sluice_peer_get(ngx_peer_connection_t *pc, void *data);
-static ngx_int_t ngx_sluice_peer_ask(ngx_sluice_peer_ctx_t *ctx);
-static void ngx_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
+static ngx_int_t ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
+    ngx_http_sluice_peer_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_peer_get(ngx_peer_connection_t *pc,
+    void *data);
+static ngx_int_t ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx);
+static void ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 
 #if (NGX_HTTP_SSL)
-static ngx_int_t ngx_sluice_peer_set_session(ngx_peer_connection_t *pc,
+static ngx_int_t ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc,
     void *data);
-static void ngx_sluice_peer_save_session(ngx_peer_connection_t *pc,
+static void ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc,
     void *data);
 #endif
 
 
-static ngx_command_t  ngx_sluice_peer_commands[] = {
+static ngx_command_t  ngx_http_sluice_peer_commands[] = {
 
     { ngx_string("sluice_first_peer"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_sluice_peer_first,
+      ngx_http_sluice_peer_first,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -117,14 +118,14 @@ static ngx_command_t  ngx_sluice_peer_commands[] = {
 };
 
 
-static ngx_http_module_t  ngx_sluice_peer_module_ctx = {
+static ngx_http_module_t  ngx_http_sluice_peer_module_ctx = {
     NULL,                                  /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_sluice_peer_create_conf,           /* create server configuration */
+    ngx_http_sluice_peer_create_conf,      /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -132,10 +133,10 @@ static ngx_http_module_t  ngx_sluice_peer_module_ctx = {
 };
 
 
-ngx_module_t  ngx_sluice_peer_module = {
+ngx_module_t  ngx_http_sluice_peer_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_peer_module_ctx,           /* module context */
-    ngx_sluice_peer_commands,              /* module directives */
+    &ngx_http_sluice_peer_module_ctx,      /* module context */
+    ngx_http_sluice_peer_commands,         /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -176,8 +177,8 @@ sluice_peer_parse(ngx_http_request_t *r, u_char *text, size_t length,
 
     peer->socklen = (uint32_t) addr.socklen;
     peer->length = (uint32_t) ngx_sock_ntop(addr.sockaddr, addr.socklen,
-                                            peer->text, NGX_SLUICE_PEER_TEXT,
-                                            1);
+                                            peer->text,
+                                            NGX_HTTP_SLUICE_PEER_TEXT, 1);
 
     return NGX_OK;
 }
@@ -189,17 +190,17 @@ int
 sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
     uint32_t tries, const sluice_peer_timeouts_t *timeouts)
 {
-    ngx_sluice_peer_ctx_t  *ctx;
+    ngx_http_sluice_peer_ctx_t  *ctx;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_sluice_peer_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_peer_module);
 
     if (ctx == NULL) {
-        ctx = ngx_palloc(r->pool, sizeof(ngx_sluice_peer_ctx_t));
+        ctx = ngx_palloc(r->pool, sizeof(ngx_http_sluice_peer_ctx_t));
         if (ctx == NULL) {
             return NGX_ERROR;
         }
 
-        ngx_http_set_ctx(r, ctx, ngx_sluice_peer_module);
+        ngx_http_set_ctx(r, ctx, ngx_http_sluice_peer_module);
     }
 
     ctx->peer = *peer;
@@ -213,9 +214,9 @@ sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
 
 
 static char *
-ngx_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_sluice_peer_conf_t        *pcf = conf;
+    ngx_http_sluice_peer_conf_t   *pcf = conf;
     ngx_http_upstream_srv_conf_t  *us;
 
     if (pcf->original_init_upstream) {
@@ -228,49 +229,50 @@ ngx_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                   ? us->peer.init_upstream
                                   : ngx_http_upstream_init_round_robin;
 
-    us->peer.init_upstream = ngx_sluice_peer_init_upstream;
+    us->peer.init_upstream = ngx_http_sluice_peer_init_upstream;
 
     return NGX_CONF_OK;
 }
 
 
 static void *
-ngx_sluice_peer_create_conf(ngx_conf_t *cf)
+ngx_http_sluice_peer_create_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_peer_conf_t));
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_peer_conf_t));
 }
 
 
 static ngx_int_t
-ngx_sluice_peer_init_upstream(ngx_conf_t *cf,
+ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_sluice_peer_conf_t  *pcf;
+    ngx_http_sluice_peer_conf_t  *pcf;
 
-    pcf = ngx_http_conf_upstream_srv_conf(us, ngx_sluice_peer_module);
+    pcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
 
     if (pcf->original_init_upstream(cf, us) != NGX_OK) {
         return NGX_ERROR;
     }
 
     pcf->original_init_peer = us->peer.init;
-    us->peer.init = ngx_sluice_peer_init;
+    us->peer.init = ngx_http_sluice_peer_init;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_sluice_peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
+ngx_http_sluice_peer_init(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_peer_connection_t   *pc;
-    ngx_sluice_peer_ctx_t   *ctx;
-    ngx_sluice_peer_conf_t  *pcf;
+    ngx_peer_connection_t        *pc;
+    ngx_http_sluice_peer_ctx_t   *ctx;
+    ngx_http_sluice_peer_conf_t  *pcf;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_sluice_peer_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_peer_module);
 
     if (ctx == NULL) {
-        pcf = ngx_http_conf_upstream_srv_conf(us, ngx_sluice_peer_module);
+        pcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
         return pcf->original_init_peer(r, us);
     }
 
@@ -282,23 +284,24 @@ ngx_sluice_peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
     pc = &r->upstream->peer;
 
     pc->data = ctx;
-    pc->get = ngx_sluice_peer_get;
-    pc->free = ngx_sluice_peer_free;
+    pc->get = ngx_http_sluice_peer_get;
+    pc->free = ngx_http_sluice_peer_free;
     pc->tries = ctx->tries;
 
 #if (NGX_HTTP_SSL)
-    pc->set_session = ngx_sluice_peer_set_session;
-    pc->save_session = ngx_sluice_peer_save_session;
+    pc->set_session = ngx_http_sluice_peer_set_session;
+    pc->save_session = ngx_http_sluice_peer_save_session;
 #endif
 
-    return ngx_sluice_peer_time(r->upstream, ctx);
+    return ngx_http_sluice_peer_time(r->upstream, ctx);
 }
 
 
-/* Stock nginx reads timeouts from the location's configuration: hence a copy. */
+/* nginx reads timeouts from the location's configuration: hence a copy. */
 
 static ngx_int_t
-ngx_sluice_peer_time(ngx_http_upstream_t *u, ngx_sluice_peer_ctx_t *ctx)
+ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
+    ngx_http_sluice_peer_ctx_t *ctx)
 {
     sluice_peer_timeouts_t    *t;
 #if (HAVE_NGX_UPSTREAM_TIMEOUT_FIELDS)
@@ -342,9 +345,9 @@ ngx_sluice_peer_time(ngx_http_upstream_t *u, ngx_sluice_peer_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
+ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_sluice_peer_ctx_t  *ctx = data;
+    ngx_http_sluice_peer_ctx_t  *ctx = data;
 
     if (!ctx->given) {
         ctx->given = 1;
@@ -358,7 +361,7 @@ ngx_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
         return NGX_OK;
     }
 
-    if (ctx->get == NULL && ngx_sluice_peer_ask(ctx) != NGX_OK) {
+    if (ctx->get == NULL && ngx_http_sluice_peer_ask(ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -367,19 +370,20 @@ ngx_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 
 
 /*
- * Makes the request the balancer's as well.  What it writes into the connection
- * is kept here: by now that may be another's, who asks us (keepalive).
+ * Makes the request the balancer's as well.  What it writes into the
+ * connection is kept here: by now that may be another's, who asks us
+ * (keepalive).
  */
 
 static ngx_int_t
-ngx_sluice_peer_ask(ngx_sluice_peer_ctx_t *ctx)
+ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx)
 {
-    ngx_int_t                rc;
-    ngx_peer_connection_t   *pc, ours;
-    ngx_sluice_peer_conf_t  *pcf;
+    ngx_int_t                     rc;
+    ngx_peer_connection_t        *pc, ours;
+    ngx_http_sluice_peer_conf_t  *pcf;
 
     pcf = ngx_http_conf_upstream_srv_conf(ctx->upstream,
-                                          ngx_sluice_peer_module);
+                                          ngx_http_sluice_peer_module);
     pc = &ctx->request->upstream->peer;
     ours = *pc;
 
@@ -406,9 +410,10 @@ ngx_sluice_peer_ask(ngx_sluice_peer_ctx_t *ctx)
 
 
 static void
-ngx_sluice_peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
+ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
 {
-    ngx_sluice_peer_ctx_t  *ctx = data;
+    ngx_http_sluice_peer_ctx_t  *ctx = data;
 
     if (ctx->get) {
         ctx->free(pc, ctx->data, state);
@@ -424,18 +429,18 @@ ngx_sluice_peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 /* Sessions are not kept for the first peer, as the Lua module keeps none. */
 
 static ngx_int_t
-ngx_sluice_peer_set_session(ngx_peer_connection_t *pc, void *data)
+ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_sluice_peer_ctx_t  *ctx = data;
+    ngx_http_sluice_peer_ctx_t  *ctx = data;
 
     return ctx->get ? ctx->set_session(pc, ctx->data) : NGX_OK;
 }
 
 
 static void
-ngx_sluice_peer_save_session(ngx_peer_connection_t *pc, void *data)
+ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_sluice_peer_ctx_t  *ctx = data;
+    ngx_http_sluice_peer_ctx_t  *ctx = data;
 
     if (ctx->get) {
         ctx->save_session(pc, ctx->data);

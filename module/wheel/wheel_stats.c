@@ -42,7 +42,8 @@ timers_bucket_ns(uint32_t i)
         return i;
     }
 
-    return (double) ((uint64_t) (4 + i % 4) << (i / 4 - 1)) * (1 + 0.5 / (4 + i % 4));
+    return (double) ((uint64_t) (4 + i % 4) << (i / 4 - 1))
+           * (1 + 0.5 / (4 + i % 4));
 }
 
 

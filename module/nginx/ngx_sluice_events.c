@@ -23,7 +23,7 @@ ngx_sluice_events_init_process(ngx_cycle_t *cycle)
 {
     ngx_uint_t  i;
 
-    if (!ngx_sluice_log.ready) {
+    if (!ngx_sluice_ring.ready) {
         return NGX_OK;
     }
 
@@ -31,10 +31,10 @@ ngx_sluice_events_init_process(ngx_cycle_t *cycle)
 
         /* not for the programs that a worker might execute */
 
-        (void) fcntl(ngx_sluice_log.ring.fd, F_SETFD, FD_CLOEXEC);
+        (void) fcntl(ngx_sluice_ring.ring.fd, F_SETFD, FD_CLOEXEC);
 
         for (i = 0; i < SLUICE_RING_SLOTS; i++) {
-            (void) fcntl(ngx_sluice_log.fds[i], F_SETFD, FD_CLOEXEC);
+            (void) fcntl(ngx_sluice_ring.fds[i], F_SETFD, FD_CLOEXEC);
         }
     }
 
@@ -68,9 +68,9 @@ ngx_sluice_events_unread_handler(ngx_event_t *e)
         }
     }
 
-    ring = ngx_sluice_log.ring;
+    ring = ngx_sluice_ring.ring;
 
-    if (sluice_ring_attach(&ring, ngx_sluice_log.generation,
+    if (sluice_ring_attach(&ring, ngx_sluice_ring.generation,
                            (uint16_t) ngx_worker, &missed)
         == SLUICE_OK)
     {
@@ -164,7 +164,7 @@ sluice_events_open(int vm)
 {
     sluice_events_t  *ev;
 
-    if (!ngx_sluice_log.ready || vm < 0 || vm >= NGX_SLUICE_EVENTS_VMS) {
+    if (!ngx_sluice_ring.ready || vm < 0 || vm >= NGX_SLUICE_EVENTS_VMS) {
         return NULL;
     }
 
@@ -183,7 +183,7 @@ ngx_sluice_events_setup(sluice_events_t *ev)
 {
     ngx_memzero(ev, sizeof(sluice_events_t));
 
-    ev->ring = ngx_sluice_log.ring;
+    ev->ring = ngx_sluice_ring.ring;
     ev->worker = ngx_sluice_events_has_worker() ? (uint16_t) ngx_worker
                                                 : SLUICE_RING_AGENT;
 
@@ -223,7 +223,7 @@ sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
     /* the lock is held for microseconds, unless its holder is stopped */
 
     for (i = 0; i < 100; i++) {
-        rc = sluice_ring_attach(&ev->ring, ngx_sluice_log.generation,
+        rc = sluice_ring_attach(&ev->ring, ngx_sluice_ring.generation,
                                 ev->worker, &n);
         if (rc != SLUICE_BUSY) {
             break;
@@ -245,7 +245,7 @@ sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
 
     *missed = n;
 
-    if (ngx_sluice_log.renewed) {
+    if (ngx_sluice_ring.renewed) {
         *missed = -1;
     }
 
@@ -298,8 +298,8 @@ sluice_events_detach(sluice_events_t *ev)
 /*
  * Everything handed out before has been used; the number of frames that are
  * in ev->frames now.  While there are some, an event is posted that nginx's
- * loop comes to only if a callback yields.  0: none, and this process will be woken: wait for the
- * semaphore.  SLUICE_OVERRUN, SLUICE_BAD: rejoin.
+ * loop comes to only if a callback yields.  0: none, and this process will be
+ * woken: wait for the semaphore.  SLUICE_OVERRUN, SLUICE_BAD: rejoin.
  */
 
 int

@@ -5,26 +5,27 @@
  */
 
 
-#include "ngx_sluice_connection.h"
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_connection.h"
+#include "ngx_http_sluice_header.h"
 
 
 typedef struct {
-    ngx_array_t                    *own;        /* of sluice_header_t * */
-    ngx_sluice_connection_names_t   names;
-} ngx_sluice_response_dropped_t;
+    ngx_array_t                         *own;   /* of sluice_header_t * */
+    ngx_http_sluice_connection_names_t   names;
+} ngx_http_sluice_response_dropped_t;
 
 
-static ngx_int_t ngx_sluice_response_names(ngx_http_request_t *r,
-    ngx_sluice_connection_names_t *names);
-static ngx_uint_t ngx_sluice_response_drops(ngx_table_elt_t *h, void *data);
+static ngx_int_t ngx_http_sluice_response_names(ngx_http_request_t *r,
+    ngx_http_sluice_connection_names_t *names);
+static ngx_uint_t ngx_http_sluice_response_drops(ngx_table_elt_t *h,
+    void *data);
 
 
 ngx_int_t
-ngx_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
+ngx_http_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
 {
-    ngx_http_upstream_t            *u;
-    ngx_sluice_response_dropped_t   dropped;
+    ngx_http_upstream_t                 *u;
+    ngx_http_sluice_response_dropped_t   dropped;
 
     u = r->upstream;
 
@@ -33,11 +34,11 @@ ngx_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
     dropped.names.lengths = 0;
 
     if (u->headers_in.connection
-        && ngx_sluice_response_names(r, &dropped.names) != NGX_OK)
+        && ngx_http_sluice_response_names(r, &dropped.names) != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "upstream sent more than %d names in \"Connection\"",
-                      NGX_SLUICE_CONNECTION_MAX_NAMES);
+                      NGX_HTTP_SLUICE_CONNECTION_MAX_NAMES);
         return NGX_HTTP_UPSTREAM_INVALID_HEADER;
     }
 
@@ -45,16 +46,17 @@ ngx_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
         return NGX_OK;
     }
 
-    return ngx_sluice_header_list_drop(&u->headers_in.headers, r->pool,
-                                       ngx_sluice_response_drops, &dropped);
+    return ngx_http_sluice_header_list_drop(&u->headers_in.headers, r->pool,
+                                            ngx_http_sluice_response_drops,
+                                            &dropped);
 }
 
 
 /* Collects what all Connection lines name; nginx knows one of them. */
 
 static ngx_int_t
-ngx_sluice_response_names(ngx_http_request_t *r,
-    ngx_sluice_connection_names_t *names)
+ngx_http_sluice_response_names(ngx_http_request_t *r,
+    ngx_http_sluice_connection_names_t *names)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -72,7 +74,7 @@ ngx_sluice_response_names(ngx_http_request_t *r,
                 && ngx_strncmp(h[i].lowcase_key, "connection",
                                sizeof("connection") - 1)
                    == 0
-                && ngx_sluice_connection_add_names(names, &h[i].value)
+                && ngx_http_sluice_connection_add_names(names, &h[i].value)
                    != NGX_OK)
             {
                 return NGX_ERROR;
@@ -85,15 +87,15 @@ ngx_sluice_response_names(ngx_http_request_t *r,
 
 
 static ngx_uint_t
-ngx_sluice_response_drops(ngx_table_elt_t *h, void *data)
+ngx_http_sluice_response_drops(ngx_table_elt_t *h, void *data)
 {
-    ngx_sluice_response_dropped_t  *dropped = data;
+    ngx_http_sluice_response_dropped_t  *dropped = data;
 
     ngx_uint_t         i;
     sluice_header_t  **own;
 
-    if (ngx_sluice_connection_named(&dropped->names, h->key.data,
-                                    h->key.len))
+    if (ngx_http_sluice_connection_named(&dropped->names, h->key.data,
+                                         h->key.len))
     {
         return 1;
     }

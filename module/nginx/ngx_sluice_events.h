@@ -102,7 +102,7 @@ typedef struct {
 } sluice_events_t;
 
 
-/* ngx_sluice_publish.c */
+/* ngx_sluice_events_publish.c */
 
 void ngx_sluice_events_flush(sluice_events_t *ev);
 void ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame);
@@ -119,7 +119,7 @@ int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
     size_t event_length, const u_char *payload, size_t length);
 void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
 
-/* ngx_sluice_loop.c */
+/* ngx_sluice_events_loop.c */
 
 void ngx_sluice_events_prepare(sluice_events_t *ev);
 void ngx_sluice_events_forget(sluice_events_t *ev);

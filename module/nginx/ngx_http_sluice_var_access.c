@@ -8,53 +8,55 @@
  */
 
 
-#include "ngx_sluice_var.h"
+#include "ngx_http_sluice_var.h"
 
 
 /* Up to here bytes are compared and copied without a call. */
-#define NGX_SLUICE_VAR_SHORT  32
+#define NGX_HTTP_SLUICE_VAR_SHORT  32
 
 
-static int ngx_sluice_var_read(ngx_http_request_t *r, ngx_sluice_var_t *v,
+static int ngx_http_sluice_var_read(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v,
     const u_char *last, size_t last_length, u_char **data);
-static ngx_inline int ngx_sluice_var_answer(ngx_str_t value,
+static ngx_inline int ngx_http_sluice_var_answer(ngx_str_t value,
     const u_char *last, size_t last_length, u_char **data);
-static int ngx_sluice_var_answer_long(ngx_str_t value, const u_char *last,
+static int ngx_http_sluice_var_answer_long(ngx_str_t value, const u_char *last,
     u_char **data);
-static int ngx_sluice_var_write(ngx_http_request_t *r, ngx_sluice_var_t *v,
-    const u_char *data, size_t length);
-static ngx_inline int ngx_sluice_var_assign(ngx_http_request_t *r,
-    ngx_sluice_var_t *v, u_char *data, size_t length);
-static int ngx_sluice_var_call_set_handler(ngx_http_request_t *r,
-    ngx_sluice_var_t *v, u_char *data, size_t length);
-static ngx_inline void ngx_sluice_var_fill(ngx_http_variable_value_t *vv,
+static int ngx_http_sluice_var_write(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v, const u_char *data, size_t length);
+static ngx_inline int ngx_http_sluice_var_assign(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v, u_char *data, size_t length);
+static int ngx_http_sluice_var_call_set_handler(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v, u_char *data, size_t length);
+static ngx_inline void ngx_http_sluice_var_fill(ngx_http_variable_value_t *vv,
     u_char *data, size_t length);
-static ngx_inline ngx_uint_t ngx_sluice_var_equal(const u_char *a,
+static ngx_inline ngx_uint_t ngx_http_sluice_var_equal(const u_char *a,
     const u_char *b, size_t len);
-static ngx_inline ngx_uint_t ngx_sluice_var_equal_words(const u_char *a,
+static ngx_inline ngx_uint_t ngx_http_sluice_var_equal_words(const u_char *a,
     const u_char *b, size_t len, size_t word);
-static ngx_inline void ngx_sluice_var_copy(u_char *to, const u_char *from,
+static ngx_inline void ngx_http_sluice_var_copy(u_char *to, const u_char *from,
     size_t len);
 
 
 /* Of this process; set before it serves a request. */
 
-static ngx_sluice_var_t  *ngx_sluice_vars;
-static ngx_uint_t         ngx_sluice_vars_n;
+static ngx_http_sluice_var_t  *ngx_http_sluice_vars;
+static ngx_uint_t              ngx_http_sluice_vars_n;
 
 
 void
-ngx_sluice_var_publish(ngx_array_t *vars)
+ngx_http_sluice_var_publish(ngx_array_t *vars)
 {
-    ngx_sluice_vars = vars->elts;
-    ngx_sluice_vars_n = vars->nelts;
+    ngx_http_sluice_vars = vars->elts;
+    ngx_http_sluice_vars_n = vars->nelts;
 }
 
 
 /*
  * The length of the value, which is put into *data and lives no longer than
- * until Lua has copied it; or NGX_SLUICE_VAR_SAME if it equals the one that
- * the caller has as a Lua string.  Comparing costs a fifth of making a string.
+ * until Lua has copied it; or NGX_HTTP_SLUICE_VAR_SAME if it equals the one
+ * that the caller has as a Lua string.  Comparing costs a fifth of making a
+ * string.
  */
 
 int
@@ -62,18 +64,18 @@ sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
     size_t last_length, u_char **data)
 {
     ngx_str_t                   value, *string;
-    ngx_sluice_var_t           *v;
+    ngx_http_sluice_var_t      *v;
     ngx_http_variable_value_t  *vv;
 
     /* a request that the Lua module made up, for a timer or a handshake */
 
     if (r->connection->fd == (ngx_socket_t) -1
-        || number >= ngx_sluice_vars_n)
+        || number >= ngx_http_sluice_vars_n)
     {
-        return NGX_SLUICE_VAR_FAILED;
+        return NGX_HTTP_SLUICE_VAR_FAILED;
     }
 
-    v = &ngx_sluice_vars[number];
+    v = &ngx_http_sluice_vars[number];
 
     /* the two kinds that are read most, without a call; then the others */
 
@@ -81,7 +83,8 @@ sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
         string = (ngx_str_t *) ((char *) r + v->string);
 
         if (string->len) {
-            return ngx_sluice_var_answer(*string, last, last_length, data);
+            return ngx_http_sluice_var_answer(*string, last, last_length,
+                                              data);
         }
 
     } else if (v->indexed) {
@@ -91,36 +94,36 @@ sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
             value.len = vv->len;
             value.data = vv->data;
 
-            return ngx_sluice_var_answer(value, last, last_length, data);
+            return ngx_http_sluice_var_answer(value, last, last_length, data);
         }
     }
 
-    return ngx_sluice_var_read(r, v, last, last_length, data);
+    return ngx_http_sluice_var_read(r, v, last, last_length, data);
 }
 
 
 /* On its own: what needs no call needs no registers for one, either. */
 
 static int __attribute__ ((noinline))
-ngx_sluice_var_read(ngx_http_request_t *r, ngx_sluice_var_t *v,
+ngx_http_sluice_var_read(ngx_http_request_t *r, ngx_http_sluice_var_t *v,
     const u_char *last, size_t last_length, u_char **data)
 {
-    return ngx_sluice_var_answer(v->read(r, v), last, last_length, data);
+    return ngx_http_sluice_var_answer(v->read(r, v), last, last_length, data);
 }
 
 
 static ngx_inline int
-ngx_sluice_var_answer(ngx_str_t value, const u_char *last, size_t last_length,
-    u_char **data)
+ngx_http_sluice_var_answer(ngx_str_t value, const u_char *last,
+    size_t last_length, u_char **data)
 {
     if (value.len == last_length) {
 
-        if (value.len > NGX_SLUICE_VAR_SHORT) {
-            return ngx_sluice_var_answer_long(value, last, data);
+        if (value.len > NGX_HTTP_SLUICE_VAR_SHORT) {
+            return ngx_http_sluice_var_answer_long(value, last, data);
         }
 
-        if (ngx_sluice_var_equal(value.data, last, value.len)) {
-            return NGX_SLUICE_VAR_SAME;
+        if (ngx_http_sluice_var_equal(value.data, last, value.len)) {
+            return NGX_HTTP_SLUICE_VAR_SAME;
         }
     }
 
@@ -133,10 +136,11 @@ ngx_sluice_var_answer(ngx_str_t value, const u_char *last, size_t last_length,
 /* On its own, too. */
 
 static int __attribute__ ((noinline))
-ngx_sluice_var_answer_long(ngx_str_t value, const u_char *last, u_char **data)
+ngx_http_sluice_var_answer_long(ngx_str_t value, const u_char *last,
+    u_char **data)
 {
     if (ngx_memcmp(value.data, last, value.len) == 0) {
-        return NGX_SLUICE_VAR_SAME;
+        return NGX_HTTP_SLUICE_VAR_SAME;
     }
 
     *data = value.data;
@@ -146,7 +150,7 @@ ngx_sluice_var_answer_long(ngx_str_t value, const u_char *last, u_char **data)
 
 
 /*
- * The same of several, each with its own result; NGX_SLUICE_VAR_FAILED if
+ * The same of several, each with its own result; NGX_HTTP_SLUICE_VAR_FAILED if
  * none could be read.
  */
 
@@ -157,7 +161,7 @@ sluice_var_get_bulk(ngx_http_request_t *r, int count,
     int  i;
 
     if (r->connection->fd == (ngx_socket_t) -1) {
-        return NGX_SLUICE_VAR_FAILED;
+        return NGX_HTTP_SLUICE_VAR_FAILED;
     }
 
     for (i = 0; i < count; i++) {
@@ -165,8 +169,8 @@ sluice_var_get_bulk(ngx_http_request_t *r, int count,
                                           values[i].last_length,
                                           &values[i].data);
 
-        if (values[i].length == NGX_SLUICE_VAR_FAILED) {
-            return NGX_SLUICE_VAR_FAILED;
+        if (values[i].length == NGX_HTTP_SLUICE_VAR_FAILED) {
+            return NGX_HTTP_SLUICE_VAR_FAILED;
         }
     }
 
@@ -180,24 +184,24 @@ int
 sluice_var_set(ngx_http_request_t *r, unsigned number, const u_char *data,
     size_t length)
 {
-    u_char            *p;
-    ngx_pool_t        *block;
-    ngx_sluice_var_t  *v;
+    u_char                 *p;
+    ngx_pool_t             *block;
+    ngx_http_sluice_var_t  *v;
 
     if (r->connection->fd == (ngx_socket_t) -1
-        || number >= ngx_sluice_vars_n)
+        || number >= ngx_http_sluice_vars_n)
     {
-        return NGX_SLUICE_VAR_FAILED;
+        return NGX_HTTP_SLUICE_VAR_FAILED;
     }
 
-    v = &ngx_sluice_vars[number];
+    v = &ngx_http_sluice_vars[number];
 
     if (!v->changeable) {
-        return NGX_SLUICE_VAR_FAILED;
+        return NGX_HTTP_SLUICE_VAR_FAILED;
     }
 
-    if (data == NULL || length > NGX_SLUICE_VAR_SHORT) {
-        return ngx_sluice_var_write(r, v, data, length);
+    if (data == NULL || length > NGX_HTTP_SLUICE_VAR_SHORT) {
+        return ngx_http_sluice_var_write(r, v, data, length);
     }
 
     /* ngx_pnalloc(), without a call */
@@ -208,50 +212,50 @@ sluice_var_set(ngx_http_request_t *r, unsigned number, const u_char *data,
         if ((size_t) (block->d.end - p) >= length) {
             block->d.last = p + length;
 
-            ngx_sluice_var_copy(p, data, length);
+            ngx_http_sluice_var_copy(p, data, length);
 
-            return ngx_sluice_var_assign(r, v, p, length);
+            return ngx_http_sluice_var_assign(r, v, p, length);
         }
     }
 
-    return ngx_sluice_var_write(r, v, data, length);
+    return ngx_http_sluice_var_write(r, v, data, length);
 }
 
 
 /* With a copy of the value; NULL data is no value. */
 
 static int
-ngx_sluice_var_write(ngx_http_request_t *r, ngx_sluice_var_t *v,
+ngx_http_sluice_var_write(ngx_http_request_t *r, ngx_http_sluice_var_t *v,
     const u_char *data, size_t length)
 {
     u_char  *p;
 
     if (data == NULL) {
-        return ngx_sluice_var_assign(r, v, NULL, 0);
+        return ngx_http_sluice_var_assign(r, v, NULL, 0);
     }
 
     p = ngx_pnalloc(r->pool, length);
     if (p == NULL) {
-        return NGX_SLUICE_VAR_FAILED;
+        return NGX_HTTP_SLUICE_VAR_FAILED;
     }
 
     ngx_memcpy(p, data, length);
 
-    return ngx_sluice_var_assign(r, v, p, length);
+    return ngx_http_sluice_var_assign(r, v, p, length);
 }
 
 
 /* With a value that is in the request's memory. */
 
 static ngx_inline int
-ngx_sluice_var_assign(ngx_http_request_t *r, ngx_sluice_var_t *v, u_char *data,
-    size_t length)
+ngx_http_sluice_var_assign(ngx_http_request_t *r, ngx_http_sluice_var_t *v,
+    u_char *data, size_t length)
 {
     if (v->set_handler) {
-        return ngx_sluice_var_call_set_handler(r, v, data, length);
+        return ngx_http_sluice_var_call_set_handler(r, v, data, length);
     }
 
-    ngx_sluice_var_fill(&r->variables[v->index], data, length);
+    ngx_http_sluice_var_fill(&r->variables[v->index], data, length);
 
     return NGX_OK;
 }
@@ -260,14 +264,14 @@ ngx_sluice_var_assign(ngx_http_request_t *r, ngx_sluice_var_t *v, u_char *data,
 /* On its own: a compiler that checks the stack would do so for all. */
 
 static int __attribute__ ((noinline))
-ngx_sluice_var_call_set_handler(ngx_http_request_t *r, ngx_sluice_var_t *v,
-    u_char *data, size_t length)
+ngx_http_sluice_var_call_set_handler(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v, u_char *data, size_t length)
 {
     ngx_http_variable_value_t  vv;
 
     ngx_memzero(&vv, sizeof(ngx_http_variable_value_t));
 
-    ngx_sluice_var_fill(&vv, data, length);
+    ngx_http_sluice_var_fill(&vv, data, length);
 
     v->set_handler(r, &vv, v->data);
 
@@ -275,10 +279,11 @@ ngx_sluice_var_call_set_handler(ngx_http_request_t *r, ngx_sluice_var_t *v,
 }
 
 
-/* With constants: flags that are computed are written apart from the length. */
+/* Constants: computed flags would be written apart from the length. */
 
 static ngx_inline void
-ngx_sluice_var_fill(ngx_http_variable_value_t *vv, u_char *data, size_t length)
+ngx_http_sluice_var_fill(ngx_http_variable_value_t *vv, u_char *data,
+    size_t length)
 {
     if (data) {
         vv->len = length;
@@ -298,23 +303,23 @@ ngx_sluice_var_fill(ngx_http_variable_value_t *vv, u_char *data, size_t length)
 
 
 /*
- * Up to NGX_SLUICE_VAR_SHORT bytes, in two words that may overlap: calls to
- * memcmp() and memcpy() would cost more than all the rest.
+ * Up to NGX_HTTP_SLUICE_VAR_SHORT bytes, in two words that may overlap: calls
+ * to memcmp() and memcpy() would cost more than all the rest.
  */
 
 static ngx_inline ngx_uint_t
-ngx_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
+ngx_http_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
 {
     if (len >= 16) {
-        return ngx_sluice_var_equal_words(a, b, len, 16);
+        return ngx_http_sluice_var_equal_words(a, b, len, 16);
     }
 
     if (len >= 8) {
-        return ngx_sluice_var_equal_words(a, b, len, 8);
+        return ngx_http_sluice_var_equal_words(a, b, len, 8);
     }
 
     if (len >= 4) {
-        return ngx_sluice_var_equal_words(a, b, len, 4);
+        return ngx_http_sluice_var_equal_words(a, b, len, 4);
     }
 
     return len == 0
@@ -325,7 +330,7 @@ ngx_sluice_var_equal(const u_char *a, const u_char *b, size_t len)
 
 
 static ngx_inline ngx_uint_t
-ngx_sluice_var_equal_words(const u_char *a, const u_char *b, size_t len,
+ngx_http_sluice_var_equal_words(const u_char *a, const u_char *b, size_t len,
     size_t word)
 {
     return memcmp(a, b, word) == 0
@@ -334,7 +339,7 @@ ngx_sluice_var_equal_words(const u_char *a, const u_char *b, size_t len,
 
 
 static ngx_inline void
-ngx_sluice_var_copy(u_char *to, const u_char *from, size_t len)
+ngx_http_sluice_var_copy(u_char *to, const u_char *from, size_t len)
 {
     if (len >= 16) {
         memcpy(to, from, 16);

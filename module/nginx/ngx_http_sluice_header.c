@@ -9,7 +9,7 @@
  */
 
 
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_header.h"
 
 
 typedef struct {
@@ -27,10 +27,10 @@ int sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
 int sluice_header_number_to_response(ngx_http_request_t *r,
     sluice_header_t *header, int64_t value);
 
-static ngx_uint_t ngx_sluice_header_has(ngx_http_request_t *r);
-static ngx_table_elt_t *ngx_sluice_header_find(ngx_list_t *list,
+static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
+static ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,
     sluice_header_t *header, ngx_uint_t *count);
-static int ngx_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
+static int ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length);
 
 
@@ -43,11 +43,11 @@ sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
     ngx_uint_t        count;
     ngx_table_elt_t  *elt;
 
-    if (!ngx_sluice_header_has(r)) {
+    if (!ngx_http_sluice_header_has(r)) {
         return 0;
     }
 
-    elt = ngx_sluice_header_find(&r->headers_in.headers, header, &count);
+    elt = ngx_http_sluice_header_find(&r->headers_in.headers, header, &count);
 
     if (elt) {
         first->length = elt->value.len;
@@ -64,12 +64,12 @@ int
 sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
     u_char *value, size_t length)
 {
-    if (!ngx_sluice_header_has(r)) {
+    if (!ngx_http_sluice_header_has(r)) {
         return NGX_DECLINED;
     }
 
-    return ngx_sluice_header_push(r, &r->headers_in.headers, header, value,
-                                  length);
+    return ngx_http_sluice_header_push(r, &r->headers_in.headers, header,
+                                       value, length);
 }
 
 
@@ -84,12 +84,12 @@ sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
         return NGX_DECLINED;
     }
 
-    if (header->own && ngx_sluice_response_own(r, header) != NGX_OK) {
+    if (header->own && ngx_http_sluice_response_own(r, header) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ngx_sluice_header_push(r, &r->headers_out.headers, header, value,
-                                  length);
+    return ngx_http_sluice_header_push(r, &r->headers_out.headers, header,
+                                       value, length);
 }
 
 
@@ -111,7 +111,7 @@ sluice_header_number_to_response(ngx_http_request_t *r,
  */
 
 static ngx_uint_t
-ngx_sluice_header_has(ngx_http_request_t *r)
+ngx_http_sluice_header_has(ngx_http_request_t *r)
 {
     return r != NULL
            && r->connection->fd != (ngx_socket_t) -1
@@ -120,7 +120,7 @@ ngx_sluice_header_has(ngx_http_request_t *r)
 
 
 static ngx_table_elt_t *
-ngx_sluice_header_find(ngx_list_t *list, sluice_header_t *header,
+ngx_http_sluice_header_find(ngx_list_t *list, sluice_header_t *header,
     ngx_uint_t *count)
 {
     ngx_uint_t        i;
@@ -157,7 +157,7 @@ ngx_sluice_header_find(ngx_list_t *list, sluice_header_t *header,
 
 
 static int
-ngx_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
+ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length)
 {
     size_t            i;
@@ -175,7 +175,7 @@ ngx_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
         }
     }
 
-    if (ngx_sluice_header_find(list, header, &count)) {
+    if (ngx_http_sluice_header_find(list, header, &count)) {
         return NGX_DECLINED;
     }
 

@@ -73,7 +73,8 @@ ngx_sluice_events_connect(sluice_events_t *ev)
 {
     ngx_connection_t  *c;
 
-    c = ngx_get_connection(ngx_sluice_log.fds[ev->ring.index], ngx_cycle->log);
+    c = ngx_get_connection(ngx_sluice_ring.fds[ev->ring.index],
+                           ngx_cycle->log);
     if (c == NULL) {
         return NGX_ERROR;
     }
@@ -133,7 +134,7 @@ ngx_sluice_events_wake(void *data, uint32_t slot)
         return;
     }
 
-    sluice_ring_wake_fds(ngx_sluice_log.fds, slot);
+    sluice_ring_wake_fds(ngx_sluice_ring.fds, slot);
 }
 
 

@@ -16,7 +16,7 @@
 typedef struct {
     ngx_str_t  name;
     ngx_int_t  kind;
-} ngx_sluice_redact_var_t;
+} ngx_http_sluice_redact_var_t;
 
 
 /* in the place of a kind of text: nothing of the value is shown, or nothing
@@ -26,16 +26,16 @@ typedef struct {
 #define NGX_SLUICE_REDACT_NAMED  -2
 
 
-static ngx_int_t ngx_sluice_redact_variable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_redact_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_redact_kind(ngx_str_t *name);
+static ngx_int_t ngx_http_sluice_redact_kind(ngx_str_t *name);
 
 
-static ngx_str_t  ngx_sluice_redact_prefix = ngx_string("sluice_log_");
-static ngx_str_t  ngx_sluice_redacted = ngx_string(NGX_SLUICE_REDACTED);
+static ngx_str_t  ngx_http_sluice_redact_prefix = ngx_string("sluice_log_");
+static ngx_str_t  ngx_http_sluice_redacted = ngx_string(NGX_SLUICE_REDACTED);
 
 
-static ngx_sluice_redact_var_t  ngx_sluice_redact_vars[] = {
+static ngx_http_sluice_redact_var_t  ngx_http_sluice_redact_vars[] = {
 
     { ngx_string("args"), NGX_SLUICE_REDACT_QUERY },
     { ngx_string("query_string"), NGX_SLUICE_REDACT_QUERY },
@@ -46,7 +46,7 @@ static ngx_sluice_redact_var_t  ngx_sluice_redact_vars[] = {
 };
 
 
-static ngx_sluice_redact_var_t  ngx_sluice_redact_prefixes[] = {
+static ngx_http_sluice_redact_var_t  ngx_http_sluice_redact_prefixes[] = {
 
     { ngx_string("arg_"), NGX_SLUICE_REDACT_NAMED },
     { ngx_string("cookie_"), NGX_SLUICE_REDACT_WHOLE },
@@ -60,25 +60,25 @@ static ngx_sluice_redact_var_t  ngx_sluice_redact_prefixes[] = {
 
 
 ngx_int_t
-ngx_sluice_redact_add_variable(ngx_conf_t *cf)
+ngx_http_sluice_redact_add_variable(ngx_conf_t *cf)
 {
     ngx_http_variable_t  *var;
 
-    var = ngx_http_add_variable(cf, &ngx_sluice_redact_prefix,
+    var = ngx_http_add_variable(cf, &ngx_http_sluice_redact_prefix,
                                 NGX_HTTP_VAR_NOCACHEABLE|NGX_HTTP_VAR_PREFIX);
     if (var == NULL) {
         return NGX_ERROR;
     }
 
-    var->get_handler = ngx_sluice_redact_variable;
+    var->get_handler = ngx_http_sluice_redact_variable;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_sluice_redact_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
+ngx_http_sluice_redact_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
 {
     u_char                     *text;
     ngx_int_t                   kind;
@@ -86,8 +86,8 @@ ngx_sluice_redact_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     ngx_http_variable_value_t  *own;
 
     name = *(ngx_str_t *) data;
-    name.data += ngx_sluice_redact_prefix.len;
-    name.len -= ngx_sluice_redact_prefix.len;
+    name.data += ngx_http_sluice_redact_prefix.len;
+    name.len -= ngx_http_sluice_redact_prefix.len;
 
     own = ngx_http_get_variable(r, &name, ngx_hash_key(name.data, name.len));
 
@@ -101,11 +101,11 @@ ngx_sluice_redact_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         return NGX_OK;
     }
 
-    kind = ngx_sluice_redact_kind(&name);
+    kind = ngx_http_sluice_redact_kind(&name);
 
     if (kind == NGX_SLUICE_REDACT_WHOLE) {
-        v->data = ngx_sluice_redacted.data;
-        v->len = ngx_sluice_redacted.len;
+        v->data = ngx_http_sluice_redacted.data;
+        v->len = ngx_http_sluice_redacted.len;
         return NGX_OK;
     }
 
@@ -122,11 +122,11 @@ ngx_sluice_redact_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
 
 static ngx_int_t
-ngx_sluice_redact_kind(ngx_str_t *name)
+ngx_http_sluice_redact_kind(ngx_str_t *name)
 {
-    ngx_sluice_redact_var_t  *var;
+    ngx_http_sluice_redact_var_t  *var;
 
-    for (var = ngx_sluice_redact_vars; var->name.len; var++) {
+    for (var = ngx_http_sluice_redact_vars; var->name.len; var++) {
 
         if (name->len == var->name.len
             && ngx_memcmp(name->data, var->name.data, name->len) == 0)
@@ -135,7 +135,7 @@ ngx_sluice_redact_kind(ngx_str_t *name)
         }
     }
 
-    for (var = ngx_sluice_redact_prefixes; var->name.len; var++) {
+    for (var = ngx_http_sluice_redact_prefixes; var->name.len; var++) {
 
         if (name->len <= var->name.len
             || ngx_memcmp(name->data, var->name.data, var->name.len) != 0)

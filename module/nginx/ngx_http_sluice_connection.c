@@ -11,35 +11,36 @@
 #include <ngx_http.h>
 #include <nginx.h>
 
-#include "ngx_sluice_connection.h"
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_connection.h"
+#include "ngx_http_sluice_header.h"
 
 
 /* the same as max_headers, which later versions of nginx have */
 
-#define NGX_SLUICE_CONNECTION_MAX_LINES  1000
+#define NGX_HTTP_SLUICE_CONNECTION_MAX_LINES  1000
 
 
 typedef struct {
-    ngx_http_request_t             *request;
-    ngx_sluice_connection_names_t   names;
-} ngx_sluice_connection_dropped_t;
+    ngx_http_request_t                  *request;
+    ngx_http_sluice_connection_names_t   names;
+} ngx_http_sluice_connection_dropped_t;
 
 
-static ngx_uint_t ngx_sluice_connection_stays(u_char *name, size_t length);
-static ngx_uint_t ngx_sluice_connection_drops(ngx_table_elt_t *elt,
+static ngx_uint_t ngx_http_sluice_connection_stays(u_char *name,
+    size_t length);
+static ngx_uint_t ngx_http_sluice_connection_drops(ngx_table_elt_t *elt,
     void *data);
-static void ngx_sluice_connection_forget(ngx_http_request_t *r,
+static void ngx_http_sluice_connection_forget(ngx_http_request_t *r,
     ngx_table_elt_t *elt);
 
 
 ngx_int_t
-ngx_sluice_connection_apply(ngx_http_request_t *r)
+ngx_http_sluice_connection_apply(ngx_http_request_t *r)
 {
-    ngx_uint_t                        i, lines;
-    ngx_list_part_t                  *part;
-    ngx_table_elt_t                  *elt;
-    ngx_sluice_connection_dropped_t   dropped;
+    ngx_uint_t                             i, lines;
+    ngx_list_part_t                       *part;
+    ngx_table_elt_t                       *elt;
+    ngx_http_sluice_connection_dropped_t   dropped;
 
     dropped.request = r;
     dropped.names.count = 0;
@@ -51,7 +52,7 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
         elt = part->elts;
         lines += part->nelts;
 
-        if (lines > NGX_SLUICE_CONNECTION_MAX_LINES) {
+        if (lines > NGX_HTTP_SLUICE_CONNECTION_MAX_LINES) {
             ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                           "client sent too many header lines");
             return NGX_HTTP_REQUEST_HEADER_TOO_LARGE;
@@ -67,8 +68,8 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
                 continue;
             }
 
-            if (ngx_sluice_connection_add_names(&dropped.names,
-                                                &elt[i].value)
+            if (ngx_http_sluice_connection_add_names(&dropped.names,
+                                                     &elt[i].value)
                 != NGX_OK)
             {
                 ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
@@ -79,8 +80,9 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
     }
 
     if (dropped.names.count
-        && ngx_sluice_header_list_drop(&r->headers_in.headers, r->pool,
-                                       ngx_sluice_connection_drops, &dropped)
+        && ngx_http_sluice_header_list_drop(&r->headers_in.headers, r->pool,
+                                            ngx_http_sluice_connection_drops,
+                                            &dropped)
            != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -91,7 +93,7 @@ ngx_sluice_connection_apply(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_sluice_connection_add_names(ngx_sluice_connection_names_t *names,
+ngx_http_sluice_connection_add_names(ngx_http_sluice_connection_names_t *names,
     ngx_str_t *line)
 {
     u_char  *p, *end, *name;
@@ -115,13 +117,13 @@ ngx_sluice_connection_add_names(ngx_sluice_connection_names_t *names,
 
         length = p - name;
 
-        if (ngx_sluice_connection_stays(name, length)
-            || ngx_sluice_connection_named(names, name, length))
+        if (ngx_http_sluice_connection_stays(name, length)
+            || ngx_http_sluice_connection_named(names, name, length))
         {
             continue;
         }
 
-        if (names->count == NGX_SLUICE_CONNECTION_MAX_NAMES) {
+        if (names->count == NGX_HTTP_SLUICE_CONNECTION_MAX_NAMES) {
             return NGX_DECLINED;
         }
 
@@ -138,7 +140,7 @@ ngx_sluice_connection_add_names(ngx_sluice_connection_names_t *names,
 /* what has no header of its name, or one that nginx has acted upon already */
 
 static ngx_uint_t
-ngx_sluice_connection_stays(u_char *name, size_t length)
+ngx_http_sluice_connection_stays(u_char *name, size_t length)
 {
     ngx_str_t  *s;
 
@@ -171,8 +173,8 @@ ngx_sluice_connection_stays(u_char *name, size_t length)
 
 
 ngx_uint_t
-ngx_sluice_connection_named(ngx_sluice_connection_names_t *names, u_char *name,
-    size_t length)
+ngx_http_sluice_connection_named(ngx_http_sluice_connection_names_t *names,
+    u_char *name, size_t length)
 {
     ngx_uint_t  i;
 
@@ -193,17 +195,17 @@ ngx_sluice_connection_named(ngx_sluice_connection_names_t *names, u_char *name,
 
 
 static ngx_uint_t
-ngx_sluice_connection_drops(ngx_table_elt_t *elt, void *data)
+ngx_http_sluice_connection_drops(ngx_table_elt_t *elt, void *data)
 {
-    ngx_sluice_connection_dropped_t  *dropped = data;
+    ngx_http_sluice_connection_dropped_t  *dropped = data;
 
-    if (!ngx_sluice_connection_named(&dropped->names, elt->key.data,
-                                     elt->key.len))
+    if (!ngx_http_sluice_connection_named(&dropped->names, elt->key.data,
+                                          elt->key.len))
     {
         return 0;
     }
 
-    ngx_sluice_connection_forget(dropped->request, elt);
+    ngx_http_sluice_connection_forget(dropped->request, elt);
 
     return 1;
 }
@@ -212,7 +214,7 @@ ngx_sluice_connection_drops(ngx_table_elt_t *elt, void *data)
 /* nginx has pointers to the headers that it knows */
 
 static void
-ngx_sluice_connection_forget(ngx_http_request_t *r, ngx_table_elt_t *elt)
+ngx_http_sluice_connection_forget(ngx_http_request_t *r, ngx_table_elt_t *elt)
 {
     ngx_http_header_t          *hh;
     ngx_http_core_main_conf_t  *cmcf;

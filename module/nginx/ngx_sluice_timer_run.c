@@ -74,7 +74,8 @@ ngx_sluice_timer_create(lua_State *l)
     spec.warn_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 7) * 1e3);
     spec.flags = (uint16_t) (lua_tointeger(l, 2)
                              | (core->debug ? SLUICE_TIMER_DEBUG : 0));
-    spec.place = ngx_sluice_timer_place(core, l, 2 + (int) lua_tointeger(l, 8));
+    spec.place = ngx_sluice_timer_place(core, l,
+                                        2 + (int) lua_tointeger(l, 8));
 
     t = sluice_timers_create(&core->timers, &spec, now);
 

@@ -35,7 +35,7 @@
 
 /* the variables $sluice_log_<name>; before the configuration is read */
 
-ngx_int_t ngx_sluice_redact_add_variable(ngx_conf_t *cf);
+ngx_int_t ngx_http_sluice_redact_add_variable(ngx_conf_t *cf);
 
 /* lets all lines of this process's error log through ngx_sluice_redact() */
 

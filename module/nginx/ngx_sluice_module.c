@@ -148,11 +148,11 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
     conf = (ngx_sluice_conf_t *)
                ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
 
-    if (ngx_sluice_log_init(cycle, conf) != NGX_OK) {
+    if (ngx_sluice_ring_init(cycle, conf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    ngx_sluice_log_keep(cycle);
+    ngx_sluice_ring_keep(cycle);
 
     return NGX_OK;
 }

@@ -18,47 +18,47 @@
  */
 
 
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_header.h"
 
 
 typedef struct {
     ngx_str_t    name;              /* in lower case, with dashes */
     unsigned     prefix:1;
     unsigned     dropped:1;         /* however it is written */
-} ngx_sluice_guard_name_t;
+} ngx_http_sluice_guard_name_t;
 
 
 typedef struct {
-    ngx_array_t *names;             /* of ngx_sluice_guard_name_t; or NULL */
+    ngx_array_t *names;          /* of ngx_http_sluice_guard_name_t; or NULL */
     uint32_t     letters;           /* with which dropped names begin */
-} ngx_sluice_guard_conf_t;
+} ngx_http_sluice_guard_conf_t;
 
 
-static ngx_int_t ngx_sluice_guard_handler(ngx_http_request_t *r);
-static ngx_uint_t ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data);
-static ngx_uint_t ngx_sluice_guard_is(ngx_table_elt_t *h,
-    ngx_sluice_guard_name_t *name);
-static char *ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd,
+static ngx_int_t ngx_http_sluice_guard_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sluice_guard_drops(ngx_table_elt_t *h, void *data);
+static ngx_uint_t ngx_http_sluice_guard_is(ngx_table_elt_t *h,
+    ngx_http_sluice_guard_name_t *name);
+static char *ngx_http_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static void *ngx_sluice_guard_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_sluice_guard_init(ngx_conf_t *cf);
+static void *ngx_http_sluice_guard_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_guard_init(ngx_conf_t *cf);
 
 
-#define ngx_sluice_guard_letter(c)  ((uint32_t) 1 << ((c) & 0x1f))
+#define ngx_http_sluice_guard_letter(c)  ((uint32_t) 1 << ((c) & 0x1f))
 
 
-static ngx_command_t  ngx_sluice_guard_commands[] = {
+static ngx_command_t  ngx_http_sluice_guard_commands[] = {
 
     { ngx_string("sluice_guard_headers"),
       NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
-      ngx_sluice_guard_headers,
+      ngx_http_sluice_guard_headers,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("sluice_drop_headers"),
       NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
-      ngx_sluice_guard_headers,
+      ngx_http_sluice_guard_headers,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       (void *) 1 },
@@ -67,14 +67,14 @@ static ngx_command_t  ngx_sluice_guard_commands[] = {
 };
 
 
-static ngx_http_module_t  ngx_sluice_guard_module_ctx = {
+static ngx_http_module_t  ngx_http_sluice_guard_module_ctx = {
     NULL,                                  /* preconfiguration */
-    ngx_sluice_guard_init,                 /* postconfiguration */
+    ngx_http_sluice_guard_init,            /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_sluice_guard_create_conf,          /* create server configuration */
+    ngx_http_sluice_guard_create_conf,     /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -82,10 +82,10 @@ static ngx_http_module_t  ngx_sluice_guard_module_ctx = {
 };
 
 
-ngx_module_t  ngx_sluice_guard_module = {
+ngx_module_t  ngx_http_sluice_guard_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_guard_module_ctx,          /* module context */
-    ngx_sluice_guard_commands,             /* module directives */
+    &ngx_http_sluice_guard_module_ctx,     /* module context */
+    ngx_http_sluice_guard_commands,        /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -99,14 +99,14 @@ ngx_module_t  ngx_sluice_guard_module = {
 
 
 static ngx_int_t
-ngx_sluice_guard_handler(ngx_http_request_t *r)
+ngx_http_sluice_guard_handler(ngx_http_request_t *r)
 {
-    ngx_uint_t                i;
-    ngx_list_part_t          *part;
-    ngx_table_elt_t          *h;
-    ngx_sluice_guard_conf_t  *gcf;
+    ngx_uint_t                     i;
+    ngx_list_part_t               *part;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_guard_conf_t  *gcf;
 
-    gcf = ngx_http_get_module_srv_conf(r, ngx_sluice_guard_module);
+    gcf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_guard_module);
 
     if (gcf->names == NULL) {
         return NGX_DECLINED;
@@ -118,12 +118,14 @@ ngx_sluice_guard_handler(ngx_http_request_t *r)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (!ngx_sluice_guard_drops(&h[i], gcf)) {
+            if (!ngx_http_sluice_guard_drops(&h[i], gcf)) {
                 continue;
             }
 
-            if (ngx_sluice_header_list_drop(&r->headers_in.headers, r->pool,
-                                            ngx_sluice_guard_drops, gcf)
+            if (ngx_http_sluice_header_list_drop(&r->headers_in.headers,
+                                                 r->pool,
+                                                 ngx_http_sluice_guard_drops,
+                                                 gcf)
                 != NGX_OK)
             {
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -138,17 +140,17 @@ ngx_sluice_guard_handler(ngx_http_request_t *r)
 
 
 static ngx_uint_t
-ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data)
+ngx_http_sluice_guard_drops(ngx_table_elt_t *h, void *data)
 {
-    ngx_sluice_guard_conf_t  *gcf = data;
+    ngx_http_sluice_guard_conf_t  *gcf = data;
 
-    ngx_uint_t                i, underscore;
-    ngx_sluice_guard_name_t  *name;
+    ngx_uint_t                     i, underscore;
+    ngx_http_sluice_guard_name_t  *name;
 
     underscore = (memchr(h->key.data, '_', h->key.len) != NULL);
 
     if (!underscore
-        && (gcf->letters & ngx_sluice_guard_letter(h->key.data[0])) == 0)
+        && (gcf->letters & ngx_http_sluice_guard_letter(h->key.data[0])) == 0)
     {
         return 0;
     }
@@ -158,7 +160,7 @@ ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data)
     for (i = 0; i < gcf->names->nelts; i++) {
 
         if ((underscore || name[i].dropped)
-            && ngx_sluice_guard_is(h, &name[i]))
+            && ngx_http_sluice_guard_is(h, &name[i]))
         {
             return 1;
         }
@@ -169,7 +171,8 @@ ngx_sluice_guard_drops(ngx_table_elt_t *h, void *data)
 
 
 static ngx_uint_t
-ngx_sluice_guard_is(ngx_table_elt_t *h, ngx_sluice_guard_name_t *name)
+ngx_http_sluice_guard_is(ngx_table_elt_t *h,
+    ngx_http_sluice_guard_name_t *name)
 {
     u_char  c;
     size_t  i;
@@ -194,18 +197,18 @@ ngx_sluice_guard_is(ngx_table_elt_t *h, ngx_sluice_guard_name_t *name)
 
 
 static char *
-ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_sluice_guard_conf_t  *gcf = conf;
+    ngx_http_sluice_guard_conf_t  *gcf = conf;
 
-    size_t                    n;
-    ngx_str_t                *value;
-    ngx_uint_t                i;
-    ngx_sluice_guard_name_t  *name;
+    size_t                         n;
+    ngx_str_t                     *value;
+    ngx_uint_t                     i;
+    ngx_http_sluice_guard_name_t  *name;
 
     if (gcf->names == NULL) {
         gcf->names = ngx_array_create(cf->pool, 16,
-                                      sizeof(ngx_sluice_guard_name_t));
+                                      sizeof(ngx_http_sluice_guard_name_t));
         if (gcf->names == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -242,7 +245,7 @@ ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (name->dropped) {
-            gcf->letters |= ngx_sluice_guard_letter(name->name.data[0]);
+            gcf->letters |= ngx_http_sluice_guard_letter(name->name.data[0]);
         }
     }
 
@@ -251,14 +254,14 @@ ngx_sluice_guard_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static void *
-ngx_sluice_guard_create_conf(ngx_conf_t *cf)
+ngx_http_sluice_guard_create_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_guard_conf_t));
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_guard_conf_t));
 }
 
 
 static ngx_int_t
-ngx_sluice_guard_init(ngx_conf_t *cf)
+ngx_http_sluice_guard_init(ngx_conf_t *cf)
 {
     ngx_http_handler_pt        *handler;
     ngx_http_core_main_conf_t  *cmcf;
@@ -270,7 +273,7 @@ ngx_sluice_guard_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *handler = ngx_sluice_guard_handler;
+    *handler = ngx_http_sluice_guard_handler;
 
     return NGX_OK;
 }

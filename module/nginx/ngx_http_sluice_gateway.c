@@ -24,121 +24,122 @@
  * OpenSSL for 16 bytes instead, which costs 8% of a proxied request.
  */
 
-#define NGX_SLUICE_ID_DRAWN      12
-#define NGX_SLUICE_ID_DIGITS     32
+#define NGX_HTTP_SLUICE_ID_DRAWN      12
+#define NGX_HTTP_SLUICE_ID_DIGITS     32
 
 
 typedef struct {
     ngx_str_t  via;             /* what Via says of this gateway */
-} ngx_sluice_gateway_conf_t;
+} ngx_http_sluice_gateway_conf_t;
 
 
 void sluice_gateway_refuse_header(ngx_http_request_t *r);
 
-static void *ngx_sluice_gateway_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_sluice_gateway_add_variables(ngx_conf_t *cf);
-static ngx_int_t ngx_sluice_gateway_init_process(ngx_cycle_t *cycle);
-static ngx_int_t ngx_sluice_gateway_draw(ngx_log_t *log);
-static ngx_int_t ngx_sluice_gateway_request_id(ngx_http_request_t *r,
+static void *ngx_http_sluice_gateway_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_gateway_add_variables(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_gateway_init_process(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_sluice_gateway_draw(ngx_log_t *log);
+static ngx_int_t ngx_http_sluice_gateway_request_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_asked_uri(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_asked_uri(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_host(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_host(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_via(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_append_via(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_append_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, ngx_list_t *headers);
-static size_t ngx_sluice_gateway_other_via(ngx_list_t *headers, u_char *p);
-static ngx_int_t ngx_sluice_gateway_response_via(ngx_http_request_t *r,
+static size_t ngx_http_sluice_gateway_other_via(ngx_list_t *headers,
+    u_char *p);
+static ngx_int_t ngx_http_sluice_gateway_response_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_constant(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_gateway_constant(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_sluice_gateway_value(ngx_http_variable_value_t *v,
+static ngx_int_t ngx_http_sluice_gateway_value(ngx_http_variable_value_t *v,
     u_char *text, size_t length);
 
 
-extern ngx_module_t  ngx_sluice_gateway_module;
+extern ngx_module_t  ngx_http_sluice_gateway_module;
 
 
-static u_char    ngx_sluice_id_drawn[2 * NGX_SLUICE_ID_DRAWN];
-static uint32_t  ngx_sluice_id_count;
+static u_char    ngx_http_sluice_id_drawn[2 * NGX_HTTP_SLUICE_ID_DRAWN];
+static uint32_t  ngx_http_sluice_id_count;
 
 
-static ngx_str_t  ngx_sluice_nothing = ngx_null_string;
-static ngx_str_t  ngx_sluice_zero = ngx_string("0");
-static ngx_str_t  ngx_sluice_upstream = ngx_string("http://sluice_http");
+static ngx_str_t  ngx_http_sluice_nothing = ngx_null_string;
+static ngx_str_t  ngx_http_sluice_zero = ngx_string("0");
+static ngx_str_t  ngx_http_sluice_upstream = ngx_string("http://sluice_http");
 
 
-static ngx_http_variable_t  ngx_sluice_gateway_variables[] = {
+static ngx_http_variable_t  ngx_http_sluice_gateway_variables[] = {
 
     /* the same for all of a request's readers, and over its redirects */
 
     { ngx_string("sluice_request_id"), NULL,
-      ngx_sluice_gateway_request_id, 0, 0, 0 },
+      ngx_http_sluice_gateway_request_id, 0, 0, 0 },
 
     /* what goes upstream, if it is not what the client has sent */
 
-    { ngx_string("sluice_upstream"), NULL, ngx_sluice_gateway_constant,
-      (uintptr_t) &ngx_sluice_upstream, NGX_HTTP_VAR_CHANGEABLE, 0 },
+    { ngx_string("sluice_upstream"), NULL, ngx_http_sluice_gateway_constant,
+      (uintptr_t) &ngx_http_sluice_upstream, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     { ngx_string("sluice_uri"), NULL,
-      ngx_sluice_gateway_asked_uri, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+      ngx_http_sluice_gateway_asked_uri, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     { ngx_string("sluice_request_path"), NULL,
-      ngx_sluice_gateway_asked_uri, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+      ngx_http_sluice_gateway_asked_uri, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     { ngx_string("sluice_host"), NULL,
-      ngx_sluice_gateway_host, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+      ngx_http_sluice_gateway_host, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
-    { ngx_string("sluice_prefix"), NULL, ngx_sluice_gateway_constant,
-      (uintptr_t) &ngx_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
+    { ngx_string("sluice_prefix"), NULL, ngx_http_sluice_gateway_constant,
+      (uintptr_t) &ngx_http_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     /* the way of the request, and of an answer that is not our own */
 
     { ngx_string("sluice_via"), NULL,
-      ngx_sluice_gateway_via, 0, 0, 0 },
+      ngx_http_sluice_gateway_via, 0, 0, 0 },
 
     { ngx_string("sluice_response_via"), NULL,
-      ngx_sluice_gateway_response_via, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+      ngx_http_sluice_gateway_response_via, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     /* milliseconds: before the upstream was asked, until it answered */
 
-    { ngx_string("sluice_proxy_ms"), NULL, ngx_sluice_gateway_constant,
-      (uintptr_t) &ngx_sluice_zero, NGX_HTTP_VAR_CHANGEABLE, 0 },
+    { ngx_string("sluice_proxy_ms"), NULL, ngx_http_sluice_gateway_constant,
+      (uintptr_t) &ngx_http_sluice_zero, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     { ngx_string("sluice_upstream_ms"), NULL,
-      ngx_sluice_gateway_upstream_ms, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+      ngx_http_sluice_gateway_upstream_ms, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     /* where the request's context is kept for the error page */
 
-    { ngx_string("sluice_ctx"), NULL, ngx_sluice_gateway_constant,
-      (uintptr_t) &ngx_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
+    { ngx_string("sluice_ctx"), NULL, ngx_http_sluice_gateway_constant,
+      (uintptr_t) &ngx_http_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
       ngx_http_null_variable
 };
 
 
-static ngx_command_t  ngx_sluice_gateway_commands[] = {
+static ngx_command_t  ngx_http_sluice_gateway_commands[] = {
 
     { ngx_string("sluice_via"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_str_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_sluice_gateway_conf_t, via),
+      offsetof(ngx_http_sluice_gateway_conf_t, via),
       NULL },
 
       ngx_null_command
 };
 
 
-static ngx_http_module_t  ngx_sluice_gateway_module_ctx = {
-    ngx_sluice_gateway_add_variables,      /* preconfiguration */
+static ngx_http_module_t  ngx_http_sluice_gateway_module_ctx = {
+    ngx_http_sluice_gateway_add_variables,  /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
-    ngx_sluice_gateway_create_conf,        /* create main configuration */
+    ngx_http_sluice_gateway_create_conf,   /* create main configuration */
     NULL,                                  /* init main configuration */
 
     NULL,                                  /* create server configuration */
@@ -149,14 +150,14 @@ static ngx_http_module_t  ngx_sluice_gateway_module_ctx = {
 };
 
 
-ngx_module_t  ngx_sluice_gateway_module = {
+ngx_module_t  ngx_http_sluice_gateway_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_gateway_module_ctx,        /* module context */
-    ngx_sluice_gateway_commands,           /* module directives */
+    &ngx_http_sluice_gateway_module_ctx,   /* module context */
+    ngx_http_sluice_gateway_commands,      /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
-    ngx_sluice_gateway_init_process,       /* init process */
+    ngx_http_sluice_gateway_init_process,  /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
@@ -166,18 +167,18 @@ ngx_module_t  ngx_sluice_gateway_module = {
 
 
 static void *
-ngx_sluice_gateway_create_conf(ngx_conf_t *cf)
+ngx_http_sluice_gateway_create_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_gateway_conf_t));
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_gateway_conf_t));
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_add_variables(ngx_conf_t *cf)
+ngx_http_sluice_gateway_add_variables(ngx_conf_t *cf)
 {
     ngx_http_variable_t  *var, *v;
 
-    for (v = ngx_sluice_gateway_variables; v->name.len; v++) {
+    for (v = ngx_http_sluice_gateway_variables; v->name.len; v++) {
 
         var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
@@ -194,17 +195,17 @@ ngx_sluice_gateway_add_variables(ngx_conf_t *cf)
         }
     }
 
-    return ngx_sluice_redact_add_variable(cf);
+    return ngx_http_sluice_redact_add_variable(cf);
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_init_process(ngx_cycle_t *cycle)
+ngx_http_sluice_gateway_init_process(ngx_cycle_t *cycle)
 {
-    ngx_sluice_gateway_conf_t  *gcf;
+    ngx_http_sluice_gateway_conf_t  *gcf;
 
     gcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                              ngx_sluice_gateway_module);
+                                              ngx_http_sluice_gateway_module);
 
     /* an nginx with the module's libraries alone keeps its log as it is */
 
@@ -212,51 +213,51 @@ ngx_sluice_gateway_init_process(ngx_cycle_t *cycle)
         ngx_sluice_redact_error_log(cycle);
     }
 
-    return ngx_sluice_gateway_draw(cycle->log);
+    return ngx_http_sluice_gateway_draw(cycle->log);
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_draw(ngx_log_t *log)
+ngx_http_sluice_gateway_draw(ngx_log_t *log)
 {
-    u_char  drawn[NGX_SLUICE_ID_DRAWN];
+    u_char  drawn[NGX_HTTP_SLUICE_ID_DRAWN];
 
     if (getrandom(drawn, sizeof(drawn), 0) != (ssize_t) sizeof(drawn)) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno, "getrandom() failed");
         return NGX_ERROR;
     }
 
-    ngx_hex_dump(ngx_sluice_id_drawn, drawn, sizeof(drawn));
+    ngx_hex_dump(ngx_http_sluice_id_drawn, drawn, sizeof(drawn));
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_request_id(ngx_http_request_t *r,
+ngx_http_sluice_gateway_request_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     u_char   *id;
     uint32_t  count;
 
-    id = ngx_pnalloc(r->pool, NGX_SLUICE_ID_DIGITS);
+    id = ngx_pnalloc(r->pool, NGX_HTTP_SLUICE_ID_DIGITS);
     if (id == NULL) {
         return NGX_ERROR;
     }
 
-    count = htonl(++ngx_sluice_id_count);
+    count = htonl(++ngx_http_sluice_id_count);
 
     if (count == 0
-        && ngx_sluice_gateway_draw(r->connection->log) != NGX_OK)
+        && ngx_http_sluice_gateway_draw(r->connection->log) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ngx_memcpy(id, ngx_sluice_id_drawn, sizeof(ngx_sluice_id_drawn));
-    ngx_hex_dump(id + sizeof(ngx_sluice_id_drawn), (u_char *) &count,
+    ngx_memcpy(id, ngx_http_sluice_id_drawn, sizeof(ngx_http_sluice_id_drawn));
+    ngx_hex_dump(id + sizeof(ngx_http_sluice_id_drawn), (u_char *) &count,
                  sizeof(count));
 
-    return ngx_sluice_gateway_value(v, id, NGX_SLUICE_ID_DIGITS);
+    return ngx_http_sluice_gateway_value(v, id, NGX_HTTP_SLUICE_ID_DIGITS);
 }
 
 
@@ -275,50 +276,52 @@ sluice_gateway_refuse_header(ngx_http_request_t *r)
 /* the client's URI as it came, like $request_uri */
 
 static ngx_int_t
-ngx_sluice_gateway_asked_uri(ngx_http_request_t *r,
+ngx_http_sluice_gateway_asked_uri(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    return ngx_sluice_gateway_constant(r, v, (uintptr_t) &r->unparsed_uri);
+    return ngx_http_sluice_gateway_constant(r, v,
+                                            (uintptr_t) &r->unparsed_uri);
 }
 
 
 /* like $host */
 
 static ngx_int_t
-ngx_sluice_gateway_host(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
+ngx_http_sluice_gateway_host(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_core_srv_conf_t  *cscf;
 
     if (r->headers_in.server.len) {
-        return ngx_sluice_gateway_constant(r, v,
-                                           (uintptr_t) &r->headers_in.server);
+        return ngx_http_sluice_gateway_constant(r, v,
+                                         (uintptr_t) &r->headers_in.server);
     }
 
     cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
 
-    return ngx_sluice_gateway_constant(r, v, (uintptr_t) &cscf->server_name);
+    return ngx_http_sluice_gateway_constant(r, v,
+                                            (uintptr_t) &cscf->server_name);
 }
 
 
 /* until the header of the last try came, nothing if none came */
 
 static ngx_int_t
-ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
+ngx_http_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     u_char                     *text;
     ngx_http_upstream_state_t  *state;
 
     if (r->upstream_states == NULL || r->upstream_states->nelts == 0) {
-        return ngx_sluice_gateway_value(v, NULL, 0);
+        return ngx_http_sluice_gateway_value(v, NULL, 0);
     }
 
     state = r->upstream_states->elts;
     state += r->upstream_states->nelts - 1;
 
     if (state->header_time == (ngx_msec_t) -1) {
-        return ngx_sluice_gateway_value(v, NULL, 0);
+        return ngx_http_sluice_gateway_value(v, NULL, 0);
     }
 
     text = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
@@ -326,26 +329,26 @@ ngx_sluice_gateway_upstream_ms(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    return ngx_sluice_gateway_value(v, text,
+    return ngx_http_sluice_gateway_value(v, text,
                  ngx_sprintf(text, "%M", state->header_time) - text);
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_via(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
+ngx_http_sluice_gateway_via(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
 {
-    return ngx_sluice_gateway_append_via(r, v, &r->headers_in.headers);
+    return ngx_http_sluice_gateway_append_via(r, v, &r->headers_in.headers);
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_response_via(ngx_http_request_t *r,
+ngx_http_sluice_gateway_response_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     static ngx_list_t  none;
 
-    return ngx_sluice_gateway_append_via(r, v,
+    return ngx_http_sluice_gateway_append_via(r, v,
                r->upstream ? &r->upstream->headers_in.headers : &none);
 }
 
@@ -353,19 +356,19 @@ ngx_sluice_gateway_response_via(ngx_http_request_t *r,
 /* all Via lines in one, with ours behind them (RFC 9110, 7.6.3) */
 
 static ngx_int_t
-ngx_sluice_gateway_append_via(ngx_http_request_t *r,
+ngx_http_sluice_gateway_append_via(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, ngx_list_t *headers)
 {
-    u_char                     *text, *p;
-    size_t                      length;
-    ngx_sluice_gateway_conf_t  *gcf;
+    u_char                          *text, *p;
+    size_t                           length;
+    ngx_http_sluice_gateway_conf_t  *gcf;
 
-    gcf = ngx_http_get_module_main_conf(r, ngx_sluice_gateway_module);
+    gcf = ngx_http_get_module_main_conf(r, ngx_http_sluice_gateway_module);
 
-    length = ngx_sluice_gateway_other_via(headers, NULL);
+    length = ngx_http_sluice_gateway_other_via(headers, NULL);
 
     if (length == 0) {
-        return ngx_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
+        return ngx_http_sluice_gateway_constant(r, v, (uintptr_t) &gcf->via);
     }
 
     text = ngx_pnalloc(r->pool, length + gcf->via.len);
@@ -373,17 +376,17 @@ ngx_sluice_gateway_append_via(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    p = text + ngx_sluice_gateway_other_via(headers, text);
+    p = text + ngx_http_sluice_gateway_other_via(headers, text);
     ngx_memcpy(p, gcf->via.data, gcf->via.len);
 
-    return ngx_sluice_gateway_value(v, text, length + gcf->via.len);
+    return ngx_http_sluice_gateway_value(v, text, length + gcf->via.len);
 }
 
 
 /* writes what these lines say, unless p is NULL; returns its length */
 
 static size_t
-ngx_sluice_gateway_other_via(ngx_list_t *headers, u_char *p)
+ngx_http_sluice_gateway_other_via(ngx_list_t *headers, u_char *p)
 {
     size_t            length;
     ngx_uint_t        i;
@@ -421,19 +424,19 @@ ngx_sluice_gateway_other_via(ngx_list_t *headers, u_char *p)
 
 
 static ngx_int_t
-ngx_sluice_gateway_constant(ngx_http_request_t *r,
+ngx_http_sluice_gateway_constant(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_str_t  *text;
 
     text = (ngx_str_t *) data;
 
-    return ngx_sluice_gateway_value(v, text->data, text->len);
+    return ngx_http_sluice_gateway_value(v, text->data, text->len);
 }
 
 
 static ngx_int_t
-ngx_sluice_gateway_value(ngx_http_variable_value_t *v, u_char *text,
+ngx_http_sluice_gateway_value(ngx_http_variable_value_t *v, u_char *text,
     size_t length)
 {
     v->data = text;

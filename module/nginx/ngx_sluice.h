@@ -30,21 +30,21 @@ typedef struct {
 
 typedef struct {
     sluice_ring_t  ring;                       /* without a slot */
-    int            fds[SLUICE_RING_SLOTS];     /* eventfds, one for each slot */
+    int            fds[SLUICE_RING_SLOTS];     /* eventfds, one a slot */
     uint32_t       generation;                 /* that workers belong to */
     ngx_uint_t     ready;                      /* all of the above is there */
     ngx_uint_t     renewed;                    /* the old log was not usable */
-} ngx_sluice_log_t;
+} ngx_sluice_ring_t;
 
 
-extern ngx_module_t      ngx_sluice_module;
-extern ngx_sluice_log_t  ngx_sluice_log;
+extern ngx_module_t       ngx_sluice_module;
+extern ngx_sluice_ring_t  ngx_sluice_ring;
 
 
-/* ngx_sluice_log.c */
+/* ngx_sluice_ring.c */
 
-ngx_int_t ngx_sluice_log_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
-void ngx_sluice_log_keep(ngx_cycle_t *cycle);
+ngx_int_t ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
+void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 
 /* ngx_sluice_events.c */
 

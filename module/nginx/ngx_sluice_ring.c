@@ -26,63 +26,64 @@
      + SLUICE_RING_SLOTS * (NGX_INT32_LEN + 1))
 
 
-static ngx_int_t ngx_sluice_log_adopt(ngx_cycle_t *cycle);
-static ngx_int_t ngx_sluice_log_parse(u_char *text, uint64_t *inode, int *fds);
-static ngx_int_t ngx_sluice_log_is_eventfd(int fd);
-static ngx_int_t ngx_sluice_log_create(ngx_cycle_t *cycle,
+static ngx_int_t ngx_sluice_ring_adopt(ngx_cycle_t *cycle);
+static ngx_int_t ngx_sluice_ring_parse(u_char *text, uint64_t *inode,
+    int *fds);
+static ngx_int_t ngx_sluice_ring_is_eventfd(int fd);
+static ngx_int_t ngx_sluice_ring_create(ngx_cycle_t *cycle,
     ngx_sluice_conf_t *conf);
-static ngx_int_t ngx_sluice_log_name(ngx_cycle_t *cycle);
+static ngx_int_t ngx_sluice_ring_name(ngx_cycle_t *cycle);
 
 
-ngx_sluice_log_t  ngx_sluice_log;
+ngx_sluice_ring_t  ngx_sluice_ring;
 
-static u_char  ngx_sluice_log_env[NGX_SLUICE_ENV_SIZE];
+static u_char  ngx_sluice_ring_env[NGX_SLUICE_ENV_SIZE];
 
 
 ngx_int_t
-ngx_sluice_log_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 {
     int               rc;
     uint32_t          workers;
     ngx_core_conf_t  *ccf;
 
     /* workers that a reload starts find the log that they would have found */
-    ngx_sluice_log.renewed = 0;
+    ngx_sluice_ring.renewed = 0;
 
-    if (!ngx_sluice_log.ready && ngx_sluice_log_adopt(cycle) != NGX_OK) {
+    if (!ngx_sluice_ring.ready && ngx_sluice_ring_adopt(cycle) != NGX_OK) {
 
-        if (ngx_sluice_log_create(cycle, conf) != NGX_OK) {
+        if (ngx_sluice_ring_create(cycle, conf) != NGX_OK) {
             return NGX_ERROR;
         }
     }
 
-    if (!ngx_sluice_log.ready) {
-        if (ngx_sluice_log_name(cycle) != NGX_OK) {
+    if (!ngx_sluice_ring.ready) {
+        if (ngx_sluice_ring_name(cycle) != NGX_OK) {
             return NGX_ERROR;
         }
 
-        sluice_ring_set_wake(&ngx_sluice_log.ring, sluice_ring_wake_fds,
-                             ngx_sluice_log.fds);
-        ngx_sluice_log.ready = 1;
+        sluice_ring_set_wake(&ngx_sluice_ring.ring, sluice_ring_wake_fds,
+                             ngx_sluice_ring.fds);
+        ngx_sluice_ring.ready = 1;
     }
 
-    if (ngx_sluice_log.ring.size < conf->events_size
-        || ngx_sluice_log.ring.size / 2 >= conf->events_size)
+    if (ngx_sluice_ring.ring.size < conf->events_size
+        || ngx_sluice_ring.ring.size / 2 >= conf->events_size)
     {
         ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
                       "sluice_events_size: the log keeps its %uLk until "
                       "nginx is restarted",
-                      (uint64_t) ngx_sluice_log.ring.size / 1024);
+                      (uint64_t) ngx_sluice_ring.ring.size / 1024);
     }
 
-    sluice_ring_set_stall(&ngx_sluice_log.ring, conf->events_stall);
+    sluice_ring_set_stall(&ngx_sluice_ring.ring, conf->events_stall);
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
     workers = ccf->master ? (uint32_t) ccf->worker_processes : 1;
 
-    rc = sluice_ring_generation(&ngx_sluice_log.ring, workers,
-                                &ngx_sluice_log.generation);
+    rc = sluice_ring_generation(&ngx_sluice_ring.ring, workers,
+                                &ngx_sluice_ring.generation);
 
     if (rc != SLUICE_OK) {
         /* they start at the tail then, as respawned ones do */
@@ -101,7 +102,7 @@ ngx_sluice_log_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
  */
 
 void
-ngx_sluice_log_keep(ngx_cycle_t *cycle)
+ngx_sluice_ring_keep(ngx_cycle_t *cycle)
 {
     ngx_str_t        *name;
     ngx_core_conf_t  *ccf;
@@ -116,13 +117,13 @@ ngx_sluice_log_keep(ngx_cycle_t *cycle)
         return;
     }
 
-    name->data = ngx_sluice_log_env;
+    name->data = ngx_sluice_ring_env;
     name->len = sizeof(NGX_SLUICE_ENV) - 1;
 }
 
 
 static ngx_int_t
-ngx_sluice_log_adopt(ngx_cycle_t *cycle)
+ngx_sluice_ring_adopt(ngx_cycle_t *cycle)
 {
     int          rc, fds[SLUICE_RING_SLOTS + 1];
     char        *text;
@@ -133,7 +134,7 @@ ngx_sluice_log_adopt(ngx_cycle_t *cycle)
     text = getenv(NGX_SLUICE_ENV);
 
     if (text == NULL
-        || ngx_sluice_log_parse((u_char *) text, &inode, fds) != NGX_OK
+        || ngx_sluice_ring_parse((u_char *) text, &inode, fds) != NGX_OK
         || fstat(fds[0], &st) == -1
         || (uint64_t) st.st_ino != inode)
     {
@@ -142,16 +143,16 @@ ngx_sluice_log_adopt(ngx_cycle_t *cycle)
     }
 
     for (i = 1; i <= SLUICE_RING_SLOTS; i++) {
-        if (ngx_sluice_log_is_eventfd(fds[i]) != NGX_OK) {
+        if (ngx_sluice_ring_is_eventfd(fds[i]) != NGX_OK) {
             return NGX_DECLINED;
         }
     }
 
-    rc = sluice_ring_open(&ngx_sluice_log.ring, fds[0]);
+    rc = sluice_ring_open(&ngx_sluice_ring.ring, fds[0]);
 
     if (rc == SLUICE_OK) {
-        ngx_sluice_log.ring.fd = fds[0];
-        ngx_memcpy(ngx_sluice_log.fds, &fds[1], sizeof(ngx_sluice_log.fds));
+        ngx_sluice_ring.ring.fd = fds[0];
+        ngx_memcpy(ngx_sluice_ring.fds, &fds[1], sizeof(ngx_sluice_ring.fds));
 
         return NGX_OK;
     }
@@ -166,14 +167,14 @@ ngx_sluice_log_adopt(ngx_cycle_t *cycle)
         (void) close(fds[i]);
     }
 
-    ngx_sluice_log.renewed = 1;
+    ngx_sluice_ring.renewed = 1;
 
     return NGX_DECLINED;
 }
 
 
 static ngx_int_t
-ngx_sluice_log_parse(u_char *text, uint64_t *inode, int *fds)
+ngx_sluice_ring_parse(u_char *text, uint64_t *inode, int *fds)
 {
     u_char      *p;
     ngx_int_t    n;
@@ -212,7 +213,7 @@ ngx_sluice_log_parse(u_char *text, uint64_t *inode, int *fds)
 
 
 static ngx_int_t
-ngx_sluice_log_is_eventfd(int fd)
+ngx_sluice_ring_is_eventfd(int fd)
 {
     u_char   path[sizeof("/proc/self/fd/") + NGX_INT32_LEN];
     char     target[sizeof("anon_inode:[eventfd]")];
@@ -235,12 +236,12 @@ ngx_sluice_log_is_eventfd(int fd)
 /* A master whose module cannot do its work must not start: emerg, exit. */
 
 static ngx_int_t
-ngx_sluice_log_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 {
     int         fd;
     ngx_uint_t  i;
 
-    if (sluice_ring_create(&ngx_sluice_log.ring, conf->events_size,
+    if (sluice_ring_create(&ngx_sluice_ring.ring, conf->events_size,
                            (uint32_t) conf->events_stall)
         != SLUICE_OK)
     {
@@ -261,7 +262,7 @@ ngx_sluice_log_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
             return NGX_ERROR;
         }
 
-        ngx_sluice_log.fds[i] = fd;
+        ngx_sluice_ring.fds[i] = fd;
     }
 
     return NGX_OK;
@@ -269,31 +270,30 @@ ngx_sluice_log_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 
 
 static ngx_int_t
-ngx_sluice_log_name(ngx_cycle_t *cycle)
+ngx_sluice_ring_name(ngx_cycle_t *cycle)
 {
     u_char      *p;
     ngx_uint_t   i;
     struct stat  st;
 
-    if (fstat(ngx_sluice_log.ring.fd, &st) == -1) {
+    if (fstat(ngx_sluice_ring.ring.fd, &st) == -1) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
                       "sluice: fstat() of the events' log failed");
         return NGX_ERROR;
     }
 
-    p = ngx_sprintf(ngx_sluice_log_env, NGX_SLUICE_ENV "=%uL:%d,",
-                    (uint64_t) st.st_ino, ngx_sluice_log.ring.fd);
+    p = ngx_sprintf(ngx_sluice_ring_env, NGX_SLUICE_ENV "=%uL:%d,",
+                    (uint64_t) st.st_ino, ngx_sluice_ring.ring.fd);
 
     for (i = 0; i < SLUICE_RING_SLOTS; i++) {
-        p = ngx_sprintf(p, "%d,", ngx_sluice_log.fds[i]);
+        p = ngx_sprintf(p, "%d,", ngx_sluice_ring.fds[i]);
     }
 
     *p = '\0';
 
-    if (setenv(NGX_SLUICE_ENV,
-               (char *) ngx_sluice_log_env + sizeof(NGX_SLUICE_ENV "=") - 1, 1)
-        == -1)
-    {
+    p = ngx_sluice_ring_env + sizeof(NGX_SLUICE_ENV "=") - 1;
+
+    if (setenv(NGX_SLUICE_ENV, (char *) p, 1) == -1) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
                       "sluice: setenv() failed");
         return NGX_ERROR;

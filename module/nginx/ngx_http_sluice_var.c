@@ -4,24 +4,25 @@
  */
 
 
-#include "ngx_sluice_var.h"
+#include "ngx_http_sluice_var.h"
 
 
 typedef struct {
-    ngx_array_t  vars;    /* of ngx_sluice_var_t; its places are the numbers */
-} ngx_sluice_var_conf_t;
+    /* of ngx_http_sluice_var_t; its places are the numbers */
+    ngx_array_t  vars;
+} ngx_http_sluice_var_conf_t;
 
 
-static void *ngx_sluice_var_create_main_conf(ngx_conf_t *cf);
-static char *ngx_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd,
+static void *ngx_http_sluice_var_create_main_conf(ngx_conf_t *cf);
+static char *ngx_http_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static char *ngx_sluice_var_add(ngx_conf_t *cf, ngx_sluice_var_conf_t *vcf,
-    ngx_str_t *name, ngx_uint_t optional);
-static ngx_int_t ngx_sluice_var_check(ngx_conf_t *cf);
-static ngx_uint_t ngx_sluice_var_known(ngx_http_core_main_conf_t *cmcf,
+static char *ngx_http_sluice_var_add(ngx_conf_t *cf,
+    ngx_http_sluice_var_conf_t *vcf, ngx_str_t *name, ngx_uint_t optional);
+static ngx_int_t ngx_http_sluice_var_check(ngx_conf_t *cf);
+static ngx_uint_t ngx_http_sluice_var_known(ngx_http_core_main_conf_t *cmcf,
     ngx_str_t *name);
-static ngx_sluice_var_conf_t *ngx_sluice_var_conf(void);
-static ngx_int_t ngx_sluice_var_init_process(ngx_cycle_t *cycle);
+static ngx_http_sluice_var_conf_t *ngx_http_sluice_var_conf(void);
+static ngx_int_t ngx_http_sluice_var_init_process(ngx_cycle_t *cycle);
 
 
 /*
@@ -30,7 +31,7 @@ static ngx_int_t ngx_sluice_var_init_process(ngx_cycle_t *cycle);
  * docs/var.md has the list, too.
  */
 
-static ngx_str_t  ngx_sluice_var_defaults[] = {
+static ngx_str_t  ngx_http_sluice_var_defaults[] = {
     ngx_string("args"),
     ngx_string("body_bytes_sent"),
     ngx_string("bytes_sent"),
@@ -112,11 +113,11 @@ static ngx_str_t  ngx_sluice_var_defaults[] = {
 };
 
 
-static ngx_command_t  ngx_sluice_var_commands[] = {
+static ngx_command_t  ngx_http_sluice_var_commands[] = {
 
     { ngx_string("sluice_var_index"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
-      ngx_sluice_var_index,
+      ngx_http_sluice_var_index,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -125,7 +126,7 @@ static ngx_command_t  ngx_sluice_var_commands[] = {
 
     { ngx_string("lua_kong_load_var_index"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
-      ngx_sluice_var_index,
+      ngx_http_sluice_var_index,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -134,11 +135,11 @@ static ngx_command_t  ngx_sluice_var_commands[] = {
 };
 
 
-static ngx_http_module_t  ngx_sluice_var_module_ctx = {
+static ngx_http_module_t  ngx_http_sluice_var_module_ctx = {
     NULL,                                  /* preconfiguration */
-    ngx_sluice_var_check,                  /* postconfiguration */
+    ngx_http_sluice_var_check,             /* postconfiguration */
 
-    ngx_sluice_var_create_main_conf,       /* create main configuration */
+    ngx_http_sluice_var_create_main_conf,  /* create main configuration */
     NULL,                                  /* init main configuration */
 
     NULL,                                  /* create server configuration */
@@ -149,14 +150,14 @@ static ngx_http_module_t  ngx_sluice_var_module_ctx = {
 };
 
 
-ngx_module_t  ngx_sluice_var_module = {
+ngx_module_t  ngx_http_sluice_var_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_var_module_ctx,            /* module context */
-    ngx_sluice_var_commands,               /* module directives */
+    &ngx_http_sluice_var_module_ctx,       /* module context */
+    ngx_http_sluice_var_commands,          /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
-    ngx_sluice_var_init_process,           /* init process */
+    ngx_http_sluice_var_init_process,      /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
@@ -166,16 +167,16 @@ ngx_module_t  ngx_sluice_var_module = {
 
 
 static void *
-ngx_sluice_var_create_main_conf(ngx_conf_t *cf)
+ngx_http_sluice_var_create_main_conf(ngx_conf_t *cf)
 {
-    ngx_sluice_var_conf_t  *vcf;
+    ngx_http_sluice_var_conf_t  *vcf;
 
-    vcf = ngx_pcalloc(cf->pool, sizeof(ngx_sluice_var_conf_t));
+    vcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_var_conf_t));
     if (vcf == NULL) {
         return NULL;
     }
 
-    if (ngx_array_init(&vcf->vars, cf->pool, 16, sizeof(ngx_sluice_var_t))
+    if (ngx_array_init(&vcf->vars, cf->pool, 16, sizeof(ngx_http_sluice_var_t))
         != NGX_OK)
     {
         return NULL;
@@ -186,9 +187,9 @@ ngx_sluice_var_create_main_conf(ngx_conf_t *cf)
 
 
 static char *
-ngx_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_sluice_var_conf_t  *vcf = conf;
+    ngx_http_sluice_var_conf_t  *vcf = conf;
 
     ngx_str_t   *value, name;
     ngx_uint_t   i, n;
@@ -199,8 +200,9 @@ ngx_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (ngx_strcmp(value[i].data, "default") == 0) {
 
-            for (n = 0; ngx_sluice_var_defaults[n].len; n++) {
-                if (ngx_sluice_var_add(cf, vcf, &ngx_sluice_var_defaults[n], 1)
+            for (n = 0; ngx_http_sluice_var_defaults[n].len; n++) {
+                if (ngx_http_sluice_var_add(cf, vcf,
+                                         &ngx_http_sluice_var_defaults[n], 1)
                     != NGX_CONF_OK)
                 {
                     return NGX_CONF_ERROR;
@@ -226,7 +228,7 @@ ngx_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
 
-        if (ngx_sluice_var_add(cf, vcf, &name, 0) != NGX_CONF_OK) {
+        if (ngx_http_sluice_var_add(cf, vcf, &name, 0) != NGX_CONF_OK) {
             return NGX_CONF_ERROR;
         }
     }
@@ -236,11 +238,11 @@ ngx_sluice_var_index(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static char *
-ngx_sluice_var_add(ngx_conf_t *cf, ngx_sluice_var_conf_t *vcf, ngx_str_t *name,
-    ngx_uint_t optional)
+ngx_http_sluice_var_add(ngx_conf_t *cf, ngx_http_sluice_var_conf_t *vcf,
+    ngx_str_t *name, ngx_uint_t optional)
 {
-    ngx_uint_t         i;
-    ngx_sluice_var_t  *v;
+    ngx_uint_t              i;
+    ngx_http_sluice_var_t  *v;
 
     v = vcf->vars.elts;
 
@@ -262,7 +264,7 @@ ngx_sluice_var_add(ngx_conf_t *cf, ngx_sluice_var_conf_t *vcf, ngx_str_t *name,
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(v, sizeof(ngx_sluice_var_t));
+    ngx_memzero(v, sizeof(ngx_http_sluice_var_t));
 
     v->name.len = name->len;
     v->name.data = ngx_pnalloc(cf->pool, name->len);
@@ -288,21 +290,21 @@ named:
  */
 
 static ngx_int_t
-ngx_sluice_var_check(ngx_conf_t *cf)
+ngx_http_sluice_var_check(ngx_conf_t *cf)
 {
-    ngx_uint_t                  i;
-    ngx_sluice_var_t           *v;
-    ngx_sluice_var_conf_t      *vcf;
-    ngx_http_core_main_conf_t  *cmcf;
+    ngx_uint_t                   i;
+    ngx_http_sluice_var_t       *v;
+    ngx_http_sluice_var_conf_t  *vcf;
+    ngx_http_core_main_conf_t   *cmcf;
 
-    vcf = ngx_http_conf_get_module_main_conf(cf, ngx_sluice_var_module);
+    vcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_var_module);
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
     v = vcf->vars.elts;
 
     for (i = 0; i < vcf->vars.nelts; i++) {
 
-        if (v[i].optional || ngx_sluice_var_known(cmcf, &v[i].name)) {
+        if (v[i].optional || ngx_http_sluice_var_known(cmcf, &v[i].name)) {
             continue;
         }
 
@@ -317,7 +319,7 @@ ngx_sluice_var_check(ngx_conf_t *cf)
 
 
 static ngx_uint_t
-ngx_sluice_var_known(ngx_http_core_main_conf_t *cmcf, ngx_str_t *name)
+ngx_http_sluice_var_known(ngx_http_core_main_conf_t *cmcf, ngx_str_t *name)
 {
     ngx_uint_t            i;
     ngx_hash_key_t       *key;
@@ -349,14 +351,14 @@ ngx_sluice_var_known(ngx_http_core_main_conf_t *cmcf, ngx_str_t *name)
 
 
 static ngx_int_t
-ngx_sluice_var_init_process(ngx_cycle_t *cycle)
+ngx_http_sluice_var_init_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                  i;
-    ngx_sluice_var_t           *v;
-    ngx_sluice_var_conf_t      *vcf;
-    ngx_http_core_main_conf_t  *cmcf;
+    ngx_uint_t                   i;
+    ngx_http_sluice_var_t       *v;
+    ngx_http_sluice_var_conf_t  *vcf;
+    ngx_http_core_main_conf_t   *cmcf;
 
-    vcf = ngx_sluice_var_conf();
+    vcf = ngx_http_sluice_var_conf();
 
     if (vcf == NULL) {
         return NGX_OK;
@@ -367,10 +369,10 @@ ngx_sluice_var_init_process(ngx_cycle_t *cycle)
     v = vcf->vars.elts;
 
     for (i = 0; i < vcf->vars.nelts; i++) {
-        ngx_sluice_var_resolve(cmcf, &v[i]);
+        ngx_http_sluice_var_resolve(cmcf, &v[i]);
     }
 
-    ngx_sluice_var_publish(&vcf->vars);
+    ngx_http_sluice_var_publish(&vcf->vars);
 
     return NGX_OK;
 }
@@ -382,18 +384,18 @@ ngx_sluice_var_init_process(ngx_cycle_t *cycle)
  * an http block.
  */
 
-static ngx_sluice_var_conf_t *
-ngx_sluice_var_conf(void)
+static ngx_http_sluice_var_conf_t *
+ngx_http_sluice_var_conf(void)
 {
     return ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                               ngx_sluice_var_module);
+                                               ngx_http_sluice_var_module);
 }
 
 
 int
 sluice_var_abi(void)
 {
-    return NGX_SLUICE_VAR_ABI;
+    return NGX_HTTP_SLUICE_VAR_ABI;
 }
 
 
@@ -402,9 +404,9 @@ sluice_var_abi(void)
 int
 sluice_var_count(void)
 {
-    ngx_sluice_var_conf_t  *vcf;
+    ngx_http_sluice_var_conf_t  *vcf;
 
-    vcf = ngx_sluice_var_conf();
+    vcf = ngx_http_sluice_var_conf();
 
     return vcf ? (int) vcf->vars.nelts : 0;
 }
@@ -415,9 +417,9 @@ sluice_var_count(void)
 int
 sluice_var_name(int number, u_char **data)
 {
-    ngx_sluice_var_t  *v;
+    ngx_http_sluice_var_t  *v;
 
-    v = ngx_sluice_var_conf()->vars.elts;
+    v = ngx_http_sluice_var_conf()->vars.elts;
 
     *data = v[number].name.data;
 

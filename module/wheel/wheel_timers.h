@@ -192,7 +192,7 @@ sluice_timer_t *sluice_timers_create(sluice_timers_t *ts,
     const sluice_timers_spec_t *spec, uint64_t now_ns);
 
 double sluice_timers_handle(const sluice_timer_t *t);
-/* find: NULL if it has been cancelled or has its last run; at: until its end. */
+/* find: NULL if it was cancelled or has its last run; at: until its end. */
 sluice_timer_t *sluice_timers_find(sluice_timers_t *ts, double handle);
 sluice_timer_t *sluice_timers_at(sluice_timers_t *ts, double handle);
 

@@ -9,7 +9,7 @@
  * header becomes what has routed, in one spelling, so that no reader of it can
  * see another one.
  *
- * Connection: what it names is removed (ngx_sluice_connection.c).
+ * Connection: what it names is removed (ngx_http_sluice_connection.c).
  *
  * Path: dot segments that only an upstream would see (climb.c).
  */
@@ -20,68 +20,69 @@
 #include <ngx_http.h>
 
 #include "climb.h"
-#include "ngx_sluice_connection.h"
+#include "ngx_http_sluice_connection.h"
 
 
 typedef struct {
     ngx_flag_t  check;
     ngx_flag_t  reject_climbs;
-} ngx_sluice_request_conf_t;
+} ngx_http_sluice_request_conf_t;
 
 
-static ngx_int_t ngx_sluice_request_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_sluice_request_authority(ngx_http_request_t *r);
-static ngx_int_t ngx_sluice_request_split(ngx_str_t *text, ngx_str_t *port);
-static ngx_int_t ngx_sluice_request_set_host(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_request_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_request_authority(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_request_split(ngx_str_t *text,
     ngx_str_t *port);
-static void *ngx_sluice_request_create_conf(ngx_conf_t *cf);
-static char *ngx_sluice_request_merge_conf(ngx_conf_t *cf, void *parent,
+static ngx_int_t ngx_http_sluice_request_set_host(ngx_http_request_t *r,
+    ngx_str_t *port);
+static void *ngx_http_sluice_request_create_conf(ngx_conf_t *cf);
+static char *ngx_http_sluice_request_merge_conf(ngx_conf_t *cf, void *parent,
     void *child);
-static ngx_int_t ngx_sluice_request_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_request_init(ngx_conf_t *cf);
 
 
-extern ngx_module_t  ngx_sluice_request_module;
+extern ngx_module_t  ngx_http_sluice_request_module;
 
 
-static ngx_command_t  ngx_sluice_request_commands[] = {
+static ngx_command_t  ngx_http_sluice_request_commands[] = {
 
     { ngx_string("sluice_check_requests"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
       NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_sluice_request_conf_t, check),
+      offsetof(ngx_http_sluice_request_conf_t, check),
       NULL },
 
     { ngx_string("sluice_reject_encoded_climbs"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
       NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_sluice_request_conf_t, reject_climbs),
+      offsetof(ngx_http_sluice_request_conf_t, reject_climbs),
       NULL },
 
       ngx_null_command
 };
 
 
-static ngx_http_module_t  ngx_sluice_request_module_ctx = {
+static ngx_http_module_t  ngx_http_sluice_request_module_ctx = {
     NULL,                                  /* preconfiguration */
-    ngx_sluice_request_init,               /* postconfiguration */
+    ngx_http_sluice_request_init,          /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_sluice_request_create_conf,        /* create server configuration */
-    ngx_sluice_request_merge_conf,         /* merge server configuration */
+    ngx_http_sluice_request_create_conf,   /* create server configuration */
+    ngx_http_sluice_request_merge_conf,    /* merge server configuration */
 
     NULL,                                  /* create location configuration */
     NULL                                   /* merge location configuration */
 };
 
 
-ngx_module_t  ngx_sluice_request_module = {
+ngx_module_t  ngx_http_sluice_request_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_request_module_ctx,        /* module context */
-    ngx_sluice_request_commands,           /* module directives */
+    &ngx_http_sluice_request_module_ctx,   /* module context */
+    ngx_http_sluice_request_commands,      /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -111,22 +112,22 @@ static uint32_t  ngx_sluice_request_host[8] = {
 /* not again for the page of an error, to which nginx goes internally */
 
 static ngx_int_t
-ngx_sluice_request_handler(ngx_http_request_t *r)
+ngx_http_sluice_request_handler(ngx_http_request_t *r)
 {
-    u_char                     *path, *end, *query;
-    ngx_int_t                   rc;
-    ngx_sluice_request_conf_t  *conf;
+    u_char                          *path, *end, *query;
+    ngx_int_t                        rc;
+    ngx_http_sluice_request_conf_t  *conf;
 
-    conf = ngx_http_get_module_srv_conf(r, ngx_sluice_request_module);
+    conf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_request_module);
 
     if (!conf->check || r->internal || r != r->main) {
         return NGX_DECLINED;
     }
 
-    rc = ngx_sluice_request_authority(r);
+    rc = ngx_http_sluice_request_authority(r);
 
     if (rc == NGX_OK) {
-        rc = ngx_sluice_connection_apply(r);
+        rc = ngx_http_sluice_connection_apply(r);
     }
 
     if (rc != NGX_OK) {
@@ -150,7 +151,7 @@ ngx_sluice_request_handler(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_sluice_request_authority(ngx_http_request_t *r)
+ngx_http_sluice_request_authority(ngx_http_request_t *r)
 {
     ngx_str_t  text, port;
 
@@ -176,20 +177,20 @@ ngx_sluice_request_authority(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    if (ngx_sluice_request_split(&text, &port) != NGX_OK) {
+    if (ngx_http_sluice_request_split(&text, &port) != NGX_OK) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "client sent invalid authority: \"%V\"", &text);
         return NGX_HTTP_BAD_REQUEST;
     }
 
-    return ngx_sluice_request_set_host(r, &port);
+    return ngx_http_sluice_request_set_host(r, &port);
 }
 
 
 /* RFC 3986, 3.2.2: host, and a port if there is one, without leading zeros */
 
 static ngx_int_t
-ngx_sluice_request_split(ngx_str_t *text, ngx_str_t *port)
+ngx_http_sluice_request_split(ngx_str_t *text, ngx_str_t *port)
 {
     u_char     *p, *end;
     ngx_uint_t  literal;
@@ -251,7 +252,7 @@ ngx_sluice_request_split(ngx_str_t *text, ngx_str_t *port)
 
 
 static ngx_int_t
-ngx_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
+ngx_http_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
 {
     u_char           *p;
     size_t            length;
@@ -316,11 +317,11 @@ ngx_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
 
 
 static void *
-ngx_sluice_request_create_conf(ngx_conf_t *cf)
+ngx_http_sluice_request_create_conf(ngx_conf_t *cf)
 {
-    ngx_sluice_request_conf_t  *conf;
+    ngx_http_sluice_request_conf_t  *conf;
 
-    conf = ngx_palloc(cf->pool, sizeof(ngx_sluice_request_conf_t));
+    conf = ngx_palloc(cf->pool, sizeof(ngx_http_sluice_request_conf_t));
     if (conf == NULL) {
         return NULL;
     }
@@ -333,10 +334,10 @@ ngx_sluice_request_create_conf(ngx_conf_t *cf)
 
 
 static char *
-ngx_sluice_request_merge_conf(ngx_conf_t *cf, void *parent, void *child)
+ngx_http_sluice_request_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    ngx_sluice_request_conf_t  *prev = parent;
-    ngx_sluice_request_conf_t  *conf = child;
+    ngx_http_sluice_request_conf_t  *prev = parent;
+    ngx_http_sluice_request_conf_t  *conf = child;
 
     ngx_conf_merge_value(conf->check, prev->check, 0);
     ngx_conf_merge_value(conf->reject_climbs, prev->reject_climbs, 0);
@@ -346,7 +347,7 @@ ngx_sluice_request_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 
 
 static ngx_int_t
-ngx_sluice_request_init(ngx_conf_t *cf)
+ngx_http_sluice_request_init(ngx_conf_t *cf)
 {
     ngx_http_handler_pt        *h;
     ngx_http_core_main_conf_t  *cmcf;
@@ -360,7 +361,7 @@ ngx_sluice_request_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *h = ngx_sluice_request_handler;
+    *h = ngx_http_sluice_request_handler;
 
     return NGX_OK;
 }

@@ -122,7 +122,7 @@ struct sluice_timer_core_s {
     ngx_event_t                  yielded;   /* runs if a callback does */
     ngx_event_t                  shrink;
     ngx_event_t                  linger;
-    uint64_t                     armed;     /* ms; what the timerfd is set to */
+    uint64_t                     armed;     /* ms; the timerfd is set to it */
     uint64_t                     slice_end; /* ns */
     uint64_t                     exit_ns;   /* since when */
     uint64_t                     behind_ns; /* the clock: it stood so long */

@@ -1,7 +1,7 @@
 
 /*
  * The head of an upstream's response, before nginx makes the client's of it
- * (which lines of it: ngx_sluice_response_lines.c).
+ * (which lines of it: ngx_http_sluice_response_lines.c).
  *
  *     upstream sluice_http {
  *         server 0.0.0.1;
@@ -28,51 +28,52 @@
  */
 
 
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_header.h"
 
 
-#define NGX_SLUICE_RESPONSE_INTERIM  16     /* before the final response */
+#define NGX_HTTP_SLUICE_RESPONSE_INTERIM  16  /* before the final response */
 
 
-typedef ngx_int_t (*ngx_sluice_response_step_pt)(ngx_http_request_t *r);
+typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
 
 
 typedef struct {
     ngx_http_upstream_init_pt       original_init_upstream;
     ngx_http_upstream_init_peer_pt  original_init_peer;
-} ngx_sluice_response_conf_t;
+} ngx_http_sluice_response_conf_t;
 
 
 typedef struct {
-    ngx_sluice_response_step_pt     process_header;    /* nginx's next one */
-    ngx_sluice_response_step_pt     reinit_request;
-    ngx_uint_t                      interim;
-    ngx_array_t                     own;        /* of sluice_header_t * */
-} ngx_sluice_response_ctx_t;
+    ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
+    ngx_http_sluice_response_step_pt  reinit_request;
+    ngx_uint_t                        interim;
+    ngx_array_t                       own;      /* of sluice_header_t * */
+} ngx_http_sluice_response_ctx_t;
 
 
-static ngx_sluice_response_ctx_t *ngx_sluice_response_get_ctx(
+static ngx_http_sluice_response_ctx_t *ngx_http_sluice_response_get_ctx(
     ngx_http_request_t *r);
-static char *ngx_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd,
+static char *ngx_http_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static void *ngx_sluice_response_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_sluice_response_init_upstream(ngx_conf_t *cf,
+static void *ngx_http_sluice_response_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_response_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_sluice_response_init(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_response_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_sluice_response_reinit(ngx_http_request_t *r);
-static ngx_int_t ngx_sluice_response_process_header(ngx_http_request_t *r);
-static ngx_int_t ngx_sluice_response_skip(ngx_http_request_t *r,
-    ngx_sluice_response_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_response_process_header(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_response_skip(ngx_http_request_t *r,
+    ngx_http_sluice_response_ctx_t *ctx);
 
-extern ngx_module_t  ngx_sluice_response_module;
+extern ngx_module_t  ngx_http_sluice_response_module;
 
 
-static ngx_command_t  ngx_sluice_response_commands[] = {
+static ngx_command_t  ngx_http_sluice_response_commands[] = {
 
     { ngx_string("sluice_response_head"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_sluice_response_head,
+      ngx_http_sluice_response_head,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -81,14 +82,14 @@ static ngx_command_t  ngx_sluice_response_commands[] = {
 };
 
 
-static ngx_http_module_t  ngx_sluice_response_module_ctx = {
+static ngx_http_module_t  ngx_http_sluice_response_module_ctx = {
     NULL,                                  /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_sluice_response_create_conf,       /* create server configuration */
+    ngx_http_sluice_response_create_conf,  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -96,10 +97,10 @@ static ngx_http_module_t  ngx_sluice_response_module_ctx = {
 };
 
 
-ngx_module_t  ngx_sluice_response_module = {
+ngx_module_t  ngx_http_sluice_response_module = {
     NGX_MODULE_V1,
-    &ngx_sluice_response_module_ctx,       /* module context */
-    ngx_sluice_response_commands,          /* module directives */
+    &ngx_http_sluice_response_module_ctx,  /* module context */
+    ngx_http_sluice_response_commands,     /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -115,12 +116,12 @@ ngx_module_t  ngx_sluice_response_module = {
 /* The upstream's lines of this name are not passed on. */
 
 ngx_int_t
-ngx_sluice_response_own(ngx_http_request_t *r, sluice_header_t *header)
+ngx_http_sluice_response_own(ngx_http_request_t *r, sluice_header_t *header)
 {
-    sluice_header_t            **own;
-    ngx_sluice_response_ctx_t   *ctx;
+    sluice_header_t                 **own;
+    ngx_http_sluice_response_ctx_t   *ctx;
 
-    ctx = ngx_sluice_response_get_ctx(r);
+    ctx = ngx_http_sluice_response_get_ctx(r);
     if (ctx == NULL) {
         return NGX_ERROR;
     }
@@ -143,20 +144,20 @@ ngx_sluice_response_own(ngx_http_request_t *r, sluice_header_t *header)
 }
 
 
-static ngx_sluice_response_ctx_t *
-ngx_sluice_response_get_ctx(ngx_http_request_t *r)
+static ngx_http_sluice_response_ctx_t *
+ngx_http_sluice_response_get_ctx(ngx_http_request_t *r)
 {
-    ngx_sluice_response_ctx_t  *ctx;
+    ngx_http_sluice_response_ctx_t  *ctx;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_sluice_response_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
 
     if (ctx == NULL) {
-        ctx = ngx_pcalloc(r->pool, sizeof(ngx_sluice_response_ctx_t));
+        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_sluice_response_ctx_t));
         if (ctx == NULL) {
             return NULL;
         }
 
-        ngx_http_set_ctx(r, ctx, ngx_sluice_response_module);
+        ngx_http_set_ctx(r, ctx, ngx_http_sluice_response_module);
     }
 
     return ctx;
@@ -164,10 +165,10 @@ ngx_sluice_response_get_ctx(ngx_http_request_t *r)
 
 
 static char *
-ngx_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_sluice_response_conf_t    *rcf = conf;
-    ngx_http_upstream_srv_conf_t  *us;
+    ngx_http_sluice_response_conf_t  *rcf = conf;
+    ngx_http_upstream_srv_conf_t     *us;
 
     if (rcf->original_init_upstream) {
         return "is duplicate";
@@ -179,47 +180,47 @@ ngx_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                   ? us->peer.init_upstream
                                   : ngx_http_upstream_init_round_robin;
 
-    us->peer.init_upstream = ngx_sluice_response_init_upstream;
+    us->peer.init_upstream = ngx_http_sluice_response_init_upstream;
 
     return NGX_CONF_OK;
 }
 
 
 static void *
-ngx_sluice_response_create_conf(ngx_conf_t *cf)
+ngx_http_sluice_response_create_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_sluice_response_conf_t));
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_response_conf_t));
 }
 
 
 static ngx_int_t
-ngx_sluice_response_init_upstream(ngx_conf_t *cf,
+ngx_http_sluice_response_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_sluice_response_conf_t  *rcf;
+    ngx_http_sluice_response_conf_t  *rcf;
 
-    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_sluice_response_module);
+    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
 
     if (rcf->original_init_upstream(cf, us) != NGX_OK) {
         return NGX_ERROR;
     }
 
     rcf->original_init_peer = us->peer.init;
-    us->peer.init = ngx_sluice_response_init;
+    us->peer.init = ngx_http_sluice_response_init;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_sluice_response_init(ngx_http_request_t *r,
+ngx_http_sluice_response_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_upstream_t         *u;
-    ngx_sluice_response_ctx_t   *ctx;
-    ngx_sluice_response_conf_t  *rcf;
+    ngx_http_upstream_t              *u;
+    ngx_http_sluice_response_ctx_t   *ctx;
+    ngx_http_sluice_response_conf_t  *rcf;
 
-    ctx = ngx_sluice_response_get_ctx(r);
+    ctx = ngx_http_sluice_response_get_ctx(r);
     if (ctx == NULL) {
         return NGX_ERROR;
     }
@@ -230,10 +231,10 @@ ngx_sluice_response_init(ngx_http_request_t *r,
     ctx->reinit_request = u->reinit_request;
     ctx->interim = 0;
 
-    u->process_header = ngx_sluice_response_process_header;
-    u->reinit_request = ngx_sluice_response_reinit;
+    u->process_header = ngx_http_sluice_response_process_header;
+    u->reinit_request = ngx_http_sluice_response_reinit;
 
-    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_sluice_response_module);
+    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
 
     return rcf->original_init_peer(r, us);
 }
@@ -242,13 +243,13 @@ ngx_sluice_response_init(ngx_http_request_t *r,
 /* For the next try, or the next head of this one. */
 
 static ngx_int_t
-ngx_sluice_response_reinit(ngx_http_request_t *r)
+ngx_http_sluice_response_reinit(ngx_http_request_t *r)
 {
-    ngx_http_upstream_t        *u;
-    ngx_sluice_response_ctx_t  *ctx;
+    ngx_http_upstream_t             *u;
+    ngx_http_sluice_response_ctx_t  *ctx;
 
     u = r->upstream;
-    ctx = ngx_http_get_module_ctx(r, ngx_sluice_response_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
 
     if (ctx->reinit_request(r) != NGX_OK) {
         return NGX_ERROR;
@@ -257,22 +258,22 @@ ngx_sluice_response_reinit(ngx_http_request_t *r)
     ctx->process_header = u->process_header;
     ctx->interim = 0;
 
-    u->process_header = ngx_sluice_response_process_header;
+    u->process_header = ngx_http_sluice_response_process_header;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_sluice_response_process_header(ngx_http_request_t *r)
+ngx_http_sluice_response_process_header(ngx_http_request_t *r)
 {
-    ngx_int_t                   rc;
-    ngx_uint_t                  version;
-    ngx_http_upstream_t        *u;
-    ngx_sluice_response_ctx_t  *ctx;
+    ngx_int_t                        rc;
+    ngx_uint_t                       version;
+    ngx_http_upstream_t             *u;
+    ngx_http_sluice_response_ctx_t  *ctx;
 
     u = r->upstream;
-    ctx = ngx_http_get_module_ctx(r, ngx_sluice_response_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
 
     version = r->http_version;
 
@@ -280,9 +281,9 @@ ngx_sluice_response_process_header(ngx_http_request_t *r)
 
         rc = ctx->process_header(r);
 
-        if (u->process_header != ngx_sluice_response_process_header) {
+        if (u->process_header != ngx_http_sluice_response_process_header) {
             ctx->process_header = u->process_header;
-            u->process_header = ngx_sluice_response_process_header;
+            u->process_header = ngx_http_sluice_response_process_header;
         }
 
         if (rc != NGX_OK) {
@@ -300,10 +301,10 @@ ngx_sluice_response_process_header(ngx_http_request_t *r)
         if (u->headers_in.status_n >= NGX_HTTP_OK
             || u->headers_in.status_n == NGX_HTTP_SWITCHING_PROTOCOLS)
         {
-            return ngx_sluice_response_drop_lines(r, &ctx->own);
+            return ngx_http_sluice_response_drop_lines(r, &ctx->own);
         }
 
-        if (ngx_sluice_response_skip(r, ctx) != NGX_OK) {
+        if (ngx_http_sluice_response_skip(r, ctx) != NGX_OK) {
             return NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
     }
@@ -313,8 +314,8 @@ ngx_sluice_response_process_header(ngx_http_request_t *r)
 /* Begins anew with what came behind an interim response. */
 
 static ngx_int_t
-ngx_sluice_response_skip(ngx_http_request_t *r,
-    ngx_sluice_response_ctx_t *ctx)
+ngx_http_sluice_response_skip(ngx_http_request_t *r,
+    ngx_http_sluice_response_ctx_t *ctx)
 {
     ngx_buf_t            *b;
     ngx_uint_t            interim;
@@ -322,16 +323,16 @@ ngx_sluice_response_skip(ngx_http_request_t *r,
 
     interim = ctx->interim + 1;
 
-    if (interim > NGX_SLUICE_RESPONSE_INTERIM) {
+    if (interim > NGX_HTTP_SLUICE_RESPONSE_INTERIM) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "upstream sent more than %d interim responses",
-                      NGX_SLUICE_RESPONSE_INTERIM);
+                      NGX_HTTP_SLUICE_RESPONSE_INTERIM);
         return NGX_ERROR;
     }
 
     u = r->upstream;
 
-    if (ngx_sluice_response_reinit(r) != NGX_OK) {
+    if (ngx_http_sluice_response_reinit(r) != NGX_OK) {
         return NGX_ERROR;
     }
 

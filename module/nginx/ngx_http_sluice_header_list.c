@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_sluice_header.h"
+#include "ngx_http_sluice_header.h"
 
 
 /*
@@ -15,8 +15,8 @@
  */
 
 ngx_int_t
-ngx_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
-    ngx_sluice_header_test_pt test, void *data)
+ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
+    ngx_http_sluice_header_test_pt test, void *data)
 {
     ngx_uint_t        i, start;
     ngx_list_part_t   part, *last;

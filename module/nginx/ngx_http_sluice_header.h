@@ -1,0 +1,49 @@
+
+/*
+ * Headers of requests and responses: what the files that change them share.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_HEADER_H_INCLUDED
+#define NGX_HTTP_SLUICE_HEADER_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* made by Lua (lib/sluice/header.lua), which never frees it */
+
+typedef struct {
+    u_char    *name;
+    u_char    *lowcase;
+    size_t     length;
+    uint64_t   hash;            /* ngx_hash_key() of lowcase */
+    uint32_t   own;             /* replaces the upstream's */
+} sluice_header_t;
+
+
+/* whether a line is to go */
+
+typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
+    void *data);
+
+
+/* ngx_http_sluice_header_list.c */
+
+ngx_int_t ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
+    ngx_http_sluice_header_test_pt test, void *data);
+
+/* ngx_http_sluice_response.c */
+
+ngx_int_t ngx_http_sluice_response_own(ngx_http_request_t *r,
+    sluice_header_t *header);
+
+/* ngx_http_sluice_response_lines.c */
+
+ngx_int_t ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
+    ngx_array_t *own);
+
+
+#endif /* NGX_HTTP_SLUICE_HEADER_H_INCLUDED */
