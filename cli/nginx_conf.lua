@@ -76,7 +76,10 @@ local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $stat
 local SECRET_VARIABLES = {
     "^request$",
     "^request_uri$",
+    "^request_filename$",
     "^request_body$",
+    "^uri$",
+    "^document_uri$",
     "^args$",
     "^query_string$",
     "^remote_user$",

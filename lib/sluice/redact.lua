@@ -64,7 +64,7 @@ end
 -- @treturn string
 -- @phases any within nginx
 function _M.uri(text)
-    if not find(text, "[?@]") and not find(text, "/key-auth", 1, true) then
+    if not find(text, "[?&;#@%%]") and not find(text, "/key-auth", 1, true) then
         return text
     end
     return redact(text, URI)

@@ -16,6 +16,7 @@ size_t sluice_redact(u_char *dst, u_char *text, size_t length, int kind);
 
 static u_char *ngx_sluice_redact_name_end(u_char *p, u_char *last);
 static ngx_uint_t ngx_sluice_redact_is_parameter(u_char *p, u_char *last);
+static u_char ngx_sluice_redact_letter(u_char **p, u_char *last);
 static ngx_uint_t ngx_sluice_redact_find(u_char c, u_char *start, u_char **p,
     u_char *last, ngx_uint_t kind, u_char **end);
 static ngx_uint_t ngx_sluice_redact_find_userinfo(u_char *p, u_char *last,
@@ -96,13 +97,15 @@ ngx_sluice_redact_find(u_char c, u_char *start, u_char **p, u_char *last,
     switch (c) {
 
     case '/':
-        if (*p == last || **p != '/') {
-            return ngx_sluice_redact_find_segment(p, last, end);
+        if (*p < last && **p == '/') {
+            (*p)++;
+
+            if (ngx_sluice_redact_find_userinfo(*p, last, 0, end)) {
+                return 1;
+            }
         }
 
-        (*p)++;
-
-        return ngx_sluice_redact_find_userinfo(*p, last, 0, end);
+        return ngx_sluice_redact_find_segment(p, last, end);
 
     case ' ':
         return ngx_sluice_redact_find_userinfo(*p, last, 1, end);
@@ -121,6 +124,7 @@ ngx_sluice_redact_find(u_char c, u_char *start, u_char **p, u_char *last,
     case '?':
     case '&':
     case ';':
+    case '#':
         if (!ngx_sluice_redact_is_parameter(*p, last)) {
             return 0;
         }
@@ -140,7 +144,7 @@ static u_char *
 ngx_sluice_redact_name_end(u_char *p, u_char *last)
 {
     while (p < last && *p != '=' && *p != '&' && *p != '?' && *p != ';'
-           && *p != ' ' && *p != '"')
+           && *p != '#' && *p != ' ' && *p != '"')
     {
         p++;
     }
@@ -154,9 +158,8 @@ ngx_sluice_redact_name_end(u_char *p, u_char *last)
 static ngx_uint_t
 ngx_sluice_redact_is_parameter(u_char *p, u_char *last)
 {
-    u_char     *end, name[NGX_SLUICE_NAME_MAX + 1];
-    size_t      length;
-    ngx_int_t   c;
+    u_char  *end, name[NGX_SLUICE_NAME_MAX + 1];
+    size_t   length;
 
     end = ngx_sluice_redact_name_end(p, last);
 
@@ -166,22 +169,37 @@ ngx_sluice_redact_is_parameter(u_char *p, u_char *last)
 
     for (length = 0; p < end && length < sizeof(name); length++) {
 
-        if (*p == '%' && end - p >= 3) {
-
-            c = ngx_hextoi(p + 1, 2);
-
-            if (c != NGX_ERROR) {
-                name[length] = (u_char) c;
-                p += 3;
-                continue;
-            }
+        if (*p == '+') {
+            name[length] = ' ';
+            p++;
+            continue;
         }
 
-        name[length] = *p == '+' ? ' ' : *p;
-        p++;
+        name[length] = ngx_sluice_redact_letter(&p, end);
     }
 
     return ngx_sluice_redact_is_secret(name, length);
+}
+
+
+/* moves p behind one letter, percent-encoded or not, and returns it */
+
+static u_char
+ngx_sluice_redact_letter(u_char **p, u_char *last)
+{
+    ngx_int_t  c;
+
+    if (**p == '%' && last - *p >= 3) {
+
+        c = ngx_hextoi(*p + 1, 2);
+
+        if (c != NGX_ERROR) {
+            *p += 3;
+            return (u_char) c;
+        }
+    }
+
+    return *(*p)++;
 }
 
 
@@ -254,20 +272,18 @@ ngx_sluice_redact_find_segment(u_char **p, u_char *last, u_char **end)
 }
 
 
-/* where the text ends that stands at p, NULL if another does */
+/* moves p behind a text, percent-encoded or not; NULL if another is at p */
 
 static u_char *
 ngx_sluice_redact_pass(u_char *p, u_char *last, const char *text)
 {
-    size_t  length;
-
-    length = ngx_strlen(text);
-
-    if ((size_t) (last - p) < length || ngx_memcmp(p, text, length) != 0) {
-        return NULL;
+    for ( /* void */ ; *text; text++) {
+        if (p == last || ngx_sluice_redact_letter(&p, last) != *text) {
+            return NULL;
+        }
     }
 
-    return p + length;
+    return p;
 }
 
 
