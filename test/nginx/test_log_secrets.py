@@ -131,7 +131,6 @@ def leaky(secrets: Secrets) -> Callable[[Exchange], None]:
 def plant_in_queries(running: Gateway, secrets: Secrets) -> None:
     """Every spelling, in every place of a query."""
     with running.wire() as wire:
-
         for name in PARAMETERS:
             for target in TARGETS:
                 secret = f"{name}={secrets.new(f'{target} {name}')}"
