@@ -8,7 +8,8 @@
 -- Each rule has a share of the memory, and nothing that lives is dropped to make room: whoever
 -- invents identifiers fills the share of one rule, and resets no limit of another or of its own.
 -- Beyond its share a rule takes what is free, down to the half of the memory that is kept for the
--- shares. Identifiers that find no room share one counter of the rule's window.
+-- shares. Identifiers that find no room share one counter of the rule's window, for which the last
+-- eighth is kept: rules that a change of configuration has replaced leave theirs behind.
 --
 -- A counter's name is a digest of its rule, its window's start and whose requests it counts: the
 -- dictionary looks at every byte of a name at every count, and keeps them all. Names are kept from
@@ -23,6 +24,7 @@ local unroll = require("sluice.unroll")
 local window = require("plugins.rate-limiting.window")
 
 local ceil = math.ceil
+local clock = os.clock
 local floor = math.floor
 local max = math.max
 local ngx = ngx
@@ -41,8 +43,15 @@ local CLOCK_SLACK_S = 1
 local COUNTER_BYTES = 128
 local USABLE = 0.9
 
+-- What part of the memory stays free of counters beyond a share, and of those of any identifier.
+local KEPT_FOR_SHARES = 1 / 2
+local KEPT_FOR_SHARED_COUNTERS = 1 / 8
+
 -- A window's number of identifiers, and the counter of those beyond its share.
 local OWN_COUNTERS = 2
+
+-- A look at all counters holds up the other workers too: 40 ms for 250,000 of them.
+local FLUSH_REST = 100
 
 local _M = {}
 
@@ -93,15 +102,17 @@ local function name_of(self, limit, identifier, is_fallback)
     return names[identifier] or make_name(self, limit, identifier, is_fallback)
 end
 
---- Makes room of what has ended. Counters end at whole seconds, so once a second is enough.
+--- Makes room of what has ended. Counters end at whole seconds, so once a second is enough, and
+-- where a look at all of them takes long, once in `FLUSH_REST` times as long.
 -- @treturn boolean whether it is worth another try
 local function flush(dict)
     local now = ngx.time()
     if now < next_flush_at then
         return false
     end
-    next_flush_at = now + 1
+    local begun = clock()
     dict:flush_expired()
+    next_flush_at = now + max(1, FLUSH_REST * (clock() - begun))
     return true
 end
 
@@ -134,9 +145,10 @@ local function count(dict, name, limit)
     return nil, err
 end
 
---- Whether more is free than what is kept for the shares.
-local function has_spare(dict)
-    return dict:free_space() > dict:capacity() / 2
+--- Whether more than a part of the memory is free, or becomes free of what has ended.
+local function has_free(dict, part)
+    local bytes = dict:capacity() * part
+    return dict:free_space() > bytes or flush(dict) and dict:free_space() > bytes
 end
 
 --- Whether the window may have one more counter.
@@ -145,11 +157,11 @@ local function has_room(self, limit)
     if not limit.share_is_used then
         local counters = count(dict, digest(self, ":n:", limit, ""), limit)
         if counters and counters <= self.share then
-            return true
+            return has_free(dict, KEPT_FOR_SHARED_COUNTERS)
         end
         limit.share_is_used = true
     end
-    return has_spare(dict) or flush(dict) and has_spare(dict)
+    return has_free(dict, KEPT_FOR_SHARES)
 end
 
 --- Counts the first request of an identifier in a window, or one of those that have no counter.

@@ -25,7 +25,8 @@ local _M = {
 -- of the version before, so a rule goes when nobody has its configuration any more.
 local rules = setmetatable({}, { __mode = "k" })
 
-local next_report_at = 0
+-- By level: what is worse is not held back by a warning just before it.
+local next_report_at = {}
 
 -- Each tells whose requests are counted together, or nil where the request has no such thing.
 local IDENTIFIERS = {
@@ -109,8 +110,8 @@ local function write_headers(rule, now, is_refused)
 end
 
 local function report(level, now, ...)
-    if now >= next_report_at then
-        next_report_at = now + REPORT_INTERVAL_S
+    if now >= (next_report_at[level] or 0) then
+        next_report_at[level] = now + REPORT_INTERVAL_S
         ngx.log(level, "rate-limiting: ", ...)
     end
 end
@@ -125,6 +126,14 @@ function _M.configure(_, confs)
         end
     end
     local share = counters.share(dict, windows)
+    if share < 1 then
+        ngx.log(
+            ngx.WARN,
+            "rate-limiting: rate_limiting_memory has no share for each of the ",
+            windows,
+            " windows of all rules, raise it"
+        )
+    end
     for _, conf in ipairs(confs) do
         rules[conf] = compile(conf, dict, share)
     end
@@ -143,7 +152,9 @@ function _M.access(_, conf)
         report(
             ngx.WARN,
             now,
-            ("plugin %s has more identifiers than its share of memory holds, "):format(conf.__id),
+            "plugin ",
+            conf.__id,
+            " has more identifiers than its share of memory holds, ",
             "the further ones share a counter, raise rate_limiting_memory"
         )
     end

@@ -310,7 +310,7 @@ return {
     priority = 5000,
     schema = { name = "hog", fields = { { config = { type = "record", fields = {} } } } },
     access = function()
-        if filled then
+        if filled or ngx.var.http_x_hog == nil then
             return
         end
         filled = true
@@ -343,7 +343,7 @@ def test_a_full_memory(gateway: Start, upstream: Upstream, fault_tolerant: bool)
     running.expect_log("a request was not counted: no memory, raise rate_limiting_memory")
     running.expect_log("ngx_slab_alloc.. failed: no memory", range(0, 1000))
     for _ in range(3):
-        reply = running.ask("/api", headers=JSON)
+        reply = running.ask("/api", headers=JSON | {"X-Hog": "yes"})
         assert told(reply) == {}
         assert reply.status == (200 if fault_tolerant else 500)
         if not fault_tolerant:
@@ -402,6 +402,117 @@ def test_invented_identifiers_reset_no_limit(
     assert flood[first:] == [429] * (FLOOD - first)
     # Two rules with two windows each: a rule's share is an eighth, and half is for who needs it.
     assert FLOOD > first > 128 * 1024 // 128 // 8 / 2
+
+
+def test_that_nothing_is_counted_is_told_after_a_flood(gateway: Start, upstream: Upstream) -> None:
+    upstream.answer(200)
+    by = {"limit_by": "header", "header_name": "X-Tenant"}
+    config = limited(upstream, **by, hour=1)
+    rule = {"name": "rate-limiting", "config": by | {"day": 1}}
+    config["services"][0]["routes"].append({"name": "b", "paths": ["/b"], "plugins": [rule]})
+    config["plugins"].append({"name": "hog"})
+    options = {"plugins": {"hog": HOG}, "rate_limiting_memory": "128k"}
+    running = gateway(config, env={"SLUICE_PLUGINS": "bundled,hog"}, **options)
+    running.expect_log("identifiers than its share of memory holds", range(1, 20))
+    running.expect_log("a request was not counted: no memory, raise rate_limiting_memory")
+    running.expect_log("ngx_slab_alloc.. failed: no memory", range(0, 1000))
+    with running.wire() as wire:
+        flood = [wire.ask("/api", headers={"X-Tenant": str(i)}).status for i in range(FLOOD)]
+        assert set(flood) == {200, 429}
+        assert told(wire.ask("/b", headers={"X-Tenant": "0", "X-Hog": "yes"})) == {}
+
+
+def test_rules_that_are_gone_leave_room_to_count(gateway: Start, upstream: Upstream) -> None:
+    upstream.answer(200)
+    by = {"limit_by": "header", "header_name": "X-Tenant"}
+
+    def rule(number: int) -> dict[str, Any]:
+        config = limited(upstream, **by, day=2)
+        config["plugins"][0]["id"] = f"00000000-0000-4000-8000-{number:012}"
+        return config
+
+    running = gateway(rule(0), rate_limiting_memory="128k")
+    running.expect_log("identifiers than its share of memory holds", range(1, 20))
+    early_in_the_window(86400, 60)
+    for number in range(12):
+        if number > 0:
+            running.reload(rule(number))
+        with running.wire() as wire:
+            flood = [wire.ask("/api", headers={"X-Tenant": str(i)}) for i in range(700)]
+        assert all(told(reply) for reply in flood)
+        assert flood[-1].status == 429
+
+
+# Leaves less free than half of the memory, none of it expired, and tells what looking for expired
+# counters takes of the processor's time, the last look aside.
+FILLER = """
+local dict, took, last
+return {
+    name = "filler",
+    version = "1.0.0",
+    priority = 5000,
+    schema = { name = "filler", fields = { { config = { type = "record", fields = {} } } } },
+    access = function()
+        if not dict then
+            dict, took, last = ngx.shared.sluice_rate_limiting, 0, 0
+            local count = dict:capacity() / 2 / 128
+            for i = 1, count do
+                dict:safe_add(ngx.md5_bin(tostring(i)), 1, 3600)
+            end
+            -- Used in another order than they lie in memory.
+            for i = 1, count do
+                dict:incr(ngx.md5_bin(tostring(i * 7919 % count)), 1)
+            end
+            local methods = getmetatable(dict).__index
+            local flush_expired = methods.flush_expired
+            methods.flush_expired = function(...)
+                local before = os.clock()
+                flush_expired(...)
+                took, last = took + last, os.clock() - before
+            end
+        end
+        ngx.header["X-Took"] = took
+    end,
+}
+"""
+
+
+def test_looking_for_what_has_ended_costs_little(gateway: Start, upstream: Upstream) -> None:
+    upstream.answer(200)
+    by = {"limit_by": "header", "header_name": "X-Tenant"}
+    config = limited(upstream, **by, hour=1)
+    # Other rules, so that the share of one is soon used.
+    rule = {"name": "rate-limiting", "config": by | dict.fromkeys(PERIODS, 1)}
+    config["services"][0]["routes"] += [
+        {"name": f"r{number}", "paths": [f"/{number}"], "plugins": [rule]} for number in range(200)
+    ]
+    config["plugins"].append({"name": "filler"})
+    options = {"plugins": {"filler": FILLER}, "rate_limiting_memory": "128m"}
+    running = gateway(config, env={"SLUICE_PLUGINS": "bundled,filler"}, **options)
+    running.expect_log("identifiers than its share of memory holds", range(1, 20))
+    early_in_the_window(3600, 60)
+    running.ask("/api", headers={"X-Tenant": "first"})
+    begun, number = time.monotonic(), 0
+    while time.monotonic() < begun + 4:
+        number += 1
+        reply = running.ask("/api", headers={"X-Tenant": str(number)})
+    passed = time.monotonic() - begun
+    assert reply.status == 429
+    assert float(reply.headers.get("x-took") or 0) <= 0.02 * passed
+
+
+def test_more_windows_than_there_is_memory_for_are_told(gateway: Start, upstream: Upstream) -> None:
+    config = limited(upstream, **dict.fromkeys(PERIODS, 5))
+    rules = config["plugins"] * 20
+    config["plugins"] = []
+    config["services"][0]["routes"] = [
+        {"name": f"r{number}", "paths": [f"/{number}"], "plugins": [rule]}
+        for number, rule in enumerate(rules)
+    ]
+    running = gateway(config, rate_limiting_memory="128k")
+    running.expect_log("no share for each of the 120 windows of all rules, raise it")
+    running.settings["rate_limiting_memory"] = "1m"
+    running.reload()
 
 
 def test_what_has_ended_makes_room(gateway: Start, upstream: Upstream) -> None:
