@@ -167,7 +167,7 @@ bench_flow(uint32_t size, int readers)
     sluice_ring_set_wake(&ring, sluice_ring_wake_fds, bench_fds);
 
     for (i = 0; i < readers; i++) {
-        if (fork() == 0) {
+        if (test_fork() == 0) {
             bench_reader(&ring, ready, events);
             _exit(0);
         }

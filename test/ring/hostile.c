@@ -175,7 +175,7 @@ main(void)
     test_check(sluice_ring_create(&ring, HOSTILE_SIZE, 1000) == SLUICE_OK,
                "create");
 
-    pid = fork();
+    pid = test_fork();
 
     if (pid == 0) {
         /* it was an honest one once */

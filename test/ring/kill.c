@@ -446,7 +446,7 @@ spawn(process_t *p)
 
     test_check(lives < KILL_LIVES, "too many lives");
 
-    p->pid = fork();
+    p->pid = test_fork();
 
     if (p->pid == 0) {
         me = lives;

@@ -329,7 +329,7 @@ ready_full(void)
     uint64_t  start;
 
     start = self.control->tail;
-    pid = fork();
+    pid = test_fork();
 
     if (pid == 0) {
         open_child();
@@ -464,7 +464,7 @@ before_bury(void)
 
     before_claim();
 
-    pid = fork();
+    pid = test_fork();
 
     if (pid == 0) {
         sluice_ring_frame_t  f;
@@ -565,8 +565,7 @@ step_fork(const step_case_t *c)
     int    status;
     pid_t  pid;
 
-    pid = fork();
-    test_check(pid != -1, "fork: %s", strerror(errno));
+    pid = test_fork();
 
     if (pid == 0) {
         open_child();

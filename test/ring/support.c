@@ -1,9 +1,12 @@
 
 #include "support.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +67,27 @@ test_seed(const char *name)
     fflush(stdout);
 
     return test_seed_used;
+}
+
+
+pid_t
+test_fork(void)
+{
+    pid_t  parent, pid;
+
+    parent = getpid();
+    pid = fork();
+    test_check(pid != -1, "fork: %s", strerror(errno));
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+        if (getppid() != parent) {
+            _exit(1);
+        }
+    }
+
+    return pid;
 }
 
 

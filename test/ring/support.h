@@ -9,6 +9,7 @@
 #include "ring_layout.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 
 #define TEST_HEAD  sizeof(test_head_t)
@@ -37,6 +38,9 @@ void test_failed(const char *file, int line, const char *what,
 /* The seed: SEED of the environment, or drawn; printed either way. */
 uint64_t test_seed(const char *name);
 uint64_t test_env(const char *name, uint64_t otherwise);
+
+/* As fork; the child ends when its parent does, however that ends. */
+pid_t test_fork(void);
 
 /* splitmix64 */
 uint64_t test_random(uint64_t *state);
