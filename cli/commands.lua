@@ -205,6 +205,10 @@ end
 --- reload: checks the file and the settings; where only the file has changed, the workers take it,
 -- otherwise renders, tests, and swaps the workers.
 _M.reload = on_running(function(instance, master, arguments, context)
+    local ours, foreign = prefixes.new(instance):check(context.root)
+    if not ours then
+        return reload.keep(foreign)
+    end
     local old, remembered = instance:read_settings(), instance:read_remembered()
     local settings, problems, given = resolve(arguments, instance, remembered)
     if not settings then
@@ -293,6 +297,10 @@ end
 
 --- restart: checks like start before it quits the running one.
 _M.restart = on_instance(function(instance, arguments, context)
+    local ours, foreign = prefixes.new(instance):check(context.root)
+    if not ours then
+        return fail(foreign)
+    end
     local old = #instance:leaders() > 0 and instance:read_settings() or nil
     local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
     if not settings then
@@ -335,13 +343,15 @@ _M.quit = on_ending(function(instance, arguments)
 end)
 
 --- reopen: opens the log files again, after they were moved away.
-_M.reopen = on_running(function(instance, master)
-    local settings = instance:read_settings()
+_M.reopen = on_running(function(instance, master, _, context)
+    local writer = prefixes.new(instance)
+    local right, reason = writer:check(context.root)
+    local settings = right and instance:read_settings()
     if settings then
-        local made, reason = prefixes.new(instance):make_logs(settings)
-        if not made then
-            return fail(reason)
-        end
+        right, reason = writer:make_logs(settings)
+    end
+    if not right then
+        return fail(reason)
     end
     local sent, err = process.send(master, "SIGUSR1")
     if not sent then
@@ -390,14 +400,17 @@ function _M.version()
 end
 
 --- status: whether it runs, and what.
-_M.status = on_instance(function(instance, arguments)
+_M.status = on_instance(function(instance, arguments, context)
     local master = instance:master()
     local found = { running = master ~= nil, prefix = instance.prefix, version = version.product }
     if master then
         local settings = instance:read_settings() or {}
         found.pid = master
         found.uptime_s = process.age_s(master) or 0
-        found.nginx = settings.nginx_binary and launch.version(settings.nginx_binary)
+        -- Another user's may name any program.
+        local is_ours = prefixes.new(instance):check(context.root)
+        found.nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary)
+            or nil
         found.file = settings.file
         found.proxy_listen = settings.proxy_listen or {}
         found.admin_listen = settings.admin_listen or {}

@@ -184,7 +184,8 @@ end
 -- @tparam string log path of its error log
 -- @treturn string "live": only new workers accept, save those that are stopped; "partly": new ones
 --   accept, but not all that should; "refused": the old configuration is; "dead": no worker is
---   there; "unknown": the master has not made up its mind
+--   there; "killed": no master is, and these are its workers; "unknown": the master has not made up
+--   its mind
 -- @treturn table `fresh`, `old`, `stopped`, `draining`: pids; and `lines` of nginx that say why
 function _M.hup(instance, settings, master, log)
     local first = generations(instance) or { youngest = 0 }
@@ -220,13 +221,16 @@ function _M.hup(instance, settings, master, log)
         if is_refused() then
             return "refused"
         elseif is_dead() then
-            return "dead"
+            return process.alive(master) and "dead" or "killed"
         end
         return #sorted.fresh >= wanted(settings)
             and #workers.starting == 0
             and #sorted.old == 0
             and "live"
     end)
+    if word == "killed" then
+        sorted = sort_workers({ ready = instance:orphans(), draining = {} }, found, first, pids)
+    end
     sorted.lines = complaints(log, offset, master)
     if word == "stopped" then
         sorted.lines = { ("  its master (pid %d) is stopped"):format(master) }

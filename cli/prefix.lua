@@ -123,22 +123,34 @@ local function make_folder(self, path, mode)
     return true
 end
 
--- The folders above the prefix; those that are missing are made.
-local function make_above(self, path, trusted)
-    local parent = path:match("^(.+)/[^/]+$") or "/"
+local function parent_of(path)
+    return path:match("^(.+)/[^/]+$") or "/"
+end
+
+-- The folders above the prefix; those that are missing are made by a function, if there is one.
+local function check_all_above(path, trusted, make)
     if path ~= "/" then
-        local right, err = make_above(self, parent, trusted)
+        local right, err = check_all_above(parent_of(path), trusted, make)
         if not right then
             return nil, err
         end
     end
     if not stat.stat(path) then
-        local made, err = make_folder(self, path, DIRECTORY_MODE)
+        if not make then
+            return true
+        end
+        local made, err = make(path)
         if not made then
             return nil, err
         end
     end
     return check_above(path, trusted)
+end
+
+-- Who may own the folders above the prefix: Sluice's own owner is trusted anyway.
+local function trusted_users(root)
+    local code = stat.stat(root)
+    return { [0] = true, [unistd.geteuid()] = true, [code and code.st_uid or 0] = true }
 end
 
 -- The account that root's workers run as; nil where they run as the user of the command.
@@ -201,18 +213,31 @@ local function check_link(path)
     return true
 end
 
+--- Refuses a prefix that somebody else could write to, before anything that stands there is
+-- believed: settings name programs.
+-- @tparam string root Sluice's own directory
+-- @treturn boolean|nil true, or nil and the reason
+function _M:check(root)
+    local prefix = self.instance.prefix
+    local right, err = check_all_above(parent_of(prefix), trusted_users(root))
+    if right and stat.lstat(prefix) then
+        right, err = check_own(prefix, unistd.geteuid())
+    end
+    return right, err
+end
+
 --- Creates the prefix and its directories where they are missing, and refuses those that somebody
 -- else could write to.
 -- @tparam string user whom the workers run as, when root starts them
--- @tparam string root Sluice's own directory: who owns it is trusted anyway
+-- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
 function _M:make_directories(user, root)
     local instance = self.instance
     local account = worker_account(user)
-    local code = stat.stat(root)
-    local trusted = { [0] = true, [unistd.geteuid()] = true, [code and code.st_uid or 0] = true }
-    local above = instance.prefix:match("^(.+)/[^/]+$") or "/"
-    local right, err = make_above(self, above, trusted)
+    local above = parent_of(instance.prefix)
+    local right, err = check_all_above(above, trusted_users(root), function(path)
+        return make_folder(self, path, DIRECTORY_MODE)
+    end)
     for _, folder in ipairs({
         { instance.prefix },
         { instance.logs, mode = LOGS_MODE, is_group = true },

@@ -3,6 +3,7 @@
 local console = require("cli.console")
 local launch = require("cli.launch")
 local posted = require("cli.posted")
+local report = require("cli.report")
 
 local _M = {}
 
@@ -47,9 +48,27 @@ local function count_workers(list)
     return ("%d %s"):format(#list, #list == 1 and "worker" or "workers")
 end
 
+-- What is live where the master was killed meanwhile.
+local function describe_killed(found, prefix)
+    local pids = {}
+    for _, list in ipairs({ found.fresh, found.old, found.stopped }) do
+        for _, pid in ipairs(list) do
+            pids[#pids + 1] = pid
+        end
+    end
+    local line = report.stopped(prefix, pids)
+    if #pids > 0 then
+        line = ("%s; %d of %d have the new configuration"):format(line, #found.fresh, #pids)
+    end
+    return line, NOT_RUNNING
+end
+
 -- What is live where it is not what was to be: a title for what nginx said, and the exit code.
-local function describe(word, found, logs)
-    if word == "partly" then
+local function describe(word, found, instance)
+    local logs = instance.logs
+    if word == "killed" then
+        return describe_killed(found, instance.prefix)
+    elseif word == "partly" then
         local line = "the new configuration is live on %s, which is too few; see %s"
         local title = line:format(count_workers(found.fresh), logs)
         if #found.old > 0 then
@@ -95,7 +114,7 @@ function _M.swap_workers(instance, writer, settings, given, opts)
         table.insert(found.lines, 1, "nginx did not take the configuration:")
         return give_up(found.lines)
     elseif word ~= "live" then
-        local title, code = describe(word, found, instance.logs)
+        local title, code = describe(word, found, instance)
         table.insert(found.lines, 1, title)
         return fail(found.lines, code)
     end

@@ -133,6 +133,16 @@ def test_a_stopped_master_is_named_and_changes_nothing_later(posted: Instance) -
     wait_until(lambda: serves(posted, "/two"), "what was said")
 
 
+PLUGIN = """
+    return {
+        name = "fuse", version = "1", priority = 1,
+        schema = {
+            name = "fuse",
+            fields = { { config = { type = "record", fields = {} } } },
+        },
+    }
+"""
+
 FUSE = """
     local file = io.open("{fuse}")
     local left = file and file:read("*a")
@@ -148,31 +158,29 @@ FUSE = """
         file:write("0")
         file:close()
     end
-    return {{
-        name = "fuse", version = "1", priority = 1,
-        schema = {{
-            name = "fuse",
-            fields = {{ {{ config = {{ type = "record", fields = {{}} }} }} }},
-        }},
-    }}
 """
 
 
-@pytest.fixture
-def fuse(posted: Instance) -> Instance:
-    """One whose next load of the plugins works in the command, and not in the master."""
+def start_with(posted: Instance, source: str) -> None:
+    """Starts it anew with a plugin of this name and source."""
     posted.succeed("stop")
     plugins = posted.folder / "lua" / "plugins"
     plugins.mkdir(parents=True)
-    names = {"fuse": posted.folder / "fuse", "pids": posted.folder / "pids"}
-    names["pids"].touch()
-    (plugins / "fuse.lua").write_text(FUSE.format(**names))
+    (plugins / "fuse.lua").write_text(source)
     posted.flags |= {
         "--lua-package-path": f"{posted.folder}/lua/?.lua",
         "--plugins": "bundled, fuse",
     }
     posted.succeed("start")
     assert serves(posted, "/two")
+
+
+@pytest.fixture
+def fuse(posted: Instance) -> Instance:
+    """One whose next load of the plugins works in the command, and not in the master."""
+    names = {"fuse": posted.folder / "fuse", "pids": posted.folder / "pids"}
+    names["pids"].touch()
+    start_with(posted, FUSE.format(**names) + PLUGIN)
     names["fuse"].write_text("1")
     return posted
 
@@ -207,6 +215,55 @@ def test_workers_that_die_in_a_reload_do_not_hide_it(
             os.kill(first[0], signal.SIGKILL)
     assert serves(posted, "/three")
     kill_each_worker(posted)
+    assert serves(posted, "/three")
+
+
+def test_a_master_that_is_killed_in_a_reload_leaves_workers_that_serve(fuse: Instance) -> None:
+    """It once told that the gateway does not serve."""
+    status = fuse.status()
+    first = sorted(status["workers"]["ready"])
+    (fuse.folder / "pids").write_text(f"{status['pid']}\n")
+    fuse.file.write_text(THREE.format(url=fuse.url))
+    (line,) = fuse.refuse("reload", "--new-workers", code=3)
+    assert line.startswith(
+        f"sluice: the master in {fuse.prefix} was killed, its workers (pid {first[0]}, {first[1]}) "
+        "serve on: "
+    )
+    assert line.endswith("; 0 of 2 have the new configuration")
+    assert serves(fuse, "/two")
+    fuse.cuts_off_requests = True
+    (fuse.folder / "fuse").unlink()
+    fuse.succeed("restart")
+    assert serves(fuse, "/three")
+
+
+DECIDED = """
+    local rename = os.rename
+    os.rename = function(from, to)
+        local ok, err = rename(from, to)
+        if to:find("/posted/current$") and os.remove("{fuse}") then
+            require("posix.signal").kill(require("posix.unistd").getpid(), 9)
+        end
+        return ok, err
+    end
+"""
+
+
+def test_a_worker_that_dies_after_it_decided_has_decided(
+    posted: Instance, deaths: Callable[[Instance], None]
+) -> None:
+    """It once told that the running configuration was kept."""
+    deaths(posted)
+    fuse = posted.prefix / "posted" / "fuse"  # the one folder of the workers
+    start_with(posted, DECIDED.format(fuse=fuse) + PLUGIN)
+    fuse.touch()
+    posted.file.write_text(THREE.format(url=posted.url))
+    (line,) = posted.refuse("reload")
+    assert line.startswith("sluice: the gateway did not answer: ")
+    assert line.endswith("; the new configuration is decided, and live everywhere soon")
+    wait_until(lambda: serves(posted, "/three"), "what was said")
+    # Nothing is left to be done.
+    assert "reloaded: 2 new workers" in posted.succeed("reload")
     assert serves(posted, "/three")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import stat
@@ -223,6 +224,43 @@ def test_the_lock_is_no_link_and_no_pipe(instance: Instance, victim: Path, kind:
     (line,) = instance.refuse("start")
     assert "sluice.lock: is " in line
     assert list(victim.parent.iterdir()) == [victim]
+
+
+@only_root
+@pytest.mark.parametrize("verb", ["restart", "reload", "reopen"])
+def test_nothing_in_anothers_prefix_is_believed(instance: Instance, verb: str) -> None:
+    """Its settings name programs and logs, and it may run what looks like a gateway."""
+    folder, prefix = instance.folder, instance.prefix
+    prefix.mkdir()
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\ntouch {folder}/run-by-$(id -un)\n")
+    program.chmod(0o755)
+    given = {"text": str(program), "source": "flag", "base": "/"}
+    (prefix / "start.json").write_text(
+        json.dumps({"flags": {"nginx_binary": given}, "environment": {}})
+    )
+    logs = {"error_log": f"{folder}/made", "access_log": "off", "admin_access_log": "off"}
+    (prefix / "settings.json").write_text(json.dumps(logs | {"nginx_binary": str(program)}))
+    script = "echo $$ >nginx.pid; echo; while sleep 60; do :; done"
+    for path in (prefix, *prefix.iterdir()):
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", script, "nginx", "-c", str(prefix / "nginx.conf"), "x"],
+        cwd=prefix,
+        user="nobody",
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as master:
+        try:
+            assert master.stdout
+            assert master.stdout.readline() == b"\n"
+            before = sorted(folder.iterdir())
+            lines = instance.refuse(verb)
+            assert f"{prefix} belongs to nobody, not to root" in lines[0]
+            assert instance.status()["pid"] == master.pid
+            assert sorted(folder.iterdir()) == before
+        finally:
+            os.killpg(master.pid, 9)
 
 
 # What workers can replace, and the master reads
