@@ -29,6 +29,11 @@ local function line_and_column(source, offset)
 end
 
 local function decode_json(source)
+    -- To cjson the text ends there, whatever follows.
+    local nul = source:find("\0", 1, true)
+    if nul then
+        return nil, { message = "a NUL byte", offset = nul }
+    end
     local ok, value = pcall(json.decode, source)
     if ok then
         local double = json_keys.find_double(source)

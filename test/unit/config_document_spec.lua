@@ -129,6 +129,9 @@ describe("gateway.config.document", function()
             ['{"a": NaN}'] = "line 1, column 7: Expected value but found invalid token",
             ["[1]"] = "expected a mapping at the top",
             ["null"] = "empty document",
+            -- cjson would see nothing of what follows: a key twice, or a string without an end.
+            ['{"a": 1}\0, "a": 2}'] = "line 1, column 9: a NUL byte",
+            ['\n{"a": "\0'] = "line 2, column 8: a NUL byte",
         }) do
             it(("refuses %q"):format(source), function()
                 local value, err = document.decode(source, "json")
