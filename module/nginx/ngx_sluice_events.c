@@ -208,7 +208,7 @@ ngx_sluice_events_setup(sluice_events_t *ev)
 
 int
 sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
-    ngx_sluice_post_pt post, double *missed)
+    ngx_sluice_post_pt post, ngx_sluice_count_pt count_of, double *missed)
 {
     int         rc;
     uint64_t    n;
@@ -237,6 +237,7 @@ sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
     ev->semaphore = semaphore;
     ev->spare = spare;
     ev->post = post;
+    ev->count_of = count_of;
 
     if (ngx_sluice_events_connect(ev) != NGX_OK) {
         sluice_ring_detach(&ev->ring);
@@ -417,6 +418,29 @@ ngx_sluice_events_disarm(sluice_events_t *ev)
     if (ev->yielded.posted) {
         ngx_delete_posted_event(&ev->yielded);
     }
+}
+
+
+/* Contexts of all machines that wait to be woken: for events, as a spare. */
+
+ngx_uint_t
+ngx_sluice_events_waits(void)
+{
+    ngx_uint_t        i, n;
+    sluice_events_t  *ev;
+
+    n = 0;
+
+    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
+        ev = &ngx_sluice_events[i];
+
+        if (ev->attached) {
+            n += ngx_max(-ev->count_of(ev->semaphore), 0);
+            n += ngx_max(-ev->count_of(ev->spare), 0);
+        }
+    }
+
+    return n;
 }
 
 

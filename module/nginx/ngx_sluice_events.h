@@ -15,22 +15,22 @@
 
 
 /* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_EVENTS_ABI      3
+#define NGX_SLUICE_EVENTS_ABI      4
 
 #define NGX_SLUICE_EVENTS_BATCH    64
 
 /* Machines: the http and the stream subsystem have one each. */
 #define NGX_SLUICE_EVENTS_VMS      2
 
+/* Contexts that wait: of each machine one for events, and a spare. */
+#define NGX_SLUICE_EVENTS_WAITS    (2 * NGX_SLUICE_EVENTS_VMS)
+
 /* Publishing returns this where nothing failed, but nothing is there yet. */
 #define NGX_SLUICE_EVENTS_QUEUED   1
 
-/* Timers further away than this belong to contexts that wait for events. */
-#define NGX_SLUICE_EVENTS_FAR      1900000000
-
 #define NGX_SLUICE_EVENTS_RETRY    10     /* ms */
 #define NGX_SLUICE_EVENTS_LINGER   100    /* ms, after a graceful exit began */
-#define NGX_SLUICE_EVENTS_LOOSEN   200    /* ms, from then on */
+#define NGX_SLUICE_EVENTS_LOOK     50     /* ms, from then on */
 
 /* The binding's counters in a slot. */
 #define NGX_SLUICE_C_DELIVERED     (SLUICE_RING_C_USER + 0)
@@ -43,6 +43,7 @@
 
 
 typedef int (*ngx_sluice_post_pt)(void *semaphore, int n);
+typedef int (*ngx_sluice_count_pt)(void *semaphore);
 
 
 /* A publication on its way into the log. */
@@ -86,6 +87,7 @@ typedef struct {
     void                  *semaphore;  /* of the dispatcher */
     void                  *spare;      /* of the one that takes over */
     ngx_sluice_post_pt     post;
+    ngx_sluice_count_pt    count_of;   /* below 0: so many wait for it */
 
     ngx_connection_t      *connection; /* of the eventfd */
     ngx_event_t            wakeup;     /* by this process itself */
@@ -125,6 +127,7 @@ void ngx_sluice_events_prepare(sluice_events_t *ev);
 void ngx_sluice_events_forget(sluice_events_t *ev);
 ngx_int_t ngx_sluice_events_connect(sluice_events_t *ev);
 void ngx_sluice_events_disconnect(sluice_events_t *ev);
+ngx_uint_t ngx_sluice_events_waits(void);
 
 /* ngx_sluice_events.c */
 
@@ -136,7 +139,7 @@ const char *sluice_events_word(int rc);
 double sluice_events_clock(void);
 sluice_events_t *sluice_events_open(int vm);
 int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
-    ngx_sluice_post_pt post, double *missed);
+    ngx_sluice_post_pt post, ngx_sluice_count_pt count_of, double *missed);
 void sluice_events_detach(sluice_events_t *ev);
 int sluice_events_next(sluice_events_t *ev);
 int sluice_events_intact(sluice_events_t *ev);

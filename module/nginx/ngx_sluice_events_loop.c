@@ -253,7 +253,6 @@ ngx_sluice_events_leave(sluice_events_t *ev)
 {
     ev->leaving = ngx_current_msec;
 
-    ngx_sluice_events_loosen();
     ngx_sluice_events_post_soon(&ev->wakeup);
 
     if (!ev->linger.timer_set) {
@@ -265,49 +264,59 @@ ngx_sluice_events_leave(sluice_events_t *ev)
 static void
 ngx_sluice_events_linger_handler(ngx_event_t *e)
 {
-    sluice_events_t *ev = e->data;
+    ngx_msec_t        waited;
+    sluice_events_t  *ev = e->data;
 
-    ngx_sluice_events_loosen();
+    waited = ngx_current_msec - ev->leaving;
 
-    if (!ev->parked
-        && ngx_current_msec - ev->leaving < NGX_SLUICE_EVENTS_LINGER)
-    {
-        ngx_add_timer(e, 1);
-        return;
+    if (ev->parked || waited >= NGX_SLUICE_EVENTS_LINGER) {
+        e->cancelable = 1;
+        ngx_sluice_events_loosen();
     }
 
-    /* from here on only for contexts that begin to wait later */
-
-    e->cancelable = 1;
-    ngx_add_timer(e, NGX_SLUICE_EVENTS_LOOSEN);
+    ngx_add_timer(e, waited < NGX_SLUICE_EVENTS_LINGER
+                     ? 1 : NGX_SLUICE_EVENTS_LOOK);
 }
 
 
 /*
- * Contexts that wait for events do so "for ever": some weeks, and nginx does
- * not end a worker with a timer.  These timers shall not count.
+ * A context that waits for events has a timer, and nginx does not end a worker
+ * that has one.  So when no other timers are left, these do not count.
  */
 
 static void
 ngx_sluice_events_loosen(void)
 {
-    ngx_event_t        *timer;
+    ngx_uint_t          waits, n;
+    ngx_event_t        *timers[NGX_SLUICE_EVENTS_WAITS], *timer;
     ngx_rbtree_node_t  *node;
 
     if (ngx_event_timer_rbtree.root == ngx_event_timer_rbtree.sentinel) {
         return;
     }
 
+    waits = ngx_sluice_events_waits();
+    n = 0;
+
     for (node = ngx_rbtree_min(ngx_event_timer_rbtree.root,
                                ngx_event_timer_rbtree.sentinel);
          node;
          node = ngx_rbtree_next(&ngx_event_timer_rbtree, node))
     {
-        if ((ngx_msec_int_t) (node->key - ngx_current_msec)
-            > NGX_SLUICE_EVENTS_FAR)
-        {
-            timer = ngx_rbtree_data(node, ngx_event_t, timer);
-            timer->cancelable = 1;
+        timer = ngx_rbtree_data(node, ngx_event_t, timer);
+
+        if (timer->cancelable) {
+            continue;
         }
+
+        if (n == waits || n == NGX_SLUICE_EVENTS_WAITS) {
+            return;
+        }
+
+        timers[n++] = timer;
+    }
+
+    while (n) {
+        timers[--n]->cancelable = 1;
     }
 }

@@ -184,6 +184,29 @@ def test_an_old_worker_with_a_request_still_hears_and_speaks() -> None:
         wait_until(lambda: not ring.retiring(), "the old worker to leave")
 
 
+def test_a_request_that_waits_for_weeks_keeps_its_old_worker() -> None:
+    """Its timer is as far away as those of the contexts that wait for events, and no such one."""
+    wait = """
+        probe.semaphore = require("ngx.semaphore").new(0)
+        ngx.shared.notes:set("waits", true)
+        return probe.semaphore:wait(2000000) and "woken"
+    """
+    init_worker = 'ev:subscribe("wake", "*", function() probe.semaphore:post(1) end)'
+    with Ring(workers=1, init_worker=init_worker) as ring:
+        ring.ready()
+        with Wire(ring.proxy_port) as wire:
+            ring.send_code(wire, wait)
+            begun = 'return ngx.shared.notes:get("waits")'
+            wait_until(lambda: ring.run(0, begun), "the request to be begun")
+            ring.restart_workers()
+            ring.ready()
+            wait_until(lambda: len(ring.retiring()) == 1, "the old worker to stay")
+            none = "probe.semaphore = { post = function() end } "
+            ring.run(0, none + 'ev:publish("all", "wake", "now")')
+            assert ring.answer_on(wire) == "woken"
+        wait_until(lambda: not ring.retiring(), "the old worker to leave")
+
+
 def test_old_workers_leave_at_once() -> None:
     with Ring(workers=2) as ring:
         ring.ready()

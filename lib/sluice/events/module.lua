@@ -12,7 +12,7 @@ local C = ffi.C
 local _M = {}
 
 -- NGX_SLUICE_EVENTS_ABI
-local ABI = 3
+local ABI = 4
 
 _M.OK = 0
 _M.QUEUED = 1
@@ -117,7 +117,7 @@ double sluice_events_clock(void);
 sluice_events_t *sluice_events_open(int vm);
 void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
 int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
-    int (*post)(void *, int), double *missed);
+    int (*post)(void *, int), int (*count)(void *), double *missed);
 void sluice_events_detach(sluice_events_t *ev);
 uint64_t sluice_events_name_hash(sluice_events_t *ev, const char *source, size_t source_length,
     const char *event, size_t event_length);

@@ -383,9 +383,9 @@ function _M.new(opts)
     }, mt)
 end
 
-local function post_function()
-    local subsystem = ngx.config.subsystem
-    return ffi.cast("int (*)(void *, int)", C["ngx_" .. subsystem .. "_lua_ffi_sema_post"])
+-- What the C module calls with the dispatcher's semaphores.
+local function semaphore_function(name, prototype)
+    return ffi.cast(prototype, C["ngx_" .. ngx.config.subsystem .. "_lua_ffi_sema_" .. name])
 end
 
 --- Takes this worker's place at the log.
@@ -408,7 +408,14 @@ function _M:start(_, bus)
     end
     dispatcher.start(_M)
     local wake, spare = dispatcher.semaphores()
-    local rc = C.sluice_events_attach(handle, wake, spare, post_function(), missed_out)
+    local rc = C.sluice_events_attach(
+        handle,
+        wake,
+        spare,
+        semaphore_function("post", "int (*)(void *, int)"),
+        semaphore_function("count", "int (*)(void *)"),
+        missed_out
+    )
     if rc ~= OK then
         return nil, module.word(rc)
     end

@@ -8,9 +8,8 @@
 
 local _M = {}
 
--- Eleven days, then it waits again. Not longer: sluice.events marks waits that are as one that
--- does not keep a worker that exits, and the mark would stay for what a callback waits there.
-local FOREVER_SECONDS = 1000000
+-- As long as a semaphore can wait, 23 days; then it waits again.
+local FOREVER_SECONDS = 2000000
 
 -- nginx's own: a set of timers may take that name over (sluice.timer's replace_ngx_timer).
 local timer_at = ngx.timer.at
