@@ -15,6 +15,9 @@
  *   interim responses (1xx but 101) are skipped; nginx takes the first for the
  *   final one, and waits for its body;
  *
+ *   101 is no response: nginx asks no upstream to switch protocols, but would
+ *   make a tunnel of it for a client that has sent Upgrade;
+ *
  *   headers that Connection names do not go on;
  *
  *   no status line is no response; nginx takes that for HTTP/0.9.
@@ -298,10 +301,14 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
             return NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
 
-        if (u->headers_in.status_n >= NGX_HTTP_OK
-            || u->headers_in.status_n == NGX_HTTP_SWITCHING_PROTOCOLS)
-        {
+        if (u->headers_in.status_n >= NGX_HTTP_OK) {
             return ngx_http_sluice_response_drop_lines(r, &ctx->own);
+        }
+
+        if (u->headers_in.status_n == NGX_HTTP_SWITCHING_PROTOCOLS) {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "upstream switched protocols without being asked");
+            return NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
 
         if (ngx_http_sluice_response_skip(r, ctx) != NGX_OK) {

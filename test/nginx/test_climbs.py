@@ -123,6 +123,29 @@ def test_dots_that_are_encoded_more_than_once(
     assert len(upstream.requests) == before
 
 
+@pytest.mark.parametrize("handling", ["v0", "v1"])
+def test_a_dot_segment_that_a_prefix_cuts_free(
+    gateway: Start, upstream: Upstream, handling: str
+) -> None:
+    """`/public` also matches `/public..`, of which the strip leaves the dots."""
+    config = public(upstream, path_handling=handling)
+    config["services"][0]["path"] = "/base/"
+    config["services"][0]["routes"][0]["paths"] += ["~/v\\d+", "/slash/"]
+    running = gateway(config)
+    asker = Asker(running)
+    for dots, separator in itertools.product(segments(), ODD):
+        for prefix in ("/public", "/v1", "/slash/x/../"):
+            path = f"{prefix}{dots}{separator}private/x"
+            before = len(upstream.requests)
+            status = asker.status(path)
+            assert status == (200 if len(upstream.requests) > before else 400), path
+            if status == 200:
+                assert resolve(upstream.last.path).startswith("/base/"), path
+    for rest, seen in (("..x%2fy", "..x%2Fy"), ("...%2fy", "...%2Fy"), ("../y", "y"), ("", "")):
+        assert running.ask("/public" + rest).status == 200
+        assert upstream.last.target == "/base/" + seen, rest
+
+
 def test_what_the_gateway_removes_itself(running: Gateway, upstream: Upstream) -> None:
     """Between slashes, encoded at most once."""
     for first, second in itertools.product(["", *PLAIN_DOTS], PLAIN_DOTS):

@@ -111,6 +111,25 @@ def test_too_many_interim_responses(gateway: Start, upstream: Upstream) -> None:
     assert is_final(running.ask("/"))
 
 
+@pytest.mark.parametrize("before", [b"", EARLY_HINTS], ids=["alone", "behind 103"])
+def test_no_upstream_makes_a_tunnel(gateway: Start, upstream: Upstream, before: bytes) -> None:
+    """Upgrade goes to no upstream, so none has been asked to switch protocols."""
+    running = gateway(proxying(upstream, service={"retries": 0}))
+    switched = b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+    asked: list[list[tuple[str, str]]] = [
+        [],
+        [("Upgrade", "x")],
+        [("Upgrade", "x"), ("Connection", "upgrade")],
+    ]
+    running.expect_log("upstream switched protocols without being asked", len(asked))
+    for headers in asked:
+        upstream.handler = saying(before + switched + FINAL)
+        assert running.ask("/", headers=headers).status == 502
+        assert "upgrade" not in upstream.last.headers
+        upstream.handler = saying(FINAL)
+        assert is_final(running.ask("/"))
+
+
 def test_nothing_final_after_an_interim_response(gateway: Start, upstream: Upstream) -> None:
     running = gateway(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream prematurely closed connection", 1)
