@@ -10,7 +10,7 @@ local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 local variables = require("gateway.request.variables")
 
-local find, sub = string.find, string.sub
+local byte, find, sub = string.byte, string.find, string.sub
 local clear = require("table.clear")
 local new_table = require("table.new")
 local escape = router_path.escape
@@ -23,6 +23,8 @@ int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
 ]])
 
 local C = ffi.C
+
+local SLASH = byte("/")
 
 local _M = {}
 
@@ -199,6 +201,18 @@ local function current_query(query)
     return "?" .. args
 end
 
+--- Whether the upstream may see a way out of its service's path. Where climbs do not pass, that is
+-- only where a strip cuts a segment, and dots are left that nobody has seen: `/public` takes
+-- `/public..%2fx` for its own.
+local function leaves_base(plan, prefix, path, base_path, upstream_path)
+    local next_byte = plan.strips and prefix and byte(path, #prefix + 1)
+    local is_cut = next_byte and next_byte ~= SLASH and byte(prefix, -1) ~= SLASH
+    if not is_cut and (plan.same_path or not live.passes_climbs) then
+        return false
+    end
+    return C.sluice_climb_leaves(upstream_path, #upstream_path, #base_path) ~= 0
+end
+
 --- Sets the variables of nginx.conf that differ from what they begin with.
 local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     local is_raw = path == raw_path
@@ -208,13 +222,9 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
         and plan.same_path
         and (not plan.strips or not prefix or prefix == "/")
     if not unchanged then
-        local base_path = plan.service.path
+        local base_path = plan.service.path or "/"
         local upstream_path = router_path.upstream(plan.route, base_path, path, prefix, is_raw)
-        if
-            live.passes_climbs
-            and not plan.same_path
-            and C.sluice_climb_leaves(upstream_path, #upstream_path, #base_path) ~= 0
-        then
+        if leaves_base(plan, prefix, path, base_path, upstream_path) then
             return ngx.exit(400)
         end
         variables.sluice_uri:set(upstream_path .. query)

@@ -138,8 +138,16 @@ sluice_climb_leaves(const unsigned char *path, size_t length,
 
         dots = 0;
 
-        if (!is_end && c.byte == '/' && !c.encoded) {
-            went_down = 0;
+        if (!is_end) {
+
+            /* what stands behind ";" is dropped, and so is no segment */
+
+            if (c.byte == ';') {
+                went_down = 1;
+
+            } else if (c.byte == '/' && !c.encoded) {
+                went_down = 0;
+            }
         }
 
     } while (!is_end);
