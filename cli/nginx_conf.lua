@@ -137,7 +137,8 @@ local function main(settings, root, group)
         out[#out + 1] = ("user %s %s;"):format(settings.user, group)
     end
     out[#out + 1] = ("worker_processes %s;"):format(settings.workers)
-    out[#out + 1] = ("worker_rlimit_nofile %d;"):format(settings.worker_connections)
+    local files = settings.worker_connections + platform.files_beside_connections
+    out[#out + 1] = ("worker_rlimit_nofile %d;"):format(files)
     if settings.shutdown_timeout ~= "0" then
         out[#out + 1] = ("worker_shutdown_timeout %s;"):format(settings.shutdown_timeout)
     end

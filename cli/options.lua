@@ -128,7 +128,7 @@ _M.list = {
         min = 16,
         max = 1048576,
         doc = "Connections of one worker, to clients and upstreams together. Lowered, with a "
-            .. "warning, to the hard limit of open files (`ulimit -Hn`).",
+            .. "warning, to 512 less than the hard limit of open files (`ulimit -Hn`).",
     },
     {
         name = "user",

@@ -25,6 +25,10 @@ _M.nginx_source = "/usr/share/nginx/src"
 _M.sluice_module = "build/module/ngx_sluice_module.so"
 _M.sluice_module_version = "build/module/nginx_version"
 
+-- What a worker holds open beside its connections: the events' log and 256 eventfds of it, and with
+-- room to spare the listeners, logs and channels to other workers.
+_M.files_beside_connections = 512
+
 -- Debian's Lua module finds Debian's libraries by itself.
 _M.lua_package_cpath = ""
 

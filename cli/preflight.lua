@@ -268,15 +268,16 @@ end
 -- @treturn string|nil a warning
 function _M.fit_connections(settings)
     local limit = resource.getrlimit(resource.RLIMIT_NOFILE).rlim_max
-    if limit < 0 or settings.worker_connections <= limit then
+    local room =
+        math.max(limit - platform.files_beside_connections, options.by_name.worker_connections.min)
+    local wanted = settings.worker_connections
+    if limit < 0 or wanted <= room then
         return nil
     end
-    local wanted = settings.worker_connections
-    settings.worker_connections = limit
-    return ("worker_connections: lowered from %d to %d, the hard limit of open files"):format(
-        wanted,
-        limit
-    )
+    settings.worker_connections = room
+    local line =
+        "worker_connections: lowered from %d to %d, since %d is the hard limit of open files"
+    return line:format(wanted, room, limit)
 end
 
 --- The plugins that the settings allow, a user's own among them.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import pwd
 import signal
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -290,10 +292,21 @@ def test_worker_connections_fit_the_limit_of_open_files(instance: Instance) -> N
     )
     assert done.returncode == 0
     assert done.stderr == (
-        "sluice: warning: worker_connections: lowered from 16384 to 1000, "
-        "the hard limit of open files\n"
+        "sluice: warning: worker_connections: lowered from 16384 to 488, "
+        "since 1000 is the hard limit of open files\n"
     )
-    assert "worker_connections 1000;" in (instance.prefix / "nginx.conf").read_text()
+    assert "worker_connections 488;" in (instance.prefix / "nginx.conf").read_text()
+
+
+def test_as_many_connections_are_served_as_were_asked_for(instance: Instance) -> None:
+    """The files that a worker holds open beside them were once taken from their number."""
+    instance.succeed("start", worker_connections="100", workers="1")
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(
+                socket.create_connection(("127.0.0.1", instance.proxy_port), timeout=SECONDS)
+            )
+        assert instance.get("/nothing") == 404
 
 
 def test_two_starts_at_once_make_one_gateway(instance: Instance) -> None:
