@@ -71,7 +71,8 @@ class Program:
     def _compiled(self) -> Path:
         target = self.folder / self.name
         sources = [path for pattern in self.data["sources"] for path in self._files(pattern)]
-        command = ["gcc", "-std=gnu11", "-O3", "-g", "-Wall", "-Wextra", "-Werror"]
+        # As the module is built, so that a function may move from one file to another.
+        command = ["gcc", "-std=gnu11", "-O3", "-flto", "-g", "-Wall", "-Wextra", "-Werror"]
         command += [word for folder in _folders(sources) for word in ("-I", str(folder))]
         command += [*map(str, sources), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True)

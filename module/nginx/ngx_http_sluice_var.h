@@ -104,13 +104,39 @@ _Static_assert(sizeof(sluice_var_value_t) == 32, "Lua declares it, too");
 extern ngx_module_t  ngx_http_sluice_var_module;
 
 
-/* ngx_http_sluice_var_read.c */
+/* ngx_http_sluice_var_resolve.c */
 
 void ngx_http_sluice_var_resolve(ngx_http_core_main_conf_t *cmcf,
     ngx_http_sluice_var_t *v);
 
+/* ngx_http_sluice_var_read.c */
+
 ngx_str_t ngx_http_sluice_var_read_handler(ngx_http_request_t *r,
     ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_indexed(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_absent(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+
+ngx_str_t ngx_http_sluice_var_read_string(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_host(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_scheme(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_method(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_remote_addr(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+
+#if (nginx_version < 1023000)
+
+ngx_str_t ngx_http_sluice_var_read_header(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+ngx_str_t ngx_http_sluice_var_read_headers(ngx_http_request_t *r,
+    ngx_http_sluice_var_t *v);
+
+#endif
 
 /* ngx_http_sluice_var_prefix.c */
 

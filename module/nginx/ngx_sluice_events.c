@@ -7,7 +7,7 @@
 #include "ngx_sluice_events.h"
 
 
-static void ngx_sluice_events_setup(sluice_events_t *ev);
+static void ngx_sluice_events_setup(sluice_events_t *ev, int vm);
 static void ngx_sluice_events_unread_handler(ngx_event_t *e);
 static void ngx_sluice_events_copy_counts(sluice_events_t *ev);
 static void ngx_sluice_events_disarm(sluice_events_t *ev);
@@ -171,7 +171,7 @@ sluice_events_open(int vm)
     ev = &ngx_sluice_events[vm];
 
     if (!ev->open) {
-        ngx_sluice_events_setup(ev);
+        ngx_sluice_events_setup(ev, vm);
     }
 
     return ev;
@@ -179,10 +179,11 @@ sluice_events_open(int vm)
 
 
 static void
-ngx_sluice_events_setup(sluice_events_t *ev)
+ngx_sluice_events_setup(sluice_events_t *ev, int vm)
 {
     ngx_memzero(ev, sizeof(sluice_events_t));
 
+    ev->vm = vm;
     ev->ring = ngx_sluice_ring.ring;
     ev->worker = ngx_sluice_events_has_worker() ? (uint16_t) ngx_worker
                                                 : SLUICE_RING_AGENT;
@@ -417,42 +418,6 @@ ngx_sluice_events_disarm(sluice_events_t *ev)
 {
     if (ev->yielded.posted) {
         ngx_delete_posted_event(&ev->yielded);
-    }
-}
-
-
-/* Contexts of all machines that wait to be woken: for events, as a spare. */
-
-ngx_uint_t
-ngx_sluice_events_waits(void)
-{
-    ngx_uint_t        i, n;
-    sluice_events_t  *ev;
-
-    n = 0;
-
-    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
-        ev = &ngx_sluice_events[i];
-
-        if (ev->attached) {
-            n += ngx_max(-ev->count_of(ev->semaphore), 0);
-            n += ngx_max(-ev->count_of(ev->spare), 0);
-        }
-    }
-
-    return n;
-}
-
-
-void
-ngx_sluice_events_count(sluice_events_t *ev, int counter, uint64_t n)
-{
-    uint64_t  *counters;
-
-    counters = sluice_ring_counters(&ev->ring);
-
-    if (counters) {
-        counters[counter] += n;
     }
 }
 

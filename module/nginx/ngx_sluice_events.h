@@ -78,6 +78,7 @@ typedef struct {
     int                    batch;      /* frames handed out */
     uint32_t               last_message;
     uint16_t               worker;     /* id of this process */
+    int                    vm;         /* which machine */
 
     unsigned               open:1;
     unsigned               attached:1;
@@ -127,11 +128,8 @@ void ngx_sluice_events_prepare(sluice_events_t *ev);
 void ngx_sluice_events_forget(sluice_events_t *ev);
 ngx_int_t ngx_sluice_events_connect(sluice_events_t *ev);
 void ngx_sluice_events_disconnect(sluice_events_t *ev);
-ngx_uint_t ngx_sluice_events_waits(void);
 
 /* ngx_sluice_events.c */
-
-void ngx_sluice_events_count(sluice_events_t *ev, int counter, uint64_t n);
 
 int sluice_events_abi(void);
 size_t sluice_events_sizeof(int what);

@@ -22,6 +22,11 @@ static void ngx_sluice_events_ready(sluice_events_t *ev);
 static void ngx_sluice_events_leave(sluice_events_t *ev);
 static void ngx_sluice_events_post_soon(ngx_event_t *e);
 static void ngx_sluice_events_loosen(void);
+static ngx_uint_t ngx_sluice_events_waits(void);
+
+
+/* those that have an eventfd in the loop */
+static sluice_events_t  *ngx_sluice_events_connected[NGX_SLUICE_EVENTS_VMS];
 
 
 void
@@ -94,6 +99,7 @@ ngx_sluice_events_connect(sluice_events_t *ev)
     }
 
     ev->connection = c;
+    ngx_sluice_events_connected[ev->vm] = ev;
 
     return NGX_OK;
 }
@@ -108,6 +114,7 @@ ngx_sluice_events_disconnect(sluice_events_t *ev)
 
     c = ev->connection;
     ev->connection = NULL;
+    ngx_sluice_events_connected[ev->vm] = NULL;
 
     if (c->read->active) {
         (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
@@ -319,4 +326,27 @@ ngx_sluice_events_loosen(void)
     while (n) {
         timers[--n]->cancelable = 1;
     }
+}
+
+
+/* Contexts of all machines that wait to be woken: for events, as a spare. */
+
+static ngx_uint_t
+ngx_sluice_events_waits(void)
+{
+    ngx_uint_t        i, n;
+    sluice_events_t  *ev;
+
+    n = 0;
+
+    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
+        ev = ngx_sluice_events_connected[i];
+
+        if (ev) {
+            n += ngx_max(-ev->count_of(ev->semaphore), 0);
+            n += ngx_max(-ev->count_of(ev->spare), 0);
+        }
+    }
+
+    return n;
 }

@@ -15,6 +15,8 @@ static int ngx_sluice_events_put(sluice_events_t *ev,
     ngx_sluice_parcel_t *parcel);
 static int ngx_sluice_events_wait(sluice_events_t *ev,
     ngx_sluice_parcel_t *parcel);
+static void ngx_sluice_events_count(sluice_events_t *ev, int counter,
+    uint64_t n);
 
 
 uint64_t
@@ -325,4 +327,17 @@ ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame)
     w = ngx_queue_data(ngx_queue_last(&ev->waiting), ngx_sluice_waiting_t,
                        queue);
     w->inherited = *frame;
+}
+
+
+static void
+ngx_sluice_events_count(sluice_events_t *ev, int counter, uint64_t n)
+{
+    uint64_t  *counters;
+
+    counters = sluice_ring_counters(&ev->ring);
+
+    if (counters) {
+        counters[counter] += n;
+    }
 }

@@ -157,15 +157,19 @@ struct sluice_timer_core_s {
 void ngx_sluice_timer_add(sluice_timer_core_t *core);
 void ngx_sluice_timer_close(sluice_timer_core_t *core);
 void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
-void ngx_sluice_timer_poke(sluice_timer_core_t *core);
-void ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t);
-void ngx_sluice_timer_release(sluice_timer_core_t *core);
-ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
 
 int sluice_timer_abi(void);
 const char *sluice_timer_path(void);
 int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
     ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx);
+
+/* ngx_sluice_timer_schedule.c */
+
+void ngx_sluice_timer_poke(sluice_timer_core_t *core);
+void ngx_sluice_timer_arm(sluice_timer_core_t *core);
+void ngx_sluice_timer_created(sluice_timer_core_t *core, sluice_timer_t *t);
+void ngx_sluice_timer_release(sluice_timer_core_t *core);
+ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
 
 /* ngx_sluice_timer_clock.c */
 
@@ -187,10 +191,12 @@ void ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id);
 
 int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
 
-/* ngx_sluice_timer_run.c */
+/* ngx_sluice_timer_finish.c */
 
 void ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, uint64_t now, const char *error);
+
+/* ngx_sluice_timer_run.c */
 
 int ngx_sluice_timer_create(lua_State *l);
 int ngx_sluice_timer_step(lua_State *l);
@@ -201,6 +207,8 @@ int ngx_sluice_timer_failed(lua_State *l);
 
 ngx_int_t ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
     sluice_timer_t *t);
+sluice_timer_t *ngx_sluice_timer_find(sluice_timer_core_t *core, lua_State *l,
+    int index);
 int ngx_sluice_timer_name(sluice_timer_core_t *core, sluice_timer_t *t,
     double *owner);
 void ngx_sluice_timer_forget(void *data, sluice_timer_t *t, int name_only);
@@ -215,8 +223,6 @@ const char *ngx_sluice_timer_place_text(sluice_timer_core_t *core,
 
 /* ngx_sluice_timer_lua.c */
 
-sluice_timer_t *ngx_sluice_timer_find(sluice_timer_core_t *core, lua_State *l,
-    int index);
 int luaopen_sluice_timer(lua_State *l);
 
 /* ngx_sluice_timer_stats.c */

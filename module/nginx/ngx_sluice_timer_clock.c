@@ -32,6 +32,8 @@ ngx_sluice_timer_freeze(sluice_timer_core_t *core)
 }
 
 
+/* To be followed by a poke: what is due was not looked at. */
+
 void
 ngx_sluice_timer_thaw(sluice_timer_core_t *core)
 {
@@ -42,6 +44,4 @@ ngx_sluice_timer_thaw(sluice_timer_core_t *core)
         /* what the timerfd is set to is another time now */
         core->armed = SLUICE_WHEEL_NEVER;
     }
-
-    ngx_sluice_timer_poke(core);
 }

@@ -165,27 +165,6 @@ ngx_sluice_timer_gc(lua_State *l)
 }
 
 
-/* By handle, or by name. */
-
-sluice_timer_t *
-ngx_sluice_timer_find(sluice_timer_core_t *core, lua_State *l, int index)
-{
-    double  handle;
-
-    if (lua_type(l, index) == LUA_TNUMBER) {
-        return sluice_timers_find(&core->timers, lua_tonumber(l, index));
-    }
-
-    lua_pushvalue(l, index);
-    lua_xmove(l, core->vm, 1);
-    lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
-    handle = lua_tonumber(core->vm, -1);
-    lua_pop(core->vm, 1);
-
-    return sluice_timers_find(&core->timers, handle);
-}
-
-
 static int
 ngx_sluice_timer_not_found(lua_State *l)
 {
@@ -299,6 +278,7 @@ ngx_sluice_timer_set_frozen(lua_State *l)
 
     if (!lua_toboolean(l, 2)) {
         ngx_sluice_timer_thaw(core);
+        ngx_sluice_timer_poke(core);
 
     } else if (!core->timers.exiting) {
         ngx_sluice_timer_freeze(core);

@@ -169,3 +169,24 @@ ngx_sluice_timer_drop(void *data, uint32_t page)
     lua_pushnil(core->vm);
     lua_rawseti(core->vm, NGX_SLUICE_TIMER_REFS, (int) page + 1);
 }
+
+
+/* By handle, or by name. */
+
+sluice_timer_t *
+ngx_sluice_timer_find(sluice_timer_core_t *core, lua_State *l, int index)
+{
+    double  handle;
+
+    if (lua_type(l, index) == LUA_TNUMBER) {
+        return sluice_timers_find(&core->timers, lua_tonumber(l, index));
+    }
+
+    lua_pushvalue(l, index);
+    lua_xmove(l, core->vm, 1);
+    lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
+    handle = lua_tonumber(core->vm, -1);
+    lua_pop(core->vm, 1);
+
+    return sluice_timers_find(&core->timers, handle);
+}

@@ -1,19 +1,14 @@
 
 /*
- * Publishing, and the lock under which it happens.
+ * Publishing.
  */
 
 
 #include "ring_layout.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 
-static int sluice_ring_lock_wait(sluice_ring_t *ring, uint32_t patience_us);
-static uint64_t sluice_ring_now_ns(void);
 static uint32_t sluice_ring_epoch(const sluice_ring_t *ring);
 static int sluice_ring_header(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m);
@@ -25,99 +20,6 @@ static int sluice_ring_entry(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m, uint64_t tail);
 static void sluice_ring_commit(sluice_ring_t *ring, uint64_t tail,
     uint64_t end, uint64_t seq);
-
-
-/*
- * The lock is held for the copy of one frame; a robust mutex hands it on with
- * EOWNERDEAD when its holder dies.
- */
-
-int
-sluice_ring_lock(sluice_ring_t *ring, uint32_t patience_us)
-{
-    int  rc;
-
-    rc = pthread_mutex_trylock(&ring->control->mutex);
-
-    if (rc == EBUSY) {
-        rc = sluice_ring_lock_wait(ring, patience_us);
-    }
-
-    if (rc == EOWNERDEAD) {
-        sluice_ring_entry_repair(ring);
-        rc = pthread_mutex_consistent(&ring->control->mutex);
-    }
-
-    return rc == 0 ? SLUICE_OK : SLUICE_BUSY;
-}
-
-
-void
-sluice_ring_unlock(sluice_ring_t *ring)
-{
-    (void) pthread_mutex_unlock(&ring->control->mutex);
-}
-
-
-/*
- * Never sleeps in the kernel: the holder may be stopped for as long as it
- * likes.  After the time of some publications it gives up the processor
- * between attempts, since the holder may be waiting for this very one.
- */
-
-static int
-sluice_ring_lock_wait(sluice_ring_t *ring, uint32_t patience_us)
-{
-    int       rc, i, spin;
-    uint64_t  end;
-
-    end = sluice_ring_now_ns() + patience_us * 1000ull;
-
-    for (i = 0; /* bounded by time */; i++) {
-
-        if (i < 32) {
-            for (spin = 0; spin < 16; spin++) {
-#if defined(__x86_64__)
-                __builtin_ia32_pause();
-#else
-                atomic_signal_fence(memory_order_seq_cst);
-#endif
-            }
-
-        } else {
-            (void) sched_yield();
-        }
-
-        rc = pthread_mutex_trylock(&ring->control->mutex);
-
-        if (rc != EBUSY || sluice_ring_now_ns() >= end) {
-            return rc;
-        }
-    }
-}
-
-
-static uint64_t
-sluice_ring_now_ns(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
-}
-
-
-uint64_t
-sluice_ring_now_ms(void)
-{
-    struct timespec  ts;
-
-    /* a few ns, and behind by up to a tick, 4 ms at most */
-    (void) clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000u + (uint64_t) ts.tv_nsec / 1000000u;
-}
 
 
 int
@@ -323,50 +225,4 @@ sluice_ring_commit(sluice_ring_t *ring, uint64_t tail, uint64_t end,
 
     /* seq_cst, not just release: the sleep words are loaded after it */
     atomic_store(&c->tail, end);
-}
-
-
-/*
- * The seq of the last frame below tail, if that is the log's tail: of the two
- * records one is valid and the other being written.
- */
-
-uint64_t
-sluice_ring_tail_seq(const sluice_ring_t *ring, uint64_t tail)
-{
-    int                     i;
-    sluice_ring_control_t  *c;
-
-    c = ring->control;
-    i = (atomic_load_explicit(&c->commit[0].tail, memory_order_relaxed)
-         != tail);
-
-    return atomic_load_explicit(&c->commit[i].seq, memory_order_relaxed);
-}
-
-
-/*
- * Both without the lock: they belong together if the tail is the same after.
- * 0: it was another each time.
- */
-
-int
-sluice_ring_tail_now(const sluice_ring_t *ring, uint64_t *tail, uint64_t *seq)
-{
-    int                     turn;
-    sluice_ring_control_t  *c;
-
-    c = ring->control;
-
-    for (turn = 0; turn < 100; turn++) {
-        *tail = atomic_load(&c->tail);
-        *seq = sluice_ring_tail_seq(ring, *tail);
-        atomic_thread_fence(memory_order_acquire);
-
-        if (*tail == atomic_load(&c->tail)) {
-            return 1;
-        }
-    }
-
-    return 0;
 }

@@ -206,14 +206,16 @@ _Static_assert(sizeof(sluice_ring_entry_t) == 32, "entry");
 _Static_assert(SLUICE_RING_SLOTS < SLUICE_RING_OWNER, "owner in a claim");
 
 
-/* ring.c */
+/* ring_tail.c */
 
-int sluice_ring_lock(sluice_ring_t *ring, uint32_t patience_us);
-void sluice_ring_unlock(sluice_ring_t *ring);
 uint64_t sluice_ring_tail_seq(const sluice_ring_t *ring, uint64_t tail);
 int sluice_ring_tail_now(const sluice_ring_t *ring, uint64_t *tail,
     uint64_t *seq);
-uint64_t sluice_ring_now_ms(void);
+
+/* ring_lock.c */
+
+int sluice_ring_lock(sluice_ring_t *ring, uint32_t patience_us);
+void sluice_ring_unlock(sluice_ring_t *ring);
 
 /* ring_frame.c */
 
@@ -245,7 +247,6 @@ void sluice_ring_wake_waiting(sluice_ring_t *ring);
 
 int sluice_ring_entry_take(sluice_ring_t *ring, const sluice_ring_message_t *m,
     uint64_t position, uint64_t seq, uint64_t now_ms, uint32_t *entry);
-void sluice_ring_entry_repair(sluice_ring_t *ring);
 int sluice_ring_entry_inherit(sluice_ring_t *ring, uint32_t slot,
     uint64_t cursor);
 

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 
@@ -32,6 +33,7 @@ static int sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size,
 static void sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size,
     uint64_t seed);
 static int sluice_ring_mutex_init(pthread_mutex_t *mutex);
+static uint64_t sluice_ring_now_ms(void);
 
 
 int
@@ -301,6 +303,18 @@ sluice_ring_set_redeliver(sluice_ring_t *ring,
 {
     ring->redeliver = redeliver;
     ring->redeliver_data = data;
+}
+
+
+static uint64_t
+sluice_ring_now_ms(void)
+{
+    struct timespec  ts;
+
+    /* a few ns, and behind by up to a tick, 4 ms at most */
+    (void) clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000u + (uint64_t) ts.tv_nsec / 1000000u;
 }
 
 

@@ -68,37 +68,6 @@ sluice_ring_entry_take(sluice_ring_t *ring, const sluice_ring_message_t *m,
 }
 
 
-/* Called with the lock of a publisher that died. */
-
-void
-sluice_ring_entry_repair(sluice_ring_t *ring)
-{
-    uint64_t                note, seq, tail;
-    sluice_ring_entry_t    *e;
-    sluice_ring_control_t  *c;
-
-    c = ring->control;
-    note = atomic_load_explicit(&c->note, memory_order_relaxed);
-
-    if (note == 0 || note > (ring->buckets + 1) * SLUICE_RING_BUCKET) {
-        return;
-    }
-
-    e = &ring->entries[note - 1];
-    tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
-    seq = sluice_ring_tail_seq(ring, tail) + 1;
-
-    if (atomic_load_explicit(&e->claim, memory_order_relaxed) >> 16
-        == sluice_ring_tag(seq) >> 16)
-    {
-        /* claim last: until it is gone this runs again */
-        atomic_store_explicit(&e->hash, 0, memory_order_release);
-        atomic_store_explicit(&e->expiry_ms, 0, memory_order_release);
-        atomic_store_explicit(&e->claim, 0, memory_order_release);
-    }
-}
-
-
 /*
  * Looks through both buckets of a key, for a repeat and for the entry to take:
  * a free one of the bucket that has more of them.  A key of 0 repeats nothing.

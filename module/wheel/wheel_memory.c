@@ -310,19 +310,3 @@ sluice_timers_from(sluice_timers_t *ts, uint32_t index)
 
     return NULL;
 }
-
-
-void
-sluice_timers_clear(sluice_timers_t *ts)
-{
-    uint32_t         index;
-    sluice_timer_t  *t;
-
-    for (index = 0; (t = sluice_timers_from(ts, index)) != NULL; index++) {
-        index = t->index;
-
-        if (!(t->flags & SLUICE_TIMER_GONE)) {
-            sluice_timers_cancel(ts, t);
-        }
-    }
-}

@@ -138,6 +138,22 @@ sluice_timers_cancel(sluice_timers_t *ts, sluice_timer_t *t)
 
 
 void
+sluice_timers_clear(sluice_timers_t *ts)
+{
+    uint32_t         index;
+    sluice_timer_t  *t;
+
+    for (index = 0; (t = sluice_timers_from(ts, index)) != NULL; index++) {
+        index = t->index;
+
+        if (!(t->flags & SLUICE_TIMER_GONE)) {
+            sluice_timers_cancel(ts, t);
+        }
+    }
+}
+
+
+void
 sluice_timers_pause(sluice_timers_t *ts, sluice_timer_t *t, uint64_t now_ns)
 {
     uint64_t  now_us;
