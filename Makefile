@@ -29,7 +29,7 @@ help:
 	@echo "make test    all tests: unit, ring, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
-	@echo "make ring    tests of the events' log, without nginx"
+	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
@@ -61,6 +61,7 @@ test: unit ring nginx lab
 
 unit: build
 	@scripts/setup run test
+	$(MAKE) -s -C test/core library
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) $(ARGS) test/unit
 
 nginx: build
@@ -70,6 +71,7 @@ nginx: build
 ring: setup
 	$(MAKE) -C test/ring check
 	$(MAKE) -C test/wheel check
+	$(MAKE) -C test/core check
 
 # Kills workers under load; not part of make test.
 kill: build

@@ -1,0 +1,48 @@
+
+/*
+ * Look-ups in a delta: chains of nodes, the newest first.
+ */
+
+
+#include "layout.h"
+
+
+void
+sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
+    uint64_t hash, uint32_t to)
+{
+    _Atomic uint32_t           *heads;
+    const sluice_core_delta_t  *delta;
+
+    delta = (const sluice_core_delta_t *) view->delta.base;
+    heads = sluice_core_delta_heads(&view->delta);
+
+    chain->space = &view->delta;
+    chain->hash = hash;
+    chain->revision = view->revision;
+    chain->to = to;
+    chain->next = atomic_load_explicit(&heads[hash & (delta->buckets - 1)],
+                                       memory_order_acquire);
+}
+
+
+/* 0: none left that this revision can see. */
+
+uint32_t
+sluice_core_chain_next(sluice_core_chain_t *chain)
+{
+    const sluice_core_node_t  *node;
+
+    while (chain->next) {
+        node = sluice_core_at(chain->space, chain->next);
+        chain->next = node->next;
+
+        if (node->hash == chain->hash && node->to == chain->to
+            && node->revision <= chain->revision)
+        {
+            return node->ref;
+        }
+    }
+
+    return 0;
+}

@@ -1,0 +1,215 @@
+
+/*
+ * Conditions of an entry: host, method, headers.
+ */
+
+
+#include "search.h"
+
+
+static int core_header_matches(sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_condition_t *wanted,
+    int *reason);
+static int core_line(const sluice_core_request_t *request,
+    const sluice_core_chars_t *name, uint32_t index, uint32_t *at,
+    sluice_core_text_t *value);
+static int core_equal_lower(const sluice_core_chars_t *lower,
+    const sluice_core_text_t *text);
+
+
+int
+sluice_core_host_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry)
+{
+    const char                 *data;
+    const sluice_core_text_t   *host;
+    const sluice_core_chars_t  *wanted;
+
+    if (entry->host_kind == SLUICE_CORE_ANY) {
+        return 1;
+    }
+
+    host = &s->request->host;
+    wanted = sluice_core_chars(space, entry->host);
+
+    if (host->data == NULL || wanted->length > host->length
+        || (wanted->length == host->length)
+           != (entry->host_kind == SLUICE_CORE_EXACT))
+    {
+        return 0;
+    }
+
+    data = host->data;
+
+    if (entry->host_kind == SLUICE_CORE_TAIL) {
+        data += host->length - wanted->length;
+    }
+
+    return memcmp(wanted->data, data, wanted->length) == 0;
+}
+
+
+int
+sluice_core_method_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry)
+{
+    uint32_t                     i;
+    const sluice_core_text_t    *method;
+    const sluice_core_list_t    *list;
+    const sluice_core_chars_t   *chars;
+    const sluice_core_record_t  *route;
+
+    if (s->method) {
+        return (entry->methods & s->method) != 0;
+    }
+
+    if (!(entry->methods & SLUICE_CORE_OTHER_METHOD)) {
+        return 0;
+    }
+
+    method = &s->request->method;
+    route = sluice_core_at(space, entry->route);
+    list = sluice_core_refs(space, route->fields[SLUICE_CORE_ROUTE_METHODS]);
+
+    for (i = 0; i < list->count; i++) {
+        chars = sluice_core_chars(space, list->items[i]);
+
+        if (chars->length == method->length && method->data
+            && memcmp(chars->data, method->data, method->length) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * SLUICE_CORE_OK: all conditions are met, _NONE: one is not.  Else a pattern
+ * that gave up is all that keeps it from being known.
+ */
+
+int
+sluice_core_headers_match(sluice_core_search_t *s,
+    const sluice_core_space_t *space, uint32_t ref, int *reason)
+{
+    int                              rc, all;
+    uint32_t                         i;
+    const sluice_core_conditions_t  *conditions;
+
+    conditions = sluice_core_at(space, ref);
+    all = SLUICE_CORE_OK;
+
+    for (i = 0; i < conditions->count; i++) {
+        rc = core_header_matches(s, space, &conditions->conditions[i], reason);
+
+        if (rc == SLUICE_CORE_NONE) {
+            return rc;
+        }
+
+        all = (rc == SLUICE_CORE_OK) ? all : rc;
+    }
+
+    return all;
+}
+
+
+/* One of the lines of a header has to be one of the values. */
+
+static int
+core_header_matches(sluice_core_search_t *s, const sluice_core_space_t *space,
+    const sluice_core_condition_t *wanted, int *reason)
+{
+    int                         rc, any;
+    uint32_t                    i, j, at, end;
+    sluice_core_text_t          value;
+    const sluice_core_list_t   *values, *patterns;
+    const sluice_core_chars_t  *name;
+
+    name = sluice_core_chars(space, wanted->name);
+    values = sluice_core_refs(space, wanted->values);
+    patterns = sluice_core_refs(space, wanted->patterns);
+    any = SLUICE_CORE_NONE;
+
+    for (i = 0, at = 0; values->count && i < SLUICE_CORE_LINES_MAX
+                        && core_line(s->request, name, i, &at, &value); i++)
+    {
+        for (j = 0; j < values->count; j++) {
+
+            if (core_equal_lower(sluice_core_chars(space, values->items[j]),
+                                 &value))
+            {
+                return SLUICE_CORE_OK;
+            }
+        }
+    }
+
+    for (i = 0, at = 0; patterns->count && i < SLUICE_CORE_LINES_MAX
+                        && core_line(s->request, name, i, &at, &value); i++)
+    {
+        for (j = 0; j < patterns->count; j++) {
+            rc = sluice_core_regex_match(s->regexes, space, patterns->items[j],
+                                         value.data ? value.data : "",
+                                         value.length, &end, reason);
+
+            if (rc == SLUICE_CORE_OK) {
+                return rc;
+            }
+
+            any = (rc == SLUICE_CORE_NONE) ? any : rc;
+        }
+    }
+
+    return any;
+}
+
+
+/* The index-th line of a header; at: where in headers to go on. */
+
+static int
+core_line(const sluice_core_request_t *request,
+    const sluice_core_chars_t *name, uint32_t index, uint32_t *at,
+    sluice_core_text_t *value)
+{
+    const sluice_core_text_t  *line;
+
+    if (request->header) {
+        return request->header(request->data, name->data, name->length, index,
+                               value);
+    }
+
+    while (*at < request->headers_count) {
+        line = &request->headers[2 * (*at)++];
+
+        if (line->length == name->length
+            && memcmp(line->data, name->data, name->length) == 0)
+        {
+            *value = line[1];
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+core_equal_lower(const sluice_core_chars_t *lower,
+    const sluice_core_text_t *text)
+{
+    uint32_t  i;
+
+    if (lower->length != text->length) {
+        return 0;
+    }
+
+    for (i = 0; i < text->length; i++) {
+
+        if (lower->data[i] != sluice_core_lower(text->data[i])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}

@@ -1,0 +1,478 @@
+
+/*
+ * The builder's second half: entries in their order, the lengths in use, the
+ * table, the slots.
+ */
+
+
+#include "build.h"
+#include "hash.h"
+
+#include <stdlib.h>
+
+
+#define CORE_PER_LINE    4         /* items of a line at first, on average */
+#define CORE_GROWTHS     4         /* of the table, an eighth each */
+
+
+typedef struct {
+    uint64_t  best[SLUICE_CORE_KEY_MAX + 1];    /* score plus 1; 0: none */
+} core_best_t;
+
+
+static int core_build_wildcards(sluice_core_build_t *b, core_best_t *best,
+    int direct);
+static int core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
+    uint32_t *ref);
+static int core_fill_lines(sluice_core_line_t *lines, uint64_t count,
+    const sluice_core_array_t *items);
+static int core_by_key(const void *a, const void *b, void *data);
+static int core_by_host(const void *a, const void *b, void *data);
+static int core_by_best(const void *a, const void *b);
+static int core_compare_chars(const sluice_core_build_t *b, uint32_t a_ref,
+    uint32_t b_ref, uint32_t limit);
+
+
+#define core_note_best(best, score)                                           \
+    do {                                                                      \
+        if ((score) + 1 > (best)) {                                           \
+            (best) = (score) + 1;                                             \
+        }                                                                     \
+    } while (0)
+
+
+int
+sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
+{
+    int                   rc;
+    size_t                i, n;
+    uint32_t              ref;
+    sluice_core_draft_t         *drafts;
+    sluice_core_entry_t  *entries;
+
+    n = b->drafts.count;
+    drafts = b->drafts.data;
+
+    if (n > UINT32_MAX / 2) {
+        return SLUICE_CORE_LARGE;
+    }
+
+    b->order = malloc((n + 1) * sizeof(uint32_t));
+    if (b->order == NULL) {
+        return SLUICE_CORE_MEMORY;
+    }
+
+    for (i = 0; i < n; i++) {
+        b->order[i] = (uint32_t) i;
+    }
+
+    qsort_r(b->order, n, sizeof(uint32_t), core_by_key, b);
+
+    entries = sluice_core_take(&b->arena, n * sizeof(sluice_core_entry_t),
+                               SLUICE_CORE_LINE, &ref);
+    if (entries == NULL) {
+        return SLUICE_CORE_FULL;
+    }
+
+    image->entries.offset = (uint64_t) ref * 8;
+    image->entries.count = n;
+
+    for (i = 0; i < n; i++) {
+        entries[i] = drafts[b->order[i]].entry;
+
+        if (i && sluice_core_same_key(&b->space, &entries[i - 1], &entries[i]))
+        {
+            continue;
+        }
+
+        if (i) {
+            entries[i - 1].flags |= SLUICE_CORE_LAST;
+        }
+
+        rc = sluice_core_note_item(b, drafts[b->order[i]].hash,
+                            ref + (uint32_t)
+                                  (i * sizeof(sluice_core_entry_t) / 8),
+                            SLUICE_CORE_TO_ENTRY);
+        if (rc != SLUICE_CORE_OK) {
+            return rc;
+        }
+    }
+
+    if (n) {
+        entries[n - 1].flags |= SLUICE_CORE_LAST;
+    }
+
+    return SLUICE_CORE_OK;
+}
+
+
+/* Which lengths are in use where. */
+
+int
+sluice_core_index_rooms(sluice_core_build_t *b, sluice_core_image_t *image)
+{
+    int                   rc, kind, direct;
+    size_t                i;
+    uint32_t              ref, length, lengths;
+    core_best_t          *paths, *hosts;
+    sluice_core_draft_t         *drafts;
+    sluice_core_entry_t  *entry;
+
+    drafts = b->drafts.data;
+    image->rooms.offset = sluice_core_align(b->arena.used, 8);
+
+    paths = calloc(2 * SLUICE_CORE_HOSTS, sizeof(core_best_t));
+    if (paths == NULL) {
+        return SLUICE_CORE_MEMORY;
+    }
+
+    hosts = paths + SLUICE_CORE_HOSTS;
+
+    for (i = 0; i < b->drafts.count; i++) {
+        entry = &drafts[i].entry;
+        core_note_best(paths[entry->host_kind].best[entry->key_length],
+                       entry->score);
+
+        if (entry->host_kind != SLUICE_CORE_ANY) {
+            length = sluice_core_chars(&b->space, entry->host)->length;
+            core_note_best(hosts[entry->host_kind].best[length],
+                           entry->score);
+        }
+    }
+
+    for (i = 0, lengths = 0; i <= SLUICE_CORE_KEY_MAX; i++) {
+        lengths += (paths[SLUICE_CORE_EXACT].best[i] != 0);
+    }
+
+    direct = (lengths <= SLUICE_CORE_DIRECT);
+    rc = SLUICE_CORE_OK;
+
+    for (kind = SLUICE_CORE_ANY;
+         kind <= SLUICE_CORE_EXACT && rc == SLUICE_CORE_OK;
+         kind++)
+    {
+        if (kind == SLUICE_CORE_ANY || direct) {
+            rc = core_put_lengths(b, &paths[kind], &ref);
+            image->paths[kind] = ref;
+        }
+    }
+
+    if (rc == SLUICE_CORE_OK) {
+        rc = core_put_lengths(b, &hosts[SLUICE_CORE_TAIL], &image->tails);
+    }
+
+    if (rc == SLUICE_CORE_OK) {
+        rc = core_put_lengths(b, &hosts[SLUICE_CORE_HEAD], &image->heads);
+    }
+
+    if (rc == SLUICE_CORE_OK) {
+        rc = core_build_wildcards(b, paths, direct);
+    }
+
+    free(paths);
+
+    image->rooms.count = b->arena.used - image->rooms.offset;
+
+    return rc;
+}
+
+
+/* A room for each wildcard, and each exact host unless they are direct. */
+
+static int
+core_build_wildcards(sluice_core_build_t *b, core_best_t *best, int direct)
+{
+    int                   rc, same;
+    size_t                i, n;
+    uint32_t              ref;
+    sluice_core_draft_t         *drafts, *draft, *before;
+
+    n = b->drafts.count;
+    drafts = b->drafts.data;
+
+    qsort_r(b->order, n, sizeof(uint32_t), core_by_host, b);
+
+    for (i = 0, before = NULL; i <= n; i++) {
+        draft = (i < n) ? &drafts[b->order[i]] : NULL;
+
+        if (draft && (draft->entry.host_kind == SLUICE_CORE_ANY
+                      || (draft->entry.host_kind == SLUICE_CORE_EXACT
+                          && direct)))
+        {
+            continue;
+        }
+
+        same = before && draft && core_by_host(&b->order[i - 1], &b->order[i],
+                                               b) == 0;
+
+        if (before && !same) {
+            rc = core_put_lengths(b, best, &ref);
+
+            if (rc == SLUICE_CORE_OK) {
+                rc = sluice_core_note_item(b, before->host, ref,
+                                    SLUICE_CORE_TO_ROOM);
+            }
+
+            if (rc != SLUICE_CORE_OK) {
+                return rc;
+            }
+        }
+
+        if (draft == NULL) {
+            break;
+        }
+
+        if (!same) {
+            memset(best, 0, sizeof(core_best_t));
+        }
+
+        core_note_best(best->best[draft->entry.key_length],
+                       draft->entry.score);
+        before = draft;
+    }
+
+    return SLUICE_CORE_OK;
+}
+
+
+static int
+core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
+    uint32_t *ref)
+{
+    uint32_t                i, n;
+    sluice_core_lengths_t  *lengths;
+
+    for (i = 0, n = 0; i <= SLUICE_CORE_KEY_MAX; i++) {
+        n += (best->best[i] != 0);
+    }
+
+    lengths = sluice_core_take(&b->arena,
+                               offsetof(sluice_core_lengths_t, lengths)
+                               + n * sizeof(sluice_core_length_t), 8, ref);
+    if (lengths == NULL) {
+        return SLUICE_CORE_FULL;
+    }
+
+    for (i = 0; i <= SLUICE_CORE_KEY_MAX; i++) {
+
+        if (best->best[i]) {
+            lengths->lengths[lengths->count].length = i;
+            lengths->lengths[lengths->count++].best = best->best[i] - 1;
+        }
+    }
+
+    qsort(lengths->lengths, n, sizeof(sluice_core_length_t), core_by_best);
+
+    return SLUICE_CORE_OK;
+}
+
+
+int
+sluice_core_index_lines(sluice_core_build_t *b, sluice_core_image_t *image)
+{
+    int                  i;
+    uint8_t             *start;
+    uint32_t             ref;
+    uint64_t             count, used;
+    sluice_core_line_t  *lines;
+
+    count = b->items.count / CORE_PER_LINE + 1;
+
+    for (i = 0; i < CORE_GROWTHS; i++) {
+        used = b->arena.used;
+
+        lines = sluice_core_take(&b->arena, count * sizeof(sluice_core_line_t),
+                                 SLUICE_CORE_LINE, &ref);
+        if (lines == NULL) {
+            return SLUICE_CORE_FULL;
+        }
+
+        if (core_fill_lines(lines, count, &b->items) == SLUICE_CORE_OK) {
+            start = b->arena.base;
+            image->lines.offset = (uint64_t) ((uint8_t *) lines - start);
+            image->lines.count = count;
+
+            return SLUICE_CORE_OK;
+        }
+
+        b->arena.used = used;
+        count += count / 8 + 1;
+    }
+
+    return SLUICE_CORE_CROWDED;
+}
+
+
+static int
+core_fill_lines(sluice_core_line_t *lines, uint64_t count,
+    const sluice_core_array_t *items)
+{
+    size_t               i;
+    uint32_t             probe, place;
+    uint64_t             line;
+    sluice_core_pending_t         *item;
+    sluice_core_item_t  *to;
+
+    for (i = 0, item = items->data; i < items->count; i++, item++) {
+        line = (item->hash >> 32) * count >> 32;
+
+        for (probe = 0, to = NULL; to == NULL; probe++) {
+
+            if (probe == SLUICE_CORE_PROBES) {
+                return SLUICE_CORE_CROWDED;
+            }
+
+            for (place = 0; place < SLUICE_CORE_ITEMS; place++) {
+
+                if (lines[line].items[place].ref == 0) {
+                    to = &lines[line].items[place];
+                    break;
+                }
+            }
+
+            line = (line + 1 == count) ? 0 : line + 1;
+        }
+
+        to->ref = item->ref;
+        to->tag = ((uint32_t) item->hash & ~SLUICE_CORE_TO_MASK) | item->to;
+    }
+
+    return SLUICE_CORE_OK;
+}
+
+
+int
+sluice_core_index_slots(sluice_core_build_t *b, sluice_core_image_t *image,
+    const sluice_core_entity_t **entities, size_t count, const uint32_t *refs)
+{
+    int        kind;
+    size_t     i, last;
+    uint32_t   ref, *slots;
+
+    for (kind = 0, i = 0; kind < SLUICE_CORE_KINDS; kind++) {
+
+        for (last = i; last < count && entities[last]->kind == kind; last++) {
+            /* void */
+        }
+
+        image->slots[kind].count = (last > i) ? entities[last - 1]->slot + 1
+                                              : 0;
+
+        slots = sluice_core_take(&b->arena, 4 * image->slots[kind].count, 8,
+                                 &ref);
+        if (slots == NULL) {
+            return SLUICE_CORE_FULL;
+        }
+
+        image->slots[kind].offset = (uint64_t) ref * 8;
+
+        for ( /* void */ ; i < last; i++) {
+            slots[entities[i]->slot] = refs[i];
+        }
+    }
+
+    return sluice_core_take(&b->arena, 0, 8, NULL) ? SLUICE_CORE_OK
+                                                   : SLUICE_CORE_FULL;
+}
+
+
+/* Entries of one key together, the best first. */
+
+static int
+core_by_key(const void *a, const void *b, void *data)
+{
+    int            n;
+    sluice_core_build_t  *build = data;
+
+    const sluice_core_draft_t  *drafts, *da, *db;
+    const sluice_core_entry_t  *ea, *eb;
+
+    drafts = build->drafts.data;
+    da = &drafts[*(const uint32_t *) a];
+    db = &drafts[*(const uint32_t *) b];
+
+    if (da->hash != db->hash) {
+        return sluice_core_compare(da->hash, db->hash);
+    }
+
+    ea = &da->entry;
+    eb = &db->entry;
+
+    if (!sluice_core_same_key(&build->space, ea, eb)) {
+        n = sluice_core_compare(ea->host_kind, eb->host_kind);
+        n = n ? n : core_compare_chars(build, ea->host, eb->host, UINT32_MAX);
+        n = n ? n : sluice_core_compare(ea->key_length, eb->key_length);
+
+        return n ? n : core_compare_chars(build, ea->path, eb->path,
+                                          ea->key_length);
+    }
+
+    if (sluice_core_precedes(&build->space, ea, &build->space, eb)) {
+        return -1;
+    }
+
+    if (sluice_core_precedes(&build->space, eb, &build->space, ea)) {
+        return 1;
+    }
+
+    return sluice_core_compare(da, db);
+}
+
+
+static int
+core_by_host(const void *a, const void *b, void *data)
+{
+    sluice_core_build_t  *build = data;
+
+    const sluice_core_draft_t  *drafts, *da, *db;
+
+    drafts = build->drafts.data;
+    da = &drafts[*(const uint32_t *) a];
+    db = &drafts[*(const uint32_t *) b];
+
+    if (da->entry.host_kind != db->entry.host_kind) {
+        return sluice_core_compare(da->entry.host_kind, db->entry.host_kind);
+    }
+
+    if (da->host != db->host) {
+        return sluice_core_compare(da->host, db->host);
+    }
+
+    return core_compare_chars(build, da->entry.host, db->entry.host,
+                              UINT32_MAX);
+}
+
+
+/* The longer of two that are as good. */
+
+static int
+core_by_best(const void *a, const void *b)
+{
+    const sluice_core_length_t  *la = a, *lb = b;
+
+    return la->best != lb->best ? sluice_core_compare(lb->best, la->best)
+                                : sluice_core_compare(lb->length, la->length);
+}
+
+
+static int
+core_compare_chars(const sluice_core_build_t *b, uint32_t a_ref,
+    uint32_t b_ref, uint32_t limit)
+{
+    int                         n;
+    uint32_t                    length_a, length_b;
+    const sluice_core_chars_t  *ca, *cb;
+
+    if (a_ref == b_ref || a_ref == 0 || b_ref == 0) {
+        return sluice_core_compare(a_ref != 0, b_ref != 0);
+    }
+
+    ca = sluice_core_chars(&b->space, a_ref);
+    cb = sluice_core_chars(&b->space, b_ref);
+    length_a = ca->length < limit ? ca->length : limit;
+    length_b = cb->length < limit ? cb->length : limit;
+
+    n = memcmp(ca->data, cb->data, length_a < length_b ? length_a : length_b);
+
+    return n ? n : sluice_core_compare(length_a, length_b);
+}

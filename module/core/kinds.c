@@ -1,0 +1,93 @@
+
+/*
+ * The kinds of entities and what their fields hold: the one place.
+ */
+
+
+#include "layout.h"
+
+
+#define N  SLUICE_CORE_NUMBER
+#define S  SLUICE_CORE_SLOT
+#define O  SLUICE_CORE_OWNER
+#define T  SLUICE_CORE_TEXT
+#define K  SLUICE_CORE_KEY
+#define L  SLUICE_CORE_LIST
+#define H  SLUICE_CORE_HEADERS
+
+
+const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
+
+    [SLUICE_CORE_SERVICE] = {
+        .types = { N, T, T, T, N, N, N, N },
+    },
+
+    [SLUICE_CORE_UPSTREAM] = {
+        .types = { K, T, N, N },
+    },
+
+    [SLUICE_CORE_CONSUMER] = {
+        .types = { T, T },
+        .by_id = 1,
+    },
+
+    [SLUICE_CORE_ROUTE] = {
+        .types = { S, N, T, L, L, L, H, N },
+        .refers = { SLUICE_CORE_SERVICE },
+    },
+
+    [SLUICE_CORE_TARGET] = {
+        .types = { O, T, N },
+        .refers = { SLUICE_CORE_UPSTREAM },
+    },
+
+    [SLUICE_CORE_CREDENTIAL] = {
+        .types = { S, K },
+        .refers = { SLUICE_CORE_CONSUMER },
+    },
+
+    [SLUICE_CORE_PLUGIN] = {
+        .types = { O, O, O, T, N },
+        .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_ROUTE,
+                    SLUICE_CORE_SERVICE },
+        .owned = 1,
+    },
+};
+
+
+int
+sluice_core_owner(const sluice_core_record_t *record)
+{
+    int                          i;
+    const sluice_core_schema_t  *schema;
+
+    schema = &sluice_core_schemas[record->kind];
+
+    for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
+
+        if (schema->types[i] == SLUICE_CORE_OWNER
+            && record->fields[i] != SLUICE_CORE_NOBODY)
+        {
+            return i;
+        }
+    }
+
+    return schema->owned ? SLUICE_CORE_OWNED_BY_ALL : SLUICE_CORE_NO_OWNER;
+}
+
+
+static const char *const  words[] = {
+    "ok", "none", "full", "bad", "version", "limit", "pattern", "memory",
+    "repeat", "large", "crowded", "foreign", "system", "stale"
+};
+
+
+const char *
+sluice_core_word(int rc)
+{
+    if (rc > 0 || -rc >= (int) (sizeof(words) / sizeof(words[0]))) {
+        return "unknown";
+    }
+
+    return words[-rc];
+}

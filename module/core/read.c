@@ -1,0 +1,441 @@
+
+/*
+ * Look-ups in an image and the delta on it.
+ */
+
+
+#include "layout.h"
+#include "hash.h"
+
+
+static uint32_t core_newest(const sluice_core_view_t *view, uint32_t kind,
+    uint32_t slot);
+static sluice_core_found_t core_find(const sluice_core_view_t *view, int kind,
+    uint64_t hash, const void *key, uint32_t length, int by_id);
+static int core_is_it(const sluice_core_found_t *found, int kind,
+    const void *key, uint32_t length, int by_id);
+
+
+static const sluice_core_found_t  nothing;
+
+
+/* In an image: the items of up to eight lines with this tag. */
+
+void
+sluice_core_walk(sluice_core_walk_t *walk, const sluice_core_space_t *space,
+    uint64_t hash, uint32_t to)
+{
+    const sluice_core_image_t  *image;
+
+    image = sluice_core_header(space);
+
+    walk->lines = (const sluice_core_line_t *) (space->base
+                                                + image->lines.offset);
+    walk->count = image->lines.count;
+    walk->line = (hash >> 32) * walk->count >> 32;
+    walk->tag = ((uint32_t) hash & ~SLUICE_CORE_TO_MASK) | to;
+    walk->probe = 0;
+    walk->item = 0;
+}
+
+
+uint32_t
+sluice_core_walk_next(sluice_core_walk_t *walk)
+{
+    const sluice_core_item_t  *item;
+
+    for ( ;; ) {
+
+        if (walk->item == SLUICE_CORE_ITEMS) {
+
+            if (++walk->probe == SLUICE_CORE_PROBES) {
+                break;
+            }
+
+            walk->item = 0;
+            walk->line = (walk->line + 1 == walk->count) ? 0 : walk->line + 1;
+        }
+
+        item = &walk->lines[walk->line].items[walk->item++];
+
+        if (item->ref == 0) {
+            break;
+        }
+
+        if (item->tag == walk->tag) {
+            return item->ref;
+        }
+    }
+
+    /* and no further, should it be asked again */
+
+    walk->item = SLUICE_CORE_ITEMS;
+    walk->probe = SLUICE_CORE_PROBES - 1;
+
+    return 0;
+}
+
+
+/* The delta's record of a slot: its reference, 0 if it has none. */
+
+static uint32_t
+core_newest(const sluice_core_view_t *view, uint32_t kind, uint32_t slot)
+{
+    uint32_t                     ref, key[2];
+    sluice_core_chain_t          chain;
+    const sluice_core_record_t  *record;
+
+    if (view->delta.base == NULL) {
+        return 0;
+    }
+
+    key[0] = kind;
+    key[1] = slot;
+
+    sluice_core_chain(&chain, view,
+                      sluice_core_hash(SLUICE_CORE_HASH_SLOT, key,
+                                       sizeof(key)),
+                      SLUICE_CORE_TO_SLOT);
+
+    while ((ref = sluice_core_chain_next(&chain)) != 0) {
+        record = sluice_core_at(&view->delta, ref);
+
+        if (record->kind == kind && record->slot == slot) {
+            return ref;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Is this record what its slot holds? */
+
+int
+sluice_core_is_alive(const sluice_core_view_t *view,
+    const sluice_core_found_t *found)
+{
+    uint32_t  ref;
+
+    if (view->delta.base == NULL) {
+        return 1;
+    }
+
+    ref = core_newest(view, found->record->kind, found->record->slot);
+
+    if (found->space.base != view->delta.base) {
+        return ref == 0;
+    }
+
+    return ref != 0 && found->record == sluice_core_at(&view->delta, ref);
+}
+
+
+sluice_core_found_t
+sluice_core_by_slot(const sluice_core_view_t *view, int kind, uint32_t slot)
+{
+    uint32_t                    ref;
+    const uint32_t             *slots;
+    sluice_core_found_t         found;
+    const sluice_core_image_t  *image;
+
+    if (kind < 0 || kind >= SLUICE_CORE_KINDS) {
+        return nothing;
+    }
+
+    ref = core_newest(view, (uint32_t) kind, slot);
+
+    if (ref) {
+        found.space = view->delta;
+        found.record = sluice_core_at(&found.space, ref);
+
+        return found.record->gone ? nothing : found;
+    }
+
+    image = sluice_core_header(&view->base);
+
+    if (slot >= image->slots[kind].count) {
+        return nothing;
+    }
+
+    slots = (const uint32_t *) (view->base.base + image->slots[kind].offset);
+
+    if (slots[slot] == 0) {
+        return nothing;
+    }
+
+    found.space = view->base;
+    found.record = sluice_core_at(&found.space, slots[slot]);
+
+    return found;
+}
+
+
+sluice_core_found_t
+sluice_core_by_id(const sluice_core_view_t *view, int kind, const uint8_t *id)
+{
+    return core_find(view, kind,
+                     sluice_core_hash(SLUICE_CORE_HASH_ID + (uint64_t) kind,
+                                      id, 16), id, 16, 1);
+}
+
+
+sluice_core_found_t
+sluice_core_by_key(const sluice_core_view_t *view, int kind, const void *data,
+    uint32_t length)
+{
+    return core_find(view, kind,
+                     sluice_core_hash(SLUICE_CORE_HASH_KEY + (uint64_t) kind,
+                                      data, length), data, length, 0);
+}
+
+
+static sluice_core_found_t
+core_find(const sluice_core_view_t *view, int kind, uint64_t hash,
+    const void *key, uint32_t length, int by_id)
+{
+    uint32_t             ref;
+    sluice_core_walk_t   walk;
+    sluice_core_chain_t  chain;
+    sluice_core_found_t  found;
+
+    if (kind < 0 || kind >= SLUICE_CORE_KINDS) {
+        return nothing;
+    }
+
+    if (view->delta.base) {
+        found.space = view->delta;
+        sluice_core_chain(&chain, view, hash, SLUICE_CORE_TO_RECORD);
+
+        while ((ref = sluice_core_chain_next(&chain)) != 0) {
+            found.record = sluice_core_at(&found.space, ref);
+
+            if (core_is_it(&found, kind, key, length, by_id)
+                && sluice_core_is_alive(view, &found))
+            {
+                return found;
+            }
+        }
+    }
+
+    found.space = view->base;
+    sluice_core_walk(&walk, &view->base, hash, SLUICE_CORE_TO_RECORD);
+
+    while ((ref = sluice_core_walk_next(&walk)) != 0) {
+        found.record = sluice_core_at(&found.space, ref);
+
+        if (core_is_it(&found, kind, key, length, by_id)
+            && sluice_core_is_alive(view, &found))
+        {
+            return found;
+        }
+    }
+
+    return nothing;
+}
+
+
+static int
+core_is_it(const sluice_core_found_t *found, int kind, const void *key,
+    uint32_t length, int by_id)
+{
+    int                 i;
+    sluice_core_text_t  text;
+
+    if (found->record->kind != kind || found->record->gone) {
+        return 0;
+    }
+
+    if (by_id) {
+        return memcmp(found->record->id, key, length) == 0;
+    }
+
+    for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
+
+        if (sluice_core_schemas[kind].types[i] != SLUICE_CORE_KEY) {
+            continue;
+        }
+
+        text = sluice_core_text(found, i);
+
+        if (text.data && text.length == length
+            && memcmp(text.data, key, length) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+const sluice_core_children_t *
+sluice_core_find_children(const sluice_core_view_t *view, uint32_t child,
+    uint32_t kind, uint32_t slot, sluice_core_space_t *space)
+{
+    uint32_t                       ref;
+    uint64_t                       hash;
+    sluice_core_walk_t             walk;
+    sluice_core_chain_t            chain;
+    const sluice_core_children_t  *children;
+
+    hash = sluice_core_hash_children(child, kind, slot);
+
+    if (view->delta.base) {
+        *space = view->delta;
+        sluice_core_chain(&chain, view, hash, SLUICE_CORE_TO_CHILDREN);
+
+        while ((ref = sluice_core_chain_next(&chain)) != 0) {
+            children = sluice_core_at(space, ref);
+
+            if (children->child == child && children->kind == kind
+                && children->slot == slot)
+            {
+                return children;
+            }
+        }
+    }
+
+    *space = view->base;
+    sluice_core_walk(&walk, &view->base, hash, SLUICE_CORE_TO_CHILDREN);
+
+    while ((ref = sluice_core_walk_next(&walk)) != 0) {
+        children = sluice_core_at(space, ref);
+
+        if (children->child == child && children->kind == kind
+            && children->slot == slot)
+        {
+            return children;
+        }
+    }
+
+    return NULL;
+}
+
+
+uint32_t
+sluice_core_children(const sluice_core_view_t *view, int child, int kind,
+    uint32_t slot, const uint32_t **slots)
+{
+    sluice_core_space_t            space;
+    const sluice_core_children_t  *children;
+
+    children = sluice_core_find_children(view, (uint32_t) child,
+                                         (uint32_t) kind, slot, &space);
+
+    *slots = children ? children->slots : NULL;
+
+    return children ? children->count : 0;
+}
+
+
+uint32_t
+sluice_core_needs(const sluice_core_view_t *view)
+{
+    uint32_t              needs;
+    sluice_core_delta_t  *delta;
+
+    needs = sluice_core_header(&view->base)->needs;
+
+    if (view->delta.base) {
+        delta = (sluice_core_delta_t *) (uintptr_t) view->delta.base;
+        needs |= (uint32_t) atomic_load_explicit(&delta->needs,
+                                                 memory_order_acquire);
+    }
+
+    return needs;
+}
+
+
+void
+sluice_core_identity(const sluice_core_space_t *space,
+    sluice_core_identity_t *identity)
+{
+    const sluice_core_image_t  *image;
+
+    image = sluice_core_header(space);
+
+    memcpy(identity->store, image->store, sizeof(identity->store));
+    identity->revision = image->revision;
+}
+
+
+uint32_t
+sluice_core_number(const sluice_core_found_t *found, int field)
+{
+    return found->record->fields[field];
+}
+
+
+sluice_core_text_t
+sluice_core_text(const sluice_core_found_t *found, int field)
+{
+    sluice_core_text_t          text;
+    const sluice_core_chars_t  *chars;
+
+    text.data = NULL;
+    text.length = 0;
+
+    if (found->record->fields[field]) {
+        chars = sluice_core_chars(&found->space, found->record->fields[field]);
+        text.data = chars->data;
+        text.length = chars->length;
+    }
+
+    return text;
+}
+
+
+uint32_t
+sluice_core_list(const sluice_core_found_t *found, int field)
+{
+    uint32_t  ref;
+
+    ref = found->record->fields[field];
+
+    return ref ? sluice_core_refs(&found->space, ref)->count : 0;
+}
+
+
+sluice_core_text_t
+sluice_core_list_item(const sluice_core_found_t *found, int field,
+    uint32_t index)
+{
+    sluice_core_text_t          text;
+    const sluice_core_list_t   *list;
+    const sluice_core_chars_t  *chars;
+
+    text.data = NULL;
+    text.length = 0;
+
+    if (index < sluice_core_list(found, field)) {
+        list = sluice_core_refs(&found->space, found->record->fields[field]);
+        chars = sluice_core_chars(&found->space, list->items[index]);
+        text.data = chars->data;
+        text.length = chars->length;
+    }
+
+    return text;
+}
+
+
+void
+sluice_core_head(const sluice_core_found_t *found, sluice_core_entity_t *head)
+{
+    const sluice_core_record_t  *record;
+
+    record = found->record;
+
+    memset(head, 0, sizeof(sluice_core_entity_t));
+    memcpy(head->id, record->id, sizeof(head->id));
+    head->revision = record->revision;
+    head->created_at = record->created_at;
+    head->sequence = record->sequence;
+    head->slot = record->slot;
+    head->generation = record->generation;
+    head->body_offset = record->body_offset;
+    head->body_length = record->body_length;
+    head->body_file = record->body_file;
+    head->kind = record->kind;
+    head->gone = record->gone;
+}

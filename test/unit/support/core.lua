@@ -1,0 +1,158 @@
+--- The C core by FFI: entities from Lua tables, images in memory.
+--
+-- `make -C test/core library` builds what this loads, declarations included.
+
+local ffi = require("ffi")
+
+local FOLDER = "build/core/"
+
+local function read(path)
+    local file = assert(io.open(path, "rb"))
+    local text = file:read("*a")
+    file:close()
+    return text
+end
+
+ffi.cdef(read(FOLDER .. "core.cdef"))
+
+local lib = ffi.load(FOLDER .. "libsluice_core.so")
+
+local _M = { lib = lib, ffi = ffi, NOBODY = 0xffffffff }
+
+--- Points a text at a Lua string, which has to live as long as the text is used.
+local function set_text(text, value, anchors)
+    anchors[#anchors + 1] = value
+    text.data = value
+    text.length = #value
+end
+
+local function texts_of(list, anchors)
+    local texts = ffi.new("sluice_core_text_t[?]", math.max(#list, 1))
+    anchors[#anchors + 1] = texts
+    for i, value in ipairs(list) do
+        set_text(texts[i - 1], value, anchors)
+    end
+    return texts
+end
+
+local function set_headers(value, map, anchors)
+    local names = {}
+    for name in pairs(map) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    local headers = ffi.new("sluice_core_header_t[?]", math.max(#names, 1))
+    anchors[#anchors + 1] = headers
+    for i, name in ipairs(names) do
+        set_text(headers[i - 1].name, name, anchors)
+        headers[i - 1].values = texts_of(map[name], anchors)
+        headers[i - 1].count = #map[name]
+    end
+    value.data = headers
+    value.count = #names
+end
+
+--- @tparam any given a number, a string, an array of strings, or headers by name
+local function set_field(value, given, anchors)
+    if type(given) == "number" then
+        value.number = given
+    elseif type(given) == "string" then
+        anchors[#anchors + 1] = given
+        value.data = ffi.cast("const char *", given)
+        value.count = #given
+    elseif type(given) == "table" and type(next(given)) == "string" then
+        set_headers(value, given, anchors)
+    elseif type(given) == "table" and #given > 0 then
+        value.data = texts_of(given, anchors)
+        value.count = #given
+    end
+end
+
+--- Entities as the builder takes them.
+-- @tparam table list of `{ kind =, slot =, generation =, revision =, created_at =,
+--   sequence =, id =, gone =, [0] = field, [1] = field ... }`
+-- @treturn cdata array
+-- @treturn table what has to live as long as the array is used
+function _M.entities(list)
+    local anchors = {}
+    local array = ffi.new("sluice_core_entity_t[?]", math.max(#list, 1))
+    for i, given in ipairs(list) do
+        local entity = array[i - 1]
+        entity.kind, entity.slot = given.kind, given.slot
+        entity.generation, entity.revision = given.generation or 0, given.revision or 1
+        entity.created_at, entity.sequence = given.created_at or 0, given.sequence or i
+        entity.gone = given.gone and 1 or 0
+        ffi.copy(entity.id, given.id or "", math.min(#(given.id or ""), 16))
+        for field = 0, 7 do
+            set_field(entity.fields[field], given[field], anchors)
+        end
+    end
+    return array, anchors
+end
+
+--- A signed number as a field holds it.
+local function signed(number)
+    return number % 2 ^ 32
+end
+
+--- A route entity of the gateway as an entity of the core.
+function _M.route(route, slot, sequence)
+    local function list(given)
+        return given ~= nil and next(given) ~= nil and given or nil
+    end
+    return {
+        kind = lib.SLUICE_CORE_ROUTE,
+        slot = slot,
+        sequence = sequence,
+        created_at = route.created_at,
+        revision = route.revision,
+        [0] = _M.NOBODY,
+        [2] = route.name,
+        [3] = list(route.hosts),
+        [4] = list(route.paths),
+        [5] = list(route.methods),
+        [6] = list(route.headers),
+        [7] = route.regex_priority and signed(route.regex_priority) or 0,
+    }
+end
+
+--- Memory for an image, aligned as the builder wants it.
+function _M.memory(size)
+    local raw = ffi.new("uint8_t[?]", size + 64)
+    local at = tonumber(ffi.cast("uintptr_t", raw)) % 64
+    return raw + (64 - at) % 64, raw
+end
+
+--- Builds an image and checks it.
+-- @treturn[1] table `base`, `size`, and what keeps the memory
+-- @treturn[2] nil
+-- @treturn[2] string the core's word
+function _M.build(list, revision)
+    local array, anchors = _M.entities(list)
+    local identity = ffi.new("sluice_core_identity_t", { revision = revision or 1 })
+    local bound = tonumber(lib.sluice_core_image_bound(array, #list))
+    local memory, raw = _M.memory(bound)
+    local used = ffi.new("uint64_t[1]")
+    local rc = lib.sluice_core_image_build(identity, array, #list, memory, bound, used)
+    -- What the array points at has to live until here.
+    anchors.array = array
+    if rc ~= 0 then
+        return nil, ffi.string(lib.sluice_core_word(rc))
+    end
+    assert(lib.sluice_core_check(memory, used[0]) == 0, "a fresh image is bad")
+    return { base = memory, size = tonumber(used[0]), raw = raw }
+end
+
+--- A view on an image.
+function _M.view(image)
+    local view = ffi.new("sluice_core_view_t")
+    view.base.base, view.base.size = image.base, image.size
+    return view
+end
+
+--- The bytes of an image, or of a text.
+function _M.string(data, length)
+    return data ~= nil and ffi.string(data, length) or nil
+end
+
+return _M
