@@ -154,10 +154,11 @@ end
 --- Whether the window may have one more counter.
 local function has_room(self, limit)
     local dict = self.dict
-    if not limit.share_is_used then
+    -- What finds no room takes nothing of the share, which lasts until the window ends.
+    if not limit.share_is_used and has_free(dict, KEPT_FOR_SHARED_COUNTERS) then
         local counters = count(dict, digest(self, ":n:", limit, ""), limit)
         if counters and counters <= self.share then
-            return has_free(dict, KEPT_FOR_SHARED_COUNTERS)
+            return true
         end
         limit.share_is_used = true
     end

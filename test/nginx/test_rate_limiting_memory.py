@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from rate_limits import PERIODS, early_in_the_window, limited, told
 
 from sluice import Gateway
 from upstream import Upstream
+from wire import wait_until
 
 Start = Callable[..., Gateway]
 
@@ -158,6 +160,50 @@ def test_rules_that_are_gone_leave_room_to_count(gateway: Start, upstream: Upstr
             flood = [wire.ask("/api", headers={"X-Tenant": str(i)}) for i in range(700)]
         assert all(told(reply) for reply in flood)
         assert flood[-1].status == 429
+
+
+# Leaves a third of the memory free, and takes that for two seconds.
+LODGER = """
+local filled = false
+return {
+    name = "lodger",
+    version = "1.0.0",
+    priority = 5000,
+    schema = { name = "lodger", fields = { { config = { type = "record", fields = {} } } } },
+    access = function()
+        local dict, count = ngx.shared.sluice_rate_limiting, 0
+        local function fill(part, seconds)
+            while dict:free_space() > dict:capacity() * part do
+                count = count + 1
+                dict:safe_add(ngx.md5_bin(tostring(count)), 1, seconds)
+            end
+        end
+        if not filled then
+            fill(1 / 3, 3600)
+            fill(1 / 20, 2)
+        end
+        filled = true
+    end,
+}
+"""
+
+
+def test_a_share_outlives_a_shortage(gateway: Start, upstream: Upstream) -> None:
+    upstream.answer(200)
+    config = limited(upstream, limit_by="header", header_name="X-Tenant", day=1)
+    config["plugins"].append({"name": "lodger"})
+    options = {"plugins": {"lodger": LODGER}, "rate_limiting_memory": "128k"}
+    running = gateway(config, env={"SLUICE_PLUGINS": "bundled,lodger"}, **options)
+    running.expect_log("identifiers than its share of memory holds", range(1, 20))
+    early_in_the_window(86400, 60)
+    number = itertools.count()
+
+    def ask() -> int:
+        return running.ask("/api", headers={"X-Tenant": f"tenant-{next(number)}"}).status
+
+    assert {ask() for _ in range(300)} == {200, 429}
+    wait_until(lambda: ask() == 200, "room for a tenant's own counter")
+    assert {ask() for _ in range(50)} == {200}
 
 
 # Leaves less free than half of the memory, none of it expired, and tells what looking for expired
