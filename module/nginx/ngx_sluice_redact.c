@@ -45,26 +45,21 @@ sluice_redact(u_char *dst, u_char *text, size_t length, int kind)
 size_t
 ngx_sluice_redact(u_char *dst, u_char *text, size_t length, ngx_uint_t kind)
 {
-    size_t   size;
-    u_char   c, *p, *end, *last, *copied;
+    u_char  c, *p, *end, *last, *copied, *out;
 
     p = text;
     last = text + length;
     copied = text;
-    size = 0;
+    out = dst;
     c = kind == NGX_SLUICE_REDACT_QUERY ? '&' : '\0';
 
     for ( ;; ) {
 
         if (ngx_sluice_redact_find(c, text, &p, last, kind, &end)) {
 
-            size += p - copied + sizeof(NGX_SLUICE_REDACTED) - 1;
-
-            if (dst) {
-                dst = ngx_cpymem(dst, copied, p - copied);
-                dst = ngx_cpymem(dst, NGX_SLUICE_REDACTED,
-                                 sizeof(NGX_SLUICE_REDACTED) - 1);
-            }
+            out = ngx_cpymem(out, copied, p - copied);
+            out = ngx_cpymem(out, NGX_SLUICE_REDACTED,
+                             sizeof(NGX_SLUICE_REDACTED) - 1);
 
             copied = end;
             p = end;
@@ -77,11 +72,9 @@ ngx_sluice_redact(u_char *dst, u_char *text, size_t length, ngx_uint_t kind)
         c = *p++;
     }
 
-    if (dst) {
-        ngx_memcpy(dst, copied, last - copied);
-    }
+    out = ngx_cpymem(out, copied, last - copied);
 
-    return size + (last - copied);
+    return out - dst;
 }
 
 
