@@ -4,6 +4,8 @@
 -- right ("a whole number from 1 to 64"); the caller adds the option, its source and the text.
 -- base is the directory that a relative path starts from.
 
+local address = require("sluice.address")
+
 local _M = {}
 
 -- nginx reads a configuration token between quotes, and LuaJIT splits its search path at ";"
@@ -257,56 +259,10 @@ local function read_buffers(text)
     return ("%d %s"):format(tonumber(count), size:lower())
 end
 
-local function is_ipv4(text)
-    local octets = { text:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
-    if #octets ~= 4 then
-        return false
-    end
-    for _, octet in ipairs(octets) do
-        if #octet > 3 or tonumber(octet) > 255 then
-            return false
-        end
-    end
-    return true
-end
-
-local function is_ipv6(text)
-    if not text:match("^[%x:.]+$") or not text:find(":", 1, true) or text:find(":::", 1, true) then
-        return false
-    end
-    local _, compressions = text:gsub("::", "")
-    local head, tail = text:match("^(.*:)([^:]*%.[^:]*)$")
-    local groups = 0
-    if tail then
-        if not is_ipv4(tail) then
-            return false
-        end
-        text, groups = head, 2
-    end
-    for group in text:gmatch("[^:]+") do
-        groups = groups + 1
-        if #group > 4 or group:find(".", 1, true) then
-            return false
-        end
-    end
-    local edge = (text:match("^:[^:]") or (not tail and text:match("[^:]:$"))) and true
-    return not edge and (compressions == 0 and groups == 8 or compressions == 1 and groups < 8)
-end
-
-local function is_cidr(text)
-    local address, bits = text:match("^([^/]+)/(%d+)$")
-    address = address or text
-    local limit = is_ipv4(address) and 32 or (is_ipv6(address) and 128)
-    if not limit or (text:find("/", 1, true) and not bits) then
-        return false
-    end
-    return not bits or (#bits <= 3 and tonumber(bits) <= limit)
-end
-
 local function read_cidr_list(text)
     local networks = split(text)
     for _, network in ipairs(networks) do
-        if not is_cidr(network) then
+        if not address.is_ip_or_cidr(network) then
             return nil, "addresses or networks such as 10.0.0.0/8, ::1, separated by commas"
         end
     end
@@ -317,25 +273,17 @@ end
 -- @tparam string text for example "[::1]:8000 reuseport backlog=64"
 -- @treturn table|nil { host, port, reuseport, backlog }: nil when it is none
 function _M.parse_listen(text)
-    local address, flags = text:match("^(%S+)(.*)$")
-    if not address then
+    local place, flags = text:match("^(%S+)(.*)$")
+    if not place then
         return nil
     end
-    local host, port = address:match("^%[(.+)%]:(%d+)$")
-    if host then
-        if not is_ipv6(host) then
-            return nil
-        end
-    else
-        host, port = address:match("^([%w*.-]+):(%d+)$")
-        if not host or (host ~= "*" and host ~= "localhost" and not is_ipv4(host)) then
-            return nil
-        end
-    end
-    local listen = { host = host, port = tonumber(port), reuseport = false }
-    if #port > 5 or listen.port < 1 or listen.port > 65535 then
+    local any_port = place:match("^%*:(%d+)$")
+    local found = address.parse(any_port and "localhost:" .. any_port or place)
+    local port = found and found.port or 0
+    if port == 0 or (found.type == "name" and found.host ~= "localhost") then
         return nil
     end
+    local listen = { host = any_port and "*" or found.host, port = port, reuseport = false }
     for flag in flags:gmatch("%S+") do
         local backlog = flag:match("^backlog=(%d+)$")
         if flag == "reuseport" and not listen.reuseport then

@@ -1,7 +1,7 @@
 --- Names to addresses while the gateway runs: the system's resolver, in a thread, remembered.
 -- @module gateway.control.names
 
-local dns = require("gateway.control.resolver")
+local address = require("sluice.address")
 
 local ngx = ngx
 
@@ -38,8 +38,9 @@ end
 -- @treturn string|nil the resolver's reason
 -- @phases access, content, timers
 function _M.resolve(host)
-    if dns.is_address(host) then
-        return { dns.bracket(host) }
+    local literal = address.literal(host)
+    if literal then
+        return { literal }
     end
     local found = known[host]
     local now = ngx.now()

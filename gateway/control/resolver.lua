@@ -4,38 +4,19 @@
 -- in nginx's master before there is traffic, or in a thread beside a worker.
 -- @module gateway.control.resolver
 
+local address = require("sluice.address")
 local socket = require("posix.sys.socket")
 
 local _M = {}
-
-local function is_ipv4(host)
-    return host:find("^%d+%.%d+%.%d+%.%d+$") ~= nil
-end
-
---- Whether a host is an address and needs no resolving.
--- @tparam string host name, IPv4 address, or IPv6 address with or without brackets
--- @treturn boolean
-function _M.is_address(host)
-    return is_ipv4(host) or host:find(":", 1, true) ~= nil
-end
-
---- Wraps an IPv6 address in brackets, as nginx and URLs write it.
--- @tparam string address
--- @treturn string
-function _M.bracket(address)
-    if address:find(":", 1, true) and address:sub(1, 1) ~= "[" then
-        return "[" .. address .. "]"
-    end
-    return address
-end
 
 --- All addresses of a host, IPv6 in brackets, in the resolver's order. Blocks.
 -- @tparam string host
 -- @treturn {string,...}|nil
 -- @treturn string the resolver's reason
 function _M.resolve(host)
-    if _M.is_address(host) then
-        return { _M.bracket(host) }
+    local literal = address.literal(host)
+    if literal then
+        return { literal }
     end
     local found, err = socket.getaddrinfo(host, nil, {
         family = socket.AF_UNSPEC,
@@ -47,10 +28,10 @@ function _M.resolve(host)
     local out, seen = {}, {}
     for _, info in ipairs(found) do
         -- A link-local address without its interface cannot be connected to.
-        local address = info.addr and _M.bracket(info.addr)
-        if address and not seen[address] and not address:find("%", 1, true) then
-            seen[address] = true
-            out[#out + 1] = address
+        local ip = info.addr and address.bracket(info.addr)
+        if ip and not seen[ip] and not ip:find("%", 1, true) then
+            seen[ip] = true
+            out[#out + 1] = ip
         end
     end
     return out

@@ -1,7 +1,7 @@
 --- Schema of a target: one address of an upstream.
 -- @module gateway.entities.targets
 
-local address = require("gateway.schema.address")
+local address = require("sluice.address")
 local typedefs = require("gateway.schema.typedefs")
 
 -- The dialect's port of a target that names none.

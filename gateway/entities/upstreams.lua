@@ -1,7 +1,7 @@
 --- Schema of an upstream: a name for weighted targets.
 -- @module gateway.entities.upstreams
 
-local address = require("gateway.schema.address")
+local address = require("sluice.address")
 local typedefs = require("gateway.schema.typedefs")
 
 local function check_name(name)

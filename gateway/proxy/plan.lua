@@ -6,7 +6,7 @@
 -- @module gateway.proxy.plan
 
 local chain = require("gateway.plugin.chain")
-local dns = require("gateway.control.resolver")
+local address = require("sluice.address")
 local late_phases = require("gateway.proxy.late_phases")
 local rotation = require("gateway.proxy.rotation")
 local router = require("gateway.router")
@@ -17,23 +17,17 @@ local _M = {}
 local DEFAULT_TIMEOUT_MS = 60000 -- what nginx.conf has
 -- Turns of the rotations of all upstreams together, whatever their weights: what they cost.
 local MAX_TURNS = 100000
-local DEFAULT_PORT = { http = 80, https = 443 }
-
---- host, or host:port where the port is not the protocol's own.
-local function authority(host, port, protocol)
-    host = dns.bracket(host)
-    return port == DEFAULT_PORT[protocol] and host or host .. ":" .. port
-end
 
 local function split_target(target)
-    local host, port = target:match("^(.*):(%d+)$")
+    local host, port = address.split(target)
     return host, tonumber(port)
 end
 
 --- Peers of a host and port, one an address. An unresolvable name is a
 -- warning: the rest of the configuration is served.
 local function add_peers(peers, host, port, weight, header, compiler)
-    local addresses = dns.is_address(host) and { dns.bracket(host) } or compiler.addresses[host]
+    local literal = address.literal(host)
+    local addresses = literal and { literal } or compiler.addresses[host]
     if type(addresses) ~= "table" then
         table.insert(compiler.warnings, ("%s: cannot be resolved: %s"):format(host, addresses))
         return
@@ -47,7 +41,7 @@ local function compile_upstream(entity, targets, protocol, compiler)
     local peers = {}
     for _, target in ipairs(targets) do
         local host, port = split_target(target.target)
-        local header = entity.host_header or authority(host, port, protocol)
+        local header = entity.host_header or address.authority(host, port, protocol)
         add_peers(peers, host, port, target.weight, header, compiler)
     end
     return rotation.new(peers, math.min(entity.slots, compiler.slots))
@@ -67,7 +61,7 @@ local function upstream_for(service, compiler)
         upstream.no_peer = "failure to get a peer from the ring-balancer"
     else
         local peers = {}
-        local header = authority(service.host, service.port, service.protocol)
+        local header = address.authority(service.host, service.port, service.protocol)
         add_peers(peers, service.host, service.port, 100, header, compiler)
         upstream = rotation.new(peers)
         upstream.no_peer = "name resolution failed"
@@ -175,7 +169,7 @@ end
 function _M.names(snapshot)
     local names, seen = {}, {}
     local function add(host)
-        if not seen[host] and not dns.is_address(host) then
+        if not seen[host] and not address.literal(host) then
             seen[host] = true
             names[#names + 1] = host
         end

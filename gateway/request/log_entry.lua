@@ -5,6 +5,7 @@
 -- is the same for many requests (route, service, consumer) is encoded once.
 -- @module gateway.request.log_entry
 
+local address = require("sluice.address")
 local cjson = require("cjson.safe")
 local redact = require("sluice.redact")
 local text = require("gateway.schema.text")
@@ -99,10 +100,10 @@ local function tries(var)
         return nil
     end
     local out = {}
-    for address in addresses:gmatch(TRY) do
-        local ip, port = address:match("^(.*):(%d+)$")
-        if ip then
-            out[#out + 1] = { ip = ip:match("^%[(.*)%]$") or ip, port = tonumber(port) }
+    for try in addresses:gmatch(TRY) do
+        local ip, port = address.split(try)
+        if port then
+            out[#out + 1] = { ip = ip, port = tonumber(port) }
         end
     end
     local at = 0

@@ -2,12 +2,12 @@
 -- Each returns `true`, or `nil` and a message for the user.
 -- @module gateway.schema.text
 
+local address = require("sluice.address")
 local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 
 local byte = string.byte
 local format = string.format
-local tonumber = tonumber
 
 local _M = {}
 
@@ -205,29 +205,19 @@ end
 -- @treturn table|nil `{ protocol =, host =, port =, path = }`
 -- @treturn nil|string message
 function _M.url(url)
-    local scheme, rest = url:match("^(%a[%w+.-]*)://(.*)$")
-    if not scheme then
-        return nil, "missing scheme in url"
-    end
-    scheme = scheme:lower()
-    local authority, path = rest:match("^([^/?#]*)(.*)$")
-    if authority:find("@", 1, true) then
+    local parsed, err = address.parse_url(url)
+    if not parsed then
+        return nil, err
+    elseif parsed.userinfo then
         return nil, "must not have a user name or password"
-    elseif path:find("[?#]") then
+    elseif parsed.target:find("[?#]") then
         return nil, "must not have a query or a fragment"
     end
-    local host, port = authority:match("^(.-):(%d*)$")
-    if not host then
-        host, port = authority, ""
-    end
-    if host == "" then
-        return nil, "missing host in url"
-    end
     return {
-        protocol = scheme,
-        host = host:match("^%[(.*)%]$") or host,
-        port = tonumber(port) or (scheme == "https" and 443 or 80),
-        path = path ~= "" and path or nil,
+        protocol = parsed.scheme,
+        host = parsed.host,
+        port = parsed.port or address.default_port(parsed.scheme) or 80,
+        path = parsed.target ~= "" and parsed.target or nil,
     }
 end
 

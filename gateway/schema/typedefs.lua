@@ -4,7 +4,7 @@
 -- @module gateway.schema.typedefs
 
 local cjson = require("cjson")
-local address = require("gateway.schema.address")
+local address = require("sluice.address")
 local text = require("gateway.schema.text")
 
 local error = error

@@ -97,7 +97,7 @@ describe("plugins.http-log.endpoint", function()
             { "ftp://a/", "scheme 'ftp' is not supported (expected http or https)" },
             { "http://", "missing host in url" },
             { "http://:80/", "missing host in url" },
-            { "http://a:b/", "missing host in url" },
+            { "http://a:b/", "invalid address in url" },
             { "http://a:70000/", "invalid port in url" },
             { "http://a/ b", "invalid url" },
             { "http://a/#b", "invalid url" },

@@ -1,6 +1,5 @@
 --- The shared types of fields, as far as no entity of ours uses them.
 
-local address = require("gateway.schema.address")
 local schema = require("gateway.schema")
 local typedefs = require("gateway.schema.typedefs")
 
@@ -74,44 +73,5 @@ describe("gateway.schema.typedefs", function()
         end)
         assert.is_false(ok)
         assert.matches("schema_typedefs_spec.lua:%d+: no typedef is called 'prot'$", err)
-    end)
-end)
-
-describe("gateway.schema.address", function()
-    for text, want in pairs({
-        ["a.b"] = { type = "name", host = "a.b" },
-        ["a:0"] = { type = "name", host = "a", port = 0 },
-        ["10.0.0.1:65535"] = { type = "ipv4", host = "10.0.0.1", port = 65535 },
-        ["::1"] = { type = "ipv6", host = "::1" },
-        ["[::]"] = { type = "ipv6", host = "::" },
-        ["[fe80::1]:443"] = { type = "ipv6", host = "fe80::1", port = 443 },
-    }) do
-        it("parses " .. text, function()
-            assert.same(want, address.parse(text))
-        end)
-    end
-
-    it("says what is wrong in fixed words", function()
-        for text, want in pairs({
-            ["a:65536"] = "invalid port number",
-            ["[::1]:65536"] = "invalid port number",
-            [""] = "invalid address",
-            [":80"] = "invalid address",
-            ["a:"] = "invalid address",
-            [".a"] = "invalid address",
-            ["a-"] = "invalid address",
-            ["a-.b"] = "invalid address",
-            ["::12345"] = "invalid address",
-            ["1:2:3:4:5:6:7:8:9"] = "invalid address",
-            ["1:2:3:4:5:6:7:8::"] = "invalid address",
-            ["[a]"] = "invalid address",
-        }) do
-            assert.same({ nil, want }, { address.parse(text) }, text)
-        end
-    end)
-
-    it("writes addresses with a port", function()
-        assert.equal("a:80", address.format(address.parse("a"), 80))
-        assert.equal("[::1]:81", address.format(address.parse("[::1]:81"), 80))
     end)
 end)

@@ -9,7 +9,7 @@
 -- The control socket is exempt: only its owner may enter its folder.
 -- @module gateway.control.admin.guard
 
-local address = require("gateway.schema.address")
+local address = require("sluice.address")
 local variables = require("gateway.request.variables")
 
 local ngx = ngx
@@ -43,7 +43,7 @@ end
 -- is another where the target is a whole URL, or the Host none by its grammar.
 local function is_own_host(self, host)
     local found = host and address.parse(host)
-    if not found or host:gsub(":%d+$", "") ~= variables.host:get() then
+    if not found or address.bracket(found.host) ~= variables.host:get() then
         return false
     end
     return found.type ~= "name" or self.names[found.host] == true

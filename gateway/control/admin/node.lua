@@ -1,6 +1,7 @@
 --- `GET /`: what this node is, and what it runs with.
 -- @module gateway.control.admin.node
 
+local address = require("sluice.address")
 local bit = require("bit")
 local json = require("gateway.control.admin.json")
 local variables = require("gateway.request.variables")
@@ -27,14 +28,14 @@ end
 --- Listeners in the dialect's form, of `host:port [parameter ...]`.
 local function listeners(addresses)
     local list = json.array({})
-    for i, address in ipairs(addresses) do
-        local ip, port = address:match("^(%S+):(%d+)")
+    for i, listener in ipairs(addresses) do
+        local ip, port = address.split(listener:match("^%S+"))
         list[i] = {
-            ip = ip,
+            ip = address.bracket(ip),
             port = tonumber(port),
             ssl = false,
             http2 = false,
-            listener = address,
+            listener = listener,
         }
     end
     return list

@@ -128,7 +128,7 @@ return {
                 { "http://u:p@a/", "must not have a user name or password" },
                 { "http://a/?q=1", "must not have a query or a fragment" },
                 { "http://a:70000", "value should be between 0 and 65535", "port" },
-                { "http://a:x", "invalid value: a:x", "host" },
+                { "http://a:x", "invalid address in url" },
                 { "http://a//b", "must not have empty segments", "path" },
                 {
                     "ws://a",
