@@ -1,5 +1,7 @@
---- Draws docs/house.svg: folders as rooms, files as boxes, a line from each
--- file to those it requires, in red where the rules of the house forbid it.
+--- Draws docs/house.svg: a box for each room, a line from each to those that its files require.
+--
+-- What a room may also reach through another has no line of its own. Lines that the rules of the
+-- house forbid are red.
 --
 --     LUA_PATH='./?.lua;;' luajit test/house/draw.lua
 --
@@ -13,72 +15,88 @@ local _M = {}
 local TARGET = "docs/house.svg"
 
 local STYLE = [[
-    graph [rankdir=TB, newrank=true, ranksep=0.7, nodesep=0.15, splines=true,
-           fontname="Helvetica", fontsize=13, bgcolor="white"]
-    node [shape=box, style="filled", fillcolor="white", color="#444444", fontname="Helvetica",
-          fontsize=11, height=0.28, margin="0.09,0.03"]
-    edge [color="#8899aa", arrowsize=0.55, penwidth=0.8]
+    graph [rankdir=TB, ranksep=0.4, nodesep=0.3, bgcolor="white"]
+    node [shape=box, style="rounded,filled", fillcolor="#e8eef5", color="#445566",
+          fontname="Helvetica", fontsize=12, margin="0.12,0.06"]
+    edge [color="#667788", arrowsize=0.6]
 ]]
 
-local ROOM_COLOURS = { "#e8eef5", "#d8e3ee" }
-
---- Folders as a tree: `{ folders = { name -> tree }, modules = { ... } }`.
-local function tree_of(house)
-    local root = { folders = {}, modules = {} }
-    for _, name in ipairs(scan.sorted_keys(house.modules)) do
-        local module = house.modules[name]
-        local folder = root
-        for part in module.file:gmatch("([^/]+)/") do
-            folder.folders[part] = folder.folders[part] or { folders = {}, modules = {} }
-            folder = folder.folders[part]
-        end
-        folder.modules[#folder.modules + 1] = module
-    end
-    return root
+--- The box of a module: the folder that newcomers see, or the file that is a room by itself.
+local function box_of(name)
+    local room = scan.room(name, rules)
+    return room and (rules.drawn_in[room] or room:match("^plugins") or room) or name
 end
 
-local function put_folder(put, folder, path, depth)
-    local indent = ("    "):rep(depth)
-    for _, module in ipairs(folder.modules) do
-        put("%s%q [label=%q]", indent, module.name, module.file:match("([^/]+)%.lua$"))
+--- Boxes, and the lines between them.
+-- @treturn table name -> `{ name -> why the line is forbidden, or "" }`
+local function boxes_of(house)
+    local boxes = {}
+    for name in pairs(house.modules) do
+        boxes[box_of(name)] = boxes[box_of(name)] or {}
     end
-    for _, name in ipairs(scan.sorted_keys(folder.folders)) do
-        local inner = path .. name .. "/"
-        put("%ssubgraph %q {", indent, "cluster_" .. inner)
-        put(
-            '%s    label=%q; style="rounded,filled"; color="#aabbcc"; fillcolor=%q',
-            indent,
-            inner,
-            ROOM_COLOURS[(depth - 1) % 2 + 1]
-        )
-        put_folder(put, folder.folders[name], inner, depth + 1)
-        put("%s}", indent)
+    for name, module in pairs(house.modules) do
+        local from = box_of(name)
+        for used in pairs(module.uses) do
+            local to, why = box_of(used), scan.broken(name, used, rules)
+            if from ~= to then
+                boxes[from][to] = why or boxes[from][to] or ""
+            end
+        end
     end
+    return boxes
+end
+
+--- Does a way lead from one box to another over allowed lines, at least two?
+local function leads(boxes, from, to, is_begun)
+    for over, why in pairs(boxes[from]) do
+        if
+            why == "" and (over == to and is_begun or over ~= to and leads(boxes, over, to, true))
+        then
+            return true
+        end
+    end
+    return false
+end
+
+--- The lines to draw: those that the others do not imply, and the forbidden ones.
+local function lines_of(boxes)
+    local lines = {}
+    for _, from in ipairs(scan.sorted_keys(boxes)) do
+        for _, to in ipairs(scan.sorted_keys(boxes[from])) do
+            local is_red = boxes[from][to] ~= ""
+            if is_red or not leads(boxes, from, to) then
+                lines[#lines + 1] = { from = from, to = to, is_red = is_red }
+            end
+        end
+    end
+    return lines
 end
 
 --- The picture in graphviz's language.
 function _M.dot(house)
-    local lines = {}
+    local out = {}
     local function put(form, ...)
-        lines[#lines + 1] = form:format(...)
+        out[#out + 1] = form:format(...)
     end
     put("digraph house {")
     put("%s", STYLE)
-    put_folder(put, tree_of(house), "", 1)
-    for _, name in ipairs(scan.sorted_keys(house.modules)) do
-        for _, used in ipairs(scan.sorted_keys(house.modules[name].uses)) do
-            -- A forbidden line must not push the files' floors around.
-            local red = scan.broken(name, used, rules)
-                and ' [color="red", penwidth=2.2, constraint=false]'
-            put("    %q -> %q%s", name, used, red or "")
-        end
+    local boxes = boxes_of(house)
+    for _, name in ipairs(scan.sorted_keys(boxes)) do
+        local file = house.modules[name] and house.modules[name].file
+        local title = file and not file:find("/init%.lua$") and file or name:gsub("%.", "/") .. "/"
+        put('    "%s" [label="%s\\n%s"]', name, title, rules.what[name] or "")
+    end
+    for _, line in ipairs(lines_of(boxes)) do
+        -- A forbidden line must not push the floors around.
+        local red = line.is_red and ' [color="red", penwidth=2.2, constraint=false]' or ""
+        put('    "%s" -> "%s"%s', line.from, line.to, red)
     end
     put("}")
-    return table.concat(lines, "\n") .. "\n"
+    return table.concat(out, "\n") .. "\n"
 end
 
---- The files and lines that a picture shows, as graphviz titles them.
--- @treturn table set of "module" and "module->module"
+--- The boxes and lines that a picture shows, as graphviz titles them.
+-- @treturn table set of "room" and "room->room"
 function _M.shown(svg)
     local titles = {}
     for title in svg:gmatch('<g id="[^"]+" class="[ne][^"]+">%s*<title>([^<]*)</title>') do
@@ -91,11 +109,12 @@ end
 --- What a picture of the house has to show.
 function _M.expected(house)
     local titles = {}
-    for name, module in pairs(house.modules) do
+    local boxes = boxes_of(house)
+    for name in pairs(boxes) do
         titles[name] = true
-        for used in pairs(module.uses) do
-            titles[name .. "->" .. used] = true
-        end
+    end
+    for _, line in ipairs(lines_of(boxes)) do
+        titles[line.from .. "->" .. line.to] = true
     end
     return titles
 end

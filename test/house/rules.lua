@@ -30,6 +30,32 @@ _M.floors = {
     { "cli" },
 }
 
+--- Rooms that the picture shows in their folder.
+_M.drawn_in = {
+    ["gateway.plugin.chain"] = "gateway.plugin",
+    ["gateway.plugin.registry"] = "gateway.plugin",
+}
+
+--- What the picture says of each.
+_M.what = {
+    cli = "the command, nginx.conf",
+    compat = "others' module names",
+    gateway = "the entry: nginx.conf's functions",
+    ["gateway.config"] = "text to entities",
+    ["gateway.control"] = "admin, changes, names",
+    ["gateway.entities"] = "kinds of entities",
+    ["gateway.plugin"] = "registry, chains",
+    ["gateway.plugin.pdk"] = "what plugins may use",
+    ["gateway.proxy"] = "phases, plans, peers",
+    ["gateway.request"] = "variables, responses, log entries",
+    ["gateway.router"] = "request to route",
+    ["gateway.schema"] = "the engine of schemas",
+    ["gateway.store"] = "entities by id, name, key",
+    ["gateway.version"] = "ours, and Kong's",
+    lib = "events, timers, variables, ...",
+    plugins = "each a room of its own",
+}
+
 --- Doors: narrower than the floors. `of` is the folder whose walls they are in;
 -- `out` lists what those within may require beyond it, `into` lists who beyond
 -- it may require those within.
@@ -52,6 +78,7 @@ _M.doors = {
             "gateway.plugin.registry",
             "gateway.request.variables",
             "gateway.version",
+            "lib.sluice.address",
             "lib.sluice.file",
         },
         why = "the command line knows the gateway's configuration, not how it serves",

@@ -190,7 +190,8 @@ describe("the scan of the house", function()
         local picture = draw.dot(scan.build({
             ["gateway/router/init.lua"] = 'require("gateway.config")',
             ["gateway/config/init.lua"] = 'require("gateway.schema")',
-            ["gateway/schema/init.lua"] = "",
+            ["gateway/schema/init.lua"] = 'require("sluice.file")',
+            ["lib/sluice/file.lua"] = "",
         }))
         assert.matches('"gateway.router" -> "gateway.config" [color="red"', picture, 1, true)
         assert.matches('"gateway.config" -> "gateway.schema"\n', picture, 1, true)
