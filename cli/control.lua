@@ -1,4 +1,4 @@
---- Talks to a running gateway through its control socket: one request, one answer.
+--- Talks to a running gateway through its control socket: one request, one response.
 --
 -- The socket is the admin listener's, in a directory that only its owner may enter.
 
@@ -78,7 +78,7 @@ end
 -- @tparam[opt] table body `{type, text}`
 -- @tparam[opt] number timeout_s of each wait, whole seconds
 -- @treturn number|nil status
--- @treturn table|string the answer's JSON; why there is none, when the first is nil
+-- @treturn table|string the response's JSON; why there is none, when the first is nil
 function _M.ask(path, method, target, body, timeout_s)
     local fd, err = connect(path, timeout_s or TIMEOUT_S)
     if not fd then

@@ -262,7 +262,7 @@ _M.list = {
         type = "time",
         default = "75s",
         unit = "seconds",
-        doc = "How long an idle client connection is kept; 0 closes it after each answer.",
+        doc = "How long an idle client connection is kept; 0 closes it after each response.",
     },
     {
         name = "keepalive_requests",
@@ -361,7 +361,7 @@ _M.list = {
         default = "server_tokens, latency_tokens, request_id",
         values = { "server_tokens", "latency_tokens", "request_id" },
         off = true,
-        doc = "What the gateway adds to answers: its name in Via or Server, the latencies, the "
+        doc = "What the gateway adds to responses: its name in Via or Server, the latencies, the "
             .. "request id (sent to the upstream too); or `off`.",
     },
     {
@@ -378,7 +378,7 @@ _M.list = {
         type = "enum",
         default = "text/plain",
         values = { "text/plain", "text/html", "application/json", "application/xml" },
-        doc = "Media type of the gateway's own error answers when the request has no Accept.",
+        doc = "Media type of the gateway's own error responses when the request has no Accept.",
     },
     -- nginx
     {

@@ -35,7 +35,7 @@ local TITLES = {
     logs = "Logs",
     clients = "Clients",
     upstreams = "Upstreams",
-    headers = "Headers and answers",
+    headers = "Headers and responses",
     nginx = "nginx and plugins",
 }
 

@@ -7,7 +7,7 @@
 
 local buffer = require("string.buffer")
 local cjson = require("cjson.safe")
-local collector = require("gateway.control.garbage_collector")
+local garbage_collector = require("gateway.control.garbage_collector")
 local config = require("gateway.config")
 local dns = require("gateway.control.resolver")
 local events = require("sluice.events")
@@ -221,7 +221,7 @@ local configuration = {
         if not message.snapshot then
             return get_ready(load_posted(message.file))
         end
-        local candidate = collector.hold(compile_message, message, posted)
+        local candidate = garbage_collector.hold(compile_message, message, posted)
         if posted then
             warn("posted configuration", candidate.warnings, candidate.compiled.warnings)
         end
@@ -324,16 +324,16 @@ end
 -- @treturn string|nil "busy" or "invalid"
 -- @treturn string|table|nil why
 local function check(text, kind, at)
-    if not collector.enter(CHECK_SECONDS) then
+    if not garbage_collector.enter(CHECK_SECONDS) then
         local message = "other files were being checked for %d seconds"
         return nil, "busy", message:format(CHECK_SECONDS)
     end
-    local ok, snapshot, errors = pcall(collector.hold, config.parse, text, kind, plugins, {
+    local ok, snapshot, errors = pcall(garbage_collector.hold, config.parse, text, kind, plugins, {
         at = at,
         vault = vault,
-        pause = collector.pauses(),
+        pause = garbage_collector.pauses(),
     })
-    collector.leave()
+    garbage_collector.leave()
     if not ok then
         error(snapshot, 0)
     end

@@ -2,9 +2,9 @@
 -- The same file gives the same ids on every node and at every load. An id is a
 -- name-based UUID (RFC 4122, section 4.3, version 5) over the kind and what
 -- makes the entity unique: its name, or its parents and key. Namespace and
--- spelling of the key are the dialect's, so that entities keep their ids when a
+-- spelling of the key are Kong's, so that entities keep their ids when a
 -- nested file comes over from there; for entities without a name, where the
--- dialect draws a random id, we take what they match or point to.
+-- Kong draws a random id, we take what they match or point to.
 -- No secret goes into an id, since services and logs see ids: credentials are told
 -- apart by their consumer and their place among the consumer's.
 -- @module gateway.config.identity
@@ -21,7 +21,7 @@ local tostring = tostring
 local type = type
 
 local NAMESPACE = "fd02801f-0957-4a15-a55a-c8d9606f30b5"
--- the dialect's workspace of a file that names none
+-- Kong's workspace of a file that names none
 local WORKSPACE = "*"
 local MAX_KNOWN = 65536
 

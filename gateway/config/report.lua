@@ -1,5 +1,5 @@
 --- The errors of one file: so many, then nothing more is looked at.
--- A file that is wrong everywhere would else cost what its aliases unfold to, and its answer too.
+-- A file that is wrong everywhere would else cost what its aliases unfold to, and its response too.
 -- @module gateway.config.report
 
 local text = require("gateway.schema.text")

@@ -5,7 +5,7 @@ local address = require("sluice.address")
 
 local ngx = ngx
 
--- How long an answer is good, and how long an old one serves where no new one is to be had.
+-- How long addresses are good, and how long an old one serves where no new one is to be had.
 local FRESH_SECONDS = 30
 
 -- Names to remember; beyond, all are forgotten.
@@ -24,12 +24,12 @@ function _M.ask(names)
     if #names == 0 then
         return {}
     end
-    local ok, answers =
+    local ok, found =
         ngx.run_worker_thread("sluice_dns", "gateway.control.resolver", "resolve_all", names)
     if not ok then
-        error("the thread for names: " .. tostring(answers))
+        error("the thread for names: " .. tostring(found))
     end
-    return answers
+    return found
 end
 
 --- The addresses of one host, at most 30 seconds old unless the resolver fails. Yields.
@@ -47,20 +47,20 @@ function _M.resolve(host)
     if found and now < found.time + FRESH_SECONDS then
         return found.addresses
     end
-    local answer = _M.ask({ host })[host]
-    if type(answer) == "table" then
+    local addresses = _M.ask({ host })[host]
+    if type(addresses) == "table" then
         if not found then
             if count >= MAX_NAMES then
                 known, count = {}, 0
             end
             count = count + 1
         end
-        known[host] = { addresses = answer, time = now }
-        return answer
+        known[host] = { addresses = addresses, time = now }
+        return addresses
     elseif found then
         return found.addresses
     end
-    return nil, answer
+    return nil, addresses
 end
 
 return _M

@@ -42,12 +42,12 @@ end
 -- @tparam {string,...} hosts
 -- @treturn table host -> array of addresses, or the resolver's reason as a string
 function _M.resolve_all(hosts)
-    local answers = {}
+    local found = {}
     for _, host in ipairs(hosts) do
         local addresses, err = _M.resolve(host)
-        answers[host] = addresses or err
+        found[host] = addresses or err
     end
-    return answers
+    return found
 end
 
 return _M

@@ -22,7 +22,7 @@ _M.kinds = {
     "plugins",
 }
 
---- Collections that files of the dialect can hold and this version cannot serve.
+--- Collections that files of Kong can hold and this version cannot serve.
 _M.unsupported = {}
 for _, name in ipairs({
     "acls",

@@ -4,7 +4,7 @@
 local address = require("sluice.address")
 local typedefs = require("gateway.schema.typedefs")
 
--- The dialect's port of a target that names none.
+-- Kong's port of a target that names none.
 local DEFAULT_PORT = 8000
 
 local function check_target(target)

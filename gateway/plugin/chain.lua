@@ -6,7 +6,7 @@
 -- for the request is the consumer, known only after authentication: a step
 -- whose plugin has configurations of consumers carries a table of them.
 --
--- The most specific scope wins, as in the dialect: consumer+route+service,
+-- The most specific scope wins, as in Kong: consumer+route+service,
 -- consumer+route, consumer+service, route+service, consumer, route, service,
 -- global. At most one configuration of a plugin runs for a request.
 -- @module gateway.plugin.chain
@@ -155,8 +155,8 @@ function _M.runner(steps)
     return steps and unroll.compile(RUNNER, #steps)(conf_of, unpack(steps))
 end
 
---- Runs the steps of a phase after the answer has begun. There a thrown error
--- cannot become an answer any more: it is logged and the next plugin runs.
+--- Runs the steps of a phase after the response has begun. There a thrown error
+-- cannot become a response any more: it is logged and the next plugin runs.
 -- @tparam {table,...} steps
 -- @tparam table ctx the request's context
 -- @tparam string phase its name, for the log

@@ -56,7 +56,7 @@ end
 -- @phases access, timers
 _M.resolve = resolver.resolve
 
---- What log plugins write about the request: JSON in the dialect's layout. Does not yield.
+--- What log plugins write about the request: JSON in Kong's layout. Does not yield.
 -- @treturn string
 -- @phases log
 function _M.log_entry()
@@ -122,14 +122,14 @@ end
 --- Ends the request with an error in the format that the client accepts.
 -- Does not return.
 -- @tparam number status 200 to 599
--- @tparam string|nil message default: the dialect's words for the status
+-- @tparam string|nil message default: Kong's words for the status
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access
 function _M.error(status, message, headers)
     return response.error(status, message, headers)
 end
 
---- Ends the request with an answer of the plugin's own. Does not return.
+--- Ends the request with a response of the plugin's own. Does not return.
 -- @tparam number status 200 to 599
 -- @tparam string|table|nil body a table is sent as JSON
 -- @tparam table|nil headers name -> value

@@ -10,7 +10,7 @@ local mt = { __index = _M }
 
 local BUNDLED = { "key-auth", "rate-limiting", "http-log" }
 
---- The phases that a plugin may implement, as the dialect names them.
+--- The phases that a plugin may implement, as Kong names them.
 _M.PHASES = {
     "init_worker",
     "configure",
@@ -85,7 +85,7 @@ function _M.load(names)
         self.plugins[name] = plugin
         table.insert(self.by_priority, plugin)
     end
-    -- The dialect's order: higher priority first, equal ones by name, backwards.
+    -- Kong's order: higher priority first, equal ones by name, backwards.
     table.sort(self.by_priority, function(a, b)
         if a.priority ~= b.priority then
             return a.priority > b.priority

@@ -31,11 +31,11 @@ function _M.balance()
         return ngx.exit(500)
     end
     local ctx = ngx.ctx
-    local upstream = ctx.destination.upstream
-    local peer = upstream:pick_untried(tried)
+    local rotation = ctx.destination.rotation
+    local peer = rotation:pick_untried(tried)
     -- So that its name is the one under which $upstream_addr will have it after this try.
     address(peer)
-    if upstream.host_varies and peer.host ~= ctx.peer.host then
+    if rotation.host_varies and peer.host ~= ctx.peer.host then
         ctx.peer = peer
         if not ctx.plan.route.preserve_host then
             change_host(peer)

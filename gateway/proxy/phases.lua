@@ -60,8 +60,8 @@ end
 
 --- Spreads the workers over the peers.
 local function shuffle()
-    for _, upstream in pairs(live.upstreams) do
-        upstream:shuffle_start()
+    for _, rotation in pairs(live.rotations) do
+        rotation:shuffle_start()
     end
 end
 
@@ -239,15 +239,15 @@ end
 
 --- Chooses the peer of the first try, and its Host header.
 local function set_peer(plan, destination, ctx)
-    local upstream = destination.upstream
-    local peer = upstream:pick()
-    if upstream.host_varies then
+    local rotation = destination.rotation
+    local peer = rotation:pick()
+    if rotation.host_varies then
         ctx.peer = peer
     end
     if plan.route.preserve_host then
         variables.sluice_host:set(variables.http_host:get() or variables.host:get())
     else
-        variables.sluice_host:set(upstream.host or peer.host)
+        variables.sluice_host:set(rotation.host or peer.host)
     end
     if not use_peer(peer, destination) then
         ngx.log(ngx.ERR, "failed to set the peer ", peer.name)
@@ -290,9 +290,9 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
     if not destination then
         return response.error(503, "no Service found with those values")
     end
-    local upstream = destination.upstream
-    if upstream.empty then
-        return response.error(503, upstream.no_peer)
+    local rotation = destination.rotation
+    if rotation.empty then
+        return response.error(503, rotation.no_peer)
     end
     set_upstream_uri(plan, prefix, raw_path, path, query)
     set_peer(plan, destination, ctx)
@@ -386,7 +386,7 @@ function _M.log()
     release()
 end
 
---- Answers what nginx itself refuses or could not get from the upstream.
+--- Responds to what nginx itself refuses or could not get from the upstream.
 -- @phases content
 function _M.error_page()
     local slot = tonumber(variables.sluice_ctx:get())

@@ -37,7 +37,7 @@ local function add_peers(peers, host, port, weight, header, compiler)
     end
 end
 
-local function compile_upstream(entity, targets, protocol, compiler)
+local function compile_targets(entity, targets, protocol, compiler)
     local peers = {}
     for _, target in ipairs(targets) do
         local host, port = split_target(target.target)
@@ -47,27 +47,27 @@ local function compile_upstream(entity, targets, protocol, compiler)
     return rotation.new(peers, math.min(entity.slots, compiler.slots))
 end
 
-local function upstream_for(service, compiler)
+local function rotation_for(service, compiler)
     local entity = compiler.upstreams[service.host]
     local key = entity and service.protocol .. "|" .. entity.id
         or ("%s|%s|%d"):format(service.protocol, service.host, service.port)
-    local upstream = compiler.compiled_upstreams[key]
-    if upstream then
-        return upstream
+    local found = compiler.rotations[key]
+    if found then
+        return found
     end
     if entity then
         local targets = compiler.targets[entity.id] or {}
-        upstream = compile_upstream(entity, targets, service.protocol, compiler)
-        upstream.no_peer = "failure to get a peer from the ring-balancer"
+        found = compile_targets(entity, targets, service.protocol, compiler)
+        found.no_peer = "failure to get a peer from the ring-balancer"
     else
         local peers = {}
         local header = address.authority(service.host, service.port, service.protocol)
         add_peers(peers, service.host, service.port, 100, header, compiler)
-        upstream = rotation.new(peers)
-        upstream.no_peer = "name resolution failed"
+        found = rotation.new(peers)
+        found.no_peer = "name resolution failed"
     end
-    compiler.compiled_upstreams[key] = upstream
-    return upstream
+    compiler.rotations[key] = found
+    return found
 end
 
 local function other_timeout(ms)
@@ -79,7 +79,7 @@ end
 local function compile_destination(service, compiler)
     local destination = {
         service = service,
-        upstream = upstream_for(service, compiler),
+        rotation = rotation_for(service, compiler),
         retries = service.retries,
         scheme_upstream = service.protocol == "https" and "https://sluice_https" or nil,
         -- Milliseconds, or nil where nginx.conf has the same.
@@ -118,7 +118,7 @@ local function compile_plan(route, service, destination, compiler)
         needs_ctx = steps.access ~= nil
             or level > 0
             or destination == nil
-            or destination.upstream.host_varies,
+            or destination.rotation.host_varies,
         location = late_phases.location(level, route.request_buffering, route.response_buffering),
         https_only = https_only(route),
         -- The path goes upstream as it came.
@@ -193,7 +193,7 @@ end
 -- @tparam table snapshot of gateway.config
 -- @tparam table plugins registry
 -- @tparam table addresses what gateway.control.resolver answered for `names`
--- @treturn table `{store, router, no_route, rewrite, upstreams, plugin_index,
+-- @treturn table `{store, router, no_route, rewrite, rotations, plugin_index,
 --   warnings}`: the router answers with plans; `no_route` is the plan of a request
 --   that no route matches; `rewrite` runs the global plugins' rewrite, or is nil
 function _M.compile(snapshot, plugins, addresses)
@@ -203,7 +203,7 @@ function _M.compile(snapshot, plugins, addresses)
         store = store.new(snapshot),
         upstreams = by(snapshot.upstreams, "name"),
         targets = targets_by_upstream(snapshot.targets),
-        compiled_upstreams = {},
+        rotations = {},
         addresses = addresses,
         slots = math.floor(MAX_TURNS / math.max(1, #snapshot.upstreams)),
         warnings = {},
@@ -231,7 +231,7 @@ function _M.compile(snapshot, plugins, addresses)
         router = assert(router.new(routes, plans)),
         no_route = no_route,
         rewrite = rewrite,
-        upstreams = compiler.compiled_upstreams,
+        rotations = compiler.rotations,
         warnings = compiler.warnings,
         plugin_index = compiler.plugin_index,
     }

@@ -6,10 +6,10 @@
 -- @module gateway.proxy.rotation
 
 local _M = {}
-local Upstream = {}
-Upstream.__index = Upstream
+local Rotation = {}
+Rotation.__index = Rotation
 
--- The dialect's default for an upstream's `slots`.
+-- Kong's default for an upstream's `slots`.
 local DEFAULT_SLOTS = 10000
 
 local function gcd(a, b)
@@ -60,12 +60,12 @@ local function cycle(peers, slots)
     return out
 end
 
---- Compiles an upstream.
+--- Compiles the rotation of some peers.
 -- @tparam {table,...} peers `{ip, port, weight, host}`; ip with brackets
 --   around IPv6, weight 0 to 65535, 0 takes no traffic, host is the Host
 --   header for this peer or nil
 -- @tparam[opt=10000] number slots longest cycle
--- @treturn table upstream; `upstream.empty` when no peer can be picked
+-- @treturn table rotation; its `empty` when no peer can be picked
 function _M.new(peers, slots)
     local usable, host, host_varies = {}, nil, false
     for _, peer in ipairs(peers) do
@@ -76,22 +76,22 @@ function _M.new(peers, slots)
             host = host or peer.host
         end
     end
-    local rotation = #usable > 0 and cycle(usable, slots or DEFAULT_SLOTS) or {}
+    local turns = #usable > 0 and cycle(usable, slots or DEFAULT_SLOTS) or {}
     return setmetatable({
         peers = usable,
-        rotation = rotation,
-        length = #rotation,
+        turns = turns,
+        length = #turns,
         at = 0,
         empty = #usable == 0,
         -- The Host header of all peers, where they agree on one.
         host = not host_varies and host or nil,
         host_varies = host_varies,
-    }, Upstream)
+    }, Rotation)
 end
 
 --- Starts the rotation at a random place, so that workers do not all send
 -- their first requests to the same peer.
-function Upstream:shuffle_start()
+function Rotation:shuffle_start()
     if self.length > 0 then
         self.at = math.random(0, self.length - 1)
     end
@@ -99,13 +99,13 @@ end
 
 --- The next peer in the rotation. O(1).
 -- @treturn table peer
-function Upstream:pick()
+function Rotation:pick()
     local at = self.at + 1
     if at > self.length then
         at = 1
     end
     self.at = at
-    return self.rotation[at]
+    return self.turns[at]
 end
 
 local function untried(peer, tried)
@@ -117,7 +117,7 @@ end
 -- @tparam string upstream_addr nginx's $upstream_addr as it is between two tries: `A, B : `, the
 --   peers tried so far, and after the colon the one that has no name yet
 -- @treturn table peer
-function Upstream:pick_untried(upstream_addr)
+function Rotation:pick_untried(upstream_addr)
     local tried = " " .. upstream_addr:gsub(" : ", ", ") .. ","
     local next_peer = self:pick()
     if untried(next_peer, tried) then

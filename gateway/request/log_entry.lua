@@ -1,4 +1,4 @@
---- What is written about a request once it is answered, as JSON in the dialect's layout.
+--- What is written about a request once it is answered, as JSON in Kong's layout.
 --
 -- The names are those that readers of such logs know (`latencies.kong` is the gateway's own time).
 -- Facts come from variables of nginx, so that a request pays for them only when it is logged; what
@@ -153,7 +153,7 @@ local function request(var)
     }
 end
 
---- Milliseconds: of the gateway before it asked the upstream, or for its own answer; of the last
+--- Milliseconds: of the gateway before it asked the upstream, or for its own response; of the last
 -- upstream until its head came (-1: there was none); of that one's body; of all.
 local function latencies(var, is_proxied)
     local total = tonumber(var.request_time)

@@ -1,4 +1,4 @@
---- Answers that the gateway itself gives: errors, and plugins' own responses.
+--- Responses that the gateway itself gives: errors, and those of plugins.
 -- @module gateway.request.response
 
 local cjson = require("cjson.safe")
@@ -18,7 +18,7 @@ local HEADER_TOO_LARGE = 494
 
 local PRODUCT = "sluice/" .. version.product
 
--- The dialect's words for what nginx refuses by itself.
+-- Kong's words for what nginx refuses by itself.
 local MESSAGES = {
     [400] = "Bad request",
     [404] = "Not found",
@@ -95,7 +95,7 @@ local BY_MEDIA_TYPE = {
 
 local settings = { server_tokens = true, latency_tokens = true, default = FORMATS.text }
 
---- Takes over the options that shape answers. Called once by the gateway's init.
+--- Takes over the options that shape responses. Called once by the gateway's init.
 -- @tparam table options resolved settings: headers, header_prefix, error_default_type
 function _M.configure(options)
     settings = { default = BY_MEDIA_TYPE[options.error_default_type] or FORMATS.text }
@@ -125,7 +125,7 @@ function _M.format_for(accept)
     return best or FORMATS.json
 end
 
---- Writes a whole answer and ends the request, whoever gives it. Does not return.
+--- Writes a whole response and ends the request, whoever gives it. Does not return.
 -- @tparam number status
 -- @tparam string|nil body
 -- @tparam string|nil content_type
@@ -185,7 +185,7 @@ end
 
 --- Answers an error in the format that the client accepts. Does not return.
 -- @tparam number status
--- @tparam string|nil message default: the dialect's words for the status
+-- @tparam string|nil message default: Kong's words for the status
 -- @tparam table|nil headers name -> value
 -- @phases rewrite, access, content
 function _M.error(status, message, headers)

@@ -1,7 +1,7 @@
 --- The router: which route does a request belong to?
 --
 -- `new` compiles the routes once; `match` answers with a few hash look-ups.
--- The semantics are those of the dialect's `traditional_compatible` router,
+-- The semantics are those of Kong's `traditional_compatible` router,
 -- written down with their reasons in `docs/router.md`; `test/unit/support/
 -- oracle.lua` is the slow, obvious router that this one is compared with.
 --
@@ -227,8 +227,6 @@ end
 -- @treturn[1] any the route's value
 -- @treturn[1] string|nil the part of the path that matched, nil if the route
 --   has no paths; decoded, so `path.escape` it before it goes into a header
--- @treturn[1] table|nil the regular expression that matched: its `captures(path)`
---   has the groups (`gateway.router.regex`)
 -- @treturn[2] nil no route
 -- @treturn[3] boolean false: PCRE gave up on a pattern, so that nobody knows
 -- @treturn[3] any value of the route that has it
@@ -253,7 +251,7 @@ function methods:match(method, host, port, path, get_header)
         if length < 0 then
             return false, best.value, regex.reason(length)
         end
-        return best.value, sub(path, 1, length), best.regex
+        return best.value, sub(path, 1, length)
     end
     return best.value, best.prefix
 end

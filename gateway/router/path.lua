@@ -85,7 +85,7 @@ end
 
 --- Bring the path of a request into its one normal spelling.
 --
--- RFC 3986 section 6.2.2 as the dialect has it: percent-encoded bytes are
+-- RFC 3986 section 6.2.2 as Kong has it: percent-encoded bytes are
 -- decoded, except reserved characters, whose digits become upper case; dot
 -- segments are removed and slashes merged. Bytes that may not travel as they
 -- are (a decoded space or line feed) are encoded again by `upstream`: no other
@@ -170,7 +170,7 @@ end
 
 --- The path to ask the upstream for.
 --
--- Follows the dialect's tables of `strip_path` and `path_handling`.
+-- Follows Kong's tables of `strip_path` and `path_handling`.
 --
 -- @tparam table route `strip_path`, `path_handling` ("v0" or "v1")
 -- @tparam ?string service_path nil is "/"

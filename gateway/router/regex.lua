@@ -9,17 +9,16 @@
 -- libpcre2-8 is there wherever Debian is: nginx links to it, and libselinux1,
 -- which dpkg and coreutils need, depends on it.
 --
--- Patterns work on bytes (no UTF mode), as the dialect's users have it.
+-- Patterns work on bytes (no UTF mode), as Kong's users have it.
 --
 -- @module gateway.router.regex
 -- @usage
 -- local re = assert(regex.compile([[/users/(?<id>\d+)]], { anchored = true }))
 -- re:match("/users/42/posts")     --> 9
--- re:captures("/users/42/posts")  --> { [0] = "/users/42", "42", id = "42" }
 
 local ffi = require("ffi")
 
-local byte, find, format, sub = string.byte, string.find, string.format, string.sub
+local find, format = string.find, string.format
 local tonumber = tonumber
 
 -- Names to try, in order: the runtime library, then what a linker would find.
@@ -31,14 +30,11 @@ local ANCHORED = 0x80000000
 local NO_JIT = 0x00002000
 local JIT_COMPLETE = 0x00000001
 local INFO_CAPTURECOUNT = 4
-local INFO_NAMECOUNT = 17
-local INFO_NAMEENTRYSIZE = 18
-local INFO_NAMETABLE = 19
 local INFO_SIZE = 22
 local ERROR_NOMATCH = -1
 local ERROR_JIT_STACKLIMIT = -46
 
--- Groups that one pattern may have; the dialect's users have a handful.
+-- Groups that one pattern may have; Kong's users have a handful.
 local MAX_GROUPS = 99
 -- Bytes that a pattern may compile to, and so many more for each byte of its text. Repeated groups
 -- multiply: fifteen characters can become 64 KB, which take milliseconds to translate.
@@ -105,26 +101,6 @@ local function size_of(code)
     return tonumber(value[0])
 end
 
---- Names of groups: array of `{ name = , group = }`, nil when there are none.
-local function group_names(code)
-    local count = info(code, INFO_NAMECOUNT)
-    if count == 0 then
-        return nil
-    end
-    local size = info(code, INFO_NAMEENTRYSIZE)
-    local where = ffi.new("const char *[1]")
-    lib.pcre2_pattern_info_8(code, INFO_NAMETABLE, where)
-
-    local names = {}
-    for i = 1, count do
-        -- An entry: the group's number in two bytes, then its name and a NUL.
-        local entry = where[0] + (i - 1) * size
-        local high, low = byte(ffi.string(entry, 2), 1, 2)
-        names[i] = { name = ffi.string(entry + 2), group = high * 256 + low }
-    end
-    return names
-end
-
 --- What PCRE says of one of its codes.
 local function message(code)
     local buffer = ffi.new("char[?]", MESSAGE_SIZE)
@@ -151,7 +127,7 @@ end
 --   not to be run, only looked at; `one_limit`: the limit of steps is that of the
 --   whole search, where PCRE alone counts anew for each byte at which a match could
 --   begin (what has matched is not told then)
--- @treturn[1] table with the methods `match` and `captures`
+-- @treturn[1] table with the method `match`
 -- @treturn[2] nil
 -- @treturn[2] string PCRE's message and the offset, or why PCRE is missing
 -- @phases any
@@ -175,8 +151,7 @@ function _M.compile(pattern, opts)
     if not code then
         return nil, err
     end
-    local groups = info(code, INFO_CAPTURECOUNT)
-    if groups > MAX_GROUPS then
+    if info(code, INFO_CAPTURECOUNT) > MAX_GROUPS then
         return nil, format("more than %d groups", MAX_GROUPS)
     end
     if size_of(code) > MAX_SIZE + MAX_SIZE_BYTE * #pattern then
@@ -192,7 +167,7 @@ function _M.compile(pattern, opts)
         lib.pcre2_jit_compile_8(code, JIT_COMPLETE)
     end
 
-    return setmetatable({ code = code, groups = groups, names = group_names(code) }, mt)
+    return setmetatable({ code = code }, mt)
 end
 
 --- Run the pattern; offsets are left in `ovector`.
@@ -228,30 +203,5 @@ end
 --- Why a match was given up, in PCRE's words: `reason(code)`, of what `match` has returned.
 -- @phases any
 _M.reason = message
-
---- The groups of a match.
---
--- @tparam string subject
--- @treturn[1] table `[0]` the text that matched, `[n]` and `[name]` the
---   groups; `false` for a group that took no part
--- @treturn[2] nil it does not match, PCRE gave up, or the pattern has no groups
--- @phases any
-function methods:captures(subject)
-    if self.groups == 0 or run(self, subject) < 1 then
-        return nil
-    end
-    local captures = {}
-    for group = 0, self.groups do
-        local first, last = tonumber(ovector[2 * group]), tonumber(ovector[2 * group + 1])
-        -- Unset offsets are ~0, which as a number is beyond any subject.
-        captures[group] = first <= #subject and sub(subject, first + 1, last)
-    end
-    local names = self.names
-    for i = 1, names and #names or 0 do
-        local name, text = names[i].name, captures[names[i].group]
-        captures[name] = captures[name] or text
-    end
-    return captures
-end
 
 return _M

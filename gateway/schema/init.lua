@@ -1,5 +1,5 @@
 --- Validates values against schemas that are data.
--- A schema is a Lua table in the dialect's own layout: `fields` is an array of
+-- A schema is a Lua table in Kong's own layout: `fields` is an array of
 -- one-key tables `{ name = definition }`, a definition has a `type` (string,
 -- integer, number, boolean, array, set, map, record, foreign, function, any),
 -- flags (`required`, `default`, `auto`, `unique`) and rules
@@ -63,7 +63,7 @@ local function compile(definition)
     local plan = { rules = {}, fields = nil, by_name = {}, size = 0 }
     for _, name in ipairs(rules.order) do
         local argument = definition[name]
-        -- an empty string is no value in the dialect, unless a field says so
+        -- an empty string is no value in Kong, unless a field says so
         if name == "len_min" and argument == nil and definition.type == "string" then
             argument = 1
         end

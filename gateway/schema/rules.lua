@@ -2,7 +2,7 @@
 -- Each is a function `(value, argument) -> true` or `nil, message`; a schema
 -- names it as an attribute of the field (`between = { 0, 65535 }`). They run in
 -- the order of `order`, after the type has been checked, and the first that
--- fails is reported. The words are those that users of the dialect know.
+-- fails is reported. The words are those that users of Kong know.
 -- @module gateway.schema.rules
 
 local cjson = require("cjson")
@@ -205,7 +205,7 @@ function check.mutually_exclusive_subsets(list, subsets)
     return #hit < 2 or nil, "these sets are mutually exclusive: " .. quoted(hit)
 end
 
--- Ours: what the dialect knows and this version cannot do yet must be said, not
+-- Ours: what Kong knows and this version cannot do yet must be said, not
 -- ignored. `supported = false` refuses any value, a list names the good ones.
 function check.supported(value, list)
     if not list then

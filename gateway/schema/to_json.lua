@@ -60,7 +60,7 @@ function _M.entity(definition, entity)
     return out
 end
 
---- The same for an entity that is shown: where the file has a reference, so has the answer.
+--- The same for an entity that is shown: where the file has a reference, so has the response.
 -- @tparam table definition schema
 -- @tparam table entity
 -- @treturn table

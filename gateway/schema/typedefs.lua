@@ -13,7 +13,7 @@ local setmetatable = setmetatable
 local tostring = tostring
 
 local NULL = cjson.null
--- In the dialect's order: it is what users see in answers.
+-- In Kong's order: it is what users see in responses.
 local HTTP_PROTOCOLS = { "grpc", "grpcs", "http", "https" }
 local PROTOCOLS = { "grpc", "grpcs", "http", "https", "tcp", "tls", "tls_passthrough", "udp" }
 

@@ -11,7 +11,6 @@ local ipairs = ipairs
 local next = next
 local pairs = pairs
 local setmetatable = setmetatable
-local sort = table.sort
 local tonumber = tonumber
 local tostring = tostring
 local type = type
@@ -76,15 +75,6 @@ function methods:get(kind, id_or_name)
     end
     local names = unique[entities.get(kind).endpoint_key]
     return unique.id[id_or_name] or (names and names[id_or_name])
-end
-
---- Finds an entity by a unique field. One table access more than `index`.
--- @tparam string kind
--- @tparam string field such as `key` or `username`
--- @tparam string value
--- @treturn table|nil the entity itself, not a copy
-function methods:by(kind, field, value)
-    return self.unique[kind][field][value]
 end
 
 --- The look-up table of a unique field, for hot paths. Not to be changed.
@@ -200,35 +190,6 @@ function methods:list(kind, opts)
         end
     end
     return page
-end
-
---- Lists the tags in use, sorted by tag.
--- @tparam[opt] string tag only this one
--- @treturn table array of `{ tag =, entity_name =, entity_id = }`
-function methods:tags(tag)
-    local found = {}
-    for _, kind in ipairs(entities.kinds) do
-        for _, entity in ipairs(self.lists[kind]) do
-            for _, has in ipairs(entity.tags or EMPTY) do
-                if tag == nil or has == tag then
-                    found[#found + 1] = { tag = has, entity_name = kind, entity_id = entity.id }
-                end
-            end
-        end
-    end
-    for i, row in ipairs(found) do
-        row.at = i
-    end
-    sort(found, function(a, b)
-        if a.tag ~= b.tag then
-            return a.tag < b.tag
-        end
-        return a.at < b.at
-    end)
-    for _, row in ipairs(found) do
-        row.at = nil
-    end
-    return found
 end
 
 return _M

@@ -128,7 +128,7 @@ function _M.own(name)
     return handle
 end
 
---- Sets the header of the answer, as `ngx.header[name] = value` does. Does not
+--- Sets the header of the response, as `ngx.header[name] = value` does. Does not
 -- yield; throws what that throws ("failed to set header", API disabled, ...).
 -- @tparam string|number|table|nil value
 -- @phases rewrite, access, content, header_filter

@@ -7,7 +7,7 @@
 -- It holds at most `max_entries` and `max_bytes`, batches under way included; beyond, the oldest
 -- that waits goes, and the log says how many went. A worker that leaves (reload, quit) sends what
 -- it holds at once and goes on trying for `drain_time`. An entry may be delivered twice (where the
--- receiver's answer was lost), and is lost with a worker that is killed.
+-- receiver's response was lost), and is lost with a worker that is killed.
 -- @module sluice.queue
 -- @usage
 -- local queue = require("sluice.queue")

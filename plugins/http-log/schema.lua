@@ -1,4 +1,4 @@
---- Configuration of the http-log plugin, in the dialect's layout.
+--- Configuration of the http-log plugin, in Kong's layout.
 -- @module plugins.http-log.schema
 
 local endpoint = require("plugins.http-log.endpoint")

@@ -5,7 +5,7 @@ local pdk = require("gateway.plugin.pdk")
 
 local ngx = ngx
 
--- Of an answer's body, to use the connection again; what is longer is cut off with it.
+-- Of a response's body, to use the connection again; what is longer is cut off with it.
 local MAX_BODY_BYTES = 65536
 
 -- Idle connections that a worker keeps to one log server.
@@ -36,7 +36,7 @@ local function connect(endpoint, timeout_ms)
         local ok
         ok, err = socket:connect(address, endpoint.port, pool)
         if ok and endpoint.scheme == "https" and socket:getreusedtimes() == 0 then
-            -- Unverified, as in the dialect: log servers often have certificates of their own.
+            -- Unverified, as in Kong: log servers often have certificates of their own.
             ok, err = socket:sslhandshake(false, endpoint.host, false)
         end
         if ok then
@@ -48,9 +48,9 @@ local function connect(endpoint, timeout_ms)
     return nil, err
 end
 
---- Reads the head of an answer; interim ones are passed over.
+--- Reads the head of a response; interim ones are passed over.
 -- @treturn number|nil status
--- @treturn table|string headers by their name in lower case; why there is no answer
+-- @treturn table|string headers by their name in lower case; why there is no response
 -- @treturn string|nil HTTP version
 local function read_head(socket)
     while true do
@@ -60,7 +60,7 @@ local function read_head(socket)
         end
         local version, status = line:match("^HTTP/(1%.%d) (%d%d%d)")
         if not version then
-            return nil, "not an HTTP answer"
+            return nil, "not an HTTP response"
         end
         local headers = {}
         for _ = 1, MAX_HEADER_LINES do
@@ -110,7 +110,7 @@ local function pass_chunks(socket)
     return false
 end
 
---- Reads the body of an answer.
+--- Reads the body of a response.
 -- @treturn boolean whether the connection is good for another request
 local function pass_body(socket, status, headers, version)
     local connection = (headers.connection or ""):lower()
@@ -148,7 +148,7 @@ local function ask(socket, request, keepalive_ms)
     return status
 end
 
---- Sends one request and waits for its answer. Yields.
+--- Sends one request and waits for its response. Yields.
 -- @tparam table endpoint of plugins.http-log.endpoint
 -- @tparam table request pieces of the whole request, head and body
 -- @tparam number timeout_ms for connecting, for each write and for each read

@@ -1,4 +1,4 @@
---- Configuration of the key-auth plugin, in the dialect's layout.
+--- Configuration of the key-auth plugin, in Kong's layout.
 -- @module plugins.key-auth.schema
 
 local typedefs = require("gateway.schema.typedefs")

@@ -1,4 +1,4 @@
---- Configuration of the rate-limiting plugin, in the dialect's layout.
+--- Configuration of the rate-limiting plugin, in Kong's layout.
 -- @module plugins.rate-limiting.schema
 
 local typedefs = require("gateway.schema.typedefs")

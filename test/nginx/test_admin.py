@@ -1,4 +1,4 @@
-"""The admin listener, as clients of the dialect read it."""
+"""The admin listener, as Kong's clients read it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def identity(upstream: Upstream) -> dict[str, str]:
 
 
 def refused(reply: Reply, message: str, challenge: str = "Key") -> bool:
-    """True for the dialect's 401."""
+    """True for Kong's 401."""
     assert reply.status == 401
     assert reply.headers.all("www-authenticate") == [challenge]
     assert reply.json()["message"] == message

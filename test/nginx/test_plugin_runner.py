@@ -83,7 +83,7 @@ def traced(upstream: Upstream) -> str | None:
 # Phases
 
 
-def test_all_phases_run_in_the_dialects_order(gateway: Start, upstream: Upstream) -> None:
+def test_all_phases_run_in_kongs_order(gateway: Start, upstream: Upstream) -> None:
     upstream.answer(200, body=b"body", chunked=True)
     phases = ["rewrite", "access", "header_filter", "body_filter", "log"]
     note = """%s = function(self, conf)
@@ -304,7 +304,7 @@ def test_a_plugin_can_end_the_request(gateway: Start, upstream: Upstream) -> Non
         reply = wire.ask("/", "POST", body=b"x" * 1000)
         assert reply.status == 403
         assert reply.body.startswith(b'{"by":"first"}')
-        # Later phases run for all plugins, as in the dialect.
+        # Later phases run for all plugins, as in Kong.
         assert reply.headers.get("x-filtered") == "first:default second:default"
         assert wire.ask("/").status == 403
     assert upstream.requests == []
@@ -386,7 +386,7 @@ def test_contexts_do_not_leak_between_requests_of_a_connection(
         assert {wire.ask("/").headers.get("x-before") for _ in range(5)} == {"nothing"}
 
 
-def test_a_plugin_sees_the_dialects_entities(gateway: Start, upstream: Upstream) -> None:
+def test_a_plugin_sees_kongs_entities(gateway: Start, upstream: Upstream) -> None:
     source = plugin(
         "look",
         1,

@@ -67,7 +67,7 @@ def place(found: dict[str, Any], field: Callable[[dict[str, Any]], bool]) -> dic
     return timer
 
 
-def test_a_workers_timers_in_the_dialects_layout(running: Gateway) -> None:
+def test_a_workers_timers_in_kongs_layout(running: Gateway) -> None:
     wait_until(lambda: timers(running)["stats"]["timers"]["often"]["stats"]["runs"] > 3, "runs")
     found = timers(running)
     assert found["worker"]["count"] == 3

@@ -239,7 +239,7 @@ services: [{ host: a, routes: [{ name: nested, paths: [/] }] }]
             end
         end)
 
-        it("follow RFC 4122 over the dialect's namespace", function()
+        it("follow RFC 4122 over Kong's namespace", function()
             -- python3: u = uuid.uuid5; ns = UUID("fd02801f-0957-4a15-a55a-c8d9606f30b5")
             -- u(u(ns, "services"), "orders")
             -- u(u(ns, "targets"), "targets:*:" + up + ":127.0.0.1:80")

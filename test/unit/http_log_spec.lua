@@ -12,7 +12,7 @@ local function errors(body)
 end
 
 describe("http-log's configuration", function()
-    it("has the dialect's fields and defaults", function()
+    it("has Kong's fields and defaults", function()
         local found = support.parse(config("headers: {X-A: b}")).plugins[1].config
         assert.equal("http://a/b", found.http_endpoint)
         assert.equal("POST", found.method)

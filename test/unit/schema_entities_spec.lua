@@ -132,7 +132,7 @@ describe("entity schemas", function()
         end
     end)
 
-    it("fills the dialect's defaults", function()
+    it("fills Kong's defaults", function()
         local _, service = errors_with("services", {})
         assert.same({
             host = "a.example",

@@ -53,10 +53,8 @@ describe("gateway.store", function()
         assert.is_nil(s:get("nothing", "a"))
     end)
 
-    it("finds by unique fields, and lends the table", function()
-        assert.equal(snapshot.keyauth_credentials[1], s:by("keyauth_credentials", "key", "k1"))
-        assert.is_nil(s:by("keyauth_credentials", "key", "k3"))
-        assert.equal(snapshot.consumers[1], s:by("consumers", "custom_id", "7"))
+    it("lends the table of a unique field", function()
+        assert.equal(snapshot.consumers[1], s:index("consumers", "custom_id")["7"])
         assert.equal(snapshot.keyauth_credentials[1], s:index("keyauth_credentials", "key").k1)
         assert.is_nil(s:index("services", "host"))
         assert.is_nil(s:index("nothing", "id"))
@@ -127,27 +125,9 @@ describe("gateway.store", function()
         assert.same({}, (s:list("services", { offset = "99" })))
     end)
 
-    it("lists tags", function()
-        local function rows(tag)
-            local out = {}
-            for i, row in ipairs(s:tags(tag)) do
-                out[i] = row.tag
-                    .. ":"
-                    .. row.entity_name
-                    .. ":"
-                    .. s:get(row.entity_name, row.entity_id).name
-            end
-            return table.concat(out, " ")
-        end
-        assert.equal("x:services:a x:routes:r1 y:services:a y:services:b z:routes:r3", rows())
-        assert.equal("y:services:a y:services:b", rows("y"))
-        assert.equal("", rows("none"))
-    end)
-
     it("takes an empty snapshot", function()
         local empty = store.new({})
         assert.is_nil(empty:get("services", "a"))
         assert.same({}, (empty:list("services")))
-        assert.same({}, empty:tags())
     end)
 end)

@@ -11,7 +11,7 @@
 -- local name = timers:every(1, function(premature) end)
 -- timers:cancel(name)
 
-local dialect = require("sluice.timer.dialect")
+local timerng = require("sluice.timer.timerng")
 local sluice_timer = require("sluice.timer")
 
 local _M = {}
@@ -304,12 +304,12 @@ function _M:stats(options)
             if timer.name then
                 local place = timer.debug and timer.place or "debug off"
                 local is_running = timer.state == "running"
-                out.timers[timer.name] = dialect.timer(timer.name, timer, place, is_running)
+                out.timers[timer.name] = timerng.timer(timer.name, timer, place, is_running)
             end
         end
     end
     if has_flamegraph then
-        out.flamegraph = dialect.flamegraph(found.flamegraph)
+        out.flamegraph = timerng.flamegraph(found.flamegraph)
     end
     return out
 end

@@ -1,7 +1,7 @@
 --- `POST /config`: a whole declarative file replaces the configuration of all workers.
 -- @module gateway.control.admin.config
 
-local answer = require("gateway.control.admin.answer")
+local response = require("gateway.control.admin.response")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
 local json = require("gateway.control.admin.json")
@@ -22,7 +22,7 @@ local KINDS = {
 -- Bytes of a multipart boundary (RFC 2046, section 5.1.1).
 local MAX_BOUNDARY = 70
 
--- The dialect's number and name for a file that is not right.
+-- Kong's number and name for a file that is not right.
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
 
 -- Status of what gateway.control.changes's `post` cannot do.
@@ -72,7 +72,7 @@ local function from_form(text)
     return value and ngx.unescape_uri(value) or text
 end
 
---- A JSON object may hold the text in its field `config`, as clients of the dialect send it.
+--- A JSON object may hold the text in its field `config`, as Kong's clients send it.
 local function from_json(text)
     local head = text:sub(1, 64)
     local wrapped = head:find('^%s*{%s*"config"%s*:%s*"') and document.decode(text, "json")
@@ -112,7 +112,7 @@ local function refuse(errors)
         }
     end
     local more = #errors > 1 and (" (and %d more)"):format(#errors - 1) or ""
-    return answer.json(400, {
+    return response.json(400, {
         message = "declarative config is invalid: " .. config.format_error(errors[1]) .. more,
         name = INVALID_NAME,
         code = INVALID,
@@ -130,26 +130,26 @@ function _M.post(live, args)
     for _, name in ipairs(SWITCHES) do
         local value = args[name]
         if value ~= nil and value ~= "0" and value ~= "1" then
-            return answer.json(400, { message = name .. " must be 0 or 1, given once" })
+            return response.json(400, { message = name .. " must be 0 or 1, given once" })
         end
     end
     local text, kind = read_text()
     if not text then
-        return answer.json(415, { message = "expected a declarative file as JSON, YAML or form" })
+        return response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
     end
     if args.check_hash == "1" and live.hash(text) == live.snapshot_hash then
-        return answer.not_modified()
+        return response.not_modified()
     end
     local begun = ngx.now()
     local result, word, why = live.replace(text, kind, { wait = args.wait == "1" })
     if word == "invalid" then
         return refuse(why)
     elseif not result then
-        return answer.json(STATUS[word], { message = why, name = word })
+        return response.json(STATUS[word], { message = why, name = word })
     end
     ngx.update_time()
     result.ms = (ngx.now() - begun) * 1000
-    return answer.json(201, result)
+    return response.json(201, result)
 end
 
 return _M

@@ -5,7 +5,7 @@
 -- read from the schemas.
 -- @module gateway.control.admin.entities
 
-local answer = require("gateway.control.admin.answer")
+local response = require("gateway.control.admin.response")
 local entities = require("gateway.entities")
 local json = require("gateway.control.admin.json")
 local schema = require("gateway.schema")
@@ -17,7 +17,7 @@ local MAX_SIZE = 1000
 -- Kinds that have no collection of their own, only one in their parent.
 local NESTED_ONLY = { targets = true }
 
--- Collections that every client of the dialect asks for, still without entities.
+-- Collections that every client of Kong asks for, still without entities.
 local EMPTY_COLLECTIONS = { certificates = true, snis = true }
 
 local _M = {}
@@ -57,8 +57,8 @@ end
 
 --- Reads the arguments of a list.
 -- @treturn table|nil options for the store
--- @treturn string|nil the dialect's name of the error
--- @treturn number|nil the dialect's number of the error
+-- @treturn string|nil Kong's name of the error
+-- @treturn number|nil Kong's number of the error
 -- @treturn string|nil what is wrong
 local function read_options(kind, args)
     local options = {}
@@ -109,30 +109,33 @@ end
 local function list(live, kind, args, path, where)
     local options, name, code, message = read_options(kind, args)
     if not options then
-        return answer.bad_request(name, code, message)
+        return response.bad_request(name, code, message)
     end
     options.where = where
     local page, offset = live.store:list(kind, options)
     if not page then
         if offset == "invalid offset" then
             message = ("'%s' is not a valid offset"):format(options.offset)
-            return answer.bad_request("invalid offset", 7, message)
+            return response.bad_request("invalid offset", 7, message)
         end
         message = "invalid option (tags: invalid filter syntax)"
-        return answer.bad_request("invalid options", 11, message)
+        return response.bad_request("invalid options", 11, message)
     end
     local data = json.array({})
     for i, entity in ipairs(page) do
         data[i] = to_json(live, kind, entity)
     end
-    return answer.json(200, { data = data, next = next_page(path, offset, args), offset = offset })
+    return response.json(
+        200,
+        { data = data, next = next_page(path, offset, args), offset = offset }
+    )
 end
 
 local function show(live, kind, entity)
     if not entity then
-        return answer.not_found()
+        return response.not_found()
     end
-    return answer.json(200, to_json(live, kind, entity))
+    return response.json(200, to_json(live, kind, entity))
 end
 
 --- Finds a child by its id or name among those of one parent only.
@@ -145,13 +148,13 @@ local function find_child(live, child, parent, id_or_name)
     end
 end
 
-local function answer_nested(live, parent_kind, segments, args)
+local function get_nested(live, parent_kind, segments, args)
     local child = nested[parent_kind][segments[3]]
     local parent = child and live.store:get(parent_kind, segments[2])
     if not parent then
-        return answer.not_found()
+        return response.not_found()
     end
-    -- In the dialect "all" once meant old revisions of targets, too.
+    -- In Kong "all" once meant old revisions of targets, too.
     local is_list = #segments == 3 or (child.kind == "targets" and segments[4] == "all")
     if is_list then
         local path = ("/%s/%s/%s"):format(segments[1], parent.id, segments[3])
@@ -168,18 +171,18 @@ end
 function _M.get(live, segments, args)
     local depth = #segments
     if depth == 1 and EMPTY_COLLECTIONS[segments[1]] then
-        return answer.json(200, { data = json.array({}), next = json.null })
+        return response.json(200, { data = json.array({}), next = json.null })
     end
     local kind = collections[segments[1]]
     if not kind or depth > 4 then
-        return answer.not_found()
+        return response.not_found()
     end
     if depth == 1 then
         return list(live, kind, args, "/" .. segments[1])
     elseif depth == 2 then
         return show(live, kind, live.store:get(kind, segments[2]))
     end
-    return answer_nested(live, kind, segments, args)
+    return get_nested(live, kind, segments, args)
 end
 
 --- Tells whether a path leads to a collection, so that it has methods to speak of.

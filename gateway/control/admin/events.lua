@@ -1,7 +1,7 @@
 --- `GET /events`: what the workers have told each other, and how quickly.
 -- @module gateway.control.admin.events
 
-local answer = require("gateway.control.admin.answer")
+local response = require("gateway.control.admin.response")
 local json = require("gateway.control.admin.json")
 
 local _M = {}
@@ -15,7 +15,7 @@ function _M.get(live)
     json.array(stats.workers)
     json.array(stats.subscriptions)
     stats.pid = ngx.worker.pid()
-    return answer.json(200, stats)
+    return response.json(200, stats)
 end
 
 return _M

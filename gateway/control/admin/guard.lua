@@ -88,7 +88,7 @@ end
 -- @treturn number|nil status to refuse it with: 421 for a name that is not the listener's
 -- (RFC 9110, 15.5.20), 403 for another site's page, 401 without the token; nil where it may pass
 -- @treturn string|nil why, for a human
--- @treturn table|nil headers of the answer
+-- @treturn table|nil headers of the response
 -- @phases content
 function _M:check()
     -- Where the listening socket is, which no client chooses.

@@ -1,11 +1,11 @@
 --- The admin listener: what this node is and which entities it serves, as JSON.
 --
--- It speaks the dialect of the Admin API that clients such as declarative-configuration tools
+-- It speaks Kong's Admin API, as clients such as declarative-configuration tools
 -- know. Entities are read only, for now: what would write them answers 404, as those clients expect
 -- of what a node does not have. The whole configuration can be replaced.
 -- @module gateway.control.admin
 
-local answer = require("gateway.control.admin.answer")
+local response = require("gateway.control.admin.response")
 local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
@@ -31,13 +31,13 @@ end
 -- What is not a view of entities, by path: functions by method.
 local pages = {
     ["/"] = reading(function(live)
-        return answer.json(200, node.describe(live))
+        return response.json(200, node.describe(live))
     end),
     ["/status"] = reading(status.get),
     ["/events"] = reading(events.get),
     ["/timers"] = reading(timers.get),
     ["/plugins/enabled"] = reading(function(live)
-        return answer.json(200, node.enabled_plugins(live))
+        return response.json(200, node.enabled_plugins(live))
     end),
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
@@ -66,27 +66,27 @@ end
 function _M.handle(live)
     local refused, why, headers = live.guard:check()
     if refused then
-        return answer.json(refused, { message = why }, headers)
+        return response.json(refused, { message = why }, headers)
     end
     local method = ngx.req.get_method()
     local segments = split(variables.request_uri:get():match("^[^?#]*"))
     if not segments then
-        return answer.not_found()
+        return response.not_found()
     end
     local page = pages["/" .. table.concat(segments, "/")]
     if not page and not entities.is_known(segments) then
-        return answer.not_found()
+        return response.not_found()
     end
 
     local methods = page or collection
     if method == "OPTIONS" then
-        return answer.options(methods.allowed)
+        return response.options(methods.allowed)
     elseif not methods[method] then
-        return page and answer.method_not_allowed(methods.allowed) or answer.not_found()
+        return page and response.method_not_allowed(methods.allowed) or response.not_found()
     end
     local args, cut_off = ngx.req.get_uri_args(MAX_ARGUMENTS)
     if cut_off then
-        return answer.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
+        return response.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
     end
     if page then
         return methods[method](live, args)
@@ -97,7 +97,7 @@ end
 --- Answers what nginx refuses by itself: a bad request line, too large headers.
 -- @phases content
 function _M.refused()
-    return answer.refused(ngx.status)
+    return response.refused(ngx.status)
 end
 
 return _M

@@ -1,7 +1,7 @@
 --- Writes JSON for the admin listener.
 --
--- Debian's lua-cjson writes every empty table as `{}`, while a client of the dialect that reads a
--- list needs `[]`. Keys are sorted, so that equal answers are equal texts.
+-- Debian's lua-cjson writes every empty table as `{}`, while a client of Kong that reads a
+-- list needs `[]`. Keys are sorted, so that equal responses are equal texts.
 -- @module gateway.control.admin.json
 
 local cjson = require("cjson")

@@ -25,7 +25,7 @@ local function node_id(settings)
     return format("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", unpack(b))
 end
 
---- Listeners in the dialect's form, of `host:port [parameter ...]`.
+--- Listeners in Kong's form, of `host:port [parameter ...]`.
 local function listeners(addresses)
     local list = json.array({})
     for i, listener in ipairs(addresses) do
@@ -46,7 +46,7 @@ local function configuration(live)
     for name, value in pairs(live.settings) do
         out[name] = type(value) == "table" and json.array({ unpack(value) }) or value
     end
-    -- What clients of the dialect read. Writes do not work yet, hence "off".
+    -- What Kong's clients read. Writes do not work yet, hence "off".
     out.database = "off"
     out.router_flavor = "traditional_compatible"
     out.proxy_listeners = listeners(live.settings.proxy_listen)
@@ -84,7 +84,7 @@ end
 -- @phases content
 function _M.describe(live)
     return {
-        version = version.dialect,
+        version = version.kong,
         sluice = {
             version = version.product,
             storage = "file",

@@ -1,7 +1,7 @@
 --- `GET /status`: connections, memory, and which configuration is live.
 -- @module gateway.control.admin.status
 
-local answer = require("gateway.control.admin.answer")
+local response = require("gateway.control.admin.response")
 local json = require("gateway.control.admin.json")
 
 local format = string.format
@@ -107,9 +107,9 @@ end
 function _M.get(live, args)
     local unit, scale = read_arguments(args)
     if not unit then
-        return answer.json(400, { message = scale })
+        return response.json(400, { message = scale })
     end
-    return answer.json(200, {
+    return response.json(200, {
         server = connections(),
         memory = {
             lua_shared_dicts = shared_dicts(unit, scale),

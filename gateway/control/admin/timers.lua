@@ -1,11 +1,11 @@
 --- `GET /timers`: what the timers of a worker do, or those of all workers.
 --
--- One worker's answer has the dialect's layout. `?workers=all` has the sums of all workers, which
+-- One worker's response has Kong's layout. `?workers=all` has the sums of all workers, which
 -- it asks over the events: there a timer stands for all that were created at one place.
 -- @module gateway.control.admin.timers
 
-local answer = require("gateway.control.admin.answer")
-local dialect = require("sluice.timer.dialect")
+local response = require("gateway.control.admin.response")
+local timerng = require("sluice.timer.timerng")
 local json = require("gateway.control.admin.json")
 
 local format = string.format
@@ -64,7 +64,7 @@ function _M:report(message)
         pid = self.host.pid,
         sys = stats.sys,
         places = stats.places,
-        flamegraph = dialect.flamegraph(stats.flamegraph),
+        flamegraph = timerng.flamegraph(stats.flamegraph),
     })
     if not sent then
         ngx.log(ngx.ERR, "a report about timers is lost: ", err)
@@ -173,7 +173,7 @@ end
 local function get_all(self)
     local heard, silent = ask(self)
     if not heard then
-        return answer.json(503, { message = "the workers cannot be asked: " .. silent })
+        return response.json(503, { message = "the workers cannot be asked: " .. silent })
     end
     local reports, workers = {}, json.array({})
     for pid, report in pairs(heard) do
@@ -186,7 +186,7 @@ local function get_all(self)
     local total = _M.merge(reports)
     local timers = {}
     for text, place in pairs(total.places) do
-        local shown = dialect.timer(text, place, text, place.running > 0)
+        local shown = timerng.timer(text, place, text, place.running > 0)
         shown.count = place.timers
         shown.running = place.running
         shown.created = place.created
@@ -195,7 +195,7 @@ local function get_all(self)
         shown.stats.lateness = place.lateness
         timers[text] = shown
     end
-    return answer.json(200, {
+    return response.json(200, {
         worker = { id = "all", count = ngx.worker.count() },
         workers = workers,
         silent = silent,
@@ -207,17 +207,17 @@ local function member(name, value)
     return json.encode(name) .. ":" .. json.encode(value)
 end
 
---- Writes this worker's answer piece by piece: 100,000 timers are 30 MB.
+--- Writes this worker's response piece by piece: 100,000 timers are 30 MB.
 local function get_own(self)
     local stats = self.timers:stats({ timers = true, flamegraph = true })
-    answer.begin(200)
+    response.begin(200)
     ngx.print(
         "{",
         member("worker", { id = self.host.worker, count = ngx.worker.count() }),
         ',"stats":{',
         member("sys", stats.sys),
         ",",
-        member("flamegraph", dialect.flamegraph(stats.flamegraph)),
+        member("flamegraph", timerng.flamegraph(stats.flamegraph)),
         ',"timers":{'
     )
     local pieces, count = {}, 0
@@ -226,7 +226,7 @@ local function get_own(self)
         pieces[#pieces + 1] = count > 0 and "," or ""
         json.append(pieces, name)
         pieces[#pieces + 1] = ":"
-        json.append(pieces, dialect.timer(name, timer, timer.place, timer.state == "running"))
+        json.append(pieces, timerng.timer(name, timer, timer.place, timer.state == "running"))
         count = count + 1
         if count % SLICE == 0 then
             ngx.print(pieces)
@@ -248,7 +248,7 @@ function _M.get(live, args)
     if args.workers == nil then
         return get_own(live.timers)
     elseif args.workers ~= "all" then
-        return answer.json(400, { message = "workers must be 'all', given once" })
+        return response.json(400, { message = "workers must be 'all', given once" })
     end
     return get_all(live.timers)
 end

@@ -15,7 +15,7 @@ local IDLE_MS = 24 * 3600 * 1000
 
 local LOG_INTERVAL_SECONDS = 10
 
--- Lines of an HTTP answer before it is nonsense.
+-- Lines of an HTTP response before it is nonsense.
 local MAX_LINES = 32
 
 -- After so many bytes on end nginx's loop gets its turn; nobody waits for a
@@ -60,7 +60,7 @@ local function upgrade(sock, opts)
     if not status then
         return nil, err
     elseif not status:find("^HTTP/1%.1 101 ") then
-        return nil, "the answer is " .. status
+        return nil, "the response is " .. status
     end
     for _ = 1, MAX_LINES do
         local line
@@ -71,7 +71,7 @@ local function upgrade(sock, opts)
             return true
         end
     end
-    return nil, "the answer has no end"
+    return nil, "the response has no end"
 end
 
 -- Says who this is and reads the broker's welcome.
@@ -86,7 +86,7 @@ local function greet(self, sock)
         end
     end
     if kind ~= frame.WELCOME or not decoder:speaks_ours() then
-        return nil, err or "the answer is no welcome"
+        return nil, err or "the response is no welcome"
     end
     self.missed = decoder.timeout_ms
     return true

@@ -1,6 +1,6 @@
 --- Statistics of timers in the layout of lua-resty-timer-ng, which its users and those of the
 -- gateway's Admin API know.
--- @module sluice.timer.dialect
+-- @module sluice.timer.timerng
 
 local _M = {}
 

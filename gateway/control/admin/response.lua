@@ -1,8 +1,8 @@
---- Answers of the admin listener.
--- @module gateway.control.admin.answer
+--- Responses of the admin listener.
+-- @module gateway.control.admin.response
 
 local json = require("gateway.control.admin.json")
-local response = require("gateway.request.response")
+local responses = require("gateway.request.response")
 local version = require("gateway.version")
 
 local ngx = ngx
@@ -14,7 +14,7 @@ local _M = {}
 
 local function send(status, body, headers)
     ngx.header["Server"] = SERVER
-    return response.write(status, body, body and JSON, headers)
+    return responses.write(status, body, body and JSON, headers)
 end
 
 --- Answers with a value as JSON.
@@ -26,7 +26,7 @@ function _M.json(status, value, headers)
     return send(status, json.encode(value), headers)
 end
 
---- Begins an answer in JSON that the caller prints piece by piece.
+--- Begins a response in JSON that the caller prints piece by piece.
 -- @tparam number status
 -- @phases content
 function _M.begin(status)
@@ -51,7 +51,7 @@ end
 -- @tparam number status
 -- @phases content
 function _M.refused(status)
-    return _M.json(status, { message = response.refusal(status) })
+    return _M.json(status, { message = responses.refusal(status) })
 end
 
 --- Answers that the path exists, but not for this method.
@@ -68,9 +68,9 @@ function _M.options(allowed)
     return send(204, nil, { Allow = allowed })
 end
 
---- Answers that an argument cannot be used, in the dialect's form.
--- @tparam string name the dialect's name of the error, such as "invalid size"
--- @tparam number code the dialect's number for it
+--- Answers that an argument cannot be used, in Kong's form.
+-- @tparam string name Kong's name of the error, such as "invalid size"
+-- @tparam number code Kong's number for it
 -- @tparam string message what is wrong, for a human
 -- @phases content
 function _M.bad_request(name, code, message)
