@@ -76,7 +76,11 @@ local function refuse_collection(state, name, value, path)
         return false
     end
     if is_given(value) then
-        add_error(state, path, "this collection is not supported by this version")
+        add_error(
+            state,
+            path,
+            "this collection is not supported by this version, or its plugin is not loaded"
+        )
     end
     return true
 end

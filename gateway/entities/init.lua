@@ -1,4 +1,6 @@
 --- The entities of the gateway: their schemas, one file each, in one place.
+--
+-- Plugins bring kinds of their own (`add`).
 -- @module gateway.entities
 -- @usage
 -- local entities = require("gateway.entities")
@@ -12,17 +14,11 @@ local setmetatable = setmetatable
 local _M = {}
 
 --- Kinds of entities; one that others refer to stands before them.
-_M.kinds = {
-    "services",
-    "upstreams",
-    "consumers",
-    "routes",
-    "targets",
-    "keyauth_credentials",
-    "plugins",
-}
+_M.kinds = {}
 
---- Collections that files of Kong can hold and this version cannot serve.
+local OWN = { "services", "upstreams", "consumers", "routes", "targets", "plugins" }
+
+--- Collections that files of Kong can hold and nobody here serves, unless a plugin adds their kind.
 _M.unsupported = {}
 for _, name in ipairs({
     "acls",
@@ -42,6 +38,7 @@ for _, name in ipairs({
     "hmacauth_credentials",
     "jwt_secrets",
     "key_sets",
+    "keyauth_credentials",
     "keys",
     "licenses",
     "mtls_auth_credentials",
@@ -66,8 +63,9 @@ local children = {}
 -- plugin -> schema of its entity
 local of_plugin = setmetatable({}, { __mode = "k" })
 
-for _, kind in ipairs(_M.kinds) do
-    local schema = require("gateway.entities." .. kind)
+local function put(at, schema)
+    local kind = schema.name
+    table.insert(_M.kinds, at, kind)
     schemas[kind], foreign[kind], children[kind] = schema, {}, {}
     for _, entry in ipairs(schema.fields) do
         local name, field = next(entry)
@@ -77,6 +75,25 @@ for _, kind in ipairs(_M.kinds) do
             children[field.reference][kind] = name
         end
     end
+end
+
+for i, kind in ipairs(OWN) do
+    put(i, require("gateway.entities." .. kind))
+end
+
+--- Adds a plugin's kind of entities, before a configuration is read; again changes nothing.
+-- @tparam table schema
+-- @treturn true|nil
+-- @treturn string|nil another kind has its name, for people
+-- @phases init
+function _M.add(schema)
+    local known = schemas[schema.name]
+    if not known then
+        put(#_M.kinds, schema)
+    elseif known ~= schema then
+        return nil, ("entities: the kind '%s' exists already"):format(schema.name)
+    end
+    return true
 end
 
 --- The schema of a kind of entity.

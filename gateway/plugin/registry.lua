@@ -5,6 +5,8 @@
 -- `lua_package_path`.
 -- @module gateway.plugin.registry
 
+local entities = require("gateway.entities")
+
 local _M = {}
 local mt = { __index = _M }
 
@@ -42,6 +44,20 @@ local function check(name, plugin)
     return plugin
 end
 
+--- Adds the kinds of entities that a plugin brings.
+local function add_entities(plugin)
+    for _, schema in ipairs(plugin.entities or {}) do
+        if type(schema) ~= "table" or type(schema.name) ~= "string" then
+            return nil, "entities: schemas with a name expected"
+        end
+        local added, err = entities.add(schema)
+        if not added then
+            return nil, err
+        end
+    end
+    return plugin
+end
+
 local function expand(names)
     local out, seen = {}, {}
     local function add(name)
@@ -74,6 +90,9 @@ function _M.load(names)
         local err
         if ok then
             plugin, err = check(name, plugin)
+            if plugin then
+                plugin, err = add_entities(plugin)
+            end
         else
             -- Without the list of all places that were searched.
             plugin, err =

@@ -1,6 +1,7 @@
 --- Asks for a key that belongs to a consumer.
 -- @module plugins.key-auth
 
+local credentials = require("plugins.key-auth.credentials")
 local fields = require("plugins.key-auth.fields")
 local header = require("sluice.header")
 local pdk = require("gateway.plugin.pdk")
@@ -21,6 +22,7 @@ local _M = {
     version = "0.1.0",
     priority = 1250,
     schema = schema,
+    entities = { credentials },
 }
 
 -- Rules compiled from configurations, by configuration. Requests under way still come with those
@@ -183,11 +185,11 @@ end
 --- Compiles the rules of all configurations in force.
 function _M.configure(_, confs)
     local store = pdk.store()
-    local credentials = store:index("keyauth_credentials", "key")
+    local by_key = store:index("keyauth_credentials", "key")
     local consumers = store:index("consumers", "id")
     for _, conf in ipairs(confs) do
         local rule = compile(conf)
-        rule.credentials = credentials
+        rule.credentials = by_key
         rule.consumers = consumers
         rules[conf] = rule
     end

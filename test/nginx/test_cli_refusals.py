@@ -35,6 +35,18 @@ def test_a_key_that_stands_twice_is_named_with_its_place(instance: Instance) -> 
     ]
 
 
+def test_entities_of_a_plugin_need_the_plugin(instance: Instance) -> None:
+    instance.file.write_text(
+        '_format_version: "3.0"\nconsumers: [{username: a, keyauth_credentials: [{key: secret}]}]\n'
+    )
+    assert "1 consumers" in instance.succeed("check", str(instance.file))
+    assert instance.refuse("start", plugins="rate-limiting") == [
+        f"sluice: file: {instance.file} has 1 error:",
+        '  line 2: consumers[0] "a".keyauth_credentials: this collection is not supported by '
+        "this version, or its plugin is not loaded",
+    ]
+
+
 def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
     said = instance.succeed("check", "sluice.yaml", prefix=None)
     assert "1 services, 1 routes, 0 upstreams, 0 consumers, 0 plugins" in said

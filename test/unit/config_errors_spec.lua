@@ -3,7 +3,7 @@
 local config = require("gateway.config")
 local support = require("test.unit.support.config")
 
-local UNSUPPORTED = "this collection is not supported by this version"
+local UNSUPPORTED = "this collection is not supported by this version, or its plugin is not loaded"
 local ID = "3c45ea7d-1e22-587c-ad2f-e4631336c6ba"
 
 -- body of a 3.0 file -> the errors, one a line

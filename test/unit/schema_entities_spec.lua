@@ -4,6 +4,8 @@ local entities = require("gateway.entities")
 local schema = require("gateway.schema")
 local values = require("test.unit.support.field_values")
 
+require("test.unit.support.config") -- loads the plugins, which add kinds
+
 -- The least that makes an entity of the kind valid.
 local MINIMAL = {
     services = { host = "a.example" },
@@ -173,6 +175,19 @@ describe("entity schemas", function()
             local again = schema.validate(entities.get(kind), filled, "")
             assert.same(filled, again)
         end
+    end)
+
+    it("has the kinds of plugins before what refers to all", function()
+        assert.equal("plugins", entities.kinds[#entities.kinds])
+        local schema_of_keys = entities.get("keyauth_credentials")
+        local count = #entities.kinds
+        assert.is_true(entities.add(schema_of_keys))
+        assert.equal(count, #entities.kinds)
+        assert.equal("consumer", entities.children("consumers").keyauth_credentials)
+        assert.same(
+            { nil, "entities: the kind 'services' exists already" },
+            { entities.add({ name = "services", fields = {} }) }
+        )
     end)
 
     describe("for_plugin", function()

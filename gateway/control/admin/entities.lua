@@ -28,18 +28,25 @@ local function path_name(kind, is_nested)
 end
 
 -- Name in the path -> kind.
-local collections = {}
+local collections
 -- Kind of the parent -> name in the path -> { kind =, field = of the child that names the parent }.
 local nested = {}
 
-for _, kind in ipairs(entities.kinds) do
-    if not NESTED_ONLY[kind] then
-        collections[path_name(kind)] = kind
+-- At the first request: the plugins have added their kinds by then.
+local function find_collection(name)
+    if not collections then
+        collections = {}
+        for _, kind in ipairs(entities.kinds) do
+            if not NESTED_ONLY[kind] then
+                collections[path_name(kind)] = kind
+            end
+            nested[kind] = {}
+            for child, field in pairs(entities.children(kind)) do
+                nested[kind][path_name(child, true)] = { kind = child, field = field }
+            end
+        end
     end
-    nested[kind] = {}
-    for child, field in pairs(entities.children(kind)) do
-        nested[kind][path_name(child, true)] = { kind = child, field = field }
-    end
+    return collections[name]
 end
 
 local function to_json(live, kind, entity)
@@ -173,7 +180,7 @@ function _M.get(live, segments, args)
     if depth == 1 and EMPTY_COLLECTIONS[segments[1]] then
         return response.json(200, { data = json.array({}), next = json.null })
     end
-    local kind = collections[segments[1]]
+    local kind = find_collection(segments[1])
     if not kind or depth > 4 then
         return response.not_found()
     end
@@ -191,7 +198,7 @@ end
 -- @phases any
 function _M.is_known(segments)
     local first = segments[1]
-    return (collections[first] or EMPTY_COLLECTIONS[first]) ~= nil
+    return (find_collection(first) or EMPTY_COLLECTIONS[first]) ~= nil
 end
 
 return _M

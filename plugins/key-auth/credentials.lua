@@ -1,5 +1,5 @@
---- Schema of a key-auth credential: a key of a consumer.
--- @module gateway.entities.keyauth_credentials
+--- Schema of the credentials of key-auth: keys of consumers.
+-- @module plugins.key-auth.credentials
 
 local typedefs = require("gateway.schema.typedefs")
 
