@@ -1,7 +1,7 @@
 
 /*
  * A build on its way: image.c takes the entities, index.c makes what finds
- * them.
+ * them; build.c collects.
  */
 
 
@@ -52,8 +52,9 @@ typedef struct {
 #define sluice_core_compare(a, b)  (((a) > (b)) - ((a) < (b)))
 
 
-/* image.c */
+/* build.c: NULL, SLUICE_CORE_MEMORY: there is none left */
 
+void *sluice_core_push(sluice_core_array_t *array);
 int sluice_core_note_item(sluice_core_build_t *b, uint64_t hash, uint32_t ref,
     uint32_t to);
 

@@ -1,21 +1,19 @@
 
 /*
  * The checker: any bytes are taken, and what it passes every reader can use.
- * Long on purpose: a check for each structure, none of use without the rest.
  *
  * Each reference is followed once; lists may not have more items in all than
  * the image has room for, so hostile ones that share their lists end early.
  */
 
 
-#include "layout.h"
+#include "check.h"
 #include "hash.h"
 
 
 typedef struct {
-    sluice_core_space_t         space;
+    sluice_core_check_t         common;
     const sluice_core_image_t  *image;
-    uint64_t                    budget;    /* items of lists that may come */
 } core_check_t;
 
 
@@ -23,19 +21,11 @@ static int core_check_sections(const core_check_t *c);
 static int core_check_section(const core_check_t *c,
     const sluice_core_section_t *section, uint64_t size, uint64_t align);
 static int core_check_slots(core_check_t *c);
-static int core_check_record(core_check_t *c, uint32_t kind, uint32_t slot,
-    uint32_t ref);
 static int core_check_entries(core_check_t *c);
-static int core_check_entry(core_check_t *c, const sluice_core_entry_t *entry);
 static int core_check_lines(core_check_t *c);
 static int core_check_item(core_check_t *c, uint32_t to, uint32_t ref);
 static int core_check_rooms(core_check_t *c);
 static int core_check_lengths(core_check_t *c, uint32_t ref);
-static int core_check_headers(core_check_t *c, uint32_t ref);
-static int core_check_list(core_check_t *c, uint32_t ref, int of_regexes);
-static int core_check_regex(core_check_t *c, uint32_t ref);
-static int core_check_text(const core_check_t *c, uint32_t ref);
-static int core_is_inside(const core_check_t *c, uint32_t ref, uint64_t size);
 
 
 /* Four sums beside each other: multiplications overlap. */
@@ -106,9 +96,11 @@ sluice_core_check(const void *image, uint64_t size)
     }
 
     c.image = image;
-    c.space.base = image;
-    c.space.size = size;
-    c.budget = size / 4;
+    c.common.space.base = image;
+    c.common.space.size = size;
+    c.common.low = sizeof(sluice_core_image_t);
+    c.common.high = c.image->arena_end;
+    c.common.budget = size / 4;
 
     if ((uintptr_t) image % 8
         || c.image->checksum != sluice_core_checksum(image, size)
@@ -134,7 +126,7 @@ core_check_sections(const core_check_t *c)
     image = c->image;
 
     if (image->arena_end < sizeof(sluice_core_image_t)
-        || image->arena_end > c->space.size)
+        || image->arena_end > c->common.space.size)
     {
         return 0;
     }
@@ -164,25 +156,35 @@ core_check_section(const core_check_t *c, const sluice_core_section_t *section,
 {
     return section->offset % align == 0
            && section->offset >= sizeof(sluice_core_image_t)
-           && section->offset <= c->space.size
-           && section->count <= (c->space.size - section->offset) / size;
+           && section->offset <= c->common.space.size
+           && section->count <= (c->common.space.size - section->offset) / size;
 }
 
 
 static int
 core_check_slots(core_check_t *c)
 {
-    uint32_t         kind, slot;
-    const uint32_t  *slots;
+    uint32_t                     kind, slot;
+    const uint32_t              *slots;
+    const sluice_core_record_t  *record;
 
     for (kind = 0; kind < SLUICE_CORE_KINDS; kind++) {
-        slots = (const uint32_t *) (c->space.base
+        slots = (const uint32_t *) (c->common.space.base
                                     + c->image->slots[kind].offset);
 
         for (slot = 0; slot < c->image->slots[kind].count; slot++) {
 
-            if (slots[slot] && !core_check_record(c, kind, slot, slots[slot]))
-            {
+            if (slots[slot] == 0) {
+                continue;
+            }
+
+            if (!sluice_core_check_record(&c->common, slots[slot])) {
+                return 0;
+            }
+
+            record = sluice_core_at(&c->common.space, slots[slot]);
+
+            if (record->kind != kind || record->slot != slot || record->gone) {
                 return 0;
             }
         }
@@ -193,128 +195,34 @@ core_check_slots(core_check_t *c)
 
 
 static int
-core_check_record(core_check_t *c, uint32_t kind, uint32_t slot, uint32_t ref)
-{
-    int                          i, ok;
-    uint32_t                     field;
-    const sluice_core_record_t  *record;
-
-    if (!core_is_inside(c, ref, sizeof(sluice_core_record_t))) {
-        return 0;
-    }
-
-    record = sluice_core_at(&c->space, ref);
-
-    if (record->kind != kind || record->slot != slot || record->gone) {
-        return 0;
-    }
-
-    for (i = 0, ok = 1; i < SLUICE_CORE_FIELDS && ok; i++) {
-        field = record->fields[i];
-
-        switch (sluice_core_schemas[kind].types[i]) {
-
-        case SLUICE_CORE_UNUSED:
-            ok = (field == 0);
-            break;
-
-        case SLUICE_CORE_TEXT:
-        case SLUICE_CORE_KEY:
-            ok = (field == 0) || core_check_text(c, field);
-            break;
-
-        case SLUICE_CORE_LIST:
-            ok = (field == 0) || core_check_list(c, field, 0);
-            break;
-
-        case SLUICE_CORE_HEADERS:
-            ok = (field == 0) || core_check_headers(c, field);
-            break;
-        }
-    }
-
-    return ok;
-}
-
-
-static int
 core_check_entries(core_check_t *c)
 {
-    uint64_t                    i;
-    const sluice_core_entry_t  *entries;
+    uint32_t                      slot;
+    uint64_t                      i;
+    const uint32_t               *slots;
+    const sluice_core_entry_t    *entries;
+    const sluice_core_section_t  *routes;
 
-    entries = (const sluice_core_entry_t *) (c->space.base
+    routes = &c->image->slots[SLUICE_CORE_ROUTE];
+    slots = (const uint32_t *) (c->common.space.base + routes->offset);
+
+    entries = (const sluice_core_entry_t *) (c->common.space.base
                                              + c->image->entries.offset);
 
     for (i = 0; i < c->image->entries.count; i++) {
 
-        if (!core_check_entry(c, &entries[i])) {
+        slot = entries[i].slot;
+
+        if (slot >= routes->count || slots[slot] == 0
+            || slots[slot] != entries[i].route
+            || !sluice_core_check_entry(&c->common, &entries[i],
+                                        c->image->needs))
+        {
             return 0;
         }
     }
 
     return i == 0 || (entries[i - 1].flags & SLUICE_CORE_LAST);
-}
-
-
-/* Its route is one that has been checked: what its slot holds. */
-
-static int
-core_check_entry(core_check_t *c, const sluice_core_entry_t *entry)
-{
-    uint32_t                      needs;
-    const uint32_t               *slots;
-    const sluice_core_record_t   *route;
-    const sluice_core_section_t  *routes;
-
-    routes = &c->image->slots[SLUICE_CORE_ROUTE];
-    slots = (const uint32_t *) (c->space.base + routes->offset);
-
-    if (entry->slot >= routes->count || entry->route == 0
-        || slots[entry->slot] != entry->route)
-    {
-        return 0;
-    }
-
-    route = sluice_core_at(&c->space, entry->route);
-
-    if (entry->headers != route->fields[SLUICE_CORE_ROUTE_HEADERS]
-        || (entry->methods != 0)
-           != (route->fields[SLUICE_CORE_ROUTE_METHODS] != 0)
-        || entry->stream)
-    {
-        return 0;
-    }
-
-    if (entry->host_kind >= SLUICE_CORE_HOSTS
-        || (entry->host_kind == SLUICE_CORE_ANY) != (entry->host == 0)
-        || (entry->host
-            && (!core_check_text(c, entry->host)
-                || sluice_core_chars(&c->space, entry->host)->length
-                   > SLUICE_CORE_HOST_MAX)))
-    {
-        return 0;
-    }
-
-    if (((entry->flags & SLUICE_CORE_HAS_PATH) != 0) != (entry->path != 0)
-        || (entry->regex && entry->path == 0)
-        || (entry->path == 0 && entry->key_length)
-        || (entry->path
-            && (!core_check_text(c, entry->path)
-                || sluice_core_chars(&c->space, entry->path)->length
-                   < entry->key_length)))
-    {
-        return 0;
-    }
-
-    needs = (entry->host ? SLUICE_CORE_NEEDS_HOST : 0)
-            | (entry->flags & SLUICE_CORE_HAS_PORT ? SLUICE_CORE_NEEDS_PORT
-                                                   : 0)
-            | (entry->methods ? SLUICE_CORE_NEEDS_METHOD : 0)
-            | (entry->headers ? SLUICE_CORE_NEEDS_HEADERS : 0);
-
-    return (needs & ~c->image->needs) == 0
-           && (entry->regex == 0 || core_check_regex(c, entry->regex));
 }
 
 
@@ -349,7 +257,7 @@ core_check_lengths(core_check_t *c, uint32_t ref)
         return 0;
     }
 
-    lengths = sluice_core_at(&c->space, ref);
+    lengths = sluice_core_at(&c->common.space, ref);
 
     if (lengths->count > SLUICE_CORE_KEY_MAX + 1
         || at + offsetof(sluice_core_lengths_t, lengths)
@@ -377,7 +285,7 @@ core_check_lines(core_check_t *c)
     const sluice_core_item_t  *item;
     const sluice_core_line_t  *lines;
 
-    lines = (const sluice_core_line_t *) (c->space.base
+    lines = (const sluice_core_line_t *) (c->common.space.base
                                           + c->image->lines.offset);
 
     for (i = 0; i < c->image->lines.count; i++) {
@@ -404,11 +312,10 @@ core_check_lines(core_check_t *c)
 static int
 core_check_item(core_check_t *c, uint32_t to, uint32_t ref)
 {
-    uint64_t                       at;
-    const uint32_t                *slots;
-    const sluice_core_record_t    *record;
-    const sluice_core_section_t   *section;
-    const sluice_core_children_t  *children;
+    uint64_t                      at;
+    const uint32_t               *slots;
+    const sluice_core_record_t   *record;
+    const sluice_core_section_t  *section;
 
     switch (to) {
 
@@ -426,156 +333,24 @@ core_check_item(core_check_t *c, uint32_t to, uint32_t ref)
 
     case SLUICE_CORE_TO_RECORD:
 
-        if (!core_is_inside(c, ref, sizeof(sluice_core_record_t))) {
+        if (!sluice_core_check_inside(&c->common, ref, sizeof(sluice_core_record_t))) {
             return 0;
         }
 
         /* one that has been checked */
 
-        record = sluice_core_at(&c->space, ref);
+        record = sluice_core_at(&c->common.space, ref);
 
         if (record->kind >= SLUICE_CORE_KINDS) {
             return 0;
         }
 
         section = &c->image->slots[record->kind];
-        slots = (const uint32_t *) (c->space.base + section->offset);
+        slots = (const uint32_t *) (c->common.space.base + section->offset);
 
         return record->slot < section->count && slots[record->slot] == ref;
 
     default:
-        at = offsetof(sluice_core_children_t, slots);
-
-        if (!core_is_inside(c, ref, at)) {
-            return 0;
-        }
-
-        children = sluice_core_at(&c->space, ref);
-
-        return core_is_inside(c, ref, at + 4ull * children->count);
+        return sluice_core_check_children(&c->common, ref);
     }
-}
-
-
-static int
-core_check_headers(core_check_t *c, uint32_t ref)
-{
-    uint32_t                         i;
-    uint64_t                         size;
-    const sluice_core_condition_t   *condition;
-    const sluice_core_conditions_t  *conditions;
-
-    size = offsetof(sluice_core_conditions_t, conditions);
-
-    if (!core_is_inside(c, ref, size)) {
-        return 0;
-    }
-
-    conditions = sluice_core_at(&c->space, ref);
-
-    if (!core_is_inside(c, ref, size + (uint64_t) conditions->count
-                                       * sizeof(sluice_core_condition_t))
-        || conditions->count > c->budget)
-    {
-        return 0;
-    }
-
-    c->budget -= conditions->count;
-
-    for (i = 0; i < conditions->count; i++) {
-        condition = &conditions->conditions[i];
-
-        if (!core_check_text(c, condition->name)
-            || !core_check_list(c, condition->values, 0)
-            || !core_check_list(c, condition->patterns, 1))
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-static int
-core_check_list(core_check_t *c, uint32_t ref, int of_regexes)
-{
-    uint32_t                   i;
-    const sluice_core_list_t  *list;
-
-    if (!core_is_inside(c, ref, 4)) {
-        return 0;
-    }
-
-    list = sluice_core_refs(&c->space, ref);
-
-    if (!core_is_inside(c, ref, 4 + 4ull * list->count)
-        || list->count > c->budget)
-    {
-        return 0;
-    }
-
-    c->budget -= list->count;
-
-    for (i = 0; i < list->count; i++) {
-
-        if (of_regexes ? !core_check_regex(c, list->items[i])
-                       : !core_check_text(c, list->items[i]))
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-static int
-core_check_regex(core_check_t *c, uint32_t ref)
-{
-    const sluice_core_regex_t  *regex;
-
-    if (!core_is_inside(c, ref, sizeof(sluice_core_regex_t))) {
-        return 0;
-    }
-
-    regex = sluice_core_at(&c->space, ref);
-
-    return core_check_text(c, regex->text)
-           && regex->skip <= sluice_core_chars(&c->space, regex->text)->length;
-}
-
-
-static int
-core_check_text(const core_check_t *c, uint32_t ref)
-{
-    uint64_t                    size;
-    const sluice_core_chars_t  *chars;
-
-    size = offsetof(sluice_core_chars_t, data) + 1;
-
-    if (!core_is_inside(c, ref, size)) {
-        return 0;
-    }
-
-    chars = sluice_core_chars(&c->space, ref);
-
-    return chars->length <= SLUICE_CORE_TEXT_MAX
-           && core_is_inside(c, ref, size + chars->length)
-           && chars->data[chars->length] == '\0';
-}
-
-
-/* Between the header and the end of the arena. */
-
-static int
-core_is_inside(const core_check_t *c, uint32_t ref, uint64_t size)
-{
-    uint64_t  at;
-
-    at = (uint64_t) ref * 8;
-
-    return at >= sizeof(sluice_core_image_t)
-           && at <= c->image->arena_end
-           && size <= c->image->arena_end - at;
 }

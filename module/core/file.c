@@ -1,10 +1,11 @@
 
 /*
- * Images as files: written whole or not at all, mapped read-only.
+ * Images and deltas as files: written whole or not at all, mapped read-only.
  */
 
 
 #include "layout.h"
+#include "delta.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,11 @@
 #define CORE_WRITE_MAX  (1ull << 30)       /* bytes a write */
 
 
+typedef int (*core_check_pt)(const void *data, uint64_t size);
+
+
+static int core_open(const char *path, uint32_t uid, core_check_pt check,
+    sluice_core_space_t *space);
 static int core_write_all(int fd, const uint8_t *data, uint64_t size);
 static int core_sync_folder(const char *path);
 
@@ -134,6 +140,24 @@ int
 sluice_core_file_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space)
 {
+    return core_open(path, uid, check == SLUICE_CORE_CHECK
+                                ? sluice_core_check
+                                : sluice_core_check_header, space);
+}
+
+
+int
+sluice_core_delta_open(const char *path, uint32_t uid,
+    sluice_core_space_t *space)
+{
+    return core_open(path, uid, sluice_core_delta_check_header, space);
+}
+
+
+static int
+core_open(const char *path, uint32_t uid, core_check_pt check,
+    sluice_core_space_t *space)
+{
     int           fd, rc, err;
     void         *p;
     struct stat   st;
@@ -158,7 +182,7 @@ sluice_core_file_open(const char *path, uint32_t uid, int check,
         goto done;
     }
 
-    if (st.st_size < (off_t) sizeof(sluice_core_image_t)) {
+    if (st.st_size == 0) {
         rc = SLUICE_CORE_BAD;
         goto done;
     }
@@ -173,9 +197,7 @@ sluice_core_file_open(const char *path, uint32_t uid, int check,
 
     (void) madvise(p, (size_t) st.st_size, MADV_DONTDUMP);
 
-    rc = check == SLUICE_CORE_CHECK
-         ? sluice_core_check(p, (uint64_t) st.st_size)
-         : sluice_core_check_header(p, (uint64_t) st.st_size);
+    rc = check(p, (uint64_t) st.st_size);
 
     if (rc == SLUICE_CORE_OK) {
         space->base = p;

@@ -28,7 +28,6 @@ static int core_note_keys(sluice_core_build_t *b,
     const sluice_core_record_t *record, uint32_t ref);
 static int core_draft(void *data, const sluice_core_entry_t *entry);
 static int core_build_children(sluice_core_build_t *b);
-static void *core_push(sluice_core_array_t *array);
 static int core_by_kind(const void *a, const void *b);
 static int core_by_owner(const void *a, const void *b);
 
@@ -282,7 +281,7 @@ core_note_keys(sluice_core_build_t *b, const sluice_core_record_t *record,
         return SLUICE_CORE_OK;
     }
 
-    child = core_push(&b->children);
+    child = sluice_core_push(&b->children);
     if (child == NULL) {
         return SLUICE_CORE_MEMORY;
     }
@@ -303,7 +302,7 @@ core_draft(void *data, const sluice_core_entry_t *entry)
 
     sluice_core_draft_t  *draft;
 
-    draft = core_push(&b->drafts);
+    draft = sluice_core_push(&b->drafts);
     if (draft == NULL) {
         return SLUICE_CORE_MEMORY;
     }
@@ -367,47 +366,6 @@ core_build_children(sluice_core_build_t *b)
     }
 
     return SLUICE_CORE_OK;
-}
-
-
-int
-sluice_core_note_item(sluice_core_build_t *b, uint64_t hash, uint32_t ref,
-    uint32_t to)
-{
-    sluice_core_pending_t  *item;
-
-    item = core_push(&b->items);
-    if (item == NULL) {
-        return SLUICE_CORE_MEMORY;
-    }
-
-    item->hash = hash;
-    item->ref = ref;
-    item->to = to;
-
-    return SLUICE_CORE_OK;
-}
-
-
-static void *
-core_push(sluice_core_array_t *array)
-{
-    void    *data;
-    size_t   room;
-
-    if (array->count == array->room) {
-        room = array->room ? array->room * 2 : 64;
-
-        data = realloc(array->data, room * array->size);
-        if (data == NULL) {
-            return NULL;
-        }
-
-        array->data = data;
-        array->room = room;
-    }
-
-    return (uint8_t *) array->data + array->count++ * array->size;
 }
 
 

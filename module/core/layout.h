@@ -278,6 +278,8 @@ _Static_assert(sizeof(sluice_core_image_t) == 256, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
 _Static_assert(sizeof(sluice_core_delta_t) == 384, "delta");
 _Static_assert(SLUICE_CORE_WEIGHT_BIT + 4 <= 48, "precedence");
+_Static_assert(SLUICE_CORE_BITS * 64 > SLUICE_CORE_KEY_MAX
+               && SLUICE_CORE_BITS * 64 > SLUICE_CORE_HOST_MAX, "lengths");
 
 
 /* What the fields of each kind hold; kinds.c. */
@@ -427,7 +429,12 @@ void sluice_core_walk(sluice_core_walk_t *walk,
     const sluice_core_space_t *space, uint64_t hash, uint32_t to);
 uint32_t sluice_core_walk_next(sluice_core_walk_t *walk);
 
-/* delta.c: nodes by hash, newest first, as one revision sees them */
+/* live.c: rc is SLUICE_CORE_REPEAT, or _MEMORY */
+
+int sluice_core_has_repeats(const sluice_core_entity_t *changes, size_t count,
+    int *rc);
+
+/* chain.c: nodes by hash, newest first, as one revision sees them */
 
 typedef struct {
     const sluice_core_space_t  *space;

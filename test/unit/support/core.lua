@@ -123,19 +123,12 @@ function _M.memory(size)
     return raw + (64 - at) % 64, raw
 end
 
---- Builds an image and checks it.
--- @treturn[1] table `base`, `size`, and what keeps the memory
--- @treturn[2] nil
--- @treturn[2] string the core's word
-function _M.build(list, revision)
-    local array, anchors = _M.entities(list)
-    local identity = ffi.new("sluice_core_identity_t", { revision = revision or 1 })
-    local bound = tonumber(lib.sluice_core_image_bound(array, #list))
+local function build(array, count, revision)
+    local identity = ffi.new("sluice_core_identity_t", { revision = revision })
+    local bound = tonumber(lib.sluice_core_image_bound(array, count))
     local memory, raw = _M.memory(bound)
     local used = ffi.new("uint64_t[1]")
-    local rc = lib.sluice_core_image_build(identity, array, #list, memory, bound, used)
-    -- What the array points at has to live until here.
-    anchors.array = array
+    local rc = lib.sluice_core_image_build(identity, array, count, memory, bound, used)
     if rc ~= 0 then
         return nil, ffi.string(lib.sluice_core_word(rc))
     end
@@ -143,11 +136,63 @@ function _M.build(list, revision)
     return { base = memory, size = tonumber(used[0]), raw = raw }
 end
 
+--- Builds an image and checks it.
+-- @treturn[1] table `base`, `size`, and what keeps the memory
+-- @treturn[2] nil
+-- @treturn[2] string the core's word
+function _M.build(list, revision)
+    local array, anchors = _M.entities(list)
+    local image, err = build(array, #list, revision or 1)
+    -- What the array points at has to live until here.
+    anchors.array = array
+    return image, err
+end
+
 --- A view on an image.
 function _M.view(image)
     local view = ffi.new("sluice_core_view_t")
     view.base.base, view.base.size = image.base, image.size
     return view
+end
+
+local DELTA_SIZE = 64 * 1024
+
+--- A delta on an image, in memory; `view` sees both.
+function _M.delta(image, view, revision)
+    local memory, raw = _M.memory(DELTA_SIZE)
+    ffi.fill(memory, DELTA_SIZE)
+    local identity = ffi.new("sluice_core_identity_t", { revision = revision })
+    local writer = ffi.new("sluice_core_writer_t")
+    assert(lib.sluice_core_delta_init(memory, DELTA_SIZE, identity, writer) == 0)
+    view.base.base, view.base.size = image.base, image.size
+    view.delta = writer.space
+    view.revision = revision
+    return { writer = writer, raw = raw, image = image }
+end
+
+--- Stages and links changes, and lets the view see them.
+-- @treturn string the core's word
+function _M.apply(delta, view, list)
+    local array, anchors = _M.entities(list)
+    local revision = view.revision + 1
+    local rc = lib.sluice_core_delta_stage(delta.writer, view, array, #list, revision)
+    anchors.array = array
+    if rc == 0 then
+        lib.sluice_core_delta_link(delta.writer)
+        view.revision = revision
+    end
+    return ffi.string(lib.sluice_core_word(rc))
+end
+
+--- The image that a view and changes on it merge to.
+function _M.merge(view, list, revision)
+    local array, anchors = _M.entities(list)
+    local live = ffi.new("sluice_core_live_t")
+    assert(lib.sluice_core_live(view, array, #list, live) == 0)
+    local image = build(live.entities, tonumber(live.count), revision)
+    anchors.array = array
+    lib.sluice_core_live_free(live)
+    return assert(image)
 end
 
 --- The bytes of an image, or of a text.

@@ -1,0 +1,442 @@
+
+/*
+ * Random transactions on an image and its delta, with merges at random
+ * moments: what they answer, at this revision and at earlier ones, is what a
+ * full build of the same entities answers, and a merge is its very bytes.
+ */
+
+
+#include "make.h"
+#include "delta.h"
+
+#include <stdlib.h>
+
+
+#define DELTA_MOST     (SLUICE_CORE_KINDS * MAKE_SLOTS)
+#define DELTA_CHANGES  8
+#define DELTA_KEPT     6           /* earlier revisions that are asked again */
+
+
+typedef struct {
+    uint8_t   *image;
+    uint64_t   size;
+    uint64_t   revision;
+} kept_t;
+
+
+static uint64_t                state, revision, merges, full, transactions;
+static make_t                  make;
+static sluice_core_entity_t    list[DELTA_MOST];
+static sluice_core_view_t      view;
+static sluice_core_writer_t    writer;
+static sluice_core_regexes_t  *regexes;
+static uint8_t                *base, *memory;
+static kept_t                  kept[DELTA_KEPT];
+static unsigned                kept_count;
+
+
+static void
+compare_records(const sluice_core_view_t *other, int kind, uint32_t slot)
+{
+    int                          i;
+    sluice_core_text_t           ta, tb;
+    sluice_core_found_t          a, b, same;
+    const sluice_core_schema_t  *schema;
+
+    a = sluice_core_by_slot(&view, kind, slot);
+    b = sluice_core_by_slot(other, kind, slot);
+
+    test_check((a.record == NULL) == (b.record == NULL), "%d %u: %s there",
+               kind, slot, a.record ? "still" : "not");
+
+    if (a.record == NULL) {
+        return;
+    }
+
+    test_check(memcmp(a.record, b.record,
+                      offsetof(sluice_core_record_t, fields)) == 0, "head");
+
+    schema = &sluice_core_schemas[kind];
+
+    for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
+
+        if (schema->types[i] == SLUICE_CORE_TEXT
+            || schema->types[i] == SLUICE_CORE_KEY)
+        {
+            ta = sluice_core_text(&a, i);
+            tb = sluice_core_text(&b, i);
+            test_check(ta.length == tb.length
+                       && (ta.length == 0
+                           || memcmp(ta.data, tb.data, ta.length) == 0),
+                       "text");
+        }
+
+        if (schema->types[i] == SLUICE_CORE_KEY) {
+            tb = sluice_core_text(&b, i);
+            same = sluice_core_by_key(&view, kind, tb.data, tb.length);
+            test_check(same.record && same.record->slot == slot, "key");
+        }
+    }
+
+    same = sluice_core_by_id(&view, kind, b.record->id);
+    test_check((same.record != NULL) == (schema->by_id != 0), "id");
+    test_check(same.record == NULL || same.record == a.record, "id's slot");
+}
+
+
+/* Keys and ids that an entity had before lead nowhere, or to their new one. */
+
+static void
+compare_keys(const sluice_core_view_t *other)
+{
+    int                    kind, n;
+    char                   key[64];
+    uint32_t               slot;
+    uint64_t               id[2];
+    sluice_core_found_t    a, b;
+
+    for (kind = 0; kind < SLUICE_CORE_KINDS; kind++) {
+
+        for (slot = 0; slot < MAKE_SLOTS; slot++) {
+
+            for (n = 0; n < 3; n++) {
+                memset(key, 'd', sizeof(key));
+                (void) snprintf(key, 33, "%d-%u-%d", kind, slot, n);
+                a = sluice_core_by_key(&view, kind, key,
+                                       kind == SLUICE_CORE_CREDENTIAL
+                                       ? SLUICE_CORE_DIGEST
+                                       : (uint32_t) strlen(key));
+                b = sluice_core_by_key(other, kind, key,
+                                       kind == SLUICE_CORE_CREDENTIAL
+                                       ? SLUICE_CORE_DIGEST
+                                       : (uint32_t) strlen(key));
+                test_check((a.record == NULL) == (b.record == NULL), "key %s",
+                           key);
+
+                id[0] = (uint64_t) kind << 32 | slot;
+                id[1] = (uint64_t) n;
+                a = sluice_core_by_id(&view, kind, (uint8_t *) id);
+                b = sluice_core_by_id(other, kind, (uint8_t *) id);
+                test_check((a.record == NULL) == (b.record == NULL), "id");
+            }
+        }
+    }
+}
+
+
+static void
+compare_children(const sluice_core_view_t *other)
+{
+    int               kind, child;
+    uint32_t          slot, na, nb;
+    const uint32_t   *a, *b;
+
+    for (kind = 0; kind <= SLUICE_CORE_KINDS; kind++) {
+
+        for (slot = 0; slot < MAKE_SLOTS; slot++) {
+
+            for (child = 0; child < SLUICE_CORE_KINDS; child++) {
+                na = sluice_core_children(&view, child, kind, slot, &a);
+                nb = sluice_core_children(other, child, kind, slot, &b);
+                test_check(na == nb && (na == 0 || memcmp(a, b, 4 * na) == 0),
+                           "children of %d %u: %u, not %u", kind, slot, na,
+                           nb);
+            }
+        }
+    }
+}
+
+
+static void
+compare_matches(const sluice_core_view_t *other, int requests)
+{
+    int                   ra, rb;
+    make_request_t        made;
+    sluice_core_match_t   a, b;
+
+    while (requests--) {
+        make_request(&state, &made);
+        ra = sluice_core_match(&view, &made.request, regexes, &a);
+        rb = sluice_core_match(other, &made.request, regexes, &b);
+
+        test_check(ra == rb && a.slot == b.slot && a.prefix == b.prefix
+                   && a.generation == b.generation && a.service == b.service
+                   && a.revision == b.revision
+                   && a.pattern.length == b.pattern.length,
+                   "%s %.*s: %s, slot %u; a full build: %s, slot %u",
+                   made.request.host.data ? made.request.host.data : "-",
+                   (int) made.request.path.length, made.path,
+                   sluice_core_word(ra), a.slot, sluice_core_word(rb), b.slot);
+    }
+}
+
+
+static void
+compare(const kept_t *k, int requests)
+{
+    int                  kind;
+    uint32_t             slot;
+    sluice_core_view_t   other;
+
+    memset(&other, 0, sizeof(other));
+    other.base.base = k->image;
+    other.base.size = k->size;
+
+    view.revision = k->revision;
+
+    for (kind = 0; kind < SLUICE_CORE_KINDS; kind++) {
+
+        for (slot = 0; slot < MAKE_SLOTS; slot++) {
+            compare_records(&other, kind, slot);
+        }
+    }
+
+    compare_keys(&other);
+    compare_children(&other);
+    compare_matches(&other, requests);
+
+    test_check((sluice_core_needs(&other) & ~sluice_core_needs(&view)) == 0,
+               "needs");
+}
+
+
+static void
+keep(void)
+{
+    kept_t  *k;
+
+    if (kept_count == DELTA_KEPT) {
+        free(kept[0].image);
+        memmove(&kept[0], &kept[1], (DELTA_KEPT - 1) * sizeof(kept_t));
+        kept_count--;
+    }
+
+    k = &kept[kept_count++];
+    k->revision = revision;
+    k->image = make_image(list, make_list(&make, list), revision, &k->size);
+}
+
+
+static void
+forget(void)
+{
+    while (kept_count) {
+        free(kept[--kept_count].image);
+    }
+}
+
+
+static void
+new_delta(void)
+{
+    uint64_t                 size;
+    sluice_core_identity_t   identity;
+
+    free(memory);
+    size = SLUICE_CORE_DELTA_MIN;
+    memory = make_memory(size);
+    memset(memory, 0, size);
+    identity.revision = revision;
+
+    test_check(sluice_core_delta_init(memory, size, &identity, &writer)
+               == SLUICE_CORE_OK, "init");
+    view.delta = writer.space;
+    view.revision = revision;
+}
+
+
+/* The merge of what is live, and changes, is what a full build makes. */
+
+static void
+merge(const sluice_core_entity_t *changes, size_t count)
+{
+    uint8_t             *image, *whole;
+    uint64_t             size, whole_size;
+    sluice_core_live_t   live;
+
+    test_check(sluice_core_live(&view, changes, count, &live)
+               == SLUICE_CORE_OK, "live");
+
+    image = make_image(live.entities, live.count, revision, &size);
+    whole = make_image(list, make_list(&make, list), revision, &whole_size);
+
+    test_check(size == whole_size && memcmp(image, whole, size) == 0,
+               "a merge of %zu entities is no full build", live.count);
+
+    sluice_core_live_free(&live);
+    free(whole);
+    free(base);
+
+    base = image;
+    view.base.base = base;
+    view.base.size = size;
+    merges++;
+
+    forget();
+    new_delta();
+    keep();
+}
+
+
+static size_t
+change(sluice_core_entity_t *changes)
+{
+    int                    kind;
+    size_t                 i, j, count;
+    uint32_t               slot;
+    sluice_core_entity_t  *entity;
+
+    count = 1 + test_below(&state, DELTA_CHANGES);
+
+    for (i = 0; i < count; i++) {
+        kind = test_below(&state, 2) ? SLUICE_CORE_ROUTE
+                                     : (int) test_below(&state,
+                                                        SLUICE_CORE_KINDS);
+        slot = (uint32_t) test_below(&state, MAKE_SLOTS);
+        entity = &make.entities[kind][slot];
+
+        for (j = 0; j < i && !(changes[j].kind == kind
+                               && changes[j].slot == slot); j++) { /* void */ }
+
+        if (j < i) {
+            i--;
+            continue;
+        }
+
+        if (!entity->gone && test_below(&state, 3) == 0) {
+            entity->gone = 1;
+
+        } else {
+            make_entity(&make, kind, slot, revision + 1);
+        }
+
+        changes[i] = *entity;
+    }
+
+    return count;
+}
+
+
+static void
+transaction(void)
+{
+    int                            rc;
+    size_t                         count;
+    sluice_core_entity_t           changes[DELTA_CHANGES];
+    static sluice_core_entity_t    before[SLUICE_CORE_KINDS][MAKE_SLOTS];
+
+    memcpy(before, make.entities, sizeof(before));
+    count = change(changes);
+    view.revision = revision;
+    transactions++;
+
+    rc = sluice_core_delta_stage(&writer, &view, changes, count, revision + 1);
+
+    if (rc == SLUICE_CORE_FULL) {
+        full++;
+        revision++;
+        merge(changes, count);
+        return;
+    }
+
+    test_check(rc == SLUICE_CORE_OK, "stage: %s", sluice_core_word(rc));
+    test_check(sluice_core_delta_stage(&writer, &view, changes, count,
+                                       revision + 1) == SLUICE_CORE_STALE,
+               "two at a time");
+
+    /* staged, then linked: not seen */
+
+    compare(&kept[kept_count - 1], 3);
+
+    if (test_below(&state, 8) == 0) {
+        sluice_core_delta_abandon(&writer);
+        memcpy(make.entities, before, sizeof(before));
+        compare(&kept[kept_count - 1], 3);
+        return;
+    }
+
+    sluice_core_delta_link(&writer);
+    compare(&kept[kept_count - 1], 5);
+
+    revision++;
+    keep();
+
+    rc = sluice_core_delta_check(memory, SLUICE_CORE_DELTA_MIN);
+    test_check(rc == SLUICE_CORE_OK, "check: %s", sluice_core_word(rc));
+
+    compare(&kept[kept_count - 1], 20);
+    compare(&kept[test_below(&state, kept_count)], 5);
+
+    if (test_below(&state, 20) == 0) {
+        view.revision = revision;
+        merge(NULL, 0);
+    }
+}
+
+
+static void
+refusals(void)
+{
+    sluice_core_entity_t  changes[2];
+
+    memset(changes, 0, sizeof(changes));
+    changes[0].kind = changes[1].kind = SLUICE_CORE_SERVICE;
+    view.revision = revision;
+
+    test_check(sluice_core_delta_stage(&writer, &view, changes, 2,
+                                       revision + 1) == SLUICE_CORE_REPEAT,
+               "one entity twice");
+    test_check(sluice_core_delta_stage(&writer, &view, changes, 1, revision)
+               == SLUICE_CORE_STALE, "an old revision");
+
+    changes[0].slot = SLUICE_CORE_SLOTS_MAX;
+    test_check(sluice_core_delta_stage(&writer, &view, changes, 1,
+                                       revision + 1) == SLUICE_CORE_LARGE,
+               "a large slot");
+    compare(&kept[kept_count - 1], 3);
+}
+
+
+int
+main(void)
+{
+    uint64_t  i, j, n, size;
+
+    state = test_seed("delta");
+    n = test_env("OPS", 60);
+    regexes = sluice_core_regexes_create(64);
+
+    for (i = 0; i < n; i++) {
+        make_start(&make, &state);
+        revision = 1 + test_below(&state, 100);
+
+        for (j = test_below(&state, 80); j > 0; j--) {
+            make_entity(&make, (int) test_below(&state, SLUICE_CORE_KINDS),
+                        (uint32_t) test_below(&state, MAKE_SLOTS), revision);
+        }
+
+        base = make_image(list, make_list(&make, list), revision, &size);
+        view.base.base = base;
+        view.base.size = size;
+        new_delta();
+        keep();
+        refusals();
+
+        for (j = 0; j < 60; j++) {
+            transaction();
+        }
+
+        forget();
+        free(base);
+        make_end(&make);
+    }
+
+    free(memory);
+    sluice_core_regexes_destroy(regexes);
+
+    printf("delta: %lu transactions, %lu merges, %lu since it was full\n",
+           transactions, merges, full);
+    test_check(merges > full, "none of its own");
+
+    return 0;
+}
