@@ -157,7 +157,8 @@ core_check_section(const core_check_t *c, const sluice_core_section_t *section,
     return section->offset % align == 0
            && section->offset >= sizeof(sluice_core_image_t)
            && section->offset <= c->common.space.size
-           && section->count <= (c->common.space.size - section->offset) / size;
+           && section->count
+              <= (c->common.space.size - section->offset) / size;
 }
 
 
@@ -333,7 +334,9 @@ core_check_item(core_check_t *c, uint32_t to, uint32_t ref)
 
     case SLUICE_CORE_TO_RECORD:
 
-        if (!sluice_core_check_inside(&c->common, ref, sizeof(sluice_core_record_t))) {
+        if (!sluice_core_check_inside(&c->common, ref,
+                                      sizeof(sluice_core_record_t)))
+        {
             return 0;
         }
 
