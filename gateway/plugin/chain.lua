@@ -52,37 +52,21 @@ function _M.index(entities)
     return by_name
 end
 
---- Configurations by consumer for one route, or nil. The table of a scope is
--- used as it is while it stands alone, so that thousands of routes share it.
+--- Configurations by consumer for one route: those of each scope that has some, the most specific
+-- first, or nil. Thousands of routes share these tables; merged ones would be as many as routes
+-- times consumers.
 local function consumer_confs(slot, route_id, service_id, outranked)
-    local found
-    local keys = {
+    local found = {}
+    for _, key in ipairs({
         scope_key(route_id, service_id),
         scope_key(route_id, ""),
         scope_key("", service_id),
             -- A configuration of route and service goes before a consumer's alone.
         not outranked and scope_key("", "") or nil,
-    }
-    local seen = {}
-    for _, key in ipairs(keys) do
-        local confs = slot.consumers[key]
-        if confs and not seen[key] then
-            seen[key] = true
-            if not found then
-                found = confs
-            else
-                local merged = {}
-                for id, conf in pairs(confs) do
-                    merged[id] = conf
-                end
-                for id, conf in pairs(found) do
-                    merged[id] = conf
-                end
-                found = merged
-            end
-        end
+    }) do
+        found[#found + 1] = slot.consumers[key]
     end
-    return found
+    return found[1] and found
 end
 
 local function confs_for(slot, route_id, service_id)
@@ -128,7 +112,13 @@ end
 local function conf_of(step, ctx)
     local by_consumer = step.by_consumer
     if by_consumer and ctx.consumer then
-        return by_consumer[ctx.consumer.id] or step.conf
+        local id = ctx.consumer.id
+        for i = 1, #by_consumer do
+            local conf = by_consumer[i][id]
+            if conf then
+                return conf
+            end
+        end
     end
     return step.conf
 end

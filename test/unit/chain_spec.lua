@@ -144,12 +144,18 @@ describe("plugin chain", function()
         end
     end)
 
-    it("shares the table of consumers between routes that say nothing of them", function()
+    it("shares the tables of consumers between routes", function()
         local plugins = registry_of(plugin("t-x", 1, { "access" }))
-        local index = chain.index({ entity("c", "t-x", { consumer = "c1" }) })
-        local one = chain.compile(plugins, index, { id = "r1" }, { id = "s1" })
-        local two = chain.compile(plugins, index, { id = "r2" }, { id = "s2" })
-        assert.equal(one.access[1].by_consumer, two.access[1].by_consumer)
+        local index = chain.index({
+            entity("c", "t-x", { consumer = "c1" }),
+            entity("s", "t-x", { consumer = "c1", service = "s" }),
+        })
+        local one = chain.compile(plugins, index, { id = "r1" }, { id = "s" }).access[1].by_consumer
+        local two = chain.compile(plugins, index, { id = "r2" }, { id = "s" }).access[1].by_consumer
+        assert.equal(2, #one)
+        for i, confs in ipairs(one) do
+            assert.equal(confs, two[i])
+        end
     end)
 end)
 
