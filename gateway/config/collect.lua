@@ -145,6 +145,9 @@ local function check(state, item, own)
         definition, unknown_plugin = plugin_schema(state, own, item.path)
         -- without a plugin's schema there is nothing to say about its settings
         own.config = definition == entities.get("plugins") and NULL or own.config
+        if state.old_format then
+            own.config = migrate.plugin_config(own.name, own.config)
+        end
     elseif item.kind == "routes" and state.old_format then
         own.paths = migrate.paths(own.paths)
     end

@@ -6,7 +6,9 @@
 local router_path = require("gateway.router.path")
 
 local char = string.char
+local concat = table.concat
 local ipairs = ipairs
+local pairs = pairs
 local tonumber = tonumber
 local type = type
 
@@ -52,6 +54,36 @@ function _M.paths(paths)
         out[i] = migrate_path(path)
     end
     return next(paths) and #out == 0 and paths or out
+end
+
+--- The values of one header, which went out in one line.
+local function one_line(values)
+    for key, value in pairs(type(values) == "table" and values or {}) do
+        if type(key) ~= "number" or type(value) ~= "string" then
+            return values
+        end
+    end
+    return type(values) == "table" and values[1] and concat(values, ", ") or values
+end
+
+--- Brings a plugin's configuration of format 1.1 or 2.1 into the present form: before 3.0 a header
+-- of http-log had an array of values.
+-- @tparam any name the plugin's
+-- @tparam any config the raw field
+-- @return a new table, or the field unchanged
+function _M.plugin_config(name, config)
+    if name ~= "http-log" or type(config) ~= "table" or type(config.headers) ~= "table" then
+        return config
+    end
+    local out = {}
+    for key, value in pairs(config) do
+        out[key] = value
+    end
+    out.headers = {}
+    for header, values in pairs(config.headers) do
+        out.headers[header] = one_line(values)
+    end
+    return out
 end
 
 return _M

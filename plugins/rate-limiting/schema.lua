@@ -64,6 +64,24 @@ local servers = {
     },
 }
 
+local cloud_authentication = {
+    type = "record",
+    fields = {
+        { auth_provider = { type = "string", one_of = { "aws", "azure", "gcp" } } },
+        { aws_access_key_id = secret(0) },
+        { aws_assume_role_arn = secret(0) },
+        { aws_cache_name = secret(0) },
+        { aws_is_serverless = { type = "boolean" } },
+        { aws_region = secret(0) },
+        { aws_role_session_name = secret(0) },
+        { aws_secret_access_key = secret(0) },
+        { azure_client_id = secret(0) },
+        { azure_client_secret = secret(0) },
+        { azure_tenant_id = secret(0) },
+        { gcp_service_account_json = secret(0) },
+    },
+}
+
 -- Settings of the policy "redis". They may stand in a file, as in every file that Kong's tools
 -- export; no policy of this version reads them.
 local redis = {
@@ -87,6 +105,7 @@ local redis = {
         { keepalive_pool_size = { type = "integer" } },
         { keepalive_backlog = { type = "integer" } },
         { connection_is_proxied = { type = "boolean" } },
+        { cloud_authentication = cloud_authentication },
         { cluster_nodes = servers },
         { cluster_addresses = { type = "array", elements = { type = "string" } } },
         { cluster_max_redirections = { type = "integer" } },

@@ -146,6 +146,9 @@ local DUMPS = {
         .. "keepalive_backlog: null, keepalive_pool_size: 256, read_timeout: 2000, "
         .. "send_timeout: 2000, sentinel_master: null, sentinel_nodes: null, "
         .. "sentinel_password: null, sentinel_role: null, sentinel_username: null}",
+    ["a cloud's servers"] = "minute: 5, policy: local, redis: {cloud_authentication: "
+        .. "{auth_provider: null, aws_region: null, aws_secret_access_key: '{vault://env/p}'}}",
+    ["no cloud's"] = "minute: 5, policy: local, redis: {cloud_authentication: null}",
     ["a secret"] = "minute: 5, policy: local, redis: {host: a, password: '{vault://env/p}'}",
     ["a former secret"] = "minute: 5, policy: local, redis_password: '{vault://env/p}'",
 }

@@ -12,6 +12,24 @@ local function errors(body)
 end
 
 describe("http-log's configuration", function()
+    it("had several values for a header before format 3.0, sent in one line", function()
+        local lists = config("headers: {X-A: [b], X-B: [c, d], X-C: e}")
+        for _, version in ipairs({ "1.1", "2.1" }) do
+            local found = support.parse(lists, version).plugins[1].config
+            assert.same({ ["X-A"] = "b", ["X-B"] = "c, d", ["X-C"] = "e" }, found.headers)
+        end
+        for values, message in pairs({
+            ["[1]"] = "expected a string",
+            ["[]"] = "expected a string",
+            ["{a: b}"] = "expected a string",
+            ['["a\\n"]'] = "must not contain a line break",
+        }) do
+            local text = support.errors(config("headers: {X-A: " .. values .. "}"), "2.1")
+            assert.equal("plugins[0].config.headers.X-A: " .. message, text, values)
+        end
+        assert.truthy(errors("headers: {X-A: [b]}"):find("expected a string", 1, true))
+    end)
+
     it("has Kong's fields and defaults", function()
         local found = support.parse(config("headers: {X-A: b}")).plugins[1].config
         assert.equal("http://a/b", found.http_endpoint)
