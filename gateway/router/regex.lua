@@ -40,6 +40,10 @@ local MAX_GROUPS = 99
 -- multiply: fifteen characters can become 64 KB, which take milliseconds to translate.
 local MAX_SIZE = 2048
 local MAX_SIZE_BYTE = 16
+-- What is above the first and the second for each byte of its text is left to PCRE's interpreter: to
+-- translate it takes nine times as long as to compile it, and a small file has thousands of them.
+local MAX_JIT_SIZE = 256
+local MAX_JIT_SIZE_BYTE = 8
 -- Steps before a match is given up: bounds what a pattern with catastrophic
 -- backtracking can cost one request (some ms).
 local MATCH_LIMIT = 100000
@@ -154,7 +158,8 @@ function _M.compile(pattern, opts)
     if info(code, INFO_CAPTURECOUNT) > MAX_GROUPS then
         return nil, format("more than %d groups", MAX_GROUPS)
     end
-    if size_of(code) > MAX_SIZE + MAX_SIZE_BYTE * #pattern then
+    local size = size_of(code)
+    if size > MAX_SIZE + MAX_SIZE_BYTE * #pattern then
         return nil, "too large once its repetitions are unfolded"
     end
     if opts and opts.one_limit and not find(pattern, "^%.%*[^|]*$") then
@@ -162,7 +167,7 @@ function _M.compile(pattern, opts)
         -- beginning) stays as it is.
         code = compile_code("(?s:.*?)(?:" .. pattern .. ")", options + ANCHORED) or code
     end
-    if not (opts and opts.check) then
+    if not (opts and opts.check) and size <= MAX_JIT_SIZE + MAX_JIT_SIZE_BYTE * #pattern then
         -- Without executable memory this fails and the interpreter of PCRE works.
         lib.pcre2_jit_compile_8(code, JIT_COMPLETE)
     end

@@ -1,5 +1,7 @@
 -- The binding to PCRE2 that the router and its oracle share.
 
+local ffi = require("ffi")
+
 local regex = require("gateway.router.regex")
 
 local function matched(pattern, subject, opts)
@@ -55,5 +57,28 @@ describe("router's regular expressions", function()
         local re, err = regex.compile(("(a)"):rep(100))
         assert.is_nil(re)
         assert.equal("more than 99 groups", err)
+    end)
+
+    it("are translated by the JIT where that takes about as long as compiling them", function()
+        local JIT_SIZE = 10
+        local lib = ffi.load("libpcre2-8.so.0")
+        local function jit_size(pattern)
+            local value = ffi.new("size_t[1]")
+            local re = assert(regex.compile(pattern, { anchored = true }))
+            assert.equal(0, lib.pcre2_pattern_info_8(re.code, JIT_SIZE, value))
+            return tonumber(value[0])
+        end
+        local uuid = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+        for _, pattern in ipairs({
+            "/users/(?<id>\\d+)/posts/[^/]+",
+            "/v\\d+/(?:a|b|c)\\.json$",
+            "/" .. uuid .. "/" .. uuid,
+            "/[^/]+/[^/]+/[^/]+/[^/]+",
+            "(?:/[a-z0-9-]{1,20}){1,5}$",
+        }) do
+            assert.is_true(jit_size(pattern) > 0, pattern)
+        end
+        assert.equal(0, jit_size("/(a{1,999}){1,99}"))
+        assert.equal(6, matched("/(a{1,999}){1,99}b", "/aaaab"))
     end)
 end)
