@@ -1,6 +1,6 @@
 /*
- * How fast a wakeup can be on this machine, now: eventfd and epoll between bare
- * processes, with nothing of nginx or Lua around them.  The floor of
+ * How fast a wakeup can be on this machine, now: eventfd and epoll between
+ * bare processes, with nothing of nginx or Lua around them.  The floor of
  * events-latency, measured in turns with it.
  *
  *     floor <readers> <rate> <seconds>

@@ -1,10 +1,10 @@
 /*
  * Preloaded into a server: every writev takes SLOW_NS nanoseconds longer, all
- * of it CPU time.  bench/selftest.py measures a build that is slower by as much
- * as it says: what changes nothing else leaves the JIT's code as it was.
+ * of it CPU time.  bench/selftest.py measures a build that is slower by as
+ * much as it says: what changes nothing else leaves the JIT's code as it was.
  *
- * It counts turns of a loop that is timed when the server starts: a look at the
- * clock would cost as much as what is to be spent.
+ * It counts turns of a loop that is timed when the server starts: a look at
+ * the clock would cost as much as what is to be spent.
  */
 
 #define _GNU_SOURCE

@@ -46,8 +46,8 @@ void ngx_sluice_redact_error_log(ngx_cycle_t *cycle);
 ngx_uint_t ngx_sluice_redact_is_secret(u_char *name, size_t length);
 
 /*
- * Writes the text with NGX_SLUICE_REDACTED in the place of each secret; returns
- * the length, at most NGX_SLUICE_REDACT_GROWTH times the text's.
+ * Writes the text with NGX_SLUICE_REDACTED in the place of each secret;
+ * returns the length, at most NGX_SLUICE_REDACT_GROWTH times the text's.
  */
 
 size_t ngx_sluice_redact(u_char *dst, u_char *text, size_t length,

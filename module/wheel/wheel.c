@@ -16,6 +16,8 @@
 #define wheel_bit(i)               ((uint64_t) 1 << (i) % 64)
 
 
+static void wheel_queue_add(sluice_wheel_node_t *queue,
+    sluice_wheel_node_t *node);
 static void wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node);
 static int wheel_first(const sluice_wheel_t *w, int level, uint64_t *number);
 static int wheel_move(sluice_wheel_t *w, size_t *limit);
@@ -30,8 +32,8 @@ sluice_wheel_queue_init(sluice_wheel_node_t *queue)
 }
 
 
-void
-sluice_wheel_queue_add(sluice_wheel_node_t *queue, sluice_wheel_node_t *node)
+static void
+wheel_queue_add(sluice_wheel_node_t *queue, sluice_wheel_node_t *node)
 {
     node->prev = queue->prev;
     node->next = queue;
@@ -102,7 +104,7 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
     sluice_wheel_node_t  *slot;
 
     if (node->expires <= w->now) {
-        sluice_wheel_queue_add(&w->ready, node);
+        wheel_queue_add(&w->ready, node);
         return;
     }
 
@@ -112,7 +114,7 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
     i = (unsigned) wheel_index(node->expires, level);
     slot = &w->slots[level][i];
 
-    sluice_wheel_queue_add(slot, node);
+    wheel_queue_add(slot, node);
 
     if (node->expires < slot->expires) {
         slot->expires = node->expires;
@@ -135,7 +137,7 @@ sluice_wheel_insert(sluice_wheel_t *w, sluice_wheel_node_t *node)
     level = w->moving_level;
 
     if (level && wheel_number(node->expires, level) == w->moving) {
-        sluice_wheel_queue_add(&w->slots[level][w->moving & WHEEL_MASK], node);
+        wheel_queue_add(&w->slots[level][w->moving & WHEEL_MASK], node);
         return;
     }
 

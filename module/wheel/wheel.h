@@ -77,8 +77,6 @@ uint64_t sluice_wheel_next(const sluice_wheel_t *w);
 
 /* Of plain queues, such as the ready one. */
 void sluice_wheel_queue_init(sluice_wheel_node_t *queue);
-void sluice_wheel_queue_add(sluice_wheel_node_t *queue,
-    sluice_wheel_node_t *node);
 void sluice_wheel_queue_append(sluice_wheel_node_t *queue,
     sluice_wheel_node_t *from);
 void sluice_wheel_queue_remove(sluice_wheel_node_t *node);

@@ -1,4 +1,4 @@
---- Who may require whom: the rules of the house, as data.
+--- Who may require whom, and in C call whom: the rules of the house, as data.
 --
 -- The house has floors. A room (a folder, or a file of its own) may use rooms
 -- on the floors below its own, and whatever is within itself. Rooms that share
@@ -11,6 +11,8 @@ local _M = {}
 
 --- From the ground up.
 _M.floors = {
+    { "module.core", "module.ring", "module.wheel" },
+    { "module.nginx" },
     { "lib" },
     { "compat" },
     { "gateway.version", "gateway.router" },
@@ -53,6 +55,10 @@ _M.what = {
     ["gateway.store"] = "entities by id, name, key",
     ["gateway.version"] = "ours, and Kong's",
     lib = "events, timers, variables, ...",
+    ["module.core"] = "images, the router in C",
+    ["module.nginx"] = "binds them to nginx and Lua",
+    ["module.ring"] = "the events' log",
+    ["module.wheel"] = "timers",
     plugins = "each a room of its own",
 }
 
@@ -90,6 +96,13 @@ _M.doors = {
     },
 }
 
+--- Plain C: rooms that can be built and tested without nginx and Lua.
+_M.plain = {
+    rooms = { "module.core", "module.ring", "module.wheel" },
+    not_of = { "^ngx", "^nginx%.h$", "^lua", "^lauxlib%.h$" },
+    why = "plain C knows nothing of nginx nor of Lua",
+}
+
 --- Modules that something other than a `require` starts.
 _M.entries = {
     ["cli.main"] = "bin/sluice",
@@ -109,6 +122,31 @@ _M.entries = {
 --- Modules that require names which only the run knows.
 _M.computed = {
     ["cli.main"] = "tries whether the packages that cli.platform lists are installed",
+}
+
+--- Modules whose functions users' code calls, as patterns.
+_M.public = {
+    "^compat%.",
+    "^lib%.sluice%.[^.]+$",
+    "^gateway%.plugin%.pdk$",
+    -- By name, from the schemas of plugins.
+    "^gateway%.schema%.entity_checks$",
+}
+
+--- Headers of libraries: what they declare, others may use.
+_M.libraries = { "module.core.core.h", "module.core.delta.h" }
+
+--- Functions that nothing of the house uses.
+_M.alive = {
+    -- Called by the name of a message.
+    ["gateway.control.changes.applied"] = "the one who asked",
+    ["gateway.control.changes.commit"] = "every worker",
+    ["gateway.control.changes.prepare"] = "every worker",
+    ["gateway.control.changes.prepared"] = "the one who asked",
+    sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
+    sluice_ring_close = "who creates a log can free it; nginx's ends with the process",
+    sluice_ring_frame_check = "test/ring/pairs.c counts how many changes it misses",
+    sluice_ring_set_clock = "test/ring has a clock of its own",
 }
 
 return _M

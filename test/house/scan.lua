@@ -1,16 +1,17 @@
---- Reads who requires whom, and finds what the rules of the house forbid.
+--- Reads who requires whom, in C who calls whom, and finds what the rules of the house forbid.
 --
 -- @usage
 -- local house = scan.read(".")
 -- for _, violation in ipairs(scan.violations(house, rules)) do print(violation) end
 
+local c = require("test.house.c")
 local lexer = require("test.house.lexer")
 local lfs = require("lfs")
 
 local _M = {}
 
 --- Folders whose modules make up the product.
-local FOLDERS = { "cli", "compat", "gateway", "lib", "plugins" }
+local FOLDERS = { "cli", "compat", "gateway", "lib", "module", "plugins" }
 
 local function sorted_keys(map)
     local keys = {}
@@ -54,7 +55,8 @@ function _M.files(folder)
     return found
 end
 
---- "gateway/router/init.lua" -> "gateway.router"; "lib/sluice/x.lua" -> "lib.sluice.x".
+--- "gateway/router/init.lua" -> "gateway.router"; "lib/sluice/x.lua" -> "lib.sluice.x";
+-- "module/ring/ring.c" -> "module.ring.ring.c".
 local function module_name(file)
     return (file:gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
 end
@@ -80,15 +82,20 @@ local function required(tokens, i)
     return follows and follows.text == ".." and "prefix" or "module", argument.text
 end
 
---- All requires of a source.
--- @treturn table array of `{ how, name, line }`
-function _M.requires(source)
+local function code_of(source)
     local code = {}
     for _, token in ipairs(lexer.tokens(source)) do
         if token.kind ~= "comment" then
             code[#code + 1] = token
         end
     end
+    return code
+end
+
+--- All requires of a source.
+-- @tparam table code its tokens without the comments
+-- @treturn table array of `{ how, name, line }`
+local function requires(code)
     local found = {}
     for i, token in ipairs(code) do
         local before = code[i - 1]
@@ -119,18 +126,19 @@ local function is_ours(modules, name)
     return false
 end
 
-local function add_edge(house, from, to, line)
+local function add_edge(house, from, to, line, how)
     if from.name ~= to and not from.uses[to] then
         from.uses[to] = line
+        from.how[to] = how
         house.modules[to].used = true
     end
 end
 
-local function add_requires(house, module, source)
-    for _, need in ipairs(_M.requires(source)) do
+local function add_requires(house, module)
+    for _, need in ipairs(requires(module.code)) do
         local target = need.how == "module" and resolve(house.modules, need.name)
         if target then
-            add_edge(house, module, target, need.line)
+            add_edge(house, module, target, need.line, "requires")
         elseif need.how == "module" and is_ours(house.modules, need.name) then
             module.unknown[need.name] = need.line
         elseif need.how == "prefix" then
@@ -139,7 +147,7 @@ local function add_requires(house, module, source)
                     name:sub(1, #need.name) == need.name
                     and not name:find(".", #need.name + 1, true)
                 then
-                    add_edge(house, module, name, need.line)
+                    add_edge(house, module, name, need.line, "requires")
                 end
             end
         elseif need.how == "computed" then
@@ -148,18 +156,74 @@ local function add_requires(house, module, source)
     end
 end
 
+--- What Lua calls through FFI: names in the code, and in what `ffi.cdef` is given.
+local function add_calls_of_lua(house, module)
+    for _, token in ipairs(module.code) do
+        for name in token.text:gmatch("[%a_][%w_]*") do
+            local file = house.functions[name]
+            if file and token.kind ~= "sign" then
+                house.called[name] = true
+                add_edge(house, module, file, token.line, "calls " .. name .. "() of")
+            end
+        end
+    end
+end
+
+local function add_calls_of_c(house, module)
+    for _, name in ipairs(sorted_keys(module.c.uses)) do
+        local file = house.functions[name]
+        if file and not module.c.functions[name] then
+            house.called[name] = true
+            local line = module.c.uses[name].line
+            add_edge(house, module, file, line, "calls " .. name .. "() of")
+        end
+    end
+    for _, include in ipairs(module.c.includes) do
+        local header = house.headers[include.name]
+        -- Within a room headers say what all of its files have: no direction.
+        if header and header:match("^(.*)/") ~= module.file:match("^(.*)/") then
+            add_edge(house, module, module_name(header), include.line, "includes")
+        end
+    end
+end
+
+local function add_c(house, module)
+    for name, fn in pairs(module.c.functions) do
+        if not fn.static then
+            house.functions[name] = module.name
+        end
+    end
+    if module.file:match("%.h$") then
+        house.headers[module.file:match("[^/]+$")] = module.file
+    end
+end
+
 --- Build a house from sources.
 -- @tparam table sources file -> text, files relative to the root
--- @treturn table `modules`: name -> `{ name, file, uses = { name -> line } }`
+-- @treturn table `modules`: name -> `{ name, file, uses = { name -> line }, how = { name -> verb },
+-- code, c }`, tokens of Lua or what test.house.c reads; `functions`: C's, that are not static,
+-- name -> module; `called`: set of those that another file calls
 function _M.build(sources)
-    local house = { modules = {} }
-    for file in pairs(sources) do
+    local house = { modules = {}, functions = {}, called = {}, headers = {} }
+    for file, text in pairs(sources) do
         local name = module_name(file)
-        house.modules[name] = { name = name, file = file, uses = {}, unknown = {} }
+        local module = { name = name, file = file, uses = {}, how = {}, unknown = {} }
+        house.modules[name] = module
+        if file:match("%.lua$") then
+            module.code = code_of(text)
+        else
+            module.c = c.read(text)
+            add_c(house, module)
+        end
     end
     for _, name in ipairs(sorted_keys(house.modules)) do
         local module = house.modules[name]
-        add_requires(house, module, sources[module.file])
+        if module.c then
+            add_calls_of_c(house, module)
+        else
+            add_requires(house, module)
+            add_calls_of_lua(house, module)
+        end
     end
     return house
 end
@@ -169,7 +233,7 @@ function _M.read(root)
     local sources = {}
     for _, folder in ipairs(FOLDERS) do
         for _, path in ipairs(_M.files(root .. "/" .. folder)) do
-            if path:match("%.lua$") then
+            if path:match("%.lua$") or path:match("%.[ch]$") then
                 sources[path:sub(#root + 2)] = read_file(path)
             end
         end
@@ -285,6 +349,15 @@ function _M.cycles(house)
     return found
 end
 
+local function matches(name, patterns)
+    for _, pattern in ipairs(patterns) do
+        if name:find(pattern) then
+            return true
+        end
+    end
+    return false
+end
+
 local function module_violations(module, rules, report)
     if not _M.room(module.name, rules) then
         report("%s has no floor in test/house/rules.lua", module.file)
@@ -292,7 +365,8 @@ local function module_violations(module, rules, report)
     for _, used in ipairs(sorted_keys(module.uses)) do
         local why = _M.broken(module.name, used, rules)
         if why then
-            report("%s:%d requires %s: %s", module.file, module.uses[used], used, why)
+            local how = module.how[used]
+            report("%s:%d %s %s: %s", module.file, module.uses[used], how, used, why)
         end
     end
     for _, name in ipairs(sorted_keys(module.unknown)) do
@@ -301,8 +375,22 @@ local function module_violations(module, rules, report)
     if module.computed and not rules.computed[module.name] then
         report("%s:%d requires a name that the scan cannot know", module.file, module.computed)
     end
-    if not module.used and not rules.entries[module.name] then
+    if not module.c and not module.used and not rules.entries[module.name] then
         report("%s is required by nothing", module.file)
+    end
+    for _, include in ipairs(module.c and module.c.includes or {}) do
+        if
+            is_within_any(module.name, rules.plain.rooms)
+            and matches(include.name, rules.plain.not_of)
+        then
+            report(
+                "%s:%d includes %s: %s",
+                module.file,
+                include.line,
+                include.name,
+                rules.plain.why
+            )
+        end
     end
 end
 

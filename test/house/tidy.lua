@@ -1,5 +1,5 @@
---- Looks after what no linter does: long functions and files, loose ends, tabs,
--- paths of one machine.
+--- Looks after what no linter does: long functions and files, C's long lines, loose
+-- ends, tabs, paths of one machine.
 --
 -- @usage
 -- for _, complaint in ipairs(tidy.complaints("gateway/x.lua", text)) do print(complaint) end
@@ -10,6 +10,8 @@ local _M = {}
 
 local MAX_FUNCTION = 70
 local MAX_FILE = 500
+-- Of C; Lua's and Python's are their formatters' business.
+local MAX_COLUMNS = 79
 
 -- The words that give the reason: for a function on one of the two lines before
 -- it or in its first two, for a file anywhere.
@@ -129,6 +131,9 @@ local function check_line(language, number, line, report)
     end
     if line:find("%s$") then
         report(number, "space at the end of the line")
+    end
+    if language == "c" and #line > MAX_COLUMNS then
+        report(number, "%d columns", #line)
     end
     if (language == "python" or language == "shell") and line:find("[\128-\255]") then
         report(number, "a character beyond ASCII")

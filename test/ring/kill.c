@@ -1,6 +1,6 @@
 
 /*
- * Long on purpose: one scenario, its processes and its judge, that share state.
+ * Long on purpose: one scenario, its processes and its judge share state.
  *
  * kill -9 under load: several processes publish, read, claim and sleep; the
  * master kills one after the other at random instants, puts a new one in its

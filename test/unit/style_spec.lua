@@ -114,6 +114,13 @@ describe("the style test", function()
         assert.same({}, complaints("-- Long on purpose: a table.\n" .. lines(501)))
     end)
 
+    it("finds long lines of C", function()
+        local fits = ("x"):rep(79) .. "\n"
+        assert.same({}, complaints(fits, "a.c"))
+        assert.same({ "1: 80 columns" }, complaints("x" .. fits, "a.h"))
+        assert.same({}, complaints("x" .. fits))
+    end)
+
     it("finds loose ends", function()
         assert.same({ "1: a loose end: TODO" }, complaints("-- TODO: later\n"))
         assert.same({ "1: a loose end: FIXME" }, complaints("# FIXME\n", "a.py"))

@@ -175,7 +175,8 @@ step_create(void)
     memset(m, 0, sizeof(*m));
 
     spec.delay_us = test_below(&state, 4)
-                    ? test_below(&state, (uint64_t) 1 << test_below(&state, 26))
+                    ? test_below(&state,
+                                 (uint64_t) 1 << test_below(&state, 26))
                     : 0;
 
     if (test_below(&state, 2)) {

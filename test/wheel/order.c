@@ -149,7 +149,8 @@ order_check_next(void)
         test_check(next == SLUICE_WHEEL_NEVER, "empty, but next is %lu", next);
 
     } else if (removed) {
-        test_check(next > now && next <= list[0]->expires, "next is %lu", next);
+        test_check(next > now && next <= list[0]->expires, "next is %lu",
+                   next);
 
     } else {
         test_check(next == list[0]->expires, "next is %lu, not %lu", next,

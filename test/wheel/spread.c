@@ -83,7 +83,7 @@ main(void)
     spread_try(5, 1, SPREAD_MEASURES);
     spread_try(0, 1000000, SPREAD_MEASURES);
 
-    /* ten seconds, alike to ten microseconds; all that buckets tell apart; one */
+    /* ten seconds, alike to ten us; all that buckets tell apart; one */
     spread_try(10000000000, 10000, SPREAD_MEASURES);
     spread_try(0, (uint64_t) 1 << 40, SPREAD_MEASURES);
     spread_try(1000, 1000, 1);

@@ -1,0 +1,212 @@
+-- The rules of the house in C, and functions that nobody uses, in C and in Lua.
+
+local c = require("test.house.c")
+local dead = require("test.house.dead")
+local rules = require("test.house.rules")
+local scan = require("test.house.scan")
+
+describe("the house", function()
+    local house = scan.read(".")
+
+    it("has been read in C: some known calls are there", function()
+        local modules = house.modules
+        assert.is_truthy(modules["module.ring.ring.c"].uses["module.ring.ring_lock.c"])
+        assert.is_truthy(modules["module.nginx.ngx_sluice_events.c"].uses["module.ring.ring_map.c"])
+        local events = modules["lib.sluice.events.module"]
+        assert.is_truthy(events.uses["module.nginx.ngx_sluice_events.c"])
+        assert.is_nil(modules["module.ring.ring_lock.c"].uses["module.ring.ring.c"])
+    end)
+
+    it("has no functions of C that nobody uses", function()
+        assert.same({}, dead.in_c(house, rules))
+    end)
+
+    it("has no functions of Lua that nobody uses", function()
+        assert.same({}, dead.in_lua(house, rules))
+    end)
+
+    it("has nothing in its lists of exceptions that is not there", function()
+        local gone = {}
+        for name in pairs(rules.alive) do
+            local module, fn = name:match("^(.*)%.([^.]+)$")
+            local source = module and house.modules[module]
+            local is_there = house.functions[name]
+            for _, token in ipairs(source and source.code or {}) do
+                is_there = is_there or token.text == fn
+            end
+            if not is_there then
+                gone[#gone + 1] = name
+            end
+        end
+        assert.same({}, gone)
+    end)
+end)
+
+local function functions(source)
+    local found = {}
+    for name, fn in pairs(c.read(source).functions) do
+        found[#found + 1] = ("%s:%d%s"):format(name, fn.line, fn.static and " static" or "")
+    end
+    table.sort(found)
+    return found
+end
+
+describe("what reads C", function()
+    it("finds functions, however their heads are written", function()
+        assert.same(
+            { "four:14 static", "one:1", "three:9", "two:6 static" },
+            functions([[
+int
+one(int a)
+{
+    if (a) { return 1; }
+}
+static const char *two(void) { return "}"; }
+int prototype(int a);
+
+struct a *three(int (*f)(int), char c
+    /* ( */)
+{
+    return c == '{' ? NULL : f(1);
+}
+static ngx_inline uint64_t
+four(void)
+{
+}
+]])
+        )
+    end)
+
+    it("leaves comments, strings and prototypes alone", function()
+        local uses = c.read([[
+/* a() */ // b()
+int c(int d);
+#include "e.h"
+static char *f = "g()\"h()";
+int i(void) { return '"' + j("k()"); }
+]]).uses
+        assert.is_nil(uses.a or uses.b or uses.c or uses.d or uses.e or uses.g or uses.h or uses.k)
+        assert.is_truthy(uses.j.by.i)
+    end)
+
+    it("finds uses in tables, values and macros", function()
+        local uses = c.read([[
+static int_pt  a = b;
+static command_t  c[] = {
+    { "d", e },
+};
+#define f(x)  \
+    g(x)
+]]).uses
+        assert.is_truthy(uses.b.by[""])
+        assert.equal(3, uses.e.line)
+        assert.equal(6, uses.g.line)
+    end)
+end)
+
+--- The rules that sources break.
+local function violations(sources)
+    return scan.violations(scan.build(sources), rules)
+end
+
+describe("the scan of C", function()
+    it("has nothing against calls that run downwards", function()
+        assert.same(
+            {},
+            violations({
+                ["module/ring/ring.h"] = "int ring_put(void);",
+                ["module/ring/ring.c"] = '#include "ring.h"\nint ring_put(void) { }',
+                ["module/nginx/events.c"] = '#include "ring.h"\nint f(void) { ring_put(); }',
+            })
+        )
+    end)
+
+    it("names the file, the line and the function of a call that runs upwards", function()
+        assert.same(
+            {
+                "module/ring/ring.c:2 calls ev_wake() of module.nginx.events.c: "
+                    .. "runs upwards from module.ring to module.nginx",
+            },
+            violations({
+                ["module/ring/ring.c"] = "int ring_put(void) {\nev_wake(); }",
+                ["module/nginx/events.c"] = "int ev_wake(void) { }",
+            })
+        )
+    end)
+
+    it("keeps the rooms of plain C apart", function()
+        local found = violations({
+            ["module/ring/ring.c"] = '#include "wheel.h"\nint a(void) { }',
+            ["module/wheel/wheel.h"] = "",
+        })
+        assert.equal(1, #found)
+        assert.matches(
+            "ring.c:1 includes module.wheel.wheel.h: runs between rooms",
+            found[1],
+            1,
+            true
+        )
+        found = violations({ ["module/core/core.c"] = "#include <ngx_core.h>" })
+        assert.matches("core.c:1 includes ngx_core.h: plain C knows nothing", found[1], 1, true)
+    end)
+
+    it("finds cycles within a room", function()
+        assert.same(
+            { "cycle: module.ring.a.c -> module.ring.b.c -> module.ring.a.c" },
+            violations({
+                ["module/ring/a.c"] = "int a(void) { b(); }",
+                ["module/ring/b.c"] = "int b(void) { a(); }",
+            })
+        )
+    end)
+
+    it("sees what Lua calls, in the code and in declarations", function()
+        local house = scan.build({
+            ["lib/sluice/x.lua"] = 'ffi.cdef("int x_a(void);") C.x_b()',
+            ["module/nginx/x.c"] = "int x_a(void) { }\nint x_b(void) { }\nint x_c(void) { }",
+        })
+        assert.is_truthy(house.modules["lib.sluice.x"].uses["module.nginx.x.c"])
+        assert.same({ "module/nginx/x.c:3: x_c() is used by nobody" }, dead.in_c(house, rules))
+    end)
+end)
+
+describe("the search for dead functions", function()
+    it("finds those of C that could be static", function()
+        assert.same(
+            { "module/ring/a.c:1: a() is used in this file alone: make it static" },
+            dead.in_c(
+                scan.build({
+                    ["module/ring/a.c"] = "int a(void) { a(); }\nint b(void) { a(); }",
+                    ["module/ring/b.c"] = "static x  y = b;",
+                }),
+                rules
+            )
+        )
+    end)
+
+    it("leaves alone what a library declares", function()
+        local house = scan.build({
+            ["module/core/core.h"] = "int a(void);",
+            ["module/core/a.c"] = "int a(void) { }\nint b(void) { }",
+        })
+        assert.same({ "module/core/a.c:2: b() is used by nobody" }, dead.in_c(house, rules))
+    end)
+
+    it("finds functions and methods of Lua", function()
+        local house = scan.build({
+            ["gateway/a.lua"] = "function _M.f() end\nfunction _M.g() end\nfunction m:h() end\n"
+                .. "function m:i() end\nfunction _M.j() end\nfunction m:k() end",
+            ["gateway/b.lua"] = "local f = a.f\na:i()\nlocal x = t.h\nlocal s = 'a.j()'",
+        })
+        assert.same({
+            "gateway/a.lua:2: g is used by nobody",
+            "gateway/a.lua:3: h is used by nobody",
+            "gateway/a.lua:6: k is used by nobody",
+        }, dead.in_lua(house, rules))
+    end)
+
+    it("leaves what users' code calls alone", function()
+        local house = scan.build({ ["lib/sluice/x.lua"] = "function _M.f() end" })
+        assert.same({}, dead.in_lua(house, rules))
+    end)
+end)
