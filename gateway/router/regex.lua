@@ -40,8 +40,8 @@ local MAX_GROUPS = 99
 -- multiply: fifteen characters can become 64 KB, which take milliseconds to translate.
 local MAX_SIZE = 2048
 local MAX_SIZE_BYTE = 16
--- What is above the first and the second for each byte of its text is left to PCRE's interpreter: to
--- translate it takes nine times as long as to compile it, and a small file has thousands of them.
+-- Above so many, and so many for each byte of its text, PCRE's interpreter runs it: the JIT takes
+-- nine times as long as compiling, and a small file has thousands of patterns.
 local MAX_JIT_SIZE = 256
 local MAX_JIT_SIZE_BYTE = 8
 -- Steps before a match is given up: bounds what a pattern with catastrophic
