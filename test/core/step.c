@@ -1,0 +1,431 @@
+
+/*
+ * Death at every instruction: a child that appends and publishes a change, or
+ * writes a merge to a file, is killed before its first machine instruction,
+ * the second, the third ...  After each death the chains are whole, whatever
+ * is published is what a full build of that revision is, what was published
+ * before is as it was, and a successor goes on.
+ *
+ * Verbs longer than LIMIT are sampled at random instructions.  x86-64 only;
+ * the way of stepping is that of test/ring/step.c.
+ */
+
+
+#include "make.h"
+#include "compare.h"
+#include "delta.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+
+#define STEP_MOST     (SLUICE_CORE_KINDS * MAKE_SLOTS)
+#define STEP_CHANGES  3
+#define STEP_MAX      1000000
+
+
+typedef struct {
+    const char  *name;
+    void       (*verb)(void);              /* in the child */
+    void       (*after)(int whole);        /* in the parent */
+} step_case_t;
+
+
+static uint64_t                  state, steps[STEP_MAX], length;
+static make_t                    make;
+static sluice_core_entity_t      list[STEP_MOST], changes[STEP_CHANGES];
+static sluice_core_regexes_t    *regexes;
+
+static uint8_t                  *base, *after;     /* images */
+static uint64_t                  base_size, after_size;
+static uint8_t                  *shared, *before;  /* the delta, and as it was */
+static sluice_core_page_t       *page;
+static sluice_core_view_t        view;
+static sluice_core_writer_t      writer;
+static sluice_core_published_t   published;
+
+static const char  path[] = "step-image";
+
+
+static void
+verb_change(void)
+{
+    sluice_core_published_t  next;
+
+    if (sluice_core_delta_stage(&writer, &view, changes, STEP_CHANGES, 2)
+        != SLUICE_CORE_OK)
+    {
+        _exit(2);
+    }
+
+    sluice_core_delta_link(&writer);
+
+    next = published;
+    next.revision = 2;
+    sluice_core_publish(page, &next);
+}
+
+
+/* What is live is the old or the new, and each is as it has to be. */
+
+static void
+after_change(int whole)
+{
+    sluice_core_view_t        other;
+    sluice_core_writer_t      successor;
+    sluice_core_identity_t    identity;
+    sluice_core_published_t   now;
+
+    test_check(sluice_core_delta_check(shared, SLUICE_CORE_DELTA_MIN)
+               == SLUICE_CORE_OK, "the delta is damaged");
+    test_check(sluice_core_published(page, &now) == SLUICE_CORE_OK, "page");
+    test_check(now.base == published.base && now.delta == published.delta
+               && (now.revision == 2 || (now.revision == 1 && !whole)),
+               "published: %lu", now.revision);
+
+    memset(&other, 0, sizeof(other));
+    other.base.base = now.revision == 2 ? after : base;
+    other.base.size = now.revision == 2 ? after_size : base_size;
+    view.revision = now.revision;
+    compare_views(&view, &other, &state, regexes, 4);
+
+    /* who has not looked again */
+
+    other.base.base = base;
+    other.base.size = base_size;
+    view.revision = 1;
+    compare_views(&view, &other, &state, regexes, 2);
+
+    /* a successor repairs nothing: another image, another delta */
+
+    memset(&identity, 0, sizeof(identity));
+    memset(shared, 0, SLUICE_CORE_DELTA_MIN);
+    test_check(sluice_core_delta_init(shared, SLUICE_CORE_DELTA_MIN, &identity,
+                                      &successor) == SLUICE_CORE_OK, "init");
+
+    now.base++;
+    now.delta++;
+    now.revision = 3;
+    sluice_core_publish(page, &now);
+    test_check(sluice_core_published(page, &now) == SLUICE_CORE_OK
+               && now.revision == 3, "a successor's: %lu", now.revision);
+
+    other.base.base = after;
+    other.base.size = after_size;
+    other.delta = successor.space;
+    other.revision = 3;
+    test_check(sluice_core_delta_stage(&successor, &other, changes,
+                                       STEP_CHANGES, 4) == SLUICE_CORE_OK,
+               "a successor's change");
+}
+
+
+static void
+verb_merge(void)
+{
+    uint8_t                 *image;
+    uint64_t                 size, bound;
+    sluice_core_live_t       live;
+    sluice_core_identity_t   identity;
+
+    memset(&identity, 7, sizeof(identity));
+    identity.revision = 2;
+
+    if (sluice_core_live(&view, changes, STEP_CHANGES, &live)
+        != SLUICE_CORE_OK)
+    {
+        _exit(2);
+    }
+
+    bound = sluice_core_image_bound(live.entities, live.count);
+    image = aligned_alloc(64, (bound + 63) & ~63ull);
+
+    if (image == NULL
+        || sluice_core_image_build(&identity, live.entities, live.count, image,
+                                   bound, &size) != SLUICE_CORE_OK
+        || sluice_core_file_write(path, image, size, 0) != SLUICE_CORE_OK)
+    {
+        _exit(2);
+    }
+}
+
+
+static void
+after_merge(int whole)
+{
+    int                   is_new;
+    sluice_core_space_t   space;
+
+    test_check(sluice_core_file_open(path, (uint32_t) geteuid(),
+                                     SLUICE_CORE_CHECK, &space)
+               == SLUICE_CORE_OK, "no file, or a torn one");
+
+    is_new = space.size == after_size
+             && memcmp(space.base, after, after_size) == 0;
+
+    test_check(is_new || (!whole && space.size == base_size
+                          && memcmp(space.base, base, base_size) == 0),
+               "neither the old nor the new one");
+    sluice_core_file_close(&space);
+
+    test_check(memcmp(shared, before, SLUICE_CORE_DELTA_MIN) == 0,
+               "a merge has changed the delta");
+}
+
+
+static const step_case_t  cases[] = {
+    { "stage, link, publish", verb_change, after_change },
+    { "merge, write", verb_merge, after_merge },
+};
+
+
+/* As before the verb: memory that both share, and the file. */
+
+static void
+reset(void)
+{
+    memcpy(shared, before, SLUICE_CORE_DELTA_MIN);
+    memset((void *) page, 0, sluice_core_page_size());
+    sluice_core_publish(page, &published);
+    view.revision = 1;
+
+    test_check(sluice_core_file_write(path, base, base_size, 0)
+               == SLUICE_CORE_OK, "write");
+}
+
+
+static pid_t
+start(const step_case_t *c)
+{
+    int    status;
+    pid_t  pid;
+
+    pid = fork();
+    test_check(pid != -1, "fork: %s", strerror(errno));
+
+    if (pid == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        c->verb();
+        raise(SIGSTOP);
+        _exit(0);
+    }
+
+    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
+               "status %x", status);
+
+    return pid;
+}
+
+
+/* Until the next stop: 1, if it is that at the end of the verb. */
+
+static int
+on(pid_t pid, enum __ptrace_request how)
+{
+    int  status;
+
+    test_check(ptrace(how, pid, NULL, NULL) == 0, "ptrace: %s",
+               strerror(errno));
+    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
+               "status %x: the verb failed", status);
+
+    return WSTOPSIG(status) == SIGSTOP;
+}
+
+
+/* A first child is stepped through the verb. */
+
+static void
+learn(pid_t pid)
+{
+    for (length = 0; length < STEP_MAX; length++) {
+        steps[length] = (uint64_t) ptrace(PTRACE_PEEKUSER, pid,
+                                     offsetof(struct user_regs_struct, rip),
+                                     NULL);
+
+        if (on(pid, PTRACE_SINGLESTEP)) {
+            return;
+        }
+    }
+
+    test_check(0, "more than %u instructions", STEP_MAX);
+}
+
+
+/* The others run into a breakpoint at instruction k, at its right visit. */
+
+static void
+stop_at(pid_t pid, uint64_t k)
+{
+    long       code;
+    void      *where;
+    uint64_t   i, hits;
+
+    where = (void *) steps[k];
+
+    for (i = 1, hits = 0; i < k; i++) {
+        hits += (steps[i] == steps[k]);
+    }
+
+    if (k == 0) {
+        return;
+    }
+
+    if (steps[0] == steps[k]) {
+        (void) on(pid, PTRACE_SINGLESTEP);
+    }
+
+    code = ptrace(PTRACE_PEEKTEXT, pid, where, NULL);
+
+    for ( ;; ) {
+        test_check(ptrace(PTRACE_POKETEXT, pid, where,
+                          (void *) ((code & ~0xffl) | 0xcc)) == 0,
+                   "breakpoint: %s", strerror(errno));
+
+        if (on(pid, PTRACE_CONT)) {
+            return;
+        }
+
+        /* int3 is done, the instruction that it covers is not */
+
+        ptrace(PTRACE_POKETEXT, pid, where, (void *) code);
+        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rip),
+               where);
+
+        if (hits-- == 0) {
+            return;
+        }
+
+        (void) on(pid, PTRACE_SINGLESTEP);
+    }
+}
+
+
+static void
+die(const step_case_t *c, uint64_t at)
+{
+    int    status;
+    pid_t  pid;
+
+    reset();
+    pid = start(c);
+
+    if (at == length) {
+        (void) on(pid, PTRACE_CONT);
+
+    } else {
+        stop_at(pid, at);
+    }
+
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    c->after(at == length);
+}
+
+
+static void
+prepare(void)
+{
+    int                      kind;
+    uint32_t                 slot;
+    uint64_t                 i;
+    sluice_core_identity_t   identity;
+    static const int         kinds[STEP_CHANGES] = {
+        SLUICE_CORE_ROUTE, SLUICE_CORE_PLUGIN, SLUICE_CORE_CREDENTIAL
+    };
+
+    make_start(&make, &state);
+
+    for (i = 0; i < 60; i++) {
+        kind = (int) test_below(&state, SLUICE_CORE_KINDS);
+        make_entity(&make, kind, (uint32_t) test_below(&state, MAKE_SLOTS), 1);
+    }
+
+    base = make_image(list, make_list(&make, list), 1, &base_size);
+
+    for (i = 0; i < STEP_CHANGES; i++) {
+        slot = (uint32_t) test_below(&state, MAKE_SLOTS);
+
+        if (i == 0 || make.entities[kinds[i]][slot].gone
+            || test_below(&state, 2))
+        {
+            make_entity(&make, kinds[i], slot, 2);
+
+        } else {
+            make.entities[kinds[i]][slot].gone = 1;
+        }
+
+        changes[i] = make.entities[kinds[i]][slot];
+    }
+
+    after = make_image(list, make_list(&make, list), 2, &after_size);
+
+    memset(&identity, 7, sizeof(identity));
+    identity.revision = 1;
+    memset(shared, 0, SLUICE_CORE_DELTA_MIN);
+    test_check(sluice_core_delta_init(shared, SLUICE_CORE_DELTA_MIN, &identity,
+                                      &writer) == SLUICE_CORE_OK, "init");
+    memcpy(before, shared, SLUICE_CORE_DELTA_MIN);
+
+    memset(&view, 0, sizeof(view));
+    view.base.base = base;
+    view.base.size = base_size;
+    view.delta = writer.space;
+    published.base = published.delta = published.revision = 1;
+}
+
+
+int
+main(void)
+{
+    char                folder[] = "/tmp/sluice-step-XXXXXX";
+    pid_t               pid;
+    size_t              i;
+    uint64_t            k, limit, deaths;
+    const step_case_t  *c;
+
+    state = test_seed("step");
+    limit = test_env("LIMIT", 1000);
+    regexes = sluice_core_regexes_create(64);
+    test_check(mkdtemp(folder) != NULL && chdir(folder) == 0, "folder");
+
+    shared = mmap(NULL, SLUICE_CORE_DELTA_MIN, PROT_READ|PROT_WRITE,
+                  MAP_SHARED|MAP_ANONYMOUS, -1, 0);
+    page = mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_ANONYMOUS,
+                -1, 0);
+    before = make_memory(SLUICE_CORE_DELTA_MIN);
+    prepare();
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        c = &cases[i];
+
+        reset();
+        pid = start(c);
+        learn(pid);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+
+        deaths = length < limit ? length : limit;
+
+        for (k = 0; k < deaths; k++) {
+            die(c, deaths == length ? k : test_below(&state, length));
+        }
+
+        die(c, length);
+
+        printf("step: %-22s %7lu instructions, %5lu deaths\n", c->name,
+               length, deaths);
+        fflush(stdout);
+    }
+
+    test_check(system("rm -rf \"$PWD\"") == 0, "folder");
+
+    return 0;
+}
