@@ -44,7 +44,7 @@ static sluice_core_regexes_t    *regexes;
 
 static uint8_t                  *base, *after;     /* images */
 static uint64_t                  base_size, after_size;
-static uint8_t                  *shared, *before;  /* the delta, and as it was */
+static uint8_t                  *shared, *before;  /* delta; as it was */
 static sluice_core_page_t       *page;
 static sluice_core_view_t        view;
 static sluice_core_writer_t      writer;
