@@ -40,11 +40,13 @@ ngx_sluice_timer_add(sluice_timer_core_t *core)
     core->turn.handler = ngx_sluice_timer_turn_handler;
     core->yielded.handler = ngx_sluice_timer_yielded_handler;
     core->shrink.handler = ngx_sluice_timer_shrink_handler;
+    core->late.handler = ngx_sluice_timer_late_handler;
     core->linger.handler = ngx_sluice_timer_linger_handler;
 
     core->turn.data = core;
     core->yielded.data = core;
     core->shrink.data = core;
+    core->late.data = core;
     core->linger.data = core;
 }
 
@@ -64,10 +66,12 @@ sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
     core->turn.log = ngx_cycle->log;
     core->yielded.log = ngx_cycle->log;
     core->shrink.log = ngx_cycle->log;
+    core->late.log = ngx_cycle->log;
     core->linger.log = ngx_cycle->log;
 
     /* nothing but the contexts' waiting holds up an exit */
     core->shrink.cancelable = 1;
+    core->late.cancelable = 1;
 
     if (ngx_sluice_timer_connect(core) != NGX_OK) {
         ngx_free(core->contexts);
@@ -185,6 +189,10 @@ ngx_sluice_timer_close(sluice_timer_core_t *core)
 
     if (core->linger.timer_set) {
         ngx_del_timer(&core->linger);
+    }
+
+    if (core->late.timer_set) {
+        ngx_del_timer(&core->late);
     }
 
     if (core->contexts) {

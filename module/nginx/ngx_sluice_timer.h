@@ -40,8 +40,10 @@
 #define NGX_SLUICE_TIMER_LINGER    1               /* ms */
 /* and so long takes timers without a delay. */
 #define NGX_SLUICE_TIMER_LAST      1000000000      /* ns */
-/* nginx starts a context at once, or drops it without a word. */
-#define NGX_SLUICE_TIMER_COMING    1000000000      /* ns */
+/* nginx starts a context in its next turn, or drops it without a word. */
+#define NGX_SLUICE_TIMER_COMING    100000000       /* ns */
+/* One that waits for it looks so often. */
+#define NGX_SLUICE_TIMER_LATE      20              /* ms */
 /* A creation place logs so often. */
 #define NGX_SLUICE_TIMER_QUIET     10000000000ULL  /* ns */
 
@@ -122,6 +124,7 @@ struct sluice_timer_core_s {
     ngx_event_t                  yielded;   /* runs if a callback does */
     ngx_event_t                  shrink;
     ngx_event_t                  linger;
+    ngx_event_t                  late;      /* contexts that do not come */
     uint64_t                     armed;     /* ms; the timerfd is set to it */
     uint64_t                     slice_end; /* ns */
     uint64_t                     exit_ns;   /* since when */
@@ -148,6 +151,7 @@ struct sluice_timer_core_s {
     unsigned                     frozen:1;
     unsigned                     destroyed:1;
     unsigned                     debug:1;
+    unsigned                     dropped:1; /* the last ones to come */
     unsigned                     looping:1; /* posted events are run soon */
 };
 
@@ -185,6 +189,7 @@ ngx_int_t ngx_sluice_timer_revive(sluice_timer_core_t *core, lua_State *l);
 void ngx_sluice_timer_linger(sluice_timer_core_t *core);
 void ngx_sluice_timer_end_parked(sluice_timer_core_t *core);
 void ngx_sluice_timer_shrink_handler(ngx_event_t *e);
+void ngx_sluice_timer_late_handler(ngx_event_t *e);
 ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     ngx_uint_t *more);
 void ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id);

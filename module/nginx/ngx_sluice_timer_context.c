@@ -14,6 +14,8 @@
 
 
 static void ngx_sluice_timer_wake(sluice_timer_core_t *core);
+static ngx_uint_t ngx_sluice_timer_alone(sluice_timer_core_t *core,
+    uint64_t now, ngx_uint_t *more);
 static void ngx_sluice_timer_end_handler(void *data);
 
 
@@ -37,6 +39,7 @@ ngx_sluice_timer_coming(sluice_timer_core_t *core)
            > NGX_SLUICE_TIMER_COMING)
     {
         core->coming = 0;
+        core->dropped = 1;
     }
 
     return core->coming;
@@ -59,16 +62,54 @@ ngx_sluice_timer_call(sluice_timer_core_t *core)
 
 
 /*
- * A context asks what to do.  more: contexts to be made, since none would be
- * left if its callback waits.
+ * Whether a context may run callbacks though no other is parked, which would
+ * make others if they end it (ngx.exit).  It makes them first, and they are
+ * waited for; but not for ever where nginx has no room for any.
  */
+
+static ngx_uint_t
+ngx_sluice_timer_alone(sluice_timer_core_t *core, uint64_t now,
+    ngx_uint_t *more)
+{
+    if (core->total == core->max) {
+        return 0;
+    }
+
+    if (!ngx_sluice_timer_coming(core)) {
+        *more = ngx_min(core->max - core->total, core->total / 2 + 1);
+        core->coming = *more;
+        core->coming_ns = now;
+
+        ngx_add_timer(&core->late, NGX_SLUICE_TIMER_LATE);
+    }
+
+    return core->dropped;
+}
+
+
+/* Those that were to come have done so by now, or never will. */
+
+void
+ngx_sluice_timer_late_handler(ngx_event_t *e)
+{
+    sluice_timer_core_t *core = e->data;
+
+    if (ngx_sluice_timer_coming(core)) {
+        ngx_add_timer(e, NGX_SLUICE_TIMER_LATE);
+        return;
+    }
+
+    ngx_sluice_timer_poke(core);
+}
+
+
+/* A context asks what to do.  more: contexts to be made before. */
 
 ngx_uint_t
 ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     ngx_uint_t *more)
 {
     uint64_t                     now;
-    ngx_uint_t                   others;
     ngx_sluice_timer_context_t  *c;
 
     c = &core->contexts[id];
@@ -95,7 +136,6 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
         && !sluice_timers_empty(&core->timers) && !core->frozen)
     {
         now = ngx_sluice_timer_now(core);
-        others = core->parked + ngx_sluice_timer_coming(core);
 
         if (now >= core->slice_end) {
 
@@ -103,15 +143,9 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
                 ngx_post_event(&core->turn, &ngx_posted_next_events);
             }
 
-        } else if (others || core->total < core->max) {
+        } else if (core->parked || ngx_sluice_timer_alone(core, now, more)) {
             core->owner = id;
             ngx_post_event(&core->yielded, &ngx_posted_events);
-
-            if (others == 0) {
-                *more = ngx_min(core->max - core->total, core->total / 2 + 1);
-                core->coming = *more;
-                core->coming_ns = now;
-            }
 
             return NGX_SLUICE_TIMER_RUN;
         }
@@ -274,6 +308,7 @@ sluice_timer_enter(sluice_timer_core_t *core, void *request, int http)
 
     c->used = 1;
     core->total++;
+    core->dropped = 0;
 
     return (int) i;
 }

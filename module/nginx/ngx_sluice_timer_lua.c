@@ -377,6 +377,7 @@ ngx_sluice_timer_gave_up(lua_State *l)
 
     core = lua_touserdata(l, 1);
     core->coming -= ngx_min(core->coming, (ngx_uint_t) lua_tointeger(l, 2));
+    core->dropped = 1;
 
     return 0;
 }

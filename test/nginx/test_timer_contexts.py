@@ -108,7 +108,7 @@ def test_nothing_is_promised_when_no_context_can_come() -> None:
 
 def test_a_context_that_nginx_drops_is_made_again() -> None:
     timers = Timers(limits="lua_max_running_timers 4;")
-    timers.expect_log("4 lua_max_running_timers are not enough", range(1, 10))
+    timers.expect_log("4 lua_max_running_timers are not enough", range(1, 50))
     with timers:
         timers.run("""
             probe.hold = true
@@ -138,6 +138,32 @@ def test_a_context_that_nginx_drops_is_made_again() -> None:
             return most
         """)
         assert most > 1, "the pool grows again"
+
+
+ENDING = """
+    probe.calls = 0
+    for i = 1, 100 do
+        t:at(0, function()
+            probe.calls = probe.calls + 1
+            if i % 10 == 1 then ngx.exit(0) end
+            if i % 10 == 2 then ngx.sleep(0.001) ngx.exit(0) end
+        end)
+    end
+"""
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_callbacks_that_end_the_only_contexts_do_not_end_the_timers(room: int) -> None:
+    """Where nginx has room for few, they once counted on those that it dropped."""
+    timers = Timers("{ max_contexts = 16 }", limits=f"lua_max_running_timers {room};")
+    timers.expect_log("lua_max_running_timers are not enough", range(1000))
+    with timers:
+        timers.run(ENDING)
+        if room > 1:
+            wait_for(timers, "probe.calls == 100", "all to be called")
+        else:
+            # Each that ends its context ends the only one; another comes in a second.
+            wait_for(timers, "probe.calls > 12", "others to be called")
 
 
 def dropped() -> Timers:

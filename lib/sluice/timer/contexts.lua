@@ -12,13 +12,16 @@ local _M = {}
 local FOREVER_SECONDS = 2000000
 
 -- nginx's own: a set of timers may take that name over (sluice.timer's replace_ngx_timer).
-local timer_at = ngx.timer.at
+local timer_at, timer_every = ngx.timer.at, ngx.timer.every
+
+-- How often to look whether a context is left, once nginx has had no room for one.
+local LOOK_SECONDS = 1
 
 -- What claim says.
 local RUN = 1
 local END = 2
 
-local add
+local add, watch
 
 -- Callbacks are called from interpreted code: a compiled loop pays for each callback that is not
 -- the one that it was compiled with, five times what this loop costs.
@@ -58,9 +61,12 @@ local function serve(_, self)
     local context, pages = backend.runner(core, id)
     while true do
         local role, more = claim(core, id)
+        if more > 0 then
+            add(self, more)
+        end
         if role == RUN then
             if more > 0 then
-                add(self, more)
+                watch(self)
             end
             local ok, err
             repeat
@@ -91,6 +97,19 @@ function add(self, count)
         end
     end
     return true
+end
+
+-- A context may be about to run callbacks while nginx has no room for another: if one ends it
+-- (ngx.exit), none is left. nginx runs recurrent timers of its own whatever it has dropped.
+function watch(self)
+    if self.is_watched then
+        return
+    end
+    self.is_watched = timer_every(LOOK_SECONDS, function(premature)
+        if not premature and self.backend.totals(self.core).contexts == 0 then
+            serve(premature, self)
+        end
+    end) ~= nil
 end
 
 --- Makes the first context.
