@@ -6,6 +6,10 @@
 
 local address = require("sluice.address")
 local socket = require("posix.sys.socket")
+local time = require("posix.time")
+
+-- For all names of a configuration: whoever waits for the thread waits as long.
+local LIMIT_SECONDS = 30
 
 local _M = {}
 
@@ -37,15 +41,26 @@ function _M.resolve(host)
     return out
 end
 
---- Resolves names, one after the other. Blocks. Needs nothing of nginx, so that a
--- thread can run it.
+local function monotonic()
+    local now = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return now.tv_sec + now.tv_nsec / 1e9
+end
+
+--- Resolves names, one after the other. Blocks, for 30 seconds and the last name that is asked for
+-- in them. Needs nothing of nginx, so that a thread can run it.
 -- @tparam {string,...} hosts
+-- @tparam[opt=30] number limit seconds, after which no further name is asked for
 -- @treturn table host -> array of addresses, or the resolver's reason as a string
-function _M.resolve_all(hosts)
-    local found = {}
+function _M.resolve_all(hosts, limit)
+    limit = limit or LIMIT_SECONDS
+    local found, ends = {}, monotonic() + limit
     for _, host in ipairs(hosts) do
-        local addresses, err = _M.resolve(host)
-        found[host] = addresses or err
+        if monotonic() < ends or address.literal(host) then
+            local addresses, err = _M.resolve(host)
+            found[host] = addresses or err
+        else
+            found[host] = ("not asked: other names have taken %g seconds"):format(limit)
+        end
     end
     return found
 end
