@@ -5,6 +5,7 @@
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
+local schema = require("gateway.schema")
 
 local concat = table.concat
 local format = string.format
@@ -111,17 +112,17 @@ end
 
 -- The key of an unnamed entity may come again: the second one gets "#2".
 local function distinct_key(state, item)
-    local schema = entities.get(item.kind)
+    local definition = entities.get(item.kind)
     local index = state.index[item.kind]
-    local key, is_unique = identity.key(schema, item.entity)
+    local key, is_unique = identity.key(definition, item.entity)
     local other = index.by_key[key]
     if not other then
         index.by_key[key] = { item = item, count = 1 }
         return key
     end
     -- a field of its own that is unique has been reported as such
-    if is_unique and schema.cache_key and #schema.cache_key > 1 then
-        local names = concat(schema.cache_key, ", ")
+    if is_unique and definition.cache_key and #definition.cache_key > 1 then
+        local names = concat(definition.cache_key, ", ")
         local message = "uniqueness violation: '%s' entity with the same %s already declared (%s)"
         add_error(state, item.path, format(message, item.kind, names, other.item.path))
     end
@@ -187,7 +188,9 @@ end
 local function finish(item, now)
     local entity = item.entity
     entity.created_at = entity.created_at or now
-    entity.updated_at = entity.updated_at or now
+    if schema.fields(entities.get(item.kind)).updated_at then
+        entity.updated_at = entity.updated_at or now
+    end
     return entity
 end
 
