@@ -15,9 +15,9 @@ return {
         { instance_name = typedefs.utf8_name },
         { created_at = typedefs.auto_timestamp_s },
         { updated_at = typedefs.auto_timestamp_s },
-        { route = { type = "foreign", reference = "routes" } },
-        { service = { type = "foreign", reference = "services" } },
-        { consumer = { type = "foreign", reference = "consumers" } },
+        { route = { type = "foreign", reference = "routes", on_delete = "cascade" } },
+        { service = { type = "foreign", reference = "services", on_delete = "cascade" } },
+        { consumer = { type = "foreign", reference = "consumers", on_delete = "cascade" } },
         {
             consumer_group = {
                 type = "foreign",

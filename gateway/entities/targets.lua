@@ -25,7 +25,14 @@ return {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_ms },
         { updated_at = typedefs.auto_timestamp_ms },
-        { upstream = { type = "foreign", reference = "upstreams", required = true } },
+        {
+            upstream = {
+                type = "foreign",
+                reference = "upstreams",
+                required = true,
+                on_delete = "cascade",
+            },
+        },
         {
             target = {
                 type = "string",

@@ -15,7 +15,14 @@ return {
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },
-        { consumer = { type = "foreign", reference = "consumers", required = true } },
+        {
+            consumer = {
+                type = "foreign",
+                reference = "consumers",
+                required = true,
+                on_delete = "cascade",
+            },
+        },
         { key = { type = "string", unique = true, auto = true, encrypted = true } },
         { tags = typedefs.tags },
         { ttl = typedefs.ttl({ supported = false }) },

@@ -108,6 +108,8 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
+    ["gateway.store.layout"] = "control.apply",
+    ["gateway.store.thread"] = "ngx.run_worker_thread",
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",
@@ -143,6 +145,10 @@ _M.alive = {
     ["gateway.control.changes.commit"] = "every worker",
     ["gateway.control.changes.prepare"] = "every worker",
     ["gateway.control.changes.prepared"] = "the one who asked",
+    -- Until control.apply uses the store; `call` is named by who runs a thread.
+    ["gateway.store.database.compact"] = "control.apply, when bases are merged",
+    ["gateway.store.layout.derive"] = "control.apply",
+    ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",
     sluice_ring_frame_check = "test/ring/pairs.c counts how many changes it misses",

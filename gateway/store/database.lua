@@ -1,0 +1,391 @@
+--- The store: entities on the disk, one revision number, what changed since.
+--
+-- Every verb blocks on the disk: it runs in a thread (`gateway.store.thread`), on the command line
+-- or in a test, never in a worker's event loop. An answered change is on the disk.
+--
+-- Errors are tables `{ err = word, message =, ... }`. Of the disk and the file: the words of
+-- `gateway.store.failure`, with `path`. Of changes, with `kind`, `field` and `value`:
+-- "unique violation" (of several fields their names and values joined with ", "; of a secret
+-- "***"), "reference missing", "referenced" (`by` and `by_id`: who refers to what would be gone),
+-- "not found", "invalid", "unknown kind".
+-- @module gateway.store.database
+-- @usage
+-- local store = assert(database.open("/var/lib/sluice/store/store.db", { layouts = layouts }))
+-- local done, err = store:transaction({
+--     { kind = "services", put = entity_text.encode(service) },
+--     { kind = "routes", delete = id },
+-- })
+-- print(done and done.revision or err.err)
+
+local copies = require("gateway.store.copies")
+local entity_text = require("gateway.store.entity_text")
+local failure = require("gateway.store.failure")
+local files = require("gateway.store.files")
+local layout = require("gateway.store.layout")
+local opening = require("gateway.store.opening")
+local reading = require("gateway.store.reading")
+local sqlite = require("gateway.store.sqlite")
+local transaction = require("gateway.store.transaction")
+
+local error = error
+local format = string.format
+local ipairs = ipairs
+local math = math
+local pcall = pcall
+local setmetatable = setmetatable
+local tostring = tostring
+local type = type
+
+local MAX_DETAILS = 10
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Runs a verb: alone on the connection, and no transaction stays open.
+local function guarded(self, fn, ...)
+    local db = self.db
+    db:enter()
+    local ok, first, second = pcall(fn, self, ...)
+    if db:in_transaction() then
+        pcall(db.run, db, "ROLLBACK")
+    end
+    db:leave()
+    if ok then
+        return first, second
+    end
+    return nil, failure.told(self.path, first)
+end
+
+local function wrap(path, parts)
+    return setmetatable({
+        path = path,
+        db = parts.db,
+        lock = parts.lock,
+        layouts = parts.layouts,
+        by_kind = layout.by_kind(parts.layouts),
+    }, mt)
+end
+
+--- Opens a store; makes it where there is none. One writer at a time, on the whole machine.
+-- @tparam string path
+-- @tparam table opts
+-- @tparam {table,...} opts.layouts of gateway.store.layout
+-- @tparam[opt] boolean opts.read_only no lock, nothing is made
+-- @tparam[opt="full"] string opts.synchronous "off": for a copy that can be made again
+-- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
+-- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
+-- @treturn table|nil store
+-- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
+function _M.open(path, opts)
+    path = files.plain_path(path)
+    local parts, err = opening.open(path, opts)
+    if not parts then
+        return nil, err
+    end
+    return wrap(path, parts)
+end
+
+--- What another Lua VM of this process needs to use an open store: plain data.
+-- @treturn table
+function methods:handle()
+    return {
+        token = files.draw_uuid(),
+        address = self.db:address(),
+        path = self.path,
+        lock = self.lock,
+        layouts = self.layouts,
+    }
+end
+
+--- The store behind a handle. It is closed once, by whoever closes it last.
+-- @tparam table handle
+-- @treturn table store
+function _M.attach(handle)
+    return wrap(handle.path, {
+        db = sqlite.attach(handle.address),
+        lock = handle.lock,
+        layouts = handle.layouts,
+    })
+end
+
+--- Closes the store and gives its lock back.
+function methods:close()
+    self.db:close()
+    if self.lock then
+        files.unlock(self.lock)
+    end
+end
+
+local function layout_of(self, kind)
+    local of = self.by_kind[kind]
+    if not of then
+        error({ refused = { err = "unknown kind", kind = kind } }, 0)
+    end
+    return of
+end
+
+--- Finds an entity by its id or its name.
+-- @tparam string kind
+-- @tparam string id_or_name
+-- @treturn table|nil `{ id, text, sequence, slot, generation, revision, created_at, updated_at }`
+-- @treturn nil|table error, "not found" among them
+function methods:get(kind, id_or_name)
+    return guarded(self, function()
+        local row = reading.get(self.db, layout_of(self, kind), id_or_name)
+        if not row then
+            local value = tostring(id_or_name)
+            error({ refused = { err = "not found", kind = kind, field = "id", value = value } }, 0)
+        end
+        return row
+    end)
+end
+
+--- Lists a kind a page at a time, in order of sequence.
+-- @tparam string kind
+-- @tparam[opt] table opts `size`, `offset`, `tags`, `where` of gateway.store.reading
+-- @treturn {table,...}|nil rows as `get` has them
+-- @treturn string|nil|table offset of the next page; after a nil the error, whose words are also
+-- "invalid size", "invalid offset", "invalid tags" and "unknown field"
+function methods:list(kind, opts)
+    return guarded(self, function()
+        local page, next_offset = reading.list(self.db, layout_of(self, kind), opts or {})
+        if not page then
+            error({ refused = { err = next_offset, kind = kind } }, 0)
+        end
+        return page, next_offset
+    end)
+end
+
+--- The last revision.
+-- @treturn table|nil `{ uuid =, revision =, origin = }`
+function methods:revision()
+    return guarded(self, function()
+        return reading.revision(self.db)
+    end)
+end
+
+--- What has changed since a revision, in order of revision, as of one moment.
+-- @tparam table since `{ uuid =, revision = }`
+-- @treturn {table,...}|nil rows with `kind`; deleted ones have `gone` and no text
+-- @treturn table the revision that it leads to; after a nil the error: "too old" asks for all
+function methods:changes_since(since)
+    return guarded(self, function()
+        self.db:run("BEGIN")
+        local found, now = reading.changes_since(self.db, self.layouts, since)
+        if not found then
+            error({ refused = { err = now, field = "revision", value = since.revision } }, 0)
+        end
+        return found, now
+    end)
+end
+
+-- A commit that the disk broke may stand in the log all the same, for whoever opens it next. A
+-- checkpoint that empties the log decides it; where the disk does not let it, nothing more is
+-- written through this connection.
+local function settle(db, thrown)
+    if db:in_transaction() then
+        pcall(db.run, db, "ROLLBACK")
+    end
+    if sqlite.basic(thrown.code) ~= sqlite.IOERR then
+        return
+    end
+    local ok, row = pcall(db.row, db, "PRAGMA wal_checkpoint(TRUNCATE)")
+    if not ok or row[1] ~= 0 then
+        db:run("PRAGMA query_only = ON")
+    end
+end
+
+local function commit(db)
+    local ok, thrown = pcall(db.run, db, "COMMIT")
+    if not ok then
+        settle(db, thrown)
+        error(thrown, 0)
+    end
+end
+
+local function make_member(db, by_kind, changes)
+    db:run("SAVEPOINT member")
+    local ok, made = pcall(transaction.make, db, by_kind, changes)
+    if not ok and type(made) == "table" and made.refused then
+        db:run("ROLLBACK TO member")
+        db:run("RELEASE member")
+        return made.refused
+    elseif not ok then
+        error(made, 0)
+    end
+    db:run("RELEASE member")
+    return { revision = made }
+end
+
+--- Makes many transactions with one commit, each for itself: one that is refused leaves the others
+-- alone.
+-- @tparam {table,...} members array of arrays of changes, as for `transaction`
+-- @treturn {table,...}|nil for each member `{ revision =, uuid = }`, or an error of its changes
+-- @treturn nil|table the error of the disk: none of them was made
+function methods:batch(members)
+    return guarded(self, function()
+        local db, results = self.db, {}
+        db:run("BEGIN IMMEDIATE")
+        local uuid = reading.revision(db).uuid
+        for i, changes in ipairs(members) do
+            results[i] = make_member(db, self.by_kind, changes)
+            results[i].uuid = results[i].revision and uuid or nil
+        end
+        commit(db)
+        return results
+    end)
+end
+
+--- Makes changes, all or none. What counts is the state after all of them: two entities may swap
+-- names. An entity that is there keeps its place and its slot. One that is the same is no change.
+-- @tparam {table,...} changes `{ kind =, put = text of an entity with its id, sequence = }` (the
+-- sequence only where its place among equals is told by a file) or `{ kind =, delete = id }`; each
+-- entity once. What refers to a deleted one by cascade goes with it.
+-- @treturn table|nil `{ uuid =, revision = }`
+-- @treturn nil|table error
+function methods:transaction(changes)
+    local results, err = self:batch({ changes })
+    if not results then
+        return nil, err
+    elseif not results[1].revision then
+        return nil, results[1]
+    end
+    return results[1]
+end
+
+-- The changes that lead from what is there to these entities, in this order.
+local function difference(self, items)
+    local changes, named = {}, {}
+    for i, item in ipairs(items) do
+        layout_of(self, item.kind)
+        local entity = entity_text.decode(item.put)
+        named[item.kind] = named[item.kind] or {}
+        named[item.kind][entity and entity.id or ""] = true
+        changes[i] = { kind = item.kind, put = item.put, sequence = i }
+    end
+    for _, of in ipairs(self.layouts) do
+        local keep = named[of.kind] or {}
+        for _, row in ipairs(self.db:rows(format("SELECT id FROM e_%s", of.kind))) do
+            if not keep[row[1]] then
+                changes[#changes + 1] = { kind = of.kind, delete = row[1] }
+            end
+        end
+    end
+    return changes
+end
+
+--- Makes the store hold these entities and no others, their places as in the list. Ids that stay
+-- keep their slots.
+-- @tparam {table,...} items `{ kind =, put = text }`
+-- @tparam[opt] string origin what they were made from, for `revision` to tell
+-- @treturn table|nil `{ uuid =, revision = }`
+-- @treturn nil|table error
+function methods:replace(items, origin)
+    return guarded(self, function()
+        local db = self.db
+        db:run("BEGIN IMMEDIATE")
+        local made = make_member(db, self.by_kind, difference(self, items))
+        if not made.revision then
+            error({ refused = made }, 0)
+        end
+        db:run("UPDATE meta SET origin = ?", origin)
+        commit(db)
+        return { revision = made.revision, uuid = reading.revision(db).uuid }
+    end)
+end
+
+--- The slots of what was deleted at or before a revision, and that nobody may use yet.
+-- @tparam number revision
+-- @treturn {table,...}|nil `{ kind =, slot =, generation = }`, for `release`
+function methods:retired(revision)
+    return guarded(self, function()
+        return reading.retired(self.db, revision)
+    end)
+end
+
+--- Lets slots be used again, each with its next generation: no image that is live knows the
+-- entities that had them.
+-- @tparam {table,...} slots of `retired`; those that are released already do not matter
+-- @treturn boolean|nil
+function methods:release(slots)
+    return guarded(self, function()
+        local db = self.db
+        db:run("BEGIN IMMEDIATE")
+        for _, it in ipairs(slots) do
+            local key = " WHERE kind = ? AND slot = ? AND generation = ? AND released = 0"
+            if db:row("SELECT 1 FROM gone" .. key, it.kind, it.slot, it.generation) then
+                db:run("UPDATE gone SET released = 1" .. key, it.kind, it.slot, it.generation)
+                db:run("INSERT INTO free_slot VALUES (?, ?, ?)", it.kind, it.slot, it.generation)
+            end
+        end
+        commit(db)
+        return true
+    end)
+end
+
+--- Forgets deletions at or before a revision, as far as their slots are released. `changes_since`
+-- reaches back to there no more.
+-- @tparam number revision
+-- @treturn boolean|nil
+function methods:compact(revision)
+    return guarded(self, function()
+        local db = self.db
+        db:run("BEGIN IMMEDIATE")
+        local which = " FROM gone WHERE released = 1 AND revision <= ?"
+        local last = db:row("SELECT max(revision)" .. which, revision)[1]
+        if last then
+            db:run("DELETE" .. which, revision)
+            db:run("UPDATE meta SET compacted = max(compacted, ?)", last)
+        end
+        commit(db)
+        return true
+    end)
+end
+
+--- Reads every page and index, and follows every reference.
+-- @treturn boolean|nil
+-- @treturn nil|table error "corrupt" with `details`, at most ten lines
+function methods:check()
+    return guarded(self, function()
+        local found = self.db:rows(format("PRAGMA integrity_check(%d)", MAX_DETAILS))
+        local details = {}
+        for _, row in ipairs(found) do
+            details[#details + 1] = row[1] ~= "ok" and row[1] or nil
+        end
+        local broken = self.db:rows("PRAGMA foreign_key_check")
+        for i = 1, math.min(#broken, MAX_DETAILS - #details) do
+            details[#details + 1] = format("%s refers to none in %s", broken[i][1], broken[i][3])
+        end
+        if #details > 0 then
+            local err = failure.new(self.path, "corrupt", "is damaged: " .. details[1])
+            err.details = details
+            return nil, err
+        end
+        return true
+    end)
+end
+
+--- Copies the store as it is now into a new file, which is a store. Opened for writing, that gets
+-- a uuid of its own: its revisions are not these.
+-- @tparam string path of the new file
+-- @treturn boolean|nil
+-- @treturn nil|table error, also "exists"
+function methods:backup(path)
+    return guarded(self, function()
+        return copies.backup(self.db, files.plain_path(path))
+    end)
+end
+
+--- Writes all entities into a new file, as a declarative configuration in JSON.
+-- @tparam string path of the new file
+-- @treturn boolean|nil
+-- @treturn nil|table error, also "exists"
+function methods:export(path)
+    return guarded(self, function()
+        self.db:run("BEGIN")
+        return copies.export(self.db, self.layouts, files.plain_path(path))
+    end)
+end
+
+return _M

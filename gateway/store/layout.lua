@@ -1,0 +1,134 @@
+--- What the store has to know of a kind of entity, derived from its schema: plain data, so that it
+-- can be handed to a thread.
+--
+-- | of the schema | in the store |
+-- |---|---|
+-- | `unique = true` | a column with a unique index |
+-- | `endpoint_key` that is not unique | a column with an index |
+-- | `cache_key` | one column of all its fields, unique |
+-- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
+-- | `tags` | a table of tags |
+-- @module gateway.store.layout
+
+local error = error
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local tostring = tostring
+local type = type
+
+local _M = {}
+
+-- Names become parts of SQL, so that they are letters, digits and _ only.
+local function checked(name)
+    if not name:find("^%a[%w_]*$") then
+        error("'" .. name .. "' cannot be the name of a kind or field in the store", 0)
+    end
+    return name
+end
+
+local function foreign_column(kind, name, field)
+    local action = field.on_delete or "restrict"
+    if action ~= "cascade" and action ~= "restrict" then
+        error(("%s.%s: on_delete has to be cascade or restrict"):format(kind, name), 0)
+    end
+    return {
+        role = "foreign",
+        -- another action is another column: SQLite cannot change that of one
+        column = "f_" .. name .. "_" .. action,
+        fields = { name },
+        reference = field.reference,
+        on_delete = action,
+    }
+end
+
+local function of_schema(schema, known)
+    local layout = { kind = checked(schema.name), columns = {}, has_tags = false }
+    local columns = layout.columns
+    for _, entry in ipairs(schema.fields) do
+        local name, field = next(entry)
+        if field.type == "foreign" and known[field.reference] then
+            columns[#columns + 1] = foreign_column(schema.name, checked(name), field)
+        end
+        if field.unique then
+            columns[#columns + 1] = {
+                role = "unique",
+                column = "u_" .. checked(name),
+                fields = { name },
+                is_name = name == schema.endpoint_key,
+                is_secret = field.encrypted,
+            }
+        elseif name == schema.endpoint_key then
+            columns[#columns + 1] =
+                { role = "name", column = "n_" .. checked(name), fields = { name } }
+        end
+        layout.has_tags = layout.has_tags or name == "tags"
+    end
+    if schema.cache_key then
+        local fields = {}
+        for i, name in ipairs(schema.cache_key) do
+            fields[i] = name
+        end
+        columns[#columns + 1] = { role = "unique", column = "k_cache_key", fields = fields }
+    end
+    return layout
+end
+
+--- The layouts of kinds.
+-- @tparam {table,...} schemas of all kinds that there are, plugins' own ones among them
+-- @treturn {table,...} layouts in the same order: `{ kind =, has_tags =, columns = array of
+-- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
+-- is_name =, is_secret = } }`; throws where a schema cannot be kept
+function _M.derive(schemas)
+    local known, layouts = {}, {}
+    for _, schema in ipairs(schemas) do
+        if known[schema.name] then
+            error("two kinds are named '" .. schema.name .. "'", 0)
+        end
+        known[schema.name] = true
+    end
+    for i, schema in ipairs(schemas) do
+        layouts[i] = of_schema(schema, known)
+    end
+    return layouts
+end
+
+local function plain(value)
+    if type(value) == "table" then
+        return type(value.id) == "string" and value.id or nil
+    elseif type(value) == "number" then
+        return ("%.17g"):format(value)
+    end
+    -- the rest: cjson's null
+    return (type(value) == "string" or type(value) == "boolean") and tostring(value) or nil
+end
+
+--- What an entity has in one column.
+-- @tparam table column of a layout
+-- @tparam table entity
+-- @treturn string|nil
+function _M.value(column, entity)
+    if #column.fields == 1 then
+        return plain(entity[column.fields[1]])
+    end
+    -- With lengths: no two lists of values make the same text.
+    local parts = {}
+    for i, name in ipairs(column.fields) do
+        local text = plain(entity[name])
+        parts[i] = text and #text .. ":" .. text or "-"
+    end
+    return table.concat(parts, ",")
+end
+
+--- Layouts by kind.
+-- @tparam {table,...} layouts
+-- @treturn table kind -> layout
+function _M.by_kind(layouts)
+    local out = {}
+    for _, layout in pairs(layouts) do
+        out[layout.kind] = layout
+    end
+    return out
+end
+
+return _M

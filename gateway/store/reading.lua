@@ -1,0 +1,229 @@
+--- What a store can be asked: one entity, a page of a kind, what has changed.
+-- @module gateway.store.reading
+
+local concat = table.concat
+local format = string.format
+local ipairs = ipairs
+local pairs = pairs
+local sort = table.sort
+local tonumber = tonumber
+local tostring = tostring
+local type = type
+local unpack = unpack
+
+local DEFAULT_SIZE = 100
+local MAX_SIZE = 10000
+local MAX_TAGS = 50
+local COLUMNS =
+    "e.sequence, e.id, e.slot, e.generation, e.revision, e.created_at, e.updated_at, e.text"
+
+local _M = {}
+
+local function row_of(row)
+    return row
+        and {
+            sequence = row[1],
+            id = row[2],
+            slot = row[3],
+            generation = row[4],
+            revision = row[5],
+            created_at = row[6],
+            updated_at = row[7],
+            text = row[8],
+        }
+end
+
+--- Finds an entity by its id, or else by its name.
+-- @tparam table db connection
+-- @tparam table of layout of its kind
+-- @tparam string id_or_name
+-- @treturn table|nil row
+function _M.get(db, of, id_or_name)
+    local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
+    local row = db:row(sql .. "id = ?", id_or_name)
+    for _, column in ipairs(row and {} or of.columns) do
+        if column.is_name then
+            row = db:row(sql .. column.column .. " = ?", id_or_name)
+        end
+    end
+    return row_of(row)
+end
+
+-- "a,b": both tags, "a/b": one of them.
+local function split_tags(text)
+    local any = text:find("/", 1, true) ~= nil
+    if any and text:find(",", 1, true) then
+        return nil
+    end
+    local separator, wanted, seen = any and "/" or ",", {}, {}
+    for tag in (text .. separator):gmatch("(.-)" .. separator) do
+        if tag == "" or #wanted == MAX_TAGS then
+            return nil
+        elseif not seen[tag] then
+            wanted[#wanted + 1], seen[tag] = tag, true
+        end
+    end
+    return wanted, any
+end
+
+local function tag_condition(of, text, from, values)
+    local wanted, any = split_tags(text)
+    if not wanted then
+        return nil
+    end
+    local one = format("SELECT sequence FROM t_%s WHERE tag = ? AND sequence > ?", of.kind)
+    local parts = {}
+    for i, tag in ipairs(wanted) do
+        parts[i] = one
+        values[#values + 1] = tag
+        values[#values + 1] = from
+    end
+    return format(" AND e.sequence IN (%s)", concat(parts, any and " UNION " or " INTERSECT "))
+end
+
+local function where_condition(of, where, values)
+    local columns, parts = {}, {}
+    for _, column in ipairs(of.columns) do
+        if #column.fields == 1 then
+            columns[column.fields[1]] = column.column
+        end
+    end
+    local names = {}
+    for name in pairs(where) do
+        names[#names + 1] = name
+    end
+    sort(names)
+    for _, name in ipairs(names) do
+        if not columns[name] then
+            return nil
+        end
+        parts[#parts + 1] = format(" AND e.%s = ?", columns[name])
+        values[#values + 1] = where[name]
+    end
+    return concat(parts)
+end
+
+local function integer(value, most)
+    local digits = tostring(value):match("^%d+$")
+    local number = digits and #digits < 16 and tonumber(digits)
+    return number and number <= most and number or nil
+end
+
+--- A page of a kind, in order of sequence. What is added or deleted between two pages changes
+-- nothing of the others.
+-- @tparam table db
+-- @tparam table of layout
+-- @tparam table opts `size` 1 to 10,000 (100), `offset` of the page before, `tags` "a,b" for both
+-- or "a/b" for one of them, `where` field -> value of unique fields, names and references
+-- @treturn {table,...}|nil rows
+-- @treturn string|nil offset of the next page, nil after the last; after a nil "invalid size",
+-- "invalid offset", "invalid tags" or "unknown field"
+function _M.list(db, of, opts)
+    local size = integer(opts.size or DEFAULT_SIZE, MAX_SIZE)
+    if not size or size == 0 then
+        return nil, "invalid size"
+    end
+    local from = integer(opts.offset or 0, 2 ^ 53)
+    if not from then
+        return nil, "invalid offset"
+    end
+    local values, condition = { from }, ""
+    if opts.where then
+        condition = where_condition(of, opts.where, values)
+        if not condition then
+            return nil, "unknown field"
+        end
+    end
+    if opts.tags then
+        local tagged = of.has_tags
+            and type(opts.tags) == "string"
+            and tag_condition(of, opts.tags, from, values)
+        if not tagged then
+            return nil, "invalid tags"
+        end
+        condition = condition .. tagged
+    end
+    values[#values + 1] = size + 1
+    local sql = "SELECT %s FROM e_%s e WHERE e.sequence > ?%s ORDER BY e.sequence LIMIT ?"
+    local rows = db:rows(format(sql, COLUMNS, of.kind, condition), unpack(values))
+    local page = {}
+    for i = 1, #rows < size and #rows or size do
+        page[i] = row_of(rows[i])
+    end
+    return page, rows[size + 1] and tostring(page[size].sequence) or nil
+end
+
+--- The last revision.
+-- @treturn table `{ uuid =, revision =, origin = }`, the last of `replace`
+function _M.revision(db)
+    local row = db:row("SELECT uuid, revision, origin FROM meta")
+    return { uuid = row[1], revision = row[2], origin = row[3] }
+end
+
+--- What has changed since a revision: the present entities that are newer, the deleted ones.
+-- @tparam table db in a transaction, so that all is of one moment
+-- @tparam {table,...} layouts
+-- @tparam table since `{ uuid =, revision = }`
+-- @treturn {table,...}|nil in order of revision: rows with `kind`; a deleted one has `gone`, `id`,
+-- `slot`, `generation` and `revision` only
+-- @treturn table|string the revision that this leads to; after a nil "too old": the log does not
+-- reach back so far, or `since` is another store's
+function _M.changes_since(db, layouts, since)
+    local now = _M.revision(db)
+    local compacted = db:row("SELECT compacted FROM meta")[1]
+    if since.uuid ~= now.uuid or since.revision < compacted or since.revision > now.revision then
+        return nil, "too old"
+    end
+    local found = {}
+    for _, of in ipairs(layouts) do
+        local sql = format("SELECT %s FROM e_%s e WHERE e.revision > ?", COLUMNS, of.kind)
+        for _, row in ipairs(db:rows(sql, since.revision)) do
+            local changed = row_of(row)
+            changed.kind = of.kind
+            found[#found + 1] = changed
+        end
+        sql = "SELECT slot, generation, id, revision FROM gone WHERE revision > ? AND kind = ?"
+        for _, row in ipairs(db:rows(sql, since.revision, of.kind)) do
+            found[#found + 1] = {
+                kind = of.kind,
+                gone = true,
+                slot = row[1],
+                generation = row[2],
+                id = row[3],
+                revision = row[4],
+            }
+        end
+    end
+    for i, change in ipairs(found) do
+        change.at = i
+    end
+    sort(found, function(a, b)
+        if a.revision ~= b.revision then
+            return a.revision < b.revision
+        end
+        -- deletions first: an id may have been given again
+        if a.gone ~= b.gone then
+            return a.gone or false
+        end
+        return a.at < b.at
+    end)
+    for _, change in ipairs(found) do
+        change.at = nil
+    end
+    return found, now
+end
+
+--- Slots of entities that were deleted at or before a revision, and are not released yet.
+-- @tparam table db
+-- @tparam number revision
+-- @treturn {table,...} `{ kind =, slot =, generation = }`
+function _M.retired(db, revision)
+    local sql = "SELECT kind, slot, generation FROM gone WHERE revision <= ? AND released = 0"
+    local found = {}
+    for i, row in ipairs(db:rows(sql, revision)) do
+        found[i] = { kind = row[1], slot = row[2], generation = row[3] }
+    end
+    return found
+end
+
+return _M

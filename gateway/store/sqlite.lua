@@ -1,0 +1,294 @@
+--- SQLite by FFI: a connection, its prepared statements, rows as arrays.
+--
+-- What SQLite refuses is thrown as a *failure*, a table `{ code =, errno =, message = }` with the
+-- extended result code; the verbs of `gateway.store.database` catch it. Values are always bound.
+-- Each call blocks on the disk.
+--
+-- Declared by hand after https://sqlite.org/c3ref/intro.html; these functions keep their ABI over
+-- all of SQLite 3. A destructor is declared as a number: only the constant -1 is ever passed.
+-- @module gateway.store.sqlite
+
+local ffi = require("ffi")
+
+local band = bit.band
+local error = error
+local select = select
+local setmetatable = setmetatable
+local tonumber = tonumber
+local type = type
+
+ffi.cdef([[
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+typedef struct sqlite3_mutex sqlite3_mutex;
+int sqlite3_libversion_number(void);
+int sqlite3_threadsafe(void);
+int sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs);
+int sqlite3_close(sqlite3 *db);
+int sqlite3_extended_result_codes(sqlite3 *db, int on);
+int sqlite3_busy_timeout(sqlite3 *db, int ms);
+int sqlite3_extended_errcode(sqlite3 *db);
+int sqlite3_system_errno(sqlite3 *db);
+const char *sqlite3_errmsg(sqlite3 *db);
+const char *sqlite3_errstr(int code);
+int sqlite3_get_autocommit(sqlite3 *db);
+int sqlite3_db_readonly(sqlite3 *db, const char *name);
+int sqlite3_db_status(sqlite3 *db, int op, int *current, int *highest, int reset);
+sqlite3_mutex *sqlite3_db_mutex(sqlite3 *db);
+void sqlite3_mutex_enter(sqlite3_mutex *mutex);
+void sqlite3_mutex_leave(sqlite3_mutex *mutex);
+int sqlite3_prepare_v3(sqlite3 *db, const char *sql, int length, unsigned flags,
+    sqlite3_stmt **statement, const char **tail);
+sqlite3_stmt *sqlite3_next_stmt(sqlite3 *db, sqlite3_stmt *after);
+int sqlite3_bind_null(sqlite3_stmt *statement, int at);
+int sqlite3_bind_double(sqlite3_stmt *statement, int at, double value);
+int sqlite3_bind_int64(sqlite3_stmt *statement, int at, int64_t value);
+int sqlite3_bind_text(sqlite3_stmt *statement, int at, const char *text, int length,
+    intptr_t destructor);
+int sqlite3_step(sqlite3_stmt *statement);
+int sqlite3_reset(sqlite3_stmt *statement);
+int sqlite3_finalize(sqlite3_stmt *statement);
+int sqlite3_column_count(sqlite3_stmt *statement);
+int sqlite3_column_type(sqlite3_stmt *statement, int column);
+int64_t sqlite3_column_int64(sqlite3_stmt *statement, int column);
+double sqlite3_column_double(sqlite3_stmt *statement, int column);
+const char *sqlite3_column_text(sqlite3_stmt *statement, int column);
+int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
+]])
+
+local OPEN_READONLY = 1
+local OPEN_READWRITE = 2
+local OPEN_FULLMUTEX = 0x10000
+local PREPARE_PERSISTENT = 1
+local DBSTATUS_DEFERRED_FKS = 10
+local TRANSIENT = -1
+-- types of columns
+local INTEGER, FLOAT, NULL = 1, 2, 5
+-- `UPDATE ... RETURNING` and `VACUUM INTO` with a bound name
+local OLDEST = 3035000
+
+local _M = {
+    OK = 0,
+    BUSY = 5,
+    READONLY = 8,
+    IOERR = 10,
+    CORRUPT = 11,
+    FULL = 13,
+    CANTOPEN = 14,
+    CONSTRAINT = 19,
+    NOTADB = 26,
+    ROW = 100,
+    DONE = 101,
+}
+local methods = {}
+local mt = { __index = methods }
+
+local library
+
+local function load_library()
+    if not library then
+        library = ffi.load("libsqlite3.so.0")
+        if library.sqlite3_libversion_number() < OLDEST or library.sqlite3_threadsafe() == 0 then
+            error("libsqlite3 has to be 3.35 or later, and built for threads", 0)
+        end
+    end
+    return library
+end
+
+--- The basic code of an extended one.
+-- @tparam number code
+-- @treturn number such as `sqlite.CONSTRAINT`
+function _M.basic(code)
+    return band(code, 0xff)
+end
+
+local function fail(self)
+    error({
+        code = library.sqlite3_extended_errcode(self.db),
+        errno = library.sqlite3_system_errno(self.db),
+        message = ffi.string(library.sqlite3_errmsg(self.db)),
+    }, 0)
+end
+
+local function wrap(db)
+    return setmetatable({ db = db, statements = {} }, mt)
+end
+
+--- Opens a database that exists.
+-- @tparam string path
+-- @tparam[opt] boolean read_only
+-- @treturn table connection; throws a failure
+function _M.open(path, read_only)
+    local lib = load_library()
+    local out = ffi.new("sqlite3 *[1]")
+    local flags = (read_only and OPEN_READONLY or OPEN_READWRITE) + OPEN_FULLMUTEX
+    local code = lib.sqlite3_open_v2(path, out, flags, nil)
+    if code ~= _M.OK then
+        local errno = out[0] ~= nil and lib.sqlite3_system_errno(out[0]) or 0
+        lib.sqlite3_close(out[0])
+        error({ code = code, errno = errno, message = ffi.string(lib.sqlite3_errstr(code)) }, 0)
+    end
+    lib.sqlite3_extended_result_codes(out[0], 1)
+    return wrap(out[0])
+end
+
+--- The connection that another Lua VM of this process has opened.
+-- @tparam number address of its `address`
+-- @treturn table connection with statements of its own
+function _M.attach(address)
+    load_library()
+    return wrap(ffi.cast("sqlite3 *", ffi.cast("uintptr_t", address)))
+end
+
+--- Where the connection is, for `attach`.
+-- @treturn number
+function methods:address()
+    return tonumber(ffi.cast("uintptr_t", self.db))
+end
+
+local function prepared(self, sql)
+    local statement = self.statements[sql]
+    if not statement then
+        local out = ffi.new("sqlite3_stmt *[1]")
+        local code = library.sqlite3_prepare_v3(self.db, sql, #sql, PREPARE_PERSISTENT, out, nil)
+        if code ~= _M.OK then
+            fail(self)
+        end
+        statement = out[0]
+        self.statements[sql] = statement
+    end
+    return statement
+end
+
+local function bind(self, statement, ...)
+    for i = 1, select("#", ...) do
+        local value = select(i, ...)
+        local code
+        if value == nil then
+            code = library.sqlite3_bind_null(statement, i)
+        elseif type(value) == "string" then
+            code = library.sqlite3_bind_text(statement, i, value, #value, TRANSIENT)
+        elseif value % 1 == 0 then
+            code = library.sqlite3_bind_int64(statement, i, value)
+        else
+            code = library.sqlite3_bind_double(statement, i, value)
+        end
+        if code ~= _M.OK then
+            fail(self)
+        end
+    end
+end
+
+local function read_row(statement)
+    local row = {}
+    for i = 1, library.sqlite3_column_count(statement) do
+        local kind = library.sqlite3_column_type(statement, i - 1)
+        if kind == INTEGER then
+            row[i] = tonumber(library.sqlite3_column_int64(statement, i - 1))
+        elseif kind == FLOAT then
+            row[i] = library.sqlite3_column_double(statement, i - 1)
+        elseif kind ~= NULL then
+            local text = library.sqlite3_column_text(statement, i - 1)
+            row[i] = ffi.string(text, library.sqlite3_column_bytes(statement, i - 1))
+        end
+    end
+    return row
+end
+
+-- Steps to the end, or over `max` rows; what a broken statement says is read before its reset.
+local function step(self, statement, rows, max)
+    local code = library.sqlite3_step(statement)
+    while code == _M.ROW do
+        if rows then
+            rows[#rows + 1] = read_row(statement)
+        end
+        if max and #rows == max then
+            break
+        end
+        code = library.sqlite3_step(statement)
+    end
+    if code ~= _M.ROW and code ~= _M.DONE then
+        local failure = {
+            code = library.sqlite3_extended_errcode(self.db),
+            errno = library.sqlite3_system_errno(self.db),
+            message = ffi.string(library.sqlite3_errmsg(self.db)),
+        }
+        library.sqlite3_reset(statement)
+        error(failure, 0)
+    end
+    library.sqlite3_reset(statement)
+end
+
+--- Runs a statement for its effect.
+-- @tparam string sql one statement, with `?` for each value
+-- @param ... strings, numbers, nil
+function methods:run(sql, ...)
+    local statement = prepared(self, sql)
+    bind(self, statement, ...)
+    step(self, statement)
+end
+
+--- All rows of a statement.
+-- @treturn {table,...} arrays of values; nil for NULL
+function methods:rows(sql, ...)
+    local statement, rows = prepared(self, sql), {}
+    bind(self, statement, ...)
+    step(self, statement, rows)
+    return rows
+end
+
+--- The first row of a query. Not for statements that write: they would not be run to their end.
+-- @treturn table|nil
+function methods:row(sql, ...)
+    local statement, rows = prepared(self, sql), {}
+    bind(self, statement, ...)
+    step(self, statement, rows, 1)
+    return rows[1]
+end
+
+--- Has a transaction begun?
+function methods:in_transaction()
+    return library.sqlite3_get_autocommit(self.db) == 0
+end
+
+--- Did a file that was to be written open for reading only?
+function methods:is_read_only()
+    return library.sqlite3_db_readonly(self.db, "main") == 1
+end
+
+--- Do references point nowhere, in the transaction that is open?
+function methods:has_broken_references()
+    local current, highest = ffi.new("int[1]"), ffi.new("int[1]")
+    library.sqlite3_db_status(self.db, DBSTATUS_DEFERRED_FKS, current, highest, 0)
+    return current[0] ~= 0
+end
+
+--- How long to wait for a lock of another process.
+-- @tparam number ms
+function methods:busy_timeout(ms)
+    library.sqlite3_busy_timeout(self.db, ms)
+end
+
+--- Keeps other threads off the connection until `leave`; may be nested.
+function methods:enter()
+    library.sqlite3_mutex_enter(library.sqlite3_db_mutex(self.db))
+end
+
+--- Lets other threads use the connection.
+function methods:leave()
+    library.sqlite3_mutex_leave(library.sqlite3_db_mutex(self.db))
+end
+
+--- Closes it, with every statement of whichever VM. Nobody may use it at the time.
+function methods:close()
+    self.statements = {}
+    local statement = library.sqlite3_next_stmt(self.db, nil)
+    while statement ~= nil do
+        library.sqlite3_finalize(statement)
+        statement = library.sqlite3_next_stmt(self.db, nil)
+    end
+    library.sqlite3_close(self.db)
+    self.db = nil
+end
+
+return _M

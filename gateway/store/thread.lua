@@ -1,0 +1,61 @@
+--- The store's verbs for `ngx.run_worker_thread`, which keeps a worker's event loop free.
+--
+-- Each thread has a Lua VM that is not always the same, so that a store is known by a *handle*
+-- (plain data), and SQLite's connection is shared by the VMs. Calls of one handle wait for each
+-- other.
+-- @module gateway.store.thread
+-- @usage
+-- local function call(...)
+--     local ok, first, second = ngx.run_worker_thread("sluice_store", "gateway.store.thread", ...)
+--     ...
+-- end
+-- local handle = call("open", path, { layouts = layouts })
+-- local done, err = call("call", handle, "transaction", changes)
+
+local database = require("gateway.store.database")
+
+local _M = {}
+
+-- token -> store of this VM; a token never comes again
+local attached = {}
+
+--- Opens a store.
+-- @tparam string path
+-- @tparam table opts of gateway.store.database
+-- @treturn table|nil handle
+-- @treturn nil|table error
+function _M.open(path, opts)
+    local store, err = database.open(path, opts)
+    if not store then
+        return nil, err
+    end
+    local handle = store:handle()
+    attached[handle.token] = store
+    return handle
+end
+
+--- Calls a verb of an open store.
+-- @tparam table handle of `open`
+-- @tparam string verb such as "transaction"
+-- @param ... its arguments
+-- @return what the verb returns
+function _M.call(handle, verb, ...)
+    local store = attached[handle.token]
+    if not store then
+        store = database.attach(handle)
+        attached[handle.token] = store
+    end
+    return store[verb](store, ...)
+end
+
+--- Closes a store; no other call of its handle may be under way, or come after.
+-- @tparam table handle
+-- @treturn boolean true
+function _M.close(handle)
+    local store = attached[handle.token] or database.attach(handle)
+    attached[handle.token] = nil
+    store:close()
+    return true
+end
+
+return _M

@@ -1,0 +1,359 @@
+--- The changes of one transaction, made in the savepoint of the caller.
+--
+-- A transaction is a set: what counts is the state after it. Two entities can swap their names,
+-- and a parent can go together with the child that moves elsewhere. Hence the order: what existing
+-- entities had that is unique is put aside, then deletions, then upserts; references are looked at
+-- last, by SQLite's own count of broken ones.
+-- @module gateway.store.transaction
+
+local entity_text = require("gateway.store.entity_text")
+local layout = require("gateway.store.layout")
+local sqlite = require("gateway.store.sqlite")
+local tables = require("gateway.store.tables")
+
+local concat = table.concat
+local error = error
+local format = string.format
+local ipairs = ipairs
+local pcall = pcall
+local setmetatable = setmetatable
+local tostring = tostring
+local type = type
+local unpack = unpack
+
+-- e_<kind>'s columns before those of the layout
+local OWN = 8
+local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text"
+local SECRET = "***"
+
+local _M = {}
+
+local function refuse(err)
+    error({ refused = err }, 0)
+end
+
+-- Statements of a kind, written once: layout -> { select, insert, update, park }
+local written = setmetatable({}, { __mode = "k" })
+
+local function statements(of)
+    local sql = written[of]
+    if sql then
+        return sql
+    end
+    local names, sets, parked = {}, {}, { "sequence = ?" }
+    for i, column in ipairs(of.columns) do
+        names[i] = ", " .. column.column
+        sets[i] = ", " .. column.column .. " = ?"
+        if column.role ~= "name" then
+            parked[#parked + 1] = column.column .. " = NULL"
+        end
+    end
+    local columns = concat(names)
+    sql = {
+        select = format("SELECT %s%s FROM e_%s WHERE id = ?", OWN_COLUMNS, columns, of.kind),
+        insert = format(
+            "INSERT INTO e_%s (%s%s) VALUES (%s?)",
+            of.kind,
+            OWN_COLUMNS,
+            columns,
+            ("?, "):rep(OWN + #names - 1)
+        ),
+        update = format(
+            "UPDATE e_%s SET sequence = ?, revision = ?, created_at = ?, updated_at = ?, "
+                .. "text = ?%s WHERE sequence = ?",
+            of.kind,
+            concat(sets)
+        ),
+        park = format("UPDATE e_%s SET %s WHERE sequence = ?", of.kind, concat(parked, ", ")),
+        delete = format("DELETE FROM e_%s WHERE id = ?", of.kind),
+    }
+    written[of] = sql
+    return sql
+end
+
+local function number_or_nil(value)
+    return type(value) == "number" and value or nil
+end
+
+-- A change that is understood: `{ kind, of, id, old, text, values, entity, sequence }`.
+local function plan_put(change, of)
+    local entity = type(change.put) == "string" and entity_text.decode(change.put)
+    if not entity or type(entity.id) ~= "string" then
+        refuse({ err = "invalid", kind = of.kind, field = "id", value = "" })
+    end
+    local values = {}
+    for i, column in ipairs(of.columns) do
+        values[i] = layout.value(column, entity)
+        local given = entity[column.fields[1]]
+        if column.role == "foreign" and type(given) == "table" and not values[i] then
+            refuse({ err = "invalid", kind = of.kind, field = column.fields[1], value = "" })
+        end
+    end
+    local sequence = change.sequence
+    if sequence and (type(sequence) ~= "number" or sequence < 1 or sequence % 1 ~= 0) then
+        local value = tostring(sequence)
+        refuse({ err = "invalid", kind = of.kind, field = "sequence", value = value })
+    end
+    return {
+        of = of,
+        id = entity.id,
+        text = change.put,
+        values = values,
+        entity = entity,
+        sequence = sequence,
+    }
+end
+
+local function is_unchanged(planned)
+    local old = planned.old
+    if old[OWN] ~= planned.text or (planned.sequence or old[1]) ~= old[1] then
+        return false
+    end
+    for i = 1, #planned.of.columns do
+        if old[OWN + i] ~= planned.values[i] then
+            return false
+        end
+    end
+    return true
+end
+
+local function plan(db, by_kind, change, seen)
+    local of = by_kind[change.kind]
+    if not of then
+        refuse({ err = "unknown kind", kind = change.kind })
+    end
+    local planned = change.put and plan_put(change, of) or { of = of, id = change.delete }
+    local key = of.kind .. " " .. tostring(planned.id)
+    if type(planned.id) ~= "string" or seen[key] then
+        refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
+    end
+    seen[key] = true
+    planned.old = db:row(statements(of).select, planned.id)
+    if not change.put and not planned.old then
+        refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
+    end
+    if change.put and planned.old and is_unchanged(planned) then
+        return nil
+    end
+    return planned
+end
+
+-- Puts aside what an entity must not have while others are changed: unique values, its place, and
+-- references, so that it does not go with what it refers to. It gets its new ones with the rest.
+local function park(db, planned)
+    local of, old = planned.of, planned.old
+    local stays = (planned.sequence or old[1]) == old[1]
+    local needed = not stays
+    for i, column in ipairs(of.columns) do
+        local is_held = column.role == "foreign" or old[OWN + i] ~= planned.values[i]
+        needed = needed or (column.role ~= "name" and old[OWN + i] ~= nil and is_held)
+    end
+    if needed then
+        planned.at = stays and old[1] or -old[1]
+        db:run(statements(of).park, planned.at, old[1])
+    end
+end
+
+local function value_of(column, entity)
+    if column.is_secret then
+        return SECRET
+    elseif #column.fields == 1 then
+        return layout.value(column, entity)
+    end
+    local texts = {}
+    for i, name in ipairs(column.fields) do
+        local value = entity[name]
+        texts[i] = tostring(type(value) == "table" and value.id or value or "null")
+    end
+    return concat(texts, ", ")
+end
+
+local function violation(kind, column, entity)
+    return {
+        err = "unique violation",
+        kind = kind,
+        field = concat(column.fields, ", "),
+        value = value_of(column, entity),
+    }
+end
+
+-- Which unique value an entity cannot have.
+local function find_taken(db, planned)
+    local of = planned.of
+    for i, column in ipairs(of.columns) do
+        local sql = format("SELECT id FROM e_%s WHERE %s = ?", of.kind, column.column)
+        local other = column.role == "unique"
+            and planned.values[i]
+            and db:row(sql, planned.values[i])
+        if other and other[1] ~= planned.id then
+            return violation(of.kind, column, planned.entity)
+        end
+    end
+    return {
+        err = "unique violation",
+        kind = of.kind,
+        field = "sequence",
+        value = tostring(planned.sequence),
+    }
+end
+
+local function take_slot(db, kind)
+    local free =
+        db:row("SELECT slot, generation FROM free_slot WHERE kind = ? ORDER BY slot LIMIT 1", kind)
+    if free then
+        db:run("DELETE FROM free_slot WHERE kind = ? AND slot = ?", kind, free[1])
+        return free[1], free[2] + 1
+    end
+    local slot = db:row("SELECT next_slot FROM kind WHERE name = ?", kind)[1]
+    db:run("UPDATE kind SET next_slot = ? WHERE name = ?", slot + 1, kind)
+    return slot, 1
+end
+
+local function take_sequence(db, given)
+    local last = db:row("SELECT sequence FROM meta")[1]
+    local sequence = given or last + 1
+    if sequence > last then
+        db:run("UPDATE meta SET sequence = ?", sequence)
+    end
+    return sequence
+end
+
+local function put_row(db, planned, revision)
+    local of, values, old = planned.of, planned.values, planned.old
+    local sql = statements(of)
+    local created_at = number_or_nil(planned.entity.created_at)
+    local updated_at = number_or_nil(planned.entity.updated_at)
+    local n = #of.columns
+    if old then
+        local sequence = planned.sequence and take_sequence(db, planned.sequence) or old[1]
+        local row = { sequence, revision, created_at, updated_at, planned.text }
+        for i = 1, n do
+            row[5 + i] = values[i]
+        end
+        row[6 + n] = planned.at or old[1]
+        db:run(sql.update, unpack(row, 1, 6 + n))
+        return sequence
+    end
+    local slot, generation = take_slot(db, of.kind)
+    local sequence = take_sequence(db, planned.sequence)
+    local row = {
+        sequence,
+        planned.id,
+        slot,
+        generation,
+        revision,
+        created_at,
+        updated_at,
+        planned.text,
+    }
+    for i = 1, n do
+        row[OWN + i] = values[i]
+    end
+    db:run(sql.insert, unpack(row, 1, OWN + n))
+    return sequence
+end
+
+local function put(db, planned, revision)
+    local ok, failure = pcall(put_row, db, planned, revision)
+    if not ok then
+        if type(failure) == "table" and sqlite.basic(failure.code or 0) == sqlite.CONSTRAINT then
+            refuse(find_taken(db, planned))
+        end
+        error(failure, 0)
+    end
+    local of, sequence = planned.of, failure
+    if of.has_tags then
+        if planned.old then
+            db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
+        end
+        if type(planned.entity.tags) == "table" then
+            tables.add_tags(db, of.kind, sequence, planned.entity.tags)
+        end
+    end
+end
+
+-- Which upsert refers to none.
+local function check_references(db, planned)
+    for i, column in ipairs(planned.of.columns) do
+        local id = column.role == "foreign" and planned.values and planned.values[i]
+        local sql = id and format("SELECT 1 FROM e_%s WHERE id = ?", column.reference)
+        if id and not db:row(sql, id) then
+            refuse({
+                err = "reference missing",
+                kind = planned.of.kind,
+                field = column.fields[1],
+                value = id,
+                id = planned.id,
+            })
+        end
+    end
+end
+
+-- Which entity that is gone, cascades among them, others still refer to.
+local function check_gone(db, revision)
+    for _, row in ipairs(db:rows("SELECT kind, id FROM gone WHERE revision = ?", revision)) do
+        for _, referrer in ipairs(tables.referrers(db, row[1])) do
+            local sql = "SELECT id FROM e_%s WHERE %s = ? LIMIT 1"
+            local child = db:row(format(sql, referrer.kind, referrer.column), row[2])
+            if child then
+                refuse({
+                    err = "referenced",
+                    kind = row[1],
+                    field = "id",
+                    value = row[2],
+                    by = referrer.kind,
+                    by_id = child[1],
+                })
+            end
+        end
+    end
+end
+
+local function check(db, list, revision)
+    if not db:has_broken_references() then
+        return
+    end
+    for _, planned in ipairs(list) do
+        check_references(db, planned)
+    end
+    check_gone(db, revision)
+    error("a broken reference that nobody has", 0)
+end
+
+--- Makes the changes. Throws `{ refused = err }` where they cannot be made, a failure of
+-- gateway.store.sqlite where the disk does not do its part; the caller rolls back.
+-- @tparam table db connection, in a savepoint
+-- @tparam table by_kind kind -> layout
+-- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
+-- @treturn number the revision of these changes, or the last one where they change nothing
+function _M.make(db, by_kind, changes)
+    local list, seen = {}, {}
+    for _, change in ipairs(changes) do
+        list[#list + 1] = plan(db, by_kind, change, seen)
+    end
+    local revision = db:row("SELECT revision FROM meta")[1]
+    if #list == 0 then
+        return revision
+    end
+    revision = revision + 1
+    db:run("UPDATE meta SET revision = ?", revision)
+    for _, planned in ipairs(#list > 1 and list or {}) do
+        if planned.text and planned.old then
+            park(db, planned)
+        end
+    end
+    for _, planned in ipairs(list) do
+        if not planned.text then
+            db:run(statements(planned.of).delete, planned.id)
+        end
+    end
+    for _, planned in ipairs(list) do
+        if planned.text then
+            put(db, planned, revision)
+        end
+    end
+    check(db, list, revision)
+    return revision
+end
+
+return _M

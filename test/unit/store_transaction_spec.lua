@@ -1,0 +1,238 @@
+--- Transactions of the store: what is refused, in which words; swaps, moves, cascades; slots.
+
+local support = require("test.unit.support.store")
+
+local put, delete, to = support.put, support.delete, support.to
+
+describe("a transaction of the store", function()
+    local s
+
+    before_each(function()
+        s = assert(support.open())
+    end)
+
+    after_each(function()
+        s:close()
+        support.clean()
+    end)
+
+    local function refused(expected, changes)
+        local before = s:revision()
+        local done, err = s:transaction(changes)
+        assert.is_nil(done)
+        for key, value in pairs(expected) do
+            assert.equal(value, err[key], key)
+        end
+        assert.same(before, s:revision())
+        assert.is_true(s:check())
+    end
+
+    local function made(changes)
+        local done, err = s:transaction(changes)
+        assert.is_truthy(done, err and err.err)
+        assert.is_true(s:check())
+        return done.revision
+    end
+
+    it("counts one revision each, none where nothing changes", function()
+        local service = { id = "s", name = "a", host = "h" }
+        assert.equal(1, made({ put("services", service), put("services", { id = "t" }) }))
+        assert.equal(2, made({ put("routes", { id = "r", service = to("s") }) }))
+        assert.equal(2, made({ put("services", service) }))
+        service.host = "other"
+        assert.equal(3, made({ put("services", service) }))
+        assert.equal(3, s:revision().revision)
+        assert.equal(3, s:get("services", "a").revision)
+        assert.equal(1, s:get("services", "t").revision)
+    end)
+
+    it("refuses a value that is taken, with its field", function()
+        made({ put("services", { id = "s", name = "a" }) })
+        refused(
+            { err = "unique violation", kind = "services", field = "name", value = "a" },
+            { put("services", { id = "t", name = "a" }) }
+        )
+        refused(
+            { err = "unique violation", field = "name", value = "b" },
+            { put("services", { id = "t", name = "b" }), put("services", { id = "u", name = "b" }) }
+        )
+        refused(
+            { err = "unique violation", field = "sequence", value = "1" },
+            { put("services", { id = "t" }, { sequence = 1 }) }
+        )
+    end)
+
+    it("refuses the same values of several fields, nothing for one of them", function()
+        made({
+            put("upstreams", { id = "u", name = "u" }),
+            put("targets", { id = "t", upstream = to("u"), target = "a:80" }),
+            put("plugins", { id = "p", name = "key-auth" }),
+        })
+        refused(
+            { err = "unique violation", field = "upstream, target", value = "u, a:80" },
+            { put("targets", { id = "t2", upstream = to("u"), target = "a:80" }) }
+        )
+        refused({
+            err = "unique violation",
+            field = "name, route, service, consumer",
+            value = "key-auth, null, null, null",
+        }, { put("plugins", { id = "p2", name = "key-auth" }) })
+    end)
+
+    it("does not tell a secret", function()
+        made({
+            put("consumers", { id = "c", username = "c" }),
+            put("keyauth_credentials", { id = "k", key = "hidden", consumer = to("c") }),
+        })
+        refused(
+            { err = "unique violation", field = "key", value = "***" },
+            { put("keyauth_credentials", { id = "l", key = "hidden", consumer = to("c") }) }
+        )
+    end)
+
+    it("refuses references to none, and to what would be gone", function()
+        refused(
+            { err = "reference missing", kind = "routes", field = "service", value = "s" },
+            { put("routes", { id = "r", service = to("s") }) }
+        )
+        made({
+            put("routes", { id = "r", service = to("s") }),
+            put("services", { id = "s", name = "a" }),
+        })
+        refused(
+            { err = "referenced", kind = "services", value = "s", by = "routes", by_id = "r" },
+            { delete("services", "s") }
+        )
+        refused(
+            { err = "reference missing", field = "service", value = "s" },
+            { delete("services", "s"), put("routes", { id = "r2", service = to("s") }) }
+        )
+        assert.equal(2, made({ delete("services", "s"), delete("routes", "r") }))
+    end)
+
+    it("refuses what is not there, and what it does not understand", function()
+        refused({ err = "not found", value = "x" }, { delete("services", "x") })
+        refused({ err = "unknown kind", kind = "things" }, { delete("things", "x") })
+        refused({ err = "invalid", field = "id" }, { { kind = "services", put = "{}" } })
+        refused({ err = "invalid", field = "id" }, { { kind = "services", put = "{" } })
+        refused({ err = "invalid", field = "id" }, { { kind = "services" } })
+        refused({ err = "invalid", field = "sequence" }, {
+            put("services", { id = "s" }, { sequence = 0 }),
+        })
+        refused(
+            { err = "invalid", field = "id", value = "s" },
+            { put("services", { id = "s" }), put("services", { id = "s" }) }
+        )
+        refused(
+            { err = "invalid", field = "service" },
+            { put("routes", { id = "r", service = { name = "a" } }) }
+        )
+    end)
+
+    it("lets entities swap what is unique, and a new one have what a deleted one had", function()
+        made({
+            put("services", { id = "s", name = "a" }),
+            put("services", { id = "t", name = "b" }),
+            put("services", { id = "u", name = "c" }),
+        })
+        made({
+            put("services", { id = "s", name = "b" }, { sequence = 2 }),
+            put("services", { id = "t", name = "a" }, { sequence = 1 }),
+            put("services", { id = "v", name = "c" }),
+            delete("services", "u"),
+        })
+        assert.equal("t s v", support.ids(s:list("services")))
+        assert.equal("t", s:get("services", "a").id)
+        assert.equal("v", s:get("services", "c").id)
+        assert.equal(0, s:get("services", "s").slot)
+    end)
+
+    it("deletes by cascade, and keeps what moves away at the same time", function()
+        made({
+            put("consumers", { id = "c", username = "c" }),
+            put("consumers", { id = "d", username = "d" }),
+            put("keyauth_credentials", { id = "k", key = "k", consumer = to("c") }),
+            put("keyauth_credentials", { id = "l", key = "l", consumer = to("c") }),
+            put("plugins", { id = "p", name = "x", consumer = to("c"), tags = { "t" } }),
+        })
+        local slot = s:get("keyauth_credentials", "k").slot
+        local revision = s:revision()
+        made({
+            put("keyauth_credentials", { id = "k", key = "k", consumer = to("d") }),
+            put("keyauth_credentials", { id = "m", key = "l", consumer = to("d") }),
+            delete("consumers", "c"),
+        })
+        assert.equal("k m", support.ids(s:list("keyauth_credentials")))
+        assert.equal(slot, s:get("keyauth_credentials", "k").slot)
+        local gone = {}
+        for _, change in ipairs(s:changes_since(revision)) do
+            gone[#gone + 1] = change.gone and change.kind .. " " .. change.id or nil
+        end
+        table.sort(gone)
+        assert.same({ "consumers c", "keyauth_credentials l", "plugins p" }, gone)
+        assert.same({}, (s:list("plugins", { tags = "t" })))
+    end)
+
+    it("gives a slot again only when it was released, with the next generation", function()
+        made({ put("services", { id = "s" }), put("services", { id = "t" }) })
+        made({ delete("services", "s") })
+        made({ put("services", { id = "s" }) })
+        assert.equal(2, s:get("services", "s").slot)
+        local retired = s:retired(s:revision().revision)
+        assert.same({ { kind = "services", slot = 0, generation = 1 } }, retired)
+        assert.same({}, s:retired(1))
+        assert.is_true(s:release(retired))
+        assert.is_true(s:release(retired))
+        assert.same({}, s:retired(s:revision().revision))
+        made({ put("services", { id = "u" }), put("services", { id = "v" }) })
+        assert.equal(0, s:get("services", "u").slot)
+        assert.equal(2, s:get("services", "u").generation)
+        assert.equal(3, s:get("services", "v").slot)
+        assert.equal(1, s:get("services", "v").generation)
+    end)
+
+    it("makes many with one commit, each for itself", function()
+        local results = s:batch({
+            { put("services", { id = "s", name = "a" }) },
+            {
+                put("services", { id = "t", name = "t" }),
+                put("services", { id = "u", name = "a" }),
+            },
+            { put("routes", { id = "r", service = to("s") }) },
+            { delete("services", "s") },
+            {},
+            { put("services", { id = "t", name = "b" }) },
+        })
+        assert.equal(1, results[1].revision)
+        assert.equal(s:revision().uuid, results[1].uuid)
+        assert.equal("unique violation", results[2].err)
+        assert.equal(2, results[3].revision)
+        assert.equal("referenced", results[4].err)
+        assert.equal(2, results[5].revision)
+        assert.equal(3, results[6].revision)
+        assert.equal("s t", support.ids(s:list("services")))
+        assert.is_true(s:check())
+    end)
+
+    it("replaces everything, places as in the list, slots as they were", function()
+        made({
+            put("services", { id = "s", name = "a" }),
+            put("services", { id = "t", name = "b" }),
+            put("routes", { id = "r", service = to("s") }),
+        })
+        assert(s:replace({
+            put("services", { id = "t", name = "a" }),
+            put("services", { id = "u", name = "b" }),
+            put("routes", { id = "r", service = to("t") }),
+        }, "hash"))
+        assert.equal("t u", support.ids(s:list("services")))
+        assert.equal(1, s:get("services", "t").slot)
+        assert.equal("hash", s:revision().origin)
+        assert.is_true(s:check())
+        local done, err = s:replace({ put("routes", { id = "r", service = to("x") }) }, "other")
+        assert.is_nil(done)
+        assert.equal("reference missing", err.err)
+        assert.equal("hash", s:revision().origin)
+        assert.equal("t u", support.ids(s:list("services")))
+    end)
+end)
