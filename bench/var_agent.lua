@@ -40,7 +40,7 @@ local data = ffi.new("char[?]", 14, "10.0.0.1:8080")
 local function loop(body, name)
     local source = LOOP:gsub("BODY", (body:gsub("NAME", name)))
     local make = assert(loadstring(source, "=" .. body .. " " .. name))
-    return make(now_ns, var.handle(name), C.sluice_var_abi, ffi.string, data)
+    return make(now_ns, var.handle(name), C.sluice_var_count, ffi.string, data)
 end
 
 local loops = {}

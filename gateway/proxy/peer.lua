@@ -1,6 +1,7 @@
 --- Hands a request's first peer to nginx (module/nginx/ngx_http_sluice_peer.c).
 -- @module gateway.proxy.peer
 
+local abi = require("sluice.abi")
 local base = require("resty.core.base")
 
 local ffi = require("ffi")
@@ -8,7 +9,7 @@ local ffi = require("ffi")
 local C = ffi.C
 local get_request = base.get_request
 
-ffi.cdef([[
+abi.declare([[
 typedef struct {
     uint64_t       sockaddr[4];
     uint32_t       socklen;

@@ -1,6 +1,7 @@
 --- One request: match a route, run its plugins, hand it to nginx's proxy.
 -- @module gateway.proxy.phases
 
+local abi = require("sluice.abi")
 local base = require("resty.core.base")
 local ffi = require("ffi")
 
@@ -18,7 +19,7 @@ local normalize = router_path.normalize
 local get_request = base.get_request
 local use_peer = require("gateway.proxy.peer").use
 
-ffi.cdef([[
+abi.declare([[
 int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
 ]])
 

@@ -1,6 +1,7 @@
 --- Responses that the gateway itself gives: errors, and those of plugins.
 -- @module gateway.request.response
 
+local abi = require("sluice.abi")
 local cjson = require("cjson.safe")
 local ffi = require("ffi")
 local variables = require("gateway.request.variables")
@@ -9,7 +10,7 @@ local version = require("gateway.version")
 -- Without nginx (unit tests) nothing is answered.
 local get_request = ngx and require("resty.core.base").get_request
 
-ffi.cdef("void sluice_gateway_refuse_header(void *r);")
+abi.declare("void sluice_gateway_refuse_header(void *r);")
 
 local _M = {}
 

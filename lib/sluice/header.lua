@@ -12,6 +12,7 @@
 -- local limit = header.new("RateLimit-Limit") -- when the module loads
 -- limit:set_response(60)                      -- per request
 
+local abi = require("sluice.abi")
 local ffi = require("ffi")
 
 -- Without nginx (the command line, unit tests) handles are made and not used.
@@ -22,7 +23,7 @@ local ffi_string = ffi.string
 local ngx = ngx
 local type = type
 
-ffi.cdef([[
+abi.declare([[
 typedef struct {
     const char *name;
     const char *lowcase;

@@ -9,13 +9,14 @@
 -- redact.add("token")            -- when the configuration loads
 -- redact.uri("/a?token=x&b=1")   -- "/a?token=REDACTED&b=1"
 
+local abi = require("sluice.abi")
 local ffi = require("ffi")
 
 local C = ffi.C
 local ffi_string = ffi.string
 local find = string.find
 
-ffi.cdef([[
+abi.declare([[
 int sluice_redact_add(const char *name, size_t length);
 int sluice_redact_is_secret(const char *name, size_t length);
 size_t sluice_redact(char *dst, const char *text, size_t length, int kind);

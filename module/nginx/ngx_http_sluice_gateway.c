@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include <sys/random.h>
 
+#include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
 
@@ -32,8 +33,6 @@ typedef struct {
     ngx_str_t  via;             /* what Via says of this gateway */
 } ngx_http_sluice_gateway_conf_t;
 
-
-void sluice_gateway_refuse_header(ngx_http_request_t *r);
 
 static void *ngx_http_sluice_gateway_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_gateway_add_variables(ngx_conf_t *cf);

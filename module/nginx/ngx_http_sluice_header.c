@@ -9,23 +9,8 @@
  */
 
 
-#include "ngx_http_sluice_header.h"
+#include "ngx_sluice_abi.h"
 
-
-typedef struct {
-    size_t     length;
-    u_char    *data;
-} sluice_header_value_t;
-
-
-int sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
-    sluice_header_value_t *first);
-int sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
-    u_char *value, size_t length);
-int sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
-    u_char *value, size_t length);
-int sluice_header_number_to_response(ngx_http_request_t *r,
-    sluice_header_t *header, int64_t value);
 
 static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
 static ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,

@@ -22,27 +22,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-
-#define NGX_HTTP_SLUICE_PEER_TEXT  64  /* "[", an IPv6 address, "]:65535" */
-
-
-/* kept by Lua (gateway/proxy/peer.lua) while a configuration is live */
-
-typedef struct {
-    uint64_t  sockaddr[4];
-    uint32_t  socklen;
-    uint32_t  length;
-    u_char    text[NGX_HTTP_SLUICE_PEER_TEXT];
-} sluice_peer_t;
-
-
-/* milliseconds; 0: as nginx.conf has it */
-
-typedef struct {
-    uint32_t    connect;
-    uint32_t    send;
-    uint32_t    read;
-} sluice_peer_timeouts_t;
+#include "ngx_sluice_abi.h"
 
 
 typedef struct {
@@ -76,11 +56,6 @@ typedef struct {
     unsigned                           given:1;
 } ngx_http_sluice_peer_ctx_t;
 
-
-int sluice_peer_parse(ngx_http_request_t *r, u_char *text, size_t length,
-    sluice_peer_t *peer);
-int sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
-    uint32_t tries, const sluice_peer_timeouts_t *timeouts);
 
 static char *ngx_http_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_http_sluice_var.h"
+#include "ngx_sluice_abi.h"
 
 
 typedef struct {
@@ -389,13 +389,6 @@ ngx_http_sluice_var_conf(void)
 {
     return ngx_http_cycle_get_module_main_conf(ngx_cycle,
                                                ngx_http_sluice_var_module);
-}
-
-
-int
-sluice_var_abi(void)
-{
-    return NGX_HTTP_SLUICE_VAR_ABI;
 }
 
 

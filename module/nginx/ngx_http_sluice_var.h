@@ -27,9 +27,6 @@
 #include <nginx.h>
 
 
-/* Lua refuses a module that says another number than its own. */
-#define NGX_HTTP_SLUICE_VAR_ABI       1
-
 /* In place of a length.  What FAILED means in words, ngx.var says. */
 #define NGX_HTTP_SLUICE_VAR_ABSENT    -1
 #define NGX_HTTP_SLUICE_VAR_FAILED    -2
@@ -98,9 +95,6 @@ typedef struct {
 } sluice_var_value_t;
 
 
-_Static_assert(sizeof(sluice_var_value_t) == 32, "Lua declares it, too");
-
-
 extern ngx_module_t  ngx_http_sluice_var_module;
 
 
@@ -162,19 +156,6 @@ ngx_str_t ngx_http_sluice_var_read_upstream_header(ngx_http_request_t *r,
 /* ngx_http_sluice_var_access.c */
 
 void ngx_http_sluice_var_publish(ngx_array_t *vars);
-
-int sluice_var_get(ngx_http_request_t *r, unsigned number,
-    const u_char *last, size_t last_length, u_char **data);
-int sluice_var_get_bulk(ngx_http_request_t *r, int count,
-    sluice_var_value_t *values);
-int sluice_var_set(ngx_http_request_t *r, unsigned number,
-    const u_char *data, size_t length);
-
-/* ngx_http_sluice_var.c */
-
-int sluice_var_abi(void);
-int sluice_var_count(void);
-int sluice_var_name(int number, u_char **data);
 
 
 #endif /* NGX_HTTP_SLUICE_VAR_H_INCLUDED */

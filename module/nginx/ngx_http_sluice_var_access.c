@@ -8,7 +8,7 @@
  */
 
 
-#include "ngx_http_sluice_var.h"
+#include "ngx_sluice_abi.h"
 
 
 /* Up to here bytes are compared and copied without a call. */

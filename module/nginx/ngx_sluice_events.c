@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_sluice_events.h"
+#include "ngx_sluice_abi.h"
 
 
 static void ngx_sluice_events_setup(sluice_events_t *ev, int vm);
@@ -107,33 +107,6 @@ ngx_sluice_events_has_worker(void)
 {
     return ngx_process == NGX_PROCESS_WORKER
            || ngx_process == NGX_PROCESS_SINGLE;
-}
-
-
-int
-sluice_events_abi(void)
-{
-    return NGX_SLUICE_EVENTS_ABI;
-}
-
-
-size_t
-sluice_events_sizeof(int what)
-{
-    switch (what) {
-
-    case 0:
-        return sizeof(sluice_ring_frame_t);
-
-    case 1:
-        return sizeof(sluice_ring_stats_t);
-
-    case 2:
-        return sizeof(sluice_ring_slot_stats_t);
-
-    default:
-        return offsetof(sluice_events_t, ring);
-    }
 }
 
 

@@ -3,7 +3,7 @@
  * One Lua virtual machine's end of the log: a slot, an eventfd in the event
  * loop, a queue of what the log had no space for.  Functions that begin with
  * sluice_events_ are called from Lua through FFI and take plain values, so
- * http and stream share them; lib/sluice/events/module.lua declares them.
+ * http and stream share them; ngx_sluice_abi.h declares them.
  */
 
 
@@ -13,9 +13,6 @@
 
 #include "ngx_sluice.h"
 
-
-/* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_EVENTS_ABI      4
 
 #define NGX_SLUICE_EVENTS_BATCH    64
 
@@ -110,44 +107,12 @@ typedef struct {
 void ngx_sluice_events_flush(sluice_events_t *ev);
 void ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame);
 
-/* name_hash: of sluice_events_name_hash(), which its caller may keep */
-uint64_t sluice_events_name_hash(sluice_events_t *ev, const char *source,
-    size_t source_length, const char *event, size_t event_length);
-int sluice_events_publish(sluice_events_t *ev, uint64_t name_hash,
-    const char *source, size_t source_length, const char *event,
-    size_t event_length, const u_char *payload, size_t length);
-int sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
-    const char *key, size_t key_length, uint32_t timeout_ms, int flags,
-    const char *source, size_t source_length, const char *event,
-    size_t event_length, const u_char *payload, size_t length);
-void sluice_events_limit(sluice_events_t *ev, double count, double bytes);
-
 /* ngx_sluice_events_loop.c */
 
 void ngx_sluice_events_prepare(sluice_events_t *ev);
 void ngx_sluice_events_forget(sluice_events_t *ev);
 ngx_int_t ngx_sluice_events_connect(sluice_events_t *ev);
 void ngx_sluice_events_disconnect(sluice_events_t *ev);
-
-/* ngx_sluice_events.c */
-
-int sluice_events_abi(void);
-size_t sluice_events_sizeof(int what);
-const char *sluice_events_word(int rc);
-double sluice_events_clock(void);
-sluice_events_t *sluice_events_open(int vm);
-int sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
-    ngx_sluice_post_pt post, ngx_sluice_count_pt count_of, double *missed);
-void sluice_events_detach(sluice_events_t *ev);
-int sluice_events_next(sluice_events_t *ev);
-int sluice_events_intact(sluice_events_t *ev);
-int sluice_events_rejoin(sluice_events_t *ev, double *missed);
-int sluice_events_claim(sluice_events_t *ev, const sluice_ring_frame_t *frame);
-void sluice_events_done(sluice_events_t *ev, const sluice_ring_frame_t *frame);
-void sluice_events_pause(sluice_events_t *ev);
-void sluice_events_stats(sluice_events_t *ev, sluice_ring_stats_t *stats);
-int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
-    sluice_ring_slot_stats_t *stats);
 
 
 #endif /* NGX_SLUICE_EVENTS_H_INCLUDED */

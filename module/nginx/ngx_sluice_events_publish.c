@@ -6,7 +6,7 @@
  */
 
 
-#include "ngx_sluice_events.h"
+#include "ngx_sluice_abi.h"
 
 
 static int ngx_sluice_events_send(sluice_events_t *ev,

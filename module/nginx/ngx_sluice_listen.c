@@ -13,10 +13,7 @@
 
 #include <sys/socket.h>
 
-
-int sluice_count_listening(const char *address, size_t length);
-int sluice_disable_listening(const char *address, size_t length);
-int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
+#include "ngx_sluice_abi.h"
 
 
 static ngx_uint_t ngx_sluice_listen_matches(ngx_listening_t *ls,

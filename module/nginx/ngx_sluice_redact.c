@@ -9,10 +9,9 @@
  */
 
 
+#include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
-
-size_t sluice_redact(u_char *dst, u_char *text, size_t length, int kind);
 
 static u_char *ngx_sluice_redact_name_end(u_char *p, u_char *last);
 static ngx_uint_t ngx_sluice_redact_is_parameter(u_char *p, u_char *last);

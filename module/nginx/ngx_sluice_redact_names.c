@@ -6,6 +6,7 @@
  */
 
 
+#include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
 
@@ -14,9 +15,6 @@
 #define NGX_SLUICE_NAMES_MAX     1024
 #define NGX_SLUICE_NAMES_SLOTS   2048
 
-
-int sluice_redact_add(u_char *name, size_t length);
-int sluice_redact_is_secret(u_char *name, size_t length);
 
 static ngx_str_t *ngx_sluice_redact_slot(u_char *name, size_t length);
 static void ngx_sluice_redact_default_names(void);

@@ -8,7 +8,7 @@
  */
 
 
-#include "ngx_sluice_timer.h"
+#include "ngx_sluice_abi.h"
 
 #include <sys/timerfd.h>
 

@@ -24,9 +24,6 @@
 #include <lua.h>
 
 
-/* Lua refuses a module that says another number than its own. */
-#define NGX_SLUICE_TIMER_ABI       3
-
 /*
  * Callbacks run for so long, then the loop turns: a share of the time by which
  * the first is late, since what is served meanwhile waits for a slice.
@@ -162,11 +159,6 @@ void ngx_sluice_timer_add(sluice_timer_core_t *core);
 void ngx_sluice_timer_close(sluice_timer_core_t *core);
 void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
 
-int sluice_timer_abi(void);
-const char *sluice_timer_path(void);
-int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
-    ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx);
-
 /* ngx_sluice_timer_schedule.c */
 
 void ngx_sluice_timer_poke(sluice_timer_core_t *core);
@@ -193,8 +185,6 @@ void ngx_sluice_timer_late_handler(ngx_event_t *e);
 ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
     ngx_uint_t *more);
 void ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id);
-
-int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
 
 /* ngx_sluice_timer_finish.c */
 

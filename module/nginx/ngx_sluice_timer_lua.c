@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_sluice_timer.h"
+#include "ngx_sluice_abi.h"
 
 #include <dlfcn.h>
 
@@ -57,13 +57,6 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "timer", ngx_sluice_timer_stats },
     { NULL, NULL }
 };
-
-
-int
-sluice_timer_abi(void)
-{
-    return NGX_SLUICE_TIMER_ABI;
-}
 
 
 /* Of this shared object, for package.loadlib. */

@@ -390,14 +390,14 @@ def test_a_module_of_another_version_is_refused() -> None:
         }
     """
     server = Bare(http, workers=1)
-    text = (LUA / "sluice" / "var" / "module.lua").read_text()
-    other = re.sub(r"(local ABI =) \d+", r"\1 1000", text)
+    text = (LUA / "sluice" / "abi.lua").read_text()
+    other = re.sub(r"(local VERSION =) \d+", r"\1 1000", text)
     assert other != text
-    path = server.prefix / "other" / "sluice" / "var" / "module.lua"
+    path = server.prefix / "other" / "sluice" / "abi.lua"
     path.parent.mkdir(parents=True)
     path.write_text(other)
     with server:
-        assert "of another version than its Lua files: run 'make build'" in server.text("/")
+        assert "of another version than its Lua files (version 1)" in server.text("/")
 
 
 def documented_defaults() -> set[str]:

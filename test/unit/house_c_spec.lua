@@ -25,6 +25,22 @@ describe("the house", function()
         assert.same({}, dead.in_lua(house, rules))
     end)
 
+    it("declares to FFI what is the module's by sluice.abi alone", function()
+        local found = {}
+        for _, module in pairs(house.modules) do
+            local code = module.code or {}
+            for i, token in ipairs(code) do
+                local text = token.text == "cdef" and (code[i + 2] or code[i + 1]).text or ""
+                for name in text:gmatch("[%a_][%w_]*") do
+                    if house.functions[name] and module.name ~= "lib.sluice.abi" then
+                        found[#found + 1] = module.file .. " declares " .. name
+                    end
+                end
+            end
+        end
+        assert.same({}, found)
+    end)
+
     it("has nothing in its lists of exceptions that is not there", function()
         local gone = {}
         for name in pairs(rules.alive) do
@@ -89,18 +105,19 @@ int i(void) { return '"' + j("k()"); }
         assert.is_truthy(uses.j.by.i)
     end)
 
-    it("finds uses in tables, values and macros", function()
+    it("finds uses in tables, values and what macros call", function()
         local uses = c.read([[
 static int_pt  a = b;
 static command_t  c[] = {
     { "d", e },
 };
 #define f(x)  \
-    g(x)
+    g(x, h)
 ]]).uses
         assert.is_truthy(uses.b.by[""])
         assert.equal(3, uses.e.line)
         assert.equal(6, uses.g.line)
+        assert.is_nil(uses.h)
     end)
 end)
 

@@ -9,6 +9,7 @@
 -- Long on purpose: both sides of one conversation, with its queues.
 -- @module sluice.events.broker
 
+local abi = require("sluice.abi")
 local ffi = require("ffi")
 local frame = require("sluice.events.frame")
 local outbox = require("sluice.events.outbox")
@@ -17,8 +18,10 @@ local ALL, BYE, HELLO, WORKER = frame.ALL, frame.BYE, frame.HELLO, frame.WORKER
 
 local _M = {}
 
-ffi.cdef([[
+abi.declare([[
 int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
+]])
+ffi.cdef([[
 uint32_t geteuid(void);
 int kill(int32_t pid, int signal);
 ]])

@@ -1,18 +1,15 @@
 --- The C module's functions, through FFI.
 --
 -- The module's shared object exports them, and nginx loads modules so that `ffi.C` finds what
--- they export. The declarations mirror module/nginx/ngx_sluice_events.h and module/ring/ring.h;
--- `load` compares sizes and a number with those of the module that is there.
+-- they export. The declarations mirror module/nginx/ngx_sluice_abi.h and module/ring/ring.h.
 -- @module sluice.events.module
 
+local abi = require("sluice.abi")
 local ffi = require("ffi")
 
 local C = ffi.C
 
 local _M = {}
-
--- NGX_SLUICE_EVENTS_ABI
-local ABI = 4
 
 _M.OK = 0
 _M.QUEUED = 1
@@ -55,7 +52,7 @@ _M.counters = {
     "queue_bytes",
 }
 
-ffi.cdef([[
+local is_there, missing = abi.declare([[
 typedef struct {
     const uint8_t *payload;
     const char *source;
@@ -110,8 +107,6 @@ typedef struct {
     sluice_ring_frame_t frames[64];
 } sluice_events_t;
 
-int sluice_events_abi(void);
-size_t sluice_events_sizeof(int what);
 const char *sluice_events_word(int rc);
 double sluice_events_clock(void);
 sluice_events_t *sluice_events_open(int vm);
@@ -138,36 +133,12 @@ int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
     sluice_ring_slot_stats_t *stats);
 ]])
 
-local MISSING = "the Sluice module is not loaded: put 'load_module <path>/ngx_sluice_module.so;' "
-    .. "behind the load_module line of the Lua module in nginx.conf ('make build' makes the file)"
-
-local MISMATCH = "the Sluice module in nginx is of another version than its Lua files: "
-    .. "run 'make build', then restart nginx"
-
-local function abi()
-    return C.sluice_events_abi()
-end
-
-local function fits()
-    return C.sluice_events_sizeof(0) == ffi.sizeof("sluice_ring_frame_t")
-        and C.sluice_events_sizeof(1) == ffi.sizeof("sluice_ring_stats_t")
-        and C.sluice_events_sizeof(2) == ffi.sizeof("sluice_ring_slot_stats_t")
-        and C.sluice_events_sizeof(3) == ffi.sizeof("sluice_events_t")
-end
-
 --- Looks whether this nginx has the module.
 -- @treturn true|nil
 -- @treturn string|nil what is missing, for people
 -- @phases all
 function _M.load()
-    local found, version = pcall(abi)
-    if not found then
-        return nil, MISSING
-    end
-    if version ~= ABI or not fits() then
-        return nil, MISMATCH
-    end
-    return true
+    return is_there, missing
 end
 
 --- The word for a return code: documented, never changed.

@@ -14,6 +14,7 @@
 --     location / { content_by_lua_block { events:run() } }
 -- }
 
+local abi = require("sluice.abi")
 local broker = require("sluice.events.broker")
 local client = require("sluice.events.client")
 local ffi = require("ffi")
@@ -24,7 +25,7 @@ local socket_file = require("sluice.events.socket_file")
 
 local _M = {}
 
-ffi.cdef([[
+abi.declare([[
 int sluice_count_listening(const char *address, size_t length);
 int sluice_disable_listening(const char *address, size_t length);
 ]])

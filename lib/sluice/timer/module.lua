@@ -2,34 +2,21 @@
 -- module/nginx/ngx_sluice_timer*.c, and what needs pointers, which only FFI can give.
 -- @module sluice.timer.module
 
+local abi = require("sluice.abi")
 local ffi = require("ffi")
 
 local C = ffi.C
 
 local _M = {}
 
--- NGX_SLUICE_TIMER_ABI
-local ABI = 3
-
-ffi.cdef([[
-int sluice_timer_abi(void);
+local is_there, missing = abi.declare([[
 const char *sluice_timer_path(void);
 int sluice_timer_start(void *core, void *semaphore, int (*post)(void *, int),
     int (*ctx)(void *, int *, int *));
 int sluice_timer_enter(void *core, void *request, int http);
 ]])
 
-local MISSING = "the Sluice module is not loaded: put 'load_module <path>/ngx_sluice_module.so;' "
-    .. "behind the load_module line of the Lua module in nginx.conf ('make build' makes the file)"
-
-local MISMATCH = "the Sluice module in nginx is of another version than its Lua files: "
-    .. "run 'make build', then restart nginx"
-
 local backend
-
-local function abi()
-    return C.sluice_timer_abi()
-end
 
 local function of_subsystem(name)
     return C["ngx_" .. ngx.config.subsystem .. "_lua_ffi_" .. name]
@@ -62,11 +49,8 @@ function _M.load()
     if backend then
         return backend
     end
-    local found, version = pcall(abi)
-    if not found then
-        return nil, MISSING
-    elseif version ~= ABI then
-        return nil, MISMATCH
+    if not is_there then
+        return nil, missing
     end
     local path = ffi.string(C.sluice_timer_path())
     local open, err = package.loadlib(path, "luaopen_sluice_timer")

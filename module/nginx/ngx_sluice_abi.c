@@ -1,0 +1,123 @@
+
+/*
+ * Tells Lua what it shares with C.
+ */
+
+
+#include "ngx_sluice_abi.h"
+
+
+#define ngx_sluice_abi_function(type, name, arguments)                        \
+    { #name, #type " " #arguments, 0, 0 },
+
+#define ngx_sluice_abi_struct(type)  { #type, "", 0, sizeof(type) }
+
+#define ngx_sluice_abi_field(type, field)                                     \
+    { #type, #field, offsetof(type, field), sizeof(((type *) NULL)->field) }
+
+
+static const sluice_abi_t  ngx_sluice_abi[] = {
+
+    ngx_sluice_abi_functions(ngx_sluice_abi_function)
+
+    ngx_sluice_abi_struct(sluice_ring_frame_t),
+    ngx_sluice_abi_field(sluice_ring_frame_t, payload),
+    ngx_sluice_abi_field(sluice_ring_frame_t, source),
+    ngx_sluice_abi_field(sluice_ring_frame_t, event),
+    ngx_sluice_abi_field(sluice_ring_frame_t, seq),
+    /* "end" is a word of Lua, and its numbers have no 64 bits */
+    { "sluice_ring_frame_t", "end_", offsetof(sluice_ring_frame_t, end), 8 },
+    ngx_sluice_abi_field(sluice_ring_frame_t, sent_ms),
+    { "sluice_ring_frame_t", "name_low",
+      offsetof(sluice_ring_frame_t, name_hash), 4 },
+    { "sluice_ring_frame_t", "name_high",
+      offsetof(sluice_ring_frame_t, name_hash) + 4, 4 },
+    ngx_sluice_abi_field(sluice_ring_frame_t, length),
+    ngx_sluice_abi_field(sluice_ring_frame_t, message),
+    ngx_sluice_abi_field(sluice_ring_frame_t, piece),
+    ngx_sluice_abi_field(sluice_ring_frame_t, epoch),
+    ngx_sluice_abi_field(sluice_ring_frame_t, entry),
+    ngx_sluice_abi_field(sluice_ring_frame_t, source_length),
+    ngx_sluice_abi_field(sluice_ring_frame_t, event_length),
+    ngx_sluice_abi_field(sluice_ring_frame_t, sender),
+    ngx_sluice_abi_field(sluice_ring_frame_t, worker),
+    ngx_sluice_abi_field(sluice_ring_frame_t, kind),
+    ngx_sluice_abi_field(sluice_ring_frame_t, flags),
+
+    ngx_sluice_abi_struct(sluice_ring_slot_stats_t),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, count),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, lag),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, lag_bytes),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, pid),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, epoch),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, generation),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, worker),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, state),
+    ngx_sluice_abi_field(sluice_ring_slot_stats_t, asleep),
+
+    ngx_sluice_abi_struct(sluice_ring_stats_t),
+    ngx_sluice_abi_field(sluice_ring_stats_t, size),
+    ngx_sluice_abi_field(sluice_ring_stats_t, used),
+    ngx_sluice_abi_field(sluice_ring_stats_t, tail),
+    ngx_sluice_abi_field(sluice_ring_stats_t, seq),
+    ngx_sluice_abi_field(sluice_ring_stats_t, attached),
+    ngx_sluice_abi_field(sluice_ring_stats_t, detached),
+    ngx_sluice_abi_field(sluice_ring_stats_t, slots),
+    ngx_sluice_abi_field(sluice_ring_stats_t, frame_limit),
+    ngx_sluice_abi_field(sluice_ring_stats_t, stall_ms),
+    ngx_sluice_abi_field(sluice_ring_stats_t, generation),
+
+    /* what is behind frames is not Lua's */
+    { "sluice_events_t", "", 0, offsetof(sluice_events_t, ring) },
+    ngx_sluice_abi_field(sluice_events_t, delivered),
+    ngx_sluice_abi_field(sluice_events_t, failed),
+    ngx_sluice_abi_field(sluice_events_t, dropped),
+    ngx_sluice_abi_field(sluice_events_t, frames),
+
+    ngx_sluice_abi_struct(sluice_var_value_t),
+    ngx_sluice_abi_field(sluice_var_value_t, last),
+    ngx_sluice_abi_field(sluice_var_value_t, data),
+    ngx_sluice_abi_field(sluice_var_value_t, last_length),
+    ngx_sluice_abi_field(sluice_var_value_t, number),
+    ngx_sluice_abi_field(sluice_var_value_t, length),
+
+    ngx_sluice_abi_struct(sluice_header_t),
+    ngx_sluice_abi_field(sluice_header_t, name),
+    ngx_sluice_abi_field(sluice_header_t, lowcase),
+    ngx_sluice_abi_field(sluice_header_t, length),
+    ngx_sluice_abi_field(sluice_header_t, hash),
+    ngx_sluice_abi_field(sluice_header_t, own),
+
+    ngx_sluice_abi_struct(sluice_header_value_t),
+    ngx_sluice_abi_field(sluice_header_value_t, length),
+    ngx_sluice_abi_field(sluice_header_value_t, data),
+
+    ngx_sluice_abi_struct(sluice_peer_t),
+    ngx_sluice_abi_field(sluice_peer_t, sockaddr),
+    ngx_sluice_abi_field(sluice_peer_t, socklen),
+    ngx_sluice_abi_field(sluice_peer_t, length),
+    ngx_sluice_abi_field(sluice_peer_t, text),
+
+    ngx_sluice_abi_struct(sluice_peer_timeouts_t),
+    ngx_sluice_abi_field(sluice_peer_timeouts_t, connect),
+    ngx_sluice_abi_field(sluice_peer_timeouts_t, send),
+    ngx_sluice_abi_field(sluice_peer_timeouts_t, read),
+
+    { NULL, NULL, 0, 0 }
+};
+
+
+int
+sluice_abi_version(void)
+{
+    return NGX_SLUICE_ABI_VERSION;
+}
+
+
+/* Entry i, less than that of the end, which has no name. */
+
+const sluice_abi_t *
+sluice_abi(int i)
+{
+    return &ngx_sluice_abi[i];
+}
