@@ -31,8 +31,8 @@ sluice_core_note_item(sluice_core_build_t *b, uint64_t hash, uint32_t ref,
 void *
 sluice_core_push(sluice_core_array_t *array)
 {
-    void    *data;
-    size_t   room;
+    void   *data;
+    size_t  room;
 
     if (array->count == array->room) {
         room = array->room ? array->room * 2 : 64;

@@ -30,6 +30,15 @@ typedef struct {
 } sluice_core_pending_t;
 
 
+/* A draft's place while they are sorted, by a hash and what decides then. */
+
+typedef struct {
+    uint64_t             hash;
+    uint32_t             index;
+    uint32_t             zero;
+} sluice_core_place_t;
+
+
 typedef struct {
     void                *data;
     size_t               size;     /* of one */
@@ -44,7 +53,7 @@ typedef struct {
     sluice_core_array_t  drafts;   /* sluice_core_draft_t */
     sluice_core_array_t  items;    /* sluice_core_pending_t */
     sluice_core_array_t  children; /* image.c's */
-    uint32_t            *order;    /* of drafts */
+    sluice_core_place_t *order;    /* of drafts */
     uint32_t             needs;
 } sluice_core_build_t;
 

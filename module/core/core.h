@@ -140,9 +140,8 @@
 /* Steps of a regular expression before a match is given up. */
 #define SLUICE_CORE_STEPS        100000
 
-/* Groups that a regular expression may have, and bytes of what it becomes. */
+/* Groups that a regular expression may have. */
 #define SLUICE_CORE_GROUPS_MAX   99
-#define SLUICE_CORE_PATTERN_MAX(length)  (2048 + 16 * (uint64_t) (length))
 
 /* Lines of one header that are looked at; the caller has refused more. */
 #define SLUICE_CORE_LINES_MAX    32

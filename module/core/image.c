@@ -90,7 +90,7 @@ sluice_core_image_build(const sluice_core_identity_t *identity,
 {
     int                           rc;
     size_t                        i;
-    sluice_core_build_t                  b;
+    sluice_core_build_t           b;
     const sluice_core_entity_t  **sorted;
 
     if ((uintptr_t) buffer % SLUICE_CORE_LINE) {

@@ -47,7 +47,7 @@ sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
     int                   rc;
     size_t                i, n;
     uint32_t              ref;
-    sluice_core_draft_t         *drafts;
+    sluice_core_draft_t  *drafts;
     sluice_core_entry_t  *entries;
 
     n = b->drafts.count;
@@ -57,16 +57,17 @@ sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
         return SLUICE_CORE_LARGE;
     }
 
-    b->order = malloc((n + 1) * sizeof(uint32_t));
+    b->order = calloc(n + 1, sizeof(sluice_core_place_t));
     if (b->order == NULL) {
         return SLUICE_CORE_MEMORY;
     }
 
     for (i = 0; i < n; i++) {
-        b->order[i] = (uint32_t) i;
+        b->order[i].hash = drafts[i].hash;
+        b->order[i].index = (uint32_t) i;
     }
 
-    qsort_r(b->order, n, sizeof(uint32_t), core_by_key, b);
+    qsort_r(b->order, n, sizeof(sluice_core_place_t), core_by_key, b);
 
     entries = sluice_core_take(&b->arena, n * sizeof(sluice_core_entry_t),
                                SLUICE_CORE_LINE, &ref);
@@ -78,7 +79,7 @@ sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
     image->entries.count = n;
 
     for (i = 0; i < n; i++) {
-        entries[i] = drafts[b->order[i]].entry;
+        entries[i] = drafts[b->order[i].index].entry;
 
         if (i && sluice_core_same_key(&b->space, &entries[i - 1], &entries[i]))
         {
@@ -89,7 +90,7 @@ sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
             entries[i - 1].flags |= SLUICE_CORE_LAST;
         }
 
-        rc = sluice_core_note_item(b, drafts[b->order[i]].hash,
+        rc = sluice_core_note_item(b, b->order[i].hash,
                             ref + (uint32_t)
                                   (i * sizeof(sluice_core_entry_t) / 8),
                             SLUICE_CORE_TO_ENTRY);
@@ -115,7 +116,7 @@ sluice_core_index_rooms(sluice_core_build_t *b, sluice_core_image_t *image)
     size_t                i;
     uint32_t              ref, length, lengths;
     core_best_t          *paths, *hosts;
-    sluice_core_draft_t         *drafts;
+    sluice_core_draft_t  *drafts;
     sluice_core_entry_t  *entry;
 
     drafts = b->drafts.data;
@@ -185,22 +186,24 @@ core_build_wildcards(sluice_core_build_t *b, core_best_t *best, int direct)
     int                   rc, same;
     size_t                i, n;
     uint32_t              ref;
-    sluice_core_draft_t         *drafts, *draft, *before;
+    sluice_core_draft_t  *drafts, *draft, *before;
 
-    n = b->drafts.count;
     drafts = b->drafts.data;
 
-    qsort_r(b->order, n, sizeof(uint32_t), core_by_host, b);
+    for (i = 0, n = 0; i < b->drafts.count; i++) {
+
+        if (drafts[i].entry.host_kind > SLUICE_CORE_EXACT
+            || (drafts[i].entry.host_kind == SLUICE_CORE_EXACT && !direct))
+        {
+            b->order[n].hash = drafts[i].host;
+            b->order[n++].index = (uint32_t) i;
+        }
+    }
+
+    qsort_r(b->order, n, sizeof(sluice_core_place_t), core_by_host, b);
 
     for (i = 0, before = NULL; i <= n; i++) {
-        draft = (i < n) ? &drafts[b->order[i]] : NULL;
-
-        if (draft && (draft->entry.host_kind == SLUICE_CORE_ANY
-                      || (draft->entry.host_kind == SLUICE_CORE_EXACT
-                          && direct)))
-        {
-            continue;
-        }
+        draft = (i < n) ? &drafts[b->order[i].index] : NULL;
 
         same = before && draft && core_by_host(&b->order[i - 1], &b->order[i],
                                                b) == 0;
@@ -307,11 +310,11 @@ static int
 core_fill_lines(sluice_core_line_t *lines, uint64_t count,
     const sluice_core_array_t *items)
 {
-    size_t               i;
-    uint32_t             probe, place;
-    uint64_t             line;
-    sluice_core_pending_t         *item;
-    sluice_core_item_t  *to;
+    size_t                  i;
+    uint32_t                probe, place;
+    uint64_t                line;
+    sluice_core_pending_t  *item;
+    sluice_core_item_t     *to;
 
     for (i = 0, item = items->data; i < items->count; i++, item++) {
         line = (item->hash >> 32) * count >> 32;
@@ -345,9 +348,9 @@ int
 sluice_core_index_slots(sluice_core_build_t *b, sluice_core_image_t *image,
     const sluice_core_entity_t **entities, size_t count, const uint32_t *refs)
 {
-    int        kind;
-    size_t     i, last;
-    uint32_t   ref, *slots;
+    int       kind;
+    size_t    i, last;
+    uint32_t  ref, *slots;
 
     for (kind = 0, i = 0; kind < SLUICE_CORE_KINDS; kind++) {
 
@@ -381,22 +384,20 @@ sluice_core_index_slots(sluice_core_build_t *b, sluice_core_image_t *image,
 static int
 core_by_key(const void *a, const void *b, void *data)
 {
-    int            n;
+    int                   n;
     sluice_core_build_t  *build = data;
 
-    const sluice_core_draft_t  *drafts, *da, *db;
+    const sluice_core_draft_t  *drafts;
+    const sluice_core_place_t  *pa = a, *pb = b;
     const sluice_core_entry_t  *ea, *eb;
 
-    drafts = build->drafts.data;
-    da = &drafts[*(const uint32_t *) a];
-    db = &drafts[*(const uint32_t *) b];
-
-    if (da->hash != db->hash) {
-        return sluice_core_compare(da->hash, db->hash);
+    if (pa->hash != pb->hash) {
+        return sluice_core_compare(pa->hash, pb->hash);
     }
 
-    ea = &da->entry;
-    eb = &db->entry;
+    drafts = build->drafts.data;
+    ea = &drafts[pa->index].entry;
+    eb = &drafts[pb->index].entry;
 
     if (!sluice_core_same_key(&build->space, ea, eb)) {
         n = sluice_core_compare(ea->host_kind, eb->host_kind);
@@ -415,31 +416,28 @@ core_by_key(const void *a, const void *b, void *data)
         return 1;
     }
 
-    return sluice_core_compare(da, db);
+    return sluice_core_compare(pa->index, pb->index);
 }
 
+
+/* The hash of a host is that of its kind, too. */
 
 static int
 core_by_host(const void *a, const void *b, void *data)
 {
     sluice_core_build_t  *build = data;
 
-    const sluice_core_draft_t  *drafts, *da, *db;
+    const sluice_core_draft_t  *drafts;
+    const sluice_core_place_t  *pa = a, *pb = b;
+
+    if (pa->hash != pb->hash) {
+        return sluice_core_compare(pa->hash, pb->hash);
+    }
 
     drafts = build->drafts.data;
-    da = &drafts[*(const uint32_t *) a];
-    db = &drafts[*(const uint32_t *) b];
 
-    if (da->entry.host_kind != db->entry.host_kind) {
-        return sluice_core_compare(da->entry.host_kind, db->entry.host_kind);
-    }
-
-    if (da->host != db->host) {
-        return sluice_core_compare(da->host, db->host);
-    }
-
-    return core_compare_chars(build, da->entry.host, db->entry.host,
-                              UINT32_MAX);
+    return core_compare_chars(build, drafts[pa->index].entry.host,
+                              drafts[pb->index].entry.host, UINT32_MAX);
 }
 
 

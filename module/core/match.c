@@ -197,7 +197,7 @@ static void
 core_search_lengths(sluice_core_search_t *s, uint64_t host,
     const sluice_core_lengths_t *lengths)
 {
-    uint32_t     i, length;
+    uint32_t              i, length;
     sluice_core_asked_t  *key;
 
     for (i = 0; i < lengths->count; i++) {
@@ -233,7 +233,7 @@ static void
 core_flush(sluice_core_search_t *s)
 {
     uint32_t                    i, ref;
-    sluice_core_asked_t                 *key;
+    sluice_core_asked_t        *key;
     const sluice_core_space_t  *base;
 
     base = &s->view->base;
@@ -247,6 +247,16 @@ core_flush(sluice_core_search_t *s)
         if (ref) {
             key->entry = sluice_core_at(base, ref);
             __builtin_prefetch(key->entry);
+        }
+    }
+
+    for (i = 0; i < s->keys_count; i++) {
+        key = &s->keys[i];
+
+        if (key->entry) {
+            __builtin_prefetch(sluice_core_at(base, key->entry->host));
+            __builtin_prefetch(sluice_core_at(base, key->entry->path));
+            __builtin_prefetch(sluice_core_at(base, key->entry->route));
         }
     }
 

@@ -16,6 +16,11 @@
 
 #define CORE_CHAIN_MAX  64         /* patterns with one hash's low bits */
 
+/* Bytes that a pattern may become, and those that are worth translating. */
+
+#define CORE_SIZE_MAX(length)  (2048 + 16 * (uint64_t) (length))
+#define CORE_JIT_MAX(length)   (256 + 8 * (uint64_t) (length))
+
 #define CORE_BEFORE     "(?s:.*?)(?:"
 #define CORE_BEHIND     ")"
 
@@ -56,7 +61,7 @@ static int core_get(sluice_core_regexes_t *regexes, uint64_t hash,
     const char *text, uint32_t length, uint32_t is_path,
     core_compiled_t **found, int *reason);
 static pcre2_code *core_compile(const char *text, uint32_t length,
-    uint32_t is_path, int *err, size_t *offset);
+    uint32_t is_path, int is_run, int *err, size_t *offset);
 static pcre2_code *core_compile_search(const char *text, uint32_t length);
 static void core_use(sluice_core_regexes_t *regexes,
     core_compiled_t *compiled);
@@ -213,7 +218,7 @@ core_get(sluice_core_regexes_t *regexes, uint64_t hash, const char *text,
         return SLUICE_CORE_MEMORY;
     }
 
-    compiled->code = core_compile(text, length, is_path, &err, &offset);
+    compiled->code = core_compile(text, length, is_path, 1, &err, &offset);
 
     if (compiled->code == NULL) {
         free(compiled);
@@ -221,10 +226,6 @@ core_get(sluice_core_regexes_t *regexes, uint64_t hash, const char *text,
         return err == PCRE2_ERROR_HEAP_FAILED ? SLUICE_CORE_MEMORY
                                               : SLUICE_CORE_PATTERN;
     }
-
-    /* without executable memory this fails, and the interpreter works */
-
-    (void) pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);
 
     if (regexes->count == regexes->capacity) {
         core_drop(regexes, regexes->oldest);
@@ -259,12 +260,12 @@ core_get(sluice_core_regexes_t *regexes, uint64_t hash, const char *text,
 
 /*
  * Without DOLLAR_ENDONLY "$" would also match before a line feed at the end,
- * and "/admin%0A" pass for "/admin".
+ * and "/admin%0A" pass for "/admin".  is_run: not only to be looked at.
  */
 
 static pcre2_code *
-core_compile(const char *text, uint32_t length, uint32_t is_path, int *err,
-    size_t *offset)
+core_compile(const char *text, uint32_t length, uint32_t is_path, int is_run,
+    int *err, size_t *offset)
 {
     size_t       size;
     uint32_t     groups;
@@ -283,29 +284,27 @@ core_compile(const char *text, uint32_t length, uint32_t is_path, int *err,
     (void) pcre2_pattern_info(code, PCRE2_INFO_CAPTURECOUNT, &groups);
     (void) pcre2_pattern_info(code, PCRE2_INFO_SIZE, &size);
 
-    if (groups > SLUICE_CORE_GROUPS_MAX) {
-        *err = CORE_GROUPS;
-
-    } else if (size > SLUICE_CORE_PATTERN_MAX(length)) {
-        *err = CORE_SIZE;
-
-    } else if (is_path) {
-        return code;
-
-    } else {
-        whole = core_compile_search(text, length);
-
-        if (whole == NULL) {
-            return code;
-        }
-
+    if (groups > SLUICE_CORE_GROUPS_MAX || size > CORE_SIZE_MAX(length)) {
+        *err = groups > SLUICE_CORE_GROUPS_MAX ? CORE_GROUPS : CORE_SIZE;
         pcre2_code_free(code);
-        return whole;
+
+        return NULL;
     }
 
-    pcre2_code_free(code);
+    whole = is_path ? NULL : core_compile_search(text, length);
 
-    return NULL;
+    if (whole) {
+        pcre2_code_free(code);
+        code = whole;
+    }
+
+    /* without executable memory this fails, and the interpreter works */
+
+    if (is_run && size <= CORE_JIT_MAX(length)) {
+        (void) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    }
+
+    return code;
 }
 
 
@@ -415,7 +414,7 @@ sluice_core_regex_check(const char *pattern, uint32_t length, int is_path,
     size_t       n, offset;
     pcre2_code  *code;
 
-    code = core_compile(pattern, length, is_path != 0, &err, &offset);
+    code = core_compile(pattern, length, is_path != 0, 0, &err, &offset);
 
     if (code) {
         pcre2_code_free(code);

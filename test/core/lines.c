@@ -1,0 +1,215 @@
+
+/*
+ * Cache lines that a look-up touches: the core is compiled as for TSan, whose
+ * callbacks are ours and note each line that is read in the image or delta.
+ * Prefetches do not count; texts that are compared do, by their first byte.
+ */
+
+
+#include "make.h"
+
+#include <stdlib.h>
+
+
+#define LINES_MAX   256
+#define LINES_ASKS  2000
+
+
+static const uint8_t  *low, *high;
+static uint64_t        lines[LINES_MAX];
+static unsigned        count;
+
+
+static void
+lines_note(const void *address)
+{
+    unsigned        i;
+    uint64_t        line;
+    const uint8_t  *p = address;
+
+    if (p < low || p >= high) {
+        return;
+    }
+
+    line = (uint64_t) p / SLUICE_CORE_LINE;
+
+    for (i = 0; i < count && lines[i] != line; i++) { /* void */ }
+
+    if (i == count && count < LINES_MAX) {
+        lines[count++] = line;
+    }
+}
+
+
+#define lines_read(n)                                                         \
+    void __tsan_read##n(void *p);                                             \
+    void __tsan_unaligned_read##n(void *p);                                   \
+    void __tsan_write##n(void *p);                                            \
+    void __tsan_unaligned_write##n(void *p);                                  \
+    void __tsan_read##n(void *p) { lines_note(p); }                           \
+    void __tsan_unaligned_read##n(void *p) { lines_note(p); }                 \
+    void __tsan_write##n(void *p) { (void) p; }                               \
+    void __tsan_unaligned_write##n(void *p) { (void) p; }
+
+lines_read(1)
+lines_read(2)
+lines_read(4)
+lines_read(8)
+lines_read(16)
+
+void __tsan_init(void);
+void __tsan_func_entry(void *p);
+void __tsan_func_exit(void);
+void __tsan_read_range(void *p, size_t n);
+void __tsan_write_range(void *p, size_t n);
+uint64_t __tsan_atomic64_load(const uint64_t *p, int order);
+uint32_t __tsan_atomic32_load(const uint32_t *p, int order);
+void __tsan_atomic64_store(uint64_t *p, uint64_t v, int order);
+void __tsan_atomic32_store(uint32_t *p, uint32_t v, int order);
+uint64_t __tsan_atomic64_fetch_or(uint64_t *p, uint64_t v, int order);
+
+void __tsan_init(void) { /* void */ }
+void __tsan_func_entry(void *p) { (void) p; }
+void __tsan_func_exit(void) { /* void */ }
+void __tsan_write_range(void *p, size_t n) { (void) p; (void) n; }
+
+
+void
+__tsan_read_range(void *p, size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        lines_note((uint8_t *) p + i);
+    }
+}
+
+
+uint64_t
+__tsan_atomic64_load(const uint64_t *p, int order)
+{
+    (void) order;
+    lines_note(p);
+
+    return *(const volatile uint64_t *) p;
+}
+
+
+uint32_t
+__tsan_atomic32_load(const uint32_t *p, int order)
+{
+    (void) order;
+    lines_note(p);
+
+    return *(const volatile uint32_t *) p;
+}
+
+
+void
+__tsan_atomic64_store(uint64_t *p, uint64_t v, int order)
+{
+    (void) order;
+    *p = v;
+}
+
+
+void
+__tsan_atomic32_store(uint32_t *p, uint32_t v, int order)
+{
+    (void) order;
+    *p = v;
+}
+
+
+uint64_t
+__tsan_atomic64_fetch_or(uint64_t *p, uint64_t v, int order)
+{
+    uint64_t  old = *p;
+
+    (void) order;
+    *p = old | v;
+
+    return old;
+}
+
+
+static void
+lines_of(uint64_t routes, uint64_t *state)
+{
+    char                   (*texts)[2][40];
+    uint8_t                 *image;
+    uint64_t                 i, n, size, total, most;
+    sluice_core_text_t      *pairs;
+    sluice_core_view_t       view;
+    sluice_core_match_t      match;
+    sluice_core_entity_t    *entities;
+    sluice_core_request_t    request;
+
+    texts = calloc(routes, sizeof(*texts));
+    pairs = calloc(2 * routes, sizeof(*pairs));
+    entities = calloc(routes, sizeof(*entities));
+
+    for (i = 0; i < routes; i++) {
+        (void) snprintf(texts[i][0], 40, "service-%lu.example.com", i / 4);
+        (void) snprintf(texts[i][1], 40, "/api/v1/resource-%lu", i);
+
+        for (n = 0; n < 2; n++) {
+            pairs[2 * i + n].data = texts[i][n];
+            pairs[2 * i + n].length = (uint32_t) strlen(texts[i][n]);
+        }
+
+        entities[i].kind = SLUICE_CORE_ROUTE;
+        entities[i].slot = (uint32_t) i;
+        entities[i].fields[SLUICE_CORE_ROUTE_HOSTS].data = &pairs[2 * i];
+        entities[i].fields[SLUICE_CORE_ROUTE_HOSTS].count = 1;
+        entities[i].fields[SLUICE_CORE_ROUTE_PATHS].data = &pairs[2 * i + 1];
+        entities[i].fields[SLUICE_CORE_ROUTE_PATHS].count = 1;
+    }
+
+    image = make_image(entities, routes, 1, &size);
+    memset(&view, 0, sizeof(view));
+    view.base.base = image;
+    view.base.size = size;
+
+    for (i = 0, total = 0, most = 0; i < LINES_ASKS; i++) {
+        n = test_below(state, routes);
+        memset(&request, 0, sizeof(request));
+        request.host = pairs[2 * n];
+        request.path = pairs[2 * n + 1];
+
+        low = image;
+        high = image + size;
+        count = 0;
+        test_check(sluice_core_match(&view, &request, NULL, &match)
+                   == SLUICE_CORE_OK, "no match");
+        low = high;
+
+        total += count;
+        most = count > most ? count : most;
+    }
+
+    printf("lines: %lu routes: %.1f a look-up, most %lu\n", routes,
+           (double) total / LINES_ASKS, most);
+    fflush(stdout);
+
+    free(image);
+    free(entities);
+    free(pairs);
+    free(texts);
+}
+
+
+int
+main(void)
+{
+    uint64_t  state, most, routes;
+
+    state = test_seed("lines");
+    most = test_env("MOST", 100000);
+
+    for (routes = 1000; routes <= most; routes *= 100) {
+        lines_of(routes, &state);
+    }
+
+    return 0;
+}
