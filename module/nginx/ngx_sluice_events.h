@@ -49,16 +49,16 @@ typedef struct {
     sluice_ring_message_t  message;    /* payload[1] is what is left */
     size_t                 left;
     u_char                 worker[2];  /* payload[0] of one for one worker */
-} ngx_sluice_parcel_t;
+} ngx_sluice_publication_t;
 
 
 /* A publication that waits, with its names and payload behind it. */
 
 typedef struct {
-    ngx_queue_t            queue;
-    ngx_sluice_parcel_t    parcel;
-    size_t                 size;
-    sluice_ring_frame_t    inherited;  /* where it is delivered again */
+    ngx_queue_t               queue;
+    ngx_sluice_publication_t  pub;
+    size_t                    size;
+    sluice_ring_frame_t       inherited;  /* where it is delivered again */
 } ngx_sluice_waiting_t;
 
 

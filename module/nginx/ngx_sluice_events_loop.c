@@ -252,7 +252,7 @@ ngx_sluice_events_retry_handler(ngx_event_t *e)
 /*
  * A graceful exit has begun.  The waiting dispatcher does not hold it up, so
  * what is in the log already gets a moment to be delivered.  A worker that has
- * requests left stays, and goes on to hear events.
+ * requests left stays, and goes on to receive events.
  */
 
 static void

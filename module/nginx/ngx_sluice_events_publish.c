@@ -10,11 +10,11 @@
 
 
 static int ngx_sluice_events_send(sluice_events_t *ev,
-    ngx_sluice_parcel_t *parcel);
+    ngx_sluice_publication_t *pub);
 static int ngx_sluice_events_put(sluice_events_t *ev,
-    ngx_sluice_parcel_t *parcel);
+    ngx_sluice_publication_t *pub);
 static int ngx_sluice_events_wait(sluice_events_t *ev,
-    ngx_sluice_parcel_t *parcel);
+    ngx_sluice_publication_t *pub);
 static void ngx_sluice_events_count(sluice_events_t *ev, int counter,
     uint64_t n);
 
@@ -33,20 +33,20 @@ sluice_events_publish(sluice_events_t *ev, uint64_t name_hash,
     const char *source, size_t source_length, const char *event,
     size_t event_length, const u_char *payload, size_t length)
 {
-    ngx_sluice_parcel_t  parcel;
+    ngx_sluice_publication_t  pub;
 
-    ngx_memzero(&parcel, sizeof(ngx_sluice_parcel_t));
+    ngx_memzero(&pub, sizeof(ngx_sluice_publication_t));
 
-    parcel.message.name_hash = name_hash;
-    parcel.message.source = source;
-    parcel.message.source_length = (uint16_t) source_length;
-    parcel.message.event = event;
-    parcel.message.event_length = (uint16_t) event_length;
-    parcel.message.worker = ev->worker;
-    parcel.message.payload[1] = payload;
-    parcel.left = length;
+    pub.message.name_hash = name_hash;
+    pub.message.source = source;
+    pub.message.source_length = (uint16_t) source_length;
+    pub.message.event = event;
+    pub.message.event_length = (uint16_t) event_length;
+    pub.message.worker = ev->worker;
+    pub.message.payload[1] = payload;
+    pub.left = length;
 
-    return ngx_sluice_events_send(ev, &parcel);
+    return ngx_sluice_events_send(ev, &pub);
 }
 
 
@@ -56,30 +56,30 @@ sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
     const char *source, size_t source_length, const char *event,
     size_t event_length, const u_char *payload, size_t length)
 {
-    ngx_sluice_parcel_t  parcel;
+    ngx_sluice_publication_t  pub;
 
-    ngx_memzero(&parcel, sizeof(ngx_sluice_parcel_t));
+    ngx_memzero(&pub, sizeof(ngx_sluice_publication_t));
 
-    parcel.message.kind = (uint8_t) kind;
-    parcel.message.flags = (uint8_t) flags;
-    parcel.message.source = source;
-    parcel.message.source_length = (uint16_t) source_length;
-    parcel.message.event = event;
-    parcel.message.event_length = (uint16_t) event_length;
-    parcel.message.worker = ev->worker;
-    parcel.message.payload[1] = payload;
-    parcel.left = length;
+    pub.message.kind = (uint8_t) kind;
+    pub.message.flags = (uint8_t) flags;
+    pub.message.source = source;
+    pub.message.source_length = (uint16_t) source_length;
+    pub.message.event = event;
+    pub.message.event_length = (uint16_t) event_length;
+    pub.message.worker = ev->worker;
+    pub.message.payload[1] = payload;
+    pub.left = length;
 
     if (kind == SLUICE_RING_WORKER) {
         /* the frame has one place, for the receiver: ours goes in front */
-        ngx_memcpy(parcel.worker, &ev->worker, sizeof(parcel.worker));
-        parcel.message.length[0] = sizeof(parcel.worker);
-        parcel.message.worker = (uint16_t) worker;
+        ngx_memcpy(pub.worker, &ev->worker, sizeof(pub.worker));
+        pub.message.length[0] = sizeof(pub.worker);
+        pub.message.worker = (uint16_t) worker;
     }
 
     if (kind == SLUICE_RING_UNIQUE) {
-        parcel.message.key = sluice_ring_hash(&ev->ring, key, key_length);
-        parcel.message.timeout_ms = timeout_ms;
+        pub.message.key = sluice_ring_hash(&ev->ring, key, key_length);
+        pub.message.timeout_ms = timeout_ms;
     }
 
     if ((flags & SLUICE_RING_REDELIVER)
@@ -89,7 +89,7 @@ sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
         return SLUICE_LARGE;
     }
 
-    return ngx_sluice_events_send(ev, &parcel);
+    return ngx_sluice_events_send(ev, &pub);
 }
 
 
@@ -102,7 +102,7 @@ sluice_events_limit(sluice_events_t *ev, double count, double bytes)
 
 
 static int
-ngx_sluice_events_send(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
+ngx_sluice_events_send(sluice_events_t *ev, ngx_sluice_publication_t *pub)
 {
     int  rc;
 
@@ -111,30 +111,30 @@ ngx_sluice_events_send(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
     }
 
     if (ev->count == 0) {
-        rc = ngx_sluice_events_put(ev, parcel);
+        rc = ngx_sluice_events_put(ev, pub);
 
         if (rc != SLUICE_FULL && rc != SLUICE_BUSY) {
             return rc;
         }
     }
 
-    return ngx_sluice_events_wait(ev, parcel);
+    return ngx_sluice_events_wait(ev, pub);
 }
 
 
-/* Puts into the log what is left of a parcel; parcel says how far it came. */
+/* Puts into the log what is left of a publication; it says how far it came. */
 
 static int
-ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
+ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_publication_t *pub)
 {
     int                     rc;
     size_t                  limit;
     sluice_ring_message_t  *m;
 
-    m = &parcel->message;
+    m = &pub->message;
 
     if (m->length[0]) {
-        m->payload[0] = parcel->worker;
+        m->payload[0] = pub->worker;
     }
 
     limit = sluice_ring_payload_limit(&ev->ring, m->source_length,
@@ -146,7 +146,7 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
 
     limit -= m->length[0];
 
-    if (parcel->left > limit && m->message == 0) {
+    if (pub->left > limit && m->message == 0) {
         if (++ev->last_message == 0) {
             ev->last_message = 1;
         }
@@ -157,7 +157,7 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
 
     /* each turn takes limit bytes off a payload of at most 2^32 */
 
-    while (parcel->left > limit) {
+    while (pub->left > limit) {
         m->flags |= SLUICE_RING_MORE;
         m->length[1] = (uint32_t) limit;
 
@@ -169,29 +169,29 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
 
         m->payload[1] = (const u_char *) m->payload[1] + limit;
         m->piece++;
-        parcel->left -= limit;
+        pub->left -= limit;
     }
 
     m->flags &= (uint8_t) ~SLUICE_RING_MORE;
-    m->length[1] = (uint32_t) parcel->left;
+    m->length[1] = (uint32_t) pub->left;
 
     return sluice_ring_publish(&ev->ring, m);
 }
 
 
 static int
-ngx_sluice_events_wait(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
+ngx_sluice_events_wait(sluice_events_t *ev, ngx_sluice_publication_t *pub)
 {
     u_char                 *p;
     size_t                  size;
     ngx_sluice_waiting_t   *w;
     sluice_ring_message_t  *m;
 
-    m = &parcel->message;
+    m = &pub->message;
 
-    size = m->source_length + m->event_length + parcel->left;
+    size = m->source_length + m->event_length + pub->left;
 
-    /* a parcel of which pieces are in the log already has to be taken */
+    /* a publication of which pieces are in the log already has to be taken */
 
     if (m->piece == 0
         && !(m->flags & SLUICE_RING_AGAIN)
@@ -208,11 +208,11 @@ ngx_sluice_events_wait(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
         return SLUICE_FULL;
     }
 
-    w->parcel = *parcel;
+    w->pub = *pub;
     w->size = size;
 
     p = (u_char *) (w + 1);
-    m = &w->parcel.message;
+    m = &w->pub.message;
 
     ngx_memcpy(p, m->source, m->source_length);
     m->source = (char *) p;
@@ -222,7 +222,7 @@ ngx_sluice_events_wait(sluice_events_t *ev, ngx_sluice_parcel_t *parcel)
     m->event = (char *) p;
     p += m->event_length;
 
-    ngx_memcpy(p, m->payload[1], parcel->left);
+    ngx_memcpy(p, m->payload[1], pub->left);
     m->payload[1] = p;
 
     ngx_queue_insert_tail(&ev->waiting, &w->queue);
@@ -256,7 +256,7 @@ ngx_sluice_events_flush(sluice_events_t *ev)
         q = ngx_queue_head(&ev->waiting);
         w = ngx_queue_data(q, ngx_sluice_waiting_t, queue);
 
-        rc = ngx_sluice_events_put(ev, &w->parcel);
+        rc = ngx_sluice_events_put(ev, &w->pub);
 
         if (rc == SLUICE_FULL || rc == SLUICE_BUSY) {
             if (!ev->retry.timer_set) {
@@ -266,7 +266,7 @@ ngx_sluice_events_flush(sluice_events_t *ev)
             break;
         }
 
-        if (rc == SLUICE_OK && (w->parcel.message.flags & SLUICE_RING_AGAIN)) {
+        if (rc == SLUICE_OK && (w->pub.message.flags & SLUICE_RING_AGAIN)) {
             /* it was ours from the dead receiver until now: see ring.h */
             sluice_ring_done(&ev->ring, &w->inherited);
         }
@@ -299,13 +299,13 @@ ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame)
 {
     sluice_events_t *ev = data;
 
-    ngx_sluice_parcel_t     parcel;
-    ngx_sluice_waiting_t   *w;
-    sluice_ring_message_t  *m;
+    ngx_sluice_waiting_t      *w;
+    sluice_ring_message_t     *m;
+    ngx_sluice_publication_t   pub;
 
-    ngx_memzero(&parcel, sizeof(ngx_sluice_parcel_t));
+    ngx_memzero(&pub, sizeof(ngx_sluice_publication_t));
 
-    m = &parcel.message;
+    m = &pub.message;
 
     m->kind = SLUICE_RING_UNIQUE;
     m->flags = SLUICE_RING_REDELIVER|SLUICE_RING_AGAIN;
@@ -316,9 +316,9 @@ ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame)
     m->event_length = frame->event_length;
     m->name_hash = frame->name_hash;
     m->payload[1] = frame->payload;
-    parcel.left = frame->length;
+    pub.left = frame->length;
 
-    if (ngx_sluice_events_wait(ev, &parcel) != NGX_SLUICE_EVENTS_QUEUED) {
+    if (ngx_sluice_events_wait(ev, &pub) != NGX_SLUICE_EVENTS_QUEUED) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "sluice: no memory to deliver an event again");
         return;

@@ -79,7 +79,7 @@ typedef int (*ngx_sluice_timer_ctx_pt)(void *request, int *in_ssl_phase,
 typedef struct sluice_timer_core_s  sluice_timer_core_t;
 
 
-/* Told when nginx ends a context's request. */
+/* Finds its context when nginx ends that one's request. */
 
 typedef struct {
     sluice_timer_core_t  *core;          /* NULL: nobody needs to know */

@@ -42,7 +42,7 @@ sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
          * be dead, or asleep since someone died who was to wake them.
          */
         sluice_ring_wait(ring);
-        sluice_ring_bury(ring);
+        sluice_ring_reap(ring);
         sluice_ring_wake_sleepers(ring);
 
         rc = sluice_ring_append(ring, &h, m);

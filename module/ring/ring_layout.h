@@ -235,7 +235,7 @@ void sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
 
 /* ring_slot.c */
 
-void sluice_ring_bury(sluice_ring_t *ring);
+void sluice_ring_reap(sluice_ring_t *ring);
 
 /* ring_wake.c */
 

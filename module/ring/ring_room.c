@@ -110,7 +110,7 @@ sluice_ring_over(sluice_ring_t *ring, uint64_t since_ms, uint64_t now_ms)
 /*
  * A master opens gates without the lock.  Who does not see one yet may let the
  * space behind its start be written over: such a gate keeps nothing any more,
- * and the worker that enters is told.
+ * and the worker that enters learns how much it missed.
  */
 
 static uint64_t

@@ -38,7 +38,7 @@ sluice_ring_attach(sluice_ring_t *ring, uint32_t generation, uint16_t worker,
      * it has a slot, so that it can own what the dead leave behind.
      */
 
-    sluice_ring_bury(ring);
+    sluice_ring_reap(ring);
 
     if (rc == SLUICE_NOSLOT) {
         rc = sluice_ring_slot_take(ring, generation, worker, missed);
@@ -176,7 +176,7 @@ sluice_ring_detach(sluice_ring_t *ring)
 
     /*
      * With callbacks under way that asked for it, this slot is left like one
-     * whose process died: the next to bury it delivers their frames again.
+     * whose process died: the next to reap it delivers their frames again.
      */
 
     if (ring->claims == 0) {
@@ -196,7 +196,7 @@ sluice_ring_detach(sluice_ring_t *ring)
 /* Frees the slots of the dead.  Called without the lock. */
 
 void
-sluice_ring_bury(sluice_ring_t *ring)
+sluice_ring_reap(sluice_ring_t *ring)
 {
     int                     rc;
     uint32_t                i, state, top;
@@ -264,7 +264,7 @@ sluice_ring_dead(sluice_ring_t *ring, uint32_t i)
     if (atomic_load_explicit(&slot->state, memory_order_relaxed)
         == SLUICE_RING_FREE)
     {
-        /* detached or buried by another meanwhile */
+        /* detached or reaped by another meanwhile */
         (void) pthread_mutex_unlock(&slot->alive);
         return 0;
     }

@@ -14,7 +14,7 @@ static void sluice_ring_wake(sluice_ring_t *ring, uint32_t i);
 static int sluice_ring_behind(sluice_ring_t *ring, uint32_t i);
 
 
-/* Notes that this process wants to hear when there is space again. */
+/* Asks for a wake-up when there is space again. */
 
 void
 sluice_ring_wait(sluice_ring_t *ring)

@@ -499,7 +499,7 @@ resume(int all)
 /*
  * Publishes, as a survivor, and says how long the lock made it wait, in ms:
  * with a dead holder not at all.  A full log is no matter of the dead: they
- * are buried at once, so then there are readers who have to catch up.  -1 if
+ * are reaped at once, so then there are readers who have to catch up.  -1 if
  * a stopped process, not a dead one, was in the way.
  */
 

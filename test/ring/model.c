@@ -62,7 +62,7 @@ typedef struct {
 } model_gate_t;
 
 
-/* A slot; it stays while its process is dead and not buried. */
+/* A slot; it stays while its process is dead and not reaped. */
 
 typedef struct {
     int       state;
@@ -346,7 +346,7 @@ model_holds(const model_event_t *e, const model_slot_t *s)
 /* The heir, if it has a slot, owns what the dead leave. */
 
 static void
-model_bury(int heir)
+model_reap(int heir)
 {
     int             i;
     uint64_t        k;
@@ -550,7 +550,7 @@ step_publish(actor_t *a)
 
     if (!model_space(need)) {
         slots[a->ring.index].waiting = 1;
-        model_bury((int) a->ring.index);
+        model_reap((int) a->ring.index);
         full = 1;
 
         if (!model_space(need)) {
@@ -794,7 +794,7 @@ step_attach(actor_t *a)
 
     for (i = 0; slots[i].state != SLUICE_RING_FREE; i++) { /* void */ }
 
-    model_bury(i);
+    model_reap(i);
     model_check_again();
 
     test_check(a->ring.index == (uint32_t) i, "slot %u, not %d",
@@ -1027,7 +1027,7 @@ main(void)
            "%lu crowded, %lu large,\n"
            "    %lu advances, %lu sleeps, %lu claims, %lu overruns, "
            "%lu generations, %lu first attaches,\n"
-           "    %lu deaths, %lu buried, %lu redelivered\n",
+           "    %lu deaths, %lu reaped, %lu redelivered\n",
            ops, done[4], done[5], done[6], done[3], done[2], done[9],
            done[10], done[7], done[8], done[13], done[11], done[12], done[0],
            done[1]);

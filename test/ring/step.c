@@ -318,7 +318,7 @@ after_unique(int whole)
 
 /*
  * The log is full because of a dead reader (a grandchild that attached and was
- * killed); the child, without a slot, so in nobody's way, buries it.
+ * killed); the child, without a slot, so in nobody's way, reaps it.
  */
 
 static void
@@ -454,10 +454,10 @@ after_claim(int whole)
 }
 
 
-/* The child is the successor: it buries one that died with a claim. */
+/* The child is the successor: it reaps one that died with a claim. */
 
 static void
-before_bury(void)
+before_reap(void)
 {
     int    status;
     pid_t  pid;
@@ -483,7 +483,7 @@ before_bury(void)
 /* The claim of the dead passed to its heir, and from there to ours. */
 
 static void
-after_bury(int whole)
+after_reap(int whole)
 {
     test_check(again_seen == 1, "redelivered %lu times", again_seen);
     after_any(whole);
@@ -491,7 +491,7 @@ after_bury(int whole)
 
 
 static void
-prepare_bury(void)
+prepare_reap(void)
 {
     sluice_ring_set_redeliver(&child, step_again, NULL);
 }
@@ -534,14 +534,14 @@ static const step_case_t  cases[] = {
     { "publish unique",
       before_none, prepare_unique, ready_none, verb_publish, after_unique },
 
-    { "publish, full, bury",
+    { "publish, full, reap",
       before_none, prepare_full, ready_full, verb_publish, after_publish },
 
     { "attach",
       before_none, prepare_none, ready_asleep, verb_attach, after_any },
 
-    { "attach, bury, redeliver",
-      before_bury, prepare_bury, ready_none, verb_attach, after_bury },
+    { "attach, reap, redeliver",
+      before_reap, prepare_reap, ready_none, verb_attach, after_reap },
 
     { "read, claim, done, sleep",
       before_claim, prepare_claim, ready_none, verb_claim, after_claim },
