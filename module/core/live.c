@@ -159,9 +159,7 @@ core_live_delta(core_live_t *l)
         for ( /* void */ ; ref; ref = node->next) {
             node = sluice_core_at(space, ref);
 
-            if (node->to != SLUICE_CORE_TO_SLOT
-                || node->revision > l->view->revision)
-            {
+            if (node->to != SLUICE_CORE_TO_SLOT) {
                 continue;
             }
 

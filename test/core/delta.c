@@ -128,6 +128,27 @@ merge(const sluice_core_entity_t *changes, size_t count)
 }
 
 
+/* What is live at an earlier revision is what was built of it. */
+
+static void
+live_at(const kept_t *k)
+{
+    uint8_t             *image;
+    uint64_t             size;
+    sluice_core_live_t   live;
+
+    view.revision = k->revision;
+    test_check(sluice_core_live(&view, NULL, 0, &live) == SLUICE_CORE_OK,
+               "live");
+    image = make_image(live.entities, live.count, k->revision, &size);
+    test_check(size == k->size && memcmp(image, k->image, size) == 0,
+               "live at %lu", k->revision);
+
+    sluice_core_live_free(&live);
+    free(image);
+}
+
+
 static size_t
 change(sluice_core_entity_t *changes)
 {
@@ -172,6 +193,7 @@ transaction(void)
 {
     int                            rc;
     size_t                         count;
+    uint64_t                       room;
     sluice_core_entity_t           changes[DELTA_CHANGES];
     static sluice_core_entity_t    before[SLUICE_CORE_KINDS][MAKE_SLOTS];
 
@@ -180,6 +202,7 @@ transaction(void)
     view.revision = revision;
     transactions++;
 
+    room = sluice_core_delta_room(&writer);
     rc = sluice_core_delta_stage(&writer, &view, changes, count, revision + 1);
 
     if (rc == SLUICE_CORE_FULL) {
@@ -200,6 +223,7 @@ transaction(void)
 
     if (test_below(&state, 8) == 0) {
         sluice_core_delta_abandon(&writer);
+        test_check(sluice_core_delta_room(&writer) == room, "space is lost");
         memcpy(make.entities, before, sizeof(before));
         compare(&kept[kept_count - 1], 3);
         return;
@@ -216,6 +240,10 @@ transaction(void)
 
     compare(&kept[kept_count - 1], 20);
     compare(&kept[test_below(&state, kept_count)], 5);
+
+    if (test_below(&state, 10) == 0) {
+        live_at(&kept[test_below(&state, kept_count)]);
+    }
 
     if (test_below(&state, 20) == 0) {
         view.revision = revision;
