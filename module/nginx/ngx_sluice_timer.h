@@ -93,9 +93,18 @@ typedef struct {
     ngx_uint_t               id;
     void                    *request;
     ngx_sluice_timer_end_t  *end;
+    uint32_t                 page;       /* that its dispatcher has; 0: none */
     unsigned                 used:1;
     unsigned                 parked:1;
 } ngx_sluice_timer_context_t;
+
+
+/* The light thread of the context that was last told to run. */
+
+typedef struct {
+    lua_State                   *l;
+    ngx_sluice_timer_context_t  *context;
+} ngx_sluice_timer_runner_t;
 
 
 /* A creation place: a line of a chunk. */
@@ -170,6 +179,8 @@ ngx_uint_t ngx_sluice_timer_has_work(sluice_timer_core_t *core);
 /* ngx_sluice_timer_clock.c */
 
 uint64_t ngx_sluice_timer_now(sluice_timer_core_t *core);
+/* A third of its price, and a microsecond beside it at most, as a rule. */
+uint64_t ngx_sluice_timer_about(sluice_timer_core_t *core);
 void ngx_sluice_timer_freeze(sluice_timer_core_t *core);
 void ngx_sluice_timer_thaw(sluice_timer_core_t *core);
 
@@ -192,6 +203,8 @@ void ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, uint64_t now, const char *error);
 
 /* ngx_sluice_timer_run.c */
+
+extern ngx_sluice_timer_runner_t  ngx_sluice_timer_runner;
 
 int ngx_sluice_timer_create(lua_State *l);
 int ngx_sluice_timer_step(lua_State *l);

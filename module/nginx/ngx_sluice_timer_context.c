@@ -145,6 +145,7 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
 
         } else if (core->parked || ngx_sluice_timer_alone(core, now, more)) {
             core->owner = id;
+            c->page = 0;
             ngx_post_event(&core->yielded, &ngx_posted_events);
 
             return NGX_SLUICE_TIMER_RUN;

@@ -29,6 +29,9 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
 
     t = c->run.timer;
 
+    /* one of the two may be about right only */
+    now = ngx_max(now, c->run.start_ns);
+
     if (core->ctx && c->request) {
         ngx_sluice_timer_clean(core, c);
     }

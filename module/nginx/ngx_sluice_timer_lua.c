@@ -27,7 +27,7 @@ static int ngx_sluice_timer_set_frozen(lua_State *l);
 static int ngx_sluice_timer_destroy(lua_State *l);
 static int ngx_sluice_timer_set_debug(lua_State *l);
 static int ngx_sluice_timer_next_role(lua_State *l);
-static int ngx_sluice_timer_runner(lua_State *l);
+static int ngx_sluice_timer_tools(lua_State *l);
 static int ngx_sluice_timer_gone(lua_State *l);
 static int ngx_sluice_timer_gave_up(lua_State *l);
 static int ngx_sluice_timer_makes(lua_State *l);
@@ -45,7 +45,7 @@ static const luaL_Reg  ngx_sluice_timer_functions[] = {
     { "destroy", ngx_sluice_timer_destroy },
     { "set_debug", ngx_sluice_timer_set_debug },
     { "claim", ngx_sluice_timer_next_role },
-    { "runner", ngx_sluice_timer_runner },
+    { "runner", ngx_sluice_timer_tools },
     { "step", ngx_sluice_timer_step },
     { "args", ngx_sluice_timer_args },
     { "failed", ngx_sluice_timer_failed },
@@ -314,13 +314,18 @@ ngx_sluice_timer_set_debug(lua_State *l)
 static int
 ngx_sluice_timer_next_role(lua_State *l)
 {
-    ngx_uint_t            role, more;
+    ngx_uint_t            id, role, more;
     sluice_timer_core_t  *core;
 
     core = lua_touserdata(l, 1);
+    id = (ngx_uint_t) lua_tointeger(l, 2);
 
-    role = ngx_sluice_timer_claim(core, (ngx_uint_t) lua_tointeger(l, 2),
-                                  &more);
+    role = ngx_sluice_timer_claim(core, id, &more);
+
+    if (role == NGX_SLUICE_TIMER_RUN) {
+        ngx_sluice_timer_runner.l = l;
+        ngx_sluice_timer_runner.context = &core->contexts[id];
+    }
 
     lua_pushinteger(l, (lua_Integer) role);
     lua_pushinteger(l, (lua_Integer) more);
@@ -332,7 +337,7 @@ ngx_sluice_timer_next_role(lua_State *l)
 /* runner(core, context): what step is given, and the pages of callbacks. */
 
 static int
-ngx_sluice_timer_runner(lua_State *l)
+ngx_sluice_timer_tools(lua_State *l)
 {
     sluice_timer_core_t  *core;
 

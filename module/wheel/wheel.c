@@ -101,6 +101,7 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
 {
     int                   level;
     unsigned              i;
+    uint64_t              differs;
     sluice_wheel_node_t  *slot;
 
     if (node->expires <= w->now) {
@@ -108,11 +109,18 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
         return;
     }
 
-    level = (63 - __builtin_clzll(node->expires ^ w->now))
-            / SLUICE_WHEEL_BITS;
+    differs = node->expires ^ w->now;
+    i = (unsigned) (node->expires & WHEEL_MASK);
 
-    i = (unsigned) wheel_index(node->expires, level);
-    slot = &w->slots[level][i];
+    if (differs >= SLUICE_WHEEL_SLOTS) {
+        level = (63 - __builtin_clzll(differs)) / SLUICE_WHEEL_BITS;
+        i = (unsigned) (level * (int) SLUICE_WHEEL_SLOTS
+                        + (int) wheel_index(node->expires, level));
+    }
+
+    /* of all slots, those of lower levels first */
+
+    slot = &w->slots[0][0] + i;
 
     wheel_queue_add(slot, node);
 
@@ -120,7 +128,7 @@ wheel_put(sluice_wheel_t *w, sluice_wheel_node_t *node)
         slot->expires = node->expires;
     }
 
-    wheel_word(w, level, i) |= wheel_bit(i);
+    *(&w->occupied[0][0] + i / 64) |= wheel_bit(i);
 }
 
 

@@ -3,10 +3,10 @@
  * A hierarchical timing wheel without a tick.
  *
  * Time is a number that only grows (here milliseconds).  A node waits in the
- * level of the highest group of 8 bits in which its time differs from the
- * wheel's; there are 6 levels of 256 slots, so 2^48 of time and no other path
+ * level of the highest group of 10 bits in which its time differs from the
+ * wheel's; there are 5 levels of 1024 slots, so 2^50 of time and no other path
  * for far ones.  Inserting and removing take a few instructions, whatever
- * else is in the wheel.  A node moves down at most 5 times in its life; each
+ * else is in the wheel.  A node moves down at most 4 times in its life; each
  * is a visit to its memory, so slots are many and levels few.
  *
  * Nodes of equal time come out in the order in which they went in: at any one
@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 
-#define SLUICE_WHEEL_BITS    8
-#define SLUICE_WHEEL_LEVELS  6
+#define SLUICE_WHEEL_BITS    10
+#define SLUICE_WHEEL_LEVELS  5
 #define SLUICE_WHEEL_SLOTS   (1u << SLUICE_WHEEL_BITS)
 #define SLUICE_WHEEL_WORDS   (SLUICE_WHEEL_SLOTS / 64)
 

@@ -11,23 +11,29 @@
 #include <string.h>
 
 
+/* What a float of 1 has at its front, less 4: 2^2 is bucket 4. */
+#define TIMERS_EXPONENT  512u
+
+
 /*
  * Four buckets an octave, by the two bits behind the highest: a quantile is
- * right to 12%.
+ * right to 12%.  A float has both at its front.
  */
 
 static uint32_t
 timers_bucket(uint64_t ns)
 {
-    int       high;
-    uint32_t  i;
+    float     x;
+    uint32_t  bits, i;
 
     if (ns < 4) {
         return (uint32_t) ns;
     }
 
-    high = 63 - __builtin_clzll(ns);
-    i = (uint32_t) (high - 1) * 4 + (uint32_t) ((ns >> (high - 2)) & 3);
+    x = (float) (int64_t) ns;
+    memcpy(&bits, &x, sizeof(bits));
+
+    i = (bits >> 21) - TIMERS_EXPONENT;
 
     return i < SLUICE_TIMERS_BUCKETS ? i : SLUICE_TIMERS_BUCKETS - 1;
 }
@@ -47,8 +53,8 @@ timers_bucket_ns(uint32_t i)
 }
 
 
-void
-sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
+static void
+timers_widen(sluice_timers_spread_t *s, uint64_t ns)
 {
     if (ns < s->min_ns || s->count == 0) {
         s->min_ns = ns;
@@ -56,6 +62,17 @@ sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
 
     if (ns > s->max_ns) {
         s->max_ns = ns;
+    }
+}
+
+
+void
+sluice_timers_measure(sluice_timers_spread_t *s, uint64_t ns)
+{
+    /* seldom, and one comparison says so: the first is beyond 0 and 0 */
+
+    if (ns - s->min_ns > s->max_ns - s->min_ns) {
+        timers_widen(s, ns);
     }
 
     s->count++;
@@ -115,10 +132,13 @@ void
 sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
     int failed)
 {
-    float  x, delta, share;
+    float                     x, delta, share;
+    sluice_timers_account_t  *a;
 
-    sluice_timers_measure(&ts->accounts[t->place]->elapsed, ns);
-    ts->accounts[t->place]->failures += failed != 0;
+    a = ts->accounts[t->place];
+
+    sluice_timers_measure(&a->elapsed, ns);
+    a->failures += failed != 0;
 
     if (t->account) {
         sluice_timers_measure(&ts->accounts[t->account]->elapsed, ns);
@@ -128,7 +148,7 @@ sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
     t->runs++;
     t->failures += failed != 0;
 
-    x = (float) ns;
+    x = (float) (int64_t) ns;
 
     if (x < t->min_ns || t->runs == 1) {
         t->min_ns = x;

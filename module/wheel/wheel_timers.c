@@ -258,7 +258,7 @@ sluice_timers_late(const sluice_timers_t *ts, uint64_t now_ns)
 }
 
 
-/* The next run's timer comes from memory while this one's callback runs. */
+/* The timer of the run after the next comes from memory meanwhile. */
 
 static void
 timers_prefetch(const sluice_wheel_node_t *node)
@@ -286,7 +286,7 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     late_ns = sluice_timers_late(ts, now_ns);
 
     t = (sluice_timer_t *) ts->current.next;
-    timers_prefetch(t->node.next);
+    timers_prefetch(t->node.next->next);
     sluice_wheel_queue_remove(&t->node);
 
     run->timer = t;

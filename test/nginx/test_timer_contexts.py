@@ -371,3 +371,42 @@ def test_no_context_outlives_what_premature_callbacks_make() -> None:
         pid = timers.pid()
         os.kill(timers.master(), signal.SIGQUIT)
         gone(timers, pid)
+
+
+def test_callbacks_of_several_pages_each_get_what_is_theirs() -> None:
+    """The dispatcher keeps the page of the last run: pages in turns, errors, waits, arguments."""
+    with Timers() as timers:
+        timers.expect_log("a timer made at .* failed.*: .*of itself", 2)  # at two places
+        timers.run("""
+            probe.got, probe.wrong, probe.failed = 0, 0, 0
+            local handles = {}
+            for i = 1, 5000 do
+                local function callback(premature, argument)
+                    if premature or argument ~= (i % 3 == 0 and i or nil) then
+                        probe.wrong = probe.wrong + 1
+                    end
+                    probe.got = probe.got + 1
+                    if i % 50 == 0 then
+                        ngx.sleep(0)
+                    elseif i % 101 == 0 then
+                        probe.failed = probe.failed + 1
+                        error("of itself")
+                    end
+                end
+                if i % 3 == 0 then
+                    handles[i] = t:at(0.2, callback, i)
+                else
+                    handles[i] = t:at(0.2, callback)
+                end
+            end
+            -- 1,024 to a page, so two of one and two of another in turns
+            for i = 1, 2500, 2 do
+                for _, first in ipairs({ 0, 2500 }) do
+                    t:restart(handles[first + i])
+                    t:restart(handles[first + i + 1])
+                end
+            end
+        """)
+        wait_for(timers, "t:stats().sys.total == 0", "all to end")
+        assert timers.run("return { probe.got, probe.wrong }") == [5000, 0]
+        assert timers.run("return t:stats().sys.failures == probe.failed") is True

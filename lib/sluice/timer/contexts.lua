@@ -26,13 +26,16 @@ local add, watch
 -- Callbacks are called from interpreted code: a compiled loop pays for each callback that is not
 -- the one that it was compiled with, five times what this loop costs.
 local function drain(step, context, pages, args, core, id)
-    for page, slot, premature, has_arguments in step, context do
-        if premature == nil then
-            pages[page][slot](false)
-        elseif has_arguments then
-            pages[page][slot](premature, args(core, id))
+    local callbacks
+    for slot, page in step, context do
+        if page == nil then
+            callbacks[slot](false)
+        elseif page > 0 then
+            callbacks = pages[page]
+            callbacks[slot](false)
         else
-            pages[page][slot](premature)
+            callbacks = pages[-page]
+            callbacks[slot](args(core, id))
         end
     end
 end
