@@ -10,7 +10,11 @@
 #include "compare.h"
 #include "delta.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 
 #define DELTA_MOST     (SLUICE_CORE_KINDS * MAKE_SLOTS)
@@ -275,6 +279,86 @@ refusals(void)
 }
 
 
+/* A file that both map; what is wrong with one is said, and leaves nothing. */
+
+static void
+files(void)
+{
+    int                      rc;
+    char                     folder[] = "/tmp/sluice-delta-XXXXXX";
+    uint8_t                 *image;
+    uint64_t                 size;
+    struct rlimit            limit, old;
+    sluice_core_view_t       writes, reads;
+    sluice_core_entity_t     change;
+    sluice_core_writer_t     w;
+    sluice_core_identity_t   identity;
+
+    test_check(mkdtemp(folder) != NULL && chdir(folder) == 0, "folder");
+    memset(&identity, 0, sizeof(identity));
+    identity.revision = 1;
+
+    rc = sluice_core_delta_create("delta", 1 << 20, &identity, &w);
+    test_check(rc == SLUICE_CORE_OK, "create: %s", sluice_core_word(rc));
+
+    memset(&writes, 0, sizeof(writes));
+    image = make_image(NULL, 0, 1, &size);
+    writes.base.base = image;
+    writes.base.size = size;
+    writes.revision = 1;
+    reads = writes;
+    writes.delta = w.space;
+
+    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(), &reads.delta);
+    test_check(rc == SLUICE_CORE_OK, "open: %s", sluice_core_word(rc));
+
+    memset(&change, 0, sizeof(change));
+    change.kind = SLUICE_CORE_SERVICE;
+    change.slot = 5;
+    test_check(sluice_core_delta_stage(&w, &writes, &change, 1, 2)
+               == SLUICE_CORE_OK, "stage");
+    sluice_core_delta_link(&w);
+    test_check(sluice_core_by_slot(&reads, SLUICE_CORE_SERVICE, 5).record
+               == NULL, "too early");
+    reads.revision = 2;
+    test_check(sluice_core_by_slot(&reads, SLUICE_CORE_SERVICE, 5).record
+               != NULL, "not there");
+    sluice_core_file_close(&reads.delta);
+    sluice_core_file_close(&w.space);
+
+    rc = sluice_core_delta_create("delta", 1 << 20, &identity, &w);
+    test_check(rc == SLUICE_CORE_SYSTEM && errno == EEXIST, "twice: %s",
+               sluice_core_word(rc));
+    rc = sluice_core_delta_open("delta", (uint32_t) geteuid() + 1,
+                                &reads.delta);
+    test_check(rc == SLUICE_CORE_FOREIGN, "another's: %s",
+               sluice_core_word(rc));
+    test_check(truncate("delta", 1 << 19) == 0, "truncate");
+    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(), &reads.delta);
+    test_check(rc == SLUICE_CORE_BAD, "cut: %s", sluice_core_word(rc));
+
+    /* no room is known at once, not when it is written to */
+
+    signal(SIGXFSZ, SIG_IGN);
+    test_check(getrlimit(RLIMIT_FSIZE, &old) == 0, "limit");
+    limit = old;
+    limit.rlim_cur = 1 << 18;
+    test_check(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+    rc = sluice_core_delta_create("other", 1 << 20, &identity, &w);
+    test_check(rc == SLUICE_CORE_SYSTEM && errno == EFBIG, "no room: %s",
+               sluice_core_word(rc));
+    test_check(setrlimit(RLIMIT_FSIZE, &old) == 0, "limit");
+    test_check(access("other", F_OK) == -1, "something was left behind");
+
+    rc = sluice_core_delta_create("other", 1000, &identity, &w);
+    test_check(rc == SLUICE_CORE_LARGE, "size: %s", sluice_core_word(rc));
+
+    test_check(unlink("delta") == 0 && chdir("/") == 0 && rmdir(folder) == 0,
+               "folder");
+    free(image);
+}
+
+
 int
 main(void)
 {
@@ -283,6 +367,7 @@ main(void)
     state = test_seed("delta");
     n = test_env("OPS", 60);
     regexes = sluice_core_regexes_create(64);
+    files();
 
     for (i = 0; i < n; i++) {
         make_start(&make, &state);

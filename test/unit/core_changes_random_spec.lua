@@ -68,17 +68,7 @@ local function answers(world, request)
             slots[#list] = slot
         end
     end
-    local word, match = core_router.ask(
-        world.view,
-        request.method,
-        request.host,
-        request.port,
-        request.path,
-        function(name)
-            local sent = request.headers[name]
-            return sent and core_router.header(type(sent) == "table" and sent or { sent })
-        end
-    )
+    local word, match = core_router.ask_with_lines(world.view, request)
     local got = word == "ok" and match.slot or word
     local prefix = word == "ok" and match.prefix or -1
     local best = oracle.match(list, request)

@@ -52,6 +52,33 @@ end
 -- A callback may not come from compiled code.
 jit.off(_M.ask)
 
+--- Asks a view with the lines of all headers in an array, as a caller without a callback does.
+-- @tparam cdata view
+-- @tparam table request `headers`: lower-case name -> value or array of values
+-- @treturn string the core's word
+-- @treturn cdata match
+function _M.ask_with_lines(view, request)
+    local lines = {}
+    for name, sent in pairs(request.headers) do
+        for _, value in ipairs(type(sent) == "table" and sent or { sent }) do
+            lines[#lines + 1], lines[#lines + 2] = name, value
+        end
+    end
+    local texts = ffi.new("sluice_core_text_t[?]", math.max(#lines, 1))
+    for i, text in ipairs(lines) do
+        set_text(texts[i - 1], text)
+    end
+    local asked = ffi.new("sluice_core_request_t")
+    local match = ffi.new("sluice_core_match_t")
+    set_text(asked.method, request.method)
+    set_text(asked.host, request.host)
+    set_text(asked.path, request.path)
+    asked.port = request.port or -1
+    asked.headers, asked.headers_count = texts, #lines / 2
+    local rc = lib.sluice_core_match(view, asked, regexes, match)
+    return ffi.string(lib.sluice_core_word(rc)), match
+end
+
 function methods:match(method, host, port, path, get)
     local word, match = _M.ask(self.view, method, host, port, path, get)
     if word == "none" then
