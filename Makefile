@@ -20,15 +20,16 @@ SAME ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms clean
+.PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
 	@echo "make build   build the nginx module for the installed nginx"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
-	@echo "make test    all tests: unit, ring, nginx and lab"
+	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make store   tests of the store: kills, power cuts, full disks"
 	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
@@ -57,7 +58,7 @@ folder:
 run: build
 	@scripts/run
 
-test: unit ring nginx lab
+test: unit ring store nginx lab
 
 unit: build
 	@scripts/setup run test
@@ -72,6 +73,10 @@ ring: setup
 	$(MAKE) -C test/ring check
 	$(MAKE) -C test/wheel check
 	$(MAKE) -C test/core check
+
+store: build
+	@scripts/setup run test
+	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/store
 
 # Kills workers under load; not part of make test.
 kill: build

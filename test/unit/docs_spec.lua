@@ -31,7 +31,7 @@ end)
 
 describe("the tables of folders", function()
     local PARTS = { "bench", "cli", "compat", "gateway", "lib", "module", "plugins" }
-    local SUITES = { "bench", "core", "house", "nginx", "ring", "suites", "unit", "wheel" }
+    local SUITES = { "bench", "core", "house", "nginx", "ring", "store", "suites", "unit", "wheel" }
 
     it("have every folder of code", function()
         local contributing, architecture = read("CONTRIBUTING.md"), read("docs/architecture.md")
