@@ -18,7 +18,6 @@
 -- print(done and done.revision or err.err)
 
 local copies = require("gateway.store.copies")
-local entity_text = require("gateway.store.entity_text")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local layout = require("gateway.store.layout")
@@ -204,9 +203,9 @@ local function commit(db)
     end
 end
 
-local function make_member(db, by_kind, changes)
+local function make_member(db, by_kind, changes, only)
     db:run("SAVEPOINT member")
-    local ok, made = pcall(transaction.make, db, by_kind, changes)
+    local ok, made = pcall(transaction.make, db, by_kind, changes, only)
     if not ok and type(made) == "table" and made.refused then
         db:run("ROLLBACK TO member")
         db:run("RELEASE member")
@@ -254,27 +253,6 @@ function methods:transaction(changes)
     return results[1]
 end
 
--- The changes that lead from what is there to these entities, in this order.
-local function difference(self, items)
-    local changes, named = {}, {}
-    for i, item in ipairs(items) do
-        layout_of(self, item.kind)
-        local entity = entity_text.decode(item.put)
-        named[item.kind] = named[item.kind] or {}
-        named[item.kind][entity and entity.id or ""] = true
-        changes[i] = { kind = item.kind, put = item.put, sequence = i }
-    end
-    for _, of in ipairs(self.layouts) do
-        local keep = named[of.kind] or {}
-        for _, row in ipairs(self.db:rows(format("SELECT id FROM e_%s", of.kind))) do
-            if not keep[row[1]] then
-                changes[#changes + 1] = { kind = of.kind, delete = row[1] }
-            end
-        end
-    end
-    return changes
-end
-
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
 -- keep their slots.
 -- @tparam {table,...} items `{ kind =, put = text }`
@@ -283,9 +261,12 @@ end
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return guarded(self, function()
-        local db = self.db
+        local db, changes = self.db, {}
+        for i, item in ipairs(items) do
+            changes[i] = { kind = item.kind, put = item.put, sequence = i }
+        end
         db:run("BEGIN IMMEDIATE")
-        local made = make_member(db, self.by_kind, difference(self, items))
+        local made = make_member(db, self.by_kind, changes, self.layouts)
         if not made.revision then
             error({ refused = made }, 0)
         end

@@ -20,6 +20,9 @@ local REASONS = {
     locked = "another process writes this store",
 }
 
+-- Pages in memory, as far as they are needed: an import goes all over the indexes.
+local CACHE_KIB = 65536
+
 local _M = {}
 
 local function refuse(word, reason)
@@ -32,6 +35,7 @@ local function configure(db, opts)
     db:run("PRAGMA trusted_schema = OFF")
     db:run("PRAGMA cell_size_check = ON")
     db:run("PRAGMA temp_store = MEMORY")
+    db:run("PRAGMA cache_size = -" .. CACHE_KIB)
     if not opts.read_only then
         db:row("PRAGMA journal_mode = WAL")
         db:run("PRAGMA synchronous = " .. (opts.synchronous == "off" and "OFF" or "FULL"))

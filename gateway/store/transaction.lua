@@ -75,7 +75,8 @@ local function number_or_nil(value)
     return type(value) == "number" and value or nil
 end
 
--- A change that is understood: `{ kind, of, id, old, text, values, entity, sequence }`.
+-- A change that is understood, without the entity itself: of 100,000 they would be the collector's
+-- work.
 local function plan_put(change, of)
     local entity = type(change.put) == "string" and entity_text.decode(change.put)
     if not entity or type(entity.id) ~= "string" then
@@ -99,7 +100,9 @@ local function plan_put(change, of)
         id = entity.id,
         text = change.put,
         values = values,
-        entity = entity,
+        tags = type(entity.tags) == "table" and entity.tags or nil,
+        created_at = number_or_nil(entity.created_at),
+        updated_at = number_or_nil(entity.updated_at),
         sequence = sequence,
     }
 end
@@ -132,10 +135,19 @@ local function plan(db, by_kind, change, seen)
     if not change.put and not planned.old then
         refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
     end
-    if change.put and planned.old and is_unchanged(planned) then
-        return nil
-    end
+    planned.is_same = change.put and planned.old and is_unchanged(planned)
     return planned
+end
+
+-- Deletes what the changes have not named.
+local function plan_deletions(db, layouts, seen, list)
+    for _, of in ipairs(layouts) do
+        for _, row in ipairs(db:rows(format("SELECT id FROM e_%s", of.kind))) do
+            if not seen[of.kind .. " " .. row[1]] then
+                list[#list + 1] = { of = of, id = row[1] }
+            end
+        end
+    end
 end
 
 -- Puts aside what an entity must not have while others are changed: unique values, its place, and
@@ -186,7 +198,7 @@ local function find_taken(db, planned)
             and planned.values[i]
             and db:row(sql, planned.values[i])
         if other and other[1] ~= planned.id then
-            return violation(of.kind, column, planned.entity)
+            return violation(of.kind, column, entity_text.decode(planned.text))
         end
     end
     return {
@@ -221,8 +233,7 @@ end
 local function put_row(db, planned, revision)
     local of, values, old = planned.of, planned.values, planned.old
     local sql = statements(of)
-    local created_at = number_or_nil(planned.entity.created_at)
-    local updated_at = number_or_nil(planned.entity.updated_at)
+    local created_at, updated_at = planned.created_at, planned.updated_at
     local n = #of.columns
     if old then
         local sequence = planned.sequence and take_sequence(db, planned.sequence) or old[1]
@@ -266,9 +277,7 @@ local function put(db, planned, revision)
         if planned.old then
             db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
         end
-        if type(planned.entity.tags) == "table" then
-            tables.add_tags(db, of.kind, sequence, planned.entity.tags)
-        end
+        tables.add_tags(db, of.kind, sequence, planned.tags or {})
     end
 end
 
@@ -309,6 +318,15 @@ local function check_gone(db, revision)
     end
 end
 
+-- Of entities that are to stay as they are: whether one went with what it refers to.
+local function check_same(db, same)
+    for _, planned in ipairs(same) do
+        if not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", planned.of.kind), planned.id) then
+            check_references(db, planned)
+        end
+    end
+end
+
 local function check(db, list, revision)
     if not db:has_broken_references() then
         return
@@ -325,12 +343,16 @@ end
 -- @tparam table db connection, in a savepoint
 -- @tparam table by_kind kind -> layout
 -- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
+-- @tparam[opt] {table,...} only layouts of kinds whose other entities are all deleted
 -- @treturn number the revision of these changes, or the last one where they change nothing
-function _M.make(db, by_kind, changes)
-    local list, seen = {}, {}
+function _M.make(db, by_kind, changes, only)
+    local list, same, seen, has_deletions = {}, {}, {}, false
     for _, change in ipairs(changes) do
-        list[#list + 1] = plan(db, by_kind, change, seen)
+        local planned = plan(db, by_kind, change, seen)
+        local into = planned.is_same and same or list
+        into[#into + 1] = planned
     end
+    plan_deletions(db, only or {}, seen, list)
     local revision = db:row("SELECT revision FROM meta")[1]
     if #list == 0 then
         return revision
@@ -345,6 +367,7 @@ function _M.make(db, by_kind, changes)
     for _, planned in ipairs(list) do
         if not planned.text then
             db:run(statements(planned.of).delete, planned.id)
+            has_deletions = true
         end
     end
     for _, planned in ipairs(list) do
@@ -353,6 +376,7 @@ function _M.make(db, by_kind, changes)
         end
     end
     check(db, list, revision)
+    check_same(db, has_deletions and same or {})
     return revision
 end
 

@@ -173,6 +173,19 @@ describe("a transaction of the store", function()
         assert.same({}, (s:list("plugins", { tags = "t" })))
     end)
 
+    it("does not let go what is to stay as it is", function()
+        local credential = put("keyauth_credentials", { id = "k", key = "k", consumer = to("c") })
+        made({ put("consumers", { id = "c", username = "c" }), credential })
+        refused(
+            { err = "reference missing", kind = "keyauth_credentials", value = "c" },
+            { credential, delete("consumers", "c") }
+        )
+        local done, err = s:replace({ credential })
+        assert.is_nil(done)
+        assert.equal("reference missing", err.err)
+        assert.equal("k", support.ids(s:list("keyauth_credentials")))
+    end)
+
     it("gives a slot again only when it was released, with the next generation", function()
         made({ put("services", { id = "s" }), put("services", { id = "t" }) })
         made({ delete("services", "s") })
