@@ -43,6 +43,20 @@ def test_a_step_fails_once(tmp_path: pathlib.Path, reader: Reader, number: int) 
     assert refused > len(STEPS) / 4
 
 
+def test_what_was_refused_does_not_come_back(
+    tmp_path: pathlib.Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit whose sync failed stands in the log, whole: the next to open must not find it."""
+    monkeypatch.setenv("STORE_DIES", "1")
+    refused = 0
+    for fail in STEPS:
+        path = started(tmp_path, fail)
+        lines = write(path, 8, folder=path.parent, fail=fail, fails=1, errno=errno.EIO)
+        refused += len(refusals(lines))
+        assert reader.revision(path) == max(1, answered(lines)), f"step {fail}: {lines}"
+    assert refused > len(STEPS) / 4
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 def test_the_disk_stays_away(tmp_path: pathlib.Path, reader: Reader, number: int) -> None:
     """Changes are refused; what was answered is there."""

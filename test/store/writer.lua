@@ -2,6 +2,8 @@
 --- revisions were answered, on a line each, and in the trace where there is one.
 ---
 ---     luajit writer.lua <path> <transactions> <a commit> <transactions before it is opened again>
+---
+--- Gives up after three refusals; with `STORE_DIES` it dies of the first.
 
 local database = require("gateway.store.database")
 local ffi = require("ffi")
@@ -46,6 +48,9 @@ while made < count and refused < 3 do
     else
         refused = refused + 1
         say("refused " .. err.err)
+        if os.getenv("STORE_DIES") then
+            os.exit(4)
+        end
     end
     if reopen > 0 and made % reopen == 0 then
         store:close()
