@@ -117,9 +117,9 @@ def test_ten_thousand_routes(running: Gateway, upstream: Upstream) -> None:
 
 
 def resident_mb(running: Gateway) -> float:
-    """Memory of the largest worker."""
+    """Memory of the largest worker, without what workers share: the log's pages fill as they go."""
     return max(
-        int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+        int(Path(f"/proc/{pid}/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
         for pid in running.workers()
     )
 
@@ -136,7 +136,8 @@ def test_changes_leave_no_memory_behind_where_nothing_else_happens(
             assert post(running, document(config)).status_code == 201
         return resident_mb(running)
 
-    before = change(10)
+    # Any worker may take a post: each has had some before.
+    before = change(20)
     after = change(40)
     print(f"{before:.0f} MB, then {after:.0f} MB")
     assert after < before + 20
