@@ -69,7 +69,7 @@ sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
         return NGX_DECLINED;
     }
 
-    if (header->own && ngx_http_sluice_response_own(r, header) != NGX_OK) {
+    if (header->own && ngx_http_sluice_response_add_own(r, header) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -24,10 +24,22 @@ typedef struct {
 } sluice_header_t;
 
 
+/* what a request's response says by headers of the gateway's own */
+
+typedef struct {
+    ngx_array_t  headers;       /* of sluice_header_t * */
+    uint64_t     hashes;        /* a bit for each: most lines have none */
+} ngx_http_sluice_response_own_t;
+
+
 /* whether a line is to go */
 
 typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
     void *data);
+
+
+#define ngx_http_sluice_response_own_bit(hash)                                \
+    ((uint64_t) 1 << ((hash) & 63))
 
 
 /* ngx_http_sluice_header_list.c */
@@ -37,13 +49,13 @@ ngx_int_t ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
 
 /* ngx_http_sluice_response.c */
 
-ngx_int_t ngx_http_sluice_response_own(ngx_http_request_t *r,
+ngx_int_t ngx_http_sluice_response_add_own(ngx_http_request_t *r,
     sluice_header_t *header);
 
 /* ngx_http_sluice_response_lines.c */
 
 ngx_int_t ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
-    ngx_array_t *own);
+    ngx_http_sluice_response_own_t *own);
 
 
 #endif /* NGX_HTTP_SLUICE_HEADER_H_INCLUDED */

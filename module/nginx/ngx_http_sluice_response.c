@@ -50,7 +50,7 @@ typedef struct {
     ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
     ngx_http_sluice_response_step_pt  reinit_request;
     ngx_uint_t                        interim;
-    ngx_array_t                       own;      /* of sluice_header_t * */
+    ngx_http_sluice_response_own_t    own;
 } ngx_http_sluice_response_ctx_t;
 
 
@@ -119,7 +119,8 @@ ngx_module_t  ngx_http_sluice_response_module = {
 /* The upstream's lines of this name are not passed on. */
 
 ngx_int_t
-ngx_http_sluice_response_own(ngx_http_request_t *r, sluice_header_t *header)
+ngx_http_sluice_response_add_own(ngx_http_request_t *r,
+    sluice_header_t *header)
 {
     sluice_header_t                 **own;
     ngx_http_sluice_response_ctx_t   *ctx;
@@ -129,19 +130,21 @@ ngx_http_sluice_response_own(ngx_http_request_t *r, sluice_header_t *header)
         return NGX_ERROR;
     }
 
-    if (ctx->own.elts == NULL
-        && ngx_array_init(&ctx->own, r->pool, 8, sizeof(sluice_header_t *))
+    if (ctx->own.headers.elts == NULL
+        && ngx_array_init(&ctx->own.headers, r->pool, 8,
+                          sizeof(sluice_header_t *))
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    own = ngx_array_push(&ctx->own);
+    own = ngx_array_push(&ctx->own.headers);
     if (own == NULL) {
         return NGX_ERROR;
     }
 
     *own = header;
+    ctx->own.hashes |= ngx_http_sluice_response_own_bit(header->hash);
 
     return NGX_OK;
 }

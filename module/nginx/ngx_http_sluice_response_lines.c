@@ -10,7 +10,7 @@
 
 
 typedef struct {
-    ngx_array_t                         *own;   /* of sluice_header_t * */
+    ngx_http_sluice_response_own_t      *own;
     ngx_http_sluice_connection_names_t   names;
 } ngx_http_sluice_response_dropped_t;
 
@@ -22,7 +22,8 @@ static ngx_uint_t ngx_http_sluice_response_drops(ngx_table_elt_t *h,
 
 
 ngx_int_t
-ngx_http_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
+ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
+    ngx_http_sluice_response_own_t *own)
 {
     ngx_http_upstream_t                 *u;
     ngx_http_sluice_response_dropped_t   dropped;
@@ -42,7 +43,7 @@ ngx_http_sluice_response_drop_lines(ngx_http_request_t *r, ngx_array_t *own)
         return NGX_HTTP_UPSTREAM_INVALID_HEADER;
     }
 
-    if (dropped.names.count == 0 && own->nelts == 0) {
+    if (dropped.names.count == 0 && own->hashes == 0) {
         return NGX_OK;
     }
 
@@ -100,9 +101,15 @@ ngx_http_sluice_response_drops(ngx_table_elt_t *h, void *data)
         return 1;
     }
 
-    own = dropped->own->elts;
+    if ((dropped->own->hashes & ngx_http_sluice_response_own_bit(h->hash))
+        == 0)
+    {
+        return 0;
+    }
 
-    for (i = 0; i < dropped->own->nelts; i++) {
+    own = dropped->own->headers.elts;
+
+    for (i = 0; i < dropped->own->headers.nelts; i++) {
 
         if (h->hash == (ngx_uint_t) own[i]->hash
             && h->key.len == own[i]->length
