@@ -103,9 +103,6 @@ end
 local function open_prefix(context, instance, settings)
     local writer = prefixes.new(instance)
     local made, err = writer:make_directories(settings.user, context.root)
-    if made then
-        made, err = writer:lock()
-    end
     if not made then
         writer:undo()
         return nil, err

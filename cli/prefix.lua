@@ -226,8 +226,8 @@ function _M:check(root)
     return right, err
 end
 
---- Creates the prefix and its directories where they are missing, and refuses those that somebody
--- else could write to.
+--- Creates the prefix, takes its lock, and creates its directories where they are missing; refuses
+-- those that somebody else could write to.
 -- @tparam string user whom the workers run as, when root starts them
 -- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
@@ -238,8 +238,13 @@ function _M:make_directories(user, root)
     local right, err = check_all_above(above, trusted_users(root), function(path)
         return make_folder(self, path, DIRECTORY_MODE)
     end)
+    if right then
+        right, err = make_own(self, { instance.prefix }, account)
+    end
+    if right then
+        right, err = self:lock()
+    end
     for _, folder in ipairs({
-        { instance.prefix },
         { instance.logs, mode = LOGS_MODE, is_group = true },
         { instance.tmp },
         { instance.control_folder, mode = PRIVATE_MODE },
@@ -304,6 +309,8 @@ function _M:lock()
     local region = { l_type = fcntl.F_WRLCK, l_whence = fcntl.SEEK_SET, l_start = 0, l_len = 0 }
     if fcntl.fcntl(fd, fcntl.F_SETLK, region) ~= 0 then
         unistd.close(fd)
+        -- What this command has made is the other's now, and not this one's to take away.
+        self.created = {}
         return nil, "another sluice command is at work in " .. self.instance.prefix
     end
     return true
