@@ -100,6 +100,8 @@ sluice_core_check(const void *image, uint64_t size)
     c.common.space.size = size;
     c.common.low = sizeof(sluice_core_image_t);
     c.common.high = c.image->arena_end;
+    c.common.bodies_low = c.image->bodies.offset;
+    c.common.bodies_high = c.image->bodies.offset + c.image->bodies.count;
     c.common.budget = size / 4;
 
     if ((uintptr_t) image % 8
@@ -143,6 +145,7 @@ core_check_sections(const core_check_t *c)
     return core_check_section(c, &image->entries, sizeof(sluice_core_entry_t),
                               8)
            && core_check_section(c, &image->rooms, 1, 8)
+           && core_check_section(c, &image->bodies, 1, 8)
            && core_check_section(c, &image->lines, sizeof(sluice_core_line_t),
                                  8)
            && image->lines.count > 0

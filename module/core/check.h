@@ -15,6 +15,8 @@ typedef struct {
     sluice_core_space_t  space;
     uint64_t             low;              /* references lead in between */
     uint64_t             high;
+    uint64_t             bodies_low;       /* and those of bodies here */
+    uint64_t             bodies_high;
     uint64_t             budget;           /* items of lists that may come */
 } sluice_core_check_t;
 

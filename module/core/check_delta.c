@@ -40,6 +40,8 @@ sluice_core_delta_check(const void *delta, uint64_t size)
     c.common.space.size = size;
     c.common.low = c.delta->arena;
     c.common.high = size;
+    c.common.bodies_low = c.delta->arena;
+    c.common.bodies_high = size;
 
     /* a record may be led to by its slot, its id and keys */
 

@@ -8,6 +8,8 @@
 #include "check.h"
 
 
+static int core_check_body(const sluice_core_check_t *c,
+    const sluice_core_record_t *record);
 static int core_check_headers(sluice_core_check_t *c, uint32_t ref);
 static int core_check_list(sluice_core_check_t *c, uint32_t ref,
     int of_regexes);
@@ -30,7 +32,7 @@ sluice_core_check_record(sluice_core_check_t *c, uint32_t ref)
 
     record = sluice_core_at(&c->space, ref);
 
-    if (record->kind >= SLUICE_CORE_KINDS) {
+    if (record->kind >= SLUICE_CORE_KINDS || !core_check_body(c, record)) {
         return 0;
     }
 
@@ -59,6 +61,23 @@ sluice_core_check_record(sluice_core_check_t *c, uint32_t ref)
     }
 
     return ok;
+}
+
+
+static int
+core_check_body(const sluice_core_check_t *c,
+    const sluice_core_record_t *record)
+{
+    uint64_t  at;
+
+    if (record->body == 0) {
+        return record->body_length == 0;
+    }
+
+    at = (uint64_t) record->body * 8;
+
+    return at >= c->bodies_low && at <= c->bodies_high
+           && record->body_length <= c->bodies_high - at;
 }
 
 

@@ -41,9 +41,10 @@
  *
  * is a file that never changes once it has its name:
  *
- *     +--------+---------------------------+---------+-------+-------+-------+
- *     | header | records, lists and texts  | entries | rooms | lines | slots |
- *     +--------+---------------------------+---------+-------+-------+-------+
+ *     +--------+--------------+---------+-------+-------+-------+--------+
+ *     | header | records,     | entries | rooms | lines | slots | bodies |
+ *     |        | lists, texts |         |       |       |       |        |
+ *     +--------+--------------+---------+-------+-------+-------+--------+
  *
  * References are offsets from its start, counted in 8 bytes, in 32 bits: no
  * pointers, at most 32 GB.  layout.h has the structures, with their sizes.
@@ -53,9 +54,11 @@
  *              path of a route; 96 + 64 are the 160 bytes of a plain route
  *     line     64 bytes: eight items {tag, reference} of the one hash table
  *              that finds everything: entries by host and path, rooms by
- *              host, consumers by id, credentials by digest, upstreams by
- *              name, children (targets, plugin bindings) by their owner
+ *              host, consumers by id and name, credentials by digest,
+ *              upstreams and names by name, children (targets, plugin
+ *              bindings) by their owner
  *     slots    of each kind, the record's reference
+ *     bodies   the entities' own texts
  *
  * The same entities in any order, the same identity: the same bytes.
  *
@@ -97,9 +100,9 @@
  * LIMITS
  *
  * An image has at most 2^24 slots of a kind and 2^35 bytes; a text 2^20 bytes;
- * a list 2^16 - 1 items; a host 255 bytes.  A look-up asks for at most 255
- * lengths of paths in each of at most 512 rooms, and follows a key over at
- * most 8 lines.
+ * a body 2^24; a list 2^16 - 1 items; a host 255 bytes.  A look-up asks for at
+ * most 255 lengths of paths in each of at most 512 rooms, and follows a key
+ * over at most 8 lines.
  *
  *
  * COSTS
@@ -127,12 +130,13 @@
 #include <stdint.h>
 
 
-#define SLUICE_CORE_LAYOUT       1          /* grows with each change */
+#define SLUICE_CORE_LAYOUT       2          /* grows with each change */
 
 #define SLUICE_CORE_FIELDS       8
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
 #define SLUICE_CORE_TEXT_MAX     (1u << 20)
 #define SLUICE_CORE_LIST_MAX     65535
+#define SLUICE_CORE_BODY_MAX     (1u << 24)
 #define SLUICE_CORE_HOST_MAX     255
 #define SLUICE_CORE_NOBODY       0xffffffffu  /* a slot that is none */
 #define SLUICE_CORE_DIGEST       32           /* bytes */
@@ -175,6 +179,7 @@ typedef enum {
     SLUICE_CORE_TARGET,
     SLUICE_CORE_CREDENTIAL,
     SLUICE_CORE_PLUGIN,
+    SLUICE_CORE_NAME,
     SLUICE_CORE_KINDS
 } sluice_core_kind_e;
 
@@ -217,7 +222,7 @@ enum {
 };
 
 enum {
-    SLUICE_CORE_CONSUMER_USERNAME = 0,  /* text */
+    SLUICE_CORE_CONSUMER_USERNAME = 0,  /* text, a key */
     SLUICE_CORE_CONSUMER_CUSTOM_ID      /* text */
 };
 
@@ -232,6 +237,11 @@ enum {
     SLUICE_CORE_PLUGIN_SERVICE,         /*   it is global */
     SLUICE_CORE_PLUGIN_NAME,            /* text */
     SLUICE_CORE_PLUGIN_FLAGS            /* number: the caller's */
+};
+
+enum {
+    SLUICE_CORE_NAME_HOST = 0,          /* text, a key */
+    SLUICE_CORE_NAME_ADDRESSES          /* list of texts; none: it has none */
 };
 
 
@@ -266,8 +276,9 @@ typedef struct {
 
 
 /*
- * What the builder takes.  The body is where the entity's own text stands in
- * the files beside the image; the core only keeps it.
+ * What the builder takes.  The body is the entity's own text (JSON), which the
+ * core only keeps; the bodies of an image stand together at its end, where no
+ * match meets them.
  */
 
 typedef struct {
@@ -277,9 +288,9 @@ typedef struct {
     uint64_t             sequence;
     uint32_t             slot;
     uint32_t             generation;
-    uint64_t             body_offset;
+    const char          *body;
     uint32_t             body_length;
-    uint16_t             body_file;
+    uint16_t             zero;
     uint8_t              kind;
     uint8_t              gone;           /* in a change: it is deleted */
     sluice_core_value_t  fields[SLUICE_CORE_FIELDS];
@@ -471,7 +482,10 @@ uint32_t sluice_core_list(const sluice_core_found_t *found, int field);
 sluice_core_text_t sluice_core_list_item(const sluice_core_found_t *found,
     int field, uint32_t index);
 
-/* The head of a record, as plain values. */
+/* The entity's own text; data is NULL where it has none. */
+sluice_core_text_t sluice_core_body(const sluice_core_found_t *found);
+
+/* The head of a record, as plain values, and its body. */
 void sluice_core_head(const sluice_core_found_t *found,
     sluice_core_entity_t *head);
 

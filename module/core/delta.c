@@ -48,6 +48,7 @@ static void core_note_moves(core_stage_t *s, uint32_t ref);
 static void core_note_move(core_stage_t *s, const sluice_core_record_t *record,
     uint32_t is_added);
 static int core_by_owner(const void *a, const void *b);
+static int core_has_dependents(int kind);
 static void core_set_bit(_Atomic uint64_t *bits, uint32_t n);
 
 
@@ -68,6 +69,7 @@ void
 sluice_core_delta_abandon(sluice_core_writer_t *writer)
 {
     writer->tail = writer->linked;
+    writer->dependents = 0;
     writer->first = 0;
     writer->last = 0;
 }
@@ -84,6 +86,11 @@ sluice_core_delta_link(sluice_core_writer_t *writer)
 
     heads = sluice_core_delta_heads(&writer->space);
 
+    if (writer->dependents) {
+        atomic_store_explicit(&core_delta(&writer->space)->dependents,
+                              writer->dependents, memory_order_release);
+    }
+
     for (ref = writer->first; ref; ref = next) {
         node = (sluice_core_node_t *) (uintptr_t)
                sluice_core_at(&writer->space, ref);
@@ -98,6 +105,7 @@ sluice_core_delta_link(sluice_core_writer_t *writer)
                           memory_order_release);
 
     writer->linked = writer->tail;
+    writer->dependents = 0;
     writer->first = 0;
     writer->last = 0;
 }
@@ -174,8 +182,17 @@ core_stage_change(core_stage_t *s, const sluice_core_entity_t *change)
     uint32_t   ref, key[2], needs;
 
     rc = sluice_core_put_entity(&s->arena, change, &ref);
+
+    if (rc == SLUICE_CORE_OK) {
+        rc = sluice_core_put_body(&s->arena, change, ref);
+    }
+
     if (rc != SLUICE_CORE_OK) {
         return rc;
+    }
+
+    if (core_has_dependents(change->kind)) {
+        s->writer->dependents = s->revision;
     }
 
     key[0] = change->kind;
@@ -462,6 +479,16 @@ core_by_owner(const void *a, const void *b)
     n = n ? n : core_compare(ma->slot, mb->slot);
 
     return n ? n : core_compare(ma->of, mb->of);
+}
+
+
+/* What is read after a match beside the route itself, or compiled from it. */
+
+static int
+core_has_dependents(int kind)
+{
+    return kind != SLUICE_CORE_ROUTE && kind != SLUICE_CORE_CONSUMER
+           && kind != SLUICE_CORE_CREDENTIAL;
 }
 
 

@@ -79,6 +79,7 @@ typedef struct {
     sluice_core_space_t      space;
     uint64_t                 tail;       /* end of what is staged, bytes */
     uint64_t                 linked;     /* end of what is linked */
+    uint64_t                 dependents; /* revision, if staged; else 0 */
     uint32_t                 first;      /* nodes that are staged */
     uint32_t                 last;
 } sluice_core_writer_t;
@@ -142,6 +143,12 @@ void sluice_core_delta_abandon(sluice_core_writer_t *writer);
 
 /* Makes what is staged visible, to whom its revision is published. */
 void sluice_core_delta_link(sluice_core_writer_t *writer);
+
+/*
+ * The last revision in the view's delta, published or not, that changed what
+ * routes depend on: any kind but routes, consumers and credentials.  0: none.
+ */
+uint64_t sluice_core_dependents(const sluice_core_view_t *view);
 
 /* Bytes that are left. */
 uint64_t sluice_core_delta_room(const sluice_core_writer_t *writer);

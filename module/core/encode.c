@@ -114,9 +114,6 @@ sluice_core_put_entity(sluice_core_arena_t *arena,
     record->revision = entity->revision;
     record->created_at = entity->created_at;
     record->sequence = entity->sequence;
-    record->body_offset = entity->body_offset;
-    record->body_length = entity->body_length;
-    record->body_file = entity->body_file;
     record->kind = entity->kind;
     record->gone = entity->gone != 0;
     record->slot = entity->slot;

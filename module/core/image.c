@@ -24,6 +24,9 @@ static int core_build(sluice_core_build_t *b,
     const sluice_core_entity_t **entities, size_t count);
 static int core_build_records(sluice_core_build_t *b,
     const sluice_core_entity_t **entities, size_t count, uint32_t *refs);
+static int core_build_bodies(sluice_core_build_t *b,
+    sluice_core_image_t *image, const sluice_core_entity_t **entities,
+    size_t count, const uint32_t *refs);
 static int core_note_keys(sluice_core_build_t *b,
     const sluice_core_record_t *record, uint32_t ref);
 static int core_draft(void *data, const sluice_core_entry_t *entry);
@@ -50,6 +53,7 @@ sluice_core_image_bound(const sluice_core_entity_t *entities, size_t count)
         /* items of its id and keys, and as a child */
 
         bound += 3 * 32 + sizeof(sluice_core_children_t);
+        bound += sluice_core_align((uint64_t) entities[i].body_length, 8);
 
         if (entities[i].kind < SLUICE_CORE_KINDS
             && entities[i].slot < SLUICE_CORE_SLOTS_MAX
@@ -173,6 +177,10 @@ core_build(sluice_core_build_t *b, const sluice_core_identity_t *identity,
         rc = sluice_core_index_slots(b, image, entities, count, refs);
     }
 
+    if (rc == SLUICE_CORE_OK) {
+        rc = core_build_bodies(b, image, entities, count, refs);
+    }
+
     free(refs);
 
     if (rc != SLUICE_CORE_OK) {
@@ -229,6 +237,32 @@ core_build_records(sluice_core_build_t *b,
             return rc;
         }
     }
+
+    return SLUICE_CORE_OK;
+}
+
+
+static int
+core_build_bodies(sluice_core_build_t *b, sluice_core_image_t *image,
+    const sluice_core_entity_t **entities, size_t count, const uint32_t *refs)
+{
+    int     rc;
+    size_t  i;
+
+    image->bodies.offset = sluice_core_align(b->arena.used, 8);
+
+    for (i = 0; i < count; i++) {
+        rc = sluice_core_put_body(&b->arena, entities[i], refs[i]);
+        if (rc != SLUICE_CORE_OK) {
+            return rc;
+        }
+    }
+
+    if (sluice_core_take(&b->arena, 0, 8, NULL) == NULL) {
+        return SLUICE_CORE_FULL;
+    }
+
+    image->bodies.count = b->arena.used - image->bodies.offset;
 
     return SLUICE_CORE_OK;
 }

@@ -27,7 +27,7 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     },
 
     [SLUICE_CORE_CONSUMER] = {
-        .types = { T, T },
+        .types = { K, T },
         .by_id = 1,
     },
 
@@ -51,6 +51,10 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
         .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_ROUTE,
                     SLUICE_CORE_SERVICE },
         .owned = 1,
+    },
+
+    [SLUICE_CORE_NAME] = {
+        .types = { K, L },
     },
 };
 

@@ -139,9 +139,10 @@ struct sluice_core_record_s {
     uint64_t  revision;
     int64_t   created_at;
     uint64_t  sequence;
-    uint64_t  body_offset;
+    uint32_t  body;                        /* bytes, without a NUL */
     uint32_t  body_length;
-    uint16_t  body_file;
+    uint32_t  zero;
+    uint16_t  zero2;
     uint8_t   kind;
     uint8_t   gone;                        /* only in a delta */
     uint32_t  slot;
@@ -216,7 +217,8 @@ typedef struct {
                                                          by rooms */
     uint32_t               tails;          /* lengths of hosts */
     uint32_t               heads;
-    uint32_t               zero[2];
+    sluice_core_section_t  bodies;         /* count: bytes */
+    uint64_t               zero[5];
 } sluice_core_image_t;
 
 
@@ -256,7 +258,8 @@ struct sluice_core_delta_s {
     _Atomic uint64_t  needs;
     _Atomic uint64_t  paths[SLUICE_CORE_HOSTS][SLUICE_CORE_BITS];
     _Atomic uint64_t  hosts[SLUICE_CORE_HOSTS][SLUICE_CORE_BITS];
-    uint64_t          zero2[6];
+    _Atomic uint64_t  dependents;          /* see sluice_core_dependents() */
+    uint64_t          zero2[5];
 };
 
 
@@ -274,7 +277,7 @@ _Static_assert(sizeof(sluice_core_length_t) == 16, "length");
 _Static_assert(sizeof(sluice_core_record_t) == 96, "record");
 _Static_assert(sizeof(sluice_core_entry_t) == SLUICE_CORE_LINE, "entry");
 _Static_assert(offsetof(sluice_core_image_t, checksum) == 8, "checksum");
-_Static_assert(sizeof(sluice_core_image_t) == 256, "image");
+_Static_assert(sizeof(sluice_core_image_t) == 320, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
 _Static_assert(sizeof(sluice_core_delta_t) == 384, "delta");
 _Static_assert(SLUICE_CORE_WEIGHT_BIT + 4 <= 48, "precedence");
@@ -363,6 +366,8 @@ int sluice_core_put_text(sluice_core_arena_t *arena, const void *data,
     uint32_t length, uint32_t *ref);
 int sluice_core_put_entity(sluice_core_arena_t *arena,
     const sluice_core_entity_t *entity, uint32_t *ref);
+int sluice_core_put_body(sluice_core_arena_t *arena,
+    const sluice_core_entity_t *entity, uint32_t record);
 uint64_t sluice_core_bound_entity(const sluice_core_entity_t *entity);
 
 /* decode.c: and back */

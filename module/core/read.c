@@ -6,6 +6,7 @@
 
 #include "layout.h"
 #include "hash.h"
+#include "delta.h"
 
 
 static uint32_t core_newest(const sluice_core_view_t *view, uint32_t kind,
@@ -347,6 +348,21 @@ sluice_core_needs(const sluice_core_view_t *view)
 }
 
 
+uint64_t
+sluice_core_dependents(const sluice_core_view_t *view)
+{
+    sluice_core_delta_t  *delta;
+
+    if (view->delta.base == NULL) {
+        return 0;
+    }
+
+    delta = (sluice_core_delta_t *) (uintptr_t) view->delta.base;
+
+    return atomic_load_explicit(&delta->dependents, memory_order_acquire);
+}
+
+
 void
 sluice_core_identity(const sluice_core_space_t *space,
     sluice_core_identity_t *identity)
@@ -433,9 +449,8 @@ sluice_core_head(const sluice_core_found_t *found, sluice_core_entity_t *head)
     head->sequence = record->sequence;
     head->slot = record->slot;
     head->generation = record->generation;
-    head->body_offset = record->body_offset;
+    head->body = sluice_core_body(found).data;
     head->body_length = record->body_length;
-    head->body_file = record->body_file;
     head->kind = record->kind;
     head->gone = record->gone;
 }

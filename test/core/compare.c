@@ -22,7 +22,15 @@ compare_records(const sluice_core_view_t *view,
     }
 
     test_check(memcmp(a.record, b.record,
-                      offsetof(sluice_core_record_t, fields)) == 0, "head");
+                      offsetof(sluice_core_record_t, body)) == 0
+               && a.record->slot == b.record->slot
+               && a.record->generation == b.record->generation, "head");
+
+    ta = sluice_core_body(&a);
+    tb = sluice_core_body(&b);
+    test_check(ta.length == tb.length
+               && (ta.length == 0
+                   || memcmp(ta.data, tb.data, ta.length) == 0), "body");
 
     schema = &sluice_core_schemas[kind];
 

@@ -196,8 +196,8 @@ static void
 transaction(void)
 {
     int                            rc;
-    size_t                         count;
-    uint64_t                       room;
+    size_t                         i, count;
+    uint64_t                       room, dependents;
     sluice_core_entity_t           changes[DELTA_CHANGES];
     static sluice_core_entity_t    before[SLUICE_CORE_KINDS][MAKE_SLOTS];
 
@@ -206,6 +206,7 @@ transaction(void)
     view.revision = revision;
     transactions++;
 
+    dependents = sluice_core_dependents(&view);
     room = sluice_core_delta_room(&writer);
     rc = sluice_core_delta_stage(&writer, &view, changes, count, revision + 1);
 
@@ -228,6 +229,7 @@ transaction(void)
     if (test_below(&state, 8) == 0) {
         sluice_core_delta_abandon(&writer);
         test_check(sluice_core_delta_room(&writer) == room, "space is lost");
+        test_check(sluice_core_dependents(&view) == dependents, "abandoned");
         memcpy(make.entities, before, sizeof(before));
         compare(&kept[kept_count - 1], 3);
         return;
@@ -238,6 +240,18 @@ transaction(void)
 
     revision++;
     keep();
+
+    for (i = 0; i < count; i++) {
+
+        if (changes[i].kind != SLUICE_CORE_ROUTE
+            && changes[i].kind != SLUICE_CORE_CONSUMER
+            && changes[i].kind != SLUICE_CORE_CREDENTIAL)
+        {
+            dependents = revision;
+        }
+    }
+
+    test_check(sluice_core_dependents(&view) == dependents, "dependents");
 
     rc = sluice_core_delta_check(memory, SLUICE_CORE_DELTA_MIN);
     test_check(rc == SLUICE_CORE_OK, "check: %s", sluice_core_word(rc));

@@ -45,10 +45,14 @@ check_fields(const sluice_core_view_t *view, const sluice_core_entity_t *want)
                && found.record->generation == want->generation
                && found.record->revision == want->revision
                && found.record->created_at == want->created_at
-               && found.record->sequence == want->sequence
-               && found.record->body_offset == want->body_offset
-               && found.record->body_length == want->body_length
-               && found.record->body_file == want->body_file, "head");
+               && found.record->sequence == want->sequence, "head");
+
+    text = sluice_core_body(&found);
+    test_check(text.length == want->body_length
+               && (text.data != NULL) == (want->body != NULL)
+               && (text.length == 0
+                   || memcmp(text.data, want->body, text.length) == 0),
+               "body");
 
     for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
         value = &want->fields[i];

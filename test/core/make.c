@@ -15,6 +15,7 @@ static sluice_core_text_t make_one_of(make_t *make, const char *const *list,
     size_t count);
 static void make_list_of(make_t *make, sluice_core_value_t *value,
     const char *const *list, size_t count, uint32_t most);
+static void make_body(make_t *make, sluice_core_entity_t *entity);
 static void make_route(make_t *make, sluice_core_entity_t *entity);
 static sluice_core_text_t make_path(make_t *make);
 static uint32_t make_slot(make_t *make, int may_be_none);
@@ -37,6 +38,8 @@ static const char *const  patterns[] = {
 };
 
 static const char *const  methods[] = { "GET", "POST", "PUT", "get", "X-Y" };
+
+static const char *const  addresses[] = { "127.0.0.1", "[::1]", "10.0.0.7" };
 
 static const char *const  names[] = { "X-A", "x_b", "X-c-d" };
 
@@ -93,9 +96,7 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
     entity->revision = revision;
     entity->created_at = (int64_t) test_below(make->state, 3);
     entity->sequence = ++make->sequence;
-    entity->body_offset = test_random(make->state);
-    entity->body_length = (uint32_t) test_random(make->state);
-    entity->body_file = (uint16_t) test_random(make->state);
+    make_body(make, entity);
 
     name = sluice_core_scratch_take(&make->scratch, 64);
     test_check(name != NULL, "no memory");
@@ -115,6 +116,12 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
                  make_text("service.x"));
         entity->fields[SLUICE_CORE_SERVICE_PORT].number = 80u << 16 | 5;
         break;
+
+    case SLUICE_CORE_NAME:
+        make_list_of(make, &entity->fields[SLUICE_CORE_NAME_ADDRESSES],
+                     addresses, make_count(addresses), 3);
+
+        /* fall through */
 
     case SLUICE_CORE_UPSTREAM:
     case SLUICE_CORE_CONSUMER:
@@ -146,6 +153,32 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
                  make_text("key-auth"));
         break;
     }
+}
+
+
+/* None, or of any length and any bytes. */
+
+static void
+make_body(make_t *make, sluice_core_entity_t *entity)
+{
+    char      *body;
+    uint32_t   i, n;
+
+    n = (uint32_t) test_below(make->state, 40);
+
+    if (n == 0) {
+        return;
+    }
+
+    body = sluice_core_scratch_take(&make->scratch, n);
+    test_check(body != NULL, "no memory");
+
+    for (i = 0; i < n; i++) {
+        body[i] = (char) test_random(make->state);
+    }
+
+    entity->body = body;
+    entity->body_length = n;
 }
 
 
@@ -444,6 +477,11 @@ make_read_entity(const sluice_core_view_t *view,
 
     test_check(sluice_core_decode(found, &entity, &scratch) == SLUICE_CORE_OK,
                "decode");
+
+    for (j = 0; j < entity.body_length; j++) {
+        sum += (uint8_t) entity.body[j];
+    }
+
     sum += sluice_core_bound_entity(&entity);
     sluice_core_scratch_free(scratch);
 
