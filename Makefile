@@ -24,7 +24,7 @@ SEED ?=
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
-	@echo "make build   build the nginx module for the installed nginx"
+	@echo "make build   build the nginx module for the installed nginx, and the core for the command"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
@@ -47,10 +47,11 @@ help:
 setup:
 	@scripts/setup run
 
-# The nginx module, for the installed nginx; quick when nothing has changed. Everything generated
-# goes to build/.
+# The nginx module, for the installed nginx, and the core as a library, for the command; quick when
+# nothing has changed. Everything generated goes to build/.
 build: setup folder
 	@scripts/build-module
+	@$(MAKE) -s -C test/core library
 
 folder:
 	@mkdir -p build
@@ -62,7 +63,6 @@ test: unit ring store nginx lab
 
 unit: build
 	@scripts/setup run test
-	$(MAKE) -s -C test/core library
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) $(ARGS) test/unit
 
 nginx: build
