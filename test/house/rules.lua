@@ -19,6 +19,7 @@ _M.floors = {
     { "gateway.schema" },
     { "gateway.entities" },
     { "gateway.config", "gateway.store", "gateway.request" },
+    { "gateway.image" },
     { "gateway.control" },
     { "gateway.plugin.pdk" },
     -- Each plugin is a room of its own.
@@ -46,6 +47,7 @@ _M.what = {
     ["gateway.config"] = "text to entities",
     ["gateway.control"] = "admin, changes, names",
     ["gateway.entities"] = "kinds of entities",
+    ["gateway.image"] = "entities as an image has them",
     ["gateway.plugin"] = "registry, chains",
     ["gateway.plugin.pdk"] = "what plugins may use",
     ["gateway.proxy"] = "phases, plans, peers",
@@ -108,6 +110,7 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
+    ["gateway.image.flags"] = "who writes images",
     ["gateway.store.layout"] = "control.apply",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
     -- Until control.writer requires it.
