@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import config_change
+import core
 import events_scenarios
 import footprint
 import micro
@@ -21,6 +22,7 @@ from setting import Setting, prepared
 KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     **events_scenarios.MEASURES,
     "config-change": config_change.measure,
+    "core": core.measure,
     **footprint.MEASURES,
     "micro": micro.measure,
     "timers-cost": timers_cost.measure,
