@@ -44,9 +44,7 @@ def built(root: Path, out: Path) -> list[Path]:
 
 def ask(program: Path, routes: int) -> dict[str, float]:
     """Runs a program; what it printed."""
-    done = subprocess.run(
-        [program, str(routes)], capture_output=True, text=True, timeout=TIMEOUT_S
-    )
+    done = subprocess.run([program, str(routes)], capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode != 0:
         raise InvalidRun(f"{program.name}: {(done.stderr or done.stdout).strip()[-300:]}")
     return parse(done.stdout)
@@ -77,5 +75,3 @@ def measure(setting: Setting) -> dict[str, Metric]:
             times = [[one["match_ns"] for one in found[of]] for of in (size, fewest)]
             out[f"match_growth_{size}"] = metric("ratio", stats.ratio(*times))
     return out
-
-
