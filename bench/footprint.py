@@ -1,17 +1,21 @@
 """Scenarios of what Sluice costs beside requests: memory, and time to start and to reload.
 
 `memory`: a worker's share of memory (PSS: pages that workers share are divided
-by their number) by the number of routes, and after many configurations were
-posted. `start`: from the command to the first answer, and from `sluice reload`
-to its end, when every worker has the new file.
+by their number) and what is its alone, by the number of routes, after requests
+to all of them; and after many configurations were posted. `start`: from the
+command to the first answer, and from `sluice reload` to its end, when every
+worker has the new file. `load`: a large file from the command to the first
+answer, cold and unchanged, over the time in which Python parses it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import load
 import report
@@ -61,10 +65,10 @@ def memory(setting: Setting) -> dict[str, Metric]:
         for routes, seen in found.items():
             progress(f"{setting.name}: {routes} routes")
             with _gateway(setting, routes) as (gateway, _):
-                _warm(gateway)
+                _warm(gateway, routes)
                 seen.append(load.memory(gateway.workers))
     for routes, seen in found.items():
-        for kind in ("rss", "pss"):
+        for kind in ("rss", "pss", "private"):
             values = [getattr(one, kind) / 2**20 for one in seen]
             out[f"{kind}_mb_{routes}"] = report.spread("MiB", values)
     fewest, most = min(found), max(found)
@@ -74,6 +78,11 @@ def memory(setting: Setting) -> dict[str, Metric]:
         for small, large in zip(found[fewest], found[most], strict=True)
     ]
     out["pss_kb_per_1000_routes"] = report.spread("KiB", each)
+    ratios = [
+        large.private / small.private
+        for small, large in zip(found[fewest], found[most], strict=True)
+    ]
+    out[f"private_ratio_{most}"] = report.spread("ratio", ratios)
     return out | _pushes(setting)
 
 
@@ -84,12 +93,12 @@ def _pushes(setting: Setting) -> dict[str, Metric]:
         try:
             for _ in range(pushes // 10):
                 changing.change(routes)
-            _warm(gateway)
+            _warm(gateway, routes)
             before = load.memory(gateway.workers)
             for number in range(pushes):
                 progress(f"{setting.name}: configuration {number + 1} of {pushes}")
                 changing.change(routes)
-            _warm(gateway)
+            _warm(gateway, routes)
             after = load.memory(gateway.workers)
         finally:
             changing.close()
@@ -102,11 +111,13 @@ def _pushes(setting: Setting) -> dict[str, Metric]:
     return out
 
 
-def _warm(gateway: sides.Sluice) -> None:
+def _warm(gateway: sides.Sluice, routes: int) -> None:
+    """Asks for every route, each worker for most of them."""
     requests = gateway.folder / "requests"
-    requests.write_bytes(b"GET /route-1 HTTP/1.1\r\nHost: bench\r\n\r\n")
-    asked = 0
-    while asked < ASKED:
+    heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in range(1, routes))
+    requests.write_text("".join(heads))
+    asked, wanted = 0, max(ASKED, 3 * routes * gateway.count)
+    while asked < wanted:
         slice_ = load.run(gateway.address, requests, gateway.workers, None, 50, 1)
         if errors := slice_.report.errors():
             raise InvalidRun(f"{gateway.name}: {errors}")
@@ -155,4 +166,57 @@ def _expect(gateway: sides.Sluice, path: str, status: int) -> None:
         raise InvalidRun(f"{path} was answered with {got} instead of {status}")
 
 
-MEASURES = {"memory": memory, "start": start}
+def large(setting: Setting) -> dict[str, Metric]:
+    """A large file: its first start, a start with it unchanged, and its mere parsing."""
+    routes = setting.data["routes"]
+    found: dict[str, list[float]] = {"start": [], "restart": [], "parse": []}
+    for _ in setting.rounds(["all"], 0, 1):
+        folder, upstream = setting.fresh(), sides.free_address()
+        folder.chmod(0o755)
+        gateway = Kept(
+            Routes(routes, 0),
+            folder / "sluice",
+            sides.free_address(),
+            upstream,
+            None,
+            root=setting.root,
+            count=setting.data["workers"],
+        )
+        with sides.Upstream(folder / "upstream", upstream, None, BODY):
+            for kind in ("start", "restart"):
+                progress(f"{setting.name}: {kind}")
+                began = time.monotonic()
+                with gateway:
+                    _expect(gateway, "/version-0", 200)
+                    found[kind].append(time.monotonic() - began)
+                    if trouble := gateway.trouble():
+                        raise InvalidRun(f"{gateway.name} logged: {trouble}")
+        found["parse"].append(_parse(gateway.folder / "sluice.json"))
+    out = {f"{kind}_s_{routes}": report.spread("s", values) for kind, values in found.items()}
+    over = [start / parse for start, parse in zip(found["start"], found["parse"], strict=True)]
+    return out | {"start_over_parse": report.spread("ratio", over)}
+
+
+class Kept(sides.Sluice):
+    """A gateway that may be started again where it was."""
+
+    def write(self) -> None:
+        if not (self.folder / "sluice.json").exists():
+            super().write()
+
+
+def _parse(path: Path) -> float:
+    """Seconds in which Python's json reads a file, in a process of its own."""
+    code = (
+        "import json, sys, time\n"
+        "began = time.monotonic()\n"
+        "json.load(open(sys.argv[1], 'rb'))\n"
+        "print(time.monotonic() - began)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+MEASURES = {"memory": memory, "start": start, "load": large}

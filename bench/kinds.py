@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import change
 import config_change
 import core
 import events_scenarios
@@ -21,6 +22,7 @@ from setting import Setting, prepared
 # All but `proxy`, whose sides alternate in slices (proxy.py).
 KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     **events_scenarios.MEASURES,
+    "change": change.measure,
     "config-change": config_change.measure,
     "core": core.measure,
     **footprint.MEASURES,

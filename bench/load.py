@@ -112,21 +112,24 @@ class Slice:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of a worker: what is resident, and its fair share of that (shared pages divided)."""
+    """Bytes of a worker: what is resident, its fair share of that (shared pages divided), and what
+    no other process has mapped."""
 
     rss: int
     pss: int
+    private: int
 
 
 def memory(pids: Sequence[int]) -> Memory:
     """Memory of one of these processes, their mean."""
-    rss = pss = 0
+    found = dict.fromkeys(("Rss", "Pss", "Private_Clean", "Private_Dirty"), 0)
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             name, _, rest = line.partition(":")
-            rss += int(rest.split()[0]) * 1024 if name == "Rss" else 0
-            pss += int(rest.split()[0]) * 1024 if name == "Pss" else 0
-    return Memory(rss // len(pids), pss // len(pids))
+            if name in found:
+                found[name] += int(rest.split()[0]) * 1024
+    rss, pss, clean, dirty = (bytes_ // len(pids) for bytes_ in found.values())
+    return Memory(rss, pss, clean + dirty)
 
 
 def parse(output: str) -> Report:

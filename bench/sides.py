@@ -99,7 +99,7 @@ class Server:
         self._output = folder / "output"
 
     def __enter__(self) -> Server:
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.write()
         try:
             self._start()

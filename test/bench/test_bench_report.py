@@ -63,7 +63,7 @@ def test_a_generator_that_was_the_limit_makes_a_run_invalid() -> None:
 
 
 def test_two_revisions_are_compared_metric_by_metric() -> None:
-    memory = [Memory(4 << 20, 2 << 20)] * 2
+    memory = [Memory(4 << 20, 2 << 20, 1 << 20)] * 2
     rows = report.compare(
         slices(26, 6000, 30_000), slices(25, 6000, 40_000), memory, memory, block=4
     )

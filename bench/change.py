@@ -1,0 +1,119 @@
+"""The scenario of single changes among many routes: what they cost the requests beside them.
+
+The gateway serves a large configuration; a plugin of the lab in the control worker changes one
+route after the other through `control.apply` (`lua/plugins/bench-change.lua`), as the Admin API
+does. Requests with and without changes alternate in slices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import load
+import sides
+import stats
+from config_change import BODY, Routes
+from progress import progress
+from report import Metric, metric
+from setting import Setting
+from verify import InvalidRun
+
+PLUGINS = Path(__file__).resolve().parent / "lua"
+# Of the changes that were ordered; a machine that is too busy makes fewer.
+FEWEST_DONE = 0.9
+ORDER_TIMEOUT_S = 10
+
+
+class Changed(sides.Sluice):
+    """A gateway whose control worker makes changes when it is ordered to."""
+
+    def order(self, rate: int) -> None:
+        """So many changes a second from now on."""
+        draft = self.folder / "order.new"
+        draft.write_text(f"{rate}\n")
+        draft.chmod(0o644)
+        draft.rename(self.folder / "order")
+
+    def done(self) -> int:
+        """Changes that were made."""
+        try:
+            return int((self.folder / "done").read_text().split()[0])
+        except FileNotFoundError:
+            return 0
+
+
+@contextlib.contextmanager
+def changed(setting: Setting, routes: int) -> Iterator[Changed]:
+    """A gateway with so many routes, and its upstream."""
+    folder, upstream = setting.fresh(), sides.free_address()
+    folder.chmod(0o755)
+    gateway = Changed(
+        Routes(routes, 0),
+        folder / "sluice",
+        sides.free_address(),
+        upstream,
+        None,
+        root=setting.root,
+        count=setting.data["workers"],
+        settings={
+            "SLUICE_PLUGINS": "bundled,bench-change",
+            "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
+        },
+    )
+    with sides.Upstream(folder / "upstream", upstream, None, BODY), gateway:
+        yield gateway
+        if trouble := gateway.trouble():
+            raise InvalidRun(f"{gateway.name} logged: {trouble}")
+
+
+def measure(setting: Setting) -> dict[str, Metric]:
+    """Measures the scenario."""
+    data = setting.data
+    rates: list[int] = data["rates"]
+    found: dict[int, list[load.Slice]] = {rate: [] for rate in [0, *rates]}
+    with changed(setting, data["routes"]) as gateway:
+        requests = gateway.folder / "requests"
+        requests.write_bytes(b"GET /route-1 HTTP/1.1\r\nHost: bench\r\n\r\n")
+        for rate in found:
+            _slice(gateway, requests, rate, data)  # warm-up
+        names = [str(rate) for rate in found]
+        for order in setting.rounds(names, 0, 1):
+            for name in order:
+                progress(f"{setting.name}: {name} changes a second")
+                found[int(name)].append(_slice(gateway, requests, int(name), data))
+    out: dict[str, Metric] = {}
+    for rate in rates:
+        pairs = [
+            [[getattr(one, field) for one in found[of]] for of in (rate, 0)]
+            for field in ("rps", "p99_ms")
+        ]
+        out[f"rps_share_{rate}"] = metric("ratio", stats.ratio(*pairs[0]))
+        out[f"p99_ratio_{rate}"] = metric("ratio", stats.ratio(*pairs[1]))
+    return out
+
+
+def _slice(gateway: Changed, requests: Path, rate: int, data: dict[str, Any]) -> load.Slice:
+    before, seconds = gateway.done(), data["seconds"]
+    gateway.order(rate)
+    deadline = time.monotonic() + ORDER_TIMEOUT_S
+    while rate and gateway.done() == before:
+        if time.monotonic() > deadline:
+            raise InvalidRun("the control worker makes no change")
+        time.sleep(0.01)
+    begun = gateway.done()
+    try:
+        slice_ = load.run(
+            gateway.address, requests, gateway.workers, None, data["connections"], seconds
+        )
+        made = gateway.done() - begun
+    finally:
+        gateway.order(0)
+    if errors := slice_.report.errors():
+        raise InvalidRun(f"requests beside {rate} changes a second: {errors}")
+    if made < rate * seconds * FEWEST_DONE:
+        raise InvalidRun(f"{made} changes were made where {rate * seconds} were ordered")
+    return slice_

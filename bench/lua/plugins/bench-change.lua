@@ -1,0 +1,91 @@
+--- Changes routes again and again through the control worker, for the lab's scenario "change".
+--
+-- In the control worker only. A file `order` in nginx's prefix has the changes a second; 0 ends
+-- them. Those of a turn are asked for side by side, each of another route. What was done stands in
+-- `done` beside it, renamed into place: the number of changes, and the longest that one took in
+-- milliseconds.
+
+local apply = require("gateway.control.apply")
+local entity_text = require("gateway.store.entity_text")
+
+local ngx = ngx
+
+local TURN_SECONDS = 0.02
+
+local _M = {
+    name = "bench-change",
+    version = "0.1.0",
+    priority = 1,
+    schema = { name = "bench-change", fields = { { config = { type = "record", fields = {} } } } },
+}
+
+local function read_rate(folder)
+    local file = io.open(folder .. "/order")
+    if not file then
+        return 0
+    end
+    local rate = tonumber(file:read("*a"))
+    file:close()
+    return rate or 0
+end
+
+local function say(folder, done)
+    local path = folder .. "/done"
+    local file = assert(io.open(path .. ".new", "w"))
+    file:write(("%d %.3f\n"):format(done.count, done.longest_ms))
+    file:close()
+    assert(os.rename(path .. ".new", path))
+end
+
+--- A route gets another second path: what it matches has changed.
+local function change(name, done)
+    local row = assert(apply.read("get", "routes", name))
+    local route = entity_text.decode(row.text)
+    route.paths[2] = ("/changed-%d"):format(done.count)
+    local begun = ngx.now()
+    local made, err = apply.transaction({ { kind = "routes", put = route } })
+    if not made then
+        error("bench-change: " .. tostring(err.message or err.err), 0)
+    end
+    ngx.update_time()
+    done.count = done.count + 1
+    done.longest_ms = math.max(done.longest_ms, (ngx.now() - begun) * 1000)
+end
+
+local function turn(count, done)
+    local threads = {}
+    for i = 1, count do
+        threads[i] = ngx.thread.spawn(change, "route-" .. i, done)
+    end
+    for i = 1, count do
+        local ok, err = ngx.thread.wait(threads[i])
+        if not ok then
+            ngx.log(ngx.ERR, err)
+        end
+    end
+end
+
+local function work(premature, folder)
+    local done, owed = { count = 0, longest_ms = 0 }, 0
+    while not premature and not ngx.worker.exiting() do
+        local begun = ngx.now()
+        owed = owed + read_rate(folder) * TURN_SECONDS
+        local count = math.floor(owed)
+        owed = owed - count
+        if count > 0 then
+            turn(count, done)
+            say(folder, done)
+        end
+        ngx.update_time()
+        ngx.sleep(math.max(0.001, begun + TURN_SECONDS - ngx.now()))
+    end
+end
+
+--- @phases init_worker
+function _M.init_worker()
+    if ngx.worker.id() == 0 then
+        assert(ngx.timer.at(0, work, ngx.config.prefix()))
+    end
+end
+
+return _M
