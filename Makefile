@@ -20,7 +20,7 @@ SAME ?=
 KILLS ?=
 SEED ?=
 
-.PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms clean
+.PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -31,6 +31,7 @@ help:
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
 	@echo "make store   tests of the store: kills, power cuts, full disks"
 	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
+	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=...)"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
@@ -77,6 +78,11 @@ ring: setup
 store: build
 	@scripts/setup run test
 	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/store
+
+# All that drives nginx, with AddressSanitizer and UBSan in the module; not part of make test.
+sanitize: build
+	@scripts/setup run test
+	scripts/sanitize $(ARGS)
 
 # Kills workers under load; not part of make test.
 kill: build
