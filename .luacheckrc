@@ -19,6 +19,7 @@ files["test/unit"] = { std = "+busted" }
 files["test/bench"] = { std = "ngx_lua+nginx" }
 
 files["bench/agent.lua"] = { std = "ngx_lua+nginx" }
+files["bench/lua"] = { std = "ngx_lua+nginx" }
 files["bench/timer_agent.lua"] = { std = "ngx_lua+nginx" }
 files["bench/var_agent.lua"] = { std = "ngx_lua+nginx" }
 files["test/nginx/var_*.lua"] = { std = "ngx_lua+nginx" }
