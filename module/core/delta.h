@@ -170,6 +170,9 @@ size_t sluice_core_page_size(void);
 void sluice_core_publish(sluice_core_page_t *page,
     const sluice_core_published_t *published);
 
+/* How often something was published: another number, something new. */
+uint64_t sluice_core_sequence(const sluice_core_page_t *page);
+
 /*
  * SLUICE_CORE_OK; _NONE: nothing has been published; _STALE: too much was,
  * while it looked, a hundred times.

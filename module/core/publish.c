@@ -61,6 +61,13 @@ sluice_core_publish(sluice_core_page_t *page,
 }
 
 
+uint64_t
+sluice_core_sequence(const sluice_core_page_t *page)
+{
+    return atomic_load_explicit(&page->sequence, memory_order_acquire);
+}
+
+
 int
 sluice_core_published(const sluice_core_page_t *page,
     sluice_core_published_t *published)

@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 
+#include "core.h"
 #include "ring.h"
 
 
@@ -20,6 +21,8 @@ typedef struct {
     size_t      events_size;
     ngx_msec_t  events_stall;
     ngx_msec_t  idle_grace;
+    ngx_flag_t  control;
+    ngx_msec_t  watchdog;
 } ngx_sluice_conf_t;
 
 
@@ -41,10 +44,38 @@ extern ngx_module_t       ngx_sluice_module;
 extern ngx_sluice_ring_t  ngx_sluice_ring;
 
 
+/* ngx_sluice_env.c */
+
+ngx_int_t ngx_sluice_env_set(ngx_cycle_t *cycle, u_char *entry);
+void ngx_sluice_env_keep(ngx_cycle_t *cycle, u_char *entry);
+
 /* ngx_sluice_ring.c */
 
 ngx_int_t ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
+
+/* ngx_sluice_page.c */
+
+ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle);
+
+/* ngx_sluice_images.c */
+
+int ngx_sluice_images_refresh(void);
+int ngx_sluice_images_seen(const sluice_core_view_t **view);
+
+/* ngx_sluice_listen.c */
+
+ngx_int_t ngx_sluice_listen_stop(ngx_listening_t *ls, ngx_connection_t **c);
+
+/* ngx_sluice_control.c */
+
+ngx_int_t ngx_sluice_control_init_process(ngx_cycle_t *cycle);
+void ngx_sluice_control_exit_process(void);
+
+/* ngx_http_sluice_control.c */
+
+ngx_int_t ngx_http_sluice_control_check(ngx_cycle_t *cycle);
+ngx_uint_t ngx_http_sluice_control_owns(ngx_listening_t *ls);
 
 /* ngx_sluice_events.c */
 

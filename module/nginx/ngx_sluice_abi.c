@@ -103,6 +103,93 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_peer_timeouts_t, send),
     ngx_sluice_abi_field(sluice_peer_timeouts_t, read),
 
+    ngx_sluice_abi_struct(sluice_core_text_t),
+    ngx_sluice_abi_field(sluice_core_text_t, data),
+    ngx_sluice_abi_field(sluice_core_text_t, length),
+
+    ngx_sluice_abi_struct(sluice_core_header_t),
+    ngx_sluice_abi_field(sluice_core_header_t, name),
+    ngx_sluice_abi_field(sluice_core_header_t, values),
+    ngx_sluice_abi_field(sluice_core_header_t, count),
+
+    ngx_sluice_abi_struct(sluice_core_value_t),
+    ngx_sluice_abi_field(sluice_core_value_t, data),
+    ngx_sluice_abi_field(sluice_core_value_t, count),
+    ngx_sluice_abi_field(sluice_core_value_t, number),
+
+    ngx_sluice_abi_struct(sluice_core_entity_t),
+    ngx_sluice_abi_field(sluice_core_entity_t, id),
+    ngx_sluice_abi_field(sluice_core_entity_t, revision),
+    ngx_sluice_abi_field(sluice_core_entity_t, created_at),
+    ngx_sluice_abi_field(sluice_core_entity_t, sequence),
+    ngx_sluice_abi_field(sluice_core_entity_t, slot),
+    ngx_sluice_abi_field(sluice_core_entity_t, generation),
+    ngx_sluice_abi_field(sluice_core_entity_t, body),
+    ngx_sluice_abi_field(sluice_core_entity_t, body_length),
+    ngx_sluice_abi_field(sluice_core_entity_t, zero),
+    ngx_sluice_abi_field(sluice_core_entity_t, kind),
+    ngx_sluice_abi_field(sluice_core_entity_t, gone),
+    ngx_sluice_abi_field(sluice_core_entity_t, fields),
+
+    ngx_sluice_abi_struct(sluice_core_identity_t),
+    ngx_sluice_abi_field(sluice_core_identity_t, store),
+    ngx_sluice_abi_field(sluice_core_identity_t, revision),
+
+    ngx_sluice_abi_struct(sluice_core_space_t),
+    ngx_sluice_abi_field(sluice_core_space_t, base),
+    ngx_sluice_abi_field(sluice_core_space_t, size),
+
+    ngx_sluice_abi_struct(sluice_core_view_t),
+    ngx_sluice_abi_field(sluice_core_view_t, base),
+    ngx_sluice_abi_field(sluice_core_view_t, delta),
+    ngx_sluice_abi_field(sluice_core_view_t, revision),
+
+    ngx_sluice_abi_struct(sluice_core_found_t),
+    ngx_sluice_abi_field(sluice_core_found_t, record),
+    ngx_sluice_abi_field(sluice_core_found_t, space),
+
+    ngx_sluice_abi_struct(sluice_core_writer_t),
+    ngx_sluice_abi_field(sluice_core_writer_t, space),
+    ngx_sluice_abi_field(sluice_core_writer_t, tail),
+    ngx_sluice_abi_field(sluice_core_writer_t, linked),
+    ngx_sluice_abi_field(sluice_core_writer_t, dependents),
+    ngx_sluice_abi_field(sluice_core_writer_t, first),
+    ngx_sluice_abi_field(sluice_core_writer_t, last),
+
+    ngx_sluice_abi_struct(sluice_core_published_t),
+    ngx_sluice_abi_field(sluice_core_published_t, base),
+    ngx_sluice_abi_field(sluice_core_published_t, delta),
+    ngx_sluice_abi_field(sluice_core_published_t, revision),
+
+    ngx_sluice_abi_struct(sluice_core_live_t),
+    ngx_sluice_abi_field(sluice_core_live_t, entities),
+    ngx_sluice_abi_field(sluice_core_live_t, count),
+    ngx_sluice_abi_field(sluice_core_live_t, scratch),
+
+    ngx_sluice_abi_struct(sluice_images_match_t),
+    ngx_sluice_abi_field(sluice_images_match_t, revision),
+    ngx_sluice_abi_field(sluice_images_match_t, epoch),
+    ngx_sluice_abi_field(sluice_images_match_t, slot),
+    ngx_sluice_abi_field(sluice_images_match_t, generation),
+    ngx_sluice_abi_field(sluice_images_match_t, service),
+    ngx_sluice_abi_field(sluice_images_match_t, prefix),
+    ngx_sluice_abi_field(sluice_images_match_t, reason),
+    ngx_sluice_abi_field(sluice_images_match_t, zero),
+    ngx_sluice_abi_field(sluice_images_match_t, route),
+
+    ngx_sluice_abi_struct(sluice_control_t),
+    ngx_sluice_abi_field(sluice_control_t, started_at),
+    ngx_sluice_abi_field(sluice_control_t, heartbeat),
+    ngx_sluice_abi_field(sluice_control_t, revision),
+    ngx_sluice_abi_field(sluice_control_t, failures),
+    ngx_sluice_abi_field(sluice_control_t, pid),
+    ngx_sluice_abi_field(sluice_control_t, state),
+    ngx_sluice_abi_field(sluice_control_t, starts),
+    ngx_sluice_abi_field(sluice_control_t, deaths),
+    ngx_sluice_abi_field(sluice_control_t, recent_deaths),
+    ngx_sluice_abi_field(sluice_control_t, seats),
+    ngx_sluice_abi_field(sluice_control_t, error),
+
     { NULL, NULL, 0, 0 }
 };
 

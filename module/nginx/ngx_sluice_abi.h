@@ -12,6 +12,7 @@
 
 #include "climb.h"
 #include "ngx_sluice_events.h"
+#include "ngx_sluice_images.h"
 #include "ngx_sluice_timer.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_var.h"
@@ -136,6 +137,91 @@ typedef struct {
       (u_char *dst, u_char *text, size_t length, int kind))                   \
     f(int, sluice_redact_add, (u_char *name, size_t length))                  \
     f(int, sluice_redact_is_secret, (u_char *name, size_t length))            \
+                                                                              \
+    f(uint64_t, sluice_core_image_bound,                                      \
+      (const sluice_core_entity_t *entities, size_t count))                   \
+    f(int, sluice_core_image_build,                                           \
+      (const sluice_core_identity_t *identity,                                \
+       const sluice_core_entity_t *entities, size_t count, void *buffer,      \
+       uint64_t size, uint64_t *used))                                        \
+    f(int, sluice_core_check, (const void *image, uint64_t size))             \
+    f(int, sluice_core_file_write,                                            \
+      (const char *path, const void *data, uint64_t size, int sync))          \
+    f(int, sluice_core_file_open,                                             \
+      (const char *path, uint32_t uid, int check,                             \
+       sluice_core_space_t *space))                                           \
+    f(void, sluice_core_file_close, (sluice_core_space_t *space))             \
+    f(void, sluice_core_identity,                                             \
+      (const sluice_core_space_t *space, sluice_core_identity_t *identity))   \
+    f(sluice_core_found_t, sluice_core_by_slot,                               \
+      (const sluice_core_view_t *view, int kind, uint32_t slot))              \
+    f(sluice_core_found_t, sluice_core_by_id,                                 \
+      (const sluice_core_view_t *view, int kind, const uint8_t *id))          \
+    f(sluice_core_found_t, sluice_core_by_key,                                \
+      (const sluice_core_view_t *view, int kind, const void *data,            \
+       uint32_t length))                                                      \
+    f(uint32_t, sluice_core_children,                                         \
+      (const sluice_core_view_t *view, int child, int kind, uint32_t slot,    \
+       const uint32_t **slots))                                               \
+    f(uint32_t, sluice_core_number,                                           \
+      (const sluice_core_found_t *found, int field))                          \
+    f(sluice_core_text_t, sluice_core_text,                                   \
+      (const sluice_core_found_t *found, int field))                          \
+    f(uint32_t, sluice_core_list,                                             \
+      (const sluice_core_found_t *found, int field))                          \
+    f(sluice_core_text_t, sluice_core_list_item,                              \
+      (const sluice_core_found_t *found, int field, uint32_t index))          \
+    f(sluice_core_text_t, sluice_core_body,                                   \
+      (const sluice_core_found_t *found))                                     \
+    f(void, sluice_core_head,                                                 \
+      (const sluice_core_found_t *found, sluice_core_entity_t *head))         \
+    f(int, sluice_core_regex_check,                                           \
+      (const char *pattern, uint32_t length, int is_path, char *message,      \
+       size_t size))                                                          \
+    f(const char *, sluice_core_word, (int rc))                               \
+    f(int, sluice_core_delta_create,                                          \
+      (const char *path, uint64_t size,                                       \
+       const sluice_core_identity_t *identity, sluice_core_writer_t *writer)) \
+    f(int, sluice_core_delta_open,                                            \
+      (const char *path, uint32_t uid, sluice_core_space_t *space))           \
+    f(void, sluice_core_delta_abandon, (sluice_core_writer_t *writer))        \
+    f(void, sluice_core_delta_link, (sluice_core_writer_t *writer))           \
+    f(uint64_t, sluice_core_dependents, (const sluice_core_view_t *view))     \
+    f(uint64_t, sluice_core_delta_room, (const sluice_core_writer_t *writer)) \
+    f(int, sluice_core_live,                                                  \
+      (const sluice_core_view_t *view, const sluice_core_entity_t *changes,   \
+       size_t count, sluice_core_live_t *live))                               \
+    f(void, sluice_core_live_free, (sluice_core_live_t *live))                \
+    f(size_t, sluice_core_page_size, (void))                                  \
+    f(void, sluice_core_publish,                                              \
+      (sluice_core_page_t *page, const sluice_core_published_t *published))   \
+    f(int, sluice_core_published,                                             \
+      (const sluice_core_page_t *page, sluice_core_published_t *published))   \
+    f(int, sluice_core_delta_stage,                                           \
+      (sluice_core_writer_t *writer, const sluice_core_view_t *view,          \
+       const sluice_core_entity_t *changes, size_t count, uint64_t revision)) \
+                                                                              \
+    f(int, sluice_images_open, (const char *folder, size_t length))           \
+    f(int, sluice_images_refresh, (void))                                     \
+    f(const sluice_core_view_t *, sluice_images_view, (void))                 \
+    f(uint64_t, sluice_images_epoch, (void))                                  \
+    f(sluice_core_page_t *, sluice_images_page, (void))                       \
+    f(int, sluice_images_match,                                               \
+      (ngx_http_request_t *r, const u_char *path, size_t length,              \
+       sluice_images_match_t *match))                                         \
+    f(int, sluice_images_by_slot,                                             \
+      (int kind, uint32_t slot, sluice_core_found_t *found))                  \
+    f(int, sluice_images_by_id,                                               \
+      (int kind, const u_char *id, sluice_core_found_t *found))               \
+    f(int, sluice_images_by_key,                                              \
+      (int kind, const u_char *key, size_t length,                            \
+       sluice_core_found_t *found))                                           \
+    f(int, sluice_images_credential,                                          \
+      (const u_char *kind, size_t kind_length, const u_char *key,             \
+       size_t length, sluice_core_found_t *found))                            \
+    f(sluice_control_t *, sluice_control_block, (void))                       \
+    f(int, sluice_control_accept, (void))                                     \
+    f(int, sluice_control_deaths, (uint32_t ms))                              \
                                                                               \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \

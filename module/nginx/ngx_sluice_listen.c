@@ -13,6 +13,7 @@
 
 #include <sys/socket.h>
 
+#include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -49,11 +50,6 @@ sluice_count_listening(const char *address, size_t length)
  * loop has not yet accepted anything.
  *
  * Returns the number of listeners switched off, -1 for a failure.
- *
- * The descriptor stays open: ngx_close_listening_sockets() closes it at exit
- * and complains of those that somebody closed before.  It skips a listener
- * without a connection, and so does ngx_enable_accept_events(), which the
- * accept mutex runs each time.
  */
 
 int
@@ -77,18 +73,12 @@ sluice_disable_listening(const char *address, size_t length)
             continue;
         }
 
-        c = ls[i].connection;
-
-        if (c->read->active
-            && ngx_del_event(c->read, NGX_READ_EVENT, 0) != NGX_OK)
-        {
+        if (ngx_sluice_listen_stop(&ls[i], &c) != NGX_OK) {
             return -1;
         }
 
         ngx_free_connection(c);
-
         c->fd = (ngx_socket_t) -1;
-        ls[i].connection = NULL;
 
         found++;
     }
@@ -104,6 +94,32 @@ ngx_sluice_listen_matches(ngx_listening_t *ls, const char *address,
     return ls->connection != NULL
            && ls->addr_text.len == length
            && ngx_strncmp(ls->addr_text.data, address, length) == 0;
+}
+
+
+/*
+ * Takes the connection of a listener out of the event loop, and from it.
+ *
+ * The descriptor stays open: ngx_close_listening_sockets() closes it at exit
+ * and complains of those that somebody closed before.  It skips a listener
+ * without a connection, and so does ngx_enable_accept_events(), which the
+ * accept mutex runs each time.
+ */
+
+ngx_int_t
+ngx_sluice_listen_stop(ngx_listening_t *ls, ngx_connection_t **c)
+{
+    *c = ls->connection;
+
+    if ((*c)->read->active
+        && ngx_del_event((*c)->read, NGX_READ_EVENT, 0) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ls->connection = NULL;
+
+    return NGX_OK;
 }
 
 

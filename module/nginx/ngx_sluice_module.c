@@ -11,6 +11,8 @@ static void *ngx_sluice_create_conf(ngx_cycle_t *cycle);
 static char *ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf);
 static char *ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data);
+static ngx_int_t ngx_sluice_check_control(ngx_cycle_t *cycle);
 
 static ngx_int_t ngx_sluice_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_sluice_init_process(ngx_cycle_t *cycle);
@@ -19,6 +21,9 @@ static void ngx_sluice_exit_process(ngx_cycle_t *cycle);
 
 static ngx_conf_post_t  ngx_sluice_size_post = { ngx_sluice_check_size };
 static ngx_conf_post_t  ngx_sluice_stall_post = { ngx_sluice_check_stall };
+static ngx_conf_post_t  ngx_sluice_watchdog_post = {
+    ngx_sluice_check_watchdog
+};
 
 
 static ngx_command_t  ngx_sluice_commands[] = {
@@ -43,6 +48,20 @@ static ngx_command_t  ngx_sluice_commands[] = {
       0,
       offsetof(ngx_sluice_conf_t, idle_grace),
       NULL },
+
+    { ngx_string("sluice_control"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, control),
+      NULL },
+
+    { ngx_string("sluice_control_watchdog"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, watchdog),
+      &ngx_sluice_watchdog_post },
 
       ngx_null_command
 };
@@ -84,6 +103,8 @@ ngx_sluice_create_conf(ngx_cycle_t *cycle)
     conf->events_size = NGX_CONF_UNSET_SIZE;
     conf->events_stall = NGX_CONF_UNSET_MSEC;
     conf->idle_grace = NGX_CONF_UNSET_MSEC;
+    conf->control = NGX_CONF_UNSET;
+    conf->watchdog = NGX_CONF_UNSET_MSEC;
 
     return conf;
 }
@@ -97,6 +118,12 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_size_value(scf->events_size, 16 * 1024 * 1024);
     ngx_conf_init_msec_value(scf->events_stall, 10000);
     ngx_conf_init_msec_value(scf->idle_grace, 0);
+    ngx_conf_init_value(scf->control, 0);
+    ngx_conf_init_msec_value(scf->watchdog, 30000);
+
+    if (scf->control && ngx_sluice_check_control(cycle) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }
@@ -134,6 +161,40 @@ ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data)
 }
 
 
+static char *
+ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_msec_t  *watchdog = data;
+
+    if (*watchdog != 0 && *watchdog < 2000) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_control_watchdog\" must be 0, for none, "
+                           "or at least 2s");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_sluice_check_control(ngx_cycle_t *cycle)
+{
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (!ccf->master || ccf->worker_processes < 2) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"sluice_control on\" needs \"master_process on\" and "
+                      "two \"worker_processes\": worker 0 serves no traffic");
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_control_check(cycle);
+}
+
+
 /* Runs in the master, before it forks, at the start and at each reload. */
 
 static ngx_int_t
@@ -154,13 +215,17 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
 
     ngx_sluice_ring_keep(cycle);
 
-    return NGX_OK;
+    return conf->control ? ngx_sluice_page_init(cycle) : NGX_OK;
 }
 
 
 static ngx_int_t
 ngx_sluice_init_process(ngx_cycle_t *cycle)
 {
+    if (ngx_sluice_control_init_process(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_sluice_events_init_process(cycle);
 }
 
@@ -168,6 +233,7 @@ ngx_sluice_init_process(ngx_cycle_t *cycle)
 static void
 ngx_sluice_exit_process(ngx_cycle_t *cycle)
 {
+    ngx_sluice_control_exit_process();
     ngx_sluice_timer_exit_process();
     ngx_sluice_events_exit_process(cycle);
 }

@@ -9,7 +9,7 @@
  *     fresh     nobody has one.
  *
  * The environment is also how a master finds its own log again after the
- * module's file was replaced: the new file is another library to the linker.
+ * module's file was replaced (ngx_sluice_env.c).
  */
 
 
@@ -96,29 +96,10 @@ ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 }
 
 
-/*
- * Puts the log's name into the environment of what this master executes.
- * nginx passes on only what is in this array.
- */
-
 void
 ngx_sluice_ring_keep(ngx_cycle_t *cycle)
 {
-    ngx_str_t        *name;
-    ngx_core_conf_t  *ccf;
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
-
-    name = ngx_array_push(&ccf->env);
-    if (name == NULL) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "sluice: no memory; a binary upgrade will not find the "
-                      "events' log");
-        return;
-    }
-
-    name->data = ngx_sluice_ring_env;
-    name->len = sizeof(NGX_SLUICE_ENV) - 1;
+    ngx_sluice_env_keep(cycle, ngx_sluice_ring_env);
 }
 
 
@@ -291,13 +272,5 @@ ngx_sluice_ring_name(ngx_cycle_t *cycle)
 
     *p = '\0';
 
-    p = ngx_sluice_ring_env + sizeof(NGX_SLUICE_ENV "=") - 1;
-
-    if (setenv(NGX_SLUICE_ENV, (char *) p, 1) == -1) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "sluice: setenv() failed");
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_sluice_env_set(cycle, ngx_sluice_ring_env);
 }

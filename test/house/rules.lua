@@ -113,6 +113,7 @@ _M.entries = {
     ["gateway.image.flags"] = "who writes images",
     ["gateway.store.layout"] = "control.apply",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
+    ["lib.sluice.images"] = "gateway.proxy, control.apply",
     -- Until control.writer requires it.
     ["lib.sluice.core"] = "control.writer",
     -- By users' code, under these names.

@@ -1,0 +1,268 @@
+
+/*
+ * Which listeners are the control worker's: those of servers that are marked
+ * (directive sluice_control_server).
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_sluice.h"
+
+
+typedef struct {
+    ngx_flag_t  marked;
+} ngx_http_sluice_control_conf_t;
+
+
+static void *ngx_http_sluice_control_create_conf(ngx_conf_t *cf);
+static char *ngx_http_sluice_control_mark(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static ngx_uint_t ngx_http_sluice_control_marked(
+    ngx_http_core_srv_conf_t *cscf);
+static ngx_int_t ngx_http_sluice_control_check_address(ngx_cycle_t *cycle,
+    ngx_http_conf_addr_t *addr);
+static ngx_int_t ngx_http_sluice_control_check_listener(ngx_cycle_t *cycle,
+    ngx_listening_t *ls);
+static ngx_http_core_srv_conf_t *ngx_http_sluice_control_server(
+    ngx_listening_t *ls, ngx_uint_t i);
+
+
+extern ngx_module_t  ngx_http_sluice_control_module;
+
+
+static ngx_command_t  ngx_http_sluice_control_commands[] = {
+
+    { ngx_string("sluice_control_server"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_NOARGS,
+      ngx_http_sluice_control_mark,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_sluice_control_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    NULL,                                  /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    ngx_http_sluice_control_create_conf,   /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_sluice_control_module = {
+    NGX_MODULE_V1,
+    &ngx_http_sluice_control_module_ctx,   /* module context */
+    ngx_http_sluice_control_commands,      /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_sluice_control_create_conf(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_control_conf_t));
+}
+
+
+static char *
+ngx_http_sluice_control_mark(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_sluice_control_conf_t  *sccf = conf;
+
+    if (sccf->marked) {
+        return "is duplicate";
+    }
+
+    sccf->marked = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_control_marked(ngx_http_core_srv_conf_t *cscf)
+{
+    ngx_http_sluice_control_conf_t  *sccf;
+
+    sccf = cscf->ctx->srv_conf[ngx_http_sluice_control_module.ctx_index];
+
+    return sccf->marked;
+}
+
+
+/*
+ * With "sluice_control on", when all is parsed: is each listener either the
+ * control worker's or the traffic workers'?
+ */
+
+ngx_int_t
+ngx_http_sluice_control_check(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i, j;
+    ngx_listening_t            *ls;
+    ngx_http_conf_port_t       *port;
+    ngx_http_conf_addr_t       *addr;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
+
+    port = (cmcf && cmcf->ports) ? cmcf->ports->elts : NULL;
+
+    for (i = 0; port && i < cmcf->ports->nelts; i++) {
+        addr = port[i].addrs.elts;
+
+        for (j = 0; j < port[i].addrs.nelts; j++) {
+
+            if (ngx_http_sluice_control_check_address(cycle, &addr[j])
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    ls = cycle->listening.elts;
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        if (ngx_http_sluice_control_check_listener(cycle, &ls[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_control_check_address(ngx_cycle_t *cycle,
+    ngx_http_conf_addr_t *addr)
+{
+    ngx_uint_t                  i;
+    ngx_http_core_srv_conf_t  **cscf;
+
+    cscf = addr->servers.elts;
+
+    for (i = 1; i < addr->servers.nelts; i++) {
+
+        if (ngx_http_sluice_control_marked(cscf[i])
+            != ngx_http_sluice_control_marked(cscf[0]))
+        {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "servers with and without "
+                          "\"sluice_control_server\" cannot share \"listen "
+                          "%V\"", &addr->opt.addr_text);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_control_check_listener(ngx_cycle_t *cycle, ngx_listening_t *ls)
+{
+    ngx_uint_t                 i;
+    ngx_http_core_srv_conf_t  *first, *cscf;
+
+    if (ls->reuseport) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"listen %V reuseport\" does not go with "
+                      "\"sluice_control on\": the kernel would give "
+                      "connections to worker 0, which does not take them",
+                      &ls->addr_text);
+        return NGX_ERROR;
+    }
+
+    /* addresses that a wildcard's socket serves too */
+
+    first = ngx_http_sluice_control_server(ls, 0);
+
+    for (i = 1; first; i++) {
+        cscf = ngx_http_sluice_control_server(ls, i);
+
+        if (cscf == NULL) {
+            break;
+        }
+
+        if (ngx_http_sluice_control_marked(cscf)
+            != ngx_http_sluice_control_marked(first))
+        {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "servers with and without "
+                          "\"sluice_control_server\" cannot share the socket "
+                          "of \"listen %V\": give the other address the "
+                          "parameter \"bind\", or another port",
+                          &ls->addr_text);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* The default server of the i-th address of a listener of http, or NULL. */
+
+static ngx_http_core_srv_conf_t *
+ngx_http_sluice_control_server(ngx_listening_t *ls, ngx_uint_t i)
+{
+    ngx_http_port_t      *port;
+    ngx_http_in_addr_t   *addr;
+#if (NGX_HAVE_INET6)
+    ngx_http_in6_addr_t  *addr6;
+#endif
+
+    port = ls->servers;
+
+    if (ls->handler != ngx_http_init_connection || i >= port->naddrs) {
+        return NULL;
+    }
+
+#if (NGX_HAVE_INET6)
+
+    if (ls->sockaddr->sa_family == AF_INET6) {
+        addr6 = port->addrs;
+        return addr6[i].conf.default_server;
+    }
+
+#endif
+
+    addr = port->addrs;
+
+    return addr[i].conf.default_server;
+}
+
+
+/* Whether a listener is the control worker's. */
+
+ngx_uint_t
+ngx_http_sluice_control_owns(ngx_listening_t *ls)
+{
+    ngx_http_core_srv_conf_t  *cscf;
+
+    cscf = ngx_http_sluice_control_server(ls, 0);
+
+    return cscf && ngx_http_sluice_control_marked(cscf);
+}

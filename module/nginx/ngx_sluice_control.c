@@ -1,0 +1,410 @@
+
+/*
+ * What worker 0 and the others do under "sluice_control on".
+ *
+ * Worker 0 is the control worker: it accepts on listeners of marked servers
+ * (ngx_http_sluice_control.c) once it has the role, and on no other.  The
+ * others are traffic workers: they accept on all but those, once an image is
+ * live and mapped.  What nobody accepts yet waits in the kernel's backlog.
+ *
+ * Worker 0 beats in shared memory once a second.  A timer of the kernel kills
+ * it when its event loop has not come round for the watchdog's time; the
+ * master starts another.  It takes a seat when it starts and gives it up when
+ * it leaves: a seat of a process that is no more is a death.
+ */
+
+
+#include "ngx_sluice.h"
+#include "ngx_sluice_abi.h"
+
+#include <signal.h>
+#include <time.h>
+
+
+#define NGX_SLUICE_CONTROL_POLL   5          /* ms, until an image is live */
+#define NGX_SLUICE_CONTROL_BEAT   1000       /* ms */
+
+
+static ngx_int_t ngx_sluice_control_hold(ngx_cycle_t *cycle);
+static ngx_int_t ngx_sluice_control_release(void);
+static void ngx_sluice_control_gate_handler(ngx_event_t *e);
+static ngx_int_t ngx_sluice_control_start(ngx_cycle_t *cycle);
+static void ngx_sluice_control_take_seat(sluice_control_t *block);
+static void ngx_sluice_control_take_place(sluice_control_t *block);
+static void ngx_sluice_control_beat_handler(ngx_event_t *e);
+static ngx_int_t ngx_sluice_control_arm(ngx_msec_t ms);
+static uint64_t ngx_sluice_control_now(clockid_t clock);
+
+
+/* connections of listeners that are not accepted on yet */
+
+static ngx_connection_t  **ngx_sluice_control_held;
+
+static uint64_t            ngx_sluice_control_started;
+static ngx_msec_t          ngx_sluice_control_watchdog;
+static timer_t             ngx_sluice_control_timer;
+
+/* nginx's debug log wants a connection of each event */
+
+static ngx_connection_t  ngx_sluice_control_none = { .fd = (ngx_socket_t) -1 };
+static ngx_event_t       ngx_sluice_control_event;
+
+
+/* Behind init_worker of Lua, and behind the event module's. */
+
+ngx_int_t
+ngx_sluice_control_init_process(ngx_cycle_t *cycle)
+{
+    ngx_event_t        *e;
+    ngx_sluice_conf_t  *conf;
+
+    conf = (ngx_sluice_conf_t *)
+               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+
+    if (!conf->control || ngx_process != NGX_PROCESS_WORKER) {
+        return NGX_OK;
+    }
+
+    if (ngx_sluice_control_hold(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    e = &ngx_sluice_control_event;
+    e->log = cycle->log;
+    e->data = &ngx_sluice_control_none;
+    e->cancelable = 1;
+
+    if (ngx_worker == 0) {
+        e->handler = ngx_sluice_control_beat_handler;
+        return ngx_sluice_control_start(cycle);
+    }
+
+    e->handler = ngx_sluice_control_gate_handler;
+    e->handler(e);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Nobody takes the accept mutex: who holds it waits for events with it, also
+ * for the listeners that it does not accept on.
+ */
+
+static ngx_int_t
+ngx_sluice_control_hold(ngx_cycle_t *cycle)
+{
+    ngx_uint_t         i;
+    ngx_listening_t   *ls;
+    ngx_connection_t  *c;
+
+    ngx_use_accept_mutex = 0;
+
+    ngx_sluice_control_held = ngx_pcalloc(cycle->pool, cycle->listening.nelts
+                                          * sizeof(ngx_connection_t *));
+    if (ngx_sluice_control_held == NULL) {
+        return NGX_ERROR;
+    }
+
+    ls = cycle->listening.elts;
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        if (ls[i].connection == NULL) {
+            continue;
+        }
+
+        if (ngx_sluice_listen_stop(&ls[i], &c) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_sluice_control_owns(&ls[i]) == (ngx_worker == 0)) {
+            ngx_sluice_control_held[i] = c;
+
+        } else {
+            ngx_free_connection(c);
+            c->fd = (ngx_socket_t) -1;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Accepts, as ngx_event_process_init() does without a mutex. */
+
+static ngx_int_t
+ngx_sluice_control_release(void)
+{
+    ngx_int_t          flags;
+    ngx_uint_t         i;
+    ngx_listening_t   *ls;
+    ngx_connection_t  *c;
+
+    flags = 0;
+
+#if (NGX_HAVE_EPOLLEXCLUSIVE)
+
+    if (ngx_event_flags & NGX_USE_EPOLL_EVENT) {
+        flags = NGX_EXCLUSIVE_EVENT;
+    }
+
+#endif
+
+    ls = ngx_cycle->listening.elts;
+
+    for (i = 0; i < ngx_cycle->listening.nelts; i++) {
+        c = ngx_sluice_control_held[i];
+
+        if (c == NULL) {
+            continue;
+        }
+
+        if (ngx_add_event(c->read, NGX_READ_EVENT, flags) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ls[i].connection = c;
+        ngx_sluice_control_held[i] = NULL;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_sluice_control_gate_handler(ngx_event_t *e)
+{
+    if (ngx_sluice_images_refresh() != SLUICE_CORE_OK) {
+        ngx_add_timer(e, NGX_SLUICE_CONTROL_POLL);
+        return;
+    }
+
+    if (ngx_sluice_control_release() != NGX_OK) {
+        ngx_log_error(NGX_LOG_ALERT, e->log, 0,
+                      "sluice: this worker cannot accept connections");
+    }
+}
+
+
+static ngx_int_t
+ngx_sluice_control_start(ngx_cycle_t *cycle)
+{
+    ngx_core_conf_t    *ccf;
+    struct sigevent     event;
+    sluice_control_t   *block;
+    ngx_sluice_conf_t  *conf;
+
+    conf = (ngx_sluice_conf_t *)
+               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    block = sluice_control_block();
+
+    ngx_sluice_control_started = ngx_sluice_control_now(CLOCK_REALTIME);
+
+    ngx_sluice_control_take_seat(block);
+
+    if (block->pid == 0 || (kill(block->pid, 0) == -1 && ngx_errno == ESRCH)) {
+        ngx_sluice_control_take_place(block);
+    }
+
+    /* who stops at "debug_points" wants to look at it */
+
+    if (conf->watchdog && ccf->debug_points == 0) {
+
+        ngx_memzero(&event, sizeof(struct sigevent));
+        event.sigev_notify = SIGEV_SIGNAL;
+        event.sigev_signo = SIGKILL;
+
+        if (timer_create(CLOCK_MONOTONIC, &event, &ngx_sluice_control_timer)
+            == -1)
+        {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "sluice: timer_create() of the watchdog failed");
+        } else {
+            ngx_sluice_control_watchdog = conf->watchdog;
+        }
+    }
+
+    ngx_sluice_control_beat_handler(&ngx_sluice_control_event);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Counts those who left theirs without a word.  At a reload, and at a binary
+ * upgrade, there are two of us for a while.
+ */
+
+static void
+ngx_sluice_control_take_seat(sluice_control_t *block)
+{
+    uint32_t    pid;
+    ngx_uint_t  i, n;
+
+    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
+        pid = block->seats[i];
+
+        if (pid && kill((ngx_pid_t) pid, 0) == -1 && ngx_errno == ESRCH
+            && __sync_bool_compare_and_swap(&block->seats[i], pid, 0))
+        {
+            n = __sync_fetch_and_add(&block->deaths, 1);
+            block->recent_deaths[n % NGX_SLUICE_CONTROL_DEATHS] =
+                                       ngx_sluice_control_now(CLOCK_MONOTONIC);
+        }
+    }
+
+    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
+
+        if (__sync_bool_compare_and_swap(&block->seats[i], 0,
+                                         (uint32_t) ngx_pid))
+        {
+            break;
+        }
+    }
+
+    (void) __sync_fetch_and_add(&block->starts, 1);
+}
+
+
+/* Who has the role, or is about to. */
+
+static void
+ngx_sluice_control_take_place(sluice_control_t *block)
+{
+    block->started_at = ngx_sluice_control_started;
+    block->heartbeat = ngx_sluice_control_started;
+    block->state = SLUICE_CONTROL_STARTING;
+    block->pid = (uint32_t) ngx_pid;
+}
+
+
+static void
+ngx_sluice_control_beat_handler(ngx_event_t *e)
+{
+    sluice_control_t  *block;
+
+    block = sluice_control_block();
+
+    if (block->pid == (uint32_t) ngx_pid) {
+        block->heartbeat = ngx_sluice_control_now(CLOCK_REALTIME);
+    }
+
+    if (ngx_sluice_control_watchdog
+        && ngx_sluice_control_arm(ngx_sluice_control_watchdog) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ALERT, e->log, ngx_errno,
+                      "sluice: timer_settime() of the watchdog failed");
+    }
+
+    ngx_add_timer(e, NGX_SLUICE_CONTROL_BEAT);
+}
+
+
+static ngx_int_t
+ngx_sluice_control_arm(ngx_msec_t ms)
+{
+    struct itimerspec  when;
+
+    ngx_memzero(&when, sizeof(struct itimerspec));
+    when.it_value.tv_sec = ms / 1000;
+    when.it_value.tv_nsec = ms % 1000 * 1000000;
+
+    return timer_settime(ngx_sluice_control_timer, 0, &when, NULL) == 0
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+/* Milliseconds. */
+
+static uint64_t
+ngx_sluice_control_now(clockid_t clock)
+{
+    struct timespec  now;
+
+    (void) clock_gettime(clock, &now);
+
+    return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+
+/*
+ * Worker 0 has the role: it accepts on its listeners, and the block is its
+ * own.  Once more: nothing.  Returns 0, or -1: this is not worker 0, or the
+ * event loop takes no listener.
+ */
+
+int
+sluice_control_accept(void)
+{
+    sluice_control_t  *block;
+
+    if (ngx_sluice_control_started == 0) {
+        return -1;
+    }
+
+    block = sluice_control_block();
+
+    if (block->pid != (uint32_t) ngx_pid) {
+        ngx_sluice_control_take_place(block);
+    }
+
+    return ngx_sluice_control_release() == NGX_OK ? 0 : -1;
+}
+
+
+/* How many control workers have died without a word in so many last ms. */
+
+int
+sluice_control_deaths(uint32_t ms)
+{
+    int                found;
+    uint64_t           now, died;
+    ngx_uint_t         i;
+    sluice_control_t  *block;
+
+    block = sluice_control_block();
+
+    if (block == NULL) {
+        return 0;
+    }
+
+    found = 0;
+    now = ngx_sluice_control_now(CLOCK_MONOTONIC);
+
+    for (i = 0; i < NGX_SLUICE_CONTROL_DEATHS; i++) {
+        died = block->recent_deaths[i];
+        found += (died && now - died < ms);
+    }
+
+    return found;
+}
+
+
+/* The word of who leaves. */
+
+void
+ngx_sluice_control_exit_process(void)
+{
+    ngx_uint_t         i;
+    sluice_control_t  *block;
+
+    if (ngx_sluice_control_started == 0) {
+        return;
+    }
+
+    block = sluice_control_block();
+
+    if (block->pid == (uint32_t) ngx_pid) {
+        block->state = SLUICE_CONTROL_STOPPED;
+        block->pid = 0;
+    }
+
+    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
+        (void) __sync_bool_compare_and_swap(&block->seats[i],
+                                            (uint32_t) ngx_pid, 0);
+    }
+}

@@ -1,0 +1,103 @@
+
+/*
+ * Images in nginx: what a worker has mapped of what is live, and the memory
+ * that its nginx shares for it.
+ *
+ *
+ * THE SHARED MEMORY
+ *
+ * is one page of a memfd, which the master makes before it forks, keeps over
+ * reloads and hands to the master that it executes at a binary upgrade
+ * (directive "sluice_control on").  It holds the page of module/core/delta.h,
+ * in which the numbers of the live files are published, and the block of the
+ * control worker.  A master with another layout of either makes its own.
+ *
+ *
+ * FILES
+ *
+ * base.<n> and delta.<n> in one folder; number 0 is no delta.  They belong to
+ * the workers' user, mode 0600.  A number is not used again while the page
+ * lives, and a file stays until another one is published.
+ *
+ *
+ * A WORKER
+ *
+ * asks with each request whether something new is published: one load.  If
+ * so, it maps what has changed; the old maps are unmapped later, by some MB a
+ * turn of the event loop.  A worker without requests asks once a second, so
+ * that it does not hold a large base back.
+ *
+ * A worker that cannot map what is published does not serve what was there
+ * before, since a key in it may have been revoked: every verb returns why, the
+ * request is to be answered 503.  It tries again, but not within 10 ms.  One
+ * descriptor is kept for it, so that full tables of connections do not matter.
+ *
+ * No pointer into a view survives a return to the event loop.
+ */
+
+
+#ifndef NGX_SLUICE_IMAGES_H_INCLUDED
+#define NGX_SLUICE_IMAGES_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "core.h"
+#include "delta.h"
+
+
+#define NGX_SLUICE_CONTROL_SEATS    8
+#define NGX_SLUICE_CONTROL_DEATHS   8
+#define NGX_SLUICE_CONTROL_TEXT     256
+
+
+/* What the control worker does; its Lua says so (control/apply.lua). */
+
+typedef enum {
+    SLUICE_CONTROL_STOPPED = 0,    /* none, or it has left */
+    SLUICE_CONTROL_STARTING,
+    SLUICE_CONTROL_WAITING,        /* for the role */
+    SLUICE_CONTROL_BUILDING,
+    SLUICE_CONTROL_LIVE,
+    SLUICE_CONTROL_READ_ONLY
+} sluice_control_state_e;
+
+
+/*
+ * Of the control worker, in shared memory.  Times are milliseconds since 1970,
+ * but for those of deaths, which no change of the clock may move.  What Lua
+ * writes (state, revision, error) only the worker that has pid writes.
+ */
+
+typedef struct {
+    uint64_t  started_at;
+    uint64_t  heartbeat;           /* once a second */
+    uint64_t  revision;            /* the last that was published */
+    uint64_t  failures;            /* of all workers, to map: answers of 503 */
+    uint32_t  pid;                 /* 0: there is none */
+    uint32_t  state;
+    uint32_t  starts;              /* of control workers, in all */
+    uint32_t  deaths;              /* that ended without a word, in all */
+    uint64_t  recent_deaths[NGX_SLUICE_CONTROL_DEATHS];  /* CLOCK_MONOTONIC */
+    uint32_t  seats[NGX_SLUICE_CONTROL_SEATS];  /* pids that may yet die */
+    char      error[NGX_SLUICE_CONTROL_TEXT];   /* the last, or "" */
+} sluice_control_t;
+
+
+/* What a request gets; good until the event loop is returned to. */
+
+typedef struct {
+    uint64_t             revision;     /* of the route */
+    uint64_t             epoch;        /* as of sluice_images_epoch() */
+    uint32_t             slot;
+    uint32_t             generation;
+    uint32_t             service;      /* slot, or SLUICE_CORE_NOBODY */
+    int32_t              prefix;       /* bytes of the path; -1: no paths */
+    int32_t              reason;       /* of a refusal: sluice_core_reason() */
+    uint32_t             zero;
+    sluice_core_found_t  route;
+} sluice_images_match_t;
+
+
+#endif /* NGX_SLUICE_IMAGES_H_INCLUDED */
