@@ -15,12 +15,12 @@ local normalize = require("gateway.router.path").normalize
 
 local _M = {}
 
-local current_store, timers
+local store, timers
 
---- Called by the gateway when a configuration goes live, and around `configure`.
+--- Called by the gateway when a worker that serves requests starts.
 -- @local
-function _M.set_store(store)
-    current_store = store
+function _M.set_store(entities)
+    store = entities
 end
 
 --- Called by the gateway when a worker starts.
@@ -29,17 +29,17 @@ function _M.set_timers(system)
     timers = system
 end
 
-local function plan_field(name)
-    local plan = ngx.ctx.plan
-    return plan and plan[name]
+--- The entities that are live now, as far as requests find them: `get`, `credential`, `current`
+-- (gateway.proxy.entities). In a worker that serves requests.
+-- @treturn table
+-- @phases configure, rewrite, access, header_filter, body_filter, log, timers
+function _M.store()
+    return store
 end
 
---- The entities (gateway.store): in a request those of the configuration that it
--- began with, in `configure` those that are about to go live, else the live ones.
--- @treturn table
--- @phases init_worker, configure, rewrite, access, header_filter, body_filter, log
-function _M.store()
-    return plan_field("store") or current_store
+local function entity_of_plan(kind)
+    local plan = ngx.ctx.plan
+    return plan and plan.entities[kind]
 end
 
 --- The gateway's timers: a started system of sluice.timer, the only one that plugins need.
@@ -66,13 +66,13 @@ end
 --- The matched route, nil before routing or where none matched.
 -- @phases access, header_filter, body_filter, log
 function _M.route()
-    return plan_field("route")
+    return entity_of_plan("route")
 end
 
 --- The matched route's service, or nil.
 -- @phases access, header_filter, body_filter, log
 function _M.service()
-    return plan_field("service")
+    return entity_of_plan("service")
 end
 
 --- The authenticated consumer, or nil.
@@ -112,6 +112,8 @@ function _M.authenticate(consumer, credential)
     local ctx = ngx.ctx
     ctx.consumer = consumer
     ctx.credential = credential
+    -- Plugins that come find those of this consumer (gateway.plugin.chain).
+    ctx.consumer_confs = nil
     set_or_clear(CONSUMER_ID, consumer and consumer.id)
     set_or_clear(CONSUMER_CUSTOM_ID, consumer and consumer.custom_id)
     set_or_clear(CONSUMER_USERNAME, consumer and consumer.username)

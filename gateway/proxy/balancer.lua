@@ -37,7 +37,7 @@ function _M.balance()
     address(peer)
     if rotation.host_varies and peer.host ~= ctx.peer.host then
         ctx.peer = peer
-        if not ctx.plan.route.preserve_host then
+        if not ctx.plan.preserve_host then
             change_host(peer)
         end
     end

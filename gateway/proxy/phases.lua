@@ -6,16 +6,19 @@ local base = require("resty.core.base")
 local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
+local entities = require("gateway.proxy.entities")
+local image = require("gateway.proxy.image")
+local plans = require("gateway.proxy.plan")
 local response = require("gateway.request.response")
-local router = require("gateway.router")
 local router_path = require("gateway.router.path")
 local variables = require("gateway.request.variables")
 
 local byte, find, sub = string.byte, string.find, string.sub
-local clear = require("table.clear")
 local new_table = require("table.new")
 local escape = router_path.escape
 local normalize = router_path.normalize
+local match_route = image.match
+local NONE, OK = image.NONE, image.OK
 local get_request = base.get_request
 local use_peer = require("gateway.proxy.peer").use
 
@@ -29,8 +32,13 @@ local SLASH = byte("/")
 
 local _M = {}
 
--- The live configuration (gateway.proxy.plan).
+-- What belongs to the image that this worker sees (gateway.proxy.plan); nil before the first.
 local live
+
+-- Of the settings: whether some clients may say by which protocol and for which host they ask, the
+-- variable that has the protocol, and whether climbs pass: else nginx has refused them
+-- (module/nginx/ngx_http_sluice_request.c).
+local trusts_clients, forwarded_proto, passes_climbs
 
 -- A request on its way from the entry to a named location. nginx goes there at
 -- once, in the same call, so one slot is enough; should anything ever come
@@ -59,115 +67,75 @@ local function release()
     end
 end
 
---- Spreads the workers over the peers.
-local function shuffle()
-    for _, rotation in pairs(live.rotations) do
-        rotation:shuffle_start()
-    end
-end
-
---- Makes a compiled configuration the one that requests see from now on. Those
--- that are under way keep the plan that they began with.
--- @tparam table compiled of gateway.proxy.plan
+--- Starts without a configuration; the first request finds what is published.
 -- @tparam table settings resolved settings
-function _M.activate(compiled, settings)
-    compiled.trusts_clients = #settings.trusted_ips > 0
-    compiled.forwarded_proto = compiled.trusts_clients and "sluice_forwarded_proto" or "scheme"
-    -- Else nginx has refused them (module/nginx/ngx_http_sluice_request.c).
-    compiled.passes_climbs = not settings.reject_encoded_climbs
-    live = compiled
-    shuffle()
-end
-
---- @phases init_worker
-function _M.init_worker()
-    shuffle()
+-- @tparam table plugins of gateway.plugin.registry
+-- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
+-- @phases init_worker
+function _M.init_worker(settings, plugins, on_failure)
+    trusts_clients = #settings.trusted_ips > 0
+    forwarded_proto = trusts_clients and "sluice_forwarded_proto" or "scheme"
+    passes_climbs = not settings.reject_encoded_climbs
+    live = nil
+    image.open(settings.image_dir)
+    entities.init_worker(plugins, on_failure)
+    plans.init_worker(plugins)
 end
 
 -- One request ----------------------------------------------------------------
 
-local function host_port()
-    local port = (variables.http_host:get() or ""):match(":(%d+)$")
-    return tonumber(port or variables.server_port:get())
-end
-
--- Headers that conditions have asked for in the present match, by name: what the router makes of
--- one, or false. Matching does not yield, so one table is enough.
-local seen_headers = {}
-
---- Lines that a header which routes look at may have.
-local MAX_HEADER_LINES = 32
-
---- What the router makes of a header, or nil. Names differ in case and in `-` against `_` only for
--- the writer. The variable of nginx has the first line only, but tells cheaply that there is none;
--- all headers are looked at, since a client must not hide one behind others. Once a name, however
--- many routes ask.
-local function get_header(name)
-    local header = seen_headers[name]
-    if header ~= nil then
-        return header
-    end
-    seen_headers[name] = false
-    if not variables.get("http_" .. name:gsub("-", "_")) then
-        return false
-    end
-    local lines = {}
-    for sent, value in pairs(ngx.req.get_headers(0)) do
-        if sent:gsub("_", "-") == name then
-            for _, line in ipairs(type(value) == "table" and value or { value }) do
-                lines[#lines + 1] = line
-            end
-        end
-    end
-    if #lines > MAX_HEADER_LINES then
-        return ngx.exit(400)
-    end
-    header = router.header(lines)
-    seen_headers[name] = header
-    return header
-end
-
-local function match(path)
-    local table_of_routes = live.router
-    local needs = table_of_routes.needs
-    if needs.headers then
-        clear(seen_headers)
-    end
-    return table_of_routes:match(
-        needs.method and ngx.req.get_method() or nil,
-        needs.host and variables.host:get() or nil,
-        needs.port and host_port() or nil,
-        path,
-        needs.headers and get_header or nil
-    )
-end
-
 --- A request on which a route's pattern gave up: no other route is a safe guess.
-local function refuse_unknown(plan, reason)
-    local route = plan.route
+local function refuse_unknown(found)
     ngx.log(
         ngx.ERR,
         'route "',
-        route.name or route.id,
+        plans.name(found),
         '": a regular expression gave up on a request, which is refused: ',
-        reason
+        image.reason(found.reason)
     )
     return ngx.exit(500)
 end
 
+--- What keeps a request from being routed.
+local function refuse(rc, found)
+    if rc == image.LIMIT or rc == image.PATTERN or rc == image.MEMORY then
+        return refuse_unknown(found)
+    elseif rc == image.LARGE then
+        return ngx.exit(400)
+    end
+    -- Nothing is published, or this worker cannot map what is: it does not serve what was before.
+    return response.error(503, "the configuration cannot be read")
+end
+
+--- Finds the plan of the request in hand in what is published now.
+-- @treturn table plan
+-- @treturn string|nil what of the path the route strips
+local function match(path)
+    local rc, found = match_route(path)
+    if rc == NONE and found.epoch ~= 0 then
+        live = plans.live(found.epoch)
+        return live.no_route, nil
+    elseif rc ~= OK then
+        return refuse(rc, found)
+    end
+    live = plans.live(found.epoch)
+    local plan = plans.of(found)
+    local length = found.prefix
+    return plan, plan.strip_path and length >= 0 and sub(path, 1, length) or nil
+end
+
 --- An https-only route asked by http. Returns if the request came by https.
-local function require_https(route)
-    if variables[live.forwarded_proto]:get() == "https" then
+local function require_https(status)
+    if variables[forwarded_proto]:get() == "https" then
         return
     end
-    local status = route.https_redirect_status_code
     if status == 426 then
         return response.error(426, "Please use HTTPS protocol", {
             ["Connection"] = "Upgrade",
             ["Upgrade"] = "TLS/1.2, HTTP/1.1",
         })
     end
-    local host = live.trusts_clients and variables.sluice_forwarded_host or variables.host
+    local host = trusts_clients and variables.sluice_forwarded_host or variables.host
     local location = "https://" .. host:get() .. variables.request_uri:get()
     return response.exit(status, nil, { Location = location })
 end
@@ -206,9 +174,9 @@ end
 -- only where a strip cuts a segment, and dots are left that nobody has seen: `/public` takes
 -- `/public..%2fx` for its own.
 local function leaves_base(plan, prefix, path, base_path, upstream_path)
-    local next_byte = plan.strips and prefix and byte(path, #prefix + 1)
+    local next_byte = prefix and byte(path, #prefix + 1)
     local is_cut = next_byte and next_byte ~= SLASH and byte(prefix, -1) ~= SLASH
-    if not is_cut and (plan.same_path or not live.passes_climbs) then
+    if not is_cut and (plan.same_path or not passes_climbs) then
         return false
     end
     return C.sluice_climb_leaves(upstream_path, #upstream_path, #base_path) ~= 0
@@ -221,10 +189,10 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     local unchanged = is_raw
         and query == asked_query
         and plan.same_path
-        and (not plan.strips or not prefix or prefix == "/")
+        and (not prefix or prefix == "/")
     if not unchanged then
-        local base_path = plan.service.path or "/"
-        local upstream_path = router_path.upstream(plan.route, base_path, path, prefix, is_raw)
+        local base_path = plan.destination.path
+        local upstream_path = router_path.upstream(plan, base_path, path, prefix, is_raw)
         if leaves_base(plan, prefix, path, base_path, upstream_path) then
             return ngx.exit(400)
         end
@@ -233,7 +201,7 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     if asked_query ~= "" then
         variables.sluice_request_path:set(raw_path)
     end
-    if plan.strips and prefix and prefix ~= "/" then
+    if prefix and prefix ~= "/" then
         variables.sluice_prefix:set(is_raw and prefix or escape(prefix))
     end
 end
@@ -245,7 +213,7 @@ local function set_peer(plan, destination, ctx)
     if rotation.host_varies then
         ctx.peer = peer
     end
-    if plan.route.preserve_host then
+    if plan.preserve_host then
         variables.sluice_host:set(variables.http_host:get() or variables.host:get())
     else
         variables.sluice_host:set(rotation.host or peer.host)
@@ -265,6 +233,7 @@ local function new_ctx(plan, ctx)
     end
     ctx = ctx or new_table(0, 8) -- room for the fields that plugins and balancer add
     ctx.plan = plan
+    ctx.consumer_confs = nil
     ctx.destination = plan.destination
     ngx.ctx = ctx
     if plan.keeps_ctx then
@@ -276,12 +245,11 @@ end
 --- From the matched route to nginx's proxy module. May yield where a plugin does.
 local function proceed(plan, prefix, ctx, raw_path, path, query)
     ctx = new_ctx(plan, ctx)
-    local route = plan.route
-    if not route then
+    if not plan.is_routed then
         return response.error(404, "no Route matched with those values")
     end
     if plan.https_only then
-        require_https(route)
+        require_https(plan.redirect_code)
     end
     local run_access = plan.run_access
     if run_access then
@@ -312,41 +280,42 @@ local function jump(location, plan, prefix, ctx)
     return ngx.exec(location)
 end
 
---- Runs the global plugins' rewrite, before there is a route.
-local function rewrite()
-    local ctx = new_ctx(live.no_route, nil)
-    live.rewrite(ctx)
-    return ctx
-end
-
---- Finds the plan and goes on with it, here or in the location that it asks for.
+--- Goes on with a plan, here or in the location that it asks for.
 -- @tparam string|nil here the named location that the request is in
-local function dispatch(here, ctx)
-    local raw_path, path, query = read_target()
-    local plan, prefix, reason = match(path)
-    if plan == false then
-        return refuse_unknown(prefix, reason)
-    end
-    plan = plan or live.no_route
+local function go_on(here, plan, prefix, ctx, raw_path, path, query)
     if plan.location ~= here then
         return jump(plan.location, plan, prefix, ctx)
     end
     return proceed(plan, prefix, ctx, raw_path, path, query)
 end
 
+--- Runs the global plugins' rewrite, where there are any, then routes what they have made of it.
+-- @tparam string|nil here the named location that the request is in
+local function rewrite(here)
+    local ctx
+    if live.rewrite then
+        ctx = new_ctx(live.no_route, nil)
+        live.rewrite(ctx)
+    end
+    local raw_path, path, query = read_target()
+    local plan, prefix = match(path)
+    return go_on(here, plan, prefix, ctx, raw_path, path, query)
+end
+
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
-    local ctx
+    local raw_path, path, query = read_target()
+    local plan, prefix = match(path)
     if live.rewrite then
         local location = live.no_route.location
         if location then
             -- Their late phases see the request also if rewrite answers it.
             return jump(location, nil, nil, nil)
         end
-        ctx = rewrite()
+        return rewrite(nil)
     end
-    return dispatch(nil, ctx)
+    return go_on(nil, plan, prefix, nil, raw_path, path, query)
 end
 
 --- The access phase of a named location: goes on where the jump left off.
@@ -359,7 +328,7 @@ function _M.access_variant()
         local raw_path, path, query = read_target()
         return proceed(plan, prefix, ctx, raw_path, path, query)
     end
-    return dispatch(live.no_route.location, live.rewrite and rewrite())
+    return rewrite(live.no_route.location)
 end
 
 local function late(phase)
@@ -391,10 +360,10 @@ end
 -- @phases content
 function _M.error_page()
     local slot = tonumber(variables.sluice_ctx:get())
-    local no_route = live.no_route
+    local no_route = live and live.no_route
     if slot then
         ngx.ctx = kept[slot]
-    elseif no_route.keeps_ctx then
+    elseif no_route and no_route.keeps_ctx then
         -- Refused before it was routed: global plugins still see it.
         keep({ plan = no_route })
         return ngx.exec(no_route.error_location)

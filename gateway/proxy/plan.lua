@@ -1,240 +1,303 @@
---- Compiles a configuration to what a request looks up: plans.
+--- What a request looks up: plans, compiled from the published image when they are first needed.
 --
--- A plan is all that is known of a route's requests before they come: its
--- destination, plugin chains, the location that has the phases they need, how
--- its path changes.
+-- A plan is all that is known of a route's requests before they come: its destination, plugin
+-- chain, the location that has the phases which that needs, how its path changes. Routes of one
+-- service that are alike in all this and run no plugin share one.
+--
+-- What is kept is bounded, whatever the number of routes, and all of it belongs to an epoch: when
+-- services, upstreams, targets, names or plugins change, plans are compiled anew. What has to
+-- outlive that is kept elsewhere, by its own revision: rotations (gateway.proxy.destination) and
+-- configurations (gateway.proxy.entities).
 -- @module gateway.proxy.plan
 
-local chain = require("gateway.plugin.chain")
-local address = require("sluice.address")
+local bit = require("bit")
+local cache = require("gateway.proxy.cache")
+local chains = require("gateway.plugin.chain")
+local core = require("sluice.core")
+local destinations = require("gateway.proxy.destination")
+local entities = require("gateway.proxy.entities")
+local entity_text = require("gateway.store.entity_text")
+local flags = require("gateway.image.flags")
+local image = require("gateway.proxy.image")
 local late_phases = require("gateway.proxy.late_phases")
-local rotation = require("gateway.proxy.rotation")
-local router = require("gateway.router")
-local store = require("gateway.store")
+
+local C = core.C
+local PLUGIN, ROUTE, SERVICE = C.SLUICE_CORE_PLUGIN, C.SLUICE_CORE_ROUTE, C.SLUICE_CORE_SERVICE
+local NOBODY = image.NOBODY
+local REDIRECT = flags.route.REDIRECT
+
+local band, number = bit.band, image.number
+local tonumber = tonumber
+
+-- What a generation of each cache holds: of routes, services, consumers.
+local CAPACITY = 1024
 
 local _M = {}
 
-local DEFAULT_TIMEOUT_MS = 60000 -- what nginx.conf has
--- Turns of the rotations of all upstreams together, whatever their weights: what they cost.
-local MAX_TURNS = 100000
+local plugins
 
-local function split_target(target)
-    local host, port = address.split(target)
-    return host, tonumber(port)
+-- All that belongs to one epoch.
+local live
+
+-- Bindings ---------------------------------------------------------------------------------------
+
+--- A reference, nil where it is not given.
+local function reference(found, field)
+    local slot = number(found, field)
+    return slot ~= NOBODY and slot or nil
 end
 
---- Peers of a host and port, one an address. An unresolvable name is a
--- warning: the rest of the configuration is served.
-local function add_peers(peers, host, port, weight, header, compiler)
-    local literal = address.literal(host)
-    local addresses = literal and { literal } or compiler.addresses[host]
-    if type(addresses) ~= "table" then
-        table.insert(compiler.warnings, ("%s: cannot be resolved: %s"):format(host, addresses))
-        return
+--- The plugin bindings of an owner (gateway.plugin.chain).
+-- @tparam number kind of the owner; KINDS, slot 0: all that is global
+-- @tparam number slot
+local function bindings_of(kind, slot)
+    local bindings = image.children(PLUGIN, kind, slot)
+    for i, found in ipairs(bindings) do
+        local binding = {
+            name = image.text(found, C.SLUICE_CORE_PLUGIN_NAME),
+            route = reference(found, C.SLUICE_CORE_PLUGIN_ROUTE),
+            service = reference(found, C.SLUICE_CORE_PLUGIN_SERVICE),
+        }
+        local bits = number(found, C.SLUICE_CORE_PLUGIN_FLAGS)
+        if band(bits, flags.plugin.CONSUMER_ONLY) ~= 0 then
+            binding.consumer_only = true
+        else
+            binding.conf, binding.err = entities.configuration(found)
+        end
+        bindings[i] = binding
     end
-    for _, ip in ipairs(addresses) do
-        peers[#peers + 1] = { ip = ip, port = port, weight = weight, host = header }
-    end
+    return bindings
 end
 
-local function compile_targets(entity, targets, protocol, compiler)
-    local peers = {}
-    for _, target in ipairs(targets) do
-        local host, port = split_target(target.target)
-        local header = entity.host_header or address.authority(host, port, protocol)
-        add_peers(peers, host, port, target.weight, header, compiler)
+--- The plugin bindings of a consumer, none of one that only a plugin knows.
+local function bindings_of_consumer(id)
+    local bindings = live.of_consumer:get(id)
+    if not bindings then
+        local found = entities.consumer_record(id)
+        bindings = found and bindings_of(C.SLUICE_CORE_CONSUMER, (image.place(found))) or {}
+        live.of_consumer:set(id, bindings)
     end
-    return rotation.new(peers, math.min(entity.slots, compiler.slots))
+    return bindings
 end
 
-local function rotation_for(service, compiler)
-    local entity = compiler.upstreams[service.host]
-    local key = entity and service.protocol .. "|" .. entity.id
-        or ("%s|%s|%d"):format(service.protocol, service.host, service.port)
-    local found = compiler.rotations[key]
-    if found then
-        return found
+--- A consumer's configurations for the requests of a scope.
+-- @tparam table consumer
+-- @tparam table scope of a plan
+-- @treturn table plugin name -> configuration
+local function consumer_confs(consumer, scope)
+    local confs = {}
+    for name, binding in pairs(chains.choose(bindings_of_consumer(consumer.id), scope)) do
+        confs[name] = binding.conf or error(binding.err, 0)
     end
-    if entity then
-        local targets = compiler.targets[entity.id] or {}
-        found = compile_targets(entity, targets, service.protocol, compiler)
-        found.no_peer = "failure to get a peer from the ring-balancer"
-    else
-        local peers = {}
-        local header = address.authority(service.host, service.port, service.protocol)
-        add_peers(peers, service.host, service.port, 100, header, compiler)
-        found = rotation.new(peers)
-        found.no_peer = "name resolution failed"
-    end
-    compiler.rotations[key] = found
-    return found
+    return confs
 end
 
-local function other_timeout(ms)
-    return ms ~= DEFAULT_TIMEOUT_MS and ms or nil
+-- Plans ------------------------------------------------------------------------------------------
+
+local function compile_chain(lists, route, service)
+    local chain = chains.compile(plugins, chains.index(lists), route, service)
+    chain.level = late_phases.level(chain)
+    chain.is_empty = not (chain.access or chain.failure) and chain.level == 0
+    chain.run_access = chains.runner(chain.access)
+    return chain
 end
 
---- What the way to a service needs to know. It stands in ngx.ctx as it is when no
--- plugin runs, hence the reference to itself.
-local function compile_destination(service, compiler)
-    local destination = {
-        service = service,
-        rotation = rotation_for(service, compiler),
-        retries = service.retries,
-        scheme_upstream = service.protocol == "https" and "https://sluice_https" or nil,
-        -- Milliseconds, or nil where nginx.conf has the same.
-        connect_timeout = other_timeout(service.connect_timeout),
-        write_timeout = other_timeout(service.write_timeout),
-        read_timeout = other_timeout(service.read_timeout),
-    }
-    destination.destination = destination
+--- The chain of a route: that of its service, unless it has plugins of its own.
+local function chain_of(route, service)
+    local own = route and bindings_of(ROUTE, route) or {}
+    local key = service or NOBODY
+    local chain = #own == 0 and live.chains:get(key)
+    if not chain then
+        local of_service = service and bindings_of(SERVICE, service) or {}
+        chain = compile_chain({ live.global, of_service, own }, route, service)
+        if #own == 0 then
+            live.chains:set(key, chain)
+        end
+    end
+    return chain
+end
+
+local function destination_of(slot)
+    local destination = live.destinations:get(slot)
+    if not destination then
+        local found = image.by_slot(SERVICE, slot)
+        destination = found and destinations.compile(found)
+        if found then
+            live.destinations:set(slot, destination)
+        end
+    end
     return destination
 end
 
-local function https_only(route)
-    local only = false
-    for _, protocol in ipairs(route.protocols) do
-        if protocol == "http" then
-            return false
-        end
-        only = only or protocol == "https"
-    end
-    return only
+local lazy = {}
+
+--- Decodes an entity when it is first asked for.
+function lazy.__index(self, kind)
+    local text = self.texts[kind]
+    local entity = text and entity_text.decode(text)
+    rawset(self, kind, entity)
+    return entity
 end
 
-local function compile_plan(route, service, destination, compiler)
-    local steps = chain.compile(compiler.plugins, compiler.plugin_index, route, service)
-    local level = late_phases.level(steps)
-    return {
-        route = route,
-        service = service,
-        store = compiler.store,
-        destination = destination,
-        run_access = chain.runner(steps.access),
-        header_filter = steps.header_filter,
-        body_filter = steps.body_filter,
-        log = steps.log,
-        keeps_ctx = level > 0,
-        needs_ctx = steps.access ~= nil
-            or level > 0
-            or destination == nil
-            or destination.rotation.host_varies,
-        location = late_phases.location(level, route.request_buffering, route.response_buffering),
-        https_only = https_only(route),
-        -- The path goes upstream as it came.
-        same_path = service ~= nil and (service.path == nil or service.path == "/"),
-        strips = route.strip_path,
+--- The entities of a plan as plugins see them. Texts, since the image may be another by then.
+local function lazy_entities(route, service)
+    local texts = {
+        route = image.body(route),
+        service = service and image.body(image.by_slot(SERVICE, service)),
     }
+    return setmetatable({ texts = texts }, lazy)
+end
+
+--- Stands where a chain would that cannot be run as it is configured: fails closed.
+local function refuse(ctx)
+    error(ctx.plan.failure, 0)
+end
+
+--- What finds the configurations of consumers, where there may be some.
+local function scope_of(chain, route, service)
+    return chain.by_consumer
+            and {
+                route = route,
+                service = service,
+                outranked = chain.outranked,
+                consumer_confs = consumer_confs,
+            }
+        or nil
+end
+
+local function compile_plan(bits, route, service, destination, chain)
+    local function has(flag)
+        return band(bits, flag) ~= 0
+    end
+    local code = band(bits, REDIRECT * 7) / REDIRECT
+    return {
+        is_routed = true,
+        destination = destination,
+        scope = scope_of(chain, route, service),
+        failure = chain.failure,
+        run_access = chain.failure and refuse or chain.run_access,
+        header_filter = chain.header_filter,
+        body_filter = chain.body_filter,
+        log = chain.log,
+        keeps_ctx = chain.level > 0,
+        needs_ctx = not chain.is_empty or destination == nil or destination.rotation.host_varies,
+        location = late_phases.location(
+            chain.level,
+            not has(flags.route.STREAM_REQUEST),
+            not has(flags.route.STREAM_RESPONSE)
+        ),
+        https_only = has(flags.route.HTTPS_ONLY),
+        redirect_code = flags.redirect_codes[code],
+        preserve_host = has(flags.route.PRESERVE_HOST),
+        -- As gateway.request.path wants it.
+        strip_path = has(flags.route.STRIP_PATH),
+        path_handling = has(flags.route.PATH_V1) and "v1" or "v0",
+        -- The path goes upstream as it came.
+        same_path = destination ~= nil and destination.path == "/",
+    }
+end
+
+--- Compiles the plan of a matched route, or finds the one that it shares with others.
+local function compile(match)
+    local bits = number(match.route, C.SLUICE_CORE_ROUTE_FLAGS)
+    local slot, service = match.slot, match.service
+    local destination = service ~= NOBODY and destination_of(service) or nil
+    service = destination and service
+    local chain = chain_of(slot, service)
+    local key = chain.is_empty and bits + (service or NOBODY) * 2 ^ 16
+    local plan = key and live.shared:get(key)
+    if not plan then
+        plan = compile_plan(bits, slot, service, destination, chain)
+        if key then
+            live.shared:set(key, plan)
+        else
+            plan.entities = lazy_entities(match.route, service)
+        end
+    end
+    return plan
 end
 
 --- A request that matches no route passes the late phases of global plugins.
-local function compile_no_route(compiler)
-    local steps = chain.compile(compiler.plugins, compiler.plugin_index, nil, nil)
-    local level = late_phases.level(steps)
+local function compile_no_route()
+    local chain = chain_of(nil, nil)
     return {
-        store = compiler.store,
-        header_filter = steps.header_filter,
-        body_filter = steps.body_filter,
-        log = steps.log,
-        keeps_ctx = level > 0,
+        is_routed = false,
+        entities = {},
+        scope = scope_of(chain, nil, nil),
+        header_filter = chain.header_filter,
+        body_filter = chain.body_filter,
+        log = chain.log,
+        keeps_ctx = chain.level > 0,
         needs_ctx = true,
-        location = late_phases.location(level, true, true),
-        error_location = late_phases.error_location(level),
+        location = late_phases.location(chain.level, true, true),
+        error_location = late_phases.error_location(chain.level),
     },
-        chain.runner(steps.rewrite)
+        chains.runner(chain.rewrite)
 end
 
-local function by(list, field)
-    local out = {}
-    for _, entity in ipairs(list) do
-        out[entity[field]] = entity
+--- Forgets what belongs to another epoch than that of the image which this worker sees now.
+local function renew(epoch)
+    local store = image.store()
+    if not live or live.store ~= store then
+        -- Slots and revisions of another store mean nothing here.
+        entities.clear()
+        destinations.clear()
     end
-    return out
-end
-
-local function targets_by_upstream(targets)
-    local out = {}
-    for _, target in ipairs(targets) do
-        local id = target.upstream.id
-        out[id] = out[id] or {}
-        table.insert(out[id], target)
-    end
-    return out
-end
-
---- The names that a snapshot's services and targets have, each once; addresses
--- need no resolving.
--- @tparam table snapshot of gateway.config
--- @treturn {string,...} for gateway.control.resolver
-function _M.names(snapshot)
-    local names, seen = {}, {}
-    local function add(host)
-        if not seen[host] and not address.literal(host) then
-            seen[host] = true
-            names[#names + 1] = host
-        end
-    end
-    local upstreams, targets = by(snapshot.upstreams, "name"), targets_by_upstream(snapshot.targets)
-    for _, service in ipairs(snapshot.services) do
-        local upstream = upstreams[service.host]
-        if service.enabled == false then
-            upstream = nil
-        elseif not upstream then
-            add(service.host)
-        end
-        for _, target in ipairs(upstream and targets[upstream.id] or {}) do
-            add((split_target(target.target)))
-        end
-    end
-    return names
-end
-
---- Compiles a snapshot. Nothing live changes, nothing blocks.
--- @tparam table snapshot of gateway.config
--- @tparam table plugins registry
--- @tparam table addresses what gateway.control.resolver answered for `names`
--- @treturn table `{store, router, no_route, rewrite, rotations, plugin_index,
---   warnings}`: the router answers with plans; `no_route` is the plan of a request
---   that no route matches; `rewrite` runs the global plugins' rewrite, or is nil
-function _M.compile(snapshot, plugins, addresses)
-    local compiler = {
-        plugins = plugins,
-        plugin_index = chain.index(snapshot.plugins),
-        store = store.new(snapshot),
-        upstreams = by(snapshot.upstreams, "name"),
-        targets = targets_by_upstream(snapshot.targets),
-        rotations = {},
-        addresses = addresses,
-        slots = math.floor(MAX_TURNS / math.max(1, #snapshot.upstreams)),
-        warnings = {},
+    live = {
+        store = store,
+        -- By the route's slot: {revision, plan}.
+        of_route = cache.new(CAPACITY),
+        -- By flags and service, by service, by service.
+        shared = cache.new(CAPACITY),
+        chains = cache.new(CAPACITY),
+        destinations = cache.new(CAPACITY),
+        -- Bindings, by id.
+        of_consumer = cache.new(CAPACITY),
     }
-    local services, destinations = by(snapshot.services, "id"), {}
-    for _, service in ipairs(snapshot.services) do
-        if service.enabled ~= false then
-            destinations[service.id] = compile_destination(service, compiler)
-        end
+    live.global = bindings_of(C.SLUICE_CORE_KINDS, 0)
+    live.no_route, live.rewrite = compile_no_route()
+    -- Whole now; had something thrown, the next request would begin anew.
+    live.epoch = epoch
+end
+
+--- How the log calls a matched route: by its name, else its id.
+-- @tparam cdata match of gateway.proxy.image
+-- @treturn string
+function _M.name(match)
+    return image.text(match.route, C.SLUICE_CORE_ROUTE_NAME) or image.id(match.route)
+end
+
+--- Starts without any plan.
+-- @tparam table registry the plugins, of gateway.plugin.registry
+-- @phases init_worker
+function _M.init_worker(registry)
+    plugins = registry
+    live = nil
+end
+
+--- What belongs to the image that this worker sees now: `no_route`, the plan of a request that no
+-- route matches; `rewrite`, which runs the global plugins' rewrite, or nil.
+-- @tparam cdata epoch of gateway.proxy.image
+-- @treturn table
+function _M.live(epoch)
+    epoch = tonumber(epoch)
+    if not live or live.epoch ~= epoch then
+        renew(epoch)
     end
-    local routes, plans = {}, {}
-    for _, route in ipairs(snapshot.routes) do
-        local service = route.service and services[route.service.id]
-        -- The routes of a disabled service do not exist.
-        if not service or service.enabled ~= false then
-            routes[#routes + 1] = route
-            plans[#plans + 1] =
-                compile_plan(route, service, service and destinations[service.id], compiler)
-        end
+    return live
+end
+
+--- The plan of a matched route. A hit costs a look-up.
+-- @tparam cdata match of gateway.proxy.image, of the epoch that `live` was asked for last
+-- @treturn table
+function _M.of(match)
+    local slot, revision = match.slot, tonumber(match.revision)
+    local entry = live.of_route:get(slot)
+    if not entry or entry.revision ~= revision then
+        entry = { revision = revision, plan = compile(match) }
+        live.of_route:set(slot, entry)
     end
-    local no_route, rewrite = compile_no_route(compiler)
-    return {
-        store = compiler.store,
-        -- A pattern that does not compile was refused with its file.
-        router = assert(router.new(routes, plans)),
-        no_route = no_route,
-        rewrite = rewrite,
-        rotations = compiler.rotations,
-        warnings = compiler.warnings,
-        plugin_index = compiler.plugin_index,
-    }
+    return entry.plan
 end
 
 return _M

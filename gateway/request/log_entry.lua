@@ -175,7 +175,7 @@ end
 function _M.encode(ctx)
     logged = logged or variables.bulk(LOGGED)
     local var = logged:get()
-    local plan, credential = ctx.plan or {}, ctx.credential
+    local entities, credential = ctx.plan and ctx.plan.entities or {}, ctx.credential
     local made = tries(var)
     local is_proxied = made ~= nil and var.sluice_response_via ~= ""
     local json = cjson.encode({
@@ -198,7 +198,7 @@ function _M.encode(ctx)
         source = is_proxied and "upstream" or "kong",
     })
     local parts = { json:sub(1, -2) }
-    local service, route = plan.service, plan.route
+    local service, route = entities.service, entities.route
     parts[#parts + 1] = route and ',"route":' .. encode_entity(route) or nil
     parts[#parts + 1] = service and ',"service":' .. encode_entity(service) or nil
     parts[#parts + 1] = ctx.consumer and ',"consumer":' .. encode_entity(ctx.consumer) or nil

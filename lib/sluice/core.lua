@@ -174,6 +174,7 @@ void sluice_core_head(const sluice_core_found_t *found,
     sluice_core_entity_t *head);
 int sluice_core_regex_check(const char *pattern, uint32_t length,
     int is_path, char *message, size_t size);
+void sluice_core_reason(int reason, char *message, size_t size);
 const char *sluice_core_word(int rc);
 typedef struct {
     sluice_core_space_t space;
@@ -236,6 +237,16 @@ _M.NOBODY = 0xffffffff
 -- @treturn string
 function _M.word(rc)
     return ffi.string(C.sluice_core_word(rc))
+end
+
+local message = ffi.new("char[256]")
+
+--- Why a regular expression gave up, in PCRE's words.
+-- @tparam number reason of a match
+-- @treturn string
+function _M.reason(reason)
+    C.sluice_core_reason(reason, message, ffi.sizeof(message))
+    return ffi.string(message)
 end
 
 local function string_of(text)

@@ -178,6 +178,7 @@ typedef struct {
     f(int, sluice_core_regex_check,                                           \
       (const char *pattern, uint32_t length, int is_path, char *message,      \
        size_t size))                                                          \
+    f(void, sluice_core_reason, (int reason, char *message, size_t size))     \
     f(const char *, sluice_core_word, (int rc))                               \
     f(int, sluice_core_delta_create,                                          \
       (const char *path, uint64_t size,                                       \

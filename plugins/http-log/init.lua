@@ -22,7 +22,11 @@ local compiled = setmetatable({}, { __mode = "k" })
 -- {queue, conf} by the id of the plugin entity, over changes of configuration: what a changed one
 -- has gathered goes where the changed one says. `conf` is the newest, for when it is gone; queues
 -- of entities that are gone live by their timers.
-local queues = {}
+local queues, queue_count = {}, 0
+
+-- How many queues there may be before those are let go whose entities are gone.
+local FEW_QUEUES = 100
+local sweep_at = FEW_QUEUES
 
 --- The queue's settings, with those of former names where they are set.
 local function settings_of(conf)
@@ -105,40 +109,50 @@ local function new_queue(conf)
         timers = pdk.timers(),
         send = send,
         current = function()
-            local entity = pdk.store():get("plugins", id)
-            local is_live = entity and entity.enabled ~= false
-            local target = compile(is_live and entity.config or own.conf)
+            own.conf = pdk.store():current(own.conf) or own.conf
+            local target = compile(own.conf)
             return target.settings, target
         end,
     })
     return own
 end
 
---- Lets go of the queues whose configuration is gone; they empty themselves.
+--- Lets go of the queues whose configuration is gone; they empty themselves. Looks at all, each
+-- time that they have become twice as many.
+local function sweep()
+    for id, own in pairs(queues) do
+        if not pdk.store():current(own.conf) then
+            queues[id] = nil
+            queue_count = queue_count - 1
+        end
+    end
+    sweep_at = math.max(FEW_QUEUES, 2 * queue_count)
+end
+
+local function add_queue(conf)
+    if queue_count >= sweep_at then
+        sweep()
+    end
+    local own = new_queue(conf)
+    queues[conf.__id] = own
+    queue_count = queue_count + 1
+    return own
+end
+
+--- Gets configurations ready that this worker has met.
 function _M.configure(_, confs)
-    local is_kept = {}
     for _, conf in ipairs(confs) do
         local own = queues[conf.__id]
         if own then
             own.conf = conf
         end
-        is_kept[conf.__id] = true
         compile(conf)
-    end
-    for id in pairs(queues) do
-        if not is_kept[id] then
-            queues[id] = nil
-        end
     end
 end
 
 --- Adds the request's entry to the queue.
 function _M.log(_, conf)
-    local own = queues[conf.__id]
-    if not own then
-        own = new_queue(conf)
-        queues[conf.__id] = own
-    end
+    local own = queues[conf.__id] or add_queue(conf)
     own.queue:push(pdk.log_entry())
 end
 

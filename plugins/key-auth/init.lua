@@ -25,8 +25,8 @@ local _M = {
     entities = { credentials },
 }
 
--- Rules compiled from configurations, by configuration. Requests under way still come with those
--- of the version before, so a rule goes when nobody has its configuration any more.
+-- Rules compiled from configurations, by configuration. A rule goes when nobody has its
+-- configuration any more.
 local rules = setmetatable({}, { __mode = "k" })
 
 --- A text between quotes, for a header (RFC 9110, section 5.6.4).
@@ -163,11 +163,11 @@ local function authenticate(conf, rule)
     if not key then
         return nil, err
     end
-    local credential = rule.credentials[key]
+    local credential, consumer = pdk.store():credential(credentials.name, key)
     if not credential then
         return nil, WRONG
     end
-    pdk.authenticate(rule.consumers[credential.consumer.id], credential)
+    pdk.authenticate(consumer, credential)
     return true
 end
 
@@ -182,16 +182,10 @@ local function authenticate_anonymous(conf)
     return pdk.error(500, message)
 end
 
---- Compiles the rules of all configurations in force.
+--- Compiles the rules of configurations that this worker has met.
 function _M.configure(_, confs)
-    local store = pdk.store()
-    local by_key = store:index("keyauth_credentials", "key")
-    local consumers = store:index("consumers", "id")
     for _, conf in ipairs(confs) do
-        local rule = compile(conf)
-        rule.credentials = by_key
-        rule.consumers = consumers
-        rules[conf] = rule
+        rules[conf] = compile(conf)
     end
 end
 

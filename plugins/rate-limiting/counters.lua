@@ -62,6 +62,11 @@ local next_flush_at = 0
 local all = setmetatable({}, { __mode = "k" })
 local kept_names = 0
 
+-- The windows of all of them. Those that are gone are found by counting anew, each time that there
+-- would be twice as many, and some.
+local windows, recount_at = 0, 0
+local SOME_WINDOWS = 8
+
 local function forget_all_names()
     for counters in pairs(all) do
         for i = 1, counters.size do
@@ -70,6 +75,25 @@ local function forget_all_names()
         end
     end
     kept_names = 0
+end
+
+local function add_windows(self)
+    all[self] = true
+    windows = windows + self.size
+    if windows >= recount_at then
+        windows = 0
+        for counters in pairs(all) do
+            windows = windows + counters.size
+        end
+        recount_at = 2 * windows + SOME_WINDOWS
+    end
+end
+
+--- How many counters each window of the rules that this worker knows has for itself: together they
+-- have half of the memory, and half of that is for the windows that have just ended.
+local function share_of(dict)
+    local counters = dict:capacity() * USABLE / COUNTER_BYTES
+    return floor(counters / 2 / 2 / max(1, windows)) - OWN_COUNTERS
 end
 
 local function digest(self, kind, limit, identifier)
@@ -157,7 +181,7 @@ local function has_room(self, limit)
     -- What finds no room takes nothing of the share, which lasts until the window ends.
     if not limit.share_is_used and has_free(dict, KEPT_FOR_SHARED_COUNTERS) then
         local counters = count(dict, digest(self, ":n:", limit, ""), limit)
-        if counters and counters <= self.share then
+        if counters and counters <= share_of(dict) then
             return true
         end
         limit.share_is_used = true
@@ -208,12 +232,12 @@ end
 -- @tparam string scope what sets the rule's counters apart from those of others
 -- @tparam table rates requests per period, by the names in `window.PERIODS`
 -- @tparam table dict a shared dictionary
--- @tparam number share how many counters each window has for itself (`share`)
 -- @treturn table the limits, the shortest window first, each with `period`, `rate` and, after a
 -- call of `take`, `used` and `finish`; `take` is its function of `taker`
+-- @treturn boolean whether each window of all rules has a counter for itself
 -- @phases any
-function _M.new(scope, rates, dict, share)
-    local self = { scope = scope, dict = dict, share = share, size = 0 }
+function _M.new(scope, rates, dict)
+    local self = { scope = scope, dict = dict, size = 0 }
     for order, period in ipairs(window.PERIODS) do
         local rate = rates[period]
         if rate then
@@ -236,9 +260,9 @@ function _M.new(scope, rates, dict, share)
             }
         end
     end
-    all[self] = true
+    add_windows(self)
     self.take = _M.taker(self.size)
-    return self
+    return self, share_of(dict) >= 1
 end
 
 local function is_current(limit, now)
@@ -307,17 +331,6 @@ function _M.taker(size)
         refuse,
         give_back
     )
-end
-
---- How many counters each window of each rule has for itself: together they have half of the
--- memory, and half of that is for the windows that have just ended.
--- @tparam table dict a shared dictionary
--- @tparam number windows those of all rules
--- @treturn number
--- @phases any
-function _M.share(dict, windows)
-    local counters = dict:capacity() * USABLE / COUNTER_BYTES
-    return floor(counters / 2 / 2 / max(1, windows)) - OWN_COUNTERS
 end
 
 --- Requests that a limit has left, never negative.

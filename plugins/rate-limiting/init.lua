@@ -21,8 +21,8 @@ local _M = {
     schema = schema,
 }
 
--- Rules compiled from configurations, by configuration. Requests under way still come with those
--- of the version before, so a rule goes when nobody has its configuration any more.
+-- Rules compiled from configurations, by configuration. A rule goes when nobody has its
+-- configuration any more.
 local rules = setmetatable({}, { __mode = "k" })
 
 -- By level: what is worse is not held back by a warning just before it.
@@ -79,8 +79,22 @@ local WRITE_LIMITS = [[
     end
 ]]
 
-local function compile(conf, dict, share)
-    local limits = counters.new(conf.__id, conf, dict, share)
+local function report(level, now, ...)
+    if now >= (next_report_at[level] or 0) then
+        next_report_at[level] = now + REPORT_INTERVAL_S
+        ngx.log(level, "rate-limiting: ", ...)
+    end
+end
+
+local function compile(conf)
+    local limits, has_share = counters.new(conf.__id, conf, ngx.shared.sluice_rate_limiting)
+    if not has_share then
+        report(
+            ngx.WARN,
+            ngx.time(),
+            "rate_limiting_memory has no share for each window of all rules, raise it"
+        )
+    end
     for i = 1, limits.size do
         local limit = limits[i]
         local title = limit.period:gsub("^%l", string.upper)
@@ -109,33 +123,10 @@ local function write_headers(rule, now, is_refused)
     end
 end
 
-local function report(level, now, ...)
-    if now >= (next_report_at[level] or 0) then
-        next_report_at[level] = now + REPORT_INTERVAL_S
-        ngx.log(level, "rate-limiting: ", ...)
-    end
-end
-
---- Compiles the rules of all configurations in force.
+--- Compiles the rules of configurations that this worker has met.
 function _M.configure(_, confs)
-    local dict = ngx.shared.sluice_rate_limiting
-    local windows = 0
     for _, conf in ipairs(confs) do
-        for _, period in ipairs(window.PERIODS) do
-            windows = windows + (conf[period] and 1 or 0)
-        end
-    end
-    local share = counters.share(dict, windows)
-    if share < 1 then
-        ngx.log(
-            ngx.WARN,
-            "rate-limiting: rate_limiting_memory has no share for each of the ",
-            windows,
-            " windows of all rules, raise it"
-        )
-    end
-    for _, conf in ipairs(confs) do
-        rules[conf] = compile(conf, dict, share)
+        rules[conf] = compile(conf)
     end
 end
 

@@ -110,7 +110,6 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
-    ["gateway.image.flags"] = "who writes images",
     ["gateway.store.layout"] = "control.apply",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
     ["lib.sluice.images"] = "gateway.proxy, control.apply",

@@ -21,12 +21,48 @@ local function registry_of(...)
     return assert(registry.load(names))
 end
 
-local function entity(id, name, scope)
-    local out = { id = id, name = name, enabled = true, config = { is = id } }
-    for kind, key in pairs(scope or {}) do
-        out[kind] = { id = key }
+local function binding(id, name, scope)
+    scope = scope or {}
+    return {
+        name = name,
+        conf = { is = id },
+        consumer = scope.consumer,
+        route = scope.route,
+        service = scope.service,
+    }
+end
+
+--- An index of what is bound to no consumer; the others stand behind a placeholder.
+local function index_of(bindings)
+    local plain, placeholders = {}, {}
+    for _, each in ipairs(bindings) do
+        if each.consumer then
+            table.insert(placeholders, { name = each.name, consumer_only = true })
+        else
+            table.insert(plain, each)
+        end
     end
-    return out
+    return chain.index({ placeholders, plain })
+end
+
+local function new_scope(chains, bindings, request)
+    return {
+        route = request.route,
+        service = request.service,
+        outranked = chains.outranked,
+        consumer_confs = function(consumer, scope)
+            local own, confs = {}, {}
+            for _, each in ipairs(bindings) do
+                if each.consumer == consumer.id then
+                    table.insert(own, each)
+                end
+            end
+            for name, chosen in pairs(chain.choose(own, scope)) do
+                confs[name] = chosen.conf
+            end
+            return confs
+        end,
+    }
 end
 
 local function run_with(chains, phase, ctx)
@@ -55,18 +91,18 @@ local PRECEDENCE = {
     {},
 }
 
-local function oracle(entities, request)
+local function oracle(bindings, request)
     for _, kinds in ipairs(PRECEDENCE) do
-        for _, each in ipairs(entities) do
+        for _, each in ipairs(bindings) do
             local fits, size = true, 0
             for _, kind in ipairs({ "consumer", "route", "service" }) do
                 size = size + (each[kind] and 1 or 0)
             end
             for _, kind in ipairs(kinds) do
-                fits = fits and each[kind] and each[kind].id == request[kind]
+                fits = fits and each[kind] and each[kind] == request[kind]
             end
             if fits and size == #kinds then
-                return { each.config.is }
+                return { each.conf.is }
             end
         end
     end
@@ -81,24 +117,33 @@ describe("plugin chain", function()
             plugin("t-high", 9, { "access", "log" }),
             plugin("t-b", 5, { "access" })
         )
-        local index = chain.index({
-            entity("low", "t-low"),
-            entity("a", "t-a"),
-            entity("high", "t-high"),
-            entity("b", "t-b"),
+        local index = index_of({
+            binding("low", "t-low"),
+            binding("a", "t-a"),
+            binding("high", "t-high"),
+            binding("b", "t-b"),
         })
-        local chains = chain.compile(plugins, index, { id = "r" }, { id = "s" })
+        local chains = chain.compile(plugins, index, "r", "s")
         assert.same({ "high", "b", "a", "low" }, run_with(chains, "access", {}))
         assert.same({ "high" }, run_with(chains, "log", {}))
         assert.is_nil(chains.header_filter)
     end)
 
-    it("leaves out a disabled configuration", function()
-        local plugins = registry_of(plugin("t-x", 1, { "access" }))
-        local off = entity("off", "t-x")
-        off.enabled = false
-        assert.same({}, chain.compile(plugins, chain.index({ off }), { id = "r" }, nil))
-    end)
+    it(
+        "fails where a plugin is not there, or cannot do with the configuration that wins",
+        function()
+            local plugins = registry_of(plugin("t-x", 1, { "access" }))
+            local bad = { name = "t-x", err = "no", route = "r" }
+            local function failure(...)
+                return chain.compile(plugins, index_of({ ... }), "r", nil).failure
+            end
+            assert.equal("no", failure(bad, binding("global", "t-x")))
+            assert.is_nil(
+                failure({ name = "t-x", err = "no" }, binding("r", "t-x", { route = "r" }))
+            )
+            assert.equal("plugin 't-gone' is not loaded", failure(binding("global", "t-gone")))
+        end
+    )
 
     it("chooses as the list of scopes does, for every combination", function()
         local plugins = registry_of(plugin("t-x", 1, { "access" }))
@@ -116,13 +161,13 @@ describe("plugin chain", function()
         end
         math.randomseed(42)
         for round = 1, 3000 do
-            local entities = {}
+            local bindings = {}
             for i, scope in ipairs(scopes) do
                 if math.random() < 0.25 then
-                    table.insert(entities, math.random(#entities + 1), entity(i, "t-x", scope))
+                    table.insert(bindings, math.random(#bindings + 1), binding(i, "t-x", scope))
                 end
             end
-            local index = chain.index(entities)
+            local index = index_of(bindings)
             for _, request in ipairs({
                 { route = "r1", service = "s1", consumer = "c1" },
                 { route = "r1", service = "s2", consumer = "c2" },
@@ -131,30 +176,14 @@ describe("plugin chain", function()
                 { route = "r3", service = "s3", consumer = "c3" },
                 {},
             }) do
-                local chains = chain.compile(
-                    plugins,
-                    index,
-                    request.route and { id = request.route },
-                    request.service and { id = request.service }
-                )
-                local ctx = { consumer = request.consumer and { id = request.consumer } }
+                local chains = chain.compile(plugins, index, request.route, request.service)
+                local ctx = {
+                    consumer = request.consumer and { id = request.consumer },
+                    plan = { scope = new_scope(chains, bindings, request) },
+                }
                 local got = run_with(chains, "access", ctx)
-                assert.same(oracle(entities, request), got, "round " .. round .. " of seed 42")
+                assert.same(oracle(bindings, request), got, "round " .. round .. " of seed 42")
             end
-        end
-    end)
-
-    it("shares the tables of consumers between routes", function()
-        local plugins = registry_of(plugin("t-x", 1, { "access" }))
-        local index = chain.index({
-            entity("c", "t-x", { consumer = "c1" }),
-            entity("s", "t-x", { consumer = "c1", service = "s" }),
-        })
-        local one = chain.compile(plugins, index, { id = "r1" }, { id = "s" }).access[1].by_consumer
-        local two = chain.compile(plugins, index, { id = "r2" }, { id = "s" }).access[1].by_consumer
-        assert.equal(2, #one)
-        for i, confs in ipairs(one) do
-            assert.equal(confs, two[i])
         end
     end)
 end)

@@ -3,8 +3,7 @@
 -- `make -C test/core library` builds what this loads, declarations included.
 
 local ffi = require("ffi")
-
-local FOLDER = "build/core/"
+local sluice_core = require("sluice.core")
 
 local function read(path)
     local file = assert(io.open(path, "rb"))
@@ -13,11 +12,25 @@ local function read(path)
     return text
 end
 
-ffi.cdef(read(FOLDER .. "core.cdef"))
+--- Declares what sluice.core does not: a statement that is there already is refused, and left out.
+local function declare(text)
+    local statement = ""
+    for part in text:gmatch("[^;]*;") do
+        statement = statement .. part
+        local _, opened = statement:gsub("{", "")
+        local _, closed = statement:gsub("}", "")
+        if opened == closed then
+            pcall(ffi.cdef, statement)
+            statement = ""
+        end
+    end
+end
 
-local lib = ffi.load(FOLDER .. "libsluice_core.so")
+declare(read("build/core/core.cdef"))
 
-local _M = { lib = lib, ffi = ffi, NOBODY = 0xffffffff }
+local lib = sluice_core.C
+
+local _M = { lib = lib, ffi = ffi, NOBODY = sluice_core.NOBODY }
 
 _M.entities = require("test.unit.support.entities").entities
 

@@ -1,0 +1,159 @@
+--- Entities of the published image as Lua plugins see them: tables, decoded at their first use.
+--
+-- They are kept in caches of a bounded size, each as long as its revision is the one that its slot
+-- has. A table keeps its identity while it is cached; nobody writes to it.
+-- @module gateway.proxy.entities
+
+local cache = require("gateway.proxy.cache")
+local core = require("sluice.core")
+local entity_text = require("gateway.store.entity_text")
+local image = require("gateway.proxy.image")
+
+local C = core.C
+local CONSUMER, PLUGIN = C.SLUICE_CORE_CONSUMER, C.SLUICE_CORE_PLUGIN
+
+-- Of each kind: what a generation of a cache holds.
+local CAPACITY = 1024
+
+local _M = {}
+
+local plugins, report
+
+-- By slot: {revision, entity}; of plugins {revision, conf, err}.
+local consumers, credentials, configurations
+
+local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
+
+-- Configuration -> {slot, generation}.
+local places = setmetatable({}, { __mode = "k" })
+
+--- Forgets everything: the slots are another store's.
+function _M.clear()
+    consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
+    configurations = cache.new(CAPACITY)
+end
+
+--- Starts with nothing.
+-- @tparam table registry the plugins, of gateway.plugin.registry
+-- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
+-- @phases init_worker
+function _M.init_worker(registry, on_failure)
+    plugins, report = registry, on_failure
+    _M.clear()
+end
+
+--- The table of a record.
+local function entity_of(kept, found)
+    local slot, _, revision = image.place(found)
+    local entry = kept:get(slot)
+    if not entry or entry.revision ~= revision then
+        entry = { revision = revision, entity = entity_text.decode(image.body(found)) }
+        kept:set(slot, entry)
+    end
+    return entry.entity
+end
+
+local function byte_of(hex)
+    return string.char(tonumber(hex, 16))
+end
+
+local function get_ready(plugin, conf)
+    if plugin.configure then
+        plugin:configure({ conf })
+    end
+end
+
+--- Decodes a configuration, and gets its plugin ready for it.
+local function configure(found, slot, generation, revision)
+    local entity = entity_text.decode(image.body(found))
+    local plugin = plugins:get(entity.name)
+    if not plugin then
+        -- It may be one that refuses requests: without it none may pass.
+        return { revision = revision, err = ("plugin '%s' is not loaded"):format(entity.name) }
+    end
+    local conf = entity.config
+    conf.__id = entity.id
+    places[conf] = { slot = slot, generation = generation }
+    local ok, err = pcall(get_ready, plugin, conf)
+    if not ok then
+        local message = ("plugin '%s' failed to configure %s: %s"):format(
+            entity.name,
+            entity.id,
+            tostring(err)
+        )
+        report(entity.name, entity.id, message)
+        return { revision = revision, err = message }
+    end
+    return { revision = revision, conf = conf }
+end
+
+--- The configuration of a plugin entity. At its first use here the plugin's `configure` is called
+-- with it.
+-- @tparam cdata found of gateway.proxy.image
+-- @treturn table|nil `config`, and in `__id` the entity's id
+-- @treturn nil|string why the plugin cannot do with it, for the log
+function _M.configuration(found)
+    local slot, generation, revision = image.place(found)
+    local entry = configurations:get(slot)
+    if not entry or entry.revision ~= revision then
+        entry = configure(found, slot, generation, revision)
+        configurations:set(slot, entry)
+    end
+    return entry.conf, entry.err
+end
+
+--- The record of a consumer.
+-- @tparam string id
+-- @treturn cdata|nil of gateway.proxy.image; nil also where it is no id
+function _M.consumer_record(id)
+    if not id:find(UUID) then
+        return nil
+    end
+    return image.by_id(CONSUMER, (id:gsub("-", ""):gsub("%x%x", byte_of)))
+end
+
+--- What plugins may look up (gateway.plugin.pdk).
+local store = {}
+_M.store = store
+
+--- Finds an entity by its id or its name.
+-- @tparam string kind "consumers": what an image has an index of
+-- @tparam string id_or_name
+-- @treturn table|nil not to be changed
+function store.get(_, kind, id_or_name)
+    if kind ~= "consumers" then
+        error(("requests find no %s"):format(tostring(kind)), 2)
+    end
+    local found = _M.consumer_record(id_or_name) or image.by_key(CONSUMER, id_or_name)
+    return found and entity_of(consumers, found)
+end
+
+--- Finds a credential.
+-- @tparam string kind such as "keyauth_credentials"
+-- @tparam string key as the client sends it
+-- @treturn table|nil the credential, not to be changed
+-- @treturn table|nil its consumer
+function store.credential(_, kind, key)
+    local found = image.credential(kind, key)
+    local owner = found
+        and image.by_slot(CONSUMER, image.number(found, C.SLUICE_CORE_CREDENTIAL_CONSUMER))
+    if not owner then
+        return nil
+    end
+    return entity_of(credentials, found), entity_of(consumers, owner)
+end
+
+--- What stands now where a configuration came from.
+-- @tparam table conf that a plugin was given
+-- @treturn table|nil the same, or a newer one; nil where its plugin entity is gone or disabled
+function store.current(_, conf)
+    local place = places[conf]
+    local found = place and image.by_slot(PLUGIN, place.slot)
+    if not found then
+        return nil
+    end
+    local _, generation = image.place(found)
+    return generation == place.generation and _M.configuration(found) or nil
+end
+
+return _M
