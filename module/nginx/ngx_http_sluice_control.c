@@ -186,15 +186,6 @@ ngx_http_sluice_control_check_listener(ngx_cycle_t *cycle, ngx_listening_t *ls)
     ngx_uint_t                 i;
     ngx_http_core_srv_conf_t  *first, *cscf;
 
-    if (ls->reuseport) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                      "\"listen %V reuseport\" does not go with "
-                      "\"sluice_control on\": the kernel would give "
-                      "connections to worker 0, which does not take them",
-                      &ls->addr_text);
-        return NGX_ERROR;
-    }
-
     /* addresses that a wildcard's socket serves too */
 
     first = ngx_http_sluice_control_server(ls, 0);

@@ -67,6 +67,10 @@ int ngx_sluice_images_seen(const sluice_core_view_t **view);
 
 ngx_int_t ngx_sluice_listen_stop(ngx_listening_t *ls, ngx_connection_t **c);
 
+/* ngx_sluice_reuseport.c */
+
+void ngx_sluice_reuseport_init(ngx_cycle_t *cycle);
+
 /* ngx_sluice_control.c */
 
 ngx_int_t ngx_sluice_control_init_process(ngx_cycle_t *cycle);

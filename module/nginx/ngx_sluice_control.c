@@ -43,6 +43,7 @@ static ngx_connection_t  **ngx_sluice_control_held;
 static uint64_t            ngx_sluice_control_started;
 static ngx_msec_t          ngx_sluice_control_watchdog;
 static timer_t             ngx_sluice_control_timer;
+static ngx_uint_t          ngx_sluice_control_named;
 
 /* nginx's debug log wants a connection of each event */
 
@@ -228,7 +229,9 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
         }
     }
 
-    ngx_sluice_control_beat_handler(&ngx_sluice_control_event);
+    /* in the event loop: nginx gives the process its title before that */
+
+    ngx_add_timer(&ngx_sluice_control_event, 1);
 
     return NGX_OK;
 }
@@ -288,6 +291,11 @@ ngx_sluice_control_beat_handler(ngx_event_t *e)
     sluice_control_t  *block;
 
     block = sluice_control_block();
+
+    if (!ngx_sluice_control_named) {
+        ngx_sluice_control_named = 1;
+        ngx_setproctitle("control process");
+    }
 
     if (block->pid == (uint32_t) ngx_pid) {
         block->heartbeat = ngx_sluice_control_now(CLOCK_REALTIME);

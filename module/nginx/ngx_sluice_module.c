@@ -215,7 +215,13 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
 
     ngx_sluice_ring_keep(cycle);
 
-    return conf->control ? ngx_sluice_page_init(cycle) : NGX_OK;
+    if (!conf->control) {
+        return NGX_OK;
+    }
+
+    ngx_sluice_reuseport_init(cycle);
+
+    return ngx_sluice_page_init(cycle);
 }
 
 

@@ -76,6 +76,15 @@ class Images(Bare):
         paths = f'lua_package_path "{ROOT}/test/nginx/?.lua;{ROOT}/?.lua;'
         super().write(text.replace('lua_package_path "', paths))
 
+    def workers(self) -> list[int]:
+        """All that have not begun to leave, worker 0 among them."""
+        titles = ("worker process", "control process")
+        return [
+            pid
+            for pid, title in self._children()
+            if any(part in title for part in titles) and "is shutting down" not in title
+        ]
+
     def run(self, code: str, port: int | None = None) -> Json:
         """Runs Lua in worker 0, or in one that accepts on the port, with `w` for the writer; what
         it returned: its only value, or the list of them."""

@@ -298,7 +298,18 @@ class Gateway:
 
     def workers(self) -> list[int]:
         """The process ids of the workers that take new connections, so not of retiring ones."""
-        return [pid for pid, title in self._children() if "is shutting down" not in title]
+        return [
+            pid
+            for pid, title in self._children()
+            if "worker process" in title and "is shutting down" not in title
+        ]
+
+    def control(self) -> int:
+        """The process id of the control worker."""
+        return wait_until(
+            lambda: next((pid for pid, t in self._children() if "control process" in t), 0),
+            "a control worker",
+        )
 
     def retiring(self) -> list[int]:
         """The process ids of workers that only finish what they have begun."""
@@ -313,7 +324,7 @@ class Gateway:
                 stat = (folder / "stat").read_text()
                 if int(stat.rpartition(")")[2].split()[1]) == master:
                     title = (folder / "cmdline").read_bytes().decode(errors="replace")
-                    if "worker process" in title:
+                    if "worker process" in title or "control process" in title:
                         yield int(folder.name), title
 
     # Talking to it
