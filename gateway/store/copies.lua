@@ -87,7 +87,7 @@ local function write_kind(db, of, put)
     until not offset
 end
 
---- Writes every kind in order of sequence, as JSON.
+--- Writes every kind but internal ones in order of sequence, as JSON.
 -- @tparam table db connection, in a transaction, so that all is of one moment
 -- @tparam {table,...} layouts
 -- @tparam string path
@@ -102,9 +102,11 @@ function _M.export(db, layouts, path)
         end
         put('{"_format_version":"3.0"')
         for _, of in ipairs(layouts) do
-            put(',\n"' .. of.kind .. '":[')
-            write_kind(db, of, put)
-            put("]")
+            if not of.is_internal then
+                put(',\n"' .. of.kind .. '":[')
+                write_kind(db, of, put)
+                put("]")
+            end
         end
         put("}\n")
         local closed, why = file:close()

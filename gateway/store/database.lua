@@ -63,6 +63,8 @@ local function wrap(path, parts)
         lock = parts.lock,
         layouts = parts.layouts,
         by_kind = layout.by_kind(parts.layouts),
+        packing = parts.packing,
+        before_commit = nil,
     }, mt)
 end
 
@@ -74,6 +76,9 @@ end
 -- @tparam[opt="full"] string opts.synchronous "off": for a copy that can be made again
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
+-- @tparam[opt] table opts.packing `version` and `pack(layout, entity, text)` -> bytes that stand
+-- beside the text, or nil and an error of a change; where the store was written by another version,
+-- or without, every entity is packed anew
 -- @treturn table|nil store
 -- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
 function _M.open(path, opts)
@@ -82,6 +87,7 @@ function _M.open(path, opts)
     if not parts then
         return nil, err
     end
+    parts.packing = opts.packing
     return wrap(path, parts)
 end
 
@@ -99,12 +105,14 @@ end
 
 --- The store behind a handle. It is closed once, by whoever closes it last.
 -- @tparam table handle
+-- @tparam[opt] table packing as of `open`, which is no plain data
 -- @treturn table store
-function _M.attach(handle)
+function _M.attach(handle, packing)
     return wrap(handle.path, {
         db = sqlite.attach(handle.address),
         lock = handle.lock,
         layouts = handle.layouts,
+        packing = packing,
     })
 end
 
@@ -179,6 +187,17 @@ function methods:changes_since(since)
     end)
 end
 
+--- Reads as of one moment.
+-- @tparam function fn `(db, now)` with the connection and `{ uuid =, revision = }`; what it throws
+-- is an error as in the other verbs
+-- @return what it returns
+function methods:read(fn)
+    return guarded(self, function()
+        self.db:run("BEGIN")
+        return fn(self.db, reading.revision(self.db))
+    end)
+end
+
 -- A commit that the disk broke may stand in the log all the same, for whoever opens it next. A
 -- checkpoint that empties the log decides it; where the disk does not let it, nothing more is
 -- written through this connection.
@@ -203,9 +222,10 @@ local function commit(db)
     end
 end
 
-local function make_member(db, by_kind, changes, only)
+local function make_member(self, changes, only)
+    local db = self.db
     db:run("SAVEPOINT member")
-    local ok, made = pcall(transaction.make, db, by_kind, changes, only)
+    local ok, made = pcall(transaction.make, db, self.by_kind, changes, only, self.packing)
     if not ok and type(made) == "table" and made.refused then
         db:run("ROLLBACK TO member")
         db:run("RELEASE member")
@@ -217,8 +237,20 @@ local function make_member(db, by_kind, changes, only)
     return { revision = made }
 end
 
+-- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
+-- transaction. What it throws undoes all of it, as where the disk refuses.
+local function finish(self, since)
+    local now = reading.revision(self.db)
+    if self.before_commit and now.revision > since.revision then
+        self.before_commit(self.db, since, now)
+    end
+    commit(self.db)
+end
+
 --- Makes many transactions with one commit, each for itself: one that is refused leaves the others
--- alone.
+-- alone. `before_commit(db, since, now)`, where the store has one, is called once before the commit
+-- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
+-- `{ refused = error }`.
 -- @tparam {table,...} members array of arrays of changes, as for `transaction`
 -- @treturn {table,...}|nil for each member `{ revision =, uuid = }`, or an error of its changes
 -- @treturn nil|table the error of the disk: none of them was made
@@ -226,12 +258,12 @@ function methods:batch(members)
     return guarded(self, function()
         local db, results = self.db, {}
         db:run("BEGIN IMMEDIATE")
-        local uuid = reading.revision(db).uuid
+        local since = reading.revision(db)
         for i, changes in ipairs(members) do
-            results[i] = make_member(db, self.by_kind, changes)
-            results[i].uuid = results[i].revision and uuid or nil
+            results[i] = make_member(self, changes)
+            results[i].uuid = results[i].revision and since.uuid or nil
         end
-        commit(db)
+        finish(self, since)
         return results
     end)
 end
@@ -255,24 +287,26 @@ end
 
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
 -- keep their slots.
--- @tparam {table,...} items `{ kind =, put = text }`
+-- @tparam {table,...} items `{ kind =, put = text }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
--- @treturn table|nil `{ uuid =, revision = }`
+-- @treturn table|nil `{ uuid =, revision =, changed = whether anything has }`
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return guarded(self, function()
-        local db, changes = self.db, {}
+        local db = self.db
         for i, item in ipairs(items) do
-            changes[i] = { kind = item.kind, put = item.put, sequence = i }
+            item.sequence = i
         end
         db:run("BEGIN IMMEDIATE")
-        local made = make_member(db, self.by_kind, changes, self.layouts)
+        local since = reading.revision(db)
+        local made = make_member(self, items, self.layouts)
         if not made.revision then
             error({ refused = made }, 0)
         end
         db:run("UPDATE meta SET origin = ?", origin)
-        commit(db)
-        return { revision = made.revision, uuid = reading.revision(db).uuid }
+        finish(self, since)
+        local changed = made.revision > since.revision
+        return { revision = made.revision, uuid = since.uuid, changed = changed }
     end)
 end
 
@@ -297,7 +331,12 @@ function methods:release(slots)
             local key = " WHERE kind = ? AND slot = ? AND generation = ? AND released = 0"
             if db:row("SELECT 1 FROM gone" .. key, it.kind, it.slot, it.generation) then
                 db:run("UPDATE gone SET released = 1" .. key, it.kind, it.slot, it.generation)
-                db:run("INSERT INTO free_slot VALUES (?, ?, ?)", it.kind, it.slot, it.generation)
+                db:run(
+                    "INSERT INTO free_slot SELECT space, ?, ? FROM kind WHERE name = ?",
+                    it.slot,
+                    it.generation,
+                    it.kind
+                )
             end
         end
         commit(db)

@@ -8,6 +8,8 @@
 -- | `cache_key` | one column of all its fields, unique |
 -- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
 -- | `tags` | a table of tags |
+-- | a reference to consumers, and a unique name | a kind of credentials: these share their slots |
+-- | `internal = true` | in no export |
 -- @module gateway.store.layout
 
 local error = error
@@ -42,8 +44,23 @@ local function foreign_column(kind, name, field)
     }
 end
 
+-- Kinds whose slots are of one space: an image finds them by keys that they share.
+local function space_of(layout)
+    local has_key, has_consumer = false, false
+    for _, column in ipairs(layout.columns) do
+        has_key = has_key or column.is_name or false
+        has_consumer = has_consumer or column.reference == "consumers"
+    end
+    return has_key and has_consumer and "credentials" or layout.kind
+end
+
 local function of_schema(schema, known)
-    local layout = { kind = checked(schema.name), columns = {}, has_tags = false }
+    local layout = {
+        kind = checked(schema.name),
+        columns = {},
+        has_tags = false,
+        is_internal = schema.internal,
+    }
     local columns = layout.columns
     for _, entry in ipairs(schema.fields) do
         local name, field = next(entry)
@@ -71,12 +88,14 @@ local function of_schema(schema, known)
         end
         columns[#columns + 1] = { role = "unique", column = "k_cache_key", fields = fields }
     end
+    layout.space = space_of(layout)
     return layout
 end
 
 --- The layouts of kinds.
 -- @tparam {table,...} schemas of all kinds that there are, plugins' own ones among them
--- @treturn {table,...} layouts in the same order: `{ kind =, has_tags =, columns = array of
+-- @treturn {table,...} layouts in the same order: `{ kind =, space = of its slots, has_tags =,
+-- is_internal =, columns = array of
 -- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
 -- is_name =, is_secret = } }`; throws where a schema cannot be kept
 function _M.derive(schemas)
@@ -118,6 +137,15 @@ function _M.value(column, entity)
         parts[i] = text and #text .. ":" .. text or "-"
     end
     return table.concat(parts, ",")
+end
+
+--- Between which values a column of several fields has those with one value of the first.
+-- @tparam string value
+-- @treturn string the least
+-- @treturn string what is greater than all of them
+function _M.range(value)
+    local key = #value .. ":" .. value
+    return key .. ",", key .. "-"
 end
 
 --- Layouts by kind.

@@ -70,7 +70,7 @@ local function set_up(db, opts)
     elseif db:row("SELECT is_backup FROM meta")[1] == 1 then
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
     end
-    tables.adapt(db, opts.layouts)
+    tables.adapt(db, opts.layouts, opts.packing)
     db:run("COMMIT")
 end
 

@@ -11,7 +11,9 @@
 local ffi = require("ffi")
 
 local band = bit.band
+local cast = ffi.cast
 local error = error
+local pcall = pcall
 local select = select
 local setmetatable = setmetatable
 local tonumber = tonumber
@@ -45,6 +47,8 @@ int sqlite3_bind_double(sqlite3_stmt *statement, int at, double value);
 int sqlite3_bind_int64(sqlite3_stmt *statement, int at, int64_t value);
 int sqlite3_bind_text(sqlite3_stmt *statement, int at, const char *text, int length,
     intptr_t destructor);
+int sqlite3_bind_blob(sqlite3_stmt *statement, int at, const void *bytes, int length,
+    intptr_t destructor);
 int sqlite3_step(sqlite3_stmt *statement);
 int sqlite3_reset(sqlite3_stmt *statement);
 int sqlite3_finalize(sqlite3_stmt *statement);
@@ -53,6 +57,7 @@ int sqlite3_column_type(sqlite3_stmt *statement, int column);
 int64_t sqlite3_column_int64(sqlite3_stmt *statement, int column);
 double sqlite3_column_double(sqlite3_stmt *statement, int column);
 const char *sqlite3_column_text(sqlite3_stmt *statement, int column);
+const void *sqlite3_column_blob(sqlite3_stmt *statement, int column);
 int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
 ]])
 
@@ -62,6 +67,7 @@ local OPEN_FULLMUTEX = 0x10000
 local PREPARE_PERSISTENT = 1
 local DBSTATUS_DEFERRED_FKS = 10
 local TRANSIENT = -1
+local chars = ffi.typeof("const char *")
 -- types of columns
 local INTEGER, FLOAT, NULL = 1, 2, 5
 -- `UPDATE ... RETURNING` and `VACUUM INTO` with a bound name
@@ -168,6 +174,8 @@ local function bind(self, statement, ...)
             code = library.sqlite3_bind_null(statement, i)
         elseif type(value) == "string" then
             code = library.sqlite3_bind_text(statement, i, value, #value, TRANSIENT)
+        elseif type(value) == "table" then
+            code = library.sqlite3_bind_blob(statement, i, value.bytes, #value.bytes, TRANSIENT)
         elseif value % 1 == 0 then
             code = library.sqlite3_bind_int64(statement, i, value)
         else
@@ -195,7 +203,18 @@ local function read_row(statement)
     return row
 end
 
--- Steps to the end, or over `max` rows; what a broken statement says is read before its reset.
+-- What a broken statement says is read before its reset.
+local function fail_reset(self, statement)
+    local failure = {
+        code = library.sqlite3_extended_errcode(self.db),
+        errno = library.sqlite3_system_errno(self.db),
+        message = ffi.string(library.sqlite3_errmsg(self.db)),
+    }
+    library.sqlite3_reset(statement)
+    error(failure, 0)
+end
+
+-- Steps to the end, or over `max` rows.
 local function step(self, statement, rows, max)
     local code = library.sqlite3_step(statement)
     while code == _M.ROW do
@@ -208,20 +227,14 @@ local function step(self, statement, rows, max)
         code = library.sqlite3_step(statement)
     end
     if code ~= _M.ROW and code ~= _M.DONE then
-        local failure = {
-            code = library.sqlite3_extended_errcode(self.db),
-            errno = library.sqlite3_system_errno(self.db),
-            message = ffi.string(library.sqlite3_errmsg(self.db)),
-        }
-        library.sqlite3_reset(statement)
-        error(failure, 0)
+        fail_reset(self, statement)
     end
     library.sqlite3_reset(statement)
 end
 
 --- Runs a statement for its effect.
 -- @tparam string sql one statement, with `?` for each value
--- @param ... strings, numbers, nil
+-- @param ... strings, numbers, nil, `{ bytes = string }`
 function methods:run(sql, ...)
     local statement = prepared(self, sql)
     bind(self, statement, ...)
@@ -235,6 +248,63 @@ function methods:rows(sql, ...)
     bind(self, statement, ...)
     step(self, statement, rows)
     return rows
+end
+
+-- The row that a statement stands on; its columns are counted from 0.
+local row_methods = {}
+local row_mt = { __index = row_methods }
+
+--- An integer; 0 for NULL.
+function row_methods:integer(column)
+    return tonumber(library.sqlite3_column_int64(self.statement, column))
+end
+
+function row_methods:is_null(column)
+    return library.sqlite3_column_type(self.statement, column) == NULL
+end
+
+--- The bytes of a text or blob, good until the next row.
+-- @treturn cdata|nil `const char *`
+-- @treturn number
+function row_methods:bytes(column)
+    local bytes = library.sqlite3_column_blob(self.statement, column)
+    if bytes == nil then
+        return nil, 0
+    end
+    return cast(chars, bytes), library.sqlite3_column_bytes(self.statement, column)
+end
+
+--- The same as a string.
+function row_methods:string(column)
+    local bytes, length = self:bytes(column)
+    return bytes and ffi.string(bytes, length)
+end
+
+--- Visits the rows of a query where they stand: no string is made that nobody asks for.
+-- @tparam string sql
+-- @tparam function visit `(row)` with `integer`, `is_null`, `bytes`, `string`, each of a column's
+-- number from 0; false ends it. The same statement cannot be visited meanwhile.
+-- @param ... values
+function methods:each(sql, visit, ...)
+    local statement = prepared(self, sql)
+    bind(self, statement, ...)
+    local row = setmetatable({ statement = statement }, row_mt)
+    local code = library.sqlite3_step(statement)
+    while code == _M.ROW do
+        local ok, goes_on = pcall(visit, row)
+        if not ok then
+            library.sqlite3_reset(statement)
+            error(goes_on, 0)
+        elseif goes_on == false then
+            code = _M.DONE
+        else
+            code = library.sqlite3_step(statement)
+        end
+    end
+    if code ~= _M.DONE then
+        fail_reset(self, statement)
+    end
+    library.sqlite3_reset(statement)
 end
 
 --- The first row of a query. Not for statements that write: they would not be run to their end.

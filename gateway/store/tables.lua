@@ -4,8 +4,10 @@
 -- |---|---|
 -- | `meta` | one row: uuid, the last revision, the last sequence, how far the log is compacted,
 --           what it was made from |
--- | `kind` | each kind's next slot, and which columns its last writer kept |
--- | `e_<kind>` | the entities; `sequence` is the key, so that a list is read as it lies |
+-- | `kind` | each kind's space of slots, and which columns its last writer kept |
+-- | `space` | the next slot of each space |
+-- | `e_<kind>` | the entities; `sequence` is the key, so that a list is read as it lies; `packed`
+--           is what the writer's packing made of the entity |
 -- | `t_<kind>` | their tags |
 -- | `gone` | deleted entities: the part of the change log that no entity holds |
 -- | `free_slot` | slots to be used again, with the generation that they had |
@@ -48,8 +50,11 @@ local COMMON = {
         origin TEXT)]],
     [[CREATE TABLE kind (
         name TEXT PRIMARY KEY,
-        next_slot INTEGER NOT NULL,
+        space TEXT NOT NULL,
         columns TEXT NOT NULL) WITHOUT ROWID]],
+    [[CREATE TABLE space (
+        name TEXT PRIMARY KEY,
+        next_slot INTEGER NOT NULL) WITHOUT ROWID]],
     [[CREATE TABLE gone (
         kind TEXT NOT NULL,
         slot INTEGER NOT NULL,
@@ -60,10 +65,10 @@ local COMMON = {
         PRIMARY KEY (kind, slot, generation)) WITHOUT ROWID]],
     "CREATE INDEX gone_revision ON gone (revision)",
     [[CREATE TABLE free_slot (
-        kind TEXT NOT NULL,
+        space TEXT NOT NULL,
         slot INTEGER NOT NULL,
         generation INTEGER NOT NULL,
-        PRIMARY KEY (kind, slot)) WITHOUT ROWID]],
+        PRIMARY KEY (space, slot)) WITHOUT ROWID]],
 }
 
 -- `%s` is the kind, which gateway.store.layout has checked.
@@ -76,12 +81,12 @@ local OF_KIND = {
         revision INTEGER NOT NULL,
         created_at REAL,
         updated_at REAL,
-        text TEXT NOT NULL)]],
+        text TEXT NOT NULL,
+        packed BLOB)]],
     "CREATE INDEX r_%s ON e_%s (revision)",
     [[CREATE TRIGGER g_%s AFTER DELETE ON e_%s BEGIN
         INSERT INTO gone SELECT '%s', OLD.slot, OLD.generation, OLD.id, revision, 0 FROM meta;
     END]],
-    "INSERT INTO kind VALUES ('%s', 0, '[]')",
 }
 
 local TAGS = {
@@ -97,6 +102,12 @@ local function run_all(db, statements, kind)
     for _, sql in ipairs(statements) do
         db:run((sql:gsub("%%s", kind or "")))
     end
+end
+
+local function create_kind(db, of)
+    run_all(db, OF_KIND, of.kind)
+    db:run("INSERT INTO kind VALUES (?, ?, '[]')", of.kind, of.space)
+    db:run("INSERT OR IGNORE INTO space VALUES (?, 0)", of.space)
 end
 
 local function number(db, sql)
@@ -125,13 +136,14 @@ function _M.create(db, uuid)
     db:run("INSERT INTO meta VALUES (1, ?, 0, 0, 0, 0, NULL)", uuid)
 end
 
--- The columns that a layout keeps, as `kind` notes them.
-local function kept(of)
+-- The columns that a layout keeps, as `kind` notes them, and which packing filled `packed`.
+local function kept(of, packing)
     local names = {}
     for i, column in ipairs(of.columns) do
         names[i] = column.column
     end
     names[#names + 1] = of.has_tags and "tags" or nil
+    names[#names + 1] = packing and "packed " .. packing.version or nil
     return names
 end
 
@@ -182,12 +194,22 @@ function _M.add_tags(db, kind, sequence, tags)
     end
 end
 
--- Fills columns, and tags, of all rows from their texts.
-local function fill(db, kind, columns, with_tags)
+local function packed(packing, of, entity, text)
+    local bytes, err = packing.pack(of, entity, text)
+    if err then
+        error({ refused = err }, 0)
+    end
+    return bytes and { bytes = bytes }
+end
+
+-- Fills columns, tags and what is packed, as far as they are missing, of all rows from their texts.
+local function fill(db, of, missing)
+    local kind, columns, packing = of.kind, missing.columns, missing.packing
     local sets = {}
     for i, column in ipairs(columns) do
         sets[i] = column.column .. " = ?"
     end
+    sets[#sets + 1] = packing and "packed = ?" or nil
     local update = format("UPDATE e_%s SET %s WHERE sequence = ?", kind, concat(sets, ", "))
     local page = format(
         "SELECT sequence, text FROM e_%s WHERE sequence > ? ORDER BY sequence LIMIT %d",
@@ -201,11 +223,14 @@ local function fill(db, kind, columns, with_tags)
             for i, column in ipairs(columns) do
                 values[i] = layout.value(column, entity)
             end
-            if #columns > 0 then
-                values[#columns + 1] = row[1]
-                db:run(update, unpack(values, 1, #columns + 1))
+            if packing then
+                values[#sets] = packed(packing, of, entity, row[2])
             end
-            if with_tags and type(entity.tags) == "table" then
+            if #sets > 0 then
+                values[#sets + 1] = row[1]
+                db:run(update, unpack(values, 1, #sets + 1))
+            end
+            if missing.tags and type(entity.tags) == "table" then
                 _M.add_tags(db, kind, row[1], entity.tags)
             end
         end
@@ -219,9 +244,9 @@ local function empty(db, kind, columns)
     end
 end
 
-local function migrate(db, of, before)
-    local kind, was_kept, missing = of.kind, set_of(before), {}
-    local ours = set_of(kept(of))
+local function migrate(db, of, before, packing)
+    local kind, was_kept, missing = of.kind, set_of(before), { columns = {} }
+    local ours = set_of(kept(of, packing))
     local there = existing_columns(db, kind)
     local is_there, unkept = set_of(there), {}
     for _, column in ipairs(there) do
@@ -233,16 +258,19 @@ local function migrate(db, of, before)
             add_column(db, kind, column)
         end
         if not was_kept[column.column] then
-            missing[#missing + 1] = column
+            missing.columns[#missing.columns + 1] = column
         end
     end
-    local needs_tags = of.has_tags and not was_kept.tags
-    if needs_tags then
+    missing.tags = of.has_tags and not was_kept.tags
+    if missing.tags then
         run_all(db, TAGS, kind)
         db:run(format("DELETE FROM t_%s", kind))
     end
-    if #missing > 0 or needs_tags then
-        fill(db, kind, missing, needs_tags)
+    if packing and not was_kept["packed " .. packing.version] then
+        missing.packing = packing
+    end
+    if #missing.columns > 0 or missing.tags or missing.packing then
+        fill(db, of, missing)
     end
     for _, column in ipairs(of.columns) do
         local ok, failure = pcall(add_index, db, kind, column)
@@ -273,17 +301,18 @@ end
 --- Brings the tables to these layouts, in the caller's transaction. Quick when they are.
 -- @tparam table db
 -- @tparam {table,...} layouts of gateway.store.layout
-function _M.adapt(db, layouts)
+-- @tparam[opt] table packing of gateway.store.database
+function _M.adapt(db, layouts, packing)
     local before = recorded(db)
     for _, of in ipairs(layouts) do
         if not before[of.kind] then
-            run_all(db, OF_KIND, of.kind)
+            create_kind(db, of)
         end
     end
     for _, of in ipairs(layouts) do
-        local columns = kept(of)
+        local columns = kept(of, packing)
         if not is_same(before[of.kind] or {}, columns) then
-            migrate(db, of, before[of.kind] or {})
+            migrate(db, of, before[of.kind] or {}, packing)
             db:run(
                 "UPDATE kind SET columns = ? WHERE name = ?",
                 #columns > 0 and cjson.encode(columns) or "[]",

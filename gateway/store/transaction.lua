@@ -52,15 +52,15 @@ local function statements(of)
     sql = {
         select = format("SELECT %s%s FROM e_%s WHERE id = ?", OWN_COLUMNS, columns, of.kind),
         insert = format(
-            "INSERT INTO e_%s (%s%s) VALUES (%s?)",
+            "INSERT INTO e_%s (%s, packed%s) VALUES (%s?)",
             of.kind,
             OWN_COLUMNS,
             columns,
-            ("?, "):rep(OWN + #names - 1)
+            ("?, "):rep(OWN + #names)
         ),
         update = format(
             "UPDATE e_%s SET sequence = ?, revision = ?, created_at = ?, updated_at = ?, "
-                .. "text = ?%s WHERE sequence = ?",
+                .. "text = ?, packed = ?%s WHERE sequence = ?",
             of.kind,
             concat(sets)
         ),
@@ -75,21 +75,64 @@ local function number_or_nil(value)
     return type(value) == "number" and value or nil
 end
 
--- A change that is understood, without the entity itself: of 100,000 they would be the collector's
--- work.
-local function plan_put(change, of)
-    local entity = type(change.put) == "string" and entity_text.decode(change.put)
-    if not entity or type(entity.id) ~= "string" then
-        refuse({ err = "invalid", kind = of.kind, field = "id", value = "" })
+--- What the store keeps of an entity beside its text: so that who has the entity at hand spares
+-- the store to decode it. Plain data, without the entity itself: of 100,000 they would be the
+-- collector's work.
+-- @tparam table of layout of its kind
+-- @tparam table entity
+-- @tparam string text of gateway.store.entity_text
+-- @tparam[opt] table packing of gateway.store.database
+-- @treturn table|nil a change that puts it
+-- @treturn nil|table the error of a change that cannot be made
+function _M.describe(of, entity, text, packing)
+    if type(entity.id) ~= "string" then
+        return nil, { err = "invalid", kind = of.kind, field = "id", value = "" }
     end
     local values = {}
     for i, column in ipairs(of.columns) do
         values[i] = layout.value(column, entity)
         local given = entity[column.fields[1]]
         if column.role == "foreign" and type(given) == "table" and not values[i] then
-            refuse({ err = "invalid", kind = of.kind, field = column.fields[1], value = "" })
+            return nil, { err = "invalid", kind = of.kind, field = column.fields[1], value = "" }
         end
     end
+    local packed, err
+    if packing then
+        packed, err = packing.pack(of, entity, text)
+        if err then
+            return nil, err
+        end
+    end
+    return {
+        kind = of.kind,
+        put = text,
+        id = entity.id,
+        values = values,
+        tags = type(entity.tags) == "table" and entity.tags or nil,
+        created_at = number_or_nil(entity.created_at),
+        updated_at = number_or_nil(entity.updated_at),
+        packed = packed,
+    }
+end
+
+-- The change as it was described, or described from its text.
+local function described(change, of, packing)
+    if change.values then
+        return change
+    end
+    local entity = type(change.put) == "string" and entity_text.decode(change.put)
+    if not entity then
+        refuse({ err = "invalid", kind = of.kind, field = "id", value = "" })
+    end
+    local found, err = _M.describe(of, entity, change.put, packing)
+    if not found then
+        refuse(err)
+    end
+    return found
+end
+
+local function plan_put(change, of, packing)
+    local found = described(change, of, packing)
     local sequence = change.sequence
     if sequence and (type(sequence) ~= "number" or sequence < 1 or sequence % 1 ~= 0) then
         local value = tostring(sequence)
@@ -97,12 +140,13 @@ local function plan_put(change, of)
     end
     return {
         of = of,
-        id = entity.id,
-        text = change.put,
-        values = values,
-        tags = type(entity.tags) == "table" and entity.tags or nil,
-        created_at = number_or_nil(entity.created_at),
-        updated_at = number_or_nil(entity.updated_at),
+        id = found.id,
+        text = found.put,
+        values = found.values,
+        tags = found.tags,
+        created_at = found.created_at,
+        updated_at = found.updated_at,
+        packed = found.packed,
         sequence = sequence,
     }
 end
@@ -120,12 +164,12 @@ local function is_unchanged(planned)
     return true
 end
 
-local function plan(db, by_kind, change, seen)
+local function plan(db, by_kind, change, seen, packing)
     local of = by_kind[change.kind]
     if not of then
         refuse({ err = "unknown kind", kind = change.kind })
     end
-    local planned = change.put and plan_put(change, of) or { of = of, id = change.delete }
+    local planned = change.put and plan_put(change, of, packing) or { of = of, id = change.delete }
     local key = of.kind .. " " .. tostring(planned.id)
     if type(planned.id) ~= "string" or seen[key] then
         refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
@@ -209,15 +253,15 @@ local function find_taken(db, planned)
     }
 end
 
-local function take_slot(db, kind)
-    local free =
-        db:row("SELECT slot, generation FROM free_slot WHERE kind = ? ORDER BY slot LIMIT 1", kind)
+local function take_slot(db, space)
+    local sql = "SELECT slot, generation FROM free_slot WHERE space = ? ORDER BY slot LIMIT 1"
+    local free = db:row(sql, space)
     if free then
-        db:run("DELETE FROM free_slot WHERE kind = ? AND slot = ?", kind, free[1])
+        db:run("DELETE FROM free_slot WHERE space = ? AND slot = ?", space, free[1])
         return free[1], free[2] + 1
     end
-    local slot = db:row("SELECT next_slot FROM kind WHERE name = ?", kind)[1]
-    db:run("UPDATE kind SET next_slot = ? WHERE name = ?", slot + 1, kind)
+    local slot = db:row("SELECT next_slot FROM space WHERE name = ?", space)[1]
+    db:run("UPDATE space SET next_slot = ? WHERE name = ?", slot + 1, space)
     return slot, 1
 end
 
@@ -234,18 +278,19 @@ local function put_row(db, planned, revision)
     local of, values, old = planned.of, planned.values, planned.old
     local sql = statements(of)
     local created_at, updated_at = planned.created_at, planned.updated_at
+    local packed = planned.packed and { bytes = planned.packed }
     local n = #of.columns
     if old then
         local sequence = planned.sequence and take_sequence(db, planned.sequence) or old[1]
-        local row = { sequence, revision, created_at, updated_at, planned.text }
+        local row = { sequence, revision, created_at, updated_at, planned.text, packed }
         for i = 1, n do
-            row[5 + i] = values[i]
+            row[6 + i] = values[i]
         end
-        row[6 + n] = planned.at or old[1]
-        db:run(sql.update, unpack(row, 1, 6 + n))
+        row[7 + n] = planned.at or old[1]
+        db:run(sql.update, unpack(row, 1, 7 + n))
         return sequence
     end
-    local slot, generation = take_slot(db, of.kind)
+    local slot, generation = take_slot(db, of.space)
     local sequence = take_sequence(db, planned.sequence)
     local row = {
         sequence,
@@ -256,11 +301,12 @@ local function put_row(db, planned, revision)
         created_at,
         updated_at,
         planned.text,
+        packed,
     }
     for i = 1, n do
-        row[OWN + i] = values[i]
+        row[OWN + 1 + i] = values[i]
     end
-    db:run(sql.insert, unpack(row, 1, OWN + n))
+    db:run(sql.insert, unpack(row, 1, OWN + 1 + n))
     return sequence
 end
 
@@ -344,11 +390,12 @@ end
 -- @tparam table by_kind kind -> layout
 -- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
 -- @tparam[opt] {table,...} only layouts of kinds whose other entities are all deleted
+-- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing
-function _M.make(db, by_kind, changes, only)
+function _M.make(db, by_kind, changes, only, packing)
     local list, same, seen, has_deletions = {}, {}, {}, false
     for _, change in ipairs(changes) do
-        local planned = plan(db, by_kind, change, seen)
+        local planned = plan(db, by_kind, change, seen, packing)
         local into = planned.is_same and same or list
         into[#into + 1] = planned
     end

@@ -110,11 +110,9 @@ _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
     gateway = "nginx.conf",
-    ["gateway.store.layout"] = "control.apply",
+    ["gateway.control.apply"] = "the entry, in worker 0",
+    ["gateway.control.writer_thread"] = "ngx.run_worker_thread",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
-    ["lib.sluice.images"] = "gateway.proxy, control.apply",
-    -- Until control.writer requires it.
-    ["lib.sluice.core"] = "control.writer",
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",
     ["compat.resty.events.compat"] = "a user's nginx.conf",
@@ -150,9 +148,10 @@ _M.alive = {
     ["gateway.control.changes.commit"] = "every worker",
     ["gateway.control.changes.prepare"] = "every worker",
     ["gateway.control.changes.prepared"] = "the one who asked",
-    -- Until control.apply uses the store; `call` is named by who runs a thread.
-    ["gateway.store.database.compact"] = "control.apply, when bases are merged",
-    ["gateway.store.layout.derive"] = "control.apply",
+    -- Called by name, in a thread.
+    ["gateway.control.writer.finish_merge"] = "gateway.control.loop",
+    ["gateway.control.writer.start_merge"] = "gateway.control.loop",
+    ["gateway.store.layout.derive"] = "the entry",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",

@@ -40,7 +40,7 @@ describe("gateway.store.layout", function()
         local of = layout.derive({
             kind("things", { { id = {} }, { other = { type = "foreign", reference = "none" } } }),
         })[1]
-        assert.same({ kind = "things", columns = {}, has_tags = false }, of)
+        assert.same({ kind = "things", space = "things", columns = {}, has_tags = false }, of)
     end)
 
     it("refuses what could not be a column", function()

@@ -2,8 +2,8 @@
 --
 -- `make -C test/core library` builds what this loads, declarations included.
 
+local core = require("sluice.core")
 local ffi = require("ffi")
-local sluice_core = require("sluice.core")
 
 local function read(path)
     local file = assert(io.open(path, "rb"))
@@ -12,25 +12,35 @@ local function read(path)
     return text
 end
 
---- Declares what sluice.core does not: a statement that is there already is refused, and left out.
-local function declare(text)
-    local statement = ""
-    for part in text:gmatch("[^;]*;") do
-        statement = statement .. part
-        local _, opened = statement:gsub("{", "")
-        local _, closed = statement:gsub("}", "")
-        if opened == closed then
-            pcall(ffi.cdef, statement)
-            statement = ""
+-- Declarations of a text, each with its blanks as one.
+local function split(text)
+    local found, depth, from = {}, 0, 1
+    for at, char in text:gmatch("()([{};])") do
+        depth = depth + (char == "{" and 1 or char == "}" and -1 or 0)
+        if char == ";" and depth == 0 then
+            found[#found + 1] = text:sub(from, at):gsub("%s+", " "):gsub("^ ", "")
+            from = at + 1
         end
+    end
+    return found
+end
+
+-- What the headers declare, and sluice.core does not.
+local declared = {}
+for _, declaration in ipairs(split(core.declarations)) do
+    declared[declaration] = true
+end
+local headers = {}
+for _, declaration in ipairs(split(read("build/core/core.cdef"))) do
+    headers[declaration] = true
+    if not declared[declaration] then
+        ffi.cdef(declaration)
     end
 end
 
-declare(read("build/core/core.cdef"))
+local lib = core.C
 
-local lib = sluice_core.C
-
-local _M = { lib = lib, ffi = ffi, NOBODY = sluice_core.NOBODY }
+local _M = { lib = lib, ffi = ffi, NOBODY = core.NOBODY, declared = declared, headers = headers }
 
 _M.entities = require("test.unit.support.entities").entities
 

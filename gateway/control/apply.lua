@@ -1,0 +1,175 @@
+--- Changes of the configuration, as the control worker sees them: one queue, one writer, one answer
+-- when a change is on the disk and live on every worker.
+--
+-- Whoever has a change waits in the queue of gateway.control.loop; the transactions that wait
+-- together share a commit.
+--
+-- States, as `state` tells them:
+--
+--   starting    the store is not open yet: why, is the message
+--   waiting     another process has the role of the writer
+--   building    what the store holds is made live
+--   live        changes are taken
+--   stopped     three control workers have died within a minute: what is live is served, changes
+--               are refused. Who asks after a minute lets it try again; so does a reload
+--   left        the role was given up
+--
+-- Errors are tables with `err` and `message`: the store's words (docs/store.md), "full",
+-- "unbuildable", and "not ready" (every state but live).
+-- @module gateway.control.apply
+
+local ffi = require("ffi")
+local garbage_collector = require("gateway.control.garbage_collector")
+local images = require("sluice.images")
+local layout = require("gateway.store.layout")
+local loop = require("gateway.control.loop")
+local string_buffer = require("string.buffer")
+local writer = require("gateway.control.writer")
+
+local error = error
+local ipairs = ipairs
+local tonumber = tonumber
+local tostring = tostring
+
+-- Changes that are made into texts, or handed to a thread, at a time.
+local PIECE = 100
+-- Entities between two looks at the clock.
+local STRIDE = 16
+
+local READS = {
+    backup = true,
+    changes_since = true,
+    check = true,
+    export = true,
+    get = true,
+    list = true,
+    revision = true,
+}
+
+local _M = {}
+
+-- kind -> layout
+local by_kind
+
+--- Makes this worker the one that writes, as soon as no other does. Does not yield, never throws.
+-- @tparam table opts
+-- @tparam string opts.store path
+-- @tparam string opts.images folder
+-- @tparam {table,...} opts.layouts of gateway.store.layout
+-- @phases init_worker
+function _M.start(opts)
+    local page = images.page()
+    by_kind = layout.by_kind(opts.layouts)
+    loop.start({
+        store = opts.store,
+        images = opts.images,
+        layouts = opts.layouts,
+        page = page and tonumber(ffi.cast("uintptr_t", page)),
+    })
+end
+
+-- The changes as the writer takes them; many of them in turns.
+local function describe(changes, keep)
+    local pause = #changes > PIECE and garbage_collector.pauses() or nil
+    for i, change in ipairs(changes) do
+        local described, err = writer.describe(by_kind, change)
+        if not described then
+            return nil, err
+        end
+        keep(described, i)
+        if pause and i % STRIDE == 0 then
+            pause()
+        end
+    end
+    return true
+end
+
+--- Makes changes, all or none. Yields; what they make is live on every worker when it returns.
+-- @tparam {table,...} changes `{ kind =, put = entity }` or `{ kind =, delete = id }`, each entity
+-- once
+-- @treturn table|nil `{ uuid =, revision = }`
+-- @treturn nil|table error
+-- @phases content, timer
+function _M.transaction(changes)
+    if not loop.is_open() then
+        return loop.not_ready()
+    end
+    local members = {}
+    local ok, err = describe(changes, function(described, i)
+        members[i] = described
+    end)
+    if not ok then
+        return nil, err
+    end
+    return loop.enqueue({ changes = members })
+end
+
+--- Makes the store hold these entities and no others. Yields.
+-- @tparam {table,...} items `{ kind =, put = entity }`, in their order
+-- @tparam[opt] string origin what they were made from
+-- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
+-- @treturn nil|table error
+-- @phases content, timer
+function _M.replace(items, origin)
+    if not loop.is_open() then
+        return loop.not_ready()
+    end
+    -- As bytes: a table is copied to a thread while nothing else runs.
+    local pieces, piece = {}, {}
+    local function flush()
+        pieces[#pieces + 1] = string_buffer.encode(piece)
+        piece = {}
+    end
+    local ok, err = garbage_collector.hold(describe, items, function(described)
+        piece[#piece + 1] = described
+        if #piece == PIECE then
+            flush()
+        end
+    end)
+    if not ok then
+        return nil, err
+    end
+    flush()
+    return loop.enqueue({ pieces = pieces, origin = origin })
+end
+
+--- Asks the store; never waits for one who writes. Yields.
+-- @tparam string verb get, list, revision, changes_since, check, backup or export
+-- @param ... its arguments (gateway.store.database)
+-- @return what it returns
+-- @phases content, timer
+function _M.read(verb, ...)
+    if not READS[verb] then
+        error(("bad argument #1 to 'read' (no such verb: %s)"):format(tostring(verb)), 2)
+    end
+    return loop.read(verb, ...)
+end
+
+--- What it does at the moment.
+-- @treturn table `state`, `message`, `revision`, `uuid`, `origin`, `waiting` (changes), `deaths`,
+-- and `base`, `delta` (numbers of files), `base_bytes`, `delta_used`
+-- @phases any
+function _M.state()
+    local at = loop.state()
+    local files = at.files or {}
+    local block = images.C.sluice_control_block()
+    return {
+        state = at.state,
+        message = at.message,
+        revision = at.revision,
+        uuid = at.uuid,
+        origin = at.origin,
+        waiting = at.queue and #at.queue,
+        deaths = block ~= nil and block.deaths or 0,
+        base = files.base,
+        delta = files.delta,
+        base_bytes = files.bytes,
+        delta_used = files.used,
+    }
+end
+
+--- Finishes what waits, and gives the role up. Yields, ten seconds at most.
+-- @phases timer
+_M.leave = loop.leave
+
+return _M

@@ -1,0 +1,453 @@
+--- The files of images and the page that says which are live: of the one writer.
+--
+--   <folder>/base.<n>    an image, never changed
+--   <folder>/delta.<n>   changes to it
+--
+-- n grows with each file, so that a name never comes again. What is live is what the page names;
+-- any other file is of a writer that died, and goes when the next base is published. Files outlive
+-- processes, not the machine, as far as the folder is on a tmpfs.
+--
+-- The state stands outside Lua, since threads have Lua VMs of their own: `handle` and `attach`. One
+-- call at a time; `build`, `merge` and `save` read only what they are given.
+--
+-- What fails is thrown as `{ refused = { err =, path =, message = } }`: "full" (no room in the
+-- folder, no memory), "unbuildable" (over a limit of the core), "cannot open".
+-- @module gateway.control.images
+
+local core = require("sluice.core")
+local dirent = require("posix.dirent")
+local ffi = require("ffi")
+local files = require("gateway.store.files")
+local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
+
+local C = core.C
+local cast = ffi.cast
+local error = error
+local ipairs = ipairs
+local math = math
+local os = os
+local pcall = pcall
+local setmetatable = setmetatable
+local tonumber = tonumber
+
+ffi.cdef([[
+typedef struct {
+    sluice_core_view_t view;
+    sluice_core_writer_t delta;
+    sluice_core_published_t published;
+    uint64_t next;
+} gateway_images_t;
+
+void *calloc(size_t count, size_t size);
+void *aligned_alloc(size_t alignment, size_t size);
+void free(void *pointer);
+char *strerror(int number);
+]])
+
+local ENOMEM, ENOSPC, EDQUOT = 12, 28, 122
+local HEADER_ONLY, CHECK = 0, 1
+local LINE = 64
+local DELTA_BYTES = 16 * 1024 * 1024
+local OTHERS = tonumber("077", 8)
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+local function refuse(word, path, reason)
+    error({ refused = { err = word, path = path, message = ("%s: %s"):format(path, reason) } }, 0)
+end
+
+-- Throws what a code of the core means; `path` is what it was about.
+local function check(rc, path)
+    if rc == C.SLUICE_CORE_OK then
+        return
+    end
+    local errno = ffi.errno()
+    if rc == C.SLUICE_CORE_SYSTEM then
+        local is_full = errno == ENOSPC or errno == EDQUOT or errno == ENOMEM
+        refuse(is_full and "full" or "cannot open", path, ffi.string(C.strerror(errno)))
+    elseif rc == C.SLUICE_CORE_MEMORY then
+        refuse("full", path, "no memory")
+    elseif
+        rc == C.SLUICE_CORE_LARGE
+        or rc == C.SLUICE_CORE_CROWDED
+        or rc == C.SLUICE_CORE_FULL
+        or rc == C.SLUICE_CORE_REPEAT
+    then
+        refuse("unbuildable", path, "the entities are beyond a limit of images: " .. core.word(rc))
+    end
+    refuse("cannot open", path, "is " .. core.word(rc))
+end
+
+local function identity_of(store, revision)
+    local identity = ffi.new("sluice_core_identity_t", { revision = revision })
+    ffi.copy(identity.store, store, 16)
+    return identity
+end
+
+local function base_revision(space)
+    local identity = ffi.new("sluice_core_identity_t")
+    C.sluice_core_identity(space, identity)
+    return tonumber(identity.revision)
+end
+
+-- The folder, for its owner alone.
+local function prepare(folder)
+    local made, err = files.make_folder(folder)
+    if not made then
+        refuse("cannot open", folder, err)
+    end
+    local found = stat.stat(folder)
+    if stat.S_ISDIR(found.st_mode) == 0 then
+        refuse("cannot open", folder, "is not a folder")
+    elseif found.st_uid ~= unistd.geteuid() or bit.band(found.st_mode, OTHERS) ~= 0 then
+        refuse("cannot open", folder, "is another user's, or others may use it")
+    end
+end
+
+local function list(folder)
+    local found = {}
+    for name in dirent.files(folder) do
+        local kind, number = name:match("^(%l+)%.(%d+)")
+        if kind == "base" or kind == "delta" then
+            found[#found + 1] = { name = name, kind = kind, number = tonumber(number) }
+        end
+    end
+    return found
+end
+
+--- Prepares the folder and reads what is published; maps nothing.
+-- @tparam table opts
+-- @tparam string opts.folder
+-- @tparam number opts.page address of the page, `sluice_core_page_t`, zeroed when it was made
+-- @tparam[opt=16777216] number opts.delta_bytes
+-- @treturn table; throws
+function _M.open(opts)
+    prepare(opts.folder)
+    local state = cast("gateway_images_t *", C.calloc(1, ffi.sizeof("gateway_images_t")))
+    if state == nil then
+        refuse("full", opts.folder, "no memory")
+    end
+    local self = _M.attach({
+        folder = opts.folder,
+        page = opts.page,
+        delta_bytes = opts.delta_bytes or DELTA_BYTES,
+        state = tonumber(cast("uintptr_t", state)),
+    })
+    C.sluice_core_published(self.page, state.published)
+    local last = math.max(tonumber(state.published.base), tonumber(state.published.delta))
+    for _, file in ipairs(list(opts.folder)) do
+        last = math.max(last, file.number)
+    end
+    state.next = last + 1
+    return self
+end
+
+--- What another Lua VM of this process needs for `attach`: plain data.
+function methods:handle()
+    return self.shared
+end
+
+--- The images behind a handle.
+function _M.attach(handle)
+    return setmetatable({
+        shared = handle,
+        folder = handle.folder,
+        delta_bytes = handle.delta_bytes,
+        page = cast("sluice_core_page_t *", cast("uintptr_t", handle.page)),
+        state = cast("gateway_images_t *", cast("uintptr_t", handle.state)),
+    }, mt)
+end
+
+--- Unmaps everything; the files and what is published stay. Nothing may be called after it.
+function methods:close()
+    C.sluice_core_file_close(self.state.view.base)
+    C.sluice_core_file_close(self.state.view.delta)
+    C.free(self.state)
+    self.state = nil
+end
+
+local function path_of(self, kind, number)
+    return ("%s/%s.%d"):format(self.folder, kind, tonumber(number))
+end
+
+--- A number for a file.
+function methods:take_number()
+    local number = tonumber(self.state.next)
+    self.state.next = number + 1
+    return number
+end
+
+--- What is live: plain data.
+-- @treturn table|nil `{ base =, delta =, revision =, room = bytes left, used = bytes }`
+function methods:live()
+    local state = self.state
+    if state.view.base.base == nil then
+        return nil
+    end
+    local room = tonumber(C.sluice_core_delta_room(state.delta))
+    return {
+        base = tonumber(state.published.base),
+        delta = tonumber(state.published.delta),
+        revision = tonumber(state.published.revision),
+        base_revision = base_revision(state.view.base),
+        bytes = tonumber(state.view.base.size),
+        room = room,
+        used = self.delta_bytes - room,
+    }
+end
+
+-- Building: pure, of any thread -------------------------------------------------------------------
+
+-- Calls fn with the bytes of an image, which are gone when it returns.
+local function with_image(entities, count, identity, fn)
+    local bound = tonumber(C.sluice_core_image_bound(entities, count))
+    local buffer = C.aligned_alloc(LINE, bound + -bound % LINE)
+    if buffer == nil then
+        refuse("full", "an image", "no memory")
+    end
+    local used = ffi.new("uint64_t[1]")
+    local ok, thrown = pcall(function()
+        local rc = C.sluice_core_image_build(identity, entities, count, buffer, bound, used)
+        check(rc, "an image")
+        fn(buffer, used[0])
+    end)
+    C.free(buffer)
+    if not ok then
+        error(thrown, 0)
+    end
+end
+
+--- Builds an image as a file.
+-- @tparam string path
+-- @tparam cdata entities of the core
+-- @tparam number count
+-- @tparam string store 16 bytes
+-- @tparam number revision
+-- @tparam[opt] boolean sync has it on the disk
+function _M.write(path, entities, count, store, revision, sync)
+    with_image(entities, count, identity_of(store, revision), function(buffer, used)
+        check(C.sluice_core_file_write(path, buffer, used, sync and 1 or 0), path)
+    end)
+end
+
+local function open_base(path, how)
+    local space = ffi.new("sluice_core_space_t")
+    check(C.sluice_core_file_open(path, unistd.geteuid(), how, space), path)
+    return space
+end
+
+--- Builds the image that a view sees, as a file, in mappings of its own.
+-- @tparam table from of `live`
+-- @tparam number number of the new base
+-- @treturn number its revision, which is that of `from`
+function methods:merge(from, number)
+    local view = ffi.new("sluice_core_view_t", { revision = from.revision })
+    local live = ffi.new("sluice_core_live_t")
+    local identity = ffi.new("sluice_core_identity_t")
+    local ok, thrown = pcall(function()
+        view.base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
+        local path = path_of(self, "delta", from.delta)
+        check(C.sluice_core_delta_open(path, unistd.geteuid(), view.delta), path)
+        C.sluice_core_identity(view.base, identity)
+        identity.revision = from.revision
+        check(C.sluice_core_live(view, nil, 0, live), path)
+        with_image(live.entities, live.count, identity, function(buffer, used)
+            path = path_of(self, "base", number)
+            check(C.sluice_core_file_write(path, buffer, used, 0), path)
+        end)
+    end)
+    C.sluice_core_live_free(live)
+    C.sluice_core_file_close(view.base)
+    C.sluice_core_file_close(view.delta)
+    if not ok then
+        error(thrown, 0)
+    end
+    return from.revision
+end
+
+--- Copies a base to the disk.
+-- @tparam table from of `live`
+-- @tparam string path
+function methods:save(from, path)
+    local base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
+    local ok, thrown = pcall(function()
+        check(C.sluice_core_file_write(path, base.base, base.size, 1), path)
+    end)
+    C.sluice_core_file_close(base)
+    if not ok then
+        error(thrown, 0)
+    end
+end
+
+-- Publishing -------------------------------------------------------------------------------------
+
+local function drop(self, made)
+    C.sluice_core_file_close(made.view.base)
+    C.sluice_core_file_close(made.view.delta)
+    os.remove(path_of(self, "delta", made.delta))
+    if not made.is_live then
+        os.remove(path_of(self, "base", made.base))
+    end
+end
+
+-- A base that is mapped, with an empty delta on it.
+local function add_delta(self, base, space, is_live)
+    local made = {
+        base = base,
+        delta = self:take_number(),
+        view = ffi.new("sluice_core_view_t"),
+        writer = ffi.new("sluice_core_writer_t"),
+        is_live = is_live,
+    }
+    made.view.base = space
+    local identity = ffi.new("sluice_core_identity_t")
+    C.sluice_core_identity(space, identity)
+    local path = path_of(self, "delta", made.delta)
+    local rc = C.sluice_core_delta_create(path, self.delta_bytes, identity, made.writer)
+    if rc ~= C.SLUICE_CORE_OK then
+        local ok, thrown = pcall(check, rc, path)
+        drop(self, made)
+        error(not ok and thrown, 0)
+    end
+    made.view.delta = made.writer.space
+    made.view.revision = identity.revision
+    made.base_revision = tonumber(identity.revision)
+    return made
+end
+
+--- A base of this folder with a new delta on it, which nobody sees yet.
+-- @tparam number number
+-- @treturn table `view`, and for `publish`, `stage`, `drop`
+function methods:take_base(number)
+    return add_delta(self, number, open_base(path_of(self, "base", number), HEADER_ONLY), false)
+end
+
+--- The same from a file elsewhere, if that is sound and of this store.
+-- @tparam string|nil path nil: the base that is published
+-- @tparam string store 16 bytes
+-- @treturn table|nil
+function methods:find_base(path, store)
+    local published = self.state.published
+    if not path and published.base == 0 then
+        return nil
+    end
+    local from = path or path_of(self, "base", published.base)
+    local ok, space = pcall(open_base, from, CHECK)
+    if not ok then
+        return nil
+    end
+    local identity = ffi.new("sluice_core_identity_t")
+    C.sluice_core_identity(space, identity)
+    if ffi.string(identity.store, 16) ~= store then
+        C.sluice_core_file_close(space)
+        return nil
+    elseif not path then
+        return add_delta(self, tonumber(published.base), space, true)
+    end
+    local number = self:take_number()
+    local copied, thrown = pcall(function()
+        local to = path_of(self, "base", number)
+        check(C.sluice_core_file_write(to, space.base, space.size, 0), to)
+    end)
+    C.sluice_core_file_close(space)
+    if not copied then
+        error(thrown, 0)
+    end
+    return self:take_base(number)
+end
+
+--- A new base of these entities, with a delta on it, which nobody sees yet.
+-- @tparam table memory of gateway.image.rows
+-- @tparam string store 16 bytes
+-- @tparam number revision
+-- @treturn table
+function methods:build_base(memory, store, revision)
+    local number = self:take_number()
+    local path = path_of(self, "base", number)
+    _M.write(path, memory.entities, memory.count, store, revision)
+    return self:take_base(number)
+end
+
+--- Removes the file of a base that was not taken.
+-- @tparam number number
+function methods:forget_base(number)
+    os.remove(path_of(self, "base", number))
+end
+
+--- What is live, as the others have it: to be staged on.
+-- @treturn table
+function methods:current()
+    local state = self.state
+    return { view = state.view, writer = state.delta, is_current = true }
+end
+
+--- Stages changes.
+-- @tparam table made of `current`, `take_base`, `find_base` or `build_base`
+-- @tparam table memory of gateway.image.rows
+-- @tparam number revision
+-- @treturn boolean false: the delta has no room
+function _M.stage(made, memory, revision)
+    if memory.count == 0 then
+        made.revision = revision
+        return true
+    end
+    -- What a call left behind that was broken off.
+    C.sluice_core_delta_abandon(made.writer)
+    local rc =
+        C.sluice_core_delta_stage(made.writer, made.view, memory.entities, memory.count, revision)
+    if rc == C.SLUICE_CORE_FULL then
+        return false
+    end
+    check(rc, "a change")
+    made.revision, made.is_staged = revision, true
+    return true
+end
+
+--- Undoes what was made or staged, and not published.
+-- @tparam table made
+function methods:drop(made)
+    if not made.is_current then
+        drop(self, made)
+    elseif made.is_staged then
+        C.sluice_core_delta_abandon(made.writer)
+    end
+end
+
+-- Removes every file but the live ones.
+local function clean(self)
+    local published = self.state.published
+    for _, file in ipairs(list(self.folder)) do
+        local is_live = file.name == "base." .. tonumber(published.base)
+            or file.name == "delta." .. tonumber(published.delta)
+        if not is_live then
+            os.remove(self.folder .. "/" .. file.name)
+        end
+    end
+end
+
+--- Makes it what every worker sees from its next request on. Cannot fail.
+-- @tparam table made
+function methods:publish(made)
+    local state = self.state
+    if made.is_staged then
+        C.sluice_core_delta_link(made.writer)
+    end
+    made.view.revision = made.revision or made.view.revision
+    state.published.revision = made.view.revision
+    if made.is_current then
+        C.sluice_core_publish(self.page, state.published)
+        return
+    end
+    state.published.base, state.published.delta = made.base, made.delta
+    C.sluice_core_publish(self.page, state.published)
+    local old = ffi.new("sluice_core_view_t", state.view)
+    state.view, state.delta = made.view, made.writer
+    C.sluice_core_file_close(old.base)
+    C.sluice_core_file_close(old.delta)
+    clean(self)
+end
+
+return _M

@@ -1,0 +1,463 @@
+--- The control worker's loop: it takes the role of the writer, makes live what the store holds, and
+-- then makes one change after the other (gateway.control.apply has the states and the verbs).
+--
+-- What blocks runs in threads (gateway.control.writer_thread): one writes, another merges a full or
+-- old delta with its base, or copies a base to the disk.
+-- @module gateway.control.loop
+
+local ffi = require("ffi")
+local images = require("sluice.images")
+
+local error = error
+local ipairs = ipairs
+local math = math
+local ngx = ngx
+local pcall = pcall
+local tostring = tostring
+local unpack = unpack
+
+local POOL = "sluice_store"
+local WRITER = "gateway.control.writer_thread"
+local READER = "gateway.store.thread"
+-- How often who has not got the role asks for it, and who cannot open the store tries again.
+local POLL_SECONDS = 0.01
+local RETRY_SECONDS = 1
+-- How long a change waits for the state to be live, and an exit for what is under way.
+local READY_SECONDS = 10
+local LEAVE_SECONDS = 10
+-- So many deaths stop it, so long.
+local DEATHS = 3
+local DEATHS_MS = 60000
+-- Transactions that share a commit.
+local MAX_BATCH = 256
+-- How often the loop looks whether a merge is due, or it has to leave.
+local LOOK_SECONDS = 1
+-- A delta is merged when so much of it is used, or it is old: so much older than a merge takes.
+local MERGE_SHARE = 0.5
+local MERGE_AGE_SECONDS = 60
+local MERGE_AGE_RATIO = 100
+
+local STATES = {
+    starting = "STARTING",
+    waiting = "WAITING",
+    building = "BUILDING",
+    live = "LIVE",
+    stopped = "READ_ONLY",
+    left = "STOPPED",
+}
+
+local _M = {}
+
+-- The one of this worker.
+local self
+
+-- Until it starts, and in other workers, there is none to ask.
+local NOBODY = { state = "left", message = "this worker does not write" }
+
+local function monotonic()
+    ngx.update_time()
+    return ngx.now()
+end
+
+-- Notes the state for this worker and, in shared memory, for all others.
+local function note(state, message)
+    self.state, self.message = state, message
+    local block = images.C.sluice_control_block()
+    if block ~= nil then
+        block.state = images.C["SLUICE_CONTROL_" .. STATES[state]]
+        block.revision = self.revision or 0
+        ffi.copy(block.error, (message or ""):sub(1, ffi.sizeof(block.error) - 1))
+    end
+end
+
+--- The error of who comes when nothing can be changed.
+-- @treturn nil
+-- @treturn table error
+function _M.not_ready()
+    local at = self or NOBODY
+    local message = "the configuration cannot be changed now: " .. (at.message or at.state)
+    return nil, { err = "not ready", message = message }
+end
+
+-- Calls a function of a module in a thread. Yields.
+local function in_thread(module, ...)
+    local ok, first, second = ngx.run_worker_thread(POOL, module, ...)
+    if not ok then
+        return nil, { err = "failed", message = tostring(first) }
+    end
+    return first, second
+end
+
+local function call(verb, ...)
+    return in_thread(WRITER, "call", self.handle, verb, ...)
+end
+
+-- The queue --------------------------------------------------------------------------------------
+
+--- Waits until an entry's turn has come and is over. Yields.
+-- @tparam table entry `changes` of one transaction, `pieces` and `origin` of a replacement, or
+-- `verb` and `arguments` of the writer
+-- @treturn table|nil
+-- @treturn nil|table error
+function _M.enqueue(entry)
+    entry.done = assert(require("ngx.semaphore").new(0))
+    self.queue[#self.queue + 1] = entry
+    self.bell:post(1)
+    local deadline = monotonic() + READY_SECONDS
+    while not entry.is_done do
+        entry.done:wait(LOOK_SECONDS)
+        local is_late = not entry.is_taken and not entry.is_done and monotonic() > deadline
+        if is_late and self.state ~= "live" then
+            entry.is_done = true
+            return _M.not_ready()
+        end
+    end
+    return entry.result, entry.err
+end
+
+-- Has a verb of the writer called when it is its turn. Yields.
+local function in_turn(verb, ...)
+    return _M.enqueue({ verb = verb, arguments = { ... } })
+end
+
+local function finish(entry, result, err)
+    entry.result, entry.err, entry.is_done = result, err, true
+    entry.done:post(1)
+end
+
+local function note_revision(result)
+    if result and result.revision and result.revision > self.revision then
+        self.revision, self.is_changed = result.revision, true
+        note(self.state, self.message)
+    end
+end
+
+-- The next entry, with those behind it that can share its commit.
+local function take()
+    local taken, queue = {}, self.queue
+    while queue[1] and #taken < MAX_BATCH do
+        local first = queue[1]
+        if first.is_done then
+            table.remove(queue, 1)
+        elseif #taken > 0 and not (first.changes and taken[1].changes) then
+            break
+        else
+            first.is_taken = true
+            taken[#taken + 1] = table.remove(queue, 1)
+            if not first.changes then
+                break
+            end
+        end
+    end
+    return taken
+end
+
+local function run_batch(taken)
+    local members = {}
+    for i, entry in ipairs(taken) do
+        members[i] = entry.changes
+    end
+    local results, err = call("batch", members)
+    for i, entry in ipairs(taken) do
+        local result = results and results[i]
+        local is_made = result and result.revision
+        note_revision(result)
+        finish(entry, is_made and result or nil, not is_made and (result or err) or nil)
+    end
+end
+
+local function run(taken)
+    local entry = taken[1]
+    if entry.changes then
+        return run_batch(taken)
+    end
+    local result, err
+    if entry.pieces then
+        result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, entry.origin)
+        note_revision(result)
+        self.origin = result and entry.origin or self.origin
+    else
+        result, err = call(entry.verb, unpack(entry.arguments))
+    end
+    finish(entry, result, err)
+end
+
+-- Merging ----------------------------------------------------------------------------------------
+
+-- Runs one thing beside the loop, which goes on.
+local function in_background(fn, ...)
+    self.is_busy = true
+    local arguments = { ... }
+    local started = ngx.timer.at(0, function()
+        local ok, thrown = pcall(fn, unpack(arguments))
+        if not ok then
+            ngx.log(ngx.ERR, "control: ", tostring(thrown))
+        end
+        self.is_busy = false
+        self.bell:post(1)
+    end)
+    self.is_busy = started == true
+end
+
+local function merge()
+    local began = monotonic()
+    local job, err = in_turn("start_merge")
+    local done, _ = job, nil
+    if job then
+        done, err = call("merge", job)
+    end
+    if done then
+        _, err = in_turn("finish_merge", job)
+    end
+    self.merged_at = monotonic()
+    self.merge_seconds = self.merged_at - began
+    if err then
+        ngx.log(ngx.ERR, "control: a delta was not merged: ", err.message or err.err)
+    end
+end
+
+-- The copy for the next start, whose deletions need not be known any more.
+local function save(live)
+    local done, err = call("save", live)
+    if done then
+        done, err = in_turn("compact", live.base_revision)
+    end
+    if not done then
+        ngx.log(
+            ngx.WARN,
+            "control: the next start has to build its image: ",
+            err.message or err.err
+        )
+    end
+end
+
+local function is_merge_due(live)
+    local age = monotonic() - self.merged_at
+    local old = math.max(MERGE_AGE_SECONDS, MERGE_AGE_RATIO * (self.merge_seconds or 0))
+    local is_full = live.used > MERGE_SHARE * (live.used + live.room)
+    return is_full or (live.revision > live.base_revision and age > old)
+end
+
+-- Begins what is due, one thing at a time.
+local function look_after_files()
+    if self.is_busy or (not self.is_changed and monotonic() < self.look_at) then
+        return
+    end
+    self.is_changed, self.look_at = false, monotonic() + LOOK_SECONDS
+    local live, err = call("live")
+    if not live then
+        ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))
+        return
+    end
+    self.files = live
+    if live.base ~= self.saved then
+        self.saved = live.base
+        in_background(save, live)
+    elseif is_merge_due(live) then
+        in_background(merge)
+    end
+end
+
+-- The loop ---------------------------------------------------------------------------------------
+
+local function wait(seconds)
+    self.bell:wait(seconds)
+end
+
+-- Waits until somebody asks, a minute after too many deaths.
+local function stay_stopped()
+    local reason = "%d control workers died within a minute; what was live is served"
+    note("stopped", reason:format(DEATHS))
+    ngx.log(ngx.ALERT, "control: ", self.message)
+    self.stopped_at = monotonic()
+    while not self.is_asked and not ngx.worker.exiting() do
+        wait(LOOK_SECONDS)
+    end
+    self.is_asked = false
+end
+
+local function is_leaving()
+    return self.is_told or (ngx.worker.exiting() and monotonic() > self.leave_at)
+end
+
+local function note_exit()
+    if ngx.worker.exiting() and self.leave_at == math.huge then
+        self.leave_at = monotonic() + LEAVE_SECONDS
+    end
+end
+
+-- Opens the store and makes what it holds live. False: it was told to leave before.
+local function come_alive()
+    while true do
+        note_exit()
+        if is_leaving() then
+            return false
+        end
+        local handle, err = in_thread(WRITER, "open", self.opts)
+        if handle then
+            self.handle = handle
+            break
+        end
+        local is_locked = err.err == "locked"
+        note(is_locked and "waiting" or "starting", err.message or err.err)
+        wait(is_locked and POLL_SECONDS or RETRY_SECONDS)
+    end
+    images.C.sluice_control_accept()
+    note("building")
+    local begun, err = call("begin")
+    while not begun do
+        note("building", err.message or err.err)
+        ngx.log(ngx.ERR, "control: nothing new can be made live: ", self.message)
+        note_exit()
+        if is_leaving() then
+            return false
+        end
+        wait(RETRY_SECONDS)
+        begun, err = call("begin")
+    end
+    local is_sound = begun.from ~= "rows"
+    ngx.log(ngx.NOTICE, "control: live from ", is_sound and "the image: " or "", begun.from)
+    return true
+end
+
+local function open_reader()
+    local reader, err = in_thread(READER, "open", self.opts.store, {
+        layouts = self.opts.layouts,
+        read_only = true,
+        check = false,
+    })
+    local now
+    if reader then
+        self.reader = reader
+        now, err = in_thread(READER, "call", reader, "revision")
+    end
+    if not now then
+        error(err.message or err.err, 0)
+    end
+    self.uuid, self.revision, self.origin = now.uuid, now.revision, now.origin
+end
+
+local function serve()
+    self.merged_at, self.look_at = monotonic(), 0
+    while true do
+        note_exit()
+        local taken = take()
+        if taken[1] then
+            run(taken)
+        elseif is_leaving() and not self.is_busy then
+            return
+        else
+            look_after_files()
+            wait(LOOK_SECONDS)
+        end
+    end
+end
+
+-- Gives the role up; nobody waits for nothing.
+local function end_it()
+    note("left", "this worker leaves")
+    if self.reader then
+        in_thread(READER, "close", self.reader)
+        self.reader = nil
+    end
+    if self.handle then
+        in_thread(WRITER, "close", self.handle)
+        self.handle = nil
+    end
+    for _, entry in ipairs(self.queue) do
+        if not entry.is_done then
+            finish(entry, _M.not_ready())
+        end
+    end
+    self.queue = {}
+end
+
+local function loop()
+    if images.C.sluice_control_deaths(DEATHS_MS) >= DEATHS then
+        stay_stopped()
+    end
+    if come_alive() then
+        open_reader()
+        note("live")
+        serve()
+    end
+    end_it()
+end
+
+-- Nothing that goes wrong here ends the worker: nginx would not start another one.
+local function run_loop(premature)
+    while not premature and self.state ~= "left" do
+        local ok, thrown = pcall(loop)
+        if not ok then
+            ngx.log(ngx.ALERT, "control: ", tostring(thrown))
+            pcall(end_it)
+            note("starting", tostring(thrown))
+            ngx.sleep(RETRY_SECONDS)
+        end
+    end
+end
+
+-- Public -----------------------------------------------------------------------------------------
+
+--- Starts it; see `start` of gateway.control.apply.
+-- @tparam table opts `store`, `images`, `layouts`, `page`
+-- @phases init_worker
+function _M.start(opts)
+    self = {
+        opts = opts,
+        state = "starting",
+        revision = 0,
+        queue = {},
+        bell = require("ngx.semaphore").new(0),
+        leave_at = math.huge,
+    }
+    local started, err = ngx.timer.at(0, run_loop)
+    if not started then
+        note("stopped", "no timer: " .. err)
+    end
+end
+
+--- Whether a change may wait to be made; lets a stopped loop try again, a minute after it stopped.
+-- @treturn boolean
+function _M.is_open()
+    if not self or self.state == "left" then
+        return false
+    elseif self.state == "stopped" then
+        self.is_asked = self.stopped_at ~= nil
+            and (monotonic() - self.stopped_at) * 1000 >= DEATHS_MS
+        self.bell:post(1)
+        return self.is_asked
+    end
+    return true
+end
+
+--- Asks the store in a thread of its own. Yields.
+-- @return what the verb returns; nil and an error
+function _M.read(verb, ...)
+    if not self or not self.reader then
+        return _M.not_ready()
+    end
+    return in_thread(READER, "call", self.reader, verb, ...)
+end
+
+--- What it does.
+-- @treturn table `state`, `message`, `revision`, `uuid`, `origin`, `queue`, `files`; read only
+function _M.state()
+    return self or NOBODY
+end
+
+--- Finishes what waits, and gives the role up. Yields, ten seconds at most.
+-- @phases timer
+function _M.leave()
+    if not self then
+        return
+    end
+    self.is_told = true
+    local deadline = monotonic() + LEAVE_SECONDS
+    while self.state ~= "left" and monotonic() < deadline do
+        self.bell:post(1)
+        ngx.sleep(POLL_SECONDS)
+    end
+end
+
+return _M

@@ -1,0 +1,414 @@
+--- The writer: it alone changes the store and what is live, and keeps the two together.
+--
+--   BEGIN; the changes; stage them in the delta, or build a new base; COMMIT; publish
+--
+-- So nothing is committed that no image can hold, and nothing is live that is not committed. Who
+-- dies on the way leaves a delta whose end nobody sees, or files that nobody names; the successor
+-- makes a new delta from the store and repairs nothing. docs/control.md has the whole way.
+--
+-- Every verb blocks. In nginx a thread calls it (gateway.control.writer_thread), since each thread
+-- has a Lua VM of its own through `handle` and `attach`; a command calls it as it is. One call at a
+-- time, but for `merge` and `save`, which change nothing that another call reads.
+--
+-- Errors are the store's (docs/store.md), and "full" (no room for images, no memory) and
+-- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
+-- @module gateway.control.writer
+
+local database = require("gateway.store.database")
+local entities = require("gateway.image.entities")
+local entity_text = require("gateway.store.entity_text")
+local failure = require("gateway.store.failure")
+local files = require("gateway.store.files")
+local images = require("gateway.control.images")
+local packed_rows = require("gateway.store.packed_rows")
+local rows = require("gateway.image.rows")
+local transaction = require("gateway.store.transaction")
+
+local error = error
+local ipairs = ipairs
+local os = os
+local pcall = pcall
+local setmetatable = setmetatable
+local tonumber = tonumber
+local tostring = tostring
+
+-- Changed entities that a delta is made for; beyond, a new base is cheaper.
+local MAX_STAGED = 5000
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+local packing = { version = entities.VERSION, pack = entities.pack }
+
+-- Staging and building ----------------------------------------------------------------------------
+
+-- Calls fn with entities of the core, whose memory it gives back.
+local function with_rows(memory, fn)
+    local ok, result = pcall(fn, memory)
+    memory:free()
+    if not ok then
+        error(result, 0)
+    end
+    return result
+end
+
+-- Brings what was made up to `now`. False: it takes a new base.
+local function stage(self, db, made, now)
+    local memory = rows.changed(db, self.store.layouts, {
+        since = tonumber(made.view.revision),
+        now = now,
+        view = made.view,
+        limit = MAX_STAGED,
+    })
+    return memory
+        and with_rows(memory, function()
+            return images.stage(made, memory, now.revision)
+        end)
+end
+
+local function build(self, db, now)
+    return with_rows(rows.all(db, self.store.layouts, now), function(memory)
+        return self.images:build_base(memory, rows.uuid_bytes(now.uuid), now.revision)
+    end)
+end
+
+-- Without images to publish: the copy for the next start, which shows that they can be built.
+local function build_copy(self, db, now)
+    return with_rows(rows.all(db, self.store.layouts, now), function(memory)
+        local store = rows.uuid_bytes(now.uuid)
+        images.write(self.copy .. ".next", memory.entities, memory.count, store, now.revision, true)
+        return { is_copy = true }
+    end)
+end
+
+-- Runs in the transaction of each change, before it is decided.
+local function before_commit(self, db, now)
+    if not self.images then
+        self.made = build_copy(self, db, now)
+        return
+    end
+    local made = self.images:current()
+    if not stage(self, db, made, now) then
+        made = build(self, db, now)
+    end
+    self.made = made
+end
+
+-- Frees slots: what is live, or begins the next start, has no entity in them that was deleted at or
+-- before a revision.
+local function release(self, revision)
+    local retired, err = self.store:retired(revision)
+    if retired and #retired > 0 then
+        retired, err = self.store:release(retired)
+    end
+    return retired ~= nil or nil, err
+end
+
+-- What was made for a change of the store, after it was committed or not.
+local function settle(self, is_done)
+    local made = self.made
+    self.made = nil
+    if not made then
+        return
+    elseif made.is_copy then
+        if is_done then
+            os.rename(self.copy .. ".next", self.copy)
+        else
+            os.remove(self.copy .. ".next")
+        end
+    elseif is_done then
+        self.images:publish(made)
+    else
+        self.images:drop(made)
+    end
+end
+
+local function guarded(self, fn, ...)
+    local ok, first, second = pcall(fn, ...)
+    if ok then
+        return first, second
+    end
+    return nil, failure.told(self.path, first)
+end
+
+-- Opening ----------------------------------------------------------------------------------------
+
+local function wrap(store, images_)
+    local self = setmetatable({
+        store = store,
+        images = images_,
+        path = store.path,
+        copy = files.folder_of(store.path) .. "/base",
+        made = nil,
+    }, mt)
+    store.before_commit = function(db, _, now)
+        before_commit(self, db, now)
+    end
+    return self
+end
+
+--- Opens the store, and with it the role of the one writer. Publishes nothing yet.
+-- @tparam table opts
+-- @tparam string opts.store path
+-- @tparam {table,...} opts.layouts of gateway.store.layout
+-- @tparam[opt] number opts.page where is published what is live, an address; nil where nobody
+-- serves: only the copy for the next start is made
+-- @tparam[opt] string opts.images folder of images; only with a page
+-- @tparam[opt] number opts.delta_bytes of gateway.control.images
+-- @tparam[opt=false] boolean opts.check look at every page of the store first
+-- @treturn table|nil writer
+-- @treturn nil|table error, "locked" among them
+function _M.open(opts)
+    local store, err = database.open(opts.store, {
+        layouts = opts.layouts,
+        packing = packing,
+        check = opts.check or false,
+    })
+    if not store then
+        return nil, err
+    end
+    local self = wrap(store, nil)
+    if opts.page then
+        self.images, err = guarded(self, images.open, {
+            folder = opts.images,
+            page = opts.page,
+            delta_bytes = opts.delta_bytes,
+        })
+        if not self.images then
+            store:close()
+            return nil, err
+        end
+    end
+    return self
+end
+
+--- What another Lua VM of this process needs for `attach`: plain data.
+function methods:handle()
+    return { store = self.store:handle(), images = self.images and self.images:handle() }
+end
+
+--- The writer behind a handle.
+function _M.attach(handle)
+    local store = database.attach(handle.store, packing)
+    return wrap(store, handle.images and images.attach(handle.images))
+end
+
+--- Gives the role up. What is published stays.
+function methods:close()
+    if self.images then
+        self.images:close()
+    end
+    self.store:close()
+end
+
+-- A base that is there, brought up to the store.
+local function find(self, db, now, path)
+    local made = self.images:find_base(path, rows.uuid_bytes(now.uuid))
+    if not made then
+        return nil
+    end
+    local ok, fits = pcall(function()
+        return packed_rows.reaches(db, tonumber(made.view.revision), now)
+            and stage(self, db, made, now)
+    end)
+    if ok and fits then
+        return made
+    end
+    self.images:drop(made)
+    if not ok then
+        error(fits, 0)
+    end
+    return nil
+end
+
+--- Publishes what the store holds: on the base that is live, on the copy of the last one, or on one
+-- built from every row, whichever is the first that fits.
+-- @treturn table|nil `{ from = "live", "copy" or "rows" }`
+-- @treturn nil|table error
+function methods:begin()
+    local from
+    local made, err = self.store:read(function(db, now)
+        from = "live"
+        local found = find(self, db, now, nil)
+        if not found then
+            from = "copy"
+            found = find(self, db, now, self.copy)
+        end
+        if not found then
+            from = "rows"
+            found = build(self, db, now)
+        end
+        return found
+    end)
+    if not made then
+        return nil, err
+    end
+    local revision = made.base_revision
+    self.images:publish(made)
+    local released, why = release(self, revision)
+    return released and { from = from } or nil, why
+end
+
+-- Changing ---------------------------------------------------------------------------------------
+
+--- An entity as a change of the store. Pure; some microseconds.
+-- @tparam table by_kind kind -> layout, of `gateway.store.layout`
+-- @tparam table change `{ kind =, put = entity, sequence = }` or `{ kind =, delete = id }`
+-- @treturn table|nil for `batch` and `replace`
+-- @treturn nil|table error
+function _M.describe(by_kind, change)
+    if not change.put then
+        return change
+    end
+    local of = by_kind[change.kind]
+    if not of then
+        return nil, { err = "unknown kind", kind = change.kind }
+    end
+    local text, reason = entity_text.encode(change.put)
+    if not text then
+        local value = tostring(change.put.id)
+        return nil,
+            { err = "invalid", kind = of.kind, field = "id", value = value, message = reason }
+    end
+    local described, err = transaction.describe(of, change.put, text, packing)
+    if described then
+        described.sequence = change.sequence
+    end
+    return described, err
+end
+
+local function run(self, verb, ...)
+    if self.images and not self.images:live() then
+        return nil, { err = "not ready", message = "nothing is published yet" }
+    end
+    local done, err = self.store[verb](self.store, ...)
+    settle(self, done ~= nil)
+    return done, err
+end
+
+--- Makes many transactions with one commit, each for itself, and publishes them.
+-- @tparam {table,...} members arrays of changes
+-- @treturn {table,...}|nil for each `{ uuid =, revision = }` or the error of its changes
+-- @treturn nil|table the error of disk or memory: none was made
+function methods:batch(members)
+    local results, err = run(self, "batch", members)
+    if results or err.err ~= "unbuildable" then
+        return results, err
+    end
+    -- One of them is to blame; the others are made.
+    results = {}
+    for i, changes in ipairs(members) do
+        local done, why = run(self, "batch", { changes })
+        results[i] = done and done[1] or why
+    end
+    return results
+end
+
+--- Makes the store hold these entities and no others.
+-- @tparam {table,...} items of `describe`, in their order
+-- @tparam[opt] string origin
+-- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
+-- @treturn nil|table error
+function methods:replace(items, origin)
+    return run(self, "replace", items, origin)
+end
+
+--- Loads a configuration without nginx.
+-- @tparam table opts of `open`, without a page
+-- @tparam {table,...} items `{ kind =, put = entity }` of every kind, in their order
+-- @tparam[opt] string origin
+-- @treturn table|nil `{ uuid =, revision =, changed = }`
+-- @treturn nil|table error
+function _M.load(opts, items, origin)
+    local self, err = _M.open(opts)
+    if not self then
+        return nil, err
+    end
+    local changes, done = {}, nil
+    for i, item in ipairs(items) do
+        changes[i], err = _M.describe(self.store.by_kind, item)
+        if err then
+            break
+        end
+    end
+    if not err then
+        done, err = self:replace(changes, origin)
+    end
+    self:close()
+    return done, err
+end
+
+-- Merging ----------------------------------------------------------------------------------------
+
+--- What is live.
+-- @treturn table|nil `{ base =, delta =, revision =, bytes =, used =, room = }`
+function methods:live()
+    return self.images:live()
+end
+
+--- Begins a merge: what is live at this moment, and the number of the base that it becomes.
+-- @treturn table plain data for `merge` and `finish_merge`
+function methods:start_merge()
+    return { from = self.images:live(), number = self.images:take_number() }
+end
+
+--- Builds the base of a merge. Other calls may go on meanwhile.
+-- @tparam table job of `start_merge`
+-- @treturn boolean|nil
+-- @treturn nil|table error
+function methods:merge(job)
+    return guarded(self, function()
+        self.images:merge(job.from, job.number)
+        return true
+    end)
+end
+
+--- Publishes a merge, with what has changed meanwhile.
+-- @tparam table job
+-- @treturn boolean|nil false: another base is live already, or too much has changed
+-- @treturn nil|table error
+function methods:finish_merge(job)
+    if self.images:live().base ~= job.from.base then
+        self.images:forget_base(job.number)
+        return false
+    end
+    local made, err = self.store:read(function(db, now)
+        local found = self.images:take_base(job.number)
+        local ok, fits = pcall(stage, self, db, found, now)
+        if ok and fits then
+            return found
+        end
+        self.images:drop(found)
+        if not ok then
+            error(fits, 0)
+        end
+        return false
+    end)
+    if not made then
+        return made, err
+    end
+    self.images:publish(made)
+    return release(self, job.from.revision)
+end
+
+--- Copies a base to the disk, for the next start. Other calls may go on meanwhile.
+-- @tparam table live of `live`
+-- @treturn boolean|nil
+-- @treturn nil|table error
+function methods:save(live)
+    return guarded(self, function()
+        self.images:save(live, self.copy)
+        return true
+    end)
+end
+
+--- Forgets deletions that the saved copy knows already.
+-- @tparam number revision of the copy
+-- @treturn boolean|nil
+-- @treturn nil|table error
+function methods:compact(revision)
+    return self.store:compact(revision)
+end
+
+return _M

@@ -1,0 +1,404 @@
+--- What of an entity stands in an image: the one place that knows both its fields and the core's.
+--
+-- It has two halves. Where an entity is at hand as a table, when it is put into the store, `pack`
+-- writes what the core needs as bytes, which the store keeps beside the entity's text. Where an
+-- image or a change is made, `unpack` points a `sluice_core_entity_t` at these bytes: a hundred
+-- thousand entities are read so without decoding JSON.
+--
+-- Packed bytes: a word (1: disabled, it stands in no image), then the fields in the core's order. A
+-- number is a word; a text its length and bytes, or NONE; a list its count and texts; headers their
+-- count, and a name and a list each. References are no part of it: the store's rows have them.
+-- Words are of 32 bits, in the machine's order: a store belongs to one machine.
+-- @module gateway.image.entities
+
+local cjson = require("cjson")
+local core = require("sluice.core")
+local digest = require("openssl.digest")
+local ffi = require("ffi")
+local flags = require("gateway.image.flags")
+local string_buffer = require("string.buffer")
+
+local C = core.C
+local bor = bit.bor
+local cast = ffi.cast
+local error = error
+local ipairs = ipairs
+local pairs = pairs
+local pcall = pcall
+local sort = table.sort
+local type = type
+
+local NULL = cjson.null
+local NONE = 0xffffffff
+local DISABLED = 1
+
+-- core.h
+local TEXT_MAX = 2 ^ 20
+local LIST_MAX = 65535
+local BODY_MAX = 2 ^ 24
+local DIGEST_BYTES = 32
+
+-- Of the store's slots of plugins: those below are for what stands for consumers' configurations.
+local PLACEHOLDERS = 256
+
+local _M = {
+    --- Grows with each change of what `pack` writes, or of the flags.
+    VERSION = "1",
+    PLACEHOLDERS = PLACEHOLDERS,
+}
+
+local function only_https(protocols)
+    local has_https = false
+    for _, protocol in ipairs(protocols or {}) do
+        if protocol == "http" then
+            return false
+        end
+        has_https = has_https or protocol == "https"
+    end
+    return has_https
+end
+
+local function redirect_place(status)
+    for place = 0, #flags.redirect_codes do
+        if flags.redirect_codes[place] == status then
+            return place
+        end
+    end
+    return 0
+end
+
+local function flags_of_route(route)
+    local is = flags.route
+    return bor(
+        route.strip_path and is.STRIP_PATH or 0,
+        route.preserve_host and is.PRESERVE_HOST or 0,
+        route.request_buffering == false and is.STREAM_REQUEST or 0,
+        route.response_buffering == false and is.STREAM_RESPONSE or 0,
+        only_https(route.protocols) and is.HTTPS_ONLY or 0,
+        route.path_handling == "v1" and is.PATH_V1 or 0,
+        redirect_place(route.https_redirect_status_code) * is.REDIRECT
+    )
+end
+
+local function flags_of_service(service)
+    return service.protocol == "https" and flags.service.HTTPS or 0
+end
+
+local function port_and_retries(service)
+    return service.port * 65536 + service.retries
+end
+
+-- The fields of each kind, as kinds.c has them: a type, and the entity's field or what makes it.
+local KINDS = {
+    services = {
+        kind = C.SLUICE_CORE_SERVICE,
+        { "number", flags_of_service },
+        { "text", "name" },
+        { "text", "host" },
+        { "text", "path" },
+        { "number", port_and_retries },
+        { "number", "connect_timeout" },
+        { "number", "write_timeout" },
+        { "number", "read_timeout" },
+    },
+    upstreams = {
+        kind = C.SLUICE_CORE_UPSTREAM,
+        { "text", "name" },
+        { "text", "host_header" },
+        { "number", "slots" },
+    },
+    consumers = {
+        kind = C.SLUICE_CORE_CONSUMER,
+        { "text", "username" },
+        { "text", "custom_id" },
+    },
+    routes = {
+        kind = C.SLUICE_CORE_ROUTE,
+        { "slot", "service" },
+        { "number", flags_of_route },
+        { "text", "name" },
+        { "list", "hosts" },
+        { "list", "paths" },
+        { "list", "methods" },
+        { "headers", "headers" },
+        { "number", "regex_priority" },
+    },
+    targets = {
+        kind = C.SLUICE_CORE_TARGET,
+        { "slot", "upstream" },
+        { "text", "target" },
+        { "number", "weight" },
+    },
+    plugins = {
+        kind = C.SLUICE_CORE_PLUGIN,
+        { "slot", "consumer" },
+        { "slot", "route" },
+        { "slot", "service" },
+        { "text", "name" },
+    },
+    names = {
+        kind = C.SLUICE_CORE_NAME,
+        { "text", "name" },
+        { "list", "addresses" },
+    },
+}
+
+local function credentials_of(of)
+    for _, column in ipairs(of.columns) do
+        if column.is_name then
+            return {
+                kind = C.SLUICE_CORE_CREDENTIAL,
+                { "slot", "consumer" },
+                { "key", column.fields[1] },
+            }
+        end
+    end
+    return nil
+end
+
+-- layout of a kind of credentials -> its fields
+local credentials = setmetatable({}, { __mode = "k" })
+
+-- The fields of a kind, nil of one that images do not have.
+local function fields_of(of)
+    if of.space ~= "credentials" then
+        return KINDS[of.kind]
+    end
+    credentials[of] = credentials[of] or credentials_of(of)
+    return credentials[of]
+end
+
+--- The core's kind of a kind of entities.
+-- @tparam table of its layout (gateway.store.layout)
+-- @treturn number|nil nil: images have none of these
+function _M.kind_of(of)
+    local fields = fields_of(of)
+    return fields and fields.kind
+end
+
+-- Packing ----------------------------------------------------------------------------------------
+
+local out = string_buffer.new()
+local word = ffi.new("uint32_t[1]")
+
+local function put_number(value)
+    word[0] = value % 2 ^ 32
+    out:putcdata(word, 4)
+end
+
+local function put_text(value)
+    if type(value) ~= "string" then
+        return put_number(NONE)
+    elseif #value > TEXT_MAX then
+        error("is longer than 1 MiB", 0)
+    end
+    put_number(#value)
+    out:put(value)
+end
+
+local function put_list(list)
+    list = type(list) == "table" and list or {}
+    if #list > LIST_MAX then
+        error("has more than 65535 elements", 0)
+    end
+    put_number(#list)
+    for i = 1, #list do
+        put_text(list[i])
+    end
+end
+
+local function put_headers(headers)
+    local names = {}
+    for name in pairs(type(headers) == "table" and headers or {}) do
+        names[#names + 1] = name
+    end
+    if #names > LIST_MAX then
+        error("has more than 65535 elements", 0)
+    end
+    sort(names)
+    put_number(#names)
+    for _, name in ipairs(names) do
+        put_text(name)
+        put_list(headers[name])
+    end
+end
+
+local PUT = {
+    number = function(value)
+        put_number(type(value) == "number" and value or 0)
+    end,
+    text = put_text,
+    -- its digest is made when it is read: a copy of the store has digests of its own
+    key = put_text,
+    list = put_list,
+    headers = put_headers,
+    slot = function() end,
+}
+
+--- Packs what an image needs of an entity. Pure; costs some microseconds.
+-- @tparam table of layout of its kind
+-- @tparam table entity checked by its schema
+-- @tparam string text of the entity, which an image has as its body
+-- @treturn string|nil nil of a kind that images do not have, and of what is too large
+-- @treturn nil|table `{ err = "unbuildable", kind =, id =, field =, message = }`
+function _M.pack(of, entity, text)
+    local fields = fields_of(of)
+    if not fields then
+        return nil
+    end
+    local function unbuildable(field, reason)
+        return nil,
+            {
+                err = "unbuildable",
+                kind = of.kind,
+                id = entity.id,
+                field = field,
+                message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, reason),
+            }
+    end
+    if #text > BODY_MAX then
+        return unbuildable("entity", "is longer than 16 MiB")
+    end
+    out:reset()
+    put_number(entity.enabled == false and DISABLED or 0)
+    for i = 1, #fields do
+        local field = fields[i]
+        local from = field[2]
+        local value = type(from) == "function" and from(entity) or entity[from]
+        local ok, reason = pcall(PUT[field[1]], value ~= NULL and value or nil)
+        if not ok then
+            return unbuildable(from, reason)
+        end
+    end
+    return out:tostring()
+end
+
+-- Unpacking --------------------------------------------------------------------------------------
+
+local words = ffi.typeof("const uint32_t *")
+local texts = ffi.typeof("sluice_core_text_t *")
+local headers = ffi.typeof("sluice_core_header_t *")
+
+--- What an image has of a key of credentials.
+-- @tparam string store the uuid of the store, its 16 bytes
+-- @tparam string kind such as "keyauth_credentials"
+-- @tparam string key
+-- @treturn string SHA-256, 32 bytes
+function _M.digest(store, kind, key)
+    return digest.new("sha256"):final(store .. kind .. "\0" .. key)
+end
+
+local function word_at(at)
+    return cast(words, at)[0]
+end
+
+local function read_text(text, at)
+    local length = word_at(at)
+    if length == NONE then
+        text.data, text.length = nil, 0
+        return at + 4
+    end
+    text.data, text.length = at + 4, length
+    return at + 4 + length
+end
+
+local function read_list(at, memory)
+    local count = word_at(at)
+    at = at + 4
+    if count == 0 then
+        return at, nil, 0
+    end
+    local list = cast(texts, memory:take(count * ffi.sizeof("sluice_core_text_t")))
+    for i = 0, count - 1 do
+        at = read_text(list[i], at)
+    end
+    return at, list, count
+end
+
+local READ = {}
+
+function READ.number(value, at)
+    value.number = word_at(at)
+    return at + 4
+end
+
+function READ.text(value, at)
+    local length = word_at(at)
+    if length == NONE then
+        return at + 4
+    end
+    value.data, value.count = at + 4, length
+    return at + 4 + length
+end
+
+function READ.key(value, at, memory, of, store)
+    local length = word_at(at)
+    if length == NONE then
+        return at + 4
+    end
+    value.data = memory:put(_M.digest(store, of.kind, ffi.string(at + 4, length)))
+    value.count = DIGEST_BYTES
+    return at + 4 + length
+end
+
+function READ.list(value, at, memory)
+    at, value.data, value.count = read_list(at, memory)
+    return at
+end
+
+function READ.headers(value, at, memory)
+    local count = word_at(at)
+    at = at + 4
+    if count == 0 then
+        return at
+    end
+    local list = cast(headers, memory:take(count * ffi.sizeof("sluice_core_header_t")))
+    for i = 0, count - 1 do
+        at = read_text(list[i].name, at)
+        at, list[i].values, list[i].count = read_list(at, memory)
+    end
+    value.data, value.count = list, count
+    return at
+end
+
+function READ.slot(value, at)
+    value.number = core.NOBODY
+    return at
+end
+
+--- Whether packed bytes are of an entity that stands in no image.
+-- @tparam cdata at `const char *`
+-- @treturn boolean
+function _M.is_disabled(at)
+    return word_at(at) == DISABLED
+end
+
+--- Points the fields of an entity of the core at packed bytes, which have to live as long as it
+-- does. References are none.
+-- @tparam cdata entity `sluice_core_entity_t`, zeroed
+-- @tparam table of layout of its kind
+-- @tparam cdata at `const char *`
+-- @tparam table memory of gateway.image.memory, for lists
+-- @tparam string store the uuid of the store, its 16 bytes
+function _M.unpack(entity, of, at, memory, store)
+    local fields = fields_of(of)
+    at = at + 4
+    for i = 1, #fields do
+        at = READ[fields[i][1]](entity.fields[i - 1], at, memory, of, store)
+    end
+end
+
+--- Where an entity of the core has a reference.
+-- @tparam table of layout of its kind
+-- @tparam string name of the entity's field
+-- @treturn number|nil
+function _M.reference(of, name)
+    for i, field in ipairs(fields_of(of)) do
+        if field[1] == "slot" and field[2] == name then
+            return i - 1
+        end
+    end
+    return nil
+end
+
+return _M

@@ -1,0 +1,402 @@
+--- The store's rows as entities of the core: all of them for a base, the changed ones for a delta.
+--
+-- What is no image's is left out: disabled services, their routes, disabled plugins. A change of
+-- such a service is a change of its routes.
+--
+-- A plugin that is configured for consumers only has a *placeholder*, a global binding without
+-- configuration in one of the slots below 256, which the store's slots stand behind.
+-- @module gateway.image.rows
+
+local core = require("sluice.core")
+local entities = require("gateway.image.entities")
+local ffi = require("ffi")
+local flags = require("gateway.image.flags")
+local layout = require("gateway.store.layout")
+local memory = require("gateway.image.memory")
+local packed_rows = require("gateway.store.packed_rows")
+
+local C = core.C
+local cast = ffi.cast
+local error = error
+local ipairs = ipairs
+local pairs = pairs
+local pcall = pcall
+local setmetatable = setmetatable
+local sort = table.sort
+
+local COLUMNS = packed_rows.COLUMNS
+local PLACEHOLDERS = entities.PLACEHOLDERS
+-- core.h: slots of a kind
+local SLOTS_MAX = 2 ^ 24
+
+local _M = {}
+
+-- hexadecimal digit -> value
+local NIBBLES = ffi.new("uint8_t[256]")
+for i = 0, 15 do
+    NIBBLES[("%x"):format(i):byte()] = i
+    NIBBLES[("%X"):format(i):byte()] = i
+end
+local DASH = 45
+
+local unsigned_chars = ffi.typeof("const uint8_t *")
+
+-- The 16 bytes of a UUID.
+local function put_id(id, text, length)
+    text = cast(unsigned_chars, text)
+    local digit = 0
+    for i = 0, length - 1 do
+        local char = text[i]
+        if char ~= DASH and digit < 32 then
+            local at = (digit - digit % 2) / 2
+            id[at] = id[at] * 16 + NIBBLES[char]
+            digit = digit + 1
+        end
+    end
+end
+
+--- The 16 bytes of a UUID.
+-- @tparam string uuid
+-- @treturn string
+function _M.uuid_bytes(uuid)
+    local id = ffi.new("uint8_t[16]")
+    put_id(id, uuid, #uuid)
+    return ffi.string(id, 16)
+end
+
+-- What is known of a kind before its rows: layout -> { kind, first, references }
+local prepared = setmetatable({}, { __mode = "k" })
+
+local function prepare(of)
+    local found = prepared[of]
+    if found then
+        return found
+    end
+    found = {
+        kind = entities.kind_of(of),
+        first = of.kind == "plugins" and PLACEHOLDERS or 0,
+        references = {},
+    }
+    for i, column in ipairs(packed_rows.references(of)) do
+        local name = column.fields[1]
+        found.references[i] = {
+            column = column.column,
+            at = COLUMNS.REFERENCES + 2 * (i - 1),
+            field = entities.reference(of, name),
+            -- a route is not there while its service is disabled
+            hides = of.kind == "routes" and name == "service",
+            first = column.reference == "plugins" and PLACEHOLDERS or 0,
+        }
+    end
+    prepared[of] = found
+    return found
+end
+
+local function is_hidden(row, of)
+    local packed = row:bytes(COLUMNS.PACKED)
+    if packed == nil then
+        error(("an entity of '%s' is not packed"):format(of.kind), 0)
+    elseif entities.is_disabled(packed) then
+        return true
+    end
+    local references = prepare(of).references
+    for i = 1, #references do
+        local other = references[i].hides and row:bytes(references[i].at + 1)
+        if other and entities.is_disabled(other) then
+            return true
+        end
+    end
+    return false
+end
+
+-- The row as an entity of the core; a hidden one as one that is gone.
+local function put_row(reading, of, row, hidden)
+    local known, memory_ = prepare(of), reading.memory
+    local entity = memory_:add()
+    entity.kind = known.kind
+    entity.slot = row:integer(COLUMNS.SLOT) + known.first
+    entity.generation = row:integer(COLUMNS.GENERATION)
+    entity.revision = row:integer(COLUMNS.REVISION)
+    if hidden then
+        entity.gone = 1
+        return entity
+    end
+    entity.sequence = row:integer(COLUMNS.SEQUENCE)
+    entity.created_at = row:integer(COLUMNS.CREATED_AT)
+    put_id(entity.id, row:bytes(COLUMNS.ID))
+    local text, length = row:bytes(COLUMNS.TEXT)
+    entity.body, entity.body_length = memory_:copy(text, length), length
+    local packed = memory_:copy(row:bytes(COLUMNS.PACKED))
+    entities.unpack(entity, of, packed, memory_, reading.store)
+    for i = 1, #known.references do
+        local reference = known.references[i]
+        if reference.field and not row:is_null(reference.at) then
+            entity.fields[reference.field].number = row:integer(reference.at) + reference.first
+        end
+    end
+    return entity
+end
+
+local function field_text(entity, field)
+    local value = entity.fields[field]
+    return ffi.string(value.data, value.count)
+end
+
+-- The plugin that an entity configures for a consumer.
+local function consumers_plugin(entity)
+    local consumer = entity.fields[C.SLUICE_CORE_PLUGIN_CONSUMER].number
+    return entity.gone == 0
+        and consumer ~= core.NOBODY
+        and field_text(entity, C.SLUICE_CORE_PLUGIN_NAME)
+end
+
+local function put_placeholder(reading, name, slot, revision, gone)
+    local entity = reading.memory:add()
+    entity.kind, entity.slot = C.SLUICE_CORE_PLUGIN, slot
+    entity.generation, entity.revision = 1, revision
+    entity.gone = gone and 1 or 0
+    for field = C.SLUICE_CORE_PLUGIN_CONSUMER, C.SLUICE_CORE_PLUGIN_SERVICE do
+        entity.fields[field].number = core.NOBODY
+    end
+    if not gone then
+        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].data = reading.memory:put(name)
+        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].count = #name
+        entity.fields[C.SLUICE_CORE_PLUGIN_FLAGS].number = flags.plugin.CONSUMER_ONLY
+    end
+end
+
+local function too_many_plugins()
+    local message = ("more than %d plugins are configured for consumers"):format(PLACEHOLDERS)
+    local err = { err = "unbuildable", kind = "plugins", field = "consumer", message = message }
+    error({ refused = err }, 0)
+end
+
+-- Calls fn with a fresh reading, whose memory is given back where it throws.
+local function with_memory(uuid, fn, ...)
+    local reading = { memory = memory.new(), store = _M.uuid_bytes(uuid), seen = {} }
+    local ok, result = pcall(fn, reading, ...)
+    if not ok or not result then
+        reading.memory:free()
+    end
+    if not ok then
+        error(result, 0)
+    end
+    return result or nil
+end
+
+local function read_all(reading, db, layouts, now)
+    local names = {}
+    for _, of in ipairs(layouts) do
+        if entities.kind_of(of) then
+            local is_plugins = of.kind == "plugins"
+            packed_rows.each(db, of, "1", function(row)
+                if not is_hidden(row, of) then
+                    local entity = put_row(reading, of, row, false)
+                    local name = is_plugins and consumers_plugin(entity)
+                    if name and not names[name] then
+                        names[name] = true
+                        names[#names + 1] = name
+                    end
+                end
+            end)
+        end
+    end
+    if #names > PLACEHOLDERS then
+        too_many_plugins()
+    end
+    sort(names)
+    for i, name in ipairs(names) do
+        put_placeholder(reading, name, i - 1, now.revision, false)
+    end
+    return reading.memory
+end
+
+--- All that stands in an image. Two microseconds an entity, and its bytes.
+-- @tparam table db connection, in a transaction
+-- @tparam {table,...} layouts
+-- @tparam table now `{ uuid =, revision = }` of the store
+-- @treturn table memory with `entities` and `count`, for the caller to free; throws
+-- `{ refused = { err = "unbuildable" } }`
+function _M.all(db, layouts, now)
+    return with_memory(now.uuid, read_all, db, layouts, now)
+end
+
+-- Changes ----------------------------------------------------------------------------------------
+
+-- What the view has in a slot.
+local function old_record(reading, kind, slot)
+    local found = C.sluice_core_by_slot(reading.view, kind, slot)
+    return found.record ~= nil and found or nil
+end
+
+-- Notes the plugin whose configurations for consumers may have become some, or none.
+local function note_plugin(reading, entity)
+    local name = consumers_plugin(entity)
+    if name then
+        reading.plugins[name] = true
+    end
+    local old = old_record(reading, entity.kind, entity.slot)
+    local consumer = old and C.sluice_core_number(old, C.SLUICE_CORE_PLUGIN_CONSUMER)
+    if old and consumer ~= core.NOBODY then
+        name = core.text(old, C.SLUICE_CORE_PLUGIN_NAME)
+        reading.plugins[name] = reading.plugins[name] or false
+    end
+end
+
+local function is_first(reading, kind, slot)
+    local key = kind * SLOTS_MAX + slot
+    local first = not reading.seen[key]
+    reading.seen[key] = true
+    return first
+end
+
+-- False: there are too many.
+local function change_row(reading, of, row)
+    local known, slot = prepare(of), row:integer(COLUMNS.SLOT)
+    if not is_first(reading, known.kind, slot + known.first) then
+        return true
+    end
+    local hidden = is_hidden(row, of)
+    local entity = put_row(reading, of, row, hidden)
+    if of.kind == "services" then
+        local was_hidden = not old_record(reading, known.kind, slot)
+        if was_hidden ~= hidden then
+            reading.flipped[#reading.flipped + 1] = row:string(COLUMNS.ID)
+        end
+    elseif of.kind == "plugins" then
+        note_plugin(reading, entity)
+    end
+    return reading.memory.count <= reading.limit
+end
+
+local function change_rows(reading, db, of, condition, value)
+    local fits = true
+    packed_rows.each(db, of, condition, function(row)
+        fits = change_row(reading, of, row)
+        return fits
+    end, value)
+    return fits
+end
+
+-- Routes of services that have come or gone.
+local function change_routes(reading, db, of)
+    for _, reference in ipairs(prepare(of).references) do
+        for _, id in ipairs(reference.hides and reading.flipped or {}) do
+            if not change_rows(reading, db, of, "e." .. reference.column .. " = ?", id) then
+                return false
+            end
+        end
+    end
+    return true
+end
+
+local function change_gone(reading, db, by_kind, since)
+    packed_rows.each_gone(db, since, function(row)
+        local of = by_kind[row:string(0)]
+        local kind = of and entities.kind_of(of)
+        local slot = row:integer(1) + (kind and prepare(of).first or 0)
+        -- Later ones have the slot already.
+        if kind and is_first(reading, kind, slot) then
+            local entity = reading.memory:add()
+            entity.kind, entity.slot, entity.gone = kind, slot, 1
+            entity.generation, entity.revision = row:integer(2), row:integer(3)
+            if of.kind == "plugins" then
+                note_plugin(reading, entity)
+            end
+        end
+        return reading.memory.count <= reading.limit
+    end)
+    return reading.memory.count <= reading.limit
+end
+
+local function has_consumers(db, of, name)
+    local key, consumer
+    for _, column in ipairs(of.columns) do
+        if column.role == "unique" and #column.fields > 1 and column.fields[1] == "name" then
+            key = column.column
+        elseif column.fields[1] == "consumer" then
+            consumer = column.column
+        end
+    end
+    local found = false
+    local condition = ("e.%s >= ? AND e.%s < ? AND e.%s IS NOT NULL"):format(key, key, consumer)
+    packed_rows.each(db, of, condition, function(row)
+        found = not is_hidden(row, of)
+        return not found
+    end, layout.range(name))
+    return found
+end
+
+-- Slots of placeholders that the view has: name -> slot, slot -> true
+local function find_placeholders(view)
+    local slots = ffi.new("const uint32_t *[1]")
+    local count = C.sluice_core_children(view, C.SLUICE_CORE_PLUGIN, C.SLUICE_CORE_KINDS, 0, slots)
+    local by_name, taken = {}, {}
+    for i = 0, count - 1 do
+        local slot = slots[0][i]
+        if slot >= PLACEHOLDERS then
+            break
+        end
+        local found = C.sluice_core_by_slot(view, C.SLUICE_CORE_PLUGIN, slot)
+        by_name[core.text(found, C.SLUICE_CORE_PLUGIN_NAME)] = slot
+        taken[slot] = true
+    end
+    return by_name, taken
+end
+
+local function change_placeholders(reading, db, by_kind, revision)
+    local there, taken
+    for name, is_sure in pairs(reading.plugins) do
+        if not there then
+            there, taken = find_placeholders(reading.view)
+        end
+        local wanted = is_sure or has_consumers(db, by_kind.plugins, name)
+        if there[name] and not wanted then
+            put_placeholder(reading, name, there[name], revision, true)
+        elseif wanted and not there[name] then
+            local slot = 0
+            while taken[slot] do
+                slot = slot + 1
+            end
+            if slot >= PLACEHOLDERS then
+                too_many_plugins()
+            end
+            taken[slot] = true
+            put_placeholder(reading, name, slot, revision, false)
+        end
+    end
+end
+
+local function read_changes(reading, db, layouts, change)
+    local by_kind = layout.by_kind(layouts)
+    reading.view, reading.limit = change.view, change.limit
+    reading.plugins, reading.flipped = {}, {}
+    for _, of in ipairs(layouts) do
+        if entities.kind_of(of) then
+            if not change_rows(reading, db, of, "e.revision > ?", change.since) then
+                return false
+            end
+        end
+    end
+    if
+        not change_gone(reading, db, by_kind, change.since)
+        or (by_kind.routes and not change_routes(reading, db, by_kind.routes))
+    then
+        return false
+    end
+    change_placeholders(reading, db, by_kind, change.now.revision)
+    return reading.memory
+end
+
+--- What a view lacks: each entity once, as it is now. Costs a query a kind, and as `all` for each.
+-- @tparam table db connection, in a transaction
+-- @tparam {table,...} layouts
+-- @tparam table change `since`: revision that the view has seen; `now`: `{ uuid =, revision = }`;
+-- `view`: `sluice_core_view_t`; `limit`: entities, as far as they are one
+-- @treturn table|nil memory with `entities` and `count`, for the caller to free; nil: there are
+-- more than the limit; throws as `all`
+function _M.changed(db, layouts, change)
+    return with_memory(change.now.uuid, read_changes, db, layouts, change)
+end
+
+return _M
