@@ -1,4 +1,4 @@
-"""Listeners with `reuseport`: each socket of a group gets connections only if somebody takes them."""
+"""Listeners with `reuseport`: a socket gets connections only where somebody takes them."""
 
 from __future__ import annotations
 
