@@ -73,7 +73,7 @@ class Images(Bare):
     def write(self, text: str) -> None:
         text = text.replace("\nevents {", f"\nsluice_control on;\n{self._main}\nevents {{", 1)
         text = text.replace("/build/module/", f"/{self._module}/")
-        paths = f'lua_package_path "{ROOT}/test/nginx/?.lua;{ROOT}/?.lua;'
+        paths = f'lua_package_path "{ROOT}/test/nginx/?.lua;{ROOT}/?.lua;{ROOT}/?/init.lua;'
         super().write(text.replace('lua_package_path "', paths))
 
     def workers(self) -> list[int]:

@@ -1,0 +1,141 @@
+"""Changes in the control worker (gateway/control/apply.lua): what is answered is live."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from images_bare import Images, Json
+from wire import wait_until
+
+ROLE = """
+    local entities = require("gateway.entities")
+    local layout = require("gateway.store.layout")
+    local schemas = {}
+    for i, kind in ipairs(entities.kinds) do
+        schemas[i] = entities.get(kind)
+    end
+    require("gateway.control.apply").start({
+        store = "@run@/store/store.db",
+        images = "@images@",
+        layouts = layout.derive(schemas),
+    })
+"""
+
+APPLY = """
+    local apply = require("gateway.control.apply")
+    local function id(number)
+        return ("00000000-0000-4000-8000-%012d"):format(number)
+    end
+    local function route(number, path)
+        local entity = { id = id(number), name = "r" .. number, paths = { path }, strip_path = true,
+            protocols = { "http" }, created_at = 1, regex_priority = 0 }
+        return { kind = "routes", put = entity }
+    end
+    local function said(done, err)
+        return done and { revision = done.revision, changed = done.changed }
+            or { err = err.err, message = err.message, field = err.field }
+    end
+"""
+
+
+class Control(Images):
+    """A control worker with a store."""
+
+    def __init__(self, workers: int = 2) -> None:
+        super().__init__(workers=workers, role=ROLE, main="thread_pool sluice_store threads=2;")
+
+    def apply(self, code: str) -> Json:
+        """Runs Lua in worker 0 with `apply`, `route(number, path)`, `id` and `said`."""
+        return self.run(APPLY + code)
+
+    def state(self) -> Json:
+        """What it says of itself."""
+        return self.apply("return apply.state()")
+
+
+def test_what_is_answered_is_live() -> None:
+    with Control(workers=3) as nginx:
+        assert nginx.match("/a")["status"] == 404
+        said = nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        assert said["revision"] == 1
+        for _ in range(20):
+            assert nginx.match("/a")["name"] == "r1"
+        for i in range(2, 30):
+            nginx.apply(f'return said(apply.transaction({{ route(1, "/b{i}") }}))')
+            assert nginx.match(f"/b{i}")["revision"] == i
+        said = nginx.apply('return said(apply.transaction({ { kind = "routes", delete = id(1) } }))')
+        assert said == {"revision": 30}
+        assert nginx.match("/b29")["status"] == 404
+        state = nginx.state()
+        assert (state["state"], state["revision"], state["waiting"]) == ("live", 30, 0)
+        assert nginx.block()["revision"] == 30
+
+
+def test_waiting_changes_share_a_commit_and_answer_each_for_itself() -> None:
+    with Control() as nginx:
+        said = nginx.apply("""
+            local threads, out = {}, {}
+            for i = 1, 50 do
+                threads[i] = ngx.thread.spawn(function()
+                    local change = route(i, "/" .. i)
+                    change.put.name = "n" .. i % 40
+                    return said(apply.transaction({ change }))
+                end)
+            end
+            for i = 1, 50 do
+                local _, result = ngx.thread.wait(threads[i])
+                out[i] = result.err or "made"
+            end
+            return out
+        """)
+        assert said.count("made") == 40
+        assert said.count("unique violation") == 10
+        assert nginx.state()["revision"] == 40
+
+
+def test_a_file_replaces_everything_at_once() -> None:
+    with Control() as nginx:
+        said = nginx.apply("""
+            local items = {}
+            for i = 1, 3000 do
+                items[i] = route(i, "/p/" .. i)
+            end
+            return said(apply.replace(items, "a file"))
+        """)
+        assert said == {"revision": 1, "changed": True}
+        assert nginx.match("/p/2999")["name"] == "r2999"
+        assert nginx.state()["origin"] == "a file"
+        said = nginx.apply('return said(apply.replace({ route(7, "/p/7") }, "another"))')
+        assert said["changed"] is True
+        assert nginx.match("/p/7")["name"] == "r7"
+        assert nginx.match("/p/2999")["status"] == 404
+        assert nginx.apply('return #apply.read("list", "routes")') == 1
+
+
+def test_a_successor_goes_on_where_a_killed_one_ended() -> None:
+    with Control() as nginx:
+        nginx.expect_log(r"exited on signal 9", range(1, 9))
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        for i in range(2):
+            before = nginx.zero()
+            os.kill(before, signal.SIGKILL)
+            assert nginx.match("/a")["status"] == 200
+            wait_until(lambda before=before: nginx.zero() != before, "the next")
+            said = nginx.apply(f'return said(apply.transaction({{ route(2, "/c{i}") }}))')
+            assert said["revision"] == i + 2
+            assert nginx.match(f"/c{i}")["name"] == "r2"
+        assert len(list(nginx.images.iterdir())) == 2
+
+
+def test_three_deaths_in_a_minute_stop_it() -> None:
+    with Control() as nginx:
+        nginx.expect_log(r"exited on signal 9", range(1, 9))
+        nginx.expect_log(r"control workers died within a minute")
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        for _ in range(3):
+            before = nginx.zero()
+            os.kill(before, signal.SIGKILL)
+            wait_until(lambda before=before: nginx.block()["pid"] not in (0, before), "the next")
+        wait_until(lambda: nginx.block()["error"] != "", "the reason")
+        assert nginx.match("/a")["status"] == 200
