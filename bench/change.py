@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import load
 import sides
@@ -46,12 +46,15 @@ class Changed(sides.Sluice):
             return 0
 
 
+G = TypeVar("G", bound=sides.Sluice)
+
+
 @contextlib.contextmanager
-def changed(setting: Setting, routes: int) -> Iterator[Changed]:
+def changed(setting: Setting, routes: int, kind: type[G], settings: dict[str, str]) -> Iterator[G]:
     """A gateway with so many routes, and its upstream."""
     folder, upstream = setting.fresh(), sides.free_address()
     folder.chmod(0o755)
-    gateway = Changed(
+    gateway = kind(
         Routes(routes, 0),
         folder / "sluice",
         sides.free_address(),
@@ -59,10 +62,7 @@ def changed(setting: Setting, routes: int) -> Iterator[Changed]:
         None,
         root=setting.root,
         count=setting.data["workers"],
-        settings={
-            "SLUICE_PLUGINS": "bundled,bench-change",
-            "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
-        },
+        settings=settings,
     )
     with sides.Upstream(folder / "upstream", upstream, None, BODY), gateway:
         yield gateway
@@ -75,7 +75,11 @@ def measure(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     rates: list[int] = data["rates"]
     found: dict[int, list[load.Slice]] = {rate: [] for rate in [0, *rates]}
-    with changed(setting, data["routes"]) as gateway:
+    settings = {
+        "SLUICE_PLUGINS": "bundled,bench-change",
+        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
+    }
+    with changed(setting, data["routes"], Changed, settings) as gateway:
         requests = gateway.folder / "requests"
         requests.write_bytes(b"GET /route-1 HTTP/1.1\r\nHost: bench\r\n\r\n")
         for rate in found:

@@ -12,6 +12,7 @@ import events_scenarios
 import footprint
 import micro
 import sides
+import store
 import timers
 import timers_cost
 import var
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "core": core.measure,
     **footprint.MEASURES,
     "micro": micro.measure,
+    "store": store.measure,
     "timers-cost": timers_cost.measure,
     "timers-load": timers.measure,
     **var.MEASURES,

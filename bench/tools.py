@@ -14,8 +14,9 @@ FOLDER = Path(__file__).resolve().parent
 
 
 @functools.cache
-def built(name: str) -> Path:
-    """The program of `bench/<name>.c`, compiled anew if its source has changed.
+def built(name: str, *, preloaded: bool = False) -> Path:
+    """The program of `bench/<name>.c`, or the library to preload, compiled anew if its source has
+    changed.
 
     Raises `sides.StartError` if it does not compile.
     """
@@ -26,6 +27,7 @@ def built(name: str) -> Path:
         program.parent.mkdir(parents=True, exist_ok=True)
         draft = program.with_suffix(f".{os.getpid()}")
         command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", draft, source]
+        command += ["-shared", "-fPIC"] if preloaded else []
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise sides.StartError(f"{source.name} does not compile: {done.stderr.strip()}")
