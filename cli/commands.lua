@@ -7,19 +7,21 @@
 local cjson = require("cjson")
 local console = require("cli.console")
 local control = require("cli.control")
-local unistd = require("posix.unistd")
+local control_worker = require("cli.control_worker")
+local images = require("cli.images")
 
 local config = require("gateway.config")
-local instances = require("cli.instance")
+local invocation = require("cli.invocation")
 local launch = require("cli.launch")
 local options = require("cli.options")
-local posted = require("cli.posted")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
 local reload = require("cli.reload")
 local report = require("cli.report")
-local settings_of = require("cli.settings")
+local start = require("cli.start")
+local store = require("cli.store")
+local store_commands = require("cli.store_commands")
 local timers = require("cli.timers")
 local version = require("gateway.version")
 
@@ -32,108 +34,26 @@ local complain, fail = console.complain, console.fail
 
 local STOP_TIMEOUT_S = 10
 
-local function given_flags(arguments)
-    local flags = {}
-    for _, option in ipairs(options.list) do
-        flags[option.name] = arguments[option.name]
+-- What is in memory goes with the gateway; where the settings may be a stranger's, it stays.
+local function remove_images(instance, context)
+    local settings = prefixes.new(instance):check(context.root) and instance:read_settings()
+    if settings and #instance:leaders() == 0 then
+        images.remove(settings, instance.prefix)
     end
-    return flags
-end
-
--- The instance that the arguments mean; needs the prefix alone, so that a mistake elsewhere does
--- not keep anybody from stopping the gateway.
-local function find_instance(arguments)
-    local settings, errors = settings_of.resolve({
-        flags = given_flags(arguments),
-        cwd = unistd.getcwd(),
-        only = { "prefix" },
-    })
-    if not settings then
-        return nil, errors
-    end
-    return instances.new(prefixes.resolve(settings.prefix))
-end
-
-local function resolve(arguments, instance, remembered)
-    local settings, errors, given = settings_of.resolve({
-        flags = given_flags(arguments),
-        cwd = unistd.getcwd(),
-        remembered = remembered,
-    })
-    if settings then
-        settings.prefix = instance.prefix
-    end
-    return settings, errors, given
-end
-
--- A command on the instance that the arguments mean: `run(instance, arguments, context)`.
-local function on_instance(run)
-    return function(arguments, context)
-        local instance, errors = find_instance(arguments)
-        if not instance then
-            return fail(errors, WRONG_USE)
-        end
-        return run(instance, arguments, context)
-    end
-end
-
--- A command that needs it to run: `run(instance, master, arguments, context)`.
-local function on_running(run)
-    return on_instance(function(instance, arguments, context)
-        local master = instance:master()
-        if not master then
-            return fail(report.stopped(instance.prefix, instance:orphans()), NOT_RUNNING)
-        end
-        return run(instance, master, arguments, context)
-    end)
 end
 
 -- A command that ends it, and has nothing to do where it does not run: `run(instance, arguments)`.
 local function on_ending(run)
-    return on_instance(function(instance, arguments)
+    return invocation.on_instance(function(instance, arguments, context)
+        local code = DONE
         if #instance:leaders() == 0 then
             print_lines({ report.stopped(instance.prefix, {}) })
-            return DONE
+        else
+            code = run(instance, arguments)
         end
-        return run(instance, arguments)
+        remove_images(instance, context)
+        return code
     end)
-end
-
--- A writer for the instance's prefix, which is made and locked.
-local function open_prefix(context, instance, settings)
-    local writer = prefixes.new(instance)
-    local made, err = writer:make_directories(settings.user, context.root)
-    if not made then
-        writer:undo()
-        return nil, err
-    end
-    return writer
-end
-
--- From written files to a running nginx. Returns only when that fails, where it is to run in the
--- foreground.
-local function bring_up(instance, settings, foreground)
-    posted.drop(instance)
-    local cleared, err = control.clear(instance.control)
-    if not cleared then
-        return nil, { err }
-    end
-    if foreground then
-        local right, lines = launch.test(instance, settings)
-        if not right then
-            return nil, lines
-        end
-        say("sluice %s: %s; Ctrl-C stops it", version.product, report.listeners(settings))
-        local _, failure =
-            process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
-        return nil, { failure }
-    end
-    local master, lines = launch.daemon(instance, settings)
-    if not master then
-        return nil, lines
-    end
-    say("sluice %s started (pid %d): %s", version.product, master, report.listeners(settings))
-    return true
 end
 
 local function warn_connections(settings)
@@ -144,8 +64,8 @@ local function warn_connections(settings)
 end
 
 --- start: checks everything, then runs nginx as a daemon or in the foreground.
-_M.start = on_instance(function(instance, arguments, context)
-    local settings, problems, given = resolve(arguments, instance)
+_M.start = invocation.on_instance(function(instance, arguments, context)
+    local settings, problems, given = invocation.settings(arguments, instance)
     if not settings then
         return fail(problems, WRONG_USE)
     end
@@ -162,15 +82,18 @@ _M.start = on_instance(function(instance, arguments, context)
     if #orphans > 0 then
         return fail(report.stopped(instance.prefix, orphans))
     end
-    local snapshot
-    problems, snapshot =
-        preflight.check(settings, { root = context.root, foreground = arguments.foreground })
+    local found
+    problems, found = preflight.check(settings, {
+        root = context.root,
+        foreground = arguments.foreground,
+        loaded = store.origin(settings, instance),
+    })
     if #problems > 0 then
         return fail(problems)
     end
-    given.hash = snapshot.hash
+    given.hash = found.hash
     warn_connections(settings)
-    local writer, err = open_prefix(context, instance, settings)
+    local writer, err = start.open(context, instance, settings)
     if not writer then
         return fail(err)
     end
@@ -179,7 +102,7 @@ _M.start = on_instance(function(instance, arguments, context)
     end
     local up, lines = writer:write_files(settings, given, context.root)
     if up then
-        up, lines = bring_up(instance, settings, arguments.foreground)
+        up, lines = start.run(instance, settings, found, arguments.foreground)
     end
     if not up then
         writer:undo()
@@ -201,44 +124,48 @@ end
 
 --- reload: checks the file and the settings; where only the file has changed, the workers take it,
 -- otherwise renders, tests, and swaps the workers.
-_M.reload = on_running(function(instance, master, arguments, context)
+_M.reload = invocation.on_running(function(instance, master, arguments, context)
     local ours, foreign = prefixes.new(instance):check(context.root)
     if not ours then
         return reload.keep(foreign)
     end
     local old, remembered = instance:read_settings(), instance:read_remembered()
-    local settings, problems, given = resolve(arguments, instance, remembered)
+    local settings, problems, given = invocation.settings(arguments, instance, remembered)
     if not settings then
         return reload.keep(problems, WRONG_USE)
     end
+    if old and settings.image_dir == "" then
+        settings.image_dir = old.image_dir
+    end
     note_start_only(old, settings)
-    settings.superseded = old and old.superseded
-    local snapshot
-    problems, snapshot = preflight.check(
-        settings,
-        { root = context.root, foreground = true, held = preflight.addresses(old) }
-    )
+    local found
+    problems, found = preflight.check(settings, {
+        root = context.root,
+        foreground = true,
+        held = preflight.addresses(old),
+        loaded = store.origin(settings, instance),
+    })
     if #problems > 0 then
         return reload.keep(problems)
     end
     warn_connections(settings)
-    given.hash = snapshot.hash
-    local is_new_file = not remembered or remembered.hash ~= snapshot.hash
+    local is_new_file = found.hash ~= (remembered and remembered.hash)
 
-    local writer, err = open_prefix(context, instance, settings)
+    local writer, err = start.open_prefix(context, instance, settings)
     if not writer then
         return reload.keep(err)
     end
     if is_new_file and not arguments.new_workers and writer:is_written(settings, context.root) then
-        return reload.post(instance, writer, settings, given)
+        return reload.post(instance, writer, settings, given, found)
     end
-    return reload.swap_workers(
-        instance,
-        writer,
-        settings,
-        given,
-        { is_new_file = is_new_file, root = context.root, master = master, old = old }
-    )
+    return reload.swap_workers(instance, writer, settings, given, {
+        found = found,
+        is_new_file = is_new_file,
+        hash = remembered and remembered.hash,
+        root = context.root,
+        master = master,
+        old = old,
+    })
 end)
 
 -- Ends the gateway after its requests; past the time the rest is cut off.
@@ -259,13 +186,13 @@ end
 
 -- Ends the running gateway and starts it anew, once everything has been tried that can be while it
 -- runs: the folders, the disk, nginx's own test.
-local function replace(context, instance, settings, given, is_running, arguments)
+local function replace(context, instance, settings, given, opts)
     local function give_up(lines)
         lines = type(lines) == "table" and lines or { lines }
-        lines[#lines + 1] = is_running and "restart refused: the running gateway is kept" or nil
+        lines[#lines + 1] = opts.old and "restart refused: the running gateway is kept" or nil
         return fail(lines)
     end
-    local writer, err = open_prefix(context, instance, settings)
+    local writer, err = start.open(context, instance, settings)
     if not writer then
         return give_up(err)
     end
@@ -277,13 +204,16 @@ local function replace(context, instance, settings, given, is_running, arguments
         writer:undo()
         return give_up(lines)
     end
-    local gone, notes = quit(instance, arguments.timeout)
+    local gone, notes = quit(instance, opts.timeout)
     complain(notes)
     if not gone then
         writer:undo()
         return FAILED
     end
-    local up, failure = bring_up(instance, settings, arguments.foreground)
+    if opts.old and opts.old.image_dir ~= settings.image_dir then
+        images.remove(opts.old, instance.prefix)
+    end
+    local up, failure = start.run(instance, settings, opts.found, opts.foreground)
     if not up then
         writer:undo()
         failure[1] = "the gateway is NOT running: " .. failure[1]
@@ -293,29 +223,36 @@ local function replace(context, instance, settings, given, is_running, arguments
 end
 
 --- restart: checks like start before it quits the running one.
-_M.restart = on_instance(function(instance, arguments, context)
+_M.restart = invocation.on_instance(function(instance, arguments, context)
     local ours, foreign = prefixes.new(instance):check(context.root)
     if not ours then
         return fail(foreign)
     end
     local old = #instance:leaders() > 0 and instance:read_settings() or nil
-    local settings, problems, given = resolve(arguments, instance, instance:read_remembered())
+    local settings, problems, given =
+        invocation.settings(arguments, instance, instance:read_remembered())
     if not settings then
         return fail(problems, WRONG_USE)
     end
-    local snapshot
-    problems, snapshot = preflight.check(settings, {
+    local found
+    problems, found = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
         held = preflight.addresses(old),
+        loaded = store.origin(settings, instance),
     })
     if #problems > 0 then
         problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil
         return fail(problems)
     end
-    given.hash = snapshot.hash
+    given.hash = found.hash
     warn_connections(settings)
-    return replace(context, instance, settings, given, old ~= nil, arguments)
+    return replace(context, instance, settings, given, {
+        found = found,
+        foreground = arguments.foreground,
+        old = old,
+        timeout = arguments.timeout,
+    })
 end)
 
 --- stop: ends the gateway at once.
@@ -340,7 +277,7 @@ _M.quit = on_ending(function(instance, arguments)
 end)
 
 --- reopen: opens the log files again, after they were moved away.
-_M.reopen = on_running(function(instance, master, _, context)
+_M.reopen = invocation.on_running(function(instance, master, _, context)
     local writer = prefixes.new(instance)
     local right, reason = writer:check(context.root)
     local settings = right and instance:read_settings()
@@ -358,21 +295,22 @@ _M.reopen = on_running(function(instance, master, _, context)
     return DONE
 end)
 
---- check: validates a declarative file and prints every error.
-function _M.check(arguments)
-    local settings, errors = settings_of.resolve({
-        flags = given_flags(arguments),
-        cwd = unistd.getcwd(),
-    })
+--- check: validates a declarative file, or the store, and prints every error.
+function _M.check(arguments, context)
+    if arguments.store then
+        return store_commands.check(arguments, context)
+    end
+    local settings, errors = invocation.settings(arguments)
     if not settings then
         return fail(errors, WRONG_USE)
     end
     local path = arguments.declarative or settings.file
     errors = {}
-    local snapshot = preflight.check_file(path, settings, errors)
-    if not snapshot then
+    local found = preflight.check_file(path, settings, errors)
+    if not found then
         return fail(errors)
     end
+    local snapshot = found.snapshot
     for _, list in ipairs({ snapshot.warnings or {}, config.slow_warnings(snapshot) }) do
         for _, warning in ipairs(list) do
             complain({ "warning: " .. warning })
@@ -390,6 +328,11 @@ function _M.check(arguments)
     return DONE
 end
 
+_M.backup = store_commands.backup
+_M.diff = store_commands.diff
+_M.export = store_commands.export
+_M.import = store_commands.import
+
 --- version: the product's, and LuaJIT's.
 function _M.version()
     say("sluice %s (%s)", version.product, jit.version)
@@ -397,7 +340,7 @@ function _M.version()
 end
 
 --- status: whether it runs, and what.
-_M.status = on_instance(function(instance, arguments, context)
+_M.status = invocation.on_instance(function(instance, arguments, context)
     local master = instance:master()
     local found = { running = master ~= nil, prefix = instance.prefix, version = version.product }
     if master then
@@ -412,6 +355,7 @@ _M.status = on_instance(function(instance, arguments, context)
         found.proxy_listen = settings.proxy_listen or {}
         found.admin_listen = settings.admin_listen or {}
         found.workers = instance.workers(master)
+        found.control = control_worker.read(master)
     else
         found.orphans = instance:orphans()
     end
@@ -436,7 +380,7 @@ local function ask(instance, target)
 end
 
 --- events: what the workers have told each other.
-_M.events = on_running(function(instance, _, arguments)
+_M.events = invocation.on_running(function(instance, _, arguments)
     local answer, err = ask(instance, "/events")
     if not answer then
         return fail(err)
@@ -450,7 +394,7 @@ _M.events = on_running(function(instance, _, arguments)
 end)
 
 --- timers: what the timers of all workers do.
-_M.timers = on_running(function(instance, _, arguments)
+_M.timers = invocation.on_running(function(instance, _, arguments)
     local shown, err = timers.show(arguments, function()
         return ask(instance, timers.TARGET)
     end)

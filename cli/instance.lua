@@ -6,7 +6,7 @@
 --   <prefix>/nginx.pid       written by nginx
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
 --   <prefix>/control/socket  the admin listener for this command; only the owner may enter
---   <prefix>/posted          what was posted to it (gateway.control.changes.files)
+--   <prefix>/store           the entities, of the workers' user (gateway.store.database)
 --
 -- An nginx counts as this instance's only if its command line names this nginx.conf: a stale pid
 -- file never leads a signal to a stranger.
@@ -21,6 +21,8 @@ local mt = { __index = _M }
 local MASTER = "nginx: master process"
 local WORKER = "nginx: worker process"
 local DRAINING = "nginx: worker process is shutting down"
+-- As the module names worker 0 (module/nginx/ngx_sluice_control.c).
+local CONTROL = "nginx: control process"
 
 --- The instance of a prefix; does not touch the disk.
 -- @tparam string prefix absolute directory
@@ -36,7 +38,8 @@ function _M.new(prefix)
         tmp = prefix .. "/tmp",
         control_folder = prefix .. "/control",
         control = prefix .. "/control/socket",
-        posted = prefix .. "/posted",
+        store_folder = prefix .. "/store",
+        store = prefix .. "/store/store.db",
     }, mt)
 end
 
@@ -69,7 +72,7 @@ local function sockets_at(path)
 end
 
 local function holds(pid, sockets, folder)
-    for _, name in ipairs(process.open_files(pid)) do
+    for name in pairs(process.open_files(pid)) do
         if sockets[name] or name:sub(1, #folder) == folder then
             return true
         end
@@ -80,7 +83,7 @@ end
 --- The workers that a killed master has left: they serve on, and nobody looks after them.
 -- One is known by nginx's title, by a parent that is no nginx, and by the control socket or a log
 -- of this prefix, which it holds open. Costs a scan of /proc; another user's are not seen.
--- @treturn table array of pids, empty while the master runs
+-- @treturn table array of pids, empty while the master runs; the control worker is one of them
 function _M:orphans()
     local found = {}
     if self:master() then
@@ -90,7 +93,7 @@ function _M:orphans()
     local pids, parents = process.all()
     for _, pid in ipairs(pids) do
         if
-            has_title(pid, WORKER)
+            (has_title(pid, WORKER) or has_title(pid, CONTROL))
             and not has_title(parents[pid], MASTER)
             and holds(pid, sockets, self.logs .. "/")
         then
@@ -108,18 +111,20 @@ function _M:leaders()
     return master and { master } or self:orphans()
 end
 
---- The workers of a master.
+--- The workers of a master: those that serve traffic, and the control worker.
 -- nginx names a worker once its init_worker phase is over, so a child that still has the master's
 -- name is one that is not ready.
 -- @tparam number master pid
--- @treturn table { ready = {pids}, draining = {pids}, starting = {pids} }
+-- @treturn table { ready = {pids}, draining = {pids}, starting = {pids}, control = {pids} }
 function _M.workers(master)
-    local found = { ready = {}, draining = {}, starting = {} }
+    local found = { ready = {}, draining = {}, starting = {}, control = {} }
     for _, pid in ipairs(process.children(master)) do
         local line = process.command_line(pid) or ""
         local state
         if line:sub(1, #DRAINING) == DRAINING then
             state = "draining"
+        elseif line:sub(1, #CONTROL) == CONTROL then
+            state = "control"
         elseif line:sub(1, #WORKER) == WORKER then
             state = "ready"
         elseif line:sub(1, #MASTER) == MASTER or line:find(" -c ", 1, true) then

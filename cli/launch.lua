@@ -2,6 +2,7 @@
 
 local control = require("cli.control")
 local process = require("cli.process")
+local settings_of = require("cli.settings")
 local stat = require("posix.sys.stat")
 
 local _M = {}
@@ -83,14 +84,17 @@ function _M.test(instance, settings)
     return nil, refusal("nginx does not take the configuration:", output)
 end
 
--- How many workers the settings ask for.
-local function wanted(settings)
-    return settings.workers == "auto" and process.cpus() or settings.workers
-end
-
 -- Whether all that the settings ask for are there: between two forks, a master may be put aside.
 local function all_ready(workers, settings)
-    return #workers.ready >= wanted(settings) and #workers.starting == 0
+    return #workers.ready >= settings_of.workers(settings)
+        and #workers.control > 0
+        and #workers.starting == 0
+end
+
+-- Whether the control worker has made an image live: no traffic worker accepts before.
+local function is_live(instance)
+    local status, answer = control.ask(instance.control, "GET", "/status", nil, ASK_TIMEOUT_S)
+    return status == 200 and answer.database.reachable
 end
 
 --- Starts nginx as a daemon; returns when every worker serves.
@@ -106,13 +110,13 @@ function _M.daemon(instance, settings)
     if status ~= 0 then
         return nil, refusal("nginx did not start:", output)
     end
-    -- The gateway's own warnings, of names that do not resolve for example.
-    io.stderr:write(
-        (output:gsub("nginx: %[warn%] %[lua%] [^\n]-: warn%(%): ", "sluice: warning: "))
-    )
+    io.stderr:write(output)
     local master = process.poll(START_TIMEOUT_S, function()
         local found = instance:master()
-        return found and all_ready(instance.workers(found), settings) and found
+        return found
+            and all_ready(instance.workers(found), settings)
+            and is_live(instance)
+            and found
     end)
     if master then
         return master
@@ -223,7 +227,7 @@ function _M.hup(instance, settings, master, log)
         elseif is_dead() then
             return process.alive(master) and "dead" or "killed"
         end
-        return #sorted.fresh >= wanted(settings)
+        return #sorted.fresh >= settings_of.workers(settings)
             and #workers.starting == 0
             and #sorted.old == 0
             and "live"

@@ -124,6 +124,21 @@ local function add_timers(parser)
     add_options(command, PREFIX_ONLY)
 end
 
+local function add_store_commands(parser)
+    local import = parser:command("import", "Have the store hold what a declarative file does.")
+    import:argument("path", "The file.")
+    add_options(import)
+    local export = parser:command("export", "Write what the store holds as a declarative file.")
+    export:argument("path", "The new file; by default standard output."):args("?")
+    add_options(export, PREFIX_ONLY)
+    local diff = parser:command("diff", "Say what a declarative file would change; then exit 1.")
+    diff:argument("path", "The file.")
+    add_options(diff, PREFIX_ONLY)
+    local backup = parser:command("backup", "Copy the store, also while the gateway runs.")
+    backup:argument("path", "The new file.")
+    add_options(backup, PREFIX_ONLY)
+end
+
 local function build_parser()
     local parser = argparse(
         "sluice",
@@ -170,7 +185,10 @@ local function build_parser()
 
     local check = parser:command("check", "Validate a declarative file and print every error.")
     check:argument("declarative", "The file; by default the one of the settings."):args("?")
+    check:flag("--store", "Read every page of the store instead.")
     add_options(check, CHECK_ONLY)
+
+    add_store_commands(parser)
 
     parser:command("version", "Print the version.")
     return parser

@@ -11,11 +11,17 @@
 local late_phases = require("gateway.proxy.late_phases")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
+local settings_of = require("cli.settings")
 local variables = require("gateway.request.variables")
 
 local _M = {}
 
 local PRODUCT = "sluice/" .. require("gateway.version").product
+
+-- How long the control worker may be stuck.
+local WATCHDOG = "30s"
+-- One that writes, and one that merges (gateway.control.writer).
+local STORE_THREADS = 2
 
 -- What nginx answers by itself goes through the gateway's error page, in the
 -- client's format. 494 is nginx's own code for a too large header.
@@ -130,13 +136,17 @@ local function main(settings, root, group)
     for _, name in ipairs(settings.vault_env) do
         out[#out + 1] = ("env %s;"):format(name)
     end
-    -- The system's resolver blocks (gateway.control.resolver).
+    -- Worker 0 is the control worker; one that is stuck is ended, and another takes its place.
+    out[#out + 1] = "sluice_control on;"
+    out[#out + 1] = ("sluice_control_watchdog %s;"):format(WATCHDOG)
+    -- The system's resolver blocks (gateway.control.resolver), and so does the disk.
     out[#out + 1] = "thread_pool sluice_dns threads=1;"
+    out[#out + 1] = ("thread_pool sluice_store threads=%d;"):format(STORE_THREADS)
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
     if group then
         out[#out + 1] = ("user %s %s;"):format(settings.user, group)
     end
-    out[#out + 1] = ("worker_processes %s;"):format(settings.workers)
+    out[#out + 1] = ("worker_processes %d;"):format(settings_of.workers(settings) + 1)
     local files = settings.worker_connections + platform.files_beside_connections
     out[#out + 1] = ("worker_rlimit_nofile %d;"):format(files)
     if settings.shutdown_timeout ~= "0" then
@@ -426,12 +436,13 @@ local function proxy_server(settings, forward)
     return table.concat(out, "\n")
 end
 
---- Always there: the command line asks through its own socket, for which the
+--- The control worker's, and always there: the command line asks through its own socket, for which the
 -- CLI has made a directory that only its user may enter.
 local function admin_server(settings)
     return lines(
         "server {",
         "server_name sluice_admin;",
+        "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
         listens(settings.admin_listen),
         "client_max_body_size 256m;",

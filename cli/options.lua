@@ -51,7 +51,18 @@ _M.list = {
         type = "path",
         default = "",
         doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
-            .. "Needed to start.",
+            .. "Needed to start, unless the store of the prefix holds one.",
+    },
+    {
+        name = "image_dir",
+        section = "files",
+        type = "path",
+        default = "",
+        where = "start",
+        doc = "Folder of the images, from which requests are routed: of one instance alone, in "
+            .. "memory (tmpfs), with room for about a kilobyte a route. Empty: one of its own in "
+            .. "/dev/shm, or where that has no room, `images` in the prefix, with a warning: a "
+            .. "stalled disk would stall traffic.",
     },
     {
         name = "vault_env",
@@ -117,7 +128,8 @@ _M.list = {
         default = "auto",
         min = 1,
         max = 1024,
-        doc = "Worker processes; `auto` is one for each CPU.",
+        doc = "Worker processes that serve traffic; `auto` is one for each CPU. One more process "
+            .. "looks after the configuration.",
     },
     {
         name = "worker_connections",

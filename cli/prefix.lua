@@ -7,6 +7,7 @@
 local cjson = require("cjson")
 local dirent = require("posix.dirent")
 local fcntl = require("posix.fcntl")
+local ffi = require("ffi")
 local file = require("sluice.file")
 local grp = require("posix.grp")
 local pwd = require("posix.pwd")
@@ -14,8 +15,12 @@ local stat = require("posix.sys.stat")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
+local worker_user = require("cli.worker_user")
+
 local _M = {}
 local mt = { __index = _M }
+
+ffi.cdef("int fchown(int fd, unsigned user, unsigned group);")
 
 local DIRECTORY_MODE = tonumber("755", 8)
 local LOGS_MODE = tonumber("750", 8)
@@ -153,15 +158,27 @@ local function trusted_users(root)
     return { [0] = true, [unistd.geteuid()] = true, [code and code.st_uid or 0] = true }
 end
 
--- The account that root's workers run as; nil where they run as the user of the command.
-local function worker_account(user)
-    return unistd.geteuid() == 0 and pwd.getpwnam(user) or nil
+-- Gives the files in a folder, of workers who had another user, to those of now. A file of somebody
+-- else's stays what it is: whoever left it there may have given a name to a file of root's.
+local function give_files(path, from, account)
+    for _, name in ipairs(dirent.dir(path)) do
+        local fd, info = file.open(path .. "/" .. name)
+        if fd then
+            if info.st_uid == from then
+                ffi.C.fchown(fd, account.pw_uid, account.pw_gid)
+            end
+            unistd.close(fd)
+        end
+    end
 end
 
--- Gives a folder of root's to the workers, all of it or to their group.
-local function give_away(folder, account)
+-- Gives a folder of root's, or of earlier workers, to the workers, all of it or to their group.
+local function give_away(folder, account, from)
     local uid = folder.is_workers and account.pw_uid or -1
     local given, err = unistd.chown(folder[1], uid, account.pw_gid)
+    if given and folder.is_workers and from then
+        give_files(folder[1], from, account)
+    end
     return given, err and "cannot give away " .. err
 end
 
@@ -181,7 +198,7 @@ local function make_own(self, folder, account)
     local right, err = check_own(path, owner)
     local is_new = right and account and (folder.is_workers or folder.is_group) and not found
     if is_new or (right and is_workers and owner ~= account.pw_uid) then
-        right, err = give_away(folder, account)
+        right, err = give_away(folder, account, found and found.st_uid)
     end
     return right, err
 end
@@ -213,6 +230,12 @@ local function check_link(path)
     return true
 end
 
+--- Has `undo` remove a folder that was made elsewhere.
+-- @tparam string path
+function _M:note(path)
+    self.created[#self.created + 1] = path
+end
+
 --- Refuses a prefix that somebody else could write to, before anything that stands there is
 -- believed: settings name programs.
 -- @tparam string root Sluice's own directory
@@ -233,7 +256,7 @@ end
 -- @treturn boolean|nil true, or nil and the reason
 function _M:make_directories(user, root)
     local instance = self.instance
-    local account = worker_account(user)
+    local account = worker_user.account(user)
     local above = parent_of(instance.prefix)
     local right, err = check_all_above(above, trusted_users(root), function(path)
         return make_folder(self, path, DIRECTORY_MODE)
@@ -249,7 +272,7 @@ function _M:make_directories(user, root)
         { instance.tmp },
         { instance.control_folder, mode = PRIVATE_MODE },
         -- The one directory that workers write to by themselves.
-        { instance.posted, mode = PRIVATE_MODE, is_workers = true },
+        { instance.store_folder, mode = PRIVATE_MODE, is_workers = true },
     }) do
         if right then
             right, err = make_own(self, folder, account)
@@ -363,7 +386,8 @@ function _M:is_written(settings, root)
 end
 
 --- Writes start.json alone.
--- @tparam table remembered what start was given (cli.settings), and the `hash` of the file
+-- @tparam table remembered what start was given (cli.settings), and the `hash` of the file that is
+-- live
 -- @treturn boolean|nil true, or nil and the reason
 function _M:write_remembered(remembered)
     return self:write(self.instance.start, cjson.encode(remembered) .. "\n")
@@ -371,7 +395,8 @@ end
 
 --- Writes nginx.conf, settings.json and start.json, and makes the log files.
 -- @tparam table settings resolved settings
--- @tparam table remembered what start was given (cli.settings), and the `hash` of the file
+-- @tparam table remembered what start was given (cli.settings), and the `hash` of the file that is
+-- live
 -- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
 function _M:write_files(settings, remembered, root)

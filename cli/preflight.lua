@@ -12,7 +12,9 @@ local unistd = require("posix.unistd")
 local config = require("gateway.config")
 local launch = require("cli.launch")
 local options = require("cli.options")
+local origins = require("gateway.config.origin")
 local platform = require("cli.platform")
+local process = require("cli.process")
 local registry = require("gateway.plugin.registry")
 local values = require("cli.values")
 local vault = require("gateway.config.vault")
@@ -292,49 +294,74 @@ local function load_plugins(settings, errors)
     return plugins
 end
 
---- Checks the declarative file through the gateway's own loader.
--- @tparam string path the file, "" when none was given
--- @tparam table settings resolved settings: plugins, lua_package_path
+local function read_file(path, errors)
+    local text, reason = process.read_file(path)
+    if text then
+        return text
+    end
+    local info = stat.stat(path)
+    if info and stat.S_ISDIR(info.st_mode) ~= 0 then
+        reason = path .. ": it is a directory"
+    end
+    add(errors, "file: cannot read %s", reason)
+    return nil
+end
+
+--- Checks the declarative file through the gateway's own loader, unless the store was made from it.
+-- @tparam string path the file
+-- @tparam table settings resolved settings: plugins, lua_package_path, vault_env
 -- @tparam table errors array that gets a line for each
--- @treturn table|nil the snapshot
-function _M.check_file(path, settings, errors)
+-- @tparam[opt] string loaded origin of what the store has
+-- @treturn table|nil `{ hash, origin, snapshot }`; no snapshot where the origin is the store's
+function _M.check_file(path, settings, errors, loaded)
     if path == "" then
         add(errors, "file: no declarative configuration; give %s FILE", flag("file"))
         return nil
     end
-    local file, reason = io.open(path, "r")
-    local readable = file and file:read(0)
-    if file then
-        file:close()
-    end
-    if not file or (not readable and stat.S_ISDIR(stat.stat(path).st_mode) ~= 0) then
-        add(errors, "file: cannot read %s", reason or (path .. ": it is a directory"))
-        return nil
-    end
-    local plugins = load_plugins(settings, errors)
+    local text = read_file(path, errors)
+    local plugins = text and load_plugins(settings, errors)
     if not plugins then
         return nil
     end
-    local opts = { vault = vault.new(settings.vault_env) }
-    local snapshot, found = config.load(path, plugins, opts)
-    if not snapshot then
-        add(errors, "file: %s has %d error%s:", path, #found, #found == 1 and "" or "s")
-        for line in (config.format_errors(found) .. "\n"):gmatch("(.-)\n") do
+    local hash = config.hash(text)
+    local found = {
+        hash = hash,
+        origin = origins.of(hash, origins.surroundings(plugins, settings.vault_env)),
+    }
+    if found.origin == loaded then
+        return found
+    end
+    local wrong
+    local opts = { vault = vault.new(settings.vault_env), source = text }
+    found.snapshot, wrong = config.load(path, plugins, opts)
+    if not found.snapshot then
+        add(errors, "file: %s has %d error%s:", path, #wrong, #wrong == 1 and "" or "s")
+        for line in (config.format_errors(wrong) .. "\n"):gmatch("(.-)\n") do
             if line ~= "" then
                 add(errors, "  %s", line)
             end
         end
         return nil
     end
-    return snapshot
+    return found
+end
+
+-- A start without a file serves what the store has.
+local function check_configuration(settings, loaded, errors)
+    if settings.file == "" and loaded then
+        load_plugins(settings, errors)
+        return {}
+    end
+    return _M.check_file(settings.file, settings, errors, loaded)
 end
 
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings
 -- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
---   running instance holds
+--   running instance holds; `loaded`: origin of what the store has
 -- @treturn table array of lines, empty when all is well
--- @treturn table|nil the snapshot of the declarative file, if that is right
+-- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
+--   where none was given
 function _M.check(settings, opts)
     local errors = {}
     local version = check_programs(settings, errors)
@@ -342,7 +369,7 @@ function _M.check(settings, opts)
     check_prefix(settings, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
-    return errors, _M.check_file(settings.file, settings, errors)
+    return errors, check_configuration(settings, opts.loaded, errors)
 end
 
 return _M

@@ -23,17 +23,21 @@ ssize_t readlink(const char *path, char *text, size_t size);
 long sysconf(int name);
 ]])
 
-local function read_file(path)
-    local file = io.open(path, "rb")
+--- Reads a file.
+-- @tparam string path
+-- @treturn string|nil
+-- @treturn nil|string the reason, with the path
+function _M.read_file(path)
+    local file, err = io.open(path, "rb")
     if not file then
-        return nil
+        return nil, err
     end
-    local text = file:read("*a")
+    local text, reason = file:read("*a")
     file:close()
-    return text
+    return text, reason
 end
 
-_M.read_file = read_file
+local read_file = _M.read_file
 
 --- The monotonic clock.
 -- @treturn number seconds
@@ -135,14 +139,17 @@ end
 
 --- What a process holds open, as /proc names it: a path, or "socket:[<inode>]" and the like.
 -- @tparam number pid
--- @treturn table array of strings; empty when it is gone or another user's
+-- @treturn table name -> a descriptor of it; empty when it is gone or another user's
 function _M.open_files(pid)
     local folder = ("/proc/%d/fd"):format(pid)
     local found = {}
     -- Throws where the folder cannot be read.
     local listed, names = pcall(dirent.dir, folder)
-    for _, name in ipairs(listed and names or {}) do
-        found[#found + 1] = is_number(name) and read_link(folder .. "/" .. name) or nil
+    for _, fd in ipairs(listed and names or {}) do
+        local name = is_number(fd) and read_link(folder .. "/" .. fd)
+        if name then
+            found[name] = tonumber(fd)
+        end
     end
     return found
 end

@@ -1,9 +1,11 @@
 --- What a reload does to the running gateway, and what it says of it.
 
 local console = require("cli.console")
+local control = require("cli.control")
 local launch = require("cli.launch")
-local posted = require("cli.posted")
+local process = require("cli.process")
 local report = require("cli.report")
+local store = require("cli.store")
 
 local _M = {}
 
@@ -20,21 +22,34 @@ function _M.keep(lines, code)
     return fail(lines, code)
 end
 
---- Has the running workers take the declarative file: nothing else has changed.
--- @tparam table instance cli.instance
--- @tparam table writer cli.prefix
--- @tparam table settings resolved settings
--- @tparam table given what start.json is to remember
--- @treturn number the exit code
-function _M.post(instance, writer, settings, given)
-    local answer, reason, is_decided = posted.post(instance, settings.file)
-    if not answer and not is_decided then
-        return _M.keep(reason)
+local TYPES = { json = "application/json", yaml = "application/yaml", yml = "application/yaml" }
+
+-- Gives a declarative file to the running gateway; returns when all workers serve it.
+-- Nil, why not, and whether the gateway did not say.
+local function send(instance, path)
+    local text, reason = process.read_file(path)
+    if not text then
+        return nil, "cannot read " .. reason
     end
-    writer:write_remembered(given)
-    if not answer then
-        return fail(reason)
+    local body = { type = TYPES[path:lower():match("%.(%w+)$")] or "text/plain", text = text }
+    local status, answer = control.ask(instance.control, "POST", "/config?wait=1", body)
+    if status == 201 then
+        return answer
     end
+    return nil, status and tostring(answer.message) or answer, not status
+end
+
+-- The same of the settings' file; the third says that it is live all the same, or soon: the store
+-- has it, and who was to say so has died.
+local function post(instance, settings, found)
+    local answer, reason, is_silent = send(instance, settings.file)
+    if is_silent and store.origin(settings, instance) == found.origin then
+        return nil, reason .. "; the store has the new configuration, which is live soon", true
+    end
+    return answer, reason
+end
+
+local function say_live(answer)
     say(
         "live on %d worker%s in %d ms",
         answer.workers,
@@ -42,6 +57,32 @@ function _M.post(instance, writer, settings, given)
         math.ceil(answer.ms)
     )
     return DONE
+end
+
+--- Has the running workers take a file, whatever that of the settings is.
+-- @tparam table instance cli.instance
+-- @tparam string path
+-- @treturn number the exit code
+function _M.import(instance, path)
+    local answer, reason = send(instance, path)
+    return answer and say_live(answer) or fail(reason)
+end
+
+--- Has the running workers take the declarative file: nothing else has changed.
+-- @tparam table instance cli.instance
+-- @tparam table writer cli.prefix
+-- @tparam table settings resolved settings
+-- @tparam table given what start.json is to remember
+-- @tparam table found the file, of cli.preflight
+-- @treturn number the exit code
+function _M.post(instance, writer, settings, given, found)
+    local answer, reason, is_stored = post(instance, settings, found)
+    if not answer and not is_stored then
+        return _M.keep(reason)
+    end
+    given.hash = found.hash
+    writer:write_remembered(given)
+    return answer and say_live(answer) or fail(reason)
 end
 
 local function count_workers(list)
@@ -83,23 +124,34 @@ local function describe(word, found, instance)
     return line:format(logs), FAILED
 end
 
---- Has nginx take the settings, with new workers. What was posted stays live, unless the file has
--- changed since it was read. What it says, and how it ends, follows from what is live then.
+-- The new workers serve what the store has; a file that has changed is the next change of that.
+local function post_after(instance, writer, settings, given, found)
+    local answer, reason, is_stored = post(instance, settings, found)
+    if answer or is_stored then
+        given.hash = found.hash
+        writer:write_remembered(given)
+    end
+    if answer then
+        return DONE
+    end
+    return fail({ "the new settings are live, the declarative file is not: " .. reason })
+end
+
+--- Has nginx take the settings, with new workers, and then the file where it has changed since it
+-- was read. What it says, and how it ends, follows from what is live then.
 -- @tparam table instance cli.instance
 -- @tparam table writer cli.prefix
 -- @tparam table settings resolved settings
 -- @tparam table given what start.json is to remember
--- @tparam table opts `is_new_file`; `root`: Sluice's own directory; `master`: its pid; `old`:
---   the settings that are live
+-- @tparam table opts `found`: the file, of cli.preflight; `is_new_file`; `hash` of the one that was
+--   read last; `root`: Sluice's own directory; `master`: its pid; `old`: the settings that are live
 -- @treturn number the exit code
 function _M.swap_workers(instance, writer, settings, given, opts)
     local function give_up(lines)
         writer:undo()
         return _M.keep(lines)
     end
-    if opts.is_new_file then
-        settings.superseded = math.max(settings.superseded or 0, posted.version(instance))
-    end
+    given.hash = opts.hash
     local made, reason = writer:write_files(settings, given, opts.root)
     if not made then
         return give_up(reason)
@@ -127,6 +179,9 @@ function _M.swap_workers(instance, writer, settings, given, opts)
     if #found.stopped > 0 then
         local line = "warning: %s of the old configuration stopped (pid %s): leaves when continued"
         complain({ line:format(count_workers(found.stopped), table.concat(found.stopped, ", ")) })
+    end
+    if opts.is_new_file then
+        return post_after(instance, writer, settings, given, opts.found)
     end
     return DONE
 end

@@ -108,6 +108,33 @@ function _M.stopped(prefix, orphans)
     ):format(prefix, table.concat(orphans, ", "))
 end
 
+-- What the control worker does, and did.
+local function control_lines(control)
+    local line = ("control  %s, pid %d"):format(control.state, control.pid)
+    if control.life ~= "answers" then
+        line = ("control  %s for %d s, pid %d (it was: %s); traffic goes on"):format(
+            control.life,
+            control.silent_s,
+            control.pid,
+            control.state
+        )
+    end
+    local out = { ("%s, revision %d"):format(line, control.revision) }
+    if control.deaths > 0 then
+        out[#out + 1] = ("         died %d time%s; traffic went on"):format(
+            control.deaths,
+            control.deaths == 1 and "" or "s"
+        )
+    end
+    if control.unmapped > 0 then
+        out[#out + 1] = ("         %d requests were answered 503: a worker could not map an image"):format(
+            control.unmapped
+        )
+    end
+    out[#out + 1] = control.error and "         " .. control.error
+    return out
+end
+
 --- Whether a gateway runs, and what.
 -- @tparam table found what `sluice status --json` prints
 -- @treturn table array of lines
@@ -116,7 +143,7 @@ function _M.status(found)
         return { _M.stopped(found.prefix, found.orphans) }
     end
     local draining = #found.workers.draining
-    return {
+    local lines = {
         ("running in %s (pid %d, for %s)"):format(
             found.prefix,
             found.pid,
@@ -131,6 +158,10 @@ function _M.status(found)
             draining > 0 and (", and %d leaving"):format(draining) or ""
         ),
     }
+    for _, line in ipairs(found.control and control_lines(found.control) or {}) do
+        lines[#lines + 1] = line
+    end
+    return lines
 end
 
 return _M

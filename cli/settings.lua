@@ -6,6 +6,7 @@
 -- is now. Nothing here touches a running gateway.
 
 local options = require("cli.options")
+local process = require("cli.process")
 local values = require("cli.values")
 
 local _M = {}
@@ -198,6 +199,13 @@ local function check_together(settings, errors)
             ):format(bare, options.variable(options.by_name.admin_token))
         end
     end
+end
+
+--- How many workers serve traffic.
+-- @tparam table settings resolved settings
+-- @treturn number
+function _M.workers(settings)
+    return settings.workers == "auto" and process.cpus() or settings.workers
 end
 
 --- Resolves all settings.

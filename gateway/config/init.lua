@@ -86,11 +86,14 @@ end
 -- the text. Does not yield, blocks on the file.
 -- @tparam string path
 -- @tparam table registry of plugins
--- @tparam[opt] table opts as for `parse`
+-- @tparam[opt] table opts as for `parse`; and `source`, the text where it has been read already
 -- @treturn table|nil snapshot, as from `parse`
 -- @treturn nil|table errors, as from `parse`
 function _M.load(path, registry, opts)
-    local source, err = document.read(path)
+    local source, err = opts and opts.source, nil
+    if not source then
+        source, err = document.read(path)
+    end
     if not source then
         return nil, { { path = "", message = err } }
     end

@@ -81,6 +81,9 @@ for i, kind in ipairs(OWN) do
     put(i, require("gateway.entities." .. kind))
 end
 
+-- What the store keeps beside the kinds that files hold.
+local internal = { require("gateway.entities.names") }
+
 --- Adds a plugin's kind of entities, before a configuration is read; again changes nothing.
 -- @tparam table schema
 -- @treturn true|nil
@@ -101,6 +104,19 @@ end
 -- @treturn table|nil
 function _M.get(kind)
     return schemas[kind]
+end
+
+--- The schemas of all that a store keeps (gateway.store.layout): the kinds, then internal ones.
+-- @treturn {table,...}
+function _M.stored()
+    local out = {}
+    for _, kind in ipairs(_M.kinds) do
+        out[#out + 1] = schemas[kind]
+    end
+    for _, schema in ipairs(internal) do
+        out[#out + 1] = schema
+    end
+    return out
 end
 
 --- The fields of a kind that refer to other entities.

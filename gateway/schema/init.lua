@@ -474,7 +474,7 @@ end
 host.fails = _M.first_error
 host.field = _M.field
 
---- As `to_json.entity`, with references in place of what they stand for.
-_M.to_json_entity = to_json.with_references
+--- As `to_json.entity`.
+_M.to_json_entity = to_json.entity
 
 return _M

@@ -49,33 +49,13 @@ end
 --- Makes an entity ready for JSON: every field of the schema, null where unset.
 -- A list that was given as empty stays a list: its metatable has `__jsontype` "array".
 -- @tparam table definition schema
--- @tparam table entity as returned by gateway.schema's `validate`, or from a snapshot
+-- @tparam table entity as returned by gateway.schema's `validate`, or from the store
 -- @treturn table
 function _M.entity(definition, entity)
     local out = {}
     for _, entry in ipairs(definition.fields) do
         local name, field = next(entry)
         out[name] = to_json(field, entity[name])
-    end
-    return out
-end
-
---- The same for an entity that is shown: where the file has a reference, so has the response.
--- @tparam table definition schema
--- @tparam table entity
--- @treturn table
-function _M.with_references(definition, entity)
-    local out = _M.entity(definition, entity)
-    for _, reference in ipairs(entity.__references or {}) do
-        local place, keys = out, reference.keys
-        for i, key in ipairs(keys) do
-            -- Indices of paths count from 0.
-            key = type(key) == "number" and key + 1 or key
-            if i == #keys then
-                place[key] = reference.text
-            end
-            place = place[key]
-        end
     end
     return out
 end

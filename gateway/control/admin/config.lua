@@ -25,8 +25,18 @@ local MAX_BOUNDARY = 70
 -- Kong's number and name for a file that is not right.
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
 
--- Status of what gateway.control.changes's `post` cannot do.
-local STATUS = { busy = 503, failed = 500, withdrawn = 500, late = 504 }
+-- Status of what cannot be done, by the words of gateway.control.configuration; 500 else.
+local STATUS = {
+    busy = 503,
+    full = 507,
+    locked = 503,
+    ["no memory"] = 507,
+    ["not ready"] = 503,
+    ["read only"] = 503,
+    ["reference missing"] = 400,
+    ["unique violation"] = 409,
+    unbuildable = 400,
+}
 
 -- Arguments of the query.
 local SWITCHES = { "check_hash", "wait" }
@@ -121,8 +131,8 @@ local function refuse(errors)
     })
 end
 
---- Answers the request: 201 when the new configuration is decided, with `?wait=1` when every live
--- worker serves it; 304 with `?check_hash=1` when it is live already. Yields.
+--- Answers the request: 201 when every worker serves it; 304 with `?check_hash=1` when it is live
+-- already. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table args arguments of the query
 -- @phases content
@@ -137,19 +147,24 @@ function _M.post(live, args)
     if not text then
         return response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
     end
-    if args.check_hash == "1" and live.hash(text) == live.snapshot_hash then
+    if args.check_hash == "1" and live.configuration:origin(text) == live.state().origin then
         return response.not_modified()
     end
     local begun = ngx.now()
-    local result, word, why = live.replace(text, kind, { wait = args.wait == "1" })
+    local result, word, why = live.configuration:replace(text, kind)
     if word == "invalid" then
         return refuse(why)
     elseif not result then
-        return response.json(STATUS[word], { message = why, name = word })
+        return response.json(STATUS[word] or 500, { message = why, name = word })
     end
     ngx.update_time()
-    result.ms = (ngx.now() - begun) * 1000
-    return response.json(201, result)
+    return response.json(201, {
+        version = result.revision,
+        store = result.uuid,
+        hash = result.hash,
+        workers = #live.workers(),
+        ms = (ngx.now() - begun) * 1000,
+    })
 end
 
 return _M

@@ -7,6 +7,7 @@
 
 local response = require("gateway.control.admin.response")
 local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
 local json = require("gateway.control.admin.json")
 local schema = require("gateway.schema")
 
@@ -51,8 +52,10 @@ end
 
 local function to_json(live, kind, entity)
     local definition = entities.get(kind)
-    if kind == "plugins" then
-        definition = entities.for_plugin(live.plugins:get(entity.name))
+    -- A reload may have taken away a plugin that is still configured.
+    local plugin = kind == "plugins" and live.plugins:get(entity.name)
+    if plugin then
+        definition = entities.for_plugin(plugin)
     end
     return schema.to_json_entity(definition, entity)
 end
@@ -113,24 +116,31 @@ local function next_page(path, offset, args)
     return link
 end
 
+--- What a client gets where the store cannot be read.
+local function unreadable(err)
+    return response.json(503, { message = err.message or err.err, name = err.err })
+end
+
 local function list(live, kind, args, path, where)
     local options, name, code, message = read_options(kind, args)
     if not options then
         return response.bad_request(name, code, message)
     end
     options.where = where
-    local page, offset = live.store:list(kind, options)
-    if not page then
-        if offset == "invalid offset" then
-            message = ("'%s' is not a valid offset"):format(options.offset)
-            return response.bad_request("invalid offset", 7, message)
-        end
+    local page, offset = live.read("list", kind, options)
+    local word = not page and offset.err
+    if word == "invalid offset" then
+        message = ("'%s' is not a valid offset"):format(options.offset)
+        return response.bad_request("invalid offset", 7, message)
+    elseif word == "invalid tags" then
         message = "invalid option (tags: invalid filter syntax)"
         return response.bad_request("invalid options", 11, message)
+    elseif word then
+        return unreadable(offset)
     end
     local data = json.array({})
-    for i, entity in ipairs(page) do
-        data[i] = to_json(live, kind, entity)
+    for i, row in ipairs(page) do
+        data[i] = to_json(live, kind, entity_text.decode(row.text))
     end
     return response.json(
         200,
@@ -138,28 +148,42 @@ local function list(live, kind, args, path, where)
     )
 end
 
-local function show(live, kind, entity)
-    if not entity then
-        return response.not_found()
+local function show(live, kind, row, err)
+    if row then
+        return response.json(200, to_json(live, kind, entity_text.decode(row.text)))
+    elseif err and err.err ~= "not found" then
+        return unreadable(err)
     end
-    return response.json(200, to_json(live, kind, entity))
+    return response.not_found()
 end
 
 --- Finds a child by its id or name among those of one parent only.
 local function find_child(live, child, parent, id_or_name)
-    local name = entities.get(child.kind).endpoint_key
-    for _, entity in ipairs(live.store:children(child.kind, child.field, parent.id)) do
-        if entity.id == id_or_name or (name and entity[name] == id_or_name) then
-            return entity
-        end
+    local row, err = live.read("get", child.kind, id_or_name)
+    if not row and err.err ~= "not found" then
+        return nil, err
+    elseif row then
+        local owner = entity_text.decode(row.text)[child.field]
+        return type(owner) == "table" and owner.id == parent.id and row or nil
     end
+    local name = entities.get(child.kind).endpoint_key
+    if not name then
+        return nil
+    end
+    local where = { [child.field] = parent.id, [name] = id_or_name }
+    local rows
+    rows, err = live.read("list", child.kind, { size = 1, where = where })
+    return rows and rows[1], err
 end
 
 local function get_nested(live, parent_kind, segments, args)
     local child = nested[parent_kind][segments[3]]
-    local parent = child and live.store:get(parent_kind, segments[2])
-    if not parent then
+    if not child then
         return response.not_found()
+    end
+    local parent, err = live.read("get", parent_kind, segments[2])
+    if not parent then
+        return show(live, parent_kind, nil, err)
     end
     -- In Kong "all" once meant old revisions of targets, too.
     local is_list = #segments == 3 or (child.kind == "targets" and segments[4] == "all")
@@ -170,7 +194,7 @@ local function get_nested(live, parent_kind, segments, args)
     return show(live, child.kind, find_child(live, child, parent, segments[4]))
 end
 
---- Answers a GET below a collection, or that there is nothing.
+--- Answers a GET below a collection, or that there is nothing. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table segments of the path, unescaped
 -- @tparam table args arguments of the query
@@ -187,7 +211,7 @@ function _M.get(live, segments, args)
     if depth == 1 then
         return list(live, kind, args, "/" .. segments[1])
     elseif depth == 2 then
-        return show(live, kind, live.store:get(kind, segments[2]))
+        return show(live, kind, live.read("get", kind, segments[2]))
     end
     return get_nested(live, kind, segments, args)
 end

@@ -2,7 +2,7 @@
 --
 -- It speaks Kong's Admin API, as clients such as declarative-configuration tools
 -- know. Entities are read only, for now: what would write them answers 404, as those clients expect
--- of what a node does not have. The whole configuration can be replaced.
+-- of what a node does not have. The whole configuration can be replaced. The control worker answers.
 -- @module gateway.control.admin
 
 local response = require("gateway.control.admin.response")
@@ -58,10 +58,11 @@ local function split(path)
 end
 
 --- Answers one request of the admin listener. Yields.
--- @tparam table live the store, `settings`, `snapshot_hash`, `version`, `started_at` and the plugin
--- registry `plugins` of the running configuration; the `bus` of events; the `timers` of
--- gateway.control.admin.timers; its `guard` (gateway.control.admin.guard); `hash(text)`, and
--- `replace(text, kind, opts)` for a new configuration
+-- @tparam table live what gateway.control makes of this worker: `read(verb, ...)` and `state()` of
+-- gateway.control.apply; `configuration` (gateway.control.configuration); `settings`, `plugins` (the
+-- registry), `guard` (gateway.control.admin.guard), `bus` of events, `timers`
+-- (gateway.control.admin.timers), `failures` (gateway.control.failures); `workers()`: pids of the
+-- traffic workers
 -- @phases content
 function _M.handle(live)
     local refused, why, headers = live.guard:check()

@@ -3,7 +3,9 @@
 
 local address = require("sluice.address")
 local bit = require("bit")
+local entity_text = require("gateway.store.entity_text")
 local json = require("gateway.control.admin.json")
+local origins = require("gateway.config.origin")
 local variables = require("gateway.request.variables")
 local version = require("gateway.version")
 
@@ -13,6 +15,9 @@ local ngx = ngx
 
 -- RFC 4122, appendix C: the name space of URLs.
 local URL_NAMESPACE = "\x6b\xa7\xb8\x11\x9d\xad\x11\xd1\x80\xb4\x00\xc0\x4f\xd4\x30\xc8"
+
+-- Plugins that are read at a time.
+local PAGE = 1000
 
 local _M = {}
 
@@ -66,30 +71,36 @@ local function available_plugins(registry)
     return out
 end
 
---- Names of the plugins that are configured somewhere, each once.
+--- Names of the plugins that are configured somewhere, each once, as far as the store tells. Yields.
 local function configured_plugins(live)
-    local names, seen = json.array({}), {}
-    for _, entity in ipairs((live.store:list("plugins", { size = math.huge }))) do
-        if not seen[entity.name] then
-            seen[entity.name] = true
-            names[#names + 1] = entity.name
+    local names, seen, offset = json.array({}), {}, nil
+    repeat
+        local rows, next_offset = live.read("list", "plugins", { size = PAGE, offset = offset })
+        for _, row in ipairs(rows or {}) do
+            local name = entity_text.decode(row.text).name
+            if not seen[name] then
+                seen[name] = true
+                names[#names + 1] = name
+            end
         end
-    end
+        offset = rows and next_offset
+    until not offset
     return names
 end
 
---- Describes the node.
+--- Describes the node. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @treturn table
 -- @phases content
 function _M.describe(live)
+    local state = live.state()
     return {
         version = version.kong,
         sluice = {
             version = version.product,
             storage = "file",
-            configuration_hash = live.snapshot_hash,
-            configuration_version = live.version,
+            configuration_hash = origins.hash(state.origin),
+            configuration_version = state.revision,
         },
         hostname = variables.hostname:get(),
         node_id = node_id(live.settings),
@@ -101,7 +112,7 @@ function _M.describe(live)
         },
         pids = {
             master = require("ngx.process").get_master_pid(),
-            workers = json.array(ngx.worker.pids()),
+            workers = json.array(live.workers()),
         },
         timers = { running = ngx.timer.running_count(), pending = ngx.timer.pending_count() },
     }

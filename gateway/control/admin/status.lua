@@ -1,8 +1,9 @@
---- `GET /status`: connections, memory, and which configuration is live.
+--- `GET /status`: connections, memory, which configuration is live, and what the control worker does.
 -- @module gateway.control.admin.status
 
 local response = require("gateway.control.admin.response")
 local json = require("gateway.control.admin.json")
+local origins = require("gateway.config.origin")
 
 local format = string.format
 local ngx = ngx
@@ -109,15 +110,18 @@ function _M.get(live, args)
     if not unit then
         return response.json(400, { message = scale })
     end
+    local state = live.state()
     return response.json(200, {
         server = connections(),
         memory = {
             lua_shared_dicts = shared_dicts(unit, scale),
             workers_lua_vms = workers(unit, scale),
         },
-        configuration_hash = live.snapshot_hash,
-        configuration_version = live.version,
-        database = { reachable = true },
+        configuration_hash = origins.hash(state.origin),
+        configuration_version = state.revision,
+        control = state,
+        plugins_failed = json.array(live.failures:list()),
+        database = { reachable = state.state == "live" },
     })
 end
 

@@ -4,9 +4,10 @@
 -- it asks over the events: there a timer stands for all that were created at one place.
 -- @module gateway.control.admin.timers
 
-local response = require("gateway.control.admin.response")
-local timerng = require("sluice.timer.timerng")
 local json = require("gateway.control.admin.json")
+local response = require("gateway.control.admin.response")
+local signal = require("posix.signal")
+local timerng = require("sluice.timer.timerng")
 
 local format = string.format
 local max = math.max
@@ -29,15 +30,15 @@ local mt = { __index = _M }
 -- @tparam table opts
 -- @tparam table opts.bus of sluice.events
 -- @tparam table opts.timers of sluice.timer
--- @tparam table opts.host this worker, as in gateway.control.changes
 -- @treturn table
 -- @phases init_worker
 function _M.new(opts)
     local self = setmetatable({
         bus = opts.bus,
         timers = opts.timers,
-        host = opts.host,
-        rounds = {}, -- by number: {heard = pid -> report, event}
+        worker = ngx.worker.id(),
+        pid = ngx.worker.pid(),
+        rounds = {}, -- by number: {heard = pid -> report, semaphore}
         last = 0,
     }, mt)
     self.bus:subscribe(SOURCE, "ask", function(message)
@@ -46,9 +47,9 @@ function _M.new(opts)
     self.bus:subscribe(SOURCE, "report", function(message)
         local round = self.rounds[message.id]
         -- A worker before or after this one may have its number.
-        if round and message.asked == self.host.pid then
+        if round and message.asked == self.pid then
             round.heard[message.pid] = message
-            round.event:post()
+            round.semaphore:post(1)
         end
     end)
     return self
@@ -60,8 +61,8 @@ function _M:report(message)
     local sent, err = self.bus:publish({ worker = message.worker }, SOURCE, "report", {
         id = message.id,
         asked = message.pid,
-        worker = self.host.worker,
-        pid = self.host.pid,
+        worker = self.worker,
+        pid = self.pid,
         sys = stats.sys,
         places = stats.places,
         flamegraph = timerng.flamegraph(stats.flamegraph),
@@ -74,8 +75,10 @@ end
 --- Pids that have neither answered nor died.
 local function missing(self, heard)
     local out = json.array({})
-    for pid in pairs(self.host.members()) do
-        if not heard[pid] and self.host.is_alive(pid) then
+    for _, worker in ipairs(self.bus:stats().workers) do
+        local pid = worker.pid
+        local is_member = worker.state == "attached" and worker.worker
+        if is_member and not heard[pid] and signal.kill(pid, 0) == 0 then
             out[#out + 1] = pid
         end
     end
@@ -87,20 +90,22 @@ end
 -- @treturn table|string pids that said nothing; why nobody could be asked
 local function ask(self)
     self.last = self.last + 1
-    local id, round = self.last, { heard = {}, event = self.host.event() }
+    local id, round = self.last, { heard = {}, semaphore = assert(require("ngx.semaphore").new(0)) }
     self.rounds[id] = round
-    local message = { id = id, worker = self.host.worker, pid = self.host.pid }
+    local message = { id = id, worker = self.worker, pid = self.pid }
     local sent, err = self.bus:publish("all", SOURCE, "ask", message)
     if not sent then
         self.rounds[id] = nil
         return nil, err
     end
-    local give_up_at = self.host.now() + DEADLINE_SECONDS
+    ngx.update_time()
+    local give_up_at = ngx.now() + DEADLINE_SECONDS
     local silent
     repeat
-        round.event:wait(LOOK_SECONDS)
+        round.semaphore:wait(LOOK_SECONDS)
         silent = missing(self, round.heard)
-    until #silent == 0 or self.host.now() > give_up_at
+        ngx.update_time()
+    until #silent == 0 or ngx.now() > give_up_at
     self.rounds[id] = nil
     return round.heard, silent
 end
@@ -213,7 +218,7 @@ local function get_own(self)
     response.begin(200)
     ngx.print(
         "{",
-        member("worker", { id = self.host.worker, count = ngx.worker.count() }),
+        member("worker", { id = self.worker, count = ngx.worker.count() }),
         ',"stats":{',
         member("sys", stats.sys),
         ",",

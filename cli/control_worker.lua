@@ -1,0 +1,76 @@
+--- What the control worker of a running gateway does and did, read from the memory that its nginx
+-- shares (module/nginx/ngx_sluice_images.h): so it is known of one that does not answer, too.
+
+local ffi = require("ffi")
+local time = require("posix.time")
+
+local process = require("cli.process")
+
+local _M = {}
+
+-- As the memfd is named, and begins.
+local NAME = "^/memfd:sluice%-images"
+local MAGIC = "SLCEPAGE"
+-- Where the block stands in it.
+local OFFSET = 64
+
+-- A worker beats once a second.
+local SILENT_S = 3
+
+local STATES = { [0] = "stopped", "starting", "waiting", "building", "live", "read only" }
+
+local function now_ms()
+    local now = time.clock_gettime(time.CLOCK_REALTIME)
+    return now.tv_sec * 1000 + now.tv_nsec / 1e6
+end
+
+local function read_page(master)
+    for name, fd in pairs(process.open_files(master)) do
+        if name:find(NAME) then
+            local text = process.read_file(("/proc/%d/fd/%d"):format(master, fd))
+            return text and text:sub(1, #MAGIC) == MAGIC and text or nil
+        end
+    end
+    return nil
+end
+
+-- Whether it does anything, by its last beat and what the kernel says of the process.
+local function describe_life(pid, silent_s)
+    if pid == 0 or not process.alive(pid) then
+        return "dead"
+    elseif process.is_stopped(pid) then
+        return "stopped by a signal"
+    end
+    return silent_s > SILENT_S and "hangs" or "answers"
+end
+
+--- Reads the block.
+-- @tparam number master pid of nginx's master
+-- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
+-- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `unmapped` (answers of 503, of
+-- workers that could not map an image), `error`; nil where this user may not see it
+function _M.read(master)
+    local text = read_page(master)
+    -- The declaration comes with the core's library, which `make build` makes.
+    local is_there = text and pcall(require, "sluice.images")
+    if not is_there or #text < OFFSET + ffi.sizeof("sluice_control_t") then
+        return nil
+    end
+    local block = ffi.new("sluice_control_t")
+    ffi.copy(block, text:sub(OFFSET + 1, OFFSET + ffi.sizeof(block)), ffi.sizeof(block))
+    local silent_s = math.max(0, (now_ms() - tonumber(block.heartbeat)) / 1000)
+    local said = ffi.string(block.error)
+    return {
+        pid = block.pid,
+        life = describe_life(block.pid, silent_s),
+        silent_s = math.floor(silent_s),
+        state = STATES[block.state] or "unknown",
+        revision = tonumber(block.revision),
+        starts = block.starts,
+        deaths = block.deaths,
+        unmapped = tonumber(block.failures),
+        error = said ~= "" and said or nil,
+    }
+end
+
+return _M

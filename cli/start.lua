@@ -1,0 +1,108 @@
+--- From checked settings to a running nginx: the folders, the files, the store, nginx itself.
+
+local complain, say = require("cli.console").complain, require("cli.console").say
+
+local config = require("gateway.config")
+local control = require("cli.control")
+local images = require("cli.images")
+local items = require("gateway.config.items")
+local launch = require("cli.launch")
+local prefixes = require("cli.prefix")
+local process = require("cli.process")
+local report = require("cli.report")
+local resolver = require("gateway.control.resolver")
+local store = require("cli.store")
+local version = require("gateway.version")
+
+local _M = {}
+
+--- Makes and locks the prefix of an instance.
+-- @tparam table context `root`: Sluice's own directory
+-- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
+-- @treturn table|nil cli.prefix; nil and the reason
+function _M.open_prefix(context, instance, settings)
+    local writer = prefixes.new(instance)
+    local made, err = writer:make_directories(settings.user, context.root)
+    if not made then
+        writer:undo()
+        return nil, err
+    end
+    return writer
+end
+
+--- The same for one that is to start, with the folder of its images: `image_dir` of the settings
+-- becomes its path.
+-- @treturn table|nil cli.prefix; nil and the reason
+function _M.open(context, instance, settings)
+    local writer, err = _M.open_prefix(context, instance, settings)
+    if not writer then
+        return nil, err
+    end
+    local said, is_fatal = images.choose(settings)
+    local made, is_new = not is_fatal, said
+    if made then
+        complain({ said and "warning: " .. said })
+        made, is_new = images.make(settings)
+    end
+    if not made then
+        writer:undo()
+        return nil, is_new
+    elseif is_new then
+        writer:note(settings.image_dir)
+    end
+    return writer
+end
+
+--- Parses a declarative file to what the store is to hold: asks for its names, prints its warnings.
+-- @tparam string path
+-- @tparam table snapshot of gateway.config
+-- @treturn {table,...} items of gateway.config.items
+function _M.items(path, snapshot)
+    local list, unresolved = items.of(snapshot, resolver.resolve_all(items.names(snapshot)))
+    for _, warnings in ipairs({ snapshot.warnings, config.slow_warnings(snapshot), unresolved }) do
+        for _, warning in ipairs(warnings) do
+            complain({ ("warning: %s: %s"):format(path, warning) })
+        end
+    end
+    return list
+end
+
+--- Loads the store where that is to be, and runs nginx. Returns only when that fails, where it is
+-- to run in the foreground.
+-- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
+-- @tparam table found the file, of cli.preflight
+-- @tparam boolean foreground
+-- @treturn boolean|nil true; nil and lines that say why not
+function _M.run(instance, settings, found, foreground)
+    local ready, err = true, nil
+    if found.snapshot then
+        local list = _M.items(settings.file, found.snapshot)
+        ready, err = store.load(settings, instance, list, found.origin)
+    end
+    if ready then
+        ready, err = control.clear(instance.control)
+    end
+    if not ready then
+        return nil, { err }
+    end
+    if foreground then
+        local right, lines = launch.test(instance, settings)
+        if not right then
+            return nil, lines
+        end
+        say("sluice %s: %s; Ctrl-C stops it", version.product, report.listeners(settings))
+        local _, failure =
+            process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
+        return nil, { failure }
+    end
+    local master, lines = launch.daemon(instance, settings)
+    if not master then
+        return nil, lines
+    end
+    say("sluice %s started (pid %d): %s", version.product, master, report.listeners(settings))
+    return true
+end
+
+return _M

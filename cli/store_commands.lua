@@ -1,0 +1,122 @@
+--- The commands that are about what the store holds. Each takes the parsed arguments and a context
+-- and returns an exit code.
+
+local console = require("cli.console")
+local invocation = require("cli.invocation")
+local options = require("cli.options")
+local preflight = require("cli.preflight")
+local prefixes = require("cli.prefix")
+local reload = require("cli.reload")
+local start = require("cli.start")
+local store = require("cli.store")
+
+local _M = {}
+
+local DONE, FAILED = console.DONE, console.FAILED
+local say, fail, print_lines = console.say, console.fail, console.print_lines
+
+-- A command on the store of an instance, with the settings that it runs with, or would:
+-- `run(instance, settings, arguments, context)`.
+local function on_store(run)
+    return invocation.on_instance(function(instance, arguments, context)
+        local ours, foreign = prefixes.new(instance):check(context.root)
+        if not ours then
+            return fail(foreign)
+        end
+        local remembered = instance:read_remembered()
+        local settings, problems = invocation.settings(arguments, instance, remembered)
+        if not settings then
+            return fail(problems, console.WRONG_USE)
+        end
+        local live = instance:read_settings() or {}
+        for _, option in ipairs(options.list) do
+            -- As whom the workers run, and where: what is there now counts.
+            if option.where == "start" and live[option.name] ~= nil then
+                settings[option.name] = live[option.name]
+            end
+        end
+        return run(instance, settings, arguments, context)
+    end)
+end
+
+local function done_or(failed, format, ...)
+    if failed then
+        return fail(failed)
+    end
+    say(format, ...)
+    return DONE
+end
+
+--- check --store: reads every page of the store.
+_M.check = on_store(function(instance, settings)
+    local found, lines = store.check(settings, instance)
+    if not found then
+        return fail(lines)
+    end
+    say("the store is right: revision %d of %s", found.revision, found.uuid)
+    return DONE
+end)
+
+--- backup: a copy of the store, whether the gateway runs or not.
+_M.backup = on_store(function(instance, settings, arguments)
+    local _, err = store.backup(settings, instance, arguments.path)
+    return done_or(
+        err,
+        "%s is a store: put it in the place of %s to restore it",
+        arguments.path,
+        instance.store
+    )
+end)
+
+--- export: the entities as a declarative file.
+_M.export = on_store(function(instance, settings, arguments)
+    local _, err = store.export(settings, instance, arguments.path)
+    if err or not arguments.path then
+        return err and fail(err) or DONE
+    end
+    say("%s has what the store holds", arguments.path)
+    return DONE
+end)
+
+-- The items of a declarative file, or nil and the exit code.
+local function read_items(settings, path)
+    local errors = {}
+    local found = preflight.check_file(path, settings, errors)
+    if not found then
+        return nil, fail(errors)
+    end
+    return start.items(path, found.snapshot), found
+end
+
+--- diff: what a file would change. Exit code 1 where it would.
+_M.diff = on_store(function(instance, settings, arguments)
+    local list, code = read_items(settings, arguments.path)
+    if not list then
+        return code
+    end
+    local lines, err = store.diff(settings, instance, list)
+    if not lines then
+        return fail(err)
+    end
+    print_lines(lines)
+    return #lines == 0 and DONE or FAILED
+end)
+
+--- import: the store holds what a file does, and nothing else.
+_M.import = on_store(function(instance, settings, arguments, context)
+    if instance:master() then
+        return reload.import(instance, arguments.path)
+    end
+    local list, found = read_items(settings, arguments.path)
+    if not list then
+        return found
+    end
+    local writer, err = start.open(context, instance, settings)
+    local loaded = false
+    if writer then
+        loaded, err = store.load(settings, instance, list, found.origin)
+    end
+    return done_or(not loaded and err, "the store holds what %s does", arguments.path)
+end)
+
+return _M

@@ -1,0 +1,106 @@
+--- A snapshot as what the store is to hold: entities in the order of the file, and the names that
+-- they use with their addresses.
+--
+-- Where the file refers to a value (`{vault://env/NAME}`), the store has the reference: what is
+-- secret stays in the environment of those who need it.
+-- @module gateway.config.items
+
+local address = require("sluice.address")
+local entities = require("gateway.entities")
+local identity = require("gateway.config.identity")
+
+local format = string.format
+local ipairs = ipairs
+local type = type
+
+local _M = {}
+
+-- Puts what the file has in the place of the values that it refers to.
+local function put_references(entity)
+    for _, reference in ipairs(entity.__references or {}) do
+        local place, keys = entity, reference.keys
+        for i, key in ipairs(keys) do
+            -- Indices of paths count from 0.
+            key = type(key) == "number" and key + 1 or key
+            if i == #keys then
+                place[key] = reference.text
+            end
+            place = place[key]
+        end
+    end
+    return entity
+end
+
+local function by(list, field)
+    local out = {}
+    for _, entity in ipairs(list) do
+        out[entity[field]] = entity
+    end
+    return out
+end
+
+--- The names that a snapshot's services and targets have, each once; addresses need no resolving.
+-- A service whose host is an upstream's name uses the upstream's targets in its place.
+-- @tparam table snapshot of gateway.config
+-- @treturn {string,...} for gateway.control.resolver
+function _M.names(snapshot)
+    local names, seen = {}, {}
+    local function add(host)
+        if not seen[host] and not address.literal(host) then
+            seen[host] = true
+            names[#names + 1] = host
+        end
+    end
+    local upstreams, used = by(snapshot.upstreams, "name"), {}
+    for _, service in ipairs(snapshot.services) do
+        local upstream = upstreams[service.host]
+        if upstream and service.enabled ~= false then
+            used[upstream.id] = true
+        elseif service.enabled ~= false then
+            add(service.host)
+        end
+    end
+    for _, target in ipairs(snapshot.targets) do
+        if used[target.upstream.id] then
+            add((address.split(target.target)))
+        end
+    end
+    return names
+end
+
+--- A name as an entity of the store's own kind `names`.
+-- @tparam string name
+-- @tparam {string,...}|string|nil found its addresses (IPv6 in brackets), or why there are none
+-- @treturn table
+function _M.name(name, found)
+    return {
+        id = identity.uuid("names", name),
+        name = name,
+        addresses = type(found) == "table" and found or nil,
+        failure = type(found) ~= "table" and (found or "not asked") or nil,
+    }
+end
+
+--- The items of a snapshot, for the store's `replace`. Changes the snapshot's entities.
+-- @tparam table snapshot of gateway.config
+-- @tparam table found what gateway.control.resolver answered for `names`
+-- @treturn {table,...} `{ kind =, put = entity }`
+-- @treturn {string,...} warnings of names that have no address: the rest is served
+function _M.of(snapshot, found)
+    local items, warnings = {}, {}
+    for _, kind in ipairs(entities.kinds) do
+        for _, entity in ipairs(snapshot[kind]) do
+            items[#items + 1] = { kind = kind, put = put_references(entity) }
+        end
+    end
+    for _, name in ipairs(_M.names(snapshot)) do
+        local entity = _M.name(name, found[name])
+        items[#items + 1] = { kind = "names", put = entity }
+        if entity.failure then
+            warnings[#warnings + 1] = format("%s: cannot be resolved: %s", name, entity.failure)
+        end
+    end
+    return items, warnings
+end
+
+return _M

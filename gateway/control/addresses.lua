@@ -1,0 +1,92 @@
+--- The addresses of the names in the store, kept fresh: all are asked for again every 30 seconds,
+-- and what differs is one change (gateway.control.apply).
+--
+-- A name that cannot be resolved any more keeps the addresses that it had.
+-- @module gateway.control.addresses
+
+local apply = require("gateway.control.apply")
+local entity_text = require("gateway.store.entity_text")
+local items = require("gateway.config.items")
+local names = require("gateway.control.names")
+
+local ipairs = ipairs
+local ngx = ngx
+local type = type
+
+local PERIOD_SECONDS = 30
+-- Names that are read and asked for at a time.
+local PAGE = 1000
+
+local _M = {}
+
+-- Resolvers turn the order of addresses around.
+local function is_same(before, found)
+    local has, count = {}, 0
+    for _, ip in ipairs(before or {}) do
+        has[ip] = true
+        count = count + 1
+    end
+    for _, ip in ipairs(found) do
+        if not has[ip] then
+            return false
+        end
+        count = count - 1
+    end
+    return count == 0
+end
+
+local function difference(entity, found)
+    if type(found) ~= "table" or is_same(entity.addresses, found) then
+        return nil
+    end
+    return { kind = "names", put = items.name(entity.name, found) }
+end
+
+--- Asks for a page of names; what differs.
+local function refresh_page(rows)
+    local hosts, before, changes = {}, {}, {}
+    for i, row in ipairs(rows) do
+        local entity = entity_text.decode(row.text)
+        hosts[i], before[entity.name] = entity.name, entity
+    end
+    local found = names.ask(hosts)
+    for _, host in ipairs(hosts) do
+        changes[#changes + 1] = difference(before[host], found[host])
+    end
+    return changes
+end
+
+--- Asks for all names, and applies what differs. Yields.
+local function refresh(premature)
+    local offset
+    if premature then
+        return
+    end
+    repeat
+        local rows, next_offset = apply.read("list", "names", { size = PAGE, offset = offset })
+        if not rows then
+            -- Not ready, or not this worker's to write: the next round may be.
+            return
+        end
+        local changes = refresh_page(rows)
+        -- A configuration may have come meanwhile, which knows another address: it has asked later.
+        local done, err = true, nil
+        if #changes > 0 then
+            done, err = apply.transaction(changes)
+        end
+        if not done then
+            ngx.log(ngx.ERR, "addresses of names are as they were: ", err.message or err.err)
+            return
+        end
+        offset = next_offset
+    until not offset
+end
+
+--- Starts to keep addresses fresh.
+-- @tparam table timers a started system of sluice.timer
+-- @phases init_worker
+function _M.start(timers)
+    timers:named_every("names", { interval = PERIOD_SECONDS, overlap = "skip" }, refresh)
+end
+
+return _M

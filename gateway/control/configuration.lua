@@ -1,0 +1,94 @@
+--- A declarative file in the place of what is live: parsed and checked in turns with requests,
+-- its names resolved, then one change of the store (gateway.control.apply).
+-- @module gateway.control.configuration
+
+local apply = require("gateway.control.apply")
+local config = require("gateway.config")
+local garbage_collector = require("gateway.control.garbage_collector")
+local items = require("gateway.config.items")
+local names = require("gateway.control.names")
+local origins = require("gateway.config.origin")
+
+local ngx = ngx
+
+-- How long a file waits for others to be checked.
+local CHECK_SECONDS = 10
+-- Lines in the log about one configuration.
+local MAX_WARNINGS = 100
+
+local _M = {}
+local mt = { __index = _M }
+
+--- Makes what takes files.
+-- @tparam table registry of plugins
+-- @tparam table settings resolved settings: vault_env
+-- @tparam function vault of gateway.config.vault
+-- @treturn table
+-- @phases init_worker
+function _M.new(registry, settings, vault)
+    return setmetatable({
+        registry = registry,
+        vault = vault,
+        surroundings = origins.surroundings(registry, settings.vault_env),
+    }, mt)
+end
+
+local function warn(list)
+    for i = 1, math.min(#list, MAX_WARNINGS) do
+        ngx.log(ngx.WARN, "posted configuration: ", list[i])
+    end
+    if #list > MAX_WARNINGS then
+        local more = #list - MAX_WARNINGS
+        ngx.log(ngx.WARN, "posted configuration: and ", more, " more such warnings")
+    end
+end
+
+--- What a text would be known by.
+-- @tparam string text
+-- @treturn string for the store's `origin`
+function _M:origin(text)
+    return origins.of(config.hash(text), self.surroundings)
+end
+
+--- Checks a file, one file at a time.
+local function check(self, text, kind)
+    if not garbage_collector.enter(CHECK_SECONDS) then
+        local message = "other files were being checked for %d seconds"
+        return nil, "busy", message:format(CHECK_SECONDS)
+    end
+    local ok, snapshot, errors =
+        pcall(garbage_collector.hold, config.parse, text, kind, self.registry, {
+            at = ngx.time(),
+            vault = self.vault,
+            pause = garbage_collector.pauses(),
+        })
+    garbage_collector.leave()
+    if not ok then
+        error(snapshot, 0)
+    end
+    return snapshot, "invalid", errors
+end
+
+--- Replaces what is live. Yields; live on every worker when it returns.
+-- @tparam string text a declarative file
+-- @tparam string|nil kind "json" or "yaml"; nil: told by the text
+-- @treturn table|nil `{ uuid, revision, hash }`
+-- @treturn string|nil "invalid", "busy", or a word of gateway.control.apply's `replace`
+-- @treturn table|string|nil errors of gateway.config with "invalid", else why
+-- @phases content
+function _M:replace(text, kind)
+    local snapshot, word, why = check(self, text, kind)
+    if not snapshot then
+        return nil, word, why
+    end
+    warn(snapshot.warnings)
+    local list, unresolved = items.of(snapshot, names.ask(items.names(snapshot)))
+    warn(unresolved)
+    local done, err = apply.replace(list, origins.of(snapshot.hash, self.surroundings))
+    if not done then
+        return nil, err.err, err.message or err.err
+    end
+    return { uuid = done.uuid, revision = done.revision, hash = snapshot.hash }
+end
+
+return _M

@@ -1,0 +1,55 @@
+--- Plugins' configurations that a `configure` of theirs has thrown on, for `/status`: the traffic
+-- workers tell of them, since they decode a configuration when a request first needs it.
+-- @module gateway.control.failures
+
+local ipairs = ipairs
+local setmetatable = setmetatable
+
+-- Failures that are kept; the oldest goes first.
+local MAX_FAILURES = 100
+
+local _M = {}
+local mt = { __index = _M }
+
+--- The event's source and name; its data is `{ plugin =, id = of the plugin's entity, message =,
+-- pid = }`.
+_M.SOURCE, _M.EVENT = "sluice-gateway", "configure failed"
+
+--- Makes the list, and hears of failures from then on.
+-- @tparam table bus of sluice.events
+-- @treturn table
+-- @phases init_worker
+function _M.new(bus)
+    local self = setmetatable({ entries = {} }, mt)
+    bus:subscribe(_M.SOURCE, _M.EVENT, function(failure)
+        self:add(failure)
+    end)
+    return self
+end
+
+--- Notes a failure; once for all workers.
+function _M:add(failure)
+    for i, known in ipairs(self.entries) do
+        if known.id == failure.id then
+            table.remove(self.entries, i)
+            break
+        end
+    end
+    self.entries[#self.entries + 1] = failure
+    if #self.entries > MAX_FAILURES then
+        table.remove(self.entries, 1)
+    end
+end
+
+--- Forgets all: another configuration is live.
+function _M:clear()
+    self.entries = {}
+end
+
+--- The failures, the last one at the end.
+-- @treturn {table,...}
+function _M:list()
+    return self.entries
+end
+
+return _M

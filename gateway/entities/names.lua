@@ -1,0 +1,21 @@
+--- Schema of a host name and its addresses: a kind of the store's own, which no file holds and no
+-- client is shown. gateway.config.items makes them, gateway.control.addresses keeps them fresh.
+-- @module gateway.entities.names
+
+local typedefs = require("gateway.schema.typedefs")
+
+return {
+    name = "names",
+    internal = true,
+    primary_key = { "id" },
+    endpoint_key = "name",
+    fields = {
+        -- Of the name, as identity.uuid makes it.
+        { id = typedefs.uuid },
+        { name = { type = "string", required = true, unique = true } },
+        -- In the resolver's order, IPv6 in brackets; none where it could not be resolved.
+        { addresses = { type = "array", elements = { type = "string" } } },
+        -- Why there are none.
+        { failure = { type = "string" } },
+    },
+}
