@@ -9,12 +9,15 @@
 -- @module cli.nginx_conf
 
 local late_phases = require("gateway.proxy.late_phases")
+local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local settings_of = require("cli.settings")
 local variables = require("gateway.request.variables")
 
 local _M = {}
+
+local quote = logs.quote
 
 local PRODUCT = "sluice/" .. require("gateway.version").product
 
@@ -33,10 +36,6 @@ local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 501 502 503 504 505
 -- slashes of theirs.
 local REFUSED = "//sluice_refused"
 
-local function quote(text)
-    return '"' .. tostring(text):gsub('[\\"]', "\\%0") .. '"'
-end
-
 local function error_pages(target)
     return ("error_page %s %s;\nerror_page 494 =494 %s;"):format(ERROR_CODES, target, target)
 end
@@ -52,76 +51,6 @@ end
 
 local function lines(...)
     return table.concat({ ... }, "\n")
-end
-
-local function log_target(path, settings)
-    if path == "off" or path == "stderr" or path:sub(1, 1) == "/" then
-        return path
-    end
-    return settings.prefix .. "/" .. path
-end
-
-local function access_log(path, settings)
-    path = log_target(path, settings)
-    if path == "off" then
-        return "access_log off;"
-    end
-    return ("access_log %s sluice;"):format(quote(path))
-end
-
-local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$request_method",'
-    .. '"host":"$host","uri":"$request_uri","status":$status,"bytes":$bytes_sent,'
-    .. '"seconds":$request_time,"upstream":"$upstream_addr",'
-    .. '"upstream_seconds":"$upstream_response_time","request_id":"$sluice_request_id"}'
-
-local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
-    .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
-
--- Variables that may hold a key, a cookie or a password
--- (module/nginx/ngx_http_sluice_redact_var.c).
-local SECRET_VARIABLES = {
-    "^request$",
-    "^request_uri$",
-    "^request_filename$",
-    "^request_body$",
-    "^uri$",
-    "^document_uri$",
-    "^args$",
-    "^query_string$",
-    "^remote_user$",
-    "^arg_",
-    "^cookie_",
-    "^http_",
-    "^sent_http_",
-    "^upstream_http_",
-    "^upstream_cookie_",
-    "^sluice_uri$",
-    "^sluice_request_path$",
-    "^sluice_client_",
-    "^sluice_forwarded_",
-}
-
---- Takes what is fit for a log in the place of variables that may hold a secret.
-local function redacted(format)
-    return (
-        format:gsub("%$({?)([%w_]+)", function(brace, name)
-            for _, pattern in ipairs(SECRET_VARIABLES) do
-                if name:lower():find(pattern) then
-                    return "$" .. brace .. "sluice_log_" .. name
-                end
-            end
-        end)
-    )
-end
-
-local function log_format(settings)
-    local format = settings.access_log_format
-    if format == "json" then
-        return "log_format sluice escape=json '" .. redacted(JSON_LOG) .. "';"
-    elseif format == "combined" then
-        format = COMBINED_LOG
-    end
-    return "log_format sluice '" .. redacted(format):gsub("[\\']", "\\%0") .. "';"
 end
 
 local function main(settings, root, group)
@@ -154,7 +83,7 @@ local function main(settings, root, group)
     end
     out[#out + 1] = ("pid %s;"):format(quote(settings.prefix .. "/nginx.pid"))
     out[#out + 1] = ("error_log %s %s;"):format(
-        quote(log_target(settings.error_log, settings)),
+        quote(logs.target(settings.error_log, settings)),
         settings.log_level
     )
     out[#out + 1] = "pcre_jit on;"
@@ -290,7 +219,7 @@ local function http(settings, root, forward)
         ("keepalive_timeout %s;"):format(settings.keepalive_timeout),
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
-        log_format(settings),
+        logs.format(settings),
         ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
             settings.prefix .. "/settings.json"
         ),
@@ -404,7 +333,7 @@ local function proxy_server(settings, forward)
         "server {",
         "server_name sluice;",
         listens(settings.proxy_listen),
-        access_log(settings.access_log, settings),
+        logs.access_log(settings.access_log, settings),
         "sluice_check_requests on;",
         ("sluice_reject_encoded_climbs %s;"):format(
             settings.reject_encoded_climbs and "on" or "off"
@@ -447,7 +376,7 @@ local function admin_server(settings)
         listens(settings.admin_listen),
         "client_max_body_size 256m;",
         "client_body_buffer_size 1m;",
-        access_log(settings.admin_access_log, settings),
+        logs.access_log(settings.admin_access_log, settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),
         "internal;",

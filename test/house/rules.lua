@@ -45,7 +45,7 @@ _M.what = {
     compat = "others' module names",
     gateway = "the entry: nginx.conf's functions",
     ["gateway.config"] = "text to entities",
-    ["gateway.control"] = "admin, changes, names",
+    ["gateway.control"] = "what worker 0 runs: admin, the writer, names",
     ["gateway.entities"] = "kinds of entities",
     ["gateway.image"] = "entities as an image has them",
     ["gateway.plugin"] = "registry, chains",
@@ -82,14 +82,19 @@ _M.doors = {
         of = "cli",
         out = {
             "gateway.config",
+            "gateway.control.resolver",
+            "gateway.control.writer",
+            "gateway.entities",
             "gateway.proxy.late_phases",
             "gateway.plugin.registry",
             "gateway.request.variables",
+            "gateway.store",
             "gateway.version",
             "lib.sluice.address",
             "lib.sluice.file",
+            "lib.sluice.images",
         },
-        why = "the command line knows the gateway's configuration, not how it serves",
+        why = "the command line knows the gateway's configuration and its store, not how it serves",
     },
     {
         of = "compat",
@@ -143,15 +148,9 @@ _M.libraries = { "module.core.core.h", "module.core.delta.h" }
 
 --- Functions that nothing of the house uses.
 _M.alive = {
-    -- Called by the name of a message.
-    ["gateway.control.changes.applied"] = "the one who asked",
-    ["gateway.control.changes.commit"] = "every worker",
-    ["gateway.control.changes.prepare"] = "every worker",
-    ["gateway.control.changes.prepared"] = "the one who asked",
-    -- Called by name, in a thread.
+-- Called by name, in a thread.
     ["gateway.control.writer.finish_merge"] = "gateway.control.loop",
     ["gateway.control.writer.start_merge"] = "gateway.control.loop",
-    ["gateway.store.layout.derive"] = "the entry",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",
