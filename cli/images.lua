@@ -111,12 +111,9 @@ function _M.make(settings)
         return nil, ("image_dir: %s is not a directory"):format(path)
     elseif info.st_uid ~= uid then
         local owner, ours = pwd.getpwuid(info.st_uid), pwd.getpwuid(uid)
-        return nil,
-            ("image_dir: %s belongs to %s, not to %s; remove it, or give --image-dir another"):format(
-                path,
-                owner and owner.pw_name or info.st_uid,
-                ours and ours.pw_name or uid
-            )
+        local why = "image_dir: %s belongs to %s, not to %s; remove it, or give --image-dir another"
+        local names = { owner and owner.pw_name or info.st_uid, ours and ours.pw_name or uid }
+        return nil, why:format(path, names[1], names[2])
     elseif bit.band(info.st_mode, MODE_BITS) ~= MODE then
         return nil, ("image_dir: others may enter %s; chmod 700 it"):format(path)
     end

@@ -365,8 +365,8 @@ local function proxy_server(settings, forward)
     return table.concat(out, "\n")
 end
 
---- The control worker's, and always there: the command line asks through its own socket, for which the
--- CLI has made a directory that only its user may enter.
+--- The control worker's, and always there: the command line asks through its own socket, for which
+-- it has made a directory that only its user may enter.
 local function admin_server(settings)
     return lines(
         "server {",

@@ -127,9 +127,8 @@ local function control_lines(control)
         )
     end
     if control.unmapped > 0 then
-        out[#out + 1] = ("         %d requests were answered 503: a worker could not map an image"):format(
-            control.unmapped
-        )
+        local text = "         %d requests were answered 503: a worker could not map an image"
+        out[#out + 1] = text:format(control.unmapped)
     end
     out[#out + 1] = control.error and "         " .. control.error
     return out

@@ -1,6 +1,6 @@
 --- The store of an instance, as the command line deals with it: always as the workers' user
--- (cli.worker_user), to whom it belongs. Reading goes beside a gateway that runs; loading needs that
--- none does.
+-- (cli.worker_user), whose it is. Reading goes beside a gateway that runs; loading needs that none
+-- does.
 
 local database = require("gateway.store.database")
 local entities = require("gateway.entities")

@@ -2,7 +2,9 @@
 -- and returns an exit code.
 
 local console = require("cli.console")
+local images = require("cli.images")
 local invocation = require("cli.invocation")
+local items = require("gateway.config.items")
 local options = require("cli.options")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
@@ -78,22 +80,14 @@ _M.export = on_store(function(instance, settings, arguments)
     return DONE
 end)
 
--- The items of a declarative file, or nil and the exit code.
-local function read_items(settings, path)
-    local errors = {}
-    local found = preflight.check_file(path, settings, errors)
-    if not found then
-        return nil, fail(errors)
-    end
-    return start.items(path, found.snapshot), found
-end
-
 --- diff: what a file would change. Exit code 1 where it would.
 _M.diff = on_store(function(instance, settings, arguments)
-    local list, code = read_items(settings, arguments.path)
-    if not list then
-        return code
+    local errors = {}
+    local found = preflight.check_file(arguments.path, settings, errors)
+    if not found then
+        return fail(errors)
     end
+    local list = items.of(found.snapshot, {})
     local lines, err = store.diff(settings, instance, list)
     if not lines then
         return fail(err)
@@ -107,16 +101,22 @@ _M.import = on_store(function(instance, settings, arguments, context)
     if instance:master() then
         return reload.import(instance, arguments.path)
     end
-    local list, found = read_items(settings, arguments.path)
-    if not list then
-        return found
+    local errors = {}
+    local found = preflight.check_file(arguments.path, settings, errors)
+    if not found then
+        return fail(errors)
     end
     local writer, err = start.open(context, instance, settings)
-    local loaded = false
-    if writer then
-        loaded, err = store.load(settings, instance, list, found.origin)
+    if not writer then
+        return fail(err)
     end
-    return done_or(not loaded and err, "the store holds what %s does", arguments.path)
+    local list = start.items(arguments.path, found.snapshot)
+    local loaded, reason = store.load(settings, instance, list, found.origin)
+    images.remove(settings, instance.prefix)
+    if not loaded then
+        writer:undo()
+    end
+    return done_or(reason, "the store holds what %s does", arguments.path)
 end)
 
 return _M

@@ -86,9 +86,9 @@ function _M.init_worker()
     local is_control = ngx.worker.id() == CONTROL_WORKER
     local count = ngx.worker.count() - 1
     -- For plugins: how many share the traffic.
-    ngx.worker.count = function()
+    rawset(ngx.worker, "count", function()
         return count
-    end
+    end)
     math.randomseed(ngx.now() * 1000 + ngx.worker.pid())
     local timers = timer.new()
     timers:start()

@@ -7,7 +7,6 @@ local ipairs = ipairs
 local next = next
 local pairs = pairs
 local setmetatable = setmetatable
-local type = type
 
 local NULL = cjson.null
 -- A Lua table does not say whether it is an empty list; this one does, to

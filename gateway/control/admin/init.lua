@@ -2,7 +2,8 @@
 --
 -- It speaks Kong's Admin API, as clients such as declarative-configuration tools
 -- know. Entities are read only, for now: what would write them answers 404, as those clients expect
--- of what a node does not have. The whole configuration can be replaced. The control worker answers.
+-- of what a node does not have. The whole configuration can be replaced. It is the control worker
+-- that answers.
 -- @module gateway.control.admin
 
 local response = require("gateway.control.admin.response")
@@ -59,8 +60,8 @@ end
 
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live what gateway.control makes of this worker: `read(verb, ...)` and `state()` of
--- gateway.control.apply; `configuration` (gateway.control.configuration); `settings`, `plugins` (the
--- registry), `guard` (gateway.control.admin.guard), `bus` of events, `timers`
+-- gateway.control.apply; `configuration` (gateway.control.configuration); `settings`, `plugins`
+-- (the registry), `guard` (gateway.control.admin.guard), `bus` of events, `timers`
 -- (gateway.control.admin.timers), `failures` (gateway.control.failures); `workers()`: pids of the
 -- traffic workers
 -- @phases content

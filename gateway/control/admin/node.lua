@@ -71,7 +71,8 @@ local function available_plugins(registry)
     return out
 end
 
---- Names of the plugins that are configured somewhere, each once, as far as the store tells. Yields.
+--- Names of the plugins that are configured somewhere, each once. None where the store cannot be
+-- read. Yields.
 local function configured_plugins(live)
     local names, seen, offset = json.array({}), {}, nil
     repeat

@@ -1,4 +1,4 @@
---- `GET /status`: connections, memory, which configuration is live, and what the control worker does.
+--- `GET /status`: connections, memory, which configuration is live, what the control worker does.
 -- @module gateway.control.admin.status
 
 local response = require("gateway.control.admin.response")
