@@ -19,8 +19,9 @@ local version = require("gateway.version")
 local admin_timers = require("gateway.control.admin.timers")
 local balancer = require("gateway.proxy.balancer")
 local control = require("gateway.control")
+local failures = require("gateway.control.failures")
 local pdk = require("gateway.plugin.pdk")
-local proxy = require("gateway.proxy")
+local proxy = require("gateway.proxy.phases")
 local response = require("gateway.request.response")
 
 -- Loaded when it is first needed, but that is in a worker, whose user may not be allowed to read
@@ -107,7 +108,9 @@ function _M.init_worker()
             reports = reports,
         })
     else
-        proxy.init_worker({ settings = settings, plugins = plugins, vault = vault, bus = bus })
+        proxy.init_worker(settings, plugins, function(plugin, id, message)
+            failures.tell(bus, plugin, id, message)
+        end)
     end
     for _, plugin in ipairs(plugins:list()) do
         if plugin.init_worker then

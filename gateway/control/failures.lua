@@ -8,12 +8,12 @@ local setmetatable = setmetatable
 -- Failures that are kept; the oldest goes first.
 local MAX_FAILURES = 100
 
+-- The event; its data is an entry of the list.
+local SOURCE, EVENT = "sluice-gateway", "configure failed"
+
 local _M = {}
 local mt = { __index = _M }
 
---- The event's source and name; its data is `{ plugin =, id = of the plugin's entity, message =,
--- pid = }`.
-_M.SOURCE, _M.EVENT = "sluice-gateway", "configure failed"
 
 --- Makes the list, and hears of failures from then on.
 -- @tparam table bus of sluice.events
@@ -21,10 +21,20 @@ _M.SOURCE, _M.EVENT = "sluice-gateway", "configure failed"
 -- @phases init_worker
 function _M.new(bus)
     local self = setmetatable({ entries = {} }, mt)
-    bus:subscribe(_M.SOURCE, _M.EVENT, function(failure)
+    bus:subscribe(SOURCE, EVENT, function(failure)
         self:add(failure)
     end)
     return self
+end
+
+--- Tells the control worker of a failure. Does not yield; where the bus has no room, the log has it.
+-- @tparam table bus of this worker
+-- @tparam string plugin its name
+-- @tparam string id of the plugin's entity
+-- @tparam string message
+function _M.tell(bus, plugin, id, message)
+    ngx.log(ngx.ERR, message)
+    bus:publish("all", SOURCE, EVENT, { plugin = plugin, id = id, message = message })
 end
 
 --- Notes a failure; once for all workers.
