@@ -14,6 +14,8 @@ local MAGIC = "SLCEPAGE"
 -- Where the block stands in it.
 local OFFSET = 64
 
+local SEATS = 8
+
 -- A worker beats once a second.
 local SILENT_S = 3
 
@@ -44,12 +46,7 @@ local function describe_life(pid, silent_s)
     return silent_s > SILENT_S and "hangs" or "answers"
 end
 
---- Reads the block.
--- @tparam number master pid of nginx's master
--- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
--- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `unmapped` (answers of 503 by
--- workers that could not map an image), `error`; nil where this user may not see it
-function _M.read(master)
+local function read_block(master)
     local text = read_page(master)
     -- The declaration comes with the core's library, which `make build` makes.
     local is_there = text and pcall(require, "sluice.images")
@@ -58,6 +55,32 @@ function _M.read(master)
     end
     local block = ffi.new("sluice_control_t")
     ffi.copy(block, text:sub(OFFSET + 1, OFFSET + ffi.sizeof(block)), ffi.sizeof(block))
+    return block
+end
+
+--- The control workers that live: two of them while one takes the other's place.
+-- @tparam number master pid of nginx's master
+-- @treturn table set of pids; empty where this user may not see them
+function _M.pids(master)
+    local block, found = read_block(master), {}
+    for i = 0, block and SEATS - 1 or -1 do
+        if block.seats[i] ~= 0 then
+            found[block.seats[i]] = true
+        end
+    end
+    return found
+end
+
+--- Reads the block.
+-- @tparam number master pid of nginx's master
+-- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
+-- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `unmapped` (answers of 503 by
+-- workers that could not map an image), `error`; nil where this user may not see it
+function _M.read(master)
+    local block = read_block(master)
+    if not block then
+        return nil
+    end
     local silent_s = math.max(0, (now_ms() - tonumber(block.heartbeat)) / 1000)
     local said = ffi.string(block.error)
     return {

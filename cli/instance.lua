@@ -13,6 +13,7 @@
 
 local cjson = require("cjson")
 local file = require("sluice.file")
+local control_worker = require("cli.control_worker")
 local process = require("cli.process")
 
 local _M = {}
@@ -118,12 +119,16 @@ end
 -- @treturn table { ready = {pids}, draining = {pids}, starting = {pids}, control = {pids} }
 function _M.workers(master)
     local found = { ready = {}, draining = {}, starting = {}, control = {} }
+    -- The title comes a moment after that of any worker.
+    local seats = control_worker.pids(master)
     for _, pid in ipairs(process.children(master)) do
         local line = process.command_line(pid) or ""
         local state
         if line:sub(1, #DRAINING) == DRAINING then
             state = "draining"
-        elseif line:sub(1, #CONTROL) == CONTROL then
+        elseif
+            line:sub(1, #CONTROL) == CONTROL or (seats[pid] and line:sub(1, #WORKER) == WORKER)
+        then
             state = "control"
         elseif line:sub(1, #WORKER) == WORKER then
             state = "ready"

@@ -382,6 +382,7 @@ local function admin_server(settings)
         "internal;",
         call("content", "admin_refused"),
         "}",
+        call("log", "admin_log"),
         "location / {",
         "    " .. call("content", "admin"),
         "}",

@@ -108,7 +108,7 @@ function _M.init_worker()
             reports = reports,
         })
     else
-        proxy.init_worker(settings, plugins, function(plugin, id, message)
+        proxy.init_worker(settings, plugins, vault, function(plugin, id, message)
             failures.tell(bus, plugin, id, message)
         end)
     end
@@ -121,6 +121,7 @@ function _M.init_worker()
 end
 
 _M.admin = control.admin
+_M.admin_log = control.admin_log
 _M.admin_refused = control.admin_refused
 _M.access = proxy.access
 _M.access_variant = proxy.access_variant

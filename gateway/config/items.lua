@@ -8,28 +8,13 @@
 local address = require("sluice.address")
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
+local references = require("gateway.config.references")
 
 local format = string.format
 local ipairs = ipairs
 local type = type
 
 local _M = {}
-
--- Puts what the file has in the place of the values that it refers to.
-local function put_references(entity)
-    for _, reference in ipairs(entity.__references or {}) do
-        local place, keys = entity, reference.keys
-        for i, key in ipairs(keys) do
-            -- Indices of paths count from 0.
-            key = type(key) == "number" and key + 1 or key
-            if i == #keys then
-                place[key] = reference.text
-            end
-            place = place[key]
-        end
-    end
-    return entity
-end
 
 local function by(list, field)
     local out = {}
@@ -90,7 +75,7 @@ function _M.of(snapshot, found)
     local items, warnings = {}, {}
     for _, kind in ipairs(entities.kinds) do
         for _, entity in ipairs(snapshot[kind]) do
-            items[#items + 1] = { kind = kind, put = put_references(entity) }
+            items[#items + 1] = { kind = kind, put = references.put(entity) }
         end
     end
     for _, name in ipairs(_M.names(snapshot)) do

@@ -14,7 +14,6 @@ local SOURCE, EVENT = "sluice-gateway", "configure failed"
 local _M = {}
 local mt = { __index = _M }
 
-
 --- Makes the list, and hears of failures from then on.
 -- @tparam table bus of sluice.events
 -- @treturn table

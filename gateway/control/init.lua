@@ -8,23 +8,46 @@ local addresses = require("gateway.control.addresses")
 local admin = require("gateway.control.admin")
 local admin_guard = require("gateway.control.admin.guard")
 local apply = require("gateway.control.apply")
+local base = require("resty.core.base")
 local configuration = require("gateway.control.configuration")
 local entities = require("gateway.entities")
 local failures = require("gateway.control.failures")
+local ffi = require("ffi")
 local layout = require("gateway.store.layout")
 
+local next = next
 local ngx = ngx
+local tonumber = tonumber
 
 local _M = {}
+
+-- How long a worker that leaves stays the writer for requests that are under way.
+local LEAVE_SECONDS = 10
+local LOOK_SECONDS = 0.01
+-- Later than any worker lives: such a timer is told when its worker leaves.
+local NEVER_SECONDS = 1e10
 
 -- What the admin listener is given (gateway.control.admin).
 local live
 
---- The pids of the workers that serve traffic: all but this one.
-local function traffic_workers()
-    local own, found = ngx.worker.pid(), {}
-    for _, pid in ipairs(ngx.worker.pids()) do
-        found[#found + 1] = pid ~= own and pid or nil
+-- The admin requests that are under way: addresses of nginx's requests, which stay the same over its
+-- internal redirects.
+local busy = {}
+
+local function address_of_request()
+    return tonumber(ffi.cast("uintptr_t", base.get_request()))
+end
+
+--- The pids of the workers of this configuration of nginx that serve traffic.
+local function traffic_workers(bus)
+    local workers, found = bus:stats().workers, {}
+    local generation
+    for _, worker in ipairs(workers) do
+        generation = worker.pid == ngx.worker.pid() and worker.generation or generation
+    end
+    for _, worker in ipairs(workers) do
+        local is_ours = worker.generation == generation and worker.state == "attached"
+        found[#found + 1] = is_ours and worker.pid ~= ngx.worker.pid() and worker.pid or nil
     end
     return found
 end
@@ -34,6 +57,18 @@ end
 -- @treturn table guard
 -- @phases init
 _M.guard = admin_guard.new
+
+-- Another control worker waits for the role: gives it up as soon as no request needs it.
+local function leave(premature)
+    if not premature then
+        return
+    end
+    local deadline = ngx.now() + LEAVE_SECONDS
+    while next(busy) and ngx.now() < deadline do
+        ngx.sleep(LOOK_SECONDS)
+    end
+    apply.leave()
+end
 
 --- Makes this worker the control worker.
 -- @tparam table opts `settings`; `plugins` (the registry); `vault`; `guard`; `bus` of sluice.events,
@@ -51,7 +86,9 @@ function _M.init_worker(opts)
         state = apply.state,
         configuration = configuration.new(opts.plugins, settings, opts.vault),
         failures = failures.new(opts.bus),
-        workers = traffic_workers,
+        workers = function()
+            return traffic_workers(opts.bus)
+        end,
     }
     apply.start({
         store = settings.prefix .. "/store/store.db",
@@ -59,12 +96,20 @@ function _M.init_worker(opts)
         layouts = layout.derive(entities.stored()),
     })
     addresses.start(opts.timers)
+    opts.timers:at(NEVER_SECONDS, leave)
 end
 
 --- Answers a request of the admin listener. Yields.
 -- @phases content
 function _M.admin()
+    busy[address_of_request()] = true
     return admin.handle(live)
+end
+
+--- Notes the end of a request of the admin listener.
+-- @phases log
+function _M.admin_log()
+    busy[address_of_request()] = nil
 end
 
 --- Answers what nginx refuses by itself.

@@ -8,6 +8,7 @@ local cache = require("gateway.proxy.cache")
 local core = require("sluice.core")
 local entity_text = require("gateway.store.entity_text")
 local image = require("gateway.proxy.image")
+local references = require("gateway.config.references")
 
 local C = core.C
 local CONSUMER, PLUGIN = C.SLUICE_CORE_CONSUMER, C.SLUICE_CORE_PLUGIN
@@ -17,7 +18,7 @@ local CAPACITY = 1024
 
 local _M = {}
 
-local plugins, report
+local plugins, look_up, report
 
 -- By slot: {revision, entity}; of plugins {revision, conf, err}.
 local consumers, credentials, configurations
@@ -35,10 +36,11 @@ end
 
 --- Starts with nothing.
 -- @tparam table registry the plugins, of gateway.plugin.registry
+-- @tparam function vault of gateway.config.vault, for the values that configurations refer to
 -- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
 -- @phases init_worker
-function _M.init_worker(registry, on_failure)
-    plugins, report = registry, on_failure
+function _M.init_worker(registry, vault, on_failure)
+    plugins, look_up, report = registry, vault, on_failure
     _M.clear()
 end
 
@@ -65,7 +67,8 @@ end
 
 --- Decodes a configuration, and gets its plugin ready for it.
 local function configure(found, slot, generation, revision)
-    local entity = entity_text.decode(image.body(found))
+    local text = image.body(found)
+    local entity = entity_text.decode(text)
     local plugin = plugins:get(entity.name)
     if not plugin then
         -- It may be one that refuses requests: without it none may pass.
@@ -74,7 +77,10 @@ local function configure(found, slot, generation, revision)
     local conf = entity.config
     conf.__id = entity.id
     places[conf] = { slot = slot, generation = generation }
-    local ok, err = pcall(get_ready, plugin, conf)
+    local ok, err = references.resolve(text, entity, look_up)
+    if ok then
+        ok, err = pcall(get_ready, plugin, conf)
+    end
     if not ok then
         local message = ("plugin '%s' failed to configure %s: %s"):format(
             entity.name,

@@ -70,15 +70,16 @@ end
 --- Starts without a configuration; the first request finds what is published.
 -- @tparam table settings resolved settings
 -- @tparam table plugins of gateway.plugin.registry
+-- @tparam function vault of gateway.config.vault
 -- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
 -- @phases init_worker
-function _M.init_worker(settings, plugins, on_failure)
+function _M.init_worker(settings, plugins, vault, on_failure)
     trusts_clients = #settings.trusted_ips > 0
     forwarded_proto = trusts_clients and "sluice_forwarded_proto" or "scheme"
     passes_climbs = not settings.reject_encoded_climbs
     live = nil
     image.open(settings.image_dir)
-    entities.init_worker(plugins, on_failure)
+    entities.init_worker(plugins, vault, on_failure)
     plans.init_worker(plugins)
 end
 

@@ -28,7 +28,6 @@
 static ngx_int_t ngx_sluice_control_hold(ngx_cycle_t *cycle);
 static ngx_int_t ngx_sluice_control_release(void);
 static void ngx_sluice_control_gate_handler(ngx_event_t *e);
-static void ngx_sluice_control_title_handler(ngx_event_t *e);
 static ngx_int_t ngx_sluice_control_start(ngx_cycle_t *cycle);
 static void ngx_sluice_control_take_seat(sluice_control_t *block);
 static void ngx_sluice_control_take_place(sluice_control_t *block);
@@ -50,7 +49,6 @@ static ngx_uint_t          ngx_sluice_control_named;
 
 static ngx_connection_t  ngx_sluice_control_none = { .fd = (ngx_socket_t) -1 };
 static ngx_event_t       ngx_sluice_control_event;
-static ngx_event_t       ngx_sluice_control_title_event;
 
 
 /* Behind init_worker of Lua, and behind the event module's. */
@@ -190,18 +188,6 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
 }
 
 
-/*
- * In the first turn of the event loop: nginx gives a worker its own title
- * between init_process and that.
- */
-
-static void
-ngx_sluice_control_title_handler(ngx_event_t *e)
-{
-    ngx_setproctitle("control process");
-}
-
-
 static ngx_int_t
 ngx_sluice_control_start(ngx_cycle_t *cycle)
 {
@@ -246,11 +232,6 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
     /* in the event loop: nginx gives the process its title before that */
 
     ngx_add_timer(&ngx_sluice_control_event, 1);
-
-    ngx_sluice_control_title_event.log = cycle->log;
-    ngx_sluice_control_title_event.data = &ngx_sluice_control_none;
-    ngx_sluice_control_title_event.handler = ngx_sluice_control_title_handler;
-    ngx_post_event(&ngx_sluice_control_title_event, &ngx_posted_next_events);
 
     return NGX_OK;
 }

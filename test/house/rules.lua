@@ -148,7 +148,7 @@ _M.libraries = { "module.core.core.h", "module.core.delta.h" }
 
 --- Functions that nothing of the house uses.
 _M.alive = {
--- Called by name, in a thread.
+    -- Called by name, in a thread.
     ["gateway.control.writer.finish_merge"] = "gateway.control.loop",
     ["gateway.control.writer.start_merge"] = "gateway.control.loop",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",

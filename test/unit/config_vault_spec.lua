@@ -2,6 +2,7 @@
 
 local config = require("gateway.config")
 local entities = require("gateway.entities")
+local references = require("gateway.config.references")
 local schema = require("gateway.schema")
 local support = require("test.unit.support.config")
 local vault = require("gateway.config.vault")
@@ -76,10 +77,20 @@ describe("a reference", function()
         assert.same({ A = "token", B = "b" }, plugin.config.headers)
 
         local definition = entities.for_plugin(support.registry:get("http-log"))
-        local shown = schema.to_json_entity(definition, plugin)
+        local shown = schema.to_json_entity(definition, references.put(plugin))
         assert.equal("{vault://env/u}", shown.config.http_endpoint)
         assert.same({ A = "{vault://env/t}", B = "b" }, shown.config.headers)
         assert.is_nil(shown.__references)
+
+        local text = '{"config":{"a":{"b":"{vault://env/t}"}}}'
+        local entity = { config = { a = { b = "{vault://env/t}" } } }
+        local values = look_up({ ["{vault://env/t}"] = "token" })
+        assert.equal("token", references.resolve(text, entity, values).config.a.b)
+        entity = { config = { a = { b = "{vault://env/t}" } } }
+        assert.same(
+            { nil, "nothing under {vault://env/t}" },
+            { references.resolve(text, entity, look_up({})) }
+        )
     end)
 
     it("takes part in the checks of several fields", function()
@@ -163,7 +174,7 @@ describe("a dump of rate-limiting is accepted:", function()
             assert.equal("", support.lines(errors or {}))
             assert.equal(5, snapshot.plugins[1].config.minute)
             local definition = entities.for_plugin(support.registry:get("rate-limiting"))
-            local shown = schema.to_json_entity(definition, snapshot.plugins[1])
+            local shown = schema.to_json_entity(definition, references.put(snapshot.plugins[1]))
             assert.is_nil(require("gateway.control.admin.json").encode(shown):find("s3cret"))
         end)
     end

@@ -69,10 +69,10 @@ end
 
 --- Memory of each worker. A worker's Lua heap is known only to itself, so it is shown for the one
 -- that answers; what the kernel holds for a worker is shown for all of them.
-local function workers(unit, scale)
+local function workers(pids, unit, scale)
     local out = json.array({})
     local own_pid = ngx.worker.pid()
-    for i, pid in ipairs(ngx.worker.pids()) do
+    for i, pid in ipairs(pids) do
         local resident = resident_size(pid)
         out[i] = {
             pid = pid,
@@ -110,12 +110,13 @@ function _M.get(live, args)
     if not unit then
         return response.json(400, { message = scale })
     end
-    local state = live.state()
+    local state, pids = live.state(), live.workers()
+    table.insert(pids, 1, ngx.worker.pid())
     return response.json(200, {
         server = connections(),
         memory = {
             lua_shared_dicts = shared_dicts(unit, scale),
-            workers_lua_vms = workers(unit, scale),
+            workers_lua_vms = workers(pids, unit, scale),
         },
         configuration_hash = origins.hash(state.origin),
         configuration_version = state.revision,
