@@ -282,8 +282,11 @@ function _M.fit_connections(settings)
     return line:format(wanted, room, limit)
 end
 
---- The plugins that the settings allow, a user's own among them.
-local function load_plugins(settings, errors)
+--- Loads the plugins that the settings allow, a user's own among them, and their kinds of entities.
+-- @tparam table settings resolved settings: plugins, lua_package_path
+-- @tparam table errors array that gets a line where that fails
+-- @treturn table|nil gateway.plugin.registry
+function _M.load_plugins(settings, errors)
     if settings.lua_package_path ~= "" then
         package.path = package.path .. ";" .. settings.lua_package_path
     end
@@ -319,7 +322,7 @@ function _M.check_file(path, settings, errors, loaded)
         return nil
     end
     local text = read_file(path, errors)
-    local plugins = text and load_plugins(settings, errors)
+    local plugins = text and _M.load_plugins(settings, errors)
     if not plugins then
         return nil
     end
@@ -349,7 +352,7 @@ end
 -- A start without a file serves what the store has.
 local function check_configuration(settings, loaded, errors)
     if settings.file == "" and loaded then
-        load_plugins(settings, errors)
+        _M.load_plugins(settings, errors)
         return {}
     end
     return _M.check_file(settings.file, settings, errors, loaded)

@@ -37,6 +37,10 @@ local function on_store(run)
                 settings[option.name] = live[option.name]
             end
         end
+        -- They bring kinds of entities.
+        if not preflight.load_plugins(settings, problems) then
+            return fail(problems)
+        end
         return run(instance, settings, arguments, context)
     end)
 end

@@ -359,8 +359,12 @@ function _M.present(db, layouts)
             for _, column in pairs(of.columns) do
                 columns[#columns + 1] = was_kept[column.column] and column or nil
             end
-            found[#found + 1] =
-                { kind = of.kind, columns = columns, has_tags = was_kept.tags or false }
+            found[#found + 1] = {
+                kind = of.kind,
+                columns = columns,
+                has_tags = was_kept.tags or false,
+                is_internal = of.is_internal,
+            }
         end
     end
     return found

@@ -64,7 +64,9 @@ def test_what_is_answered_is_live() -> None:
         for i in range(2, 30):
             nginx.apply(f'return said(apply.transaction({{ route(1, "/b{i}") }}))')
             assert nginx.match(f"/b{i}")["revision"] == i
-        said = nginx.apply('return said(apply.transaction({ { kind = "routes", delete = id(1) } }))')
+        said = nginx.apply(
+            'return said(apply.transaction({ { kind = "routes", delete = id(1) } }))'
+        )
         assert said == {"revision": 30}
         assert nginx.match("/b29")["status"] == 404
         state = nginx.state()

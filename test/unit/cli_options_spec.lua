@@ -77,6 +77,7 @@ local ELSEWHERE = {
     error_default_type = true,
     file = true,
     headers = true,
+    image_dir = true,
     nginx_binary = true,
     plugins = true,
     real_ip_header = true,

@@ -1,0 +1,193 @@
+"""The store on the command line: check, import, export, diff, backup; and the images' folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from instance import AS_ROOT, ONE, TWO, Instance
+from upstream import Upstream
+from wire import wait_until
+
+WORKERS = "www-data" if AS_ROOT else None
+
+SECRET = """
+consumers:
+  - username: alice
+    keyauth_credentials: [{key: alices-secret}]
+"""
+
+
+def image_dir(instance: Instance) -> Path:
+    """Where the images of the last start are."""
+    return Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
+
+
+def test_import_export_diff_and_backup_while_it_runs_and_while_not(instance: Instance) -> None:
+    with Upstream() as upstream:
+        one = instance.folder / "one.yaml"
+        one.write_text(ONE.format(url=upstream.url) + SECRET)
+        two = instance.folder / "two.yaml"
+        two.write_text(TWO.format(url=upstream.url))
+        instance.file.write_text(one.read_text())
+        instance.succeed("start")
+        for _ in ("running", "stopped"):
+            assert instance.succeed("diff", str(one)) == ""
+            done = instance.run("diff", str(two))
+            assert (done.returncode, done.stderr) == (1, "")
+            assert sorted(done.stdout.splitlines())[:2] == ["+ routes two", "+ services two"]
+            assert "- routes one" in done.stdout.splitlines()
+            assert "alices-secret" not in done.stdout
+            found = json.loads(instance.succeed("export"))
+            assert [each["name"] for each in found["routes"]] == ["one"]
+            assert "names" not in found
+            said = instance.succeed("check", "--store")
+            assert re.fullmatch(r"the store is right: revision \d+ of [0-9a-f-]{36}\n", said)
+            instance.run("quit")
+        # What was exported is what a file may be.
+        exported = instance.folder / "exported.json"
+        instance.succeed("export", str(exported))
+        assert stat.S_IMODE(exported.stat().st_mode) == 0o600
+        assert instance.refuse("export", str(exported)) == [
+            f"sluice: {exported}: File exists",
+        ]
+        assert instance.succeed("diff", str(exported)) == ""
+        backup = instance.folder / "backup.db"
+        instance.succeed("backup", str(backup))
+        assert instance.succeed("import", str(two)) == f"the store holds what {two} does\n"
+        assert instance.succeed("diff", str(two)) == ""
+        # A backup is a store.
+        for name in ("store.db", "store.db-wal", "store.db-shm"):
+            (instance.prefix / "store" / name).unlink(missing_ok=True)
+        shutil.copy(backup, instance.prefix / "store" / "store.db")
+        shutil.chown(instance.prefix / "store" / "store.db", WORKERS, WORKERS)
+        assert instance.succeed("diff", str(one)) == ""
+
+
+def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        two = instance.folder / "two.yaml"
+        two.write_text(TWO.format(url=upstream.url))
+        assert instance.succeed("import", str(two)).startswith("live on 2 workers in ")
+        assert [instance.get(path) for path in ("/one", "/two")] == [404, 200]
+        # A start without a file serves what the store has.
+        instance.succeed("stop")
+        instance.succeed("start", file=None)
+        assert [instance.get(path) for path in ("/one", "/two")] == [404, 200]
+        instance.succeed("stop")
+        # One with a file that the store was not made from reads that.
+        instance.succeed("start")
+        assert [instance.get(path) for path in ("/one", "/two")] == [200, 404]
+
+
+def test_a_damaged_store_is_named(instance: Instance) -> None:
+    instance.succeed("start")
+    instance.succeed("stop")
+    path = instance.prefix / "store" / "store.db"
+    for name in ("store.db-wal", "store.db-shm"):
+        (instance.prefix / "store" / name).unlink(missing_ok=True)
+    data = bytearray(path.read_bytes())
+    data[5000:20000] = os.urandom(15000)
+    path.write_bytes(data)
+    (first, *_) = instance.refuse("check", "--store")
+    assert str(path) in first
+
+
+def test_a_prefix_without_a_store(instance: Instance) -> None:
+    for words in (("check", "--store"), ("export",), ("backup", "/nowhere/at/all")):
+        assert instance.refuse(*words) == [f"sluice: store: there is none in {instance.prefix}"]
+
+
+def test_the_images_are_in_memory_and_go_with_the_gateway(instance: Instance) -> None:
+    instance.succeed("start")
+    folder = image_dir(instance)
+    assert folder.parent == Path("/dev/shm")
+    found = folder.stat()
+    assert stat.S_IMODE(found.st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
+    instance.succeed("reload")
+    assert image_dir(instance) == folder
+    instance.succeed("restart")
+    assert folder.exists()
+    instance.succeed("quit")
+    assert not folder.exists()
+
+
+def test_a_folder_of_the_users_own(instance: Instance) -> None:
+    folder = instance.folder / "images"
+    instance.folder.chmod(0o755)
+    instance.succeed("start", image_dir=str(folder))
+    assert image_dir(instance) == folder
+    assert list(folder.iterdir())
+    done = instance.run("reload", image_dir=str(instance.folder / "others"))
+    assert done.returncode == 0
+    assert done.stderr == "sluice: warning: image_dir changes only with `sluice restart`\n"
+    assert image_dir(instance) == folder
+    instance.succeed("stop")
+    # It was made by hand, or may have been: it stays, without images.
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["file", "mode", "owner"])
+def test_a_folder_that_is_not_the_workers_alone_is_refused(instance: Instance, what: str) -> None:
+    folder = instance.folder / "images"
+    if what == "file":
+        folder.touch()
+        reason = f"image_dir: {folder} is not a directory"
+    else:
+        folder.mkdir(mode=0o700)
+        if what == "mode":
+            shutil.chown(folder, WORKERS)
+            folder.chmod(0o755)
+            reason = f"image_dir: others may enter {folder}; chmod 700 it"
+        elif AS_ROOT:
+            shutil.chown(folder, "nobody")
+            reason = f"image_dir: {folder} belongs to nobody, not to www-data; "
+        else:
+            pytest.skip("needs root to give a folder away")
+    (line,) = instance.refuse("start", image_dir=str(folder))
+    assert line.startswith(f"sluice: {reason}")
+    assert not instance.prefix.exists()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="needs root to mount a small file system")
+def test_a_folder_without_room_is_refused(instance: Instance) -> None:
+    small = instance.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", small], check=True)
+    try:
+        (line,) = instance.refuse("start", image_dir=str(small / "images"))
+        assert re.search(r"image_dir: .* has no room: \d+ MiB are needed", line)
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_status_tells_of_the_control_worker(instance: Instance) -> None:
+    instance.kills_workers = True
+    instance.cuts_off_requests = True
+    instance.succeed("start")
+    control = instance.status()["control"]
+    assert (control["life"], control["state"], control["deaths"]) == ("answers", "live", 0)
+    os.kill(control["pid"], 19)
+    wait_until(lambda: instance.status()["control"]["life"] == "stopped by a signal", "the stop")
+    assert "stopped by a signal" in instance.succeed("status")
+    assert instance.get("/nothing") == 404
+    os.kill(control["pid"], 9)
+    wait_until(
+        lambda: (
+            (now := instance.status()["control"])["pid"] != control["pid"]
+            and now["state"] == "live"
+        ),
+        "its successor",
+    )
+    assert instance.status()["control"]["deaths"] == 1
+    assert "died 1 time; traffic went on" in instance.succeed("status")
