@@ -6,6 +6,7 @@ import os
 import signal
 
 from images_bare import Images, Json
+
 from wire import wait_until
 
 ROLE = """
