@@ -1,5 +1,5 @@
---- Where an entity refers to a value, `{vault://env/NAME}`: the store and images have the reference,
--- who uses the entity the value.
+--- Where an entity refers to a value, `{vault://env/NAME}`: the store and images have the
+-- reference, who uses the entity the value.
 -- @module gateway.config.references
 
 local find = string.find

@@ -26,7 +26,7 @@ function _M.new(bus)
     return self
 end
 
---- Tells the control worker of a failure. Does not yield; where the bus has no room, the log has it.
+--- Tells the control worker of a failure, and the log. Does not yield.
 -- @tparam table bus of this worker
 -- @tparam string plugin its name
 -- @tparam string id of the plugin's entity

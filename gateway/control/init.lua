@@ -30,7 +30,7 @@ local NEVER_SECONDS = 1e10
 -- What the admin listener is given (gateway.control.admin).
 local live
 
--- The admin requests that are under way: addresses of nginx's requests, which stay the same over its
+-- The admin requests that are under way: addresses of nginx's requests, which stay the same over
 -- internal redirects.
 local busy = {}
 
@@ -71,8 +71,8 @@ local function leave(premature)
 end
 
 --- Makes this worker the control worker.
--- @tparam table opts `settings`; `plugins` (the registry); `vault`; `guard`; `bus` of sluice.events,
--- not started yet; `timers` of sluice.timer, started; `reports` (gateway.control.admin.timers)
+-- @tparam table opts `settings`; `plugins` (the registry); `vault`; `guard`; `bus` of
+-- sluice.events, not started yet; `timers` of sluice.timer, started; `reports` (gateway.control.admin.timers)
 -- @phases init_worker
 function _M.init_worker(opts)
     local settings = opts.settings

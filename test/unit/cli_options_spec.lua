@@ -35,7 +35,7 @@ local EFFECTS = {
     prefix = { "/p/q", "/p/q/nginx.pid" },
     proxy_listen = { "127.0.0.1:81 backlog=5", "listen 127.0.0.1:81 backlog=5;" },
     admin_listen = { "[::1]:82", "listen [::1]:82;" },
-    workers = { "3", "worker_processes 3;" },
+    workers = { "77", "worker_processes 78;" },
     worker_connections = { "99", "worker_connections 99;" },
     user = { "nobody", "user nobody staff;" },
     shutdown_timeout = { "7s", "worker_shutdown_timeout 7s;" },
