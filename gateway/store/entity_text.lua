@@ -6,9 +6,11 @@
 -- @module gateway.store.entity_text
 
 local cjson = require("cjson")
+local string_buffer = require("string.buffer")
 
-local concat = table.concat
+local byte = string.byte
 local error = error
+local find = string.find
 local floor = math.floor
 local format = string.format
 local getmetatable = getmetatable
@@ -16,10 +18,14 @@ local gsub = string.gsub
 local pairs = pairs
 local pcall = pcall
 local sort = table.sort
+local sub = string.sub
 local type = type
 
 local NULL = cjson.null
 local MAX_DEPTH = 100
+local MAX_KEYS = 1000
+local MANY = 40
+local UNDERSCORE = 95
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n" }
 
 local json = cjson.new()
@@ -33,6 +39,28 @@ local function escape(char)
     return ESCAPES[char] or format("\\u%04x", char:byte())
 end
 
+local function quote(text)
+    if find(text, '[%c"\\]') then
+        text = gsub(text, '[%c"\\]', escape)
+    end
+    return text
+end
+
+-- Names of fields, quoted; a few dozen come again and again.
+local quoted, quoted_count = {}, 0
+
+local function quote_key(key)
+    local text = quoted[key]
+    if not text then
+        text = '"' .. quote(key) .. '":'
+        if quoted_count < MAX_KEYS then
+            quoted[key] = text
+            quoted_count = quoted_count + 1
+        end
+    end
+    return text
+end
+
 local function number_text(number)
     if floor(number) == number and number > -2 ^ 53 and number < 2 ^ 53 then
         return format("%d", number)
@@ -42,44 +70,68 @@ local function number_text(number)
     return format("%.17g", number)
 end
 
-local function write_list(out, list, depth)
-    out[#out + 1] = "["
-    for i = 1, #list do
-        out[#out + 1] = i > 1 and "," or nil
-        write(out, list[i], depth)
-    end
-    out[#out + 1] = "]"
-end
-
-local function write_map(out, map, depth)
-    local keys = {}
+-- Few keys: an insertion beats the library's sort, which LuaJIT does not compile.
+local function sorted(map)
+    local keys, count = {}, 0
     for key in pairs(map) do
         if type(key) ~= "string" then
             error("a key that is no string", 0)
         end
-        keys[#keys + 1] = key
+        count = count + 1
+        keys[count] = key
     end
-    sort(keys)
-    out[#out + 1] = "{"
-    for i = 1, #keys do
-        out[#out + 1] = i > 1 and "," or nil
-        write(out, keys[i], depth)
-        out[#out + 1] = ":"
-        write(out, map[keys[i]], depth)
+    if count > MANY then
+        sort(keys)
+        return keys, count
     end
-    out[#out + 1] = "}"
+    for i = 2, count do
+        local key, at = keys[i], i - 1
+        while at > 0 and keys[at] > key do
+            keys[at + 1] = keys[at]
+            at = at - 1
+        end
+        keys[at + 1] = key
+    end
+    return keys, count
+end
+
+local function write_list(out, list, depth)
+    out:put("[")
+    for i = 1, #list do
+        if i > 1 then
+            out:put(",")
+        end
+        write(out, list[i], depth)
+    end
+    out:put("]")
+end
+
+local function write_map(out, map, depth)
+    local keys, count = sorted(map)
+    out:put("{")
+    local separator = ""
+    for i = 1, count do
+        local key = keys[i]
+        -- what the configuration notes beside an entity
+        if depth > 1 or byte(key) ~= UNDERSCORE or sub(key, 1, 2) ~= "__" then
+            out:put(separator, quote_key(key))
+            write(out, map[key], depth)
+            separator = ","
+        end
+    end
+    out:put("}")
 end
 
 write = function(out, value, depth)
     local kind = type(value)
     if kind == "string" then
-        out[#out + 1] = '"' .. gsub(value, '[%c"\\]', escape) .. '"'
+        out:put('"', quote(value), '"')
     elseif kind == "number" then
-        out[#out + 1] = number_text(value)
+        out:put(number_text(value))
     elseif kind == "boolean" then
-        out[#out + 1] = value and "true" or "false"
+        out:put(value and "true" or "false")
     elseif value == NULL then
-        out[#out + 1] = "null"
+        out:put("null")
     elseif kind ~= "table" then
         error("a " .. kind, 0)
     elseif depth == MAX_DEPTH then
@@ -91,23 +143,20 @@ write = function(out, value, depth)
     end
 end
 
+local buffer = string_buffer.new()
+
 --- Writes an entity. Names that begin with `__` at the top (what the configuration notes beside an
 -- entity) are left out.
 -- @tparam table entity checked by its schema
 -- @treturn string|nil
 -- @treturn nil|string what cannot be written
 function _M.encode(entity)
-    local own, out = {}, {}
-    for key, value in pairs(entity) do
-        if type(key) ~= "string" or key:sub(1, 2) ~= "__" then
-            own[key] = value
-        end
-    end
-    local ok, err = pcall(write, out, own, 0)
+    buffer:reset()
+    local ok, err = pcall(write_map, buffer, entity, 1)
     if not ok then
         return nil, err
     end
-    return concat(out)
+    return buffer:get()
 end
 
 --- Reads a text of `encode`, or any JSON object.

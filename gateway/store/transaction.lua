@@ -15,6 +15,7 @@ local concat = table.concat
 local error = error
 local format = string.format
 local ipairs = ipairs
+local pairs = pairs
 local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
@@ -164,6 +165,14 @@ local function is_unchanged(planned)
     return true
 end
 
+-- Whether a kind has any: the first import asks for none of its entities.
+local function has_rows(db, of, seen)
+    if seen[of] == nil then
+        seen[of] = db:row(format("SELECT 1 FROM e_%s LIMIT 1", of.kind)) ~= nil
+    end
+    return seen[of]
+end
+
 local function plan(db, by_kind, change, seen, packing)
     local of = by_kind[change.kind]
     if not of then
@@ -175,7 +184,7 @@ local function plan(db, by_kind, change, seen, packing)
         refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
     end
     seen[key] = true
-    planned.old = db:row(statements(of).select, planned.id)
+    planned.old = has_rows(db, of, seen) and db:row(statements(of).select, planned.id) or nil
     if not change.put and not planned.old then
         refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
     end
@@ -253,35 +262,63 @@ local function find_taken(db, planned)
     }
 end
 
-local function take_slot(db, space)
+-- What is counted on while changes are made, read once and written once: the last sequence, the
+-- next slots, whether there are free ones.
+local function new_counts(db)
+    local sequence = db:row("SELECT sequence FROM meta")[1]
+    return { db = db, sequence = sequence, next_slots = {}, free = {} }
+end
+
+local function keep_counts(counts)
+    local db = counts.db
+    db:run("UPDATE meta SET sequence = ? WHERE sequence <> ?", counts.sequence, counts.sequence)
+    for space, slot in pairs(counts.next_slots) do
+        db:run("UPDATE space SET next_slot = ? WHERE name = ?", slot, space)
+    end
+end
+
+local function take_free_slot(counts, space)
+    if counts.free[space] == false then
+        return nil
+    end
     local sql = "SELECT slot, generation FROM free_slot WHERE space = ? ORDER BY slot LIMIT 1"
-    local free = db:row(sql, space)
+    local free = counts.db:row(sql, space)
+    counts.free[space] = free ~= nil
     if free then
-        db:run("DELETE FROM free_slot WHERE space = ? AND slot = ?", space, free[1])
+        counts.db:run("DELETE FROM free_slot WHERE space = ? AND slot = ?", space, free[1])
+    end
+    return free
+end
+
+local function take_slot(counts, space)
+    local free = take_free_slot(counts, space)
+    if free then
         return free[1], free[2] + 1
     end
-    local slot = db:row("SELECT next_slot FROM space WHERE name = ?", space)[1]
-    db:run("UPDATE space SET next_slot = ? WHERE name = ?", slot + 1, space)
+    local slot = counts.next_slots[space]
+    if not slot then
+        slot = counts.db:row("SELECT next_slot FROM space WHERE name = ?", space)[1]
+    end
+    counts.next_slots[space] = slot + 1
     return slot, 1
 end
 
-local function take_sequence(db, given)
-    local last = db:row("SELECT sequence FROM meta")[1]
-    local sequence = given or last + 1
-    if sequence > last then
-        db:run("UPDATE meta SET sequence = ?", sequence)
+local function take_sequence(counts, given)
+    local sequence = given or counts.sequence + 1
+    if sequence > counts.sequence then
+        counts.sequence = sequence
     end
     return sequence
 end
 
-local function put_row(db, planned, revision)
+local function put_row(db, planned, revision, counts)
     local of, values, old = planned.of, planned.values, planned.old
     local sql = statements(of)
     local created_at, updated_at = planned.created_at, planned.updated_at
     local packed = planned.packed and { bytes = planned.packed }
     local n = #of.columns
     if old then
-        local sequence = planned.sequence and take_sequence(db, planned.sequence) or old[1]
+        local sequence = planned.sequence and take_sequence(counts, planned.sequence) or old[1]
         local row = { sequence, revision, created_at, updated_at, planned.text, packed }
         for i = 1, n do
             row[6 + i] = values[i]
@@ -290,8 +327,8 @@ local function put_row(db, planned, revision)
         db:run(sql.update, unpack(row, 1, 7 + n))
         return sequence
     end
-    local slot, generation = take_slot(db, of.space)
-    local sequence = take_sequence(db, planned.sequence)
+    local slot, generation = take_slot(counts, of.space)
+    local sequence = take_sequence(counts, planned.sequence)
     local row = {
         sequence,
         planned.id,
@@ -310,8 +347,8 @@ local function put_row(db, planned, revision)
     return sequence
 end
 
-local function put(db, planned, revision)
-    local ok, failure = pcall(put_row, db, planned, revision)
+local function put(db, planned, revision, counts)
+    local ok, failure = pcall(put_row, db, planned, revision, counts)
     if not ok then
         if type(failure) == "table" and sqlite.basic(failure.code or 0) == sqlite.CONSTRAINT then
             refuse(find_taken(db, planned))
@@ -417,11 +454,13 @@ function _M.make(db, by_kind, changes, only, packing)
             has_deletions = true
         end
     end
+    local counts = new_counts(db)
     for _, planned in ipairs(list) do
         if planned.text then
-            put(db, planned, revision)
+            put(db, planned, revision, counts)
         end
     end
+    keep_counts(counts)
     check(db, list, revision)
     check_same(db, has_deletions and same or {})
     return revision
