@@ -8,7 +8,7 @@
 -- | `cache_key` | one column of all its fields, unique |
 -- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
 -- | `tags` | a table of tags |
--- | a reference to consumers, and a unique name | a kind of credentials: these share their slots |
+-- | a required reference to consumers, and a unique name | credentials: they share their slots |
 -- | `internal = true` | in no export |
 -- @module gateway.store.layout
 
@@ -45,18 +45,20 @@ local function foreign_column(kind, name, field)
 end
 
 -- Kinds whose slots are of one space: an image finds them by keys that they share.
-local function space_of(layout)
+local function space_of(schema)
     local has_key, has_consumer = false, false
-    for _, column in ipairs(layout.columns) do
-        has_key = has_key or column.is_name or false
-        has_consumer = has_consumer or column.reference == "consumers"
+    for _, entry in ipairs(schema.fields) do
+        local name, field = next(entry)
+        has_key = has_key or (field.unique and name == schema.endpoint_key)
+        has_consumer = has_consumer or (field.reference == "consumers" and field.required)
     end
-    return has_key and has_consumer and "credentials" or layout.kind
+    return has_key and has_consumer and "credentials" or schema.name
 end
 
 local function of_schema(schema, known)
     local layout = {
         kind = checked(schema.name),
+        space = space_of(schema),
         columns = {},
         has_tags = false,
         is_internal = schema.internal,
@@ -88,7 +90,6 @@ local function of_schema(schema, known)
         end
         columns[#columns + 1] = { role = "unique", column = "k_cache_key", fields = fields }
     end
-    layout.space = space_of(layout)
     return layout
 end
 

@@ -43,6 +43,14 @@ describe("gateway.store.layout", function()
         assert.same({ kind = "things", space = "things", columns = {}, has_tags = false }, of)
     end)
 
+    it("gives credentials of all kinds one space of slots, and no other kind", function()
+        local by_kind = layout.by_kind(support.layouts())
+        assert.equal("credentials", by_kind.keyauth_credentials.space)
+        for _, name in ipairs({ "plugins", "consumers", "routes" }) do
+            assert.equal(name, by_kind[name].space)
+        end
+    end)
+
     it("refuses what could not be a column", function()
         local id = { { id = {} } }
         local bad = { { ["a b"] = { type = "string", unique = true } } }
