@@ -23,6 +23,9 @@ local plugins, look_up, report
 -- By slot: {revision, entity}; of plugins {revision, conf, err}.
 local consumers, credentials, configurations
 
+-- Kind of credentials -> {epoch, revision, found = by key: {credential, consumer}}.
+local keys_of_kind
+
 local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
 
 -- Configuration -> {slot, generation}.
@@ -32,6 +35,7 @@ local places = setmetatable({}, { __mode = "k" })
 function _M.clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
+    keys_of_kind = {}
 end
 
 --- Starts with nothing.
@@ -134,19 +138,40 @@ function store.get(_, kind, id_or_name)
     return found and entity_of(consumers, found)
 end
 
---- Finds a credential.
--- @tparam string kind such as "keyauth_credentials"
--- @tparam string key as the client sends it
--- @treturn table|nil the credential, not to be changed
--- @treturn table|nil its consumer
-function store.credential(_, kind, key)
+local function find_credential(kind, key)
     local found = image.credential(kind, key)
     local owner = found
         and image.by_slot(CONSUMER, image.number(found, C.SLUICE_CORE_CREDENTIAL_CONSUMER))
     if not owner then
         return nil
     end
-    return entity_of(credentials, found), entity_of(consumers, owner)
+    return { credential = entity_of(credentials, found), consumer = entity_of(consumers, owner) }
+end
+
+--- Finds a credential, in what is published now: a key that was revoked while its request waited in
+-- another plugin is not found. To compute a key's digest costs more than all else here, so what was
+-- found is remembered until anything changes.
+-- @tparam string kind such as "keyauth_credentials"
+-- @tparam string key as the client sends it
+-- @treturn table|nil the credential, not to be changed
+-- @treturn table|nil its consumer
+-- @raise this worker cannot map what is published
+function store.credential(_, kind, key)
+    local epoch, revision = image.refresh()
+    local keys = keys_of_kind[kind]
+    if not keys or keys.epoch ~= epoch or keys.revision ~= revision then
+        keys = { epoch = epoch, revision = revision, found = cache.new(CAPACITY) }
+        keys_of_kind[kind] = keys
+    end
+    local entry = keys.found:get(key)
+    if not entry then
+        entry = find_credential(kind, key)
+        if not entry then
+            return nil
+        end
+        keys.found:set(key, entry)
+    end
+    return entry.credential, entry.consumer
 end
 
 --- What stands now where a configuration came from.

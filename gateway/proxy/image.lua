@@ -96,6 +96,19 @@ function _M.by_id(kind, id)
     return found_by(C.sluice_images_by_id(kind, id, found), found)
 end
 
+--- What this worker sees, once it has looked what is published: the same two numbers, the same
+-- entities.
+-- @treturn number epoch
+-- @treturn number revision
+-- @raise this worker cannot map what is published
+function _M.refresh()
+    local rc = C.sluice_images_refresh()
+    if rc ~= OK then
+        error("images: " .. core.word(rc), 0)
+    end
+    return tonumber(C.sluice_images_epoch()), tonumber(C.sluice_images_view().revision)
+end
+
 --- The credential with a key.
 -- @tparam string kind such as "keyauth_credentials"
 -- @tparam string key as the client sends it

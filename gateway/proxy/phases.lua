@@ -110,7 +110,7 @@ end
 
 --- Finds the plan of the request in hand in what is published now.
 -- @treturn table plan
--- @treturn string|nil what of the path the route strips
+-- @treturn string|nil what of the path the route strips; nil also for "/" alone, which is the same
 local function match(path)
     local rc, found = match_route(path)
     if rc == NONE and found.epoch ~= 0 then
@@ -122,7 +122,8 @@ local function match(path)
     live = plans.live(found.epoch)
     local plan = plans.of(found)
     local length = found.prefix
-    return plan, plan.strip_path and length >= 0 and sub(path, 1, length) or nil
+    local strips = plan.strip_path and length >= 0 and length ~= 1
+    return plan, strips and sub(path, 1, length) or nil
 end
 
 --- An https-only route asked by http. Returns if the request came by https.
@@ -187,10 +188,7 @@ end
 local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     local is_raw = path == raw_path
     local query = plan.run_access and current_query(asked_query) or asked_query
-    local unchanged = is_raw
-        and query == asked_query
-        and plan.same_path
-        and (not prefix or prefix == "/")
+    local unchanged = is_raw and query == asked_query and plan.same_path and not prefix
     if not unchanged then
         local base_path = plan.destination.path
         local upstream_path = router_path.upstream(plan, base_path, path, prefix, is_raw)
@@ -202,7 +200,7 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     if asked_query ~= "" then
         variables.sluice_request_path:set(raw_path)
     end
-    if prefix and prefix ~= "/" then
+    if prefix then
         variables.sluice_prefix:set(is_raw and prefix or escape(prefix))
     end
 end
