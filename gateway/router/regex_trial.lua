@@ -1,4 +1,4 @@
---- Can a client make a pattern give up (gateway.router.regex)? Found by trying.
+--- Can a client make a pattern give up? Found by trying.
 --
 -- Reading the pattern was the alternative, and says both too much and too little: nested
 -- quantifiers are harmless as often as not (`(?:[^/]+/)*x`), and whether alternatives overlap is
@@ -8,7 +8,7 @@
 -- one of them does so for a client as well. No finding is no proof.
 -- @module gateway.router.regex_trial
 
-local regex = require("gateway.router.regex")
+local core = require("sluice.core")
 
 local find, gsub, match, rep, sub = string.find, string.gsub, string.match, string.rep, string.sub
 local concat = table.concat
@@ -46,10 +46,9 @@ local SILENT = {
 local _M = {}
 
 local function class_sample(class)
-    local re = regex.compile(class, { anchored = true })
     for i = 1, #SAMPLES do
         local char = sub(SAMPLES, i, i)
-        if re and re:match(char) then
+        if core.try_pattern(class, true, char) then
             return char
         end
     end
@@ -125,10 +124,6 @@ function _M.gives_up(pattern, is_path)
     if not is_candidate(pattern, is_path) then
         return nil
     end
-    local re = regex.compile(
-        pattern,
-        is_path and { anchored = true } or { caseless = true, one_limit = true }
-    )
     local pieces = pieces_of(pattern)
     local wanted = pieces[#pieces] or ""
     for first = 1, #pieces do
@@ -137,9 +132,9 @@ function _M.gives_up(pattern, is_path)
             local unit = concat(pieces, "", first, last)
             local body = lead .. rep(unit, math.ceil(LENGTH / #unit))
             for _, tail in ipairs(ENDS) do
-                local code = re:match(body .. tail .. wanted)
-                if code and code < 0 then
-                    return regex.reason(code)
+                local matched, reason = core.try_pattern(pattern, is_path, body .. tail .. wanted)
+                if matched == nil then
+                    return core.reason(reason)
                 end
             end
         end

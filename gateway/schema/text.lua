@@ -3,7 +3,7 @@
 -- @module gateway.schema.text
 
 local address = require("sluice.address")
-local router = require("gateway.router")
+local core = require("sluice.core")
 local router_path = require("gateway.router.path")
 
 local byte = string.byte
@@ -170,7 +170,7 @@ end
 function _M.route_path(path)
     if path:sub(1, 1) == "~" then
         local pattern = path:sub(2)
-        local ok, err = router.check_regex(pattern)
+        local ok, err = core.check_pattern(pattern, true)
         if not ok then
             return nil, format("invalid regex: '%s' (PCRE returned: %s)", pattern, err)
         end
@@ -195,7 +195,7 @@ function _M.header_value(value)
     if value:sub(1, 2) ~= "~*" then
         return true
     end
-    local ok, err = router.check_regex(value:sub(3))
+    local ok, err = core.check_pattern(value:sub(3), false)
     return ok, err and format("invalid regex: '%s' (PCRE returned: %s)", value, err)
 end
 

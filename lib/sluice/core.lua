@@ -174,6 +174,11 @@ void sluice_core_head(const sluice_core_found_t *found,
     sluice_core_entity_t *head);
 int sluice_core_regex_check(const char *pattern, uint32_t length,
     int is_path, char *message, size_t size);
+typedef struct sluice_core_regexes_s sluice_core_regexes_t;
+sluice_core_regexes_t *sluice_core_regexes_create(uint32_t capacity);
+int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
+    uint32_t length, int is_path, const char *subject, uint32_t subject_length,
+    int *reason);
 void sluice_core_reason(int reason, char *message, size_t size);
 const char *sluice_core_word(int rc);
 typedef struct {
@@ -245,11 +250,57 @@ end
 local message = ffi.new("char[256]")
 
 --- Why a regular expression gave up, in PCRE's words.
--- @tparam number reason of a match
+-- @tparam number reason of a match, or of `try_pattern`
 -- @treturn string
 function _M.reason(reason)
     C.sluice_core_reason(reason, message, ffi.sizeof(message))
     return ffi.string(message)
+end
+
+--- Whether the match can run a pattern. Takes some tens of microseconds.
+-- @tparam string pattern PCRE syntax, at most 99 groups
+-- @tparam boolean is_path anchored, as in a path; else without case, as in a header
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_pattern(pattern, is_path)
+    local rc = C.sluice_core_regex_check(
+        pattern,
+        #pattern,
+        is_path and 1 or 0,
+        message,
+        ffi.sizeof(message)
+    )
+    if rc ~= C.SLUICE_CORE_OK then
+        return nil, ffi.string(message)
+    end
+    return true
+end
+
+-- Made when it is first needed.
+local regexes
+local reason_of = ffi.new("int[1]")
+
+--- Runs a pattern as the match does: at most 100,000 steps.
+-- @tparam string pattern that `check_pattern` takes
+-- @tparam boolean is_path
+-- @tparam string subject
+-- @treturn boolean|nil whether it matches; nil: it gave up
+-- @treturn nil|number for `reason`
+function _M.try_pattern(pattern, is_path, subject)
+    regexes = regexes or C.sluice_core_regexes_create(1)
+    local rc = C.sluice_core_regex_try(
+        regexes,
+        pattern,
+        #pattern,
+        is_path and 1 or 0,
+        subject,
+        #subject,
+        reason_of
+    )
+    if rc == C.SLUICE_CORE_OK or rc == C.SLUICE_CORE_NONE then
+        return rc == C.SLUICE_CORE_OK
+    end
+    return nil, reason_of[0]
 end
 
 local function string_of(text)

@@ -8,6 +8,7 @@
 #define PCRE2_CODE_UNIT_WIDTH  8
 
 #include "layout.h"
+#include "hash.h"
 
 #include <pcre2.h>
 #include <stdio.h>
@@ -57,6 +58,9 @@ struct sluice_core_regexes_s {
 };
 
 
+static int core_run(sluice_core_regexes_t *regexes, uint64_t hash,
+    const char *text, uint32_t text_length, uint32_t is_path,
+    const char *subject, uint32_t length, uint32_t *end, int *reason);
 static int core_get(sluice_core_regexes_t *regexes, uint64_t hash,
     const char *text, uint32_t length, uint32_t is_path,
     core_compiled_t **found, int *reason);
@@ -141,21 +145,47 @@ sluice_core_regex_match(sluice_core_regexes_t *regexes,
     const sluice_core_space_t *space, uint32_t ref, const char *subject,
     uint32_t length, uint32_t *end, int *reason)
 {
-    int                         rc;
-    core_compiled_t            *compiled;
     const sluice_core_regex_t  *regex;
     const sluice_core_chars_t  *chars;
+
+    regex = sluice_core_at(space, ref);
+    chars = sluice_core_chars(space, regex->text);
+
+    return core_run(regexes, regex->hash, chars->data + regex->skip,
+                    chars->length - regex->skip, regex->is_path != 0, subject,
+                    length, end, reason);
+}
+
+
+int
+sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
+    uint32_t length, int is_path, const char *subject, uint32_t subject_length,
+    int *reason)
+{
+    uint32_t  end;
+
+    return core_run(regexes,
+                    sluice_core_hash(SLUICE_CORE_HASH_PATTERN, pattern,
+                                     length),
+                    pattern, length, is_path != 0, subject, subject_length,
+                    &end, reason);
+}
+
+
+static int
+core_run(sluice_core_regexes_t *regexes, uint64_t hash, const char *text,
+    uint32_t text_length, uint32_t is_path, const char *subject,
+    uint32_t length, uint32_t *end, int *reason)
+{
+    int               rc;
+    core_compiled_t  *compiled;
 
     if (regexes == NULL) {
         return SLUICE_CORE_MEMORY;
     }
 
-    regex = sluice_core_at(space, ref);
-    chars = sluice_core_chars(space, regex->text);
-
-    rc = core_get(regexes, regex->hash, chars->data + regex->skip,
-                  chars->length - regex->skip, regex->is_path != 0,
-                  &compiled, reason);
+    rc = core_get(regexes, hash, text, text_length, is_path, &compiled,
+                  reason);
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }

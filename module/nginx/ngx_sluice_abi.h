@@ -178,6 +178,12 @@ typedef struct {
     f(int, sluice_core_regex_check,                                           \
       (const char *pattern, uint32_t length, int is_path, char *message,      \
        size_t size))                                                          \
+    f(sluice_core_regexes_t *, sluice_core_regexes_create,                    \
+      (uint32_t capacity))                                                    \
+    f(int, sluice_core_regex_try,                                             \
+      (sluice_core_regexes_t *regexes, const char *pattern, uint32_t length,  \
+       int is_path, const char *subject, uint32_t subject_length,             \
+       int *reason))                                                          \
     f(void, sluice_core_reason, (int reason, char *message, size_t size))     \
     f(const char *, sluice_core_word, (int rc))                               \
     f(int, sluice_core_delta_create,                                          \

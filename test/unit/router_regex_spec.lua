@@ -1,84 +1,96 @@
--- The binding to PCRE2 that the router and its oracle share.
+-- Regular expressions of the core, beside PCRE2 alone.
 
-local ffi = require("ffi")
+local core = require("sluice.core")
+local regex = require("test.unit.support.regex")
 
-local regex = require("gateway.router.regex")
+local function of_path(pattern, subject)
+    return core.try_pattern(pattern, true, subject)
+end
 
-local function matched(pattern, subject, opts)
-    return assert(regex.compile(pattern, opts)):match(subject)
+local function of_header(pattern, subject)
+    return core.try_pattern(pattern, false, subject)
 end
 
 describe("router's regular expressions", function()
-    it("return the offset of the last byte that matched", function()
-        assert.equal(3, matched("b+", "abb"))
-        assert.equal(0, matched("x*", "abb"))
-        assert.is_nil(matched("x", "abb"))
+    it("of paths are anchored, in each alternative", function()
+        assert.is_false(of_path("b|c", "ab"))
+        assert.is_true(of_path("b|c", "cb"))
+        assert.is_false(of_path("abc", "ABC"))
     end)
 
-    it("are anchored on demand, in each alternative", function()
-        assert.is_nil(matched("b|c", "ab", { anchored = true }))
-        assert.equal(1, matched("b|c", "cb", { anchored = true }))
-    end)
-
-    it("ignore case on demand", function()
-        assert.is_nil(matched("abc", "ABC"))
-        assert.equal(3, matched("abc", "ABC", { caseless = true }))
+    it("of headers are found anywhere, and ignore case", function()
+        assert.is_true(of_header("abc", "xABC"))
+        assert.is_false(of_header("abd", "xABC"))
     end)
 
     it("work on bytes, NUL and those beyond ASCII included", function()
-        assert.equal(3, matched("^...$", "a\0\255"))
+        assert.is_true(of_path("^...$", "a\0\255"))
     end)
 
     it("take $ for the very end, not for a newline there", function()
-        assert.equal(1, matched("a$", "a"))
-        assert.is_nil(matched("a$", "a\n"))
+        assert.is_true(of_path("a$", "a"))
+        assert.is_false(of_path("a$", "a\n"))
     end)
 
     it("give up on a pattern that would run for ever", function()
         local start = os.clock()
-        local code = matched("(a|aa)+$", ("a"):rep(60) .. "!")
-        assert.is_true(code < 0)
-        assert.equal("match limit exceeded", regex.reason(code))
+        local matched, reason = of_path("(a|aa)+$", ("a"):rep(60) .. "!")
+        assert.is_nil(matched)
+        assert.equal("match limit exceeded", core.reason(reason))
         assert.is_true(os.clock() - start < 1)
     end)
 
     it("survive a long subject that the JIT's stack is too small for", function()
-        assert.equal(8001, matched("(?:a|b)*c", ("ab"):rep(4000) .. "c"))
+        assert.is_true(of_path("(?:a|b)*c", ("ab"):rep(4000) .. "c"))
     end)
 
     it("say what is wrong and where", function()
-        local re, err = regex.compile("a)b")
-        assert.is_nil(re)
+        local ok, err = core.check_pattern("a)b", true)
+        assert.is_nil(ok)
         assert.equal("unmatched closing parenthesis at offset 1", err)
     end)
 
     it("refuse more groups than a match has room for", function()
-        assert.is_truthy(regex.compile(("(a)"):rep(99)))
-        local re, err = regex.compile(("(a)"):rep(100))
-        assert.is_nil(re)
+        assert.is_true(core.check_pattern(("(a)"):rep(99), true))
+        local ok, err = core.check_pattern(("(a)"):rep(100), true)
+        assert.is_nil(ok)
         assert.equal("more than 99 groups", err)
     end)
+end)
 
-    it("are translated by the JIT where that takes about as long as compiling them", function()
-        local JIT_SIZE = 10
-        local lib = ffi.load("libpcre2-8.so.0")
-        local function jit_size(pattern)
-            local value = ffi.new("size_t[1]")
-            local re = assert(regex.compile(pattern, { anchored = true }))
-            assert.equal(0, lib.pcre2_pattern_info_8(re.code, JIT_SIZE, value))
-            return tonumber(value[0])
+describe("router: the limit of a search", function()
+    it("is one for all places at which a match could begin", function()
+        -- Below the limit at each of them, far beyond it in all.
+        local subject = (("a"):rep(14) .. "!"):rep(500)
+        assert.is_nil(assert(regex.compile("(a+)+$", { caseless = true })):match(subject))
+        local matched, reason = of_header("(a+)+$", subject)
+        assert.is_nil(matched)
+        assert.equal("match limit exceeded", core.reason(reason))
+    end)
+
+    it("changes nothing of what matches", function()
+        local patterns = {
+            "b",
+            "^b",
+            "b$",
+            "^a|b$",
+            "(?i)B",
+            "(?-i)B",
+            "\\Ab",
+            "a\\z",
+            ".*b",
+            "(*UTF)b",
+            "(a)\\1",
+        }
+        for _, pattern in ipairs(patterns) do
+            local plain = assert(regex.compile(pattern, { caseless = true }))
+            for _, subject in ipairs({ "", "a", "b", "B", "ab", "ba", "aa", "a\nb", "xaax" }) do
+                assert.equal(
+                    plain:match(subject) ~= nil,
+                    of_header(pattern, subject),
+                    pattern .. " on " .. subject
+                )
+            end
         end
-        local uuid = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-        for _, pattern in ipairs({
-            "/users/(?<id>\\d+)/posts/[^/]+",
-            "/v\\d+/(?:a|b|c)\\.json$",
-            "/" .. uuid .. "/" .. uuid,
-            "/[^/]+/[^/]+/[^/]+/[^/]+",
-            "(?:/[a-z0-9-]{1,20}){1,5}$",
-        }) do
-            assert.is_true(jit_size(pattern) > 0, pattern)
-        end
-        assert.equal(0, jit_size("/(a{1,999}){1,99}"))
-        assert.equal(6, matched("/(a{1,999}){1,99}b", "/aaaab"))
     end)
 end)

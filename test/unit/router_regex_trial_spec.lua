@@ -1,7 +1,7 @@
 -- Which patterns are found to give up. That they do is what the trial itself has seen; here: that
 -- the known kinds are found, and those that real files have are not blamed.
 
-local regex = require("gateway.router.regex")
+local core = require("sluice.core")
 local trial = require("gateway.router.regex_trial")
 
 local DEAR = {
@@ -61,7 +61,7 @@ describe("router: the trial of patterns", function()
                 pattern[i] = letters[math.random(#letters)]
             end
             pattern = table.concat(pattern)
-            if regex.compile(pattern) then
+            if core.check_pattern(pattern, true) then
                 compiled = compiled + 1
                 trial.gives_up(pattern, math.random(2) == 1)
             end
@@ -89,43 +89,5 @@ describe("router: the trial of patterns", function()
         assert.is_true(os.clock() - start < 3)
         local untried = warnings[#warnings]:match("^(%d+) patterns of routes were not tried")
         assert.is_true(tonumber(untried) > 1000)
-    end)
-end)
-
-describe("router: the limit of a search", function()
-    it("is one for all places at which a match could begin", function()
-        -- Below the limit at each of them, far beyond it in all.
-        local subject = (("a"):rep(14) .. "!"):rep(500)
-        local each = assert(regex.compile("(a+)+$", { caseless = true }))
-        assert.is_nil(each:match(subject))
-        local all = assert(regex.compile("(a+)+$", { caseless = true, one_limit = true }))
-        assert.equal("match limit exceeded", regex.reason(all:match(subject)))
-    end)
-
-    it("changes nothing of what matches", function()
-        local patterns = {
-            "b",
-            "^b",
-            "b$",
-            "^a|b$",
-            "(?i)B",
-            "(?-i)B",
-            "\\Ab",
-            "a\\z",
-            ".*b",
-            "(*UTF)b",
-            "(a)\\1",
-        }
-        for _, pattern in ipairs(patterns) do
-            local plain = assert(regex.compile(pattern, { caseless = true }))
-            local one = assert(regex.compile(pattern, { caseless = true, one_limit = true }))
-            for _, subject in ipairs({ "", "a", "b", "B", "ab", "ba", "aa", "a\nb", "xaax" }) do
-                assert.equal(
-                    plain:match(subject) ~= nil,
-                    one:match(subject) ~= nil,
-                    pattern .. " on " .. subject
-                )
-            end
-        end
     end)
 end)

@@ -1,7 +1,7 @@
 -- The router's precedence and matching, one rule a test. The rules and their
 -- reasons are in docs/router.md.
 
-local router = require("gateway.router")
+local router = require("test.unit.support.core_router")
 
 --- Route a request; what is not given is that of a plain request.
 local function ask(routes, request)
@@ -373,28 +373,50 @@ describe("router: patterns that give up", function()
     end)
 end)
 
-describe("router: conditions on headers", function()
-    it("cost the same however many lines a client sends", function()
-        local routes, looks = {}, 0
-        for i = 1, 50 do
-            local headers = { ["x-a"] = { "v" .. i, "w" .. i } }
-            routes[i] = { name = "r" .. i, headers = headers, paths = { "/" } }
+describe("router: keys of its table", function()
+    local function ask_path(routes, path, method)
+        return (ask(routes, { host = "a.x", path = path, method = method }))
+    end
+
+    it("goes on to equals among more keys than are asked for at a time", function()
+        local routes = {}
+        for length = 1, 40 do
+            local path = "~/" .. ("a"):rep(length)
+            routes[length] = { name = length, paths = { path }, created_at = length }
         end
-        local lines = {}
-        for i = 1, 1000 do
-            lines[i] = "none" .. i
+        assert.equal(1, ask_path(routes, "/" .. ("a"):rep(60)))
+    end)
+
+    it("tells paths apart that differ behind what a key holds", function()
+        local head = "/" .. ("a"):rep(300)
+        local routes = {
+            { name = "short", paths = { head } },
+            { name = "b", paths = { head .. "b" } },
+            { name = "c", paths = { head .. "c" } },
+        }
+        assert.equal("b", ask_path(routes, head .. "b"))
+        assert.equal("c", ask_path(routes, head .. "cc"))
+        assert.equal("short", ask_path(routes, head))
+        assert.is_nil(ask_path(routes, head:sub(1, -2)))
+    end)
+
+    it("compares methods that have no bit of their own", function()
+        local routes = { { name = "a", methods = { "X-Y", "GET" } } }
+        assert.equal("a", ask_path(routes, "/", "X-Y"))
+        assert.equal("a", ask_path(routes, "/", "GET"))
+        assert.is_nil(ask_path(routes, "/", "X-Z"))
+        assert.is_nil(ask_path(routes, "/", "POST"))
+    end)
+
+    it("finds hosts by rooms, once they use many lengths of paths", function()
+        local routes = {}
+        for length = 1, 12 do
+            local path = "/" .. ("a"):rep(length)
+            local host = length % 2 == 0 and "a.x" or "b.x"
+            routes[length] = { name = length, hosts = { host }, paths = { path } }
         end
-        local header = router.header(lines)
-        local counted = setmetatable({}, {
-            __index = function(_, value)
-                looks = looks + 1
-                return header.lower[value]
-            end,
-        })
-        local compiled = assert(router.new(routes, routes))
-        assert.is_nil(compiled:match("GET", nil, 80, "/", function()
-            return { lines = {}, lower = counted }
-        end))
-        assert.equal(100, looks)
+        assert.equal(6, ask_path(routes, "/aaaaaaa"))
+        assert.equal(12, ask_path(routes, "/" .. ("a"):rep(12)))
+        assert.is_nil(ask_path(routes, "/a"))
     end)
 end)

@@ -2,8 +2,8 @@
 --
 -- Tries every path of every route against the request and keeps the one that
 -- the rules of `docs/router.md`, read from top to bottom, put first. No index,
--- no packing, no text in common with `gateway.router` save the regular
--- expressions' engine, which has tests of its own.
+-- no packing, no text in common with `module/core` save the engine of regular
+-- expressions.
 --
 -- @usage
 -- local best = oracle.match(routes, { method = "GET", host = "a.b", port = 80,
@@ -11,7 +11,7 @@
 -- best.route  -- index into routes
 -- best.prefix -- text of the path that matched, nil without paths
 
-local regex = require("gateway.router.regex")
+local regex = require("test.unit.support.regex")
 
 local _M = {}
 

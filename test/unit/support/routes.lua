@@ -3,7 +3,7 @@
 -- The alphabets are tiny on purpose: with two letters and three headers nearly
 -- every request is wanted by several routes, so that the precedence decides.
 
-local router = require("gateway.router")
+local core = require("sluice.core")
 
 local _M = {}
 
@@ -94,7 +94,7 @@ local function regex_path()
             pattern = pattern .. one(REGEX_PIECES)
         end
     -- Two groups of one name, say, are no pattern.
-    until router.check_regex(pattern)
+    until core.check_pattern(pattern, true)
     return "~" .. pattern
 end
 
