@@ -511,8 +511,8 @@ int sluice_core_regex_check(const char *pattern, uint32_t length,
     int is_path, char *message, size_t size);
 
 /*
- * Runs a pattern on a subject as the match does: SLUICE_CORE_OK, _NONE; _LIMIT,
- * _PATTERN, _MEMORY with a reason.
+ * Runs a pattern on a subject as the match does: SLUICE_CORE_OK, _NONE; or
+ * _LIMIT, _PATTERN, _MEMORY with a reason.
  */
 int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     uint32_t length, int is_path, const char *subject, uint32_t subject_length,
