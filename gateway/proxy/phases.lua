@@ -8,6 +8,7 @@ local ffi = require("ffi")
 local chain = require("gateway.plugin.chain")
 local entities = require("gateway.proxy.entities")
 local image = require("gateway.proxy.image")
+local pdk = require("gateway.plugin.pdk")
 local plans = require("gateway.proxy.plan")
 local response = require("gateway.request.response")
 local router_path = require("gateway.router.path")
@@ -80,6 +81,7 @@ function _M.init_worker(settings, plugins, vault, on_failure)
     live = nil
     image.open(settings.image_dir)
     entities.init_worker(plugins, vault, on_failure)
+    pdk.set_store(entities.store)
     plans.init_worker(plugins)
 end
 
