@@ -26,6 +26,8 @@ PLUGINS = Path(__file__).resolve().parent / "lua"
 # Of the changes that were ordered; a machine that is too busy makes fewer.
 FEWEST_DONE = 0.9
 ORDER_TIMEOUT_S = 10
+# Where the plugins say what they have done, below the prefix.
+DONE = Path("store") / "bench.done"
 
 
 class Changed(sides.Sluice):
@@ -41,7 +43,7 @@ class Changed(sides.Sluice):
     def done(self) -> int:
         """Changes that were made."""
         try:
-            return int((self.folder / "done").read_text().split()[0])
+            return int((self.folder / DONE).read_text().split()[0])
         except FileNotFoundError:
             return 0
 

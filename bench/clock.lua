@@ -5,7 +5,8 @@ local ffi = require("ffi")
 
 ffi.cdef([[
 typedef struct { long seconds; long nanoseconds; } bench_time_t;
-int clock_gettime(int clock, bench_time_t *time);
+// Another library may have declared it with a struct of its own.
+int bench_clock(int clock, bench_time_t *time) __asm__("clock_gettime");
 ]])
 
 local CLOCK_MONOTONIC = 1
@@ -17,7 +18,7 @@ local _M = {}
 
 --- Nanoseconds since some moment before the machine's start.
 function _M.now_ns()
-    C.clock_gettime(CLOCK_MONOTONIC, time)
+    C.bench_clock(CLOCK_MONOTONIC, time)
     return tonumber(time.seconds) * 1e9 + tonumber(time.nanoseconds)
 end
 

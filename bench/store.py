@@ -11,7 +11,7 @@ import time
 import sides
 import stats
 import tools
-from change import PLUGINS, changed
+from change import DONE, PLUGINS, changed
 from progress import progress
 from report import Metric, metric
 from setting import Setting
@@ -45,7 +45,7 @@ class Ordered(sides.Sluice):
 
     def _said(self) -> list[str]:
         try:
-            return (self.folder / "done").read_text().split()
+            return (self.folder / DONE).read_text().split()
         except FileNotFoundError:
             return []
 

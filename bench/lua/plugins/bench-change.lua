@@ -2,7 +2,7 @@
 --
 -- In the control worker only. A file `order` in nginx's prefix has the changes a second; 0 ends
 -- them. Those of a turn are asked for side by side, each of another route. What was done stands in
--- `done` beside it, renamed into place: the number of changes, and the longest that one took in
+-- DONE, renamed into place: the number of changes, and the longest that one took in
 -- milliseconds.
 
 local apply = require("gateway.control.apply")
@@ -11,6 +11,8 @@ local entity_text = require("gateway.store.entity_text")
 local ngx = ngx
 
 local TURN_SECONDS = 0.02
+-- In a folder that the workers may write to.
+local DONE = "/store/bench.done"
 
 local _M = {
     name = "bench-change",
@@ -30,7 +32,7 @@ local function read_rate(folder)
 end
 
 local function say(folder, done)
-    local path = folder .. "/done"
+    local path = folder .. DONE
     local file = assert(io.open(path .. ".new", "w"))
     file:write(("%d %.3f\n"):format(done.count, done.longest_ms))
     file:close()

@@ -2,7 +2,7 @@
 -- "store".
 --
 -- In the control worker only. A file `order` in nginx's prefix has a number, a case and a count;
--- what each took, in milliseconds, stands behind the same number in `done` beside it. Cases:
+-- what each took, in milliseconds, stands behind the same number in DONE. Cases:
 -- "apply", changes one after the other; "commit", bare commits of the same row in the thread of
 -- bench_commit; "bulk", changes by WRITERS at the same time: what all of them took, divided by
 -- their number.
@@ -15,6 +15,8 @@ local ngx = ngx
 
 local WRITERS = 10
 local LOOK_SECONDS = 0.01
+-- In a folder that the workers may write to.
+local DONE = "/store/bench.done"
 
 local _M = {
     name = "bench-store",
@@ -85,17 +87,20 @@ local function look(folder, last)
         return last
     end
     local ok, took = pcall(cases[case], tonumber(count), folder)
-    local said = assert(io.open(folder .. "/done.new", "w"))
+    local path = folder .. DONE
+    local said = assert(io.open(path .. ".new", "w"))
     said:write(number, " ", ok and table.concat(took, " ") or tostring(took), "\n")
     said:close()
-    assert(os.rename(folder .. "/done.new", folder .. "/done"))
+    assert(os.rename(path .. ".new", path))
     return number
 end
 
 local function work(premature, folder)
     local last
     while not premature and not ngx.worker.exiting() do
-        last = look(folder, last)
+        if apply.state().state == "live" then
+            last = look(folder, last)
+        end
         ngx.sleep(LOOK_SECONDS)
     end
 end
