@@ -1,13 +1,17 @@
-"""The scenario of single changes among many routes: what they cost the requests beside them.
+"""Scenarios of single changes among many routes: what they cost the requests beside them.
 
 The gateway serves a large configuration; a plugin of the lab in the control worker changes one
 route after the other through `control.apply` (`lua/plugins/bench-change.lua`), as the Admin API
-does. Requests with and without changes alternate in slices.
+does. `change`: requests with and without changes alternate in slices. `takeover`: changes go on
+until a new base is published, again and again; slices in which that happens are compared with those
+before them. Requests come by a timetable, for routes at random.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +21,7 @@ import load
 import sides
 import stats
 from config_change import BODY, Routes
+from probe import Client
 from progress import progress
 from report import Metric, metric
 from setting import Setting
@@ -26,6 +31,7 @@ PLUGINS = Path(__file__).resolve().parent / "lua"
 # Of the changes that were ordered; a machine that is too busy makes fewer.
 FEWEST_DONE = 0.9
 ORDER_TIMEOUT_S = 10
+FEWEST_BASES = 4
 # Where the plugins say what they have done, below the prefix.
 DONE = Path("store") / "bench.done"
 
@@ -47,6 +53,12 @@ class Changed(sides.Sluice):
         except FileNotFoundError:
             return 0
 
+    def base(self) -> int:
+        """The number of the base that is live."""
+        with Client(self.admin) as client:
+            answer = client.ask(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return int(json.loads(answer.body)["control"]["base"])
+
 
 G = TypeVar("G", bound=sides.Sluice)
 
@@ -64,6 +76,7 @@ def changed(setting: Setting, routes: int, kind: type[G], settings: dict[str, st
         None,
         root=setting.root,
         count=setting.data["workers"],
+        admin=sides.free_address(),
         settings=settings,
     )
     with sides.Upstream(folder / "upstream", upstream, None, BODY), gateway:
@@ -102,6 +115,51 @@ def measure(setting: Setting) -> dict[str, Metric]:
     return out
 
 
+def takeover(setting: Setting) -> dict[str, Metric]:
+    """Measures what requests notice of a new base."""
+    data = setting.data
+    found: dict[str, list[float]] = {"before": [], "change": []}
+    settings = {
+        "SLUICE_PLUGINS": "bundled,bench-change",
+        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
+    }
+    with changed(setting, data["routes"], Changed, settings) as gateway:
+        requests = gateway.folder / "requests"
+        some = random.Random(1).sample(range(1, data["routes"]), k=min(data["routes"] - 1, 50_000))
+        heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in some)
+        requests.write_text("".join(heads))
+        gateway.order(data["rate"])
+        quiet: list[float] = []
+        deadline = setting.began + data["limit_s"]
+        while len(found["change"]) < data["rounds"] and time.monotonic() < deadline:
+            progress(f"{setting.name}: {len(found['change'])} of {data['rounds']} new bases")
+            base = gateway.base()
+            slice_ = load.run(
+                gateway.address,
+                requests,
+                gateway.workers,
+                None,
+                data["connections"],
+                1,
+                rate=data["requests"],
+            )
+            if errors := slice_.report.errors():
+                raise InvalidRun(f"requests beside a new base: {errors}")
+            if gateway.base() == base:
+                quiet.append(slice_.p99_ms)
+            elif quiet:
+                found["before"].append(stats.quantile(sorted(quiet), 0.5))
+                found["change"].append(slice_.p99_ms)
+                quiet = []
+        gateway.order(0)
+    progress("")
+    if len(found["change"]) < FEWEST_BASES:
+        raise InvalidRun(f"only {len(found['change'])} new bases were published")
+    return {
+        f"p99_ms_{name}": metric("ms", stats.level(values)) for name, values in found.items()
+    } | {"p99_ratio": metric("ratio", stats.ratio(found["change"], found["before"]))}
+
+
 def _slice(gateway: Changed, requests: Path, rate: int, data: dict[str, Any]) -> load.Slice:
     before, seconds = gateway.done(), data["seconds"]
     gateway.order(rate)
@@ -123,3 +181,6 @@ def _slice(gateway: Changed, requests: Path, rate: int, data: dict[str, Any]) ->
     if made < rate * seconds * FEWEST_DONE:
         raise InvalidRun(f"{made} changes were made where {rate * seconds} were ordered")
     return slice_
+
+
+MEASURES = {"change": measure, "takeover": takeover}

@@ -23,7 +23,7 @@ from setting import Setting, prepared
 # All but `proxy`, whose sides alternate in slices (proxy.py).
 KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     **events_scenarios.MEASURES,
-    "change": change.measure,
+    **change.MEASURES,
     "config-change": config_change.measure,
     "core": core.measure,
     **footprint.MEASURES,
