@@ -136,34 +136,30 @@ local function forwarded(settings)
     return result
 end
 
-local function upstreams(settings)
-    -- One block for every service: the access phase chooses the peer, and
-    -- balancer_by_lua the next ones if that fails. The keep-alive pool of stock
-    -- nginx matches by address alone, so connections with TLS, whose peer is
-    -- also a name, are not pooled.
-    local pool = ""
-    if settings.upstream_keepalive_pool_size > 0 then
-        pool = lines(
-            ("    keepalive %d;"):format(settings.upstream_keepalive_pool_size),
-            ("    keepalive_requests %d;"):format(settings.upstream_keepalive_max_requests),
-            ("    keepalive_timeout %s;"):format(settings.upstream_keepalive_idle_timeout)
-        )
-    end
+local function upstream(name, pool)
     return lines(
-        "upstream sluice_http {",
+        ("upstream %s {"):format(name),
         "    server 0.0.0.1;",
         "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
         "    sluice_first_peer;",
         "    sluice_response_head;",
         pool,
-        "}",
-        "upstream sluice_https {",
-        "    server 0.0.0.1;",
-        "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
-        "    sluice_first_peer;",
-        "    sluice_response_head;",
         "}"
     )
+end
+
+--- One block of each scheme for every service: the access phase chooses the peer, and
+-- balancer_by_lua the next ones if that fails. Each has a pool of its own.
+local function upstreams(settings)
+    local pool = ""
+    if settings.upstream_keepalive_pool_size > 0 then
+        pool = ("    sluice_keepalive %d requests=%d timeout=%s;"):format(
+            settings.upstream_keepalive_pool_size,
+            settings.upstream_keepalive_max_requests,
+            settings.upstream_keepalive_idle_timeout
+        )
+    end
+    return lines(upstream("sluice_http", pool), upstream("sluice_https", pool))
 end
 
 --- The gateway's variables that this configuration has (`forwarded` makes some).

@@ -33,7 +33,8 @@ typedef enum {
     SLUICE_CORE_CROWDED = -10,
     SLUICE_CORE_FOREIGN = -11,
     SLUICE_CORE_SYSTEM = -12,
-    SLUICE_CORE_STALE = -13
+    SLUICE_CORE_STALE = -13,
+    SLUICE_CORE_CLIMB = -14
 } sluice_core_rc_e;
 typedef enum {
     SLUICE_CORE_SERVICE = 0,

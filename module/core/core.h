@@ -167,7 +167,8 @@ typedef enum {
     SLUICE_CORE_CROWDED = -10,  /* keys that no table keeps apart */
     SLUICE_CORE_FOREIGN = -11,  /* another user's file, or others may write */
     SLUICE_CORE_SYSTEM = -12,   /* errno says it */
-    SLUICE_CORE_STALE = -13     /* the delta has gone on: read again */
+    SLUICE_CORE_STALE = -13,    /* the delta has gone on: read again */
+    SLUICE_CORE_CLIMB = -14     /* a path leaves its service's: refuse */
 } sluice_core_rc_e;
 
 

@@ -82,7 +82,7 @@ sluice_core_owner(const sluice_core_record_t *record)
 
 static const char *const  words[] = {
     "ok", "none", "full", "bad", "version", "limit", "pattern", "memory",
-    "repeat", "large", "crowded", "foreign", "system", "stale"
+    "repeat", "large", "crowded", "foreign", "system", "stale", "climb"
 };
 
 

@@ -5,8 +5,7 @@
  *     upstream sluice_http {
  *         server 0.0.0.1;
  *         balancer_by_lua_block { ... }
- *         sluice_first_peer;              # behind the balancer
- *         keepalive 60;
+ *         sluice_first_peer;
  *     }
  *
  * The access phase is in Lua anyway and leaves the peer here.  The balancer is
@@ -18,17 +17,8 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
 #include "ngx_sluice_abi.h"
-
-
-typedef struct {
-    ngx_http_upstream_init_pt          original_init_upstream;
-    ngx_http_upstream_init_peer_pt     original_init_peer;
-} ngx_http_sluice_peer_conf_t;
+#include "ngx_http_sluice_upstream.h"
 
 
 /* of a request; a copy, since the configuration may go before it */
@@ -57,11 +47,7 @@ typedef struct {
 } ngx_http_sluice_peer_ctx_t;
 
 
-static char *ngx_http_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-static void *ngx_http_sluice_peer_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_sluice_peer_wrap(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
@@ -79,12 +65,14 @@ static void ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc,
     void *data);
 #endif
 
+extern ngx_module_t  ngx_http_sluice_peer_module;
+
 
 static ngx_command_t  ngx_http_sluice_peer_commands[] = {
 
     { ngx_string("sluice_first_peer"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_peer_first,
+      ngx_http_sluice_upstream_enable,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -95,12 +83,12 @@ static ngx_command_t  ngx_http_sluice_peer_commands[] = {
 
 static ngx_http_module_t  ngx_http_sluice_peer_module_ctx = {
     NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
+    ngx_http_sluice_peer_wrap,             /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_http_sluice_peer_create_conf,      /* create server configuration */
+    ngx_http_sluice_upstream_create_conf,  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -188,51 +176,11 @@ sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
 }
 
 
-static char *
-ngx_http_sluice_peer_first(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_sluice_peer_conf_t   *pcf = conf;
-    ngx_http_upstream_srv_conf_t  *us;
-
-    if (pcf->original_init_upstream) {
-        return "is duplicate";
-    }
-
-    us = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
-
-    pcf->original_init_upstream = us->peer.init_upstream
-                                  ? us->peer.init_upstream
-                                  : ngx_http_upstream_init_round_robin;
-
-    us->peer.init_upstream = ngx_http_sluice_peer_init_upstream;
-
-    return NGX_CONF_OK;
-}
-
-
-static void *
-ngx_http_sluice_peer_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_peer_conf_t));
-}
-
-
 static ngx_int_t
-ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us)
+ngx_http_sluice_peer_wrap(ngx_conf_t *cf)
 {
-    ngx_http_sluice_peer_conf_t  *pcf;
-
-    pcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
-
-    if (pcf->original_init_upstream(cf, us) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    pcf->original_init_peer = us->peer.init;
-    us->peer.init = ngx_http_sluice_peer_init;
-
-    return NGX_OK;
+    return ngx_http_sluice_upstream_wrap(cf, &ngx_http_sluice_peer_module,
+                                         ngx_http_sluice_peer_init);
 }
 
 
@@ -240,15 +188,15 @@ static ngx_int_t
 ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_peer_connection_t        *pc;
-    ngx_http_sluice_peer_ctx_t   *ctx;
-    ngx_http_sluice_peer_conf_t  *pcf;
+    ngx_peer_connection_t            *pc;
+    ngx_http_sluice_peer_ctx_t       *ctx;
+    ngx_http_sluice_upstream_conf_t  *ucf;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_peer_module);
 
     if (ctx == NULL) {
-        pcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
-        return pcf->original_init_peer(r, us);
+        ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
+        return ucf->init_peer(r, us);
     }
 
     ctx->request = r;
@@ -346,18 +294,17 @@ ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 
 /*
  * Makes the request the balancer's as well.  What it writes into the
- * connection is kept here: by now that may be another's, who asks us
- * (keepalive).
+ * connection is kept here: by now that is another's, who asks us (the pool).
  */
 
 static ngx_int_t
 ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx)
 {
-    ngx_int_t                     rc;
-    ngx_peer_connection_t        *pc, ours;
-    ngx_http_sluice_peer_conf_t  *pcf;
+    ngx_int_t                         rc;
+    ngx_peer_connection_t            *pc, ours;
+    ngx_http_sluice_upstream_conf_t  *ucf;
 
-    pcf = ngx_http_conf_upstream_srv_conf(ctx->upstream,
+    ucf = ngx_http_conf_upstream_srv_conf(ctx->upstream,
                                           ngx_http_sluice_peer_module);
     pc = &ctx->request->upstream->peer;
     ours = *pc;
@@ -365,7 +312,7 @@ ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx)
     /* what is there, nginx's round robin would take for its own */
     pc->data = NULL;
 
-    rc = pcf->original_init_peer(ctx->request, ctx->upstream);
+    rc = ucf->init_peer(ctx->request, ctx->upstream);
 
     if (rc == NGX_OK) {
         ctx->data = pc->data;

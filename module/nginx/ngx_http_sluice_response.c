@@ -6,8 +6,7 @@
  *     upstream sluice_http {
  *         server 0.0.0.1;
  *         balancer_by_lua_block { ... }
- *         sluice_response_head;           # behind the balancer
- *         keepalive 60;
+ *         sluice_response_head;
  *     }
  *
  * What stock nginx takes as it comes is read as RFC 9110 and 9112 have it:
@@ -32,18 +31,13 @@
 
 
 #include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_upstream.h"
 
 
 #define NGX_HTTP_SLUICE_RESPONSE_INTERIM  16  /* before the final response */
 
 
 typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
-
-
-typedef struct {
-    ngx_http_upstream_init_pt       original_init_upstream;
-    ngx_http_upstream_init_peer_pt  original_init_peer;
-} ngx_http_sluice_response_conf_t;
 
 
 typedef struct {
@@ -56,11 +50,7 @@ typedef struct {
 
 static ngx_http_sluice_response_ctx_t *ngx_http_sluice_response_get_ctx(
     ngx_http_request_t *r);
-static char *ngx_http_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-static void *ngx_http_sluice_response_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_response_init_upstream(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_sluice_response_wrap(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_response_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
@@ -76,7 +66,7 @@ static ngx_command_t  ngx_http_sluice_response_commands[] = {
 
     { ngx_string("sluice_response_head"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_response_head,
+      ngx_http_sluice_upstream_enable,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -87,12 +77,12 @@ static ngx_command_t  ngx_http_sluice_response_commands[] = {
 
 static ngx_http_module_t  ngx_http_sluice_response_module_ctx = {
     NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
+    ngx_http_sluice_response_wrap,         /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_http_sluice_response_create_conf,  /* create server configuration */
+    ngx_http_sluice_upstream_create_conf,  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -170,51 +160,11 @@ ngx_http_sluice_response_get_ctx(ngx_http_request_t *r)
 }
 
 
-static char *
-ngx_http_sluice_response_head(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_sluice_response_conf_t  *rcf = conf;
-    ngx_http_upstream_srv_conf_t     *us;
-
-    if (rcf->original_init_upstream) {
-        return "is duplicate";
-    }
-
-    us = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
-
-    rcf->original_init_upstream = us->peer.init_upstream
-                                  ? us->peer.init_upstream
-                                  : ngx_http_upstream_init_round_robin;
-
-    us->peer.init_upstream = ngx_http_sluice_response_init_upstream;
-
-    return NGX_CONF_OK;
-}
-
-
-static void *
-ngx_http_sluice_response_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_response_conf_t));
-}
-
-
 static ngx_int_t
-ngx_http_sluice_response_init_upstream(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us)
+ngx_http_sluice_response_wrap(ngx_conf_t *cf)
 {
-    ngx_http_sluice_response_conf_t  *rcf;
-
-    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
-
-    if (rcf->original_init_upstream(cf, us) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    rcf->original_init_peer = us->peer.init;
-    us->peer.init = ngx_http_sluice_response_init;
-
-    return NGX_OK;
+    return ngx_http_sluice_upstream_wrap(cf, &ngx_http_sluice_response_module,
+                                         ngx_http_sluice_response_init);
 }
 
 
@@ -224,7 +174,7 @@ ngx_http_sluice_response_init(ngx_http_request_t *r,
 {
     ngx_http_upstream_t              *u;
     ngx_http_sluice_response_ctx_t   *ctx;
-    ngx_http_sluice_response_conf_t  *rcf;
+    ngx_http_sluice_upstream_conf_t  *ucf;
 
     ctx = ngx_http_sluice_response_get_ctx(r);
     if (ctx == NULL) {
@@ -240,9 +190,9 @@ ngx_http_sluice_response_init(ngx_http_request_t *r,
     u->process_header = ngx_http_sluice_response_process_header;
     u->reinit_request = ngx_http_sluice_response_reinit;
 
-    rcf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
+    ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
 
-    return rcf->original_init_peer(r, us);
+    return ucf->init_peer(r, us);
 }
 
 

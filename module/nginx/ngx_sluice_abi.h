@@ -97,6 +97,11 @@ typedef struct {
       (sluice_events_t *ev, sluice_ring_stats_t *stats))                      \
     f(int, sluice_events_slot_stats,                                          \
       (sluice_events_t *ev, uint32_t slot, sluice_ring_slot_stats_t *stats))  \
+    f(double, sluice_events_enter,                                            \
+      (void *request, void *semaphore, ngx_sluice_post_pt post))              \
+    f(void, sluice_events_leave, (double serial))                             \
+    f(int, sluice_events_has_ended, (double serial))                          \
+    f(void, sluice_events_leave_all, (void))                                  \
                                                                               \
     f(int, sluice_count_listening, (const char *address, size_t length))      \
     f(int, sluice_disable_listening, (const char *address, size_t length))    \

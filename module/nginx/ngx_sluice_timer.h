@@ -68,8 +68,9 @@
 #define NGX_SLUICE_TIMER_SOURCES   6   /* keeps chunk names in memory */
 #define NGX_SLUICE_TIMER_STACKS    7   /* account by call stack */
 #define NGX_SLUICE_TIMER_CTX       8   /* ngx.ctx by reference */
-/* and a function that adds contexts */
+/* and functions: that adds contexts, that calls a callback with arguments */
 #define NGX_SLUICE_TIMER_MORE      9
+#define NGX_SLUICE_TIMER_APPLY     10
 
 
 typedef int (*ngx_sluice_timer_post_pt)(void *semaphore, int n);
@@ -93,7 +94,7 @@ typedef struct {
     ngx_uint_t               id;
     void                    *request;
     ngx_sluice_timer_end_t  *end;
-    uint32_t                 page;       /* that its dispatcher has; 0: none */
+    uint32_t                 page;       /* of its last run; 0: none */
     unsigned                 used:1;
     unsigned                 parked:1;
 } ngx_sluice_timer_context_t;

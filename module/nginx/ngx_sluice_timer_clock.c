@@ -68,7 +68,7 @@ ngx_sluice_timer_steady(void)
 }
 
 
-static uint64_t
+static uint64_t SLUICE_WHEEL_RARE
 ngx_sluice_timer_look(void)
 {
     uint64_t  ns, before, took;

@@ -11,20 +11,21 @@
     sizeof(" (and  more since the last such line)") + NGX_INT64_LEN
 
 
-static void ngx_sluice_timer_fail(sluice_timer_core_t *core,
+static void SLUICE_WHEEL_RARE ngx_sluice_timer_fail(sluice_timer_core_t *core,
     sluice_timer_t *t, uint64_t now, const char *error);
-static void ngx_sluice_timer_warn(sluice_timer_core_t *core,
+static void SLUICE_WHEEL_RARE ngx_sluice_timer_warn(sluice_timer_core_t *core,
     sluice_timer_t *t, uint64_t elapsed, uint64_t now);
 static u_char *ngx_sluice_timer_left_out(sluice_timers_account_t *a,
     u_char *buf);
-static void ngx_sluice_timer_clean(sluice_timer_core_t *core,
-    ngx_sluice_timer_context_t *c);
+static void SLUICE_WHEEL_RARE ngx_sluice_timer_clean(sluice_timer_core_t *core,
+    int ctx);
 
 
 void
 ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, uint64_t now, const char *error)
 {
+    int              ctx;
     sluice_timer_t  *t;
 
     t = c->run.timer;
@@ -32,8 +33,12 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
     /* one of the two may be about right only */
     now = ngx_max(now, c->run.start_ns);
 
-    if (core->ctx && c->request) {
-        ngx_sluice_timer_clean(core, c);
+    if (c->request) {
+        ctx = core->ctx(c->request, NULL, NULL);
+
+        if (ctx >= 0) {
+            ngx_sluice_timer_clean(core, ctx);
+        }
     }
 
     if (error) {
@@ -56,7 +61,7 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
 
 /* Keeps an error for the statistics, and logs it. */
 
-static void
+static void SLUICE_WHEEL_RARE
 ngx_sluice_timer_fail(sluice_timer_core_t *core, sluice_timer_t *t,
     uint64_t now, const char *error)
 {
@@ -90,7 +95,7 @@ ngx_sluice_timer_fail(sluice_timer_core_t *core, sluice_timer_t *t,
 }
 
 
-static void
+static void SLUICE_WHEEL_RARE
 ngx_sluice_timer_warn(sluice_timer_core_t *core, sluice_timer_t *t,
     uint64_t elapsed, uint64_t now)
 {
@@ -139,18 +144,13 @@ ngx_sluice_timer_left_out(sluice_timers_account_t *a, u_char *buf)
  * table in the old one's place, which whoever holds may go on to use.
  */
 
-static void
-ngx_sluice_timer_clean(sluice_timer_core_t *core,
-    ngx_sluice_timer_context_t *c)
+static void SLUICE_WHEEL_RARE
+ngx_sluice_timer_clean(sluice_timer_core_t *core, int ctx)
 {
-    int  ref;
-
-    ref = core->ctx(c->request, NULL, NULL);
-
-    if (ref < 0 || lua_type(core->vm, NGX_SLUICE_TIMER_CTX) != LUA_TTABLE) {
+    if (lua_type(core->vm, NGX_SLUICE_TIMER_CTX) != LUA_TTABLE) {
         return;
     }
 
     lua_createtable(core->vm, 0, 4);
-    lua_rawseti(core->vm, NGX_SLUICE_TIMER_CTX, ref);
+    lua_rawseti(core->vm, NGX_SLUICE_TIMER_CTX, ctx);
 }

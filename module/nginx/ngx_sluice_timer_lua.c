@@ -134,6 +134,7 @@ ngx_sluice_timer_open(lua_State *l)
     lua_getfield(core->vm, LUA_REGISTRYINDEX, "ngx_lua_ctx_tables");
 
     lua_pushnil(core->vm);
+    lua_pushnil(core->vm);
 
     return 1;
 }
@@ -334,7 +335,7 @@ ngx_sluice_timer_next_role(lua_State *l)
 }
 
 
-/* runner(core, context): what step is given, and the pages of callbacks. */
+/* runner(core, context): what step is given. */
 
 static int
 ngx_sluice_timer_tools(lua_State *l)
@@ -344,10 +345,8 @@ ngx_sluice_timer_tools(lua_State *l)
     core = lua_touserdata(l, 1);
 
     lua_pushlightuserdata(l, &core->contexts[lua_tointeger(l, 2)]);
-    lua_pushvalue(core->vm, NGX_SLUICE_TIMER_REFS);
-    lua_xmove(core->vm, l, 1);
 
-    return 2;
+    return 1;
 }
 
 
@@ -381,7 +380,10 @@ ngx_sluice_timer_gave_up(lua_State *l)
 }
 
 
-/* makes(core, function): what adds contexts, given their number. */
+/*
+ * makes(core, more, apply): what adds contexts, given their number; and what
+ * calls the callback of args with its arguments.
+ */
 
 static int
 ngx_sluice_timer_makes(lua_State *l)
@@ -391,7 +393,9 @@ ngx_sluice_timer_makes(lua_State *l)
     core = lua_touserdata(l, 1);
 
     lua_pushvalue(l, 2);
-    lua_xmove(l, core->vm, 1);
+    lua_pushvalue(l, 3);
+    lua_xmove(l, core->vm, 2);
+    lua_replace(core->vm, NGX_SLUICE_TIMER_APPLY);
     lua_replace(core->vm, NGX_SLUICE_TIMER_MORE);
 
     return 0;

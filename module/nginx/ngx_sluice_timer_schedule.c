@@ -16,7 +16,7 @@
  * look at the posted events, but not with a look at those for the next turn.
  */
 
-void
+void SLUICE_WHEEL_RARE
 ngx_sluice_timer_poke(sluice_timer_core_t *core)
 {
     if (!core->started || core->destroyed) {
@@ -72,7 +72,7 @@ ngx_sluice_timer_has_work(sluice_timer_core_t *core)
 
 /* The owner has nothing more to do, or its time is up. */
 
-void
+void SLUICE_WHEEL_RARE
 ngx_sluice_timer_release(sluice_timer_core_t *core)
 {
     core->owner = NGX_SLUICE_TIMER_NOBODY;

@@ -263,7 +263,7 @@ ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
 
     lua_createtable(l, 0, 4);
 
-    ngx_sluice_timer_set(l, "min", (double) t->min_ns * 1e-9);
+    ngx_sluice_timer_set(l, "min", t->runs ? (double) t->min_ns * 1e-9 : 0);
     ngx_sluice_timer_set(l, "max", (double) t->max_ns * 1e-9);
     ngx_sluice_timer_set(l, "mean", (double) t->mean_ns * 1e-9);
     ngx_sluice_timer_set(l, "variance", (double) t->variance * 1e-18);

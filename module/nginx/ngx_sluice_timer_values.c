@@ -33,6 +33,8 @@ ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
         lua_rawseti(vm, NGX_SLUICE_TIMER_REFS, page);
     }
 
+    t->callback = lua_topointer(l, 10);
+
     lua_pushvalue(l, 10);
     lua_xmove(l, vm, 1);
     lua_rawseti(vm, -2, slot);

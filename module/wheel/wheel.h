@@ -38,6 +38,10 @@
 #define SLUICE_WHEEL_NEVER   UINT64_MAX
 
 
+/* Of functions that a fire of a timer seldom calls: kept out of its way. */
+#define SLUICE_WHEEL_RARE    __attribute__ ((cold, noinline))
+
+
 typedef struct sluice_wheel_node_s  sluice_wheel_node_t;
 
 struct sluice_wheel_node_s {

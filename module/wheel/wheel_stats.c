@@ -53,7 +53,7 @@ timers_bucket_ns(uint32_t i)
 }
 
 
-static void
+static void SLUICE_WHEEL_RARE
 timers_widen(sluice_timers_spread_t *s, uint64_t ns)
 {
     if (ns < s->min_ns || s->count == 0) {
@@ -137,6 +137,7 @@ sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
 
     a = ts->accounts[t->place];
 
+    a->running--;
     sluice_timers_measure(&a->elapsed, ns);
     a->failures += failed != 0;
 
@@ -150,13 +151,8 @@ sluice_timers_count(sluice_timers_t *ts, sluice_timer_t *t, uint64_t ns,
 
     x = (float) (int64_t) ns;
 
-    if (x < t->min_ns || t->runs == 1) {
-        t->min_ns = x;
-    }
-
-    if (x > t->max_ns) {
-        t->max_ns = x;
-    }
+    t->min_ns = x < t->min_ns ? x : t->min_ns;
+    t->max_ns = x > t->max_ns ? x : t->max_ns;
 
     /* after Welford, 1962: sums would not fit into a float */
 

@@ -7,12 +7,16 @@
 #include "wheel_timers.h"
 #include "wheel_memory.h"
 
+#include <math.h>
+
 
 static void timers_arm(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_us);
-static uint64_t timers_random(sluice_timers_t *ts, uint64_t below);
+static uint64_t SLUICE_WHEEL_RARE timers_random(sluice_timers_t *ts,
+    uint64_t below);
 static uint64_t timers_pass(sluice_timer_t *t, uint64_t now_us);
 static void timers_skip(sluice_timers_t *ts, sluice_timer_t *t, uint64_t n);
+static uint64_t timers_late(const sluice_timer_t *t, uint64_t now_ns);
 static void timers_again(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_us);
 
@@ -26,7 +30,7 @@ timers_us(uint64_t ns)
 }
 
 
-static uint64_t
+static uint64_t SLUICE_WHEEL_RARE
 timers_random(sluice_timers_t *ts, uint64_t below)
 {
     /* xorshift64*, Vigna 2014 */
@@ -88,6 +92,7 @@ sluice_timers_create(sluice_timers_t *ts, const sluice_timers_spec_t *spec,
     t->jitter_ms = spec->jitter_ms;
     t->tolerance_ms = spec->tolerance_ms;
     t->warn_ms = spec->warn_ms;
+    t->min_ns = INFINITY;
     t->place = (uint16_t) spec->place;
     t->flags = spec->flags;
 
@@ -243,29 +248,47 @@ sluice_timers_next(const sluice_timers_t *ts)
 }
 
 
-uint64_t
-sluice_timers_late(const sluice_timers_t *ts, uint64_t now_ns)
+static uint64_t
+timers_late(const sluice_timer_t *t, uint64_t now_ns)
 {
     uint64_t  due_ns;
 
-    if (sluice_timers_empty(ts)) {
-        return 0;
-    }
-
-    due_ns = ((const sluice_timer_t *) ts->current.next)->due_us * 1000;
+    due_ns = t->due_us * 1000;
 
     return now_ns > due_ns ? now_ns - due_ns : 0;
 }
 
 
-/* The timer of the run after the next comes from memory meanwhile. */
+uint64_t
+sluice_timers_late(const sluice_timers_t *ts, uint64_t now_ns)
+{
+    if (sluice_timers_empty(ts)) {
+        return 0;
+    }
+
+    return timers_late((const sluice_timer_t *) ts->current.next, now_ns);
+}
+
+
+/*
+ * What the next runs need comes from memory meanwhile: the callback of the
+ * run after the next, and the timer of the one after that.
+ */
 
 static void
-timers_prefetch(const sluice_wheel_node_t *node)
+timers_prefetch(const sluice_timers_t *ts, const sluice_wheel_node_t *node)
 {
     const char  *p;
 
-    p = (const char *) node;
+    node = node->next->next;
+
+    if (node == &ts->current) {
+        return;
+    }
+
+    __builtin_prefetch(((const sluice_timer_t *) node)->callback);
+
+    p = (const char *) node->next;
 
     __builtin_prefetch(p, 1);
     __builtin_prefetch(p + 64, 1);
@@ -276,17 +299,18 @@ int
 sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     uint64_t now_ns)
 {
-    uint64_t         late_ns;
-    sluice_timer_t  *t;
+    uint64_t                  now_us, late_ns;
+    sluice_timer_t           *t;
+    sluice_timers_account_t  *a;
 
     if (sluice_timers_empty(ts)) {
         return 0;
     }
 
-    late_ns = sluice_timers_late(ts, now_ns);
-
     t = (sluice_timer_t *) ts->current.next;
-    timers_prefetch(t->node.next->next);
+    a = ts->accounts[t->place];
+    now_us = now_ns / 1000;
+    timers_prefetch(ts, &t->node);
     sluice_wheel_queue_remove(&t->node);
 
     run->timer = t;
@@ -294,7 +318,8 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
     run->premature = ts->exiting;
 
     if (!ts->exiting) {
-        sluice_timers_measure(&ts->accounts[t->place]->late, late_ns);
+        late_ns = timers_late(t, now_ns);
+        sluice_timers_measure(&a->late, late_ns);
 
         if (t->account) {
             sluice_timers_measure(&ts->accounts[t->account]->late, late_ns);
@@ -312,21 +337,21 @@ sluice_timers_take(sluice_timers_t *ts, sluice_timers_run_t *run,
         }
 
     } else if (t->flags & SLUICE_TIMER_CONCURRENT) {
-        timers_skip(ts, t, timers_pass(t, now_ns / 1000));
-        timers_arm(ts, t, now_ns / 1000);
+        timers_skip(ts, t, timers_pass(t, now_us));
+        timers_arm(ts, t, now_us);
 
     } else if (!(t->flags & SLUICE_TIMER_FIXED_DELAY)
-               && now_ns / 1000 >= t->grid_us + t->interval_us)
+               && now_us >= t->grid_us + t->interval_us)
     {
         /* what passed before this run began is not to be queued */
 
-        timers_skip(ts, t, timers_pass(t, now_ns / 1000));
+        timers_skip(ts, t, timers_pass(t, now_us));
         t->grid_us -= t->interval_us;
     }
 
     t->running++;
     ts->running++;
-    ts->accounts[t->place]->running++;
+    a->running++;
 
     return 1;
 }
@@ -381,7 +406,6 @@ sluice_timers_finish(sluice_timers_t *ts, sluice_timers_run_t *run,
     ts->runs++;
     ts->failures += failed != 0;
     t->running--;
-    ts->accounts[t->place]->running--;
 
     sluice_timers_count(ts, t, now_ns - run->start_ns, failed);
 

@@ -21,7 +21,7 @@
 #include "wheel.h"
 
 
-/* A page has 1024 timers, 26 pages of the system. */
+/* A page has 1024 timers, 28 pages of the system. */
 #define SLUICE_TIMERS_PAGE_BITS  10
 #define SLUICE_TIMERS_PAGE       (1u << SLUICE_TIMERS_PAGE_BITS)
 #define SLUICE_TIMERS_PAGES      4096
@@ -73,7 +73,7 @@ typedef struct {
     uint32_t             warn_ms;
     uint32_t             runs;        /* that have ended */
     uint32_t             failures;
-    float                min_ns;      /* elapsed */
+    float                min_ns;      /* elapsed; of no runs infinite */
     float                max_ns;
     float                mean_ns;
     float                variance;
@@ -82,9 +82,10 @@ typedef struct {
     uint16_t             running;
     uint16_t             flags;
     uint8_t              queued;
+    const void          *callback;    /* the caller's: prefetched for a run */
 } sluice_timer_t;
 
-_Static_assert(sizeof(sluice_timer_t) == 104, "a page is whole pages");
+_Static_assert(sizeof(sluice_timer_t) == 112, "a page is whole pages");
 
 
 /* Squares of nanoseconds, exactly: 2^38 of them at up to 2^45, 10 hours. */

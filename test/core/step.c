@@ -7,38 +7,25 @@
  * before is as it was, and a successor goes on.
  *
  * Verbs longer than LIMIT are sampled at random instructions; CASES=1 is the
- * change alone, CASES=2 the merge.  x86-64 only; the way of stepping is that
- * of test/ring/step.c.
+ * change alone, CASES=2 the merge.
  */
 
 
 #include "make.h"
 #include "compare.h"
 #include "delta.h"
+#include "stepper.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 
 #define STEP_MOST     (SLUICE_CORE_KINDS * MAKE_SLOTS)
 #define STEP_CHANGES  3
-#define STEP_MAX      1000000
 
 
-typedef struct {
-    const char  *name;
-    void       (*verb)(void);              /* in the child */
-    void       (*after)(int whole);        /* in the parent */
-} step_case_t;
-
-
-static uint64_t                  state, steps[STEP_MAX], length;
+static uint64_t                  state;
 static make_t                    make;
 static sluice_core_entity_t      list[STEP_MOST], changes[STEP_CHANGES];
 static sluice_core_regexes_t    *regexes;
@@ -180,12 +167,6 @@ after_merge(int whole)
 }
 
 
-static const step_case_t  cases[] = {
-    { "stage, link, publish", verb_change, after_change },
-    { "merge, write", verb_merge, after_merge },
-};
-
-
 /* As before the verb: memory that both share, and the file. */
 
 static void
@@ -201,134 +182,10 @@ reset(void)
 }
 
 
-static pid_t
-start(const step_case_t *c)
-{
-    int    status;
-    pid_t  pid;
-
-    pid = fork();
-    test_check(pid != -1, "fork: %s", strerror(errno));
-
-    if (pid == 0) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        raise(SIGSTOP);
-        c->verb();
-        raise(SIGSTOP);
-        _exit(0);
-    }
-
-    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
-               "status %x", status);
-
-    return pid;
-}
-
-
-/* Until the next stop: 1, if it is that at the end of the verb. */
-
-static int
-on(pid_t pid, enum __ptrace_request how)
-{
-    int  status;
-
-    test_check(ptrace(how, pid, NULL, NULL) == 0, "ptrace: %s",
-               strerror(errno));
-    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
-               "status %x: the verb failed", status);
-
-    return WSTOPSIG(status) == SIGSTOP;
-}
-
-
-/* A first child is stepped through the verb. */
-
-static void
-learn(pid_t pid)
-{
-    for (length = 0; length < STEP_MAX; length++) {
-        steps[length] = (uint64_t) ptrace(PTRACE_PEEKUSER, pid,
-                                     offsetof(struct user_regs_struct, rip),
-                                     NULL);
-
-        if (on(pid, PTRACE_SINGLESTEP)) {
-            return;
-        }
-    }
-
-    test_check(0, "more than %u instructions", STEP_MAX);
-}
-
-
-/* The others run into a breakpoint at instruction k, at its right visit. */
-
-static void
-stop_at(pid_t pid, uint64_t k)
-{
-    long       code;
-    void      *where;
-    uint64_t   i, hits;
-
-    where = (void *) steps[k];
-
-    for (i = 1, hits = 0; i < k; i++) {
-        hits += (steps[i] == steps[k]);
-    }
-
-    if (k == 0) {
-        return;
-    }
-
-    if (steps[0] == steps[k]) {
-        (void) on(pid, PTRACE_SINGLESTEP);
-    }
-
-    code = ptrace(PTRACE_PEEKTEXT, pid, where, NULL);
-
-    for ( ;; ) {
-        test_check(ptrace(PTRACE_POKETEXT, pid, where,
-                          (void *) ((code & ~0xffl) | 0xcc)) == 0,
-                   "breakpoint: %s", strerror(errno));
-
-        if (on(pid, PTRACE_CONT)) {
-            return;
-        }
-
-        /* int3 is done, the instruction that it covers is not */
-
-        ptrace(PTRACE_POKETEXT, pid, where, (void *) code);
-        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rip),
-               where);
-
-        if (hits-- == 0) {
-            return;
-        }
-
-        (void) on(pid, PTRACE_SINGLESTEP);
-    }
-}
-
-
-static void
-die(const step_case_t *c, uint64_t at)
-{
-    int    status;
-    pid_t  pid;
-
-    reset();
-    pid = start(c);
-
-    if (at == length) {
-        (void) on(pid, PTRACE_CONT);
-
-    } else {
-        stop_at(pid, at);
-    }
-
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    c->after(at == length);
-}
+static const stepper_case_t  cases[] = {
+    { "stage, link, publish", reset, verb_change, after_change },
+    { "merge, write", reset, verb_merge, after_merge },
+};
 
 
 static void
@@ -386,14 +243,10 @@ prepare(void)
 int
 main(void)
 {
-    char                folder[] = "/tmp/sluice-step-XXXXXX";
-    pid_t               pid;
-    size_t              i;
-    uint64_t            k, limit, deaths;
-    const step_case_t  *c;
+    char    folder[] = "/tmp/sluice-step-XXXXXX";
+    size_t  i;
 
     state = test_seed("step");
-    limit = test_env("LIMIT", 1000);
     regexes = sluice_core_regexes_create(64);
     test_check(mkdtemp(folder) != NULL && chdir(folder) == 0, "folder");
 
@@ -405,29 +258,10 @@ main(void)
     prepare();
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        c = &cases[i];
 
-        if (!(test_env("CASES", 3) >> i & 1)) {
-            continue;
+        if (test_env("CASES", 3) >> i & 1) {
+            stepper_run(&cases[i], test_env("LIMIT", 1000), &state);
         }
-
-        reset();
-        pid = start(c);
-        learn(pid);
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-
-        deaths = length < limit ? length : limit;
-
-        for (k = 0; k < deaths; k++) {
-            die(c, deaths == length ? k : test_below(&state, length));
-        }
-
-        die(c, length);
-
-        printf("step: %-22s %7lu instructions, %5lu deaths\n", c->name,
-               length, deaths);
-        fflush(stdout);
     }
 
     test_check(system("rm -rf \"$PWD\"") == 0, "folder");

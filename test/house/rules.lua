@@ -144,7 +144,13 @@ _M.public = {
 }
 
 --- Headers of libraries: what they declare, others may use.
-_M.libraries = { "module.core.core.h", "module.core.delta.h" }
+_M.libraries = {
+    "module.core.balance.h",
+    "module.core.core.h",
+    "module.core.delta.h",
+    "module.core.meter.h",
+    "module.core.path.h",
+}
 
 --- Functions that nothing of the house uses.
 _M.alive = {

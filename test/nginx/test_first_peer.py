@@ -38,7 +38,7 @@ def http(second: str, third: str, keepalive: str = "") -> str:
     return text.replace("@second@", second).replace("@third@", third)
 
 
-@pytest.mark.parametrize("keepalive", ["", "keepalive 10;"])
+@pytest.mark.parametrize("keepalive", ["", "sluice_keepalive 10;"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_first_peer_is_the_named_one(host: str, keepalive: str) -> None:
     with Upstream() as other, Upstream(host=host) as named:
@@ -49,7 +49,7 @@ def test_the_first_peer_is_the_named_one(host: str, keepalive: str) -> None:
         assert not other.requests
 
 
-@pytest.mark.parametrize("keepalive", ["", "keepalive 10;"])
+@pytest.mark.parametrize("keepalive", ["", "sluice_keepalive 10;"])
 def test_after_a_failure_the_balancer_is_asked(keepalive: str) -> None:
     with (
         Upstream() as other,

@@ -250,11 +250,10 @@ class Upstream:
             threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
 
     def _serve(self, sock: socket.socket, number: int) -> None:
-        if self.tls:
-            try:
-                sock = self.tls.wrap_socket(sock, server_side=True)
-            except OSError:
-                return  # the client went away
+        try:
+            sock = self._secured(sock)
+        except OSError:
+            return  # the client went away
         exchange = Exchange(sock)
         with self._changed:
             self._open.add(exchange)
@@ -270,6 +269,10 @@ class Upstream:
             with self._changed:
                 self._open.discard(exchange)
             exchange.close()
+
+    def _secured(self, sock: socket.socket) -> socket.socket:
+        """The connection behind its handshake, if it has one."""
+        return self.tls.wrap_socket(sock, server_side=True) if self.tls else sock
 
     def _serve_one(self, exchange: Exchange, number: int, nth: int) -> bool:
         if not exchange.buffer and not exchange.fill():

@@ -12,6 +12,7 @@
 -- Long on purpose: one machine's state, and all that changes it.
 -- @module sluice.events.dispatcher
 
+local exits = require("sluice.events.exits")
 local failure = require("sluice.events.failure")
 local module = require("sluice.events.module")
 local unroll = require("sluice.unroll")
@@ -56,6 +57,7 @@ local source_of_frames -- a transport that is asked for its events, or nil
 local first, last = 1, 0 -- of pushed events
 local pushed = {}
 local free_turns = {} -- of buses whose held events can run (sluice.events.turn)
+local holders = {} -- contexts that hold a turn, and whose end without a word is noted
 
 _M.delivered = 0
 _M.failed = 0
@@ -327,6 +329,26 @@ local function release(turn)
     kick()
 end
 
+local function give_back(context)
+    local turn = context.turn
+    context.turn = nil
+    for i = #holders, 1, -1 do
+        if holders[i] == context then
+            table.remove(holders, i)
+        end
+    end
+    release(turn)
+end
+
+-- Gives back the turns of contexts that have ended without a word.
+local function look_for_exits()
+    for i = #holders, 1, -1 do
+        if exits.has_ended(holders[i].serial) then
+            give_back(holders[i])
+        end
+    end
+end
+
 -- Contexts ---------------------------------------------------------------------------------------
 
 -- Reads and runs what there is. Returns true when there is no more, false when time is up.
@@ -337,6 +359,9 @@ local function drain(context, is_resumed)
         deadline = now + SLICE_SECONDS
     elseif now >= deadline then
         return false
+    end
+    if holders[1] then
+        look_for_exits()
     end
     if context.list then
         arm()
@@ -463,8 +488,11 @@ local function take_over(context)
         if free_turns[1] == turn then
             table.remove(free_turns, 1)
         end
-        turn:take(before, release)
         before.turn = turn
+        if before.serial then
+            holders[#holders + 1] = before
+        end
+        turn:take(before, not before.serial and release)
     elseif before then
         inherit(context, before)
     end
@@ -483,6 +511,7 @@ local function serve(premature)
     context.describe = function(err)
         return describe(context, err)
     end
+    context.serial = exits.enter(wake)
     contexts[context] = true
     coroutines[coroutine.running()] = true
     while not stopping do
@@ -491,8 +520,7 @@ local function serve(premature)
             lead(context)
             context.unique, context.data = nil, nil
             if context.turn then
-                release(context.turn)
-                context.turn = nil
+                give_back(context)
             end
         end
         if stopping or spares > 0 then
@@ -503,6 +531,7 @@ local function serve(premature)
         spares = spares - 1
         armed = false
     end
+    exits.leave(context.serial)
     contexts[context] = nil
     coroutines[coroutine.running()] = nil
 end

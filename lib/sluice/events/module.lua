@@ -131,6 +131,10 @@ void sluice_events_pause(sluice_events_t *ev);
 void sluice_events_stats(sluice_events_t *ev, sluice_ring_stats_t *stats);
 int sluice_events_slot_stats(sluice_events_t *ev, uint32_t slot,
     sluice_ring_slot_stats_t *stats);
+double sluice_events_enter(void *request, void *semaphore, int (*post)(void *, int));
+void sluice_events_leave(double serial);
+int sluice_events_has_ended(double serial);
+void sluice_events_leave_all(void);
 ]])
 
 --- Looks whether this nginx has the module.

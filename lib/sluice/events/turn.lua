@@ -3,7 +3,8 @@
 -- While a callback waits, the dispatcher goes on with what comes next. Events of a bus that takes
 -- turns are held instead until the callback has returned, and so are the other callbacks of its own
 -- event. The context in which it waits holds the turn. One that has ended (ngx.exit) never gives it
--- back; it is found out by the garbage collector.
+-- back; the dispatcher finds it out (sluice.events.exits), or where it cannot, the garbage
+-- collector.
 -- @module sluice.events.turn
 
 local _M = {}
@@ -62,7 +63,8 @@ end
 
 --- A context's callback waits: what is left of its event is held, before all that is.
 -- @tparam table context of the dispatcher
--- @tparam function release called with the turn if the context has ended
+-- @tparam function|boolean release called with the turn if the context has ended; false: the caller
+--   finds that out
 function _M:take(context, release)
     self.is_taken, self.is_free = true, false
     self.holder[1] = context
@@ -78,7 +80,7 @@ function _M:take(context, release)
         worker = context.worker,
         unique = context.unique,
     }
-    if not self.is_watched then
+    if release and not self.is_watched then
         watch(self, LOOK_SECONDS)
     end
 end

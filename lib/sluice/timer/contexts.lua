@@ -25,21 +25,26 @@ local add, watch
 
 -- Callbacks are called from interpreted code: a compiled loop pays for each callback that is not
 -- the one that it was compiled with, five times what this loop costs.
-local function drain(step, context, pages, args, core, id)
-    local callbacks
-    for slot, page in step, context do
-        if page == nil then
-            callbacks[slot](false)
-        elseif page > 0 then
-            callbacks = pages[page]
-            callbacks[slot](false)
-        else
-            callbacks = pages[-page]
-            callbacks[slot](args(core, id))
-        end
+local function drain(step, context)
+    for _, callback in step, context do
+        callback(false)
     end
 end
 jit.off(drain)
+
+local function apply(callback, ...)
+    return callback(...)
+end
+jit.off(apply)
+
+-- What step hands over in the place of a callback that is given more than false.
+local function make_apply(args)
+    local function with_arguments()
+        return apply(args())
+    end
+    jit.off(with_arguments)
+    return with_arguments
+end
 
 -- Any value can be an error, and one whose text cannot be had, too.
 local function describe(err)
@@ -60,8 +65,8 @@ local function serve(_, self)
     if not id then
         return
     end
-    local claim, step, args, failed = backend.claim, backend.step, backend.args, backend.failed
-    local context, pages = backend.runner(core, id)
+    local claim, step, failed = backend.claim, backend.step, backend.failed
+    local context = backend.runner(core, id)
     while true do
         local role, more = claim(core, id)
         if more > 0 then
@@ -73,7 +78,7 @@ local function serve(_, self)
             end
             local ok, err
             repeat
-                ok, err = xpcall(drain, describe, step, context, pages, args, core, id)
+                ok, err = xpcall(drain, describe, step, context)
                 if not ok then
                     failed(core, id, tostring(err))
                 end
@@ -131,7 +136,7 @@ function _M.start(self)
             local ok = add(self, count)
             return ok
         end
-        if not self.backend.start(self.core, semaphore, more) then
+        if not self.backend.start(self.core, semaphore, more, make_apply(self.backend.args)) then
             return nil, "no timerfd, connection or memory"
         end
         self.semaphore = semaphore

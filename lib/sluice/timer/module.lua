@@ -22,9 +22,9 @@ local function of_subsystem(name)
     return C["ngx_" .. ngx.config.subsystem .. "_lua_ffi_" .. name]
 end
 
-local function start(core, semaphore, add)
+local function start(core, semaphore, more, apply)
     require("resty.core.ctx")
-    backend.makes(core, add)
+    backend.makes(core, more, apply)
     local rc = C.sluice_timer_start(
         core,
         semaphore.sem,
