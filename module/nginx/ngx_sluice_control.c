@@ -292,7 +292,7 @@ ngx_sluice_control_beat_handler(ngx_event_t *e)
 
     block = sluice_control_block();
 
-    if (!ngx_sluice_control_named) {
+    if (!ngx_sluice_control_named && !ngx_exiting) {
         ngx_sluice_control_named = 1;
         ngx_setproctitle("control process");
     }

@@ -16,6 +16,7 @@ int sluice_core_delta_stage(sluice_core_writer_t *writer, const sluice_core_view
 local C = core.C
 
 local DELTA_SIZE = 64 * 1024
+local HEADER_ONLY = 0
 
 local _M = { C = C, core = core, images = images }
 
@@ -87,7 +88,7 @@ function _M.delta(number, on, revision)
     local made = identity(revision or 1)
     check(C.sluice_core_delta_create(_M.path("delta", number), DELTA_SIZE, made, writer), "delta")
     check(
-        C.sluice_core_file_open(_M.path("base", on), 0, C.SLUICE_CORE_HEADER_ONLY, view.base),
+        C.sluice_core_file_open(_M.path("base", on), 0, HEADER_ONLY, view.base),
         "open"
     )
     view.delta, view.revision = writer.space, revision or 1
@@ -102,6 +103,12 @@ function _M.change(list, revision)
     view.revision = revision
 end
 
+--- Unmaps the writer's own files.
+function _M.release()
+    C.sluice_core_file_close(writer.space)
+    C.sluice_core_file_close(view.base)
+end
+
 function _M.publish(on, delta, revision)
     local published = { base = on, delta = delta, revision = revision or 1 }
     C.sluice_core_publish(images.page(), ffi.new("sluice_core_published_t", published))
@@ -113,6 +120,15 @@ function _M.routes(...)
     local list = {}
     for i, path in ipairs({ ... }) do
         list[i] = _M.route(i, { paths = { path }, generation = i })
+    end
+    return list
+end
+
+--- So many routes.
+function _M.many(count)
+    local list = {}
+    for i = 1, count do
+        list[i] = _M.route(i, { paths = { "/r" .. i } })
     end
     return list
 end
