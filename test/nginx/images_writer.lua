@@ -1,17 +1,11 @@
 --- Images in a test's nginx: builds files, publishes them, and asks as a worker would.
 
-local abi = require("sluice.abi")
 local base = require("resty.core.base")
 local cjson = require("cjson")
 local core = require("sluice.core")
 local ffi = require("ffi")
 local images = require("sluice.images")
 local support = require("test.unit.support.entities")
-
-abi.declare([[
-int sluice_core_delta_stage(sluice_core_writer_t *writer, const sluice_core_view_t *view,
-    const sluice_core_entity_t *changes, size_t count, uint64_t revision);
-]])
 
 local C = core.C
 
@@ -87,10 +81,7 @@ function _M.delta(number, on, revision)
     writer, view = ffi.new("sluice_core_writer_t"), ffi.new("sluice_core_view_t")
     local made = identity(revision or 1)
     check(C.sluice_core_delta_create(_M.path("delta", number), DELTA_SIZE, made, writer), "delta")
-    check(
-        C.sluice_core_file_open(_M.path("base", on), 0, HEADER_ONLY, view.base),
-        "open"
-    )
+    check(C.sluice_core_file_open(_M.path("base", on), 0, HEADER_ONLY, view.base), "open")
     view.delta, view.revision = writer.space, revision or 1
 end
 
