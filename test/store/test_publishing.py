@@ -105,3 +105,31 @@ def test_killed_at_any_moment(tmp_path: pathlib.Path, follower: Follower) -> Non
         assert before <= revision
         assert answered(lines) <= revision <= max(last, answered(lines)) + 1
         last = revision + 1  # the follower makes one more
+
+
+SMALL = """
+set -e
+mkdir "$1/images"
+mount -t tmpfs -o size=100k,mode=700 none "$1/images"
+"$2" test/store/publisher.lua "$1" 40 1000
+mount -o remount,size=2m "$1/images"
+"$2" test/store/publisher.lua "$1" 40 6
+echo "$1" | "$2" test/store/follower.lua
+"""
+
+
+def test_a_small_tmpfs(tmp_path: pathlib.Path) -> None:
+    """No room for the next base: refused, what is live stays; with room it goes on."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False).returncode != 0:
+        pytest.skip("this machine has no namespaces for tests")
+    ran = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", SMALL, "sh", str(tmp_path), LUAJIT],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = ran.stdout.splitlines()
+    assert lines.count("refused full") == 3, (lines, ran.stderr)
+    assert lines[-2:] == ["done", "40 40 live fine"], (lines, ran.stderr)
