@@ -72,7 +72,8 @@ end
 
 --- Makes this worker the control worker.
 -- @tparam table opts `settings`; `plugins` (the registry); `vault`; `guard`; `bus` of
--- sluice.events, not started yet; `timers` of sluice.timer, started; `reports` (gateway.control.admin.timers)
+-- sluice.events, not started yet; `timers` of sluice.timer, started; `reports`
+-- (gateway.control.admin.timers)
 -- @phases init_worker
 function _M.init_worker(opts)
     local settings = opts.settings

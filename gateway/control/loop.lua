@@ -127,7 +127,7 @@ end
 
 local function note_revision(result)
     if result and result.revision and result.revision > self.revision then
-        self.revision, self.is_changed = result.revision, true
+        self.revision = result.revision
         note(self.state, self.message)
     end
 end
@@ -240,10 +240,10 @@ end
 
 -- Begins what is due, one thing at a time.
 local function look_after_files()
-    if self.is_busy or (not self.is_changed and monotonic() < self.look_at) then
+    if self.is_busy or monotonic() < self.look_at then
         return
     end
-    self.is_changed, self.look_at = false, monotonic() + LOOK_SECONDS
+    self.look_at = monotonic() + LOOK_SECONDS
     local live, err = call("live")
     if not live then
         ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))

@@ -1,7 +1,7 @@
 --- Memory outside Lua's, for what the core is given: taken piece by piece, given back at once.
 --
 -- A hundred thousand entities as Lua strings would be work for the collector; and what stands here
--- does not move.
+-- does not move. Where there is none it throws `{ word = "full" }`, as gateway.store.failure knows.
 -- @module gateway.image.memory
 
 local ffi = require("ffi")
@@ -42,7 +42,7 @@ end
 
 local function check(pointer)
     if pointer == nil then
-        error("no memory for an image", 0)
+        error({ word = "full", reason = "no memory for an image" }, 0)
     end
     return pointer
 end

@@ -157,7 +157,10 @@ end
 -- @treturn table|nil its consumer
 -- @raise this worker cannot map what is published
 function store.credential(_, kind, key)
-    local epoch, revision = image.refresh()
+    local epoch, revision = image.look()
+    if not epoch then
+        error("the configuration cannot be read", 0)
+    end
     local keys = keys_of_kind[kind]
     if not keys or keys.epoch ~= epoch or keys.revision ~= revision then
         keys = { epoch = epoch, revision = revision, found = cache.new(CAPACITY) }

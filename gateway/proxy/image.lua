@@ -96,15 +96,12 @@ function _M.by_id(kind, id)
     return found_by(C.sluice_images_by_id(kind, id, found), found)
 end
 
---- What this worker sees, once it has looked what is published: the same two numbers, the same
--- entities.
--- @treturn number epoch
--- @treturn number revision
--- @raise this worker cannot map what is published
-function _M.refresh()
-    local rc = C.sluice_images_refresh()
-    if rc ~= OK then
-        error("images: " .. core.word(rc), 0)
+--- Looks what is published.
+-- @treturn number|nil the epoch; nil: nothing is, or this worker cannot map it
+-- @treturn number|nil the revision: where both are the same, all entities are
+function _M.look()
+    if C.sluice_images_refresh() ~= OK then
+        return nil
     end
     return tonumber(C.sluice_images_epoch()), tonumber(C.sluice_images_view().revision)
 end

@@ -361,10 +361,13 @@ end
 -- @phases content
 function _M.error_page()
     local slot = tonumber(variables.sluice_ctx:get())
-    local no_route = live and live.no_route
     if slot then
         ngx.ctx = kept[slot]
-    elseif no_route and no_route.keeps_ctx then
+        return response.error(ngx.status)
+    end
+    local epoch = image.look()
+    local no_route = epoch and plans.live(epoch).no_route
+    if no_route and no_route.keeps_ctx then
         -- Refused before it was routed: global plugins still see it.
         keep({ plan = no_route })
         return ngx.exec(no_route.error_location)

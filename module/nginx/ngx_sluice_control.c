@@ -32,7 +32,7 @@ static ngx_int_t ngx_sluice_control_start(ngx_cycle_t *cycle);
 static void ngx_sluice_control_take_seat(sluice_control_t *block);
 static void ngx_sluice_control_take_place(sluice_control_t *block);
 static void ngx_sluice_control_beat_handler(ngx_event_t *e);
-static ngx_int_t ngx_sluice_control_arm(ngx_msec_t ms);
+static void ngx_sluice_control_arm(ngx_log_t *log);
 static uint64_t ngx_sluice_control_now(clockid_t clock);
 
 
@@ -226,6 +226,7 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
                           "sluice: timer_create() of the watchdog failed");
         } else {
             ngx_sluice_control_watchdog = conf->watchdog;
+            ngx_sluice_control_arm(cycle->log);
         }
     }
 
@@ -292,7 +293,7 @@ ngx_sluice_control_beat_handler(ngx_event_t *e)
 
     block = sluice_control_block();
 
-    if (!ngx_sluice_control_named) {
+    if (!ngx_sluice_control_named && !ngx_exiting) {
         ngx_sluice_control_named = 1;
         ngx_setproctitle("control process");
     }
@@ -301,28 +302,27 @@ ngx_sluice_control_beat_handler(ngx_event_t *e)
         block->heartbeat = ngx_sluice_control_now(CLOCK_REALTIME);
     }
 
-    if (ngx_sluice_control_watchdog
-        && ngx_sluice_control_arm(ngx_sluice_control_watchdog) != NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_ALERT, e->log, ngx_errno,
-                      "sluice: timer_settime() of the watchdog failed");
+    if (ngx_sluice_control_watchdog) {
+        ngx_sluice_control_arm(e->log);
     }
 
     ngx_add_timer(e, NGX_SLUICE_CONTROL_BEAT);
 }
 
 
-static ngx_int_t
-ngx_sluice_control_arm(ngx_msec_t ms)
+static void
+ngx_sluice_control_arm(ngx_log_t *log)
 {
     struct itimerspec  when;
 
     ngx_memzero(&when, sizeof(struct itimerspec));
-    when.it_value.tv_sec = ms / 1000;
-    when.it_value.tv_nsec = ms % 1000 * 1000000;
+    when.it_value.tv_sec = ngx_sluice_control_watchdog / 1000;
+    when.it_value.tv_nsec = ngx_sluice_control_watchdog % 1000 * 1000000;
 
-    return timer_settime(ngx_sluice_control_timer, 0, &when, NULL) == 0
-           ? NGX_OK : NGX_ERROR;
+    if (timer_settime(ngx_sluice_control_timer, 0, &when, NULL) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "sluice: timer_settime() of the watchdog failed");
+    }
 }
 
 

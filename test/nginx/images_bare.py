@@ -10,7 +10,7 @@ from typing import Any
 
 from bare import Bare
 from sluice import ROOT, alive
-from wire import Wire, request_bytes, wait_until
+from wire import Pairs, Wire, request_bytes, wait_until
 
 Json = Any
 """What Lua sends back."""
@@ -43,8 +43,9 @@ ACCEPT = 'ngx.timer.at(0, function() require("sluice.images").C.sluice_control_a
 
 
 class Images(Bare):
-    """`role` is Lua that worker 0 runs in init_worker; `main` and `more` are put into the main and
-    the http context. There are `workers`, worker 0 among them."""
+    """`role` is Lua that worker 0 runs in init_worker; `main`, `events` and `more` are put into the
+    main, the events and the http context, where `@other@` stands for another port. There are
+    `workers`, worker 0 among them. `module` is the folder of the module's file."""
 
     def __init__(
         self,
@@ -53,26 +54,32 @@ class Images(Bare):
         role: str = ACCEPT,
         main: str = "",
         more: str = "",
+        events: str = "",
         http: str = HTTP,
-        module: str = "build/module",
+        control: str = "sluice_control on;",
+        module: str = f"{ROOT}/build/module",
     ) -> None:
-        self._main, self._module = main, module
+        self._main = f"{control}\n{main}"
+        self._events, self._module = events, module
         self._role, self._more = role, more
-        self.control_port = 0
+        self.control_port = self.other_port = 0
         self.images = Path()
         super().__init__(http, workers=workers)
 
     def _filled(self, text: str) -> str:
         self.control_port = self.ports.take()
+        self.other_port = self.ports.take()
         self.images = self.prefix / "images"
         self.images.mkdir(mode=0o700)
         text = text.replace("@role@", self._role) + self._more
         text = text.replace("@control@", str(self.control_port))
+        text = text.replace("@other@", str(self.other_port))
         return super()._filled(text.replace("@images@", str(self.images)))
 
     def write(self, text: str) -> None:
-        text = text.replace("\nevents {", f"\nsluice_control on;\n{self._main}\nevents {{", 1)
-        text = text.replace("/build/module/", f"/{self._module}/")
+        if "\nsluice_control" not in text:
+            text = text.replace("\nevents {", f"\n{self._main}\nevents {{ {self._events}", 1)
+            text = text.replace(f"{ROOT}/build/module", self._module)
         paths = f'lua_package_path "{ROOT}/test/nginx/?.lua;{ROOT}/?.lua;{ROOT}/?/init.lua;'
         super().write(text.replace('lua_package_path "', paths))
 
@@ -103,7 +110,7 @@ class Images(Bare):
         """Runs Lua in a traffic worker."""
         return self.run(code, self.proxy_port)
 
-    def match(self, path: str = "/", headers: list[tuple[str, str]] | None = None) -> Json:
+    def match(self, path: str = "/", headers: Pairs | None = None) -> Json:
         """What a request matches in a traffic worker."""
         reply = self.ask(path, headers=headers)
         return {"status": reply.status, **json.loads(reply.body)}

@@ -1,6 +1,5 @@
 --- Images in a test's nginx: builds files, publishes them, and asks as a worker would.
 
-local abi = require("sluice.abi")
 local base = require("resty.core.base")
 local cjson = require("cjson")
 local core = require("sluice.core")
@@ -8,14 +7,10 @@ local ffi = require("ffi")
 local images = require("sluice.images")
 local support = require("test.unit.support.entities")
 
-abi.declare([[
-int sluice_core_delta_stage(sluice_core_writer_t *writer, const sluice_core_view_t *view,
-    const sluice_core_entity_t *changes, size_t count, uint64_t revision);
-]])
-
 local C = core.C
 
 local DELTA_SIZE = 64 * 1024
+local HEADER_ONLY = 0
 
 local _M = { C = C, core = core, images = images }
 
@@ -86,10 +81,7 @@ function _M.delta(number, on, revision)
     writer, view = ffi.new("sluice_core_writer_t"), ffi.new("sluice_core_view_t")
     local made = identity(revision or 1)
     check(C.sluice_core_delta_create(_M.path("delta", number), DELTA_SIZE, made, writer), "delta")
-    check(
-        C.sluice_core_file_open(_M.path("base", on), 0, C.SLUICE_CORE_HEADER_ONLY, view.base),
-        "open"
-    )
+    check(C.sluice_core_file_open(_M.path("base", on), 0, HEADER_ONLY, view.base), "open")
     view.delta, view.revision = writer.space, revision or 1
 end
 
@@ -100,6 +92,12 @@ function _M.change(list, revision)
     anchors.array = array
     C.sluice_core_delta_link(writer)
     view.revision = revision
+end
+
+--- Unmaps the writer's own files.
+function _M.release()
+    C.sluice_core_file_close(writer.space)
+    C.sluice_core_file_close(view.base)
 end
 
 function _M.publish(on, delta, revision)
@@ -113,6 +111,15 @@ function _M.routes(...)
     local list = {}
     for i, path in ipairs({ ... }) do
         list[i] = _M.route(i, { paths = { path }, generation = i })
+    end
+    return list
+end
+
+--- So many routes.
+function _M.many(count)
+    local list = {}
+    for i = 1, count do
+        list[i] = _M.route(i, { paths = { "/r" .. i } })
     end
     return list
 end

@@ -6,7 +6,6 @@ import os
 import signal
 
 from images_bare import Images, Json
-
 from wire import wait_until
 
 ROLE = """

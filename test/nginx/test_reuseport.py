@@ -8,7 +8,6 @@ import signal
 from functools import partial
 
 from images_bare import HTTP, Images
-
 from wire import wait_until
 
 ASKED = 60

@@ -1,4 +1,4 @@
---- Writers of the tests: a store, a folder of images and a page of their own, and what is live there.
+--- Writers of the tests: a store, a folder of images and a page of their own; what is live there.
 
 local core = require("sluice.core")
 local ffi = require("ffi")

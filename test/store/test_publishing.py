@@ -1,0 +1,135 @@
+"""Store and images together: a writer that is killed, a full folder of images."""
+
+import errno
+import pathlib
+import random
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from harness import LUAJIT, ROOT, answered, environment
+
+LAST, PERIOD = 24, 6
+
+
+def publish(where: pathlib.Path, **shim: object) -> list[str]:
+    """Runs a publisher to its end, or death, and gives its lines."""
+    program = [LUAJIT, str(ROOT / "test/store/publisher.lua"), str(where), str(LAST), str(PERIOD)]
+    ran = subprocess.run(
+        program, env=environment(**shim), stdout=subprocess.PIPE, text=True, check=False
+    )
+    return ran.stdout.splitlines()
+
+
+class Follower:
+    """A test/store/follower.lua."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [LUAJIT, str(ROOT / "test/store/follower.lua")],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def follow(self, folder: pathlib.Path) -> tuple[int, int, str]:
+        """What was published, what the store has, and from what a successor began."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{folder}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline().strip()
+        assert line.endswith(" fine"), f"{folder}: {line}"
+        before, revision, begun, _ = line.split()
+        return int(before), int(revision), begun
+
+
+@pytest.fixture(scope="module")
+def follower() -> Iterator[Follower]:
+    """Follows the publishers that have died."""
+    running = Follower()
+    yield running
+    running.process.communicate()
+
+
+def test_killed_at_every_step(tmp_path: pathlib.Path, follower: Follower) -> None:
+    """What is published is whole and committed; what was answered is published by the next."""
+    stop, done, begun = 0, False, set()
+    while not done:
+        # every step of the beginning, then some
+        stop += 1 if stop < 45 else 7
+        folder = tmp_path / str(stop)
+        folder.mkdir()
+        lines = publish(folder, folder=folder, stop=stop)
+        done = lines[-1:] == ["done"]
+        before, revision, how = follower.follow(folder)
+        assert before <= revision
+        assert answered(lines) <= revision <= answered(lines) + 1
+        begun.add(how)
+    assert stop > 150, "the shim has seen too little"
+    assert begun >= {"live", "rows"}
+
+
+def test_a_step_fails_once(tmp_path: pathlib.Path, follower: Follower) -> None:
+    """A full disk, or folder of images: a change is refused and nowhere, the next one is made."""
+    refused = 0
+    for fail in range(40, 240, 9):
+        folder = tmp_path / str(fail)
+        folder.mkdir()
+        lines = publish(folder, folder=folder, fail=fail, fails=1, errno=errno.ENOSPC)
+        said = {line.split(" ", 1)[1] for line in lines if line.startswith("refused")}
+        assert said <= {"full", "disk error", "cannot open"}, lines
+        refused += len(said)
+        before, revision, _ = follower.follow(folder)
+        assert before == revision == answered(lines)
+    assert refused > 3
+
+
+def test_killed_at_any_moment(tmp_path: pathlib.Path, follower: Follower) -> None:
+    """The same store again and again, killed under load."""
+    last = 0
+    for _ in range(8):
+        program = [LUAJIT, str(ROOT / "test/store/publisher.lua"), str(tmp_path), "1000000", "5"]
+        with subprocess.Popen(
+            program, env=environment(), stdout=subprocess.PIPE, text=True
+        ) as publisher:
+            assert publisher.stdout
+            lines = [publisher.stdout.readline() for _ in range(random.randint(1, 60))]
+            publisher.kill()
+            lines += publisher.stdout.readlines()
+        lines = [line.strip() for line in lines if line.endswith("\n")]
+        assert int(lines[0].split()[1]) == last
+        before, revision, _ = follower.follow(tmp_path)
+        assert before <= revision
+        assert answered(lines) <= revision <= max(last, answered(lines)) + 1
+        last = revision + 1  # the follower makes one more
+
+
+SMALL = """
+set -e
+mkdir "$1/images"
+mount -t tmpfs -o size=100k,mode=700 none "$1/images"
+"$2" test/store/publisher.lua "$1" 40 1000
+mount -o remount,size=2m "$1/images"
+"$2" test/store/publisher.lua "$1" 40 6
+echo "$1" | "$2" test/store/follower.lua
+"""
+
+
+def test_a_small_tmpfs(tmp_path: pathlib.Path) -> None:
+    """No room for the next base: refused, what is live stays; with room it goes on."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False).returncode != 0:
+        pytest.skip("this machine has no namespaces for tests")
+    ran = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", SMALL, "sh", str(tmp_path), LUAJIT],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = ran.stdout.splitlines()
+    assert lines.count("refused full") == 3, (lines, ran.stderr)
+    assert lines[-2:] == ["done", "40 40 live fine"], (lines, ran.stderr)

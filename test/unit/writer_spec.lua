@@ -1,0 +1,354 @@
+--- The writer: what it refuses, what it leaves alone, what it begins with.
+
+local C = require("sluice.core").C
+local support = require("test.unit.support.writer")
+local writer = require("gateway.control.writer")
+
+local function id(number)
+    return ("00000000-0000-4000-8000-%012d"):format(number)
+end
+
+local function route(number, more)
+    local entity = { id = id(number), name = "r" .. number, paths = { "/" .. number } }
+    for key, value in pairs(more or {}) do
+        entity[key] = value
+    end
+    return entity
+end
+
+local function service(number, more)
+    local entity = { id = id(100 + number), name = "s" .. number, host = "h", port = 80 }
+    entity.retries, entity.connect_timeout, entity.write_timeout = 5, 1, 1
+    entity.read_timeout, entity.protocol = 1, "http"
+    for key, value in pairs(more or {}) do
+        entity[key] = value
+    end
+    return entity
+end
+
+describe("the writer", function()
+    local place, opened
+
+    before_each(function()
+        place = support.place()
+        opened = support.open(place)
+    end)
+
+    after_each(function()
+        opened:close()
+        support.clean()
+    end)
+
+    local function put(kind, entity)
+        return support.put(opened, kind, entity)
+    end
+
+    local function make(...)
+        local results, err = opened:batch({ { ... } })
+        return results and results[1] or err
+    end
+
+    local function names(kind)
+        local found = {}
+        for line in support.published(place):gmatch("[^\n]+") do
+            local name = line:find("^kind " .. tonumber(kind) .. " ")
+                and line:match('name":"(%w+)"')
+            found[#found + 1] = name
+        end
+        table.sort(found)
+        return table.concat(found, " ")
+    end
+
+    local function routes()
+        return names(C.SLUICE_CORE_ROUTE)
+    end
+
+    --- The writer's files, by kind; temporary ones among them.
+    local function files()
+        local found = {}
+        for name in io.popen("ls -A " .. place.images):lines() do
+            found[#found + 1] = name:match("^%l+")
+        end
+        return table.concat(found, " ")
+    end
+
+    local function reopen()
+        opened:close()
+        local from
+        opened, from = support.open(place)
+        return from
+    end
+
+    it("publishes nothing of a commit that fails, and goes on", function()
+        make(put("routes", route(1)))
+        local db = opened.store.db
+        local run = db.run
+        db.run = function(self, sql, ...)
+            if sql == "COMMIT" then
+                error({ code = 13, errno = 0, message = "no room" }, 0)
+            end
+            return run(self, sql, ...)
+        end
+        assert.equal("full", make(put("routes", route(2))).err)
+        db.run = nil
+        assert.equal("r1", routes())
+        assert.equal(2, make(put("routes", route(3))).revision)
+        assert.equal("r1 r3", routes())
+    end)
+
+    it("drops a base that was built for a commit that fails", function()
+        local changes = {}
+        for i = 1, 60 do
+            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
+        end
+        local db = opened.store.db
+        local run = db.run
+        db.run = function(self, sql, ...)
+            if sql == "COMMIT" then
+                error({ code = 10, errno = 5, message = "broken" }, 0)
+            end
+            return run(self, sql, ...)
+        end
+        assert.is_nil((opened:batch({ changes })))
+        db.run = nil
+        assert.equal("base delta", files())
+        assert.equal("", routes())
+    end)
+
+    it("builds a base where a delta has no room, and frees its slots", function()
+        local before = opened:live().base
+        local changes = {}
+        for i = 1, 60 do
+            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
+        end
+        assert.equal(1, opened:batch({ changes })[1].revision)
+        assert.is_true(opened:live().base > before)
+        assert.equal("base delta", files())
+    end)
+
+    it("refuses what is over a limit of images, names it, and makes the others", function()
+        local _, err = writer.describe(opened.store.by_kind, {
+            kind = "routes",
+            put = route(1, { paths = { ("x"):rep(2 ^ 20 + 1) } }),
+        })
+        assert.equal("unbuildable routes paths", ("%s %s %s"):format(err.err, err.kind, err.field))
+        assert.equal(id(1), err.id)
+        -- What only the core knows: a host of 256 bytes.
+        local results = opened:batch({
+            { put("routes", route(1)) },
+            { put("routes", route(2, { hosts = { ("h"):rep(256) } })) },
+            { put("routes", route(3)) },
+        })
+        assert.equal(1, results[1].revision)
+        assert.equal("unbuildable", results[2].err)
+        assert.equal(2, results[3].revision)
+        assert.equal("r1 r3", routes())
+    end)
+
+    it("gives a slot again only when no live image knows who had it", function()
+        local function slot_of(number)
+            return opened.store:get("routes", id(number)).slot
+        end
+        make(put("routes", route(1)))
+        local slot = slot_of(1)
+        make({ kind = "routes", delete = id(1) })
+        make(put("routes", route(2)))
+        assert.are_not.equal(slot, slot_of(2))
+        local job = opened:start_merge()
+        assert.is_true(opened:merge(job))
+        make(put("routes", route(3)))
+        assert.are_not.equal(slot, slot_of(3))
+        assert.is_true(opened:finish_merge(job))
+        make(put("routes", route(4)))
+        assert.equal(slot, slot_of(4))
+        assert.equal(2, opened.store:get("routes", id(4)).generation)
+        assert.equal("r2 r3 r4", routes())
+    end)
+
+    it("leaves a merge behind that another base has overtaken", function()
+        make(put("routes", route(1)))
+        local job = opened:start_merge()
+        assert.is_true(opened:merge(job))
+        local changes = {}
+        for i = 1, 60 do
+            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
+        end
+        opened:batch({ changes })
+        assert.is_false(opened:finish_merge(job))
+        assert.equal("base delta", files())
+    end)
+
+    it("hides the routes of a disabled service, and shows them again", function()
+        local of = { service = { id = id(101) } }
+        make(put("services", service(1)), put("routes", route(1, of)), put("routes", route(2)))
+        assert.equal("r1 r2", routes())
+        make(put("services", service(1, { enabled = false })))
+        assert.equal("r2", routes())
+        make(put("routes", route(3, of)))
+        assert.equal("r2", routes())
+        assert.equal(support.built(opened), (support.published(place)))
+        make(put("services", service(1)))
+        assert.equal("r1 r2 r3", routes())
+    end)
+
+    it("has a placeholder for what only consumers have configured", function()
+        local function placeholders()
+            local found = {}
+            for line in support.published(place):gmatch("[^\n]+") do
+                found[#found + 1] = line:match("^kind 6 %d+ %d+ %d+ (%S+) 1 ")
+            end
+            return table.concat(found, " ")
+        end
+        local function plugin(number, more)
+            local entity = { id = id(number), name = "key-auth", config = {} }
+            entity.consumer, entity.enabled = { id = id(50) }, more ~= "disabled"
+            return put("plugins", entity)
+        end
+        make(put("consumers", { id = id(50), username = "ann" }), plugin(1))
+        assert.equal("key-auth", placeholders())
+        make(plugin(1, "disabled"))
+        assert.equal("", placeholders())
+        make(plugin(1))
+        make({ kind = "consumers", delete = id(50) })
+        assert.equal("", placeholders())
+        assert.equal(support.built(opened), (support.published(place)))
+    end)
+
+    describe("begins", function()
+        local copy
+
+        before_each(function()
+            copy = place.copy
+            make(put("routes", route(1)))
+            local job = opened:start_merge()
+            assert(opened:merge(job) and opened:finish_merge(job))
+            assert(opened:save(opened:live()))
+            make(put("routes", route(2)))
+        end)
+
+        it("with the base that is live, and changes", function()
+            local before = opened:live().base
+            assert.equal("live", reopen())
+            assert.equal(before, opened:live().base)
+            assert.equal("r1 r2", routes())
+        end)
+
+        it("with the copy, and changes", function()
+            place.forget()
+            assert.equal("copy", reopen())
+            assert.equal("r1 r2", routes())
+        end)
+
+        it("with every row where the log does not reach back to the copy", function()
+            make({ kind = "routes", delete = id(1) })
+            local job = opened:start_merge()
+            assert(opened:merge(job) and opened:finish_merge(job))
+            assert(opened:compact(3))
+            place.forget()
+            assert.equal("rows", reopen())
+            assert.equal("r2", routes())
+        end)
+
+        local function damage(path, how)
+            local file = assert(io.open(path, "r+b"))
+            how(file)
+            file:close()
+        end
+
+        local DAMAGES = {
+            missing = os.remove,
+            truncated = function(path)
+                local file = assert(io.open(path, "rb"))
+                local text = file:read("*a")
+                file:close()
+                damage(path, function() end)
+                file = assert(io.open(path, "wb"))
+                file:write(text:sub(1, #text / 2))
+                file:close()
+            end,
+            ["of another layout"] = function(path)
+                damage(path, function(file)
+                    file:seek("set", 16)
+                    file:write("\99")
+                end)
+            end,
+            ["with a changed byte"] = function(path)
+                damage(path, function(file)
+                    file:seek("set", 300)
+                    file:write("\255")
+                end)
+            end,
+            ["others may write"] = function(path)
+                os.execute("chmod 666 " .. path)
+            end,
+            ["no image"] = function(path)
+                damage(path, function(file)
+                    file:write(("x"):rep(4096))
+                end)
+            end,
+        }
+
+        for what, break_it in pairs(DAMAGES) do
+            it("with every row where the bases are: " .. what, function()
+                break_it(copy)
+                break_it(("%s/base.%d"):format(place.images, opened:live().base))
+                assert.equal("rows", reopen())
+                assert.equal("r1 r2", routes())
+                assert.equal(support.built(opened), (support.published(place)))
+            end)
+        end
+
+        it("with every row where the base is another store's", function()
+            opened:close()
+            os.execute(("rm -rf %s/store.db*"):format(place.store:match("^(.*)/")))
+            local from
+            opened, from = support.open(place)
+            assert.equal("rows", from)
+            assert.equal("", routes())
+        end)
+    end)
+
+    it("does not mind a clock that was set back", function()
+        make(put("routes", route(1, { created_at = 2e9, updated_at = 2e9 })))
+        make(put("routes", route(1, { created_at = 5, updated_at = 5, name = "past" })))
+        assert.equal("past", routes())
+        assert.equal("live", reopen())
+    end)
+
+    it("refuses a folder that others may use", function()
+        opened:close()
+        os.execute("chmod 755 " .. place.images)
+        local refused, err = writer.open(place)
+        assert.is_nil(refused)
+        assert.equal("cannot open", err.err)
+        os.execute("chmod 700 " .. place.images)
+        opened = support.open(place)
+    end)
+
+    it("has one writer at a time", function()
+        local other, err = writer.open(place)
+        assert.is_nil(other)
+        assert.equal("locked", err.err)
+    end)
+
+    it("loads a configuration without a page, whose copy the start begins with", function()
+        opened:close()
+        local opts = { store = place.store, layouts = place.layouts, images = place.images }
+        local items = { { kind = "routes", put = route(7) } }
+        local done = assert(writer.load(opts, items, "a file"))
+        assert.is_true(done.changed)
+        assert.is_false(writer.load(opts, items, "a file").changed)
+        place.forget()
+        local from
+        opened, from = support.open(place)
+        assert.equal("copy", from)
+        assert.equal("r7", routes())
+        assert.equal("a file", opened.store:revision().origin)
+    end)
+
+    it("hands itself to another Lua VM", function()
+        local other = writer.attach(opened:handle())
+        assert.equal(1, other:batch({ { put("routes", route(1)) } })[1].revision)
+        assert.equal("r1", routes())
+    end)
+end)
