@@ -182,7 +182,8 @@ end
 -- @treturn table|nil the same, or a newer one; nil where its plugin entity is gone or disabled
 function store.current(_, conf)
     local place = places[conf]
-    local found = place and image.by_slot(PLUGIN, place.slot)
+    -- A timer asks, in a worker that may have had no request since.
+    local found = place and image.look() and image.by_slot(PLUGIN, place.slot)
     if not found then
         return nil
     end
