@@ -46,19 +46,26 @@ function _M.call(handle, verb, ...)
     return found[verb](found, ...)
 end
 
---- Makes the store hold these entities and no others.
--- @tparam table handle
--- @tparam {string,...} pieces arrays of changes, as `string.buffer` encodes them
--- @tparam[opt] string origin
--- @return what `replace` of the writer returns
-function _M.replace(handle, pieces, origin)
+local function decode(pieces)
     local items = {}
     for _, piece in ipairs(pieces) do
         for _, item in ipairs(string_buffer.decode(piece)) do
             items[#items + 1] = item
         end
     end
-    return find(handle):replace(items, origin)
+    return items
+end
+
+--- Makes the store hold these entities and no others.
+-- @tparam table handle
+-- @tparam {string,...} pieces arrays of changes, as `string.buffer` encodes them
+-- @tparam[opt] string origin
+-- @return what `replace` of the writer returns
+function _M.replace(handle, pieces, origin)
+    local done, err = find(handle):replace(decode(pieces), origin)
+    -- The thread's VM stays, and would keep what was a configuration.
+    collectgarbage()
+    return done, err
 end
 
 --- Gives the role up; no other call of the handle may be under way, or come after.

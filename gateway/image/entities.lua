@@ -36,6 +36,7 @@ local DISABLED = 1
 local TEXT_MAX = 2 ^ 20
 local LIST_MAX = 65535
 local BODY_MAX = 2 ^ 24
+local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
 -- Of the store's slots of plugins: those below are for what stands for consumers' configurations.
@@ -117,7 +118,7 @@ local KINDS = {
         { "slot", "service" },
         { "number", flags_of_route },
         { "text", "name" },
-        { "list", "hosts" },
+        { "hosts", "hosts" },
         { "list", "paths" },
         { "list", "methods" },
         { "headers", "headers" },
@@ -207,6 +208,16 @@ local function put_list(list)
     end
 end
 
+local function put_hosts(hosts)
+    hosts = type(hosts) == "table" and hosts or {}
+    for i = 1, #hosts do
+        if #hosts[i] > HOST_MAX then
+            error("has one of more than 255 bytes", 0)
+        end
+    end
+    put_list(hosts)
+end
+
 local function put_headers(headers)
     local names = {}
     for name in pairs(type(headers) == "table" and headers or {}) do
@@ -231,6 +242,7 @@ local PUT = {
     -- its digest is made when it is read: a copy of the store has digests of its own
     key = put_text,
     list = put_list,
+    hosts = put_hosts,
     headers = put_headers,
     slot = function() end,
 }
@@ -345,6 +357,8 @@ function READ.list(value, at, memory)
     at, value.data, value.count = read_list(at, memory)
     return at
 end
+
+READ.hosts = READ.list
 
 function READ.headers(value, at, memory)
     local count = word_at(at)

@@ -133,14 +133,24 @@ describe("the writer", function()
         })
         assert.equal("unbuildable routes paths", ("%s %s %s"):format(err.err, err.kind, err.field))
         assert.equal(id(1), err.id)
-        -- What only the core knows: a host of 256 bytes.
+        _, err = writer.describe(opened.store.by_kind, {
+            kind = "routes",
+            put = route(2, { hosts = { ("h"):rep(255), ("h"):rep(256) } }),
+        })
+        assert.equal("unbuildable hosts", err.err .. " " .. err.field)
+        -- What only shows with the others: too many plugins that consumers have configured.
+        local plugins = { put("consumers", { id = id(50), username = "ann" }) }
+        for i = 1, 257 do
+            local plugin = { id = id(1000 + i), name = "p" .. i, consumer = { id = id(50) } }
+            plugins[i + 1] = put("plugins", plugin)
+        end
         local results = opened:batch({
             { put("routes", route(1)) },
-            { put("routes", route(2, { hosts = { ("h"):rep(256) } })) },
+            plugins,
             { put("routes", route(3)) },
         })
         assert.equal(1, results[1].revision)
-        assert.equal("unbuildable", results[2].err)
+        assert.equal("unbuildable plugins", results[2].err .. " " .. results[2].kind)
         assert.equal(2, results[3].revision)
         assert.equal("r1 r3", routes())
     end)
