@@ -250,6 +250,9 @@ local function look_after_files()
         return
     end
     self.files = live
+    if self.is_from_copy then
+        self.saved, self.is_from_copy = live.base, false
+    end
     if live.base ~= self.saved then
         self.saved = live.base
         in_background(save, live)
@@ -315,8 +318,8 @@ local function come_alive()
         wait(RETRY_SECONDS)
         begun, err = call("begin")
     end
-    local is_sound = begun.from ~= "rows"
-    ngx.log(ngx.NOTICE, "control: live from ", is_sound and "the image: " or "", begun.from)
+    self.is_from_copy = begun.from == "copy"
+    ngx.log(ngx.NOTICE, "control: the store is live, begun with: ", begun.from)
     return true
 end
 

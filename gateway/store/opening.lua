@@ -71,6 +71,9 @@ local function set_up(db, opts)
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
     end
     tables.adapt(db, opts.layouts, opts.packing)
+    if opts.packing then
+        tables.note_packing(db, opts.layouts, opts.packing)
+    end
     db:run("COMMIT")
 end
 

@@ -3,7 +3,7 @@
 -- | table | holds |
 -- |---|---|
 -- | `meta` | one row: uuid, the last revision, the last sequence, how far the log is compacted,
---           what it was made from |
+--           what it was made from, which kinds are packed how |
 -- | `kind` | each kind's space of slots, and which columns its last writer kept |
 -- | `space` | the next slot of each space |
 -- | `e_<kind>` | the entities; `sequence` is the key, so that a list is read as it lies; `packed`
@@ -47,7 +47,8 @@ local COMMON = {
         sequence INTEGER NOT NULL,
         compacted INTEGER NOT NULL,
         is_backup INTEGER NOT NULL,
-        origin TEXT)]],
+        origin TEXT,
+        packed_as TEXT)]],
     [[CREATE TABLE kind (
         name TEXT PRIMARY KEY,
         space TEXT NOT NULL,
@@ -133,7 +134,7 @@ function _M.create(db, uuid)
     db:run("PRAGMA application_id = " .. APPLICATION_ID)
     db:run("PRAGMA user_version = " .. FORMAT)
     run_all(db, COMMON)
-    db:run("INSERT INTO meta VALUES (1, ?, 0, 0, 0, 0, NULL)", uuid)
+    db:run("INSERT INTO meta VALUES (1, ?, 0, 0, 0, 0, NULL, NULL)", uuid)
 end
 
 -- The columns that a layout keeps, as `kind` notes them, and which packing filled `packed`.
@@ -322,6 +323,24 @@ function _M.adapt(db, layouts, packing)
     end
     if db:has_broken_references() then
         error({ code = sqlite.CONSTRAINT, errno = 0, message = "an entity refers to none" }, 0)
+    end
+end
+
+--- Notes which kinds are packed, and how, in the caller's transaction. Where that is not as before,
+-- the log of changes begins anew: what was made of the rows once cannot be brought up to them.
+-- @tparam table db
+-- @tparam {table,...} layouts
+-- @tparam table packing of gateway.store.database
+function _M.note_packing(db, layouts, packing)
+    local parts = { packing.version }
+    for _, of in ipairs(layouts) do
+        parts[#parts + 1] = of.kind
+    end
+    local now = concat(parts, " ")
+    local before = db:row("SELECT packed_as FROM meta")[1]
+    if before ~= now then
+        local bump = before and ", revision = revision + 1, compacted = revision + 1" or ""
+        db:run("UPDATE meta SET packed_as = ?" .. bump, now)
     end
 end
 

@@ -308,6 +308,25 @@ describe("the writer", function()
             end)
         end
 
+        it("with every row where a kind has come or gone: nobody looked after it", function()
+            local layouts, fewer = place.layouts, {}
+            for _, of in ipairs(layouts) do
+                fewer[#fewer + 1] = of.kind ~= "keyauth_credentials" and of or nil
+            end
+            make(put("consumers", { id = id(50), username = "ann" }))
+            local key = { id = id(51), key = "secret", consumer = { id = id(50) } }
+            make(put("keyauth_credentials", key))
+            assert(opened:save(opened:live()))
+            place.layouts = fewer
+            assert.equal("rows", reopen())
+            -- Its credentials go with it, though their kind is not known.
+            make({ kind = "consumers", delete = id(50) })
+            place.layouts = layouts
+            assert.equal("rows", reopen())
+            assert.is_nil(support.published(place):find("secret", 1, true))
+            assert.equal("live", reopen())
+        end)
+
         it("with every row where the base is another store's", function()
             opened:close()
             os.execute(("rm -rf %s/store.db*"):format(place.store:match("^(.*)/")))
