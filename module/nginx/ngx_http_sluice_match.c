@@ -47,6 +47,9 @@ static ngx_uint_t ngx_http_sluice_match_same(ngx_str_t *sent,
     const char *name, uint32_t length);
 
 
+static sluice_core_regexes_t  *ngx_http_sluice_match_regexes;
+
+
 /*
  * Refreshes, and finds the route of a request with this path, normalised.
  *
@@ -67,8 +70,6 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
     const sluice_core_view_t      *view;
     ngx_http_sluice_match_ctx_t    ctx;
 
-    static sluice_core_regexes_t  *regexes;
-
     ngx_memzero(match, sizeof(sluice_images_match_t));
 
     rc = sluice_images_refresh();
@@ -76,8 +77,9 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
         return rc;
     }
 
-    if (regexes == NULL) {
-        regexes = sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
+    if (ngx_http_sluice_match_regexes == NULL) {
+        ngx_http_sluice_match_regexes =
+                     sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
     }
 
     view = sluice_images_view();
@@ -110,7 +112,8 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
         request.data = &ctx;
     }
 
-    rc = sluice_core_match(view, &request, regexes, &found);
+    rc = sluice_core_match(view, &request, ngx_http_sluice_match_regexes,
+                           &found);
 
     if (ctx.too_many) {
         return SLUICE_CORE_LARGE;
@@ -272,4 +275,14 @@ ngx_http_sluice_match_same(ngx_str_t *sent, const char *name, uint32_t length)
     }
 
     return 1;
+}
+
+
+void
+ngx_http_sluice_match_exit_process(void)
+{
+    if (ngx_http_sluice_match_regexes) {
+        sluice_core_regexes_destroy(ngx_http_sluice_match_regexes);
+        ngx_http_sluice_match_regexes = NULL;
+    }
 }

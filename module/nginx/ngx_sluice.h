@@ -63,6 +63,14 @@ ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle);
 int ngx_sluice_images_refresh(void);
 int ngx_sluice_images_seen(const sluice_core_view_t **view);
 
+/* ngx_sluice_images_find.c */
+
+void ngx_sluice_images_find_exit_process(void);
+
+/* ngx_http_sluice_match.c */
+
+void ngx_http_sluice_match_exit_process(void);
+
 /* ngx_sluice_listen.c */
 
 ngx_int_t ngx_sluice_listen_stop(ngx_listening_t *ls, ngx_connection_t **c);

@@ -19,6 +19,9 @@ static int ngx_sluice_images_digest(const sluice_core_view_t *view,
     u_char *digest);
 
 
+static EVP_MD_CTX  *ngx_sluice_images_digests;
+
+
 int
 sluice_images_by_slot(int kind, uint32_t slot, sluice_core_found_t *found)
 {
@@ -115,16 +118,17 @@ static int
 ngx_sluice_images_digest(const sluice_core_view_t *view, const u_char *kind,
     size_t kind_length, const u_char *key, size_t length, u_char *digest)
 {
+    EVP_MD_CTX              *context;
     const EVP_MD            *method;
     sluice_core_identity_t   identity;
 
-    static EVP_MD_CTX       *context;
-
+    context = ngx_sluice_images_digests;
     method = NULL;
 
     if (context == NULL) {
         context = EVP_MD_CTX_new();
         method = EVP_sha256();
+        ngx_sluice_images_digests = context;
     }
 
     sluice_core_identity(&view->base, &identity);
@@ -137,11 +141,17 @@ ngx_sluice_images_digest(const sluice_core_view_t *view, const u_char *kind,
         || EVP_DigestUpdate(context, key, length) != 1
         || EVP_DigestFinal_ex(context, digest, NULL) != 1)
     {
-        EVP_MD_CTX_free(context);
-        context = NULL;
-
+        ngx_sluice_images_find_exit_process();
         return SLUICE_CORE_MEMORY;
     }
 
     return SLUICE_CORE_OK;
+}
+
+
+void
+ngx_sluice_images_find_exit_process(void)
+{
+    EVP_MD_CTX_free(ngx_sluice_images_digests);
+    ngx_sluice_images_digests = NULL;
 }

@@ -240,6 +240,8 @@ static void
 ngx_sluice_exit_process(ngx_cycle_t *cycle)
 {
     ngx_sluice_control_exit_process();
+    ngx_http_sluice_match_exit_process();
+    ngx_sluice_images_find_exit_process();
     ngx_sluice_timer_exit_process();
     ngx_sluice_events_exit_process(cycle);
 }
