@@ -59,6 +59,24 @@ describe("gateway.schema.typedefs", function()
         end)
     end
 
+    it("hosts have one wildcard, and it is the whole label at one of the ends", function()
+        local function refusal(host)
+            local message = schema.first_error(typedefs.hosts.elements, host)
+            return message
+        end
+        for _, host in ipairs({ "a.b", "*.a", "*.a.b:81", "a.*", "a.b.*", "::1", "[::1]:81" }) do
+            assert.is_nil(refusal(host), host)
+        end
+        local place = "invalid wildcard: must be placed at leftmost or rightmost label"
+        local hosts = { "*", "*a.b", "a*.b", "a.*.b", "a.b*", "a.*b", "a.*:81", "a.b:*", "[*]" }
+        for _, host in ipairs(hosts) do
+            assert.equal(place, refusal(host), host)
+        end
+        for _, host in ipairs({ "*.*", "*.a.*", "**.a" }) do
+            assert.equal("invalid wildcard: must have at most one wildcard", refusal(host), host)
+        end
+    end)
+
     it("are copied when called", function()
         local port = typedefs.port({ default = 6379 })
         assert.equal(6379, port.default)
