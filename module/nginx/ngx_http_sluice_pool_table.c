@@ -6,8 +6,8 @@
  */
 
 
-#include "hash.h"
 #include "ngx_http_sluice_pool.h"
+#include "hash.h"
 
 
 static void ngx_http_sluice_pool_hash(ngx_http_sluice_pool_key_t *key);
