@@ -38,6 +38,9 @@
  * one after the other by anybody, give each target exactly its share.  In a
  * worker's own memory the same holds of that worker.
  *
+ * They stand in an array by the upstream's slot, as long as the caller likes:
+ * an upstream behind its end takes turns in each worker's own memory.
+ *
  * The count goes on when the rotation changes.  It never starts again at the
  * first target, which frequent changes would favour; exact is what is taken
  * between two changes.  Another generation starts at 0.  Any bytes are a
@@ -61,9 +64,8 @@
  *
  * SOURCES
  *
- * The even spread: A. Demers, S. Keshav, S. Shenker, "Analysis and Simulation
- * of a Fair Queueing Algorithm", 1989, with requests for bits; turns are what
- * it would serve when all are busy.
+ * The even spread: the divisor method of Webster and Sainte-Lague, which gives
+ * the next seat to the greatest w / (2k - 1).
  */
 
 

@@ -349,8 +349,8 @@ ngx_http_sluice_pool_free_peer(ngx_peer_connection_t *pc, void *data,
     if (c && peer->pooled && ngx_http_sluice_pool_may_keep(peer, c, state)) {
 
         if (peer->entry == NULL) {
-            peer->entry = ngx_http_sluice_pool_entry(peer->pool, &peer->key,
-                                                     c);
+            peer->entry = ngx_http_sluice_pool_make_entry(peer->pool,
+                                                          &peer->key, c);
         }
 
         if (peer->entry) {

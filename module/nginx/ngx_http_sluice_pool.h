@@ -91,7 +91,7 @@ ngx_http_sluice_pool_entry_t *ngx_http_sluice_pool_take(
  * memory.  The key is copied.
  */
 
-ngx_http_sluice_pool_entry_t *ngx_http_sluice_pool_entry(
+ngx_http_sluice_pool_entry_t *ngx_http_sluice_pool_make_entry(
     ngx_http_sluice_pool_t *pool, ngx_http_sluice_pool_key_t *key,
     ngx_connection_t *c);
 

@@ -6,8 +6,8 @@
  */
 
 
-#include "hash.h"
 #include "ngx_http_sluice_pool.h"
+#include "hash.h"
 
 
 static void ngx_http_sluice_pool_hash(ngx_http_sluice_pool_key_t *key);
@@ -124,7 +124,7 @@ ngx_http_sluice_pool_remove(ngx_http_sluice_pool_entry_t *entry)
 
 
 ngx_http_sluice_pool_entry_t *
-ngx_http_sluice_pool_entry(ngx_http_sluice_pool_t *pool,
+ngx_http_sluice_pool_make_entry(ngx_http_sluice_pool_t *pool,
     ngx_http_sluice_pool_key_t *key, ngx_connection_t *c)
 {
     u_char                        *p;

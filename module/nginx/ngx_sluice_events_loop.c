@@ -185,7 +185,7 @@ ngx_sluice_events_read_handler(ngx_event_t *rev)
     ev->looping = 1;
 
     /*
-     * epoll tells of each write by its edge, so there is no need to read the
+     * epoll reports each write as an edge, so there is no need to read the
      * sum; it takes 2^64 writes to fill it.
      */
 

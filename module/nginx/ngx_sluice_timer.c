@@ -2,9 +2,8 @@
 /*
  * Timers in nginx's event loop.
  *
- * A timerfd tells of the next expiry, and nothing else does: nginx's own
- * timers are only looked at with a clock that ticks each 4 ms, and begin by
- * being late by as much.
+ * A timerfd wakes the worker at the next expiry.  nginx's own timers would be
+ * up to 4 ms late: it compares them with a clock that ticks so often.
  */
 
 
@@ -249,7 +248,7 @@ ngx_sluice_timer_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* epoll tells of each expiry by its edge: no need to read their number */
+    /* epoll reports each expiry as an edge: no need to read their number */
 
     if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
 

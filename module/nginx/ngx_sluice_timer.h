@@ -100,7 +100,7 @@ typedef struct {
 } ngx_sluice_timer_context_t;
 
 
-/* The light thread of the context that was last told to run. */
+/* The light thread of the context that runs callbacks. */
 
 typedef struct {
     lua_State                   *l;

@@ -3,11 +3,11 @@
  * The clock of a core: the monotonic one, less the time for which the core
  * was frozen.
  *
- * Each run needs it, and it was a fifth of what a run costs.  So runs are told
- * the time by the processor's counter of ticks, which takes a third as long,
- * from the last look at the clock on; a look is good for a millisecond at
- * most, so whatever a counter does (another processor, a machine that moves),
- * it is wrong by less than that, and as a rule by less than a microsecond.
+ * Each run needs the time, and a look at the clock was a fifth of what a run
+ * costs.  The processor's counter of ticks takes a third as long.  So the time
+ * is that of the last look plus the ticks since then.  A look is used for a
+ * millisecond at most: whatever a counter does (another processor, a machine
+ * that moves), the error is less than that, mostly less than a microsecond.
  */
 
 
@@ -21,7 +21,7 @@
 
 /* Ticks that a look at the clock may take: else it was interrupted. */
 #define NGX_SLUICE_TIMER_LOOK   8192
-/* How long a look is good for; how far apart two tell the length of ticks. */
+/* How long a look is used; how far apart two have to be to measure a tick. */
 #define NGX_SLUICE_TIMER_GOOD   1000000     /* ns */
 #define NGX_SLUICE_TIMER_APART  50000000
 

@@ -1,7 +1,7 @@
 
 /*
  * When the dispatcher runs next: in the loop's next turn, or when the timerfd
- * tells of the next expiry.
+ * expires.
  */
 
 

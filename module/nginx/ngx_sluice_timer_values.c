@@ -81,8 +81,8 @@ ngx_sluice_timer_keep(sluice_timer_core_t *core, lua_State *l,
 
 
 /*
- * Pushes the name of a timer to the core's stack, and tells the handle that
- * the name leads to, or 0; returns 0 without a name.
+ * Pushes the name of a timer to the core's stack and returns 1; owner is the
+ * handle that the name leads to, or 0.  Without a name it returns 0.
  */
 
 int

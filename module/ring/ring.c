@@ -38,7 +38,7 @@ sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
     if (rc == SLUICE_FULL) {
         /*
          * First ask to be woken, then try once more, or the last reader might
-         * make room in between and tell nobody.  The readers in the way might
+         * make room in between and wake nobody.  The readers in the way might
          * be dead, or asleep since someone died who was to wake them.
          */
         sluice_ring_wait(ring);

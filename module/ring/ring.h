@@ -25,7 +25,7 @@
  *                 rc = sluice_ring_advance(&ring, &frames[n - 1]);
  *             }
  *             n or rc is SLUICE_OVERRUN or SLUICE_BAD:
- *                 sluice_ring_rejoin(&ring, &missed); tell the subscribers;
+ *                 sluice_ring_rejoin(&ring, &missed); report missed;
  *         } while (sluice_ring_sleep(&ring) != SLUICE_NONE);
  *         wait for the eventfd;
  *
@@ -38,7 +38,7 @@
  *           killed at any instruction.
  *   once    A reader that is not detached gets every frame published after
  *           it attached (or since its generation began), once.
- *   told    A reader that was detached learns of it before it can act on
+ *   known   A reader that was detached notices before it can act on
  *           overwritten memory, and gets the exact number of frames missed.
  *   alive   No death blocks anybody: the lock and the places of the dead are
  *           taken over by the next process that needs them, within one call.
@@ -385,7 +385,8 @@ struct sluice_ring_s {
     uint64_t                  handed;       /* end of the last handed out */
     uint64_t                  used;         /* of the last advanced past */
     uint64_t                  used_seq;
-    uint64_t                  offered;      /* used, when others were told */
+    uint64_t                  offered;      /* used, at the last wake-up of
+                                               publishers that need space */
     uint64_t                  tail;         /* as last seen */
     uint32_t                  ticket;       /* last value of own sleep word */
     uint32_t                  claims;       /* to redeliver, not done yet */
@@ -436,10 +437,10 @@ void sluice_ring_wake_fds(void *data, uint32_t slot);
 /* life */
 
 /*
- * In the master before it forks workers 0 .. workers - 1: nothing published
- * from here on is missed untold by a worker that attaches with this
- * generation, and kept for it until all of them have attached or the log has
- * been full for stall_ms.  generation is always a new number.
+ * In the master before it forks workers 0 .. workers - 1.  A worker that
+ * attaches with this generation gets what is published from here on, or the
+ * number of frames that it missed.  The log keeps them until all workers have
+ * attached, or it has been full for stall_ms.  generation is a new number.
  * SLUICE_OK, SLUICE_BUSY (the tail was never still: they begin at the tail).
  */
 int sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,

@@ -30,8 +30,8 @@
 #define SLUICE_RING_LONG_US   2000
 
 /*
- * A claim: seq << 16 | REDELIVER bit | owner.  The seq is cut to 48 bits; it
- * tells a frame from those that used the entry before and after.
+ * A claim: seq << 16 | REDELIVER bit | owner.  The seq is cut to 48 bits; by
+ * it a frame differs from those that used the entry before and after.
  */
 #define SLUICE_RING_OWNER      0x1ffu
 #define SLUICE_RING_DONE       0x1ffu

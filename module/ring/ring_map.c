@@ -1,6 +1,6 @@
 
 /*
- * The log's birth: a memfd, its areas, and what tells it from other logs.
+ * The log's birth: a memfd, its areas, and how a log is recognised.
  */
 
 

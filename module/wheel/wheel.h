@@ -47,12 +47,12 @@ typedef struct sluice_wheel_node_s  sluice_wheel_node_t;
 struct sluice_wheel_node_s {
     sluice_wheel_node_t  *next;     /* NULL: in no wheel */
     sluice_wheel_node_t  *prev;
-    uint64_t              expires;  /* of a slot: no node in it is earlier */
+    uint64_t              expires;  /* of a slot: the earliest there may be */
 };
 
 
 typedef struct {
-    uint64_t              now;      /* what was to expire until here has */
+    uint64_t              now;      /* no node waits for an earlier time */
     uint64_t              occupied[SLUICE_WHEEL_LEVELS][SLUICE_WHEEL_WORDS];
     uint64_t              moving;   /* number of the slot that moves down */
     int                   moving_level;        /* 0: none */
@@ -63,20 +63,20 @@ typedef struct {
 
 void sluice_wheel_init(sluice_wheel_t *w, uint64_t now);
 
-/* node->expires is set, and not before any time that advance was told. */
+/* node->expires is set, and not earlier than any now given to advance. */
 void sluice_wheel_insert(sluice_wheel_t *w, sluice_wheel_node_t *node);
 
 /* From the wheel or its ready queue, or any other list. */
 void sluice_wheel_remove(sluice_wheel_t *w, sluice_wheel_node_t *node);
 
 /*
- * Moves what has expired to the ready queue.  Touches at most limit nodes;
- * returns 0 if more is to be done before the clock can be told, else 1.
+ * Moves what has expired at now to the ready queue.  Touches at most limit
+ * nodes; returns 1, or 0 if that was not enough: call again with any now.
  */
 int sluice_wheel_advance(sluice_wheel_t *w, uint64_t now, size_t limit);
 
-/* When to advance next: exact unless the earliest node of a slot was removed,
-   then perhaps too early.  SLUICE_WHEEL_NEVER: the wheel is empty. */
+/* When the next node expires.  Too early, perhaps, once the earliest node of a
+   slot was removed.  SLUICE_WHEEL_NEVER: the wheel is empty. */
 uint64_t sluice_wheel_next(const sluice_wheel_t *w);
 
 /* Of plain queues, such as the ready one. */

@@ -1,13 +1,14 @@
 
 /*
  * Timers: what a wheel's nodes are for.  Their memory, handles, times,
- * policies and statistics; plain C, told the time by its caller.
+ * policies and statistics.  Plain C that reads no clock: callers give it now.
  *
  *     waiting --> ready --> taken --> finished --> waiting, or freed
  *
- * sluice_timers_begin moves what is due to a queue; sluice_timers_take hands
- * out runs until that queue is empty, so that timers which running ones make
- * wait for the next begin; sluice_timers_finish is told of each end.
+ * sluice_timers_begin moves what is due to a queue.  sluice_timers_take hands
+ * out runs until that queue is empty, and the caller ends each of them by
+ * sluice_timers_finish.  A timer that is made meanwhile waits for the next
+ * begin, even if it is due at once.
  *
  * Times are monotonic: microseconds for what is due, nanoseconds for what is
  * measured.
@@ -31,7 +32,7 @@
 #define SLUICE_TIMERS_INDEX_BITS   22
 #define SLUICE_TIMERS_SERIAL_BITS  31
 
-/* Of a timer that queues runs which overlap; more are left out. */
+/* So many runs wait of a timer that queues them; more are left out. */
 #define SLUICE_TIMERS_QUEUE_MAX  100
 
 /* Nodes that one call moves in the wheel. */
@@ -88,7 +89,7 @@ typedef struct {
 _Static_assert(sizeof(sluice_timer_t) == 112, "a page is whole pages");
 
 
-/* Squares of nanoseconds, exactly: 2^38 of them at up to 2^45, 10 hours. */
+/* An exact sum: of 2^38 measures, each up to 2^45 ns, 10 hours. */
 typedef unsigned __int128  sluice_timers_squares_t;
 
 
@@ -152,7 +153,7 @@ typedef struct sluice_timers_s  sluice_timers_t;
 /* The timer is freed; or only its name is, before its last run. */
 typedef void (*sluice_timers_release_pt)(void *data, sluice_timer_t *t,
     int name_only);
-/* No timer of the page is in use, and its memory is gone. */
+/* The page has no timers any more, and its memory was given back. */
 typedef void (*sluice_timers_drop_pt)(void *data, uint32_t page);
 
 struct sluice_timers_s {
@@ -193,7 +194,8 @@ sluice_timer_t *sluice_timers_create(sluice_timers_t *ts,
     const sluice_timers_spec_t *spec, uint64_t now_ns);
 
 double sluice_timers_handle(const sluice_timer_t *t);
-/* find: NULL if it was cancelled or has its last run; at: until its end. */
+/* The timer, or NULL.  find: not once it is cancelled or its last run has
+   begun.  at: until that run has ended. */
 sluice_timer_t *sluice_timers_find(sluice_timers_t *ts, double handle);
 sluice_timer_t *sluice_timers_at(sluice_timers_t *ts, double handle);
 
@@ -202,7 +204,7 @@ void sluice_timers_pause(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_ns);
 void sluice_timers_resume(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_ns);
-/* Resumes with the whole delay or interval; one that is not paused, too. */
+/* The whole delay or interval begins anew, whether it was paused or not. */
 void sluice_timers_restart(sluice_timers_t *ts, sluice_timer_t *t,
     uint64_t now_ns);
 
@@ -213,8 +215,8 @@ void sluice_timers_exit(sluice_timers_t *ts);
 void sluice_timers_clear(sluice_timers_t *ts);
 
 /*
- * Moves what is due to the queue of runs, if that is empty; 0 if moving
- * itself is not done and begin shall be called again soon.
+ * Moves what is due to the queue of runs, if that is empty.  One call moves
+ * SLUICE_TIMERS_MOVES timers; 0: there are more, so call it again soon.
  */
 int sluice_timers_begin(sluice_timers_t *ts, uint64_t now_ns);
 #define sluice_timers_empty(ts)  sluice_wheel_queue_empty(&(ts)->current)
@@ -237,7 +239,7 @@ double sluice_timers_mean(const sluice_timers_spread_t *spread);
 double sluice_timers_variance(const sluice_timers_spread_t *spread);
 double sluice_timers_p99(const sluice_timers_spread_t *spread);
 
-/* Due and not taken; counted by walking, so up to a limit. */
+/* How many are due and not taken, up to a limit: it walks along them. */
 uint32_t sluice_timers_backlog(const sluice_timers_t *ts, uint32_t limit,
     uint64_t now_ns, uint64_t *age_us);
 

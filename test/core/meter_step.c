@@ -1,11 +1,7 @@
 
 /*
- * Counters and positions where a process dies at any instruction, and where
- * three take turns at instructions drawn at random.
- *
- * A death leaves at most its own request counted, and blocks nobody.  Of what
- * three processes ask at once exactly as much passes as may, also where the
- * lines of others come free under way, for some of them before others.
+ * Counters and positions where a process dies at any instruction: it leaves at
+ * most its own request counted, and blocks nobody.
  */
 
 
@@ -18,27 +14,17 @@
 #include <sys/mman.h>
 
 
-#define HOUR      (1770000000ull / 3600 * 3600)
-#define CHILDREN  3
-#define ASKS      2
-#define LIMIT     4
+#define HOUR   (1770000000ull / 3600 * 3600)
+#define LIMIT  4
 
 
-typedef struct {
-    uint64_t                now[CHILDREN];
-    uint64_t                passed[CHILDREN];
-    sluice_core_position_t  position;
-} shared_t;
-
-
-static uint64_t               state;
-static uint8_t               *area, *before;
-static uint64_t               asked;           /* before the verb */
-static shared_t              *shared;
-static sluice_core_meter_t    meter;
-static sluice_core_rule_t     rule, filler;
-static int                    child;           /* of the next verb */
-static uint8_t                rotation[64] __attribute__((aligned(8)));
+static uint64_t                 state;
+static uint8_t                 *area, *before;
+static uint64_t                 asked;         /* before the verb */
+static sluice_core_position_t  *position;
+static sluice_core_meter_t      meter;
+static sluice_core_rule_t       rule, other;
+static uint8_t                  rotation[64] __attribute__((aligned(8)));
 
 
 static int
@@ -59,7 +45,7 @@ static void
 reset(void)
 {
     memcpy(area, before, SLUICE_CORE_METER_MIN);
-    memset(shared, 0, sizeof(*shared));
+    memset(position, 0, sizeof(*position));
 }
 
 
@@ -94,7 +80,7 @@ after_take(int whole)
     }
 
     test_check(ask(&rule, "two", HOUR + 5) == 0, "another");
-    test_check(ask(&filler, "filler 1", HOUR + 5) == 0, "a filler");
+    test_check(ask(&other, "another", HOUR + 5) == 0, "another rule");
 }
 
 
@@ -106,7 +92,7 @@ after_refusal(int whole)
     uint64_t  i, passed;
 
     for (i = 0, passed = 0; i < 4; i++) {
-        passed += ask(&filler, "one", HOUR + 86400) == 0;
+        passed += ask(&other, "one", HOUR + 86400) == 0;
     }
 
     test_check(passed == 2, "%lu the next day", passed);
@@ -118,15 +104,15 @@ after_refusal(int whole)
 static void
 verb_refusal(void)
 {
-    (void) ask(&filler, "one", HOUR + 7);
+    (void) ask(&other, "one", HOUR + 7);
 }
 
 
 static void
 verb_turn(void)
 {
-    (void) sluice_core_balance((const void *) rotation, &shared->position, 5,
-                               NULL, NULL);
+    (void) sluice_core_balance((const void *) rotation, position, 5, NULL,
+                               NULL);
 }
 
 
@@ -138,8 +124,8 @@ after_turn(int whole)
     (void) whole;
 
     for (i = 0; i < 6; i++) {
-        target = sluice_core_balance((const void *) rotation,
-                                     &shared->position, 5, NULL, NULL);
+        target = sluice_core_balance((const void *) rotation, position, 5,
+                                     NULL, NULL);
         counts[target]++;
     }
 
@@ -165,25 +151,15 @@ static const stepper_case_t  turn = {
 };
 
 
-/* Other lines all over, some of them free and some soon to be. */
-
 static void
-fill(uint64_t lines)
+start(void)
 {
-    char      name[40];
-    uint64_t  i;
-
     memset(area, 0, SLUICE_CORE_METER_MIN);
     test_check(sluice_core_meter_init(area, SLUICE_CORE_METER_MIN,
                                       (const uint8_t *) "fedcba9876543210")
                == SLUICE_CORE_OK, "init");
     test_check(sluice_core_meter_attach(&meter, area, SLUICE_CORE_METER_MIN)
                == SLUICE_CORE_OK, "attach");
-
-    for (i = 0; i < lines; i++) {
-        (void) snprintf(name, sizeof(name), "%lu %lu", i, test_random(&state));
-        (void) ask(&filler, name, HOUR - test_below(&state, 3));
-    }
 }
 
 
@@ -192,13 +168,13 @@ deaths(uint64_t limit)
 {
     uint64_t         i;
     const uint64_t   limits[SLUICE_CORE_PERIODS] = { 0, 0, LIMIT, LIMIT + 1 };
-    const uint64_t   of_filler[SLUICE_CORE_PERIODS] = { 0, 0, 9, 2 };
+    const uint64_t   of_other[SLUICE_CORE_PERIODS] = { 0, 0, 9, 2 };
 
     sluice_core_rule_set(&rule, 1, 1, limits, 5);
-    sluice_core_rule_set(&filler, 2, 1, of_filler, 5);
+    sluice_core_rule_set(&other, 2, 1, of_other, 5);
 
     for (asked = 0; asked <= LIMIT; asked += 2) {
-        fill(0);
+        start();
 
         for (i = 0; i < asked; i++) {
             (void) ask(&rule, "one", HOUR + 5);
@@ -208,93 +184,32 @@ deaths(uint64_t limit)
         stepper_run(asked ? &later : &first, limit, &state);
     }
 
-    fill(0);
-    (void) ask(&filler, "one", HOUR + 5);
-    (void) ask(&filler, "one", HOUR + 5);
+    start();
+    (void) ask(&other, "one", HOUR + 5);
+    (void) ask(&other, "one", HOUR + 5);
     memcpy(before, area, SLUICE_CORE_METER_MIN);
     stepper_run(&refused, limit, &state);
     stepper_run(&turn, limit, &state);
 }
 
 
-static void
-verb_asks(void)
-{
-    int  i;
-
-    for (i = 0; i < ASKS; i++) {
-        shared->passed[child] += ask(&rule, "one", shared->now[child]) == 0;
-    }
-}
-
-
-static void
-interleave(uint64_t number)
-{
-    int              i, left, done[CHILDREN];
-    pid_t            pids[CHILDREN];
-    uint64_t         n, limit, passed;
-    uint64_t         limits[SLUICE_CORE_PERIODS] = { 0, 0, 0, 9 };
-    const uint64_t   of_filler[SLUICE_CORE_PERIODS] = { 9 };
-
-    limit = 1 + test_below(&state, CHILDREN * ASKS - 1);
-    limits[SLUICE_CORE_HOUR] = limit;
-    sluice_core_rule_set(&rule, 1, 1, limits, 5);
-    sluice_core_rule_set(&filler, 2, 1, of_filler, 14);
-    memset(shared, 0, sizeof(*shared));
-    fill(test_below(&state, 13));
-
-    for (child = 0; child < CHILDREN; child++) {
-        shared->now[child] = HOUR + 2 + test_below(&state, 3);
-        pids[child] = stepper_start(verb_asks);
-        done[child] = 0;
-    }
-
-    for (left = CHILDREN; left > 0; ) {
-        i = (int) test_below(&state, CHILDREN);
-        n = 1 + test_below(&state, 1u << test_below(&state, 9));
-
-        for ( /* void */ ; n > 0 && !done[i]; n--) {
-            done[i] = stepper_step(pids[i]);
-            left -= done[i];
-        }
-    }
-
-    for (i = 0, passed = 0; i < CHILDREN; i++) {
-        stepper_end(pids[i]);
-        passed += shared->passed[i];
-    }
-
-    test_check(passed == limit, "%lu: %lu passed, not %lu", number, passed,
-               limit);
-}
-
-
 int
 main(void)
 {
-    uint64_t               i, ops, used;
+    uint64_t               used;
     static const uint32_t  weights[] = { 3, 2, 1 };
 
     state = test_seed("meter_step");
-    ops = test_env("OPS", 100);
-
     area = mmap(NULL, SLUICE_CORE_METER_MIN, PROT_READ|PROT_WRITE,
                 MAP_SHARED|MAP_ANONYMOUS, -1, 0);
-    shared = mmap(NULL, sizeof(*shared), PROT_READ|PROT_WRITE,
-                  MAP_SHARED|MAP_ANONYMOUS, -1, 0);
+    position = mmap(NULL, sizeof(*position), PROT_READ|PROT_WRITE,
+                    MAP_SHARED|MAP_ANONYMOUS, -1, 0);
     before = make_memory(SLUICE_CORE_METER_MIN);
     test_check(sluice_core_rotation_build(weights, 3, 8, rotation,
                                           sizeof(rotation), &used)
                == SLUICE_CORE_OK, "build");
 
     deaths(test_env("LIMIT", 3000));
-
-    for (i = 0; i < ops; i++) {
-        interleave(i);
-    }
-
-    printf("meter_step: %lu interleavings of %d\n", ops, CHILDREN);
 
     return 0;
 }

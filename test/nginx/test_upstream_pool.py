@@ -62,6 +62,18 @@ def test_every_request_uses_the_connection_that_a_list_would_give_it(tmp_path: P
         assert walk(running, servers, List(6), random.Random(14)) > 30
 
 
+def test_each_of_500_targets_keeps_its_connection(gateway: Start) -> None:
+    with Upstream(host="0.0.0.0") as upstream:
+        addresses = [f"127.0.{n // 250}.{n % 250 + 1}:{upstream.port}" for n in range(500)]
+        config = proxying("http://balanced.test")
+        targets = [{"target": address} for address in addresses]
+        config["upstreams"] = [{"name": "balanced.test", "targets": targets}]
+        with gateway(config, workers=1).wire() as wire:
+            for nth in range(2):
+                assert {wire.ask("/").json()["nth"] for _ in addresses} == {nth}
+        assert upstream.connections == 500
+
+
 def test_the_connection_that_was_idle_for_longest_makes_room() -> None:
     with ExitStack() as stack:
         one, two, three = (stack.enter_context(Upstream(answer)) for _ in range(3))
