@@ -78,9 +78,8 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
             )
         )
     end
-    local orphans = instance:orphans()
-    if #orphans > 0 then
-        return fail(report.stopped(instance.prefix, orphans))
+    if #instance:leaders() > 0 then
+        return fail(report.stopped(instance.prefix, instance:orphans()))
     end
     local found
     problems, found = preflight.check(settings, {

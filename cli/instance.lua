@@ -81,27 +81,34 @@ local function holds(pid, sockets, folder)
     return false
 end
 
---- The workers that a killed master has left: they serve on, and nobody looks after them.
+-- The workers that a killed master has left: those that serve, and all.
 -- One is known by nginx's title, by a parent that is no nginx, and by the control socket or a log
 -- of this prefix, which it holds open. Costs a scan of /proc; another user's are not seen.
--- @treturn table array of pids, empty while the master runs; the control worker is one of them
-function _M:orphans()
-    local found = {}
+local function left(self)
+    local serving, all = {}, {}
     if self:master() then
-        return found
+        return serving, all
     end
     local sockets = sockets_at(self.control)
     local pids, parents = process.all()
     for _, pid in ipairs(pids) do
+        local serves = has_title(pid, WORKER)
         if
-            (has_title(pid, WORKER) or has_title(pid, CONTROL))
+            (serves or has_title(pid, CONTROL))
             and not has_title(parents[pid], MASTER)
             and holds(pid, sockets, self.logs .. "/")
         then
-            found[#found + 1] = pid
+            serving[#serving + 1] = serves and pid or nil
+            all[#all + 1] = pid
         end
     end
-    return found
+    return serving, all
+end
+
+--- The workers that a killed master has left: they serve on, and nobody looks after them.
+-- @treturn table array of pids, empty while the master runs; without the control worker
+function _M:orphans()
+    return (left(self))
 end
 
 --- The processes that a signal has to reach to end the instance: its master, or the workers that
@@ -109,7 +116,7 @@ end
 -- @treturn table array of pids, empty when it does not run
 function _M:leaders()
     local master = self:master()
-    return master and { master } or self:orphans()
+    return master and { master } or select(2, left(self))
 end
 
 --- The workers of a master: those that serve traffic, and the control worker.

@@ -108,8 +108,8 @@ function _M.init_worker()
             reports = reports,
         })
     else
-        proxy.init_worker(settings, plugins, vault, function(plugin, id, message)
-            failures.tell(bus, plugin, id, message)
+        proxy.init_worker(settings, plugins, vault, function(plugin, id, revision, message)
+            failures.tell(bus, plugin, id, revision, message)
         end)
     end
     for _, plugin in ipairs(plugins:list()) do

@@ -185,12 +185,17 @@ local function warn_of_regex(state, item)
     end
 end
 
+-- Dates that the file does not give. It is noted: of an entity that it has, the store knows better.
 local function finish(item, now)
     local entity = item.entity
+    local has_both = schema.fields(entities.get(item.kind)).updated_at ~= nil
+    local undated = {
+        created_at = entity.created_at == nil,
+        updated_at = has_both and entity.updated_at == nil,
+    }
     entity.created_at = entity.created_at or now
-    if schema.fields(entities.get(item.kind)).updated_at then
-        entity.updated_at = entity.updated_at or now
-    end
+    entity.updated_at = has_both and (entity.updated_at or now) or nil
+    entity.__undated = (undated.created_at or undated.updated_at) and undated or nil
     return entity
 end
 

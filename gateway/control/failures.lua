@@ -30,10 +30,12 @@ end
 -- @tparam table bus of this worker
 -- @tparam string plugin its name
 -- @tparam string id of the plugin's entity
+-- @tparam number revision of the entity
 -- @tparam string message
-function _M.tell(bus, plugin, id, message)
+function _M.tell(bus, plugin, id, revision, message)
     ngx.log(ngx.ERR, message)
-    bus:publish("all", SOURCE, EVENT, { plugin = plugin, id = id, message = message })
+    local failure = { plugin = plugin, id = id, revision = revision, message = message }
+    bus:publish("all", SOURCE, EVENT, failure)
 end
 
 --- Notes a failure; once for all workers.
@@ -50,15 +52,21 @@ function _M:add(failure)
     end
 end
 
---- Forgets all: another configuration is live.
-function _M:clear()
-    self.entries = {}
-end
-
---- The failures, the last one at the end.
+--- The failures, the last one at the end; those of entities that have changed since are forgotten.
+-- Yields.
+-- @tparam function read of gateway.control.apply
 -- @treturn {table,...}
-function _M:list()
-    return self.entries
+function _M:list(read)
+    local entries = {}
+    for _, failure in ipairs(self.entries) do
+        local row, err = read("get", "plugins", failure.id)
+        local is_gone = err and err.err == "not found"
+        if not is_gone and not (row and row.revision > failure.revision) then
+            entries[#entries + 1] = failure
+        end
+    end
+    self.entries = entries
+    return entries
 end
 
 return _M

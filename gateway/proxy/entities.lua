@@ -41,7 +41,8 @@ end
 --- Starts with nothing.
 -- @tparam table registry the plugins, of gateway.plugin.registry
 -- @tparam function vault of gateway.config.vault, for the values that configurations refer to
--- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
+-- @tparam function on_failure `(plugin, id, revision, message)`: a plugin cannot do with its
+-- configuration
 -- @phases init_worker
 function _M.init_worker(registry, vault, on_failure)
     plugins, look_up, report = registry, vault, on_failure
@@ -91,7 +92,7 @@ local function configure(found, slot, generation, revision)
             entity.id,
             tostring(err)
         )
-        report(entity.name, entity.id, message)
+        report(entity.name, entity.id, tonumber(revision), message)
         return { revision = revision, err = message }
     end
     return { revision = revision, conf = conf }

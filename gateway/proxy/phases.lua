@@ -72,7 +72,8 @@ end
 -- @tparam table settings resolved settings
 -- @tparam table plugins of gateway.plugin.registry
 -- @tparam function vault of gateway.config.vault
--- @tparam function on_failure `(plugin, id, message)`: a plugin cannot do with a configuration
+-- @tparam function on_failure `(plugin, id, revision, message)`: a plugin cannot do with its
+-- configuration
 -- @phases init_worker
 function _M.init_worker(settings, plugins, vault, on_failure)
     trusts_clients = #settings.trusted_ips > 0

@@ -2,7 +2,8 @@
 --
 -- Keys are sorted and numbers exact: Debian's cjson writes 14 digits, which a plugin's large
 -- integer does not survive. A table without elements is written as `{}` unless its metatable has
--- `__jsontype` "array"; to Lua and to the schemas both are the same when read.
+-- `__jsontype` "array"; to Lua and to the schemas both are the same when read. An entity's dates
+-- stand last, so that they can be told from the rest without reading it (`with_dates`).
 -- @module gateway.store.entity_text
 
 local cjson = require("cjson")
@@ -15,6 +16,8 @@ local floor = math.floor
 local format = string.format
 local getmetatable = getmetatable
 local gsub = string.gsub
+local ipairs = ipairs
+local match = string.match
 local pairs = pairs
 local pcall = pcall
 local sort = table.sort
@@ -25,6 +28,7 @@ local NULL = cjson.null
 local MAX_DEPTH = 100
 local MAX_KEYS = 1000
 local MANY = 40
+local DATES = { "created_at", "updated_at" }
 local UNDERSCORE = 95
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n" }
 
@@ -109,13 +113,37 @@ end
 local function write_map(out, map, depth)
     local keys, count = sorted(map)
     out:put("{")
+    for i = 1, count do
+        if i > 1 then
+            out:put(",")
+        end
+        out:put(quote_key(keys[i]))
+        write(out, map[keys[i]], depth)
+    end
+    out:put("}")
+end
+
+-- What the configuration notes beside an entity, and what comes later.
+local function is_left_out(key)
+    return byte(key) == UNDERSCORE and sub(key, 1, 2) == "__" or key == DATES[1] or key == DATES[2]
+end
+
+local function write_entity(out, entity)
+    local keys, count = sorted(entity)
+    out:put("{")
     local separator = ""
     for i = 1, count do
         local key = keys[i]
-        -- what the configuration notes beside an entity
-        if depth > 1 or byte(key) ~= UNDERSCORE or sub(key, 1, 2) ~= "__" then
+        if not is_left_out(key) then
             out:put(separator, quote_key(key))
-            write(out, map[key], depth)
+            write(out, entity[key], 1)
+            separator = ","
+        end
+    end
+    for _, key in ipairs(DATES) do
+        if entity[key] ~= nil then
+            out:put(separator, quote_key(key))
+            write(out, entity[key], 1)
             separator = ","
         end
     end
@@ -152,11 +180,29 @@ local buffer = string_buffer.new()
 -- @treturn nil|string what cannot be written
 function _M.encode(entity)
     buffer:reset()
-    local ok, err = pcall(write_map, buffer, entity, 1)
+    local ok, err = pcall(write_entity, buffer, entity)
     if not ok then
         return nil, err
     end
     return buffer:get()
+end
+
+--- The text of an entity that differs in its dates alone.
+-- @tparam string text of `encode`; where it has no date, it gets none
+-- @tparam number|nil created_at
+-- @tparam number|nil updated_at
+-- @treturn string
+function _M.with_dates(text, created_at, updated_at)
+    local dates = { created_at, updated_at }
+    local tail = ""
+    for i = #DATES, 1, -1 do
+        local rest = match(text, '^(.*),"' .. DATES[i] .. '":[-+.%de]+}$')
+        if rest and dates[i] then
+            tail = format(',"%s":%s', DATES[i], number_text(dates[i])) .. tail
+        end
+        text = rest and rest .. "}" or text
+    end
+    return sub(text, 1, -2) .. tail .. "}"
 end
 
 --- Reads a text of `encode`, or any JSON object.

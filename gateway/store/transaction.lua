@@ -25,6 +25,8 @@ local unpack = unpack
 -- e_<kind>'s columns before those of the layout
 local OWN = 8
 local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text"
+-- of these
+local CREATED_AT, UPDATED_AT = 6, 7
 local SECRET = "***"
 
 local _M = {}
@@ -80,7 +82,8 @@ end
 -- the store to decode it. Plain data, without the entity itself: of 100,000 they would be the
 -- collector's work.
 -- @tparam table of layout of its kind
--- @tparam table entity
+-- @tparam table entity; `__undated` says which of its dates nobody gave: `{ created_at = boolean,
+-- updated_at = boolean }`
 -- @tparam string text of gateway.store.entity_text
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn table|nil a change that puts it
@@ -112,6 +115,7 @@ function _M.describe(of, entity, text, packing)
         tags = type(entity.tags) == "table" and entity.tags or nil,
         created_at = number_or_nil(entity.created_at),
         updated_at = number_or_nil(entity.updated_at),
+        undated = entity.__undated,
         packed = packed,
     }
 end
@@ -147,9 +151,24 @@ local function plan_put(change, of, packing)
         tags = found.tags,
         created_at = found.created_at,
         updated_at = found.updated_at,
+        undated = found.undated,
         packed = found.packed,
         sequence = sequence,
     }
+end
+
+-- Dates that nobody gave are those of the entity that is there: when it was made, and when it was
+-- changed unless it is now.
+local function keep_dates(planned)
+    local old, undated = planned.old, planned.undated
+    local created_at = undated.created_at and old[CREATED_AT] or planned.created_at
+    local updated_at = undated.updated_at and old[UPDATED_AT] or planned.updated_at
+    local text = entity_text.with_dates(planned.text, created_at, updated_at)
+    if text ~= old[OWN] then
+        updated_at = planned.updated_at
+        text = entity_text.with_dates(planned.text, created_at, updated_at)
+    end
+    planned.text, planned.created_at, planned.updated_at = text, created_at, updated_at
 end
 
 local function is_unchanged(planned)
@@ -185,6 +204,9 @@ local function plan(db, by_kind, change, seen, packing)
     end
     seen[key] = true
     planned.old = has_rows(db, of, seen) and db:row(statements(of).select, planned.id) or nil
+    if planned.undated and planned.old then
+        keep_dates(planned)
+    end
     if not change.put and not planned.old then
         refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
     end

@@ -137,6 +137,7 @@ def copy_checkout(folder: Path, version: str | None = "") -> Path:
         built.mkdir(parents=True)
         (built / "nginx_version").write_text((version or built_for()) + "\n")
         shutil.copy(ROOT / "build" / "module" / "ngx_sluice_module.so", built)
+        shutil.copytree(ROOT / "build" / "core", folder / "build" / "core")
     return folder / "bin" / "sluice"
 
 

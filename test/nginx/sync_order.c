@@ -56,6 +56,13 @@ fsync(int fd)
 
 
 int
+fdatasync(int fd)
+{
+    return fsync(fd);
+}
+
+
+int
 rename(const char *old, const char *new)
 {
     int    rc;

@@ -238,30 +238,31 @@ def test_a_master_that_is_killed_in_a_reload_leaves_workers_that_serve(fuse: Ins
 
 
 DECIDED = """
-    local rename = os.rename
-    os.rename = function(from, to)
-        local ok, err = rename(from, to)
-        if to:find("/posted/current$") and os.remove("{fuse}") then
+    local apply = require("gateway.control.apply")
+    local replace = apply.replace
+    apply.replace = function(...)
+        local done, err = replace(...)
+        if os.remove("{fuse}") then
             require("posix.signal").kill(require("posix.unistd").getpid(), 9)
         end
-        return ok, err
+        return done, err
     end
 """
 
 
-def test_a_worker_that_dies_after_it_decided_has_decided(
+def test_a_control_worker_that_dies_before_it_answers_has_made_the_change(
     posted: Instance, deaths: Callable[[Instance], None]
 ) -> None:
     """It once told that the running configuration was kept."""
     deaths(posted)
-    fuse = posted.prefix / "posted" / "fuse"  # the one folder of the workers
+    fuse = posted.prefix / "store" / "fuse"  # the workers' folder
     start_with(posted, DECIDED.format(fuse=fuse) + PLUGIN)
     fuse.touch()
     posted.file.write_text(THREE.format(url=posted.url))
     (line,) = posted.refuse("reload")
     assert line.startswith("sluice: the gateway did not answer: ")
-    assert line.endswith("; the new configuration is decided, and live everywhere soon")
-    wait_until(lambda: serves(posted, "/three"), "what was said")
+    assert line.endswith("; the store has the new configuration, which is live soon")
+    assert serves(posted, "/three")
     # Nothing is left to be done.
     assert "reloaded: 2 new workers" in posted.succeed("reload")
     assert serves(posted, "/three")

@@ -315,10 +315,13 @@ return {
         go_on.wait(DEADLINE)
         exchange.reply(200)
 
-    def config(number: int, key: str) -> dict[str, Any]:
+    def config(number: int) -> dict[str, Any]:
         made = versioned(upstream, number)
-        consumer = {"username": f"u{number}", "keyauth_credentials": [{"key": key}]}
-        made["consumers"] = [consumer]
+        # A key that is gone would not be found any more.
+        made["consumers"] = [
+            {"username": "u1", "keyauth_credentials": [{"key": "first"}]},
+            {"username": "u2", "keyauth_credentials": [{"key": "second"}]},
+        ]
         made["plugins"] += [
             {"name": "slow", "config": {"text": str(number)}},
             {"name": "key-auth", "config": {"key_names": [f"key{number}"]}},
@@ -327,11 +330,11 @@ return {
 
     with Upstream(hold) as gate:
         plugins = VERSION | {"slow": slow.replace("PORT", str(gate.port))}
-        running = gateway(config(1, "first"), workers=2, plugins=plugins)
+        running = gateway(config(1), workers=2, plugins=plugins)
         with running.wire() as wire:
             wire.send(request_bytes("/?key1=first"))
             gate.wait_for(1)
-            other = config(2, "second")
+            other = config(2)
             assert post(running, document(other)).status_code == 201
             go_on.set()
             reply = wire.read_reply()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from changes import document, post, versions
+from changes import document, post
 from test_reload import VERSION, versioned
 
 import guard
@@ -65,10 +65,10 @@ def test_what_holds_secrets_is_its_owners_alone(gateway: Start, upstream: Upstre
         "logs/access.log": 0o640,
         "logs/admin_access.log": 0o640,
     }
-    for name in ("nginx.conf", "settings.json", "start.json", "sluice.lock", "posted/lock"):
+    for name in ("nginx.conf", "settings.json", "start.json", "sluice.lock"):
         assert found[name] == 0o600, name
-    assert [mode for path, mode in found.items() if path.startswith("posted/1.")] == [0o600]
-    for folder, mode in (("logs", 0o750), ("posted", 0o700), ("control", 0o700)):
+    assert {mode for path, mode in found.items() if path.startswith("store/")} == {0o600}
+    for folder, mode in (("logs", 0o750), ("store", 0o700), ("control", 0o700)):
         assert stat.S_IMODE((prefix / folder).stat().st_mode) == mode, folder
 
 
@@ -104,7 +104,7 @@ def refused(instance: Instance, word: str) -> None:
     assert not (instance.prefix / "settings.json").exists()
 
 
-@pytest.mark.parametrize("name", ["", "logs", "tmp", "control", "posted"])
+@pytest.mark.parametrize("name", ["", "logs", "tmp", "control", "store"])
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
 def test_a_folder_that_others_may_write_to_is_refused(
     instance: Instance, name: str, mode: int
@@ -124,7 +124,7 @@ def test_a_folder_of_another_user_is_refused(instance: Instance, name: str) -> N
     refused(instance, f"{folder} belongs to nobody, not to root; chown it")
 
 
-@pytest.mark.parametrize("name", ["logs", "tmp", "control", "posted"])
+@pytest.mark.parametrize("name", ["logs", "tmp", "control", "store"])
 def test_a_link_in_the_place_of_a_folder_is_refused(instance: Instance, name: str) -> None:
     elsewhere = instance.folder / "elsewhere"
     elsewhere.mkdir()
@@ -163,8 +163,6 @@ REPLACED = [
     "start.json",
     "start.json.new",
     "control/socket",
-    "posted/current",
-    "posted/lock",
 ]
 """Written by a rename, or taken away first."""
 
@@ -267,48 +265,26 @@ def test_nothing_in_anothers_prefix_is_believed(instance: Instance, verb: str) -
 
 
 @only_root
-@pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        ("link", "is a symbolic link"),
-        ("pipe", "is not a regular file"),
-        ("second name", "belongs to user 0"),
-    ],
-)
-def test_the_master_reads_no_file_that_is_not_the_workers_own(
-    gateway: Start, upstream: Upstream, victim: Path, kind: str, reason: str
+@pytest.mark.parametrize("kind", ["link", "second name"])
+@pytest.mark.parametrize("name", ["store.db", "store.db.lock"])
+def test_nobody_reads_for_a_worker_what_it_may_not_read(
+    instance: Instance, victim: Path, name: str, kind: str
 ) -> None:
-    running = gateway(versioned(upstream, 0), workers=2, plugins=VERSION)
-    assert post(running, document(versioned(upstream, 1))).status_code == 201
-    posted = running.settings["prefix"] / "posted"
-    text = posted / os.readlink(posted / "current")
-    kept = text.read_text()
-    text.unlink()
-    plant(text, kind, victim)
-    running.expect_log(rf"posted configuration: .*{reason}", 1)
-    done = running.command("reload", "--new-workers")
-    assert done.returncode == 1
-    assert reason in done.stderr
-    assert "sluice: reload refused: the running configuration is kept" in done.stderr
-    assert versions(running) == {"1"}
-    told = done.stdout + done.stderr + running.error_log()
-    assert "not-for-workers" not in told
-    text.unlink()
-    text.write_text(kept)
-    os.chown(text, posted.stat().st_uid, -1)
-    assert running.command("reload", "--new-workers").returncode == 0
-    assert versions(running) == {"1"}
-
-
-@only_root
-@pytest.mark.parametrize("name", ["../../../victim/shadow", "9" * 40 + ".1.yaml", "x", "1.1.yaml/"])
-def test_the_link_names_a_posted_text_or_nothing(
-    gateway: Start, upstream: Upstream, name: str
-) -> None:
-    running = gateway(versioned(upstream, 0), workers=2, plugins=VERSION)
-    (running.settings["prefix"] / "posted" / "current").symlink_to(name)
-    assert running.command("reload", "--new-workers").returncode == 0
-    assert versions(running) == {"0"}
+    """The store is opened with the workers' rights, whoever asks."""
+    instance.succeed("start")
+    instance.succeed("stop")
+    path = instance.prefix / "store" / name
+    for each in (path, path.with_name(f"{name}-wal"), path.with_name(f"{name}-shm")):
+        each.unlink(missing_ok=True)
+    plant(path, kind, victim)
+    said = ""
+    for words in (("start",), ("check", "--store"), ("export",), ("diff", str(instance.file))):
+        done = instance.run(*words)
+        said += done.stdout + done.stderr
+        if name == "store.db":
+            assert done.returncode == 1, words
+    assert "not-for-workers" not in said
+    assert instance.get("/one") == 0
 
 
 HOSTILE = {
@@ -415,6 +391,4 @@ def test_a_decision_is_on_the_disk_before_it_is_answered(
     seen = len(lines)
     assert post(running, document(versioned(upstream, 1))).status_code == 201
     lines = order.read_text().splitlines()[seen:]
-    posted = prefix / "posted"
-    text = posted / os.readlink(posted / "current")
-    assert lines == [f"fsync {text}", f"rename {posted / 'current'}", f"fsync {posted}"]
+    assert f"fsync {prefix / 'store' / 'store.db-wal'}" in lines

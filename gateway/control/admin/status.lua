@@ -121,7 +121,7 @@ function _M.get(live, args)
         configuration_hash = origins.hash(state.origin),
         configuration_version = state.revision,
         control = state,
-        plugins_failed = json.array(live.failures:list()),
+        plugins_failed = json.array(live.failures:list(live.read)),
         database = { reachable = state.state == "live" },
     })
 end
