@@ -14,16 +14,7 @@ package.path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s"):form
     package.path
 )
 
-local function -- The gateway's patterns are compiled by the core, here as well.
-local function check_core()
-    if not pcall(require, "sluice.core") then
-        io.stderr:write(("sluice: module: %s/build/core is missing; run: make build\n"):format(root))
-        os.exit(1)
-    end
-end
-
-check_lua_modules()
-check_core()
+local function check_lua_modules()
     for _, module in ipairs(require("cli.platform").lua_modules) do
         local found, err = pcall(require, module.name)
         if not found then
@@ -44,7 +35,9 @@ end
 -- The gateway's patterns are compiled by the core, here as well.
 local function check_core()
     if not pcall(require, "sluice.core") then
-        io.stderr:write(("sluice: module: %s/build/core is missing; run: make build\n"):format(root))
+        io.stderr:write(
+            ("sluice: module: %s/build/core is missing; run: make build\n"):format(root)
+        )
         os.exit(1)
     end
 end

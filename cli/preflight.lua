@@ -116,7 +116,20 @@ local function may_enter(info, user)
     return bit.band(mode, stat.S_IXOTH) ~= 0
 end
 
-local function check_worker_user(settings, errors)
+-- The first folder of a path that a user may not pass through.
+local function closed_folder(target, user)
+    local path = ""
+    for part in target:gmatch("[^/]+") do
+        path = path .. "/" .. part
+        local info = stat.stat(path)
+        if not info or not may_enter(info, user) then
+            return info and path
+        end
+    end
+    return nil
+end
+
+local function check_worker_user(settings, root, errors)
     if unistd.geteuid() ~= 0 then
         return
     end
@@ -128,28 +141,32 @@ local function check_worker_user(settings, errors)
     if user.pw_uid == 0 then
         return
     end
-    local path = ""
-    for part in (settings.prefix .. "/tmp"):gmatch("[^/]+") do
-        path = path .. "/" .. part
-        local info = stat.stat(path)
-        if not info then
-            return
-        end
-        if not may_enter(info, user) then
-            add(
-                errors,
-                "prefix: the workers' user '%s' may not enter %s; chmod o+x it, or give %s or %s",
-                settings.user,
-                path,
-                flag("user"),
-                flag("prefix")
-            )
-            return
-        end
+    local path = closed_folder(settings.prefix .. "/tmp", user)
+    if path then
+        add(
+            errors,
+            "prefix: the workers' user '%s' may not enter %s; chmod o+x it, or give %s or %s",
+            settings.user,
+            path,
+            flag("user"),
+            flag("prefix")
+        )
+    end
+    -- Their threads load Lua files when they need them.
+    path = closed_folder(root .. "/gateway/control", user)
+    if path then
+        add(
+            errors,
+            "user: the workers' user '%s' may not enter %s, where Sluice is; chmod o+x it, or give "
+                .. "%s",
+            settings.user,
+            path,
+            flag("user")
+        )
     end
 end
 
-local function check_prefix(settings, errors)
+local function check_prefix(settings, root, errors)
     if #settings.prefix > PREFIX_MAX then
         add(errors, "prefix: longer than %d bytes; give %s another", PREFIX_MAX, flag("prefix"))
         return
@@ -166,7 +183,7 @@ local function check_prefix(settings, errors)
             flag("prefix")
         )
     else
-        check_worker_user(settings, errors)
+        check_worker_user(settings, root, errors)
     end
 end
 
@@ -369,7 +386,7 @@ function _M.check(settings, opts)
     local errors = {}
     local version = check_programs(settings, errors)
     check_own_module(settings, opts.root, version, errors)
-    check_prefix(settings, errors)
+    check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
     return errors, check_configuration(settings, opts.loaded, errors)

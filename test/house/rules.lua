@@ -91,6 +91,7 @@ _M.doors = {
             "gateway.store",
             "gateway.version",
             "lib.sluice.address",
+            "lib.sluice.core",
             "lib.sluice.file",
             "lib.sluice.images",
         },

@@ -254,20 +254,14 @@ def test_workers_may_enter_the_prefix_whatever_the_umask(instance: Instance) -> 
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
-def test_workers_need_not_read_the_checkout(instance: Instance) -> None:
-    """It may lie in root's home."""
+def test_workers_have_to_read_the_checkout(instance: Instance) -> None:
+    """The control worker's threads load what they run."""
     private = instance.folder / "private"
     instance.command = copy_checkout(private / "sluice")
     private.chmod(0o700)
-    instance.succeed("start")
-    assert "attached" in instance.succeed("events")
-    instance.file.write_text(TWO.format(url="http://127.0.0.1:9"))
-    assert instance.succeed("reload").startswith("live on 2 workers in ")
-    for target in ("/", "/status", "/services"):
-        assert instance.get(target, port=instance.admin_port) == 200
-    assert instance.get("/") == 404, "no route"
-    log = (instance.prefix / "logs" / "error.log").read_text()
-    assert "[error]" not in log, log
+    (line,) = instance.refuse("start")
+    assert f"user: the workers' user 'www-data' may not enter {private}, where Sluice is" in line
+    assert not instance.prefix.exists()
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
