@@ -63,7 +63,8 @@ end
 local function note(state, message)
     self.state, self.message = state, message
     local block = images.C.sluice_control_block()
-    if block ~= nil then
+    -- At a reload there are two of us for a while, and the block is the other's.
+    if block ~= nil and block.pid == ngx.worker.pid() then
         block.state = images.C["SLUICE_CONTROL_" .. STATES[state]]
         block.revision = self.revision or 0
         ffi.copy(block.error, (message or ""):sub(1, ffi.sizeof(block.error) - 1))

@@ -39,6 +39,10 @@ APPLY = """
 """
 
 
+LIVE = 4
+"""SLUICE_CONTROL_LIVE"""
+
+
 class Control(Images):
     """A control worker with a store."""
 
@@ -128,6 +132,20 @@ def test_a_successor_goes_on_where_a_killed_one_ended() -> None:
             assert said["revision"] == i + 2
             assert nginx.match(f"/c{i}")["name"] == "r2"
         assert len(list(nginx.images.iterdir())) == 2
+
+
+def test_one_that_waits_for_the_role_leaves_the_block_to_the_other() -> None:
+    with Control() as nginx:
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        wait_until(lambda: nginx.block()["state"] == LIVE, "the state")
+        old = nginx.master()
+        nginx.upgrade()
+        wait_until(lambda: len(nginx.block()["seats"]) == 2, "the other one")
+        for i in range(2, 30):
+            nginx.apply(f'return said(apply.transaction({{ route(1, "/b{i}") }}))')
+            assert (nginx.block()["state"], nginx.block()["revision"]) == (LIVE, i)
+        nginx.end(old)
+        wait_until(lambda: nginx.block()["state"] == LIVE, "the state of the next")
 
 
 def test_three_deaths_in_a_minute_stop_it() -> None:
