@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 from collections.abc import Sequence
@@ -14,6 +15,10 @@ import tools
 
 SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
 MARK = "slice "
+
+# Of smaps: the line that begins a mapping, and one of an image (gateway/control/images.lua).
+_MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ ")
+_IMAGE = re.compile(r"/(base|delta)\.\d+( \(deleted\))?$")
 
 
 class LoadError(Exception):
@@ -113,7 +118,7 @@ class Slice:
 @dataclass(frozen=True)
 class Memory:
     """Bytes of a worker: what is resident, its fair share of that (shared pages divided), and what
-    no other process has mapped."""
+    is its alone: pages that no other process has mapped, images aside, which are the files'."""
 
     rss: int
     pss: int
@@ -124,10 +129,14 @@ def memory(pids: Sequence[int]) -> Memory:
     """Memory of one of these processes, their mean."""
     found = dict.fromkeys(("Rss", "Pss", "Private_Clean", "Private_Dirty"), 0)
     for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        is_image = False
+        for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
             name, _, rest = line.partition(":")
             if name in found:
-                found[name] += int(rest.split()[0]) * 1024
+                is_private = name.startswith("Private")
+                found[name] += 0 if is_private and is_image else int(rest.split()[0]) * 1024
+            elif _MAPPING.match(line):
+                is_image = _IMAGE.search(line) is not None
     rss, pss, clean, dirty = (bytes_ // len(pids) for bytes_ in found.values())
     return Memory(rss, pss, clean + dirty)
 
