@@ -1,5 +1,5 @@
---- The addresses of the names in the store, kept fresh: all are asked for again every 30 seconds,
--- and what differs is one change (gateway.control.apply).
+--- The addresses of the names in the store: asked for when a configuration comes, and again every 30
+-- seconds; what differs then is one change (gateway.control.apply).
 --
 -- A name that cannot be resolved any more keeps the addresses that it had.
 -- @module gateway.control.addresses
@@ -11,6 +11,7 @@ local names = require("gateway.control.names")
 
 local ipairs = ipairs
 local ngx = ngx
+local tostring = tostring
 local type = type
 
 local PERIOD_SECONDS = 30
@@ -80,6 +81,26 @@ local function refresh(premature)
         end
         offset = next_offset
     until not offset
+end
+
+--- Asks for names. Yields.
+-- @tparam {string,...} hosts
+-- @treturn table name -> array of addresses (IPv6 in brackets), or why there is none
+-- @treturn {string,...} warnings of names that keep the addresses that they had
+-- @phases content, timer
+function _M.ask(hosts)
+    local found, warnings = names.ask(hosts), {}
+    for _, host in ipairs(hosts) do
+        local reason = found[host]
+        local row = type(reason) ~= "table" and apply.read("get", "names", host)
+        local known = row and entity_text.decode(row.text).addresses
+        if known then
+            found[host] = known
+            local line = "%s: cannot be resolved: %s; it keeps the addresses that it had"
+            warnings[#warnings + 1] = line:format(host, tostring(reason))
+        end
+    end
+    return found, warnings
 end
 
 --- Starts to keep addresses fresh.

@@ -2,11 +2,11 @@
 -- its names resolved, then one change of the store (gateway.control.apply).
 -- @module gateway.control.configuration
 
+local addresses = require("gateway.control.addresses")
 local apply = require("gateway.control.apply")
 local config = require("gateway.config")
 local garbage_collector = require("gateway.control.garbage_collector")
 local items = require("gateway.config.items")
-local names = require("gateway.control.names")
 local origins = require("gateway.config.origin")
 
 local ngx = ngx
@@ -82,7 +82,9 @@ function _M:replace(text, kind)
         return nil, word, why
     end
     warn(snapshot.warnings)
-    local list, unresolved = items.of(snapshot, names.ask(items.names(snapshot)))
+    local found, kept = addresses.ask(items.names(snapshot))
+    local list, unresolved = items.of(snapshot, found)
+    warn(kept)
     warn(unresolved)
     local done, err = apply.replace(list, origins.of(snapshot.hash, self.surroundings))
     if not done then
