@@ -21,8 +21,10 @@ local tonumber = tonumber
 
 local _M = {}
 
--- How long a worker that leaves stays the writer for requests that are under way.
+-- How long a worker that leaves stays the writer: for requests that are under way, and at least for
+-- those of connections that it has just accepted.
 local LEAVE_SECONDS = 10
+local ACCEPTED_SECONDS = 0.2
 local LOOK_SECONDS = 0.01
 -- Later than any worker lives: such a timer is told when its worker leaves.
 local NEVER_SECONDS = 1e10
@@ -64,6 +66,7 @@ local function leave(premature)
         return
     end
     local deadline = ngx.now() + LEAVE_SECONDS
+    ngx.sleep(ACCEPTED_SECONDS)
     while next(busy) and ngx.now() < deadline do
         ngx.sleep(LOOK_SECONDS)
     end

@@ -46,6 +46,9 @@ local STATES = {
     left = "STOPPED",
 }
 
+-- Whoever reads meanwhile waits.
+local OPENING = { starting = true, waiting = true, building = true }
+
 local _M = {}
 
 -- The one of this worker.
@@ -435,9 +438,13 @@ function _M.is_open()
     return true
 end
 
---- Asks the store in a thread of its own. Yields.
+--- Asks the store in a thread of its own. Waits until it is open, ten seconds at most. Yields.
 -- @return what the verb returns; nil and an error
 function _M.read(verb, ...)
+    local deadline = monotonic() + READY_SECONDS
+    while self and not self.reader and OPENING[self.state] and monotonic() < deadline do
+        ngx.sleep(POLL_SECONDS)
+    end
     if not self or not self.reader then
         return _M.not_ready()
     end

@@ -115,14 +115,13 @@ def versioned(upstream: Upstream, version: int, **route: object) -> dict[str, An
 def ask_every_worker(running: Gateway) -> dict[int, str]:
     """The version that each worker answers with, asked until each was heard."""
     heard: dict[int, str] = {}
-    workers = set(running.workers())
 
     def ask() -> bool:
         headers = running.ask("/").headers
         heard[int(headers.get("x-worker") or 0)] = headers.get("x-version") or "?"
-        return workers <= set(heard)
+        return set(running.workers()) <= set(heard)
 
-    wait_until(ask, f"answers of the workers {workers}")
+    wait_until(ask, "answers of all workers")
     return heard
 
 

@@ -32,9 +32,9 @@ return {
     schema = { name = "maker", fields = { { config = { type = "record", fields = {
         { count = { type = "integer", default = 1 } },
     } } } } },
-    configure = function(self, confs)
+    init_worker = function()
         local timers = pdk.timers()
-        for i = 1, confs[1] and confs[1].count or 0 do
+        for i = 1, COUNT do
             timers:at(3600 + i, print)
         end
         timers:named_every("often", 0.02, function() end)
@@ -48,7 +48,7 @@ return {
 def running(gateway: Start, upstream: Upstream) -> Gateway:
     """A gateway of three workers whose timers work and fail."""
     config = proxying(upstream) | {"plugins": [{"name": "maker", "config": {"count": 5}}]}
-    started = gateway(config, plugins={"maker": MAKER}, workers=3)
+    started = gateway(config, plugins={"maker": MAKER.replace("COUNT", "5")}, workers=3)
     started.expect_log("failed on purpose", range(1, 100))
     return started
 
@@ -105,7 +105,10 @@ def test_all_workers_together(running: Gateway) -> None:
     wait_until(ready, "all workers to have their timers")
     found = timers(running, "?workers=all")
     assert found["worker"] == {"id": "all", "count": 3}
-    assert {worker["pid"] for worker in found["workers"]} == set(running.workers())
+    assert {worker["pid"] for worker in found["workers"]} == {
+        *running.workers(),
+        running.control(),
+    }
     assert sorted(worker["id"] for worker in found["workers"]) == [0, 1, 2]
     assert found["silent"] == []
     sys = found["stats"]["sys"]

@@ -70,6 +70,10 @@ function _M.handle(live)
     if refused then
         return response.json(refused, { message = why }, headers)
     end
+    if live.state().state == "left" then
+        -- On a connection that was kept open over a reload: its client asks on another.
+        return ngx.exit(ngx.HTTP_CLOSE)
+    end
     local method = ngx.req.get_method()
     local segments = split(variables.request_uri:get():match("^[^?#]*"))
     if not segments then
