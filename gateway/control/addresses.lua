@@ -1,5 +1,5 @@
---- The addresses of the names in the store: asked for when a configuration comes, and again every 30
--- seconds; what differs then is one change (gateway.control.apply).
+--- The addresses of the names in the store: asked for when a configuration comes, and again every
+-- 30 seconds; what differs then is one change (gateway.control.apply).
 --
 -- A name that cannot be resolved any more keeps the addresses that it had.
 -- @module gateway.control.addresses

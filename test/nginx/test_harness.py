@@ -139,7 +139,7 @@ def test_what_killed_tests_have_started_ends(how: signal.Signals) -> None:
         folders = tests.stdout.readline().split()
         assert len(folders) == 3
         for folder in folders:
-            # A master, two workers and the control worker; of the tests' own process it is no child.
+            # A master, two workers, the control worker; it is no child of the tests.
             assert len(set(guard.running_in([folder]))) == 4, folder
     finally:
         tests.send_signal(how)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import guard
 from sluice import Gateway, proxying
 from upstream import Upstream
 
@@ -140,8 +141,8 @@ def test_name_of_the_system_resolver(gateway: Start) -> None:
 
 
 @pytest.mark.skipif(not NSS_WRAPPER, reason="needs libnss-wrapper (apt)")
-def test_every_address_of_a_name_is_used(gateway: Start, tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
+def test_every_address_of_a_name_is_used(gateway: Start) -> None:
+    hosts = guard.folder("sluice-hosts-") / "hosts"
     addresses = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
     hosts.write_text("".join(f"{address} many.test\n" for address in addresses))
     env = {"LD_PRELOAD": str(NSS_WRAPPER[0]), "NSS_WRAPPER_HOSTS": str(hosts)}
