@@ -9,10 +9,10 @@
 -- apart by their consumer and their place among the consumer's.
 -- @module gateway.config.identity
 
-local digest = require("openssl.digest")
+local ffi = require("ffi")
 
-local byte = string.byte
 local concat = table.concat
+local error = error
 local format = string.format
 local ipairs = ipairs
 local sort = table.sort
@@ -23,7 +23,27 @@ local type = type
 local NAMESPACE = "fd02801f-0957-4a15-a55a-c8d9606f30b5"
 -- Kong's workspace of a file that names none
 local WORKSPACE = "*"
-local MAX_KNOWN = 65536
+local UUID_BYTES, UUID_LENGTH = 16, 36
+
+ffi.cdef([[
+typedef struct evp_md_st EVP_MD;
+typedef struct evp_md_ctx_st EVP_MD_CTX;
+EVP_MD_CTX *EVP_MD_CTX_new(void);
+const EVP_MD *EVP_sha1(void);
+int EVP_DigestInit_ex(EVP_MD_CTX *ctx, const EVP_MD *type, void *engine);
+int EVP_DigestUpdate(EVP_MD_CTX *ctx, const void *data, size_t length);
+int EVP_DigestFinal_ex(EVP_MD_CTX *ctx, unsigned char *digest, unsigned *length);
+]])
+
+-- One context for all ids: of a large file they are as many as entities, and to make one takes
+-- longer than a digest does. Through luaossl's library, which has the OpenSSL that it uses itself.
+local crypto = ffi.load(package.searchpath("_openssl", package.cpath))
+local context = crypto.EVP_MD_CTX_new()
+if context == nil or crypto.EVP_DigestInit_ex(context, crypto.EVP_sha1(), nil) ~= 1 then
+    error("OpenSSL has no SHA-1")
+end
+local hash = ffi.new("uint8_t[20]")
+local text = ffi.new("char[?]", UUID_LENGTH)
 
 local _M = {}
 
@@ -36,25 +56,37 @@ local function bytes_of(uuid)
 end
 
 -- byte -> two hexadecimal digits
-local HEX = {}
+local HEX = ffi.new("char[256][2]")
 for value = 0, 255 do
-    HEX[value] = format("%02x", value)
+    ffi.copy(HEX[value], format("%02x", value), 2)
 end
 
-local function uuid_v5(name)
-    local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p =
-        byte(digest.new("sha1"):final(name), 1, 16)
-    local left = HEX[a] .. HEX[b] .. HEX[c] .. HEX[d] .. "-" .. HEX[e] .. HEX[f] .. "-"
-    local right = HEX[k] .. HEX[l] .. HEX[m] .. HEX[n] .. HEX[o] .. HEX[p]
-    g = 0x50 + g % 16
-    i = 0x80 + i % 64
-    return left .. HEX[g] .. HEX[h] .. "-" .. HEX[i] .. HEX[j] .. "-" .. right
+local DASH = 45
+
+local function uuid_v5(namespace, name)
+    crypto.EVP_DigestInit_ex(context, nil, nil)
+    crypto.EVP_DigestUpdate(context, namespace, #namespace)
+    crypto.EVP_DigestUpdate(context, name, #name)
+    crypto.EVP_DigestFinal_ex(context, hash, nil)
+    hash[6] = 0x50 + hash[6] % 16
+    hash[8] = 0x80 + hash[8] % 64
+    local at = 0
+    for i = 0, UUID_BYTES - 1 do
+        local hex = HEX[hash[i]]
+        text[at], text[at + 1] = hex[0], hex[1]
+        at = at + 2
+        if i == 3 or i == 5 or i == 7 or i == 9 then
+            text[at] = DASH
+            at = at + 1
+        end
+    end
+    return ffi.string(text, UUID_LENGTH)
 end
 
 -- kind -> namespace of its entities, as bytes
 local namespaces = setmetatable({}, {
     __index = function(self, kind)
-        local bytes = bytes_of(uuid_v5(bytes_of(NAMESPACE) .. kind))
+        local bytes = bytes_of(uuid_v5(bytes_of(NAMESPACE), kind))
         self[kind] = bytes
         return bytes
     end,
@@ -108,25 +140,12 @@ function _M.key(schema, entity)
     return canonical(values), false
 end
 
--- Ids by namespace and key: most are those of the file before. Forgotten all at once.
-local known, known_count = {}, 0
-
 --- The id that belongs to a key.
 -- @tparam string kind of the entity
 -- @tparam string key as returned by `key`
 -- @treturn string UUID
 function _M.uuid(kind, key)
-    local name = namespaces[kind] .. key
-    local id = known[name]
-    if not id then
-        if known_count >= MAX_KNOWN then
-            known, known_count = {}, 0
-        end
-        id = uuid_v5(name)
-        known[name] = id
-        known_count = known_count + 1
-    end
-    return id
+    return uuid_v5(namespaces[kind], key)
 end
 
 return _M

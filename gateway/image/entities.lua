@@ -247,6 +247,17 @@ local PUT = {
     slot = function() end,
 }
 
+local function unbuildable(of, entity, field, reason)
+    return nil,
+        {
+            err = "unbuildable",
+            kind = of.kind,
+            id = entity.id,
+            field = field,
+            message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, reason),
+        }
+end
+
 --- Packs what an image needs of an entity. Pure; costs some microseconds.
 -- @tparam table of layout of its kind
 -- @tparam table entity checked by its schema
@@ -258,18 +269,8 @@ function _M.pack(of, entity, text)
     if not fields then
         return nil
     end
-    local function unbuildable(field, reason)
-        return nil,
-            {
-                err = "unbuildable",
-                kind = of.kind,
-                id = entity.id,
-                field = field,
-                message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, reason),
-            }
-    end
     if #text > BODY_MAX then
-        return unbuildable("entity", "is longer than 16 MiB")
+        return unbuildable(of, entity, "entity", "is longer than 16 MiB")
     end
     out:reset()
     put_number(entity.enabled == false and DISABLED or 0)
@@ -279,7 +280,7 @@ function _M.pack(of, entity, text)
         local value = type(from) == "function" and from(entity) or entity[from]
         local ok, reason = pcall(PUT[field[1]], value ~= NULL and value or nil)
         if not ok then
-            return unbuildable(from, reason)
+            return unbuildable(of, entity, from, reason)
         end
     end
     return out:tostring()

@@ -11,12 +11,10 @@ local string_buffer = require("string.buffer")
 
 local byte = string.byte
 local error = error
-local find = string.find
 local floor = math.floor
 local format = string.format
 local getmetatable = getmetatable
 local gsub = string.gsub
-local ipairs = ipairs
 local match = string.match
 local pairs = pairs
 local pcall = pcall
@@ -27,9 +25,10 @@ local type = type
 local NULL = cjson.null
 local MAX_DEPTH = 100
 local MAX_KEYS = 1000
-local MANY = 40
+local MAX_STEPS = 10000
 local DATES = { "created_at", "updated_at" }
 local UNDERSCORE = 95
+local BLANK, QUOTE, BACKSLASH, DELETE = byte(' "\\\127', 1, 4)
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n" }
 
 local json = cjson.new()
@@ -43,8 +42,19 @@ local function escape(char)
     return ESCAPES[char] or format("\\u%04x", char:byte())
 end
 
+-- By the byte, as the JIT compiles that.
+local function is_plain(text)
+    for i = 1, #text do
+        local char = byte(text, i)
+        if char < BLANK or char == QUOTE or char == BACKSLASH or char == DELETE then
+            return false
+        end
+    end
+    return true
+end
+
 local function quote(text)
-    if find(text, '[%c"\\]') then
+    if not is_plain(text) then
         text = gsub(text, '[%c"\\]', escape)
     end
     return text
@@ -74,29 +84,44 @@ local function number_text(number)
     return format("%.17g", number)
 end
 
--- Few keys: an insertion beats the library's sort, which LuaJIT does not compile.
-local function sorted(map)
-    local keys, count = {}, 0
+-- The keys of a table in their order, by the order in which `pairs` has them: each key leads to a
+-- step, the last step has the sorted keys. Entities come in few orders, and each is sorted once.
+-- Forgotten all at once.
+local first_step, steps = { next = {} }, 0
+
+local function add_step(step, key)
+    if type(key) ~= "string" then
+        error("a key that is no string", 0)
+    end
+    steps = steps + 1
+    local added = { next = {} }
+    step.next[key] = added
+    return added
+end
+
+local function sort_keys(map)
+    local keys = {}
     for key in pairs(map) do
-        if type(key) ~= "string" then
-            error("a key that is no string", 0)
-        end
-        count = count + 1
-        keys[count] = key
+        keys[#keys + 1] = key
     end
-    if count > MANY then
-        sort(keys)
-        return keys, count
+    sort(keys)
+    return keys
+end
+
+local function sorted(map)
+    if steps > MAX_STEPS then
+        first_step, steps = { next = {} }, 0
     end
-    for i = 2, count do
-        local key, at = keys[i], i - 1
-        while at > 0 and keys[at] > key do
-            keys[at + 1] = keys[at]
-            at = at - 1
-        end
-        keys[at + 1] = key
+    local step = first_step
+    for key in pairs(map) do
+        step = step.next[key] or add_step(step, key)
     end
-    return keys, count
+    local keys = step.keys
+    if not keys then
+        keys = sort_keys(map)
+        step.keys = keys
+    end
+    return keys
 end
 
 local function write_list(out, list, depth)
@@ -111,9 +136,9 @@ local function write_list(out, list, depth)
 end
 
 local function write_map(out, map, depth)
-    local keys, count = sorted(map)
+    local keys = sorted(map)
     out:put("{")
-    for i = 1, count do
+    for i = 1, #keys do
         if i > 1 then
             out:put(",")
         end
@@ -129,10 +154,10 @@ local function is_left_out(key)
 end
 
 local function write_entity(out, entity)
-    local keys, count = sorted(entity)
+    local keys = sorted(entity)
     out:put("{")
     local separator = ""
-    for i = 1, count do
+    for i = 1, #keys do
         local key = keys[i]
         if not is_left_out(key) then
             out:put(separator, quote_key(key))
@@ -140,7 +165,8 @@ local function write_entity(out, entity)
             separator = ","
         end
     end
-    for _, key in ipairs(DATES) do
+    for i = 1, #DATES do
+        local key = DATES[i]
         if entity[key] ~= nil then
             out:put(separator, quote_key(key))
             write(out, entity[key], 1)

@@ -166,9 +166,9 @@ local function prepared(self, sql)
     return statement
 end
 
-local function bind(self, statement, ...)
-    for i = 1, select("#", ...) do
-        local value = select(i, ...)
+local function bind(self, statement, values, count)
+    for i = 1, count do
+        local value = values[i]
         local code
         if value == nil then
             code = library.sqlite3_bind_null(statement, i)
@@ -236,8 +236,17 @@ end
 -- @tparam string sql one statement, with `?` for each value
 -- @param ... strings, numbers, nil, `{ bytes = string }`
 function methods:run(sql, ...)
+    self:run_with(sql, { ... }, select("#", ...))
+end
+
+--- The same with the values in an array, which the JIT compiles: for statements that are run for
+-- each entity.
+-- @tparam string sql
+-- @tparam table values
+-- @tparam number count of values, nil ones among them
+function methods:run_with(sql, values, count)
     local statement = prepared(self, sql)
-    bind(self, statement, ...)
+    bind(self, statement, values, count)
     step(self, statement)
 end
 
@@ -245,7 +254,7 @@ end
 -- @treturn {table,...} arrays of values; nil for NULL
 function methods:rows(sql, ...)
     local statement, rows = prepared(self, sql), {}
-    bind(self, statement, ...)
+    bind(self, statement, { ... }, select("#", ...))
     step(self, statement, rows)
     return rows
 end
@@ -287,7 +296,7 @@ end
 -- @param ... values
 function methods:each(sql, visit, ...)
     local statement = prepared(self, sql)
-    bind(self, statement, ...)
+    bind(self, statement, { ... }, select("#", ...))
     local row = setmetatable({ statement = statement }, row_mt)
     local code = library.sqlite3_step(statement)
     while code == _M.ROW do
@@ -311,7 +320,7 @@ end
 -- @treturn table|nil
 function methods:row(sql, ...)
     local statement, rows = prepared(self, sql), {}
-    bind(self, statement, ...)
+    bind(self, statement, { ... }, select("#", ...))
     step(self, statement, rows, 1)
     return rows[1]
 end

@@ -20,7 +20,6 @@ local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
 local type = type
-local unpack = unpack
 
 -- e_<kind>'s columns before those of the layout
 local OWN = 8
@@ -184,26 +183,30 @@ local function is_unchanged(planned)
     return true
 end
 
--- Whether a kind has any: the first import asks for none of its entities.
-local function has_rows(db, of, seen)
-    if seen[of] == nil then
-        seen[of] = db:row(format("SELECT 1 FROM e_%s LIMIT 1", of.kind)) ~= nil
+-- What is known of a kind meanwhile: the ids that the changes have named, and whether it has any
+-- entities: the first import asks for none of them.
+local function known_of(db, known, of)
+    local found = known[of.kind]
+    if not found then
+        local row = db:row(format("SELECT 1 FROM e_%s LIMIT 1", of.kind))
+        found = { ids = {}, has_rows = row ~= nil }
+        known[of.kind] = found
     end
-    return seen[of]
+    return found
 end
 
-local function plan(db, by_kind, change, seen, packing)
+local function plan(db, by_kind, change, known, packing)
     local of = by_kind[change.kind]
     if not of then
         refuse({ err = "unknown kind", kind = change.kind })
     end
     local planned = change.put and plan_put(change, of, packing) or { of = of, id = change.delete }
-    local key = of.kind .. " " .. tostring(planned.id)
-    if type(planned.id) ~= "string" or seen[key] then
+    local kind = known_of(db, known, of)
+    if type(planned.id) ~= "string" or kind.ids[planned.id] then
         refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
     end
-    seen[key] = true
-    planned.old = has_rows(db, of, seen) and db:row(statements(of).select, planned.id) or nil
+    kind.ids[planned.id] = true
+    planned.old = kind.has_rows and db:row(statements(of).select, planned.id) or nil
     if planned.undated and planned.old then
         keep_dates(planned)
     end
@@ -215,10 +218,12 @@ local function plan(db, by_kind, change, seen, packing)
 end
 
 -- Deletes what the changes have not named.
-local function plan_deletions(db, layouts, seen, list)
+local function plan_deletions(db, layouts, known, list)
     for _, of in ipairs(layouts) do
-        for _, row in ipairs(db:rows(format("SELECT id FROM e_%s", of.kind))) do
-            if not seen[of.kind .. " " .. row[1]] then
+        local kind = known_of(db, known, of)
+        local rows = kind.has_rows and db:rows(format("SELECT id FROM e_%s", of.kind)) or {}
+        for _, row in ipairs(rows) do
+            if not kind.ids[row[1]] then
                 list[#list + 1] = { of = of, id = row[1] }
             end
         end
@@ -346,7 +351,7 @@ local function put_row(db, planned, revision, counts)
             row[6 + i] = values[i]
         end
         row[7 + n] = planned.at or old[1]
-        db:run(sql.update, unpack(row, 1, 7 + n))
+        db:run_with(sql.update, row, 7 + n)
         return sequence
     end
     local slot, generation = take_slot(counts, of.space)
@@ -365,7 +370,7 @@ local function put_row(db, planned, revision, counts)
     for i = 1, n do
         row[OWN + 1 + i] = values[i]
     end
-    db:run(sql.insert, unpack(row, 1, OWN + 1 + n))
+    db:run_with(sql.insert, row, OWN + 1 + n)
     return sequence
 end
 
@@ -452,13 +457,13 @@ end
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing
 function _M.make(db, by_kind, changes, only, packing)
-    local list, same, seen, has_deletions = {}, {}, {}, false
+    local list, same, known, has_deletions = {}, {}, {}, false
     for _, change in ipairs(changes) do
-        local planned = plan(db, by_kind, change, seen, packing)
+        local planned = plan(db, by_kind, change, known, packing)
         local into = planned.is_same and same or list
         into[#into + 1] = planned
     end
-    plan_deletions(db, only or {}, seen, list)
+    plan_deletions(db, only or {}, known, list)
     local revision = db:row("SELECT revision FROM meta")[1]
     if #list == 0 then
         return revision
