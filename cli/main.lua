@@ -216,4 +216,8 @@ local function main()
     return commands[arguments.command](arguments, { root = root })
 end
 
+-- A command ends before most of what it makes is garbage: a large file of entities would be walked
+-- over and over. So Lua's heap may grow tenfold before it is collected.
+collectgarbage("setpause", 1000)
+
 os.exit(main())
