@@ -1,6 +1,7 @@
 --- Starts and reloads the nginx of one instance, and waits until it is true.
 
 local control = require("cli.control")
+local control_worker = require("cli.control_worker")
 local process = require("cli.process")
 local settings_of = require("cli.settings")
 local stat = require("posix.sys.stat")
@@ -92,9 +93,9 @@ local function all_ready(workers, settings)
 end
 
 -- Whether the control worker has made an image live: no traffic worker accepts before.
-local function is_live(instance)
-    local status, answer = control.ask(instance.control, "GET", "/status", nil, ASK_TIMEOUT_S)
-    return status == 200 and answer.database.reachable
+local function is_live(master)
+    local found = control_worker.read(master)
+    return found and found.state == "live"
 end
 
 --- Starts nginx as a daemon; returns when every worker serves.
@@ -113,10 +114,7 @@ function _M.daemon(instance, settings)
     io.stderr:write(output)
     local master = process.poll(START_TIMEOUT_S, function()
         local found = instance:master()
-        return found
-            and all_ready(instance.workers(found), settings)
-            and is_live(instance)
-            and found
+        return found and all_ready(instance.workers(found), settings) and is_live(found) and found
     end)
     if master then
         return master

@@ -277,6 +277,9 @@ local function stay_stopped()
     note("stopped", reason:format(DEATHS))
     ngx.log(ngx.ALERT, "control: ", self.message)
     self.stopped_at = monotonic()
+    -- Who asks is answered, and can ask again.
+    images.C.sluice_control_accept()
+    note(self.state, self.message)
     while not self.is_asked and not ngx.worker.exiting() do
         wait(LOOK_SECONDS)
     end

@@ -47,7 +47,7 @@ return {
 @pytest.fixture
 def running(gateway: Start, upstream: Upstream) -> Gateway:
     """A gateway of three workers whose timers work and fail."""
-    config = proxying(upstream) | {"plugins": [{"name": "maker", "config": {"count": 5}}]}
+    config = proxying(upstream) | {"plugins": [{"name": "maker"}]}
     started = gateway(config, plugins={"maker": MAKER.replace("COUNT", "5")}, workers=3)
     started.expect_log("failed on purpose", range(1, 100))
     return started
@@ -97,7 +97,7 @@ def test_a_workers_timers_in_kongs_layout(running: Gateway) -> None:
 
 def test_all_workers_together(running: Gateway) -> None:
     def ready() -> bool:
-        return place(timers(running, "?workers=all"), is_many)["count"] == 15
+        return place(timers(running, "?workers=all"), is_many)["count"] == 20
 
     def is_many(timer: dict[str, Any]) -> bool:
         return timer["count"] >= 5
@@ -114,10 +114,10 @@ def test_all_workers_together(running: Gateway) -> None:
     sys = found["stats"]["sys"]
     assert sys["total"] == sum(worker["sys"]["total"] for worker in found["workers"])
     many = place(found, is_many)
-    assert many["count"] == 15
+    assert many["count"] == 20
     assert many["stats"]["runs"] == 0
     bad = place(found, lambda timer: "on purpose" in timer["stats"]["last_err_msg"])
-    assert bad["count"] == 3
+    assert bad["count"] == 4
     assert bad["stats"]["finish"] == 0
     assert bad["stats"]["elapsed_time"]["max"] >= bad["stats"]["elapsed_time"]["p99"] * 0.5
     assert bad["stats"]["lateness"]["min"] >= 0
@@ -164,8 +164,8 @@ def test_wrong_arguments_and_methods(running: Gateway) -> None:
 def test_a_hundred_thousand_timers_do_not_block_a_worker(
     gateway: Start, upstream: Upstream
 ) -> None:
-    config = proxying(upstream) | {"plugins": [{"name": "maker", "config": {"count": 100_000}}]}
-    running = gateway(config, plugins={"maker": MAKER})
+    config = proxying(upstream) | {"plugins": [{"name": "maker"}]}
+    running = gateway(config, plugins={"maker": MAKER.replace("COUNT", "100000")})
     running.expect_log("failed on purpose", range(1, 100))
     upstream.answer(200, body=b"ok")
     running.ask("/")
@@ -211,7 +211,7 @@ def test_the_table_is_sorted_and_cut(running: Gateway) -> None:
     done = running.command("timers", "--sort", "timers")
     assert done.returncode == 0, done.stderr
     first, second, empty, head, *rows = done.stdout.splitlines()
-    assert re.match(r"3 workers: \d+ timers, of them \d+ waiting, ", first)
+    assert re.match(r"4 workers: \d+ timers, of them \d+ waiting, ", first)
     assert re.match(
         r"\d+ runs, \d+ failures, \d+ skipped; backlog \S+; \d+ contexts of at ", second
     )
@@ -231,7 +231,7 @@ def test_the_table_is_sorted_and_cut(running: Gateway) -> None:
     assert head.split() == [*names, "created", "at"]
     counts = [int(row.split()[0]) for row in rows]
     assert counts == sorted(counts, reverse=True)
-    assert counts[0] == 15
+    assert counts[0] == 20
     assert all(re.search(r"\S+:\d+$", row) for row in rows)
     cut = running.command("timers", "--sort", "failures", "--top", "1").stdout.splitlines()
     assert int(cut[4].split()[3]) > 0
