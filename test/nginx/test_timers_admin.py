@@ -109,7 +109,7 @@ def test_all_workers_together(running: Gateway) -> None:
         *running.workers(),
         running.control(),
     }
-    assert sorted(worker["id"] for worker in found["workers"]) == [0, 1, 2]
+    assert sorted(worker["id"] for worker in found["workers"]) == [0, 1, 2, 3]
     assert found["silent"] == []
     sys = found["stats"]["sys"]
     assert sys["total"] == sum(worker["sys"]["total"] for worker in found["workers"])
@@ -140,7 +140,7 @@ def test_a_dead_or_stopped_worker_is_not_waited_for_long(running: Gateway) -> No
         assert victim not in found["silent"]
     finally:
         os.kill(stuck, signal.SIGCONT)
-    wait_until(lambda: len(timers(running, "?workers=all")["workers"]) == 3, "all three")
+    wait_until(lambda: len(timers(running, "?workers=all")["workers"]) == 4, "all of them")
 
 
 def asked_of_another(running: Gateway) -> dict[str, Any]:
