@@ -94,14 +94,14 @@ end
 -- @treturn table
 -- @phases content
 function _M.describe(live)
-    local state = live.state()
+    local now = live.read("revision") or {}
     return {
         version = version.kong,
         sluice = {
             version = version.product,
             storage = "file",
-            configuration_hash = origins.hash(state.origin),
-            configuration_version = state.revision,
+            configuration_hash = origins.hash(now.origin),
+            configuration_version = now.revision,
         },
         hostname = variables.hostname:get(),
         node_id = node_id(live.settings),

@@ -110,6 +110,8 @@ function _M.get(live, args)
     if not unit then
         return response.json(400, { message = scale })
     end
+    -- Waits while another control worker takes its place.
+    local now = live.read("revision") or {}
     local state, pids = live.state(), live.workers()
     table.insert(pids, 1, ngx.worker.pid())
     return response.json(200, {
@@ -118,8 +120,8 @@ function _M.get(live, args)
             lua_shared_dicts = shared_dicts(unit, scale),
             workers_lua_vms = workers(pids, unit, scale),
         },
-        configuration_hash = origins.hash(state.origin),
-        configuration_version = state.revision,
+        configuration_hash = origins.hash(now.origin),
+        configuration_version = now.revision,
         control = state,
         plugins_failed = json.array(live.failures:list(live.read)),
         database = { reachable = state.state == "live" },
