@@ -8,6 +8,7 @@ the runner even if that is killed.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -348,6 +349,14 @@ class Sluice(Server):
         self._declared = declared
         self._words = {**(words or {}), "listen": address, "upstream": upstream}
         self.program = [str(root / "bin" / "sluice")]
+
+    def stop(self) -> None:
+        super().stop()
+        # Stopped as a service is, by a signal: its images stay for its next start.
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            images = json.loads((self.folder / "settings.json").read_text())["image_dir"]
+            if images.startswith("/dev/shm/sluice-"):
+                shutil.rmtree(images, ignore_errors=True)
 
     def write(self) -> None:
         (self.folder / "sluice.json").write_text(self._declared.sluice_file(self._words))

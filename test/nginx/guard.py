@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -89,7 +90,18 @@ def end(folders: set[str]) -> None:
         quiet = 0 if found else quiet + 1
         time.sleep(LOOK_SECONDS)
     for name in folders:
-        shutil.rmtree(name, ignore_errors=True)
+        remove(Path(name))
+
+
+def remove(made: Path) -> None:
+    """Removes a folder, and the images of gateways whose prefix is in it: those of one that was
+    killed stand in shared memory."""
+    for settings in made.rglob("settings.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            images = json.loads(settings.read_text())["image_dir"]
+            if images.startswith("/dev/shm/sluice-"):
+                shutil.rmtree(images, ignore_errors=True)
+    shutil.rmtree(made, ignore_errors=True)
 
 
 def main() -> None:

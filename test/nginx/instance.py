@@ -169,7 +169,7 @@ class Instances:
             instance.run("stop")
             log = instance.prefix / "logs" / "error.log"
             text = log.read_text() if log.exists() else ""
-            shutil.rmtree(instance.folder)
+            guard.remove(instance.folder)
             assert instance.kills_workers or "exited on signal" not in text
             assert instance.cuts_off_requests or "[alert]" not in text
         self._ports.release()

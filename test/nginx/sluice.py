@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -203,7 +202,7 @@ class Gateway:
             self.check_log(final=True)
         finally:
             self.ports.release()
-            shutil.rmtree(self.prefix, ignore_errors=True)
+            guard.remove(self.prefix)
 
     def __enter__(self) -> Gateway:
         try:
@@ -226,7 +225,7 @@ class Gateway:
             Gateway.live.remove(self)
         with contextlib.suppress(OSError, ValueError):
             os.kill(self.master(), signal.SIGTERM)
-        shutil.rmtree(self.prefix, ignore_errors=True)
+        guard.remove(self.prefix)
         self.ports.release()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:

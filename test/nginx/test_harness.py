@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -138,14 +139,19 @@ def test_what_killed_tests_have_started_ends(how: signal.Signals) -> None:
         assert tests.stdout
         folders = tests.stdout.readline().split()
         assert len(folders) == 3
-        for folder in folders:
-            # A master, two workers, the control worker; it is no child of the tests.
-            assert len(set(guard.running_in([folder]))) == 4, folder
+        # A master, two workers, and the gateway's control worker; none is a child of the tests.
+        for folder, processes in zip(folders, (3, 4, 4), strict=True):
+            assert len(set(guard.running_in([folder]))) == processes, folder
+        settings = [path for folder in folders for path in Path(folder).rglob("settings.json")]
+        images = [Path(json.loads(path.read_text())["image_dir"]) for path in settings]
+        assert len(images) == 2
+        assert all(folder.is_dir() for folder in images)
     finally:
         tests.send_signal(how)
         tests.communicate()
     wait_until(lambda: not list(guard.running_in(folders)), "the daemons' end")
     wait_until(lambda: not any(Path(folder).exists() for folder in folders), "no folder")
+    wait_until(lambda: not any(folder.exists() for folder in images), "no images")
 
 
 def test_a_name_that_begins_another_is_not_that() -> None:
