@@ -13,10 +13,21 @@ local ipairs = ipairs
 local next = next
 local type = type
 
+local new_table = require("table.new")
+
 -- Pairs of a host and a path that the routes of any file may make, each an entry of the router; a
 -- file of more bytes a quarter as many. A long list of each in one route is the product of both.
 local LEAST_PAIRS = 10000
 local BYTES_A_PAIR = 4
+
+-- Whether an entity has created_at, and updated_at -> which of them nobody gave.
+local UNDATED = {
+    [true] = { [false] = { created_at = false, updated_at = true } },
+    [false] = {
+        [true] = { created_at = true, updated_at = false },
+        [false] = { created_at = true, updated_at = true },
+    },
+}
 
 local _M = {}
 
@@ -24,13 +35,21 @@ local function add_error(state, path, message)
     state.errors:add(path, message)
 end
 
--- Lookup tables of a kind: id -> item, identity -> item, field -> value -> item.
-local function new_index(kind)
-    local index = { by_id = {}, by_key = {}, by = {}, unique = {}, auto = {} }
+-- Lookup tables of a kind with so many items: id -> item, identity -> item and how often it has
+-- come again, field -> value -> item.
+local function new_index(kind, count)
+    local index = {
+        by_id = new_table(0, count),
+        by_key = new_table(0, count),
+        again = {},
+        by = {},
+        unique = {},
+        auto = {},
+    }
     for _, entry in ipairs(entities.get(kind).fields) do
         local name, field = next(entry)
         if field.unique then
-            index.by[name] = {}
+            index.by[name] = new_table(0, count)
             index.unique[#index.unique + 1] = { name = name, secret = field.encrypted }
         end
         if field.auto and field.type == "string" and not field.uuid then
@@ -117,17 +136,17 @@ local function distinct_key(state, item)
     local key, is_unique = identity.key(definition, item.entity)
     local other = index.by_key[key]
     if not other then
-        index.by_key[key] = { item = item, count = 1 }
+        index.by_key[key] = item
         return key
     end
     -- a field of its own that is unique has been reported as such
     if is_unique and definition.cache_key and #definition.cache_key > 1 then
         local names = concat(definition.cache_key, ", ")
         local message = "uniqueness violation: '%s' entity with the same %s already declared (%s)"
-        add_error(state, item.path, format(message, item.kind, names, other.item.path))
+        add_error(state, item.path, format(message, item.kind, names, other.path))
     end
-    other.count = other.count + 1
-    return key .. "#" .. other.count
+    index.again[key] = (index.again[key] or 1) + 1
+    return key .. "#" .. index.again[key]
 end
 
 local function assign_id(state, item)
@@ -189,13 +208,11 @@ end
 local function finish(item, now)
     local entity = item.entity
     local has_both = schema.fields(entities.get(item.kind)).updated_at ~= nil
-    local undated = {
-        created_at = entity.created_at == nil,
-        updated_at = has_both and entity.updated_at == nil,
-    }
+    local has_created = entity.created_at ~= nil
+    local has_updated = not has_both or entity.updated_at ~= nil
+    entity.__undated = UNDATED[has_created][has_updated]
     entity.created_at = entity.created_at or now
     entity.updated_at = has_both and (entity.updated_at or now) or nil
-    entity.__undated = (undated.created_at or undated.updated_at) and undated or nil
     return entity
 end
 
@@ -210,9 +227,10 @@ function _M.run(state, now, size)
     state.pairs, state.max_pairs = 0, math.max(LEAST_PAIRS, size / BYTES_A_PAIR)
     local out = {}
     for _, kind in ipairs(entities.kinds) do
-        state.index[kind] = new_index(kind)
-        out[kind] = {}
-        for _, item in ipairs(state.items[kind]) do
+        local items = state.items[kind]
+        state.index[kind] = new_index(kind, #items)
+        out[kind] = new_table(#items, 0)
+        for _, item in ipairs(items) do
             if state.pause then
                 state.pause()
             end

@@ -19,6 +19,7 @@ local entity_checks = require("gateway.schema.entity_checks")
 local rules = require("gateway.schema.rules")
 local to_json = require("gateway.schema.to_json")
 
+local byte = string.byte
 local error = error
 local find = string.find
 local floor = math.floor
@@ -34,6 +35,10 @@ local type = type
 local new_table = require("table.new")
 
 local NULL = cjson.null
+local NO_KEYS = {}
+local BRACE = byte("{")
+-- What an entity is given later: an id, times, which of these nobody gave.
+local LATER_FIELDS = 4
 -- One more than anybody shows (gateway.config.report); then nothing more is looked at.
 local MAX_ERRORS = 101
 local TYPE_NAMES = {
@@ -59,8 +64,31 @@ local fail = context.fail
 
 local fill
 
+-- Two tables into one; where both say something, `over` wins.
+local function merged(under, over)
+    local out = {}
+    for key, value in pairs(under) do
+        out[key] = value
+    end
+    for key, value in pairs(over) do
+        local both = type(value) == "table" and type(out[key]) == "table"
+        out[key] = both and merged(out[key], value) or value
+    end
+    return out
+end
+
+local function default_of(field)
+    local default = field.default
+    if default ~= nil and default ~= NULL then
+        return type(default) == "table" and merged({}, default) or default
+    end
+    if field.type == "record" and field.required ~= false and field.fields then
+        return {}
+    end
+end
+
 local function compile(definition)
-    local plan = { rules = {}, fields = nil, by_name = {}, size = 0 }
+    local plan = { rules = {}, fields = nil, by_name = {}, defaults = 0 }
     for _, name in ipairs(rules.order) do
         local argument = definition[name]
         -- an empty string is no value in Kong, unless a field says so
@@ -77,7 +105,9 @@ local function compile(definition)
             local name, field = next(entry)
             plan.fields[i] = { name = name, field = field }
             plan.by_name[name] = field
-            plan.size = i
+            if default_of(field) ~= nil then
+                plan.defaults = plan.defaults + 1
+            end
         end
     end
     for _, entry in ipairs(definition.shorthand_fields or {}) do
@@ -136,16 +166,18 @@ local function check_rules(ctx, field, value)
 end
 
 local function fill_list(ctx, field, value)
-    local out, seen = {}, {}
+    local out, seen = {}, field.type == "set" and #value > 1 and {} or nil
     for i = 1, #value do
         local item = value[i]
         if is_null(item) then
             fail(ctx, "required field missing", i - 1)
         else
             local filled = enter(ctx, i - 1, field.elements, item)
-            if filled ~= nil and not (field.type == "set" and seen[filled]) then
+            if filled ~= nil and not (seen and seen[filled]) then
                 out[#out + 1] = filled
-                seen[filled] = true
+                if seen then
+                    seen[filled] = true
+                end
             end
         end
     end
@@ -159,18 +191,19 @@ end
 --- The keys of a table in the order of their text, so that errors have an order.
 -- @tparam table map
 -- @tparam[opt] table known keys to leave out: key -> true value
--- @treturn table array of keys
+-- @treturn table array of keys, not to be changed
 function _M.sorted_keys(map, known)
-    local keys = {}
+    local keys
     for key in pairs(map) do
         if not known or not known[key] then
+            keys = keys or {}
             keys[#keys + 1] = key
         end
     end
-    if #keys > 1 then
+    if keys and #keys > 1 then
         sort(keys, by_text)
     end
-    return keys
+    return keys or NO_KEYS
 end
 
 local function fill_map(ctx, field, value)
@@ -183,19 +216,6 @@ local function fill_map(ctx, field, value)
         else
             out[key] = enter(ctx, key, field.values, item)
         end
-    end
-    return out
-end
-
--- Two tables into one; where both say something, `over` wins.
-local function merged(under, over)
-    local out = {}
-    for key, value in pairs(under) do
-        out[key] = value
-    end
-    for key, value in pairs(over) do
-        local both = type(value) == "table" and type(out[key]) == "table"
-        out[key] = both and merged(out[key], value) or value
     end
     return out
 end
@@ -274,6 +294,15 @@ local function check_record(ctx, definition, record, has_errors)
     host.ctx, host.definition = outer_ctx, outer_definition
 end
 
+-- How many fields a record of this value has at most: those with a default, and those given.
+local function count_fields(plan, value)
+    local count = plan.defaults
+    for _ in pairs(value) do
+        count = count + 1
+    end
+    return count + LATER_FIELDS
+end
+
 local function fill_record(ctx, definition, value)
     local errors_before = #ctx.errors
     local plan = plan_of(definition)
@@ -282,8 +311,7 @@ local function fill_record(ctx, definition, value)
     end
     -- what a wrong shorthand should have set is not missing
     local lenient = #ctx.errors > errors_before
-    -- An entity is given more fields later: an id, times.
-    local out = new_table(0, plan.size)
+    local out = new_table(0, count_fields(plan, value))
     for _, entry in ipairs(plan.fields) do
         local given = value[entry.name]
         if not is_null(given) then
@@ -348,16 +376,6 @@ local function has_type(value, wanted)
     return wanted == "any" or wanted == "foreign" or type(value) == wanted
 end
 
-local function default_of(field)
-    local default = field.default
-    if default ~= nil and default ~= NULL then
-        return type(default) == "table" and merged({}, default) or default
-    end
-    if field.type == "record" and field.required ~= false and field.fields then
-        return {}
-    end
-end
-
 -- The value that a reference stands for. What is wrong with it is not said: it may be a secret.
 local function dereference(ctx, field, reference)
     if not field.referenceable then
@@ -381,7 +399,8 @@ end
 
 -- Checks one value and returns it with defaults; errors go to the context.
 fill = function(ctx, field, value)
-    if type(value) == "string" and find(value, "^{vault://.*}$") then
+    -- The first byte settles it for most, and that the JIT compiles.
+    if type(value) == "string" and byte(value) == BRACE and find(value, "^{vault://.*}$") then
         return dereference(ctx, field, value)
     end
     if is_null(value) then

@@ -32,6 +32,16 @@ local function sequence_length(first)
     end
 end
 
+-- By the byte, as the JIT compiles that.
+local function first_beyond_ascii(text)
+    for i = 1, #text do
+        if byte(text, i) >= 0x80 then
+            return i
+        end
+    end
+    return nil
+end
+
 --- Cuts the middle out of a long text, between characters of UTF-8.
 -- @tparam string text
 -- @tparam number size bytes that may stay; some more say what is left out
@@ -50,7 +60,7 @@ end
 -- @treturn boolean|nil true
 -- @treturn nil|string message with the position of the first bad byte
 function _M.utf8(text)
-    local i = text:find("[\128-\255]")
+    local i = first_beyond_ascii(text)
     while i and i <= #text do
         local first = byte(text, i)
         local length = sequence_length(first)
