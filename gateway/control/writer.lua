@@ -164,6 +164,7 @@ function _M.open(opts)
         layouts = opts.layouts,
         packing = packing,
         check = opts.check or false,
+        alone = not opts.page,
     })
     if not store then
         return nil, err

@@ -74,6 +74,7 @@ end
 -- @tparam {table,...} opts.layouts of gateway.store.layout
 -- @tparam[opt] boolean opts.read_only no lock, nothing is made
 -- @tparam[opt="full"] string opts.synchronous "off": for a copy that can be made again
+-- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
 -- @tparam[opt] table opts.packing `version` and `pack(layout, entity, text)` -> bytes that stand

@@ -29,7 +29,19 @@ local function refuse(word, reason)
     error({ word = word, reason = reason or REASONS[word] }, 0)
 end
 
-local function configure(db, opts)
+-- Each change goes into the log first, and from there into the file: of what fills a new file with
+-- nobody beside it, that would be everything twice. Who opens it next brings the log.
+local function choose_journal(db, opts, is_new)
+    if is_new and opts.alone then
+        db:run("PRAGMA synchronous = EXTRA")
+        return
+    end
+    db:row("PRAGMA journal_mode = WAL")
+    db:run("PRAGMA synchronous = " .. (opts.synchronous == "off" and "OFF" or "FULL"))
+    db:row("PRAGMA journal_size_limit = " .. MAX_WAL_BYTES)
+end
+
+local function configure(db, opts, is_new)
     db:busy_timeout(BUSY_TIMEOUT_MS)
     db:run("PRAGMA foreign_keys = ON")
     db:run("PRAGMA trusted_schema = OFF")
@@ -37,9 +49,7 @@ local function configure(db, opts)
     db:run("PRAGMA temp_store = MEMORY")
     db:run("PRAGMA cache_size = -" .. CACHE_KIB)
     if not opts.read_only then
-        db:row("PRAGMA journal_mode = WAL")
-        db:run("PRAGMA synchronous = " .. (opts.synchronous == "off" and "OFF" or "FULL"))
-        db:row("PRAGMA journal_size_limit = " .. MAX_WAL_BYTES)
+        choose_journal(db, opts, is_new)
     end
 end
 
@@ -58,7 +68,7 @@ local function set_up(db, opts)
     if what == "store" and opts.check ~= false then
         quick_check(db)
     end
-    configure(db, opts)
+    configure(db, opts, what == "empty")
     if opts.read_only then
         return
     elseif db:is_read_only() then

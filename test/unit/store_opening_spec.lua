@@ -174,4 +174,23 @@ describe("opening a store", function()
         assert.is_nil(files.refused(0xef53))
         assert.is_true(files.check("/tmp"))
     end)
+
+    it(
+        "fills a new file without a log where nobody is beside it; the next one has the log",
+        function()
+            local function journal(s)
+                return s.db:row("PRAGMA journal_mode")[1]
+            end
+            local s = assert(support.open(path, { alone = true }))
+            assert.equal("delete", journal(s))
+            local done =
+                assert(s:replace({ put("services", { id = "a", name = "n", host = "h" }) }, "x"))
+            s:close()
+            s = assert(support.open(path, { alone = true }))
+            assert.equal("wal", journal(s))
+            assert.equal(done.revision, s:revision().revision)
+            assert.is_table(s:get("services", "a"))
+            s:close()
+        end
+    )
 end)
