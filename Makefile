@@ -52,7 +52,6 @@ setup:
 # nothing has changed. Everything generated goes to build/.
 build: setup folder
 	@scripts/build-module
-	@$(MAKE) -s -C test/core library
 
 folder:
 	@mkdir -p build
@@ -64,6 +63,7 @@ test: unit ring store nginx lab
 
 unit: build
 	@scripts/setup run test
+	@$(MAKE) -s -C test/core declarations
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) $(ARGS) test/unit
 
 nginx: build

@@ -1,6 +1,6 @@
 --- The C core by FFI: entities from Lua tables, images in memory.
 --
--- `make -C test/core library` builds what this loads, declarations included.
+-- `make build` makes what this loads, and `make -C test/core declarations` what it says.
 
 local core = require("sluice.core")
 local ffi = require("ffi")
