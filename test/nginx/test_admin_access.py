@@ -413,7 +413,9 @@ def test_the_token_is_shown_nowhere(gateway: Start) -> None:
     for pid in (running.master(), *running.workers()):
         assert TOKEN not in Path(f"/proc/{pid}/cmdline").read_text()
     prefix = Path(running.settings["prefix"])
-    holders = {p.name for p in prefix.rglob("*") if p.is_file() and TOKEN.encode() in p.read_bytes()}
+    holders = {
+        p.name for p in prefix.rglob("*") if p.is_file() and TOKEN.encode() in p.read_bytes()
+    }
     assert holders == {"settings.json", "start.json"}
 
 
