@@ -217,7 +217,8 @@ local function main()
 end
 
 -- A command ends before most of what it makes is garbage: a large file of entities would be walked
--- over and over. So Lua's heap may grow tenfold before it is collected.
+-- over and over. So Lua's heap may grow tenfold before it is collected: 100,000 routes take 0.9 GiB
+-- while they are loaded, 0.7 GiB otherwise.
 collectgarbage("setpause", 1000)
 
 os.exit(main())
