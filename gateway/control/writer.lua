@@ -356,13 +356,17 @@ end
 
 --- Builds the base of a merge. Other calls may go on meanwhile.
 -- @tparam table job of `start_merge`
--- @treturn boolean|nil
+-- @treturn boolean|nil false: another base came meanwhile, and the files of this one are gone
 -- @treturn nil|table error
 function methods:merge(job)
-    return guarded(self, function()
+    local done, err = guarded(self, function()
         self.images:merge(job.from, job.number)
         return true
     end)
+    if not done and self.images:live().base ~= job.from.base then
+        return false
+    end
+    return done, err
 end
 
 --- Publishes a merge, with what has changed meanwhile.

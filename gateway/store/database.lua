@@ -294,9 +294,11 @@ end
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return guarded(self, function()
-        local db = self.db
-        for i, item in ipairs(items) do
-            item.sequence = i
+        local db, counts = self.db, {}
+        -- By kind: another service does not move every route, which would change it.
+        for _, item in ipairs(items) do
+            local count = (counts[item.kind] or 0) + 1
+            counts[item.kind], item.sequence = count, count
         end
         db:run("BEGIN IMMEDIATE")
         local since = reading.revision(db)

@@ -162,6 +162,8 @@ class Gateway:
         self._client: httpx.Client | None = None
         self._scanned = 0
         self._unexpected: list[str] = []
+        self.warned = ""
+        """What the start said on stderr."""
         self.started = False
         self.write_config(config)
 
@@ -171,6 +173,7 @@ class Gateway:
         """Starts it as a daemon and waits until it answers."""
         done = self.command("start")
         assert done.returncode == 0, f"sluice start failed:\n{done.stdout}{done.stderr}"
+        self.warned = done.stderr
         self.started = True
         Gateway.live.append(self)
         wait_until(self._answers, "the proxy port to answer")

@@ -273,9 +273,11 @@ describe("the store, at random", function()
     local function model_of_items(items)
         local nothing = { parents = {}, things = {}, notes = {} }
         local after, words = model(nothing, items)
-        for i, item in ipairs(after and items or {}) do
+        local counts = { parents = 0, things = 0, notes = 0 }
+        for _, item in ipairs(after and items or {}) do
             local id = entity_text.decode(item.put).id
-            after[item.kind][id].sequence = i
+            counts[item.kind] = counts[item.kind] + 1
+            after[item.kind][id].sequence = counts[item.kind]
         end
         return after, words
     end

@@ -175,17 +175,47 @@ describe("the writer", function()
         assert.equal("r2 r3 r4", routes())
     end)
 
-    it("leaves a merge behind that another base has overtaken", function()
-        make(put("routes", route(1)))
-        local job = opened:start_merge()
-        assert.is_true(opened:merge(job))
+    -- Too many for the delta: they take a new base.
+    local function make_base()
         local changes = {}
         for i = 1, 60 do
             changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
         end
         opened:batch({ changes })
+    end
+
+    it("leaves a merge behind that another base has overtaken", function()
+        make(put("routes", route(1)))
+        local job = opened:start_merge()
+        assert.is_true(opened:merge(job))
+        make_base()
         assert.is_false(opened:finish_merge(job))
         assert.equal("base delta", files())
+    end)
+
+    it("has nothing to merge where another base has come before it began", function()
+        make(put("routes", route(1)))
+        local job = opened:start_merge()
+        make_base()
+        local done, err = opened:merge(job)
+        assert.is_false(done)
+        assert.is_nil(err)
+        assert.equal("base delta", files())
+    end)
+
+    it("changes only what a file changes", function()
+        local service = { id = id(101), name = "s", host = "a.test", port = 80, retries = 5 }
+        assert(opened:replace({ put("services", service), put("routes", route(1)) }))
+        local before = assert(opened.store:revision())
+        local another = { id = id(102), name = "t", host = "b.test", port = 80, retries = 5 }
+        assert(opened:replace({
+            put("services", service),
+            put("services", another),
+            put("routes", route(1)),
+        }))
+        local changes = assert(opened.store:changes_since(before))
+        assert.equal(1, #changes)
+        assert.equal(another.id, changes[1].id)
     end)
 
     it("hides the routes of a disabled service, and shows them again", function()
