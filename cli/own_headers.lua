@@ -25,7 +25,8 @@ local OF_REQUEST = {
 }
 
 -- Those of a response that are for the gateway alone (RFC 9110, 7.6.1). Connection, Keep-Alive and
--- Transfer-Encoding are nginx's.
+-- Transfer-Encoding are nginx's; the Upgrade of a 101 is the module's
+-- (module/nginx/ngx_http_sluice_upgrade.c).
 local HOP_BY_HOP = {
     "Proxy-Authenticate",
     "Proxy-Authentication-Info",

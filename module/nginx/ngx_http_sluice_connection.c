@@ -2,7 +2,8 @@
 /*
  * Removes what the lines of Connection name (RFC 9110, 7.6.1), before any
  * plugin, so that it cannot remove what a plugin adds.  The list of headers is
- * walked twice, however many names and lines there are.
+ * walked twice, however many names and lines there are, and once more for a
+ * request that may switch to WebSocket, which keeps its Upgrade.
  */
 
 
@@ -13,6 +14,7 @@
 
 #include "ngx_http_sluice_connection.h"
 #include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_upgrade.h"
 
 
 /* the same as max_headers, which later versions of nginx have */
@@ -22,6 +24,7 @@
 
 typedef struct {
     ngx_http_request_t                  *request;
+    ngx_table_elt_t                     *kept;      /* or NULL */
     ngx_http_sluice_connection_names_t   names;
 } ngx_http_sluice_connection_dropped_t;
 
@@ -43,6 +46,7 @@ ngx_http_sluice_connection_apply(ngx_http_request_t *r)
     ngx_http_sluice_connection_dropped_t   dropped;
 
     dropped.request = r;
+    dropped.kept = NULL;
     dropped.names.count = 0;
     dropped.names.lengths = 0;
     lines = 0;
@@ -77,6 +81,13 @@ ngx_http_sluice_connection_apply(ngx_http_request_t *r)
                 return NGX_HTTP_BAD_REQUEST;
             }
         }
+    }
+
+    if (ngx_http_sluice_connection_named(&dropped.names,
+                                         (u_char *) "upgrade", 7)
+        && ngx_http_sluice_upgrade_accept(r))
+    {
+        dropped.kept = r->headers_in.upgrade;
     }
 
     if (dropped.names.count
@@ -199,8 +210,9 @@ ngx_http_sluice_connection_drops(ngx_table_elt_t *elt, void *data)
 {
     ngx_http_sluice_connection_dropped_t  *dropped = data;
 
-    if (!ngx_http_sluice_connection_named(&dropped->names, elt->key.data,
-                                          elt->key.len))
+    if (elt == dropped->kept
+        || !ngx_http_sluice_connection_named(&dropped->names, elt->key.data,
+                                             elt->key.len))
     {
         return 0;
     }

@@ -14,8 +14,9 @@
  *   interim responses (1xx but 101) are skipped; nginx takes the first for the
  *   final one, and waits for its body;
  *
- *   101 is no response: nginx asks no upstream to switch protocols, but would
- *   make a tunnel of it for a client that has sent Upgrade;
+ *   101 is for a client that has asked for WebSocket, and for that alone
+ *   (ngx_http_sluice_upgrade.c); nginx makes a tunnel of it for each client
+ *   that has sent Upgrade;
  *
  *   headers that Connection names do not go on;
  *
@@ -31,6 +32,7 @@
 
 
 #include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_upgrade.h"
 #include "ngx_http_sluice_upstream.h"
 
 
@@ -43,6 +45,7 @@ typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
 typedef struct {
     ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
     ngx_http_sluice_response_step_pt  reinit_request;
+    ngx_http_sluice_response_step_pt  create_request;  /* of an Upgrade */
     ngx_uint_t                        interim;
     ngx_http_sluice_response_own_t    own;
 } ngx_http_sluice_response_ctx_t;
@@ -53,6 +56,7 @@ static ngx_http_sluice_response_ctx_t *ngx_http_sluice_response_get_ctx(
 static ngx_int_t ngx_http_sluice_response_wrap(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_response_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_sluice_response_create(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_process_header(
     ngx_http_request_t *r);
@@ -190,9 +194,35 @@ ngx_http_sluice_response_init(ngx_http_request_t *r,
     u->process_header = ngx_http_sluice_response_process_header;
     u->reinit_request = ngx_http_sluice_response_reinit;
 
+    if (ngx_http_sluice_upgrade_asked(r)) {
+        ctx->create_request = u->create_request;
+        u->create_request = ngx_http_sluice_response_create;
+
+        if (ngx_http_sluice_upgrade_write(r) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
     ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
 
     return ucf->init_peer(r, us);
+}
+
+
+/* nginx's was called before we came; again for a peer with another name. */
+
+static ngx_int_t
+ngx_http_sluice_response_create(ngx_http_request_t *r)
+{
+    ngx_http_sluice_response_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
+
+    if (ctx->create_request(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_upgrade_write(r);
 }
 
 
@@ -259,9 +289,13 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
         }
 
         if (u->headers_in.status_n == NGX_HTTP_SWITCHING_PROTOCOLS) {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "upstream switched protocols without being asked");
-            return NGX_HTTP_UPSTREAM_INVALID_HEADER;
+            rc = ngx_http_sluice_upgrade_switch(r);
+
+            if (rc == NGX_OK) {
+                return ngx_http_sluice_response_drop_lines(r, &ctx->own);
+            }
+
+            return rc == NGX_ERROR ? rc : NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
 
         if (ngx_http_sluice_response_skip(r, ctx) != NGX_OK) {
