@@ -223,10 +223,10 @@ local function commit(db)
     end
 end
 
-local function make_member(self, changes, only)
+local function make_member(self, changes)
     local db = self.db
     db:run("SAVEPOINT member")
-    local ok, made = pcall(transaction.make, db, self.by_kind, changes, only, self.packing)
+    local ok, made = pcall(transaction.make, db, self.by_kind, changes, nil, self.packing)
     if not ok and type(made) == "table" and made.refused then
         db:run("ROLLBACK TO member")
         db:run("RELEASE member")
@@ -302,14 +302,11 @@ function methods:replace(items, origin)
         end
         db:run("BEGIN IMMEDIATE")
         local since = reading.revision(db)
-        local made = make_member(self, items, self.layouts)
-        if not made.revision then
-            error({ refused = made }, 0)
-        end
+        -- Without a savepoint, whose journal SQLite goes through again with each deletion.
+        local revision = transaction.make(db, self.by_kind, items, self.layouts, self.packing)
         db:run("UPDATE meta SET origin = ?", origin)
         finish(self, since)
-        local changed = made.revision > since.revision
-        return { revision = made.revision, uuid = since.uuid, changed = changed }
+        return { revision = revision, uuid = since.uuid, changed = revision > since.revision }
     end)
 end
 
