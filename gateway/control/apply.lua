@@ -11,7 +11,7 @@
 --   building    what the store holds is made live
 --   live        changes are taken
 --   stopped     three control workers have died within a minute: what is live is served, changes
---               are refused. Who asks after a minute lets it try again; so does a reload
+--               are refused. Who asks after a minute lets it try again; a reload does at once
 --   left        the role was given up
 --
 -- Errors are tables with `err` and `message`: the store's words (docs/store.md), "full",

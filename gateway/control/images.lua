@@ -93,7 +93,7 @@ local function base_revision(space)
     return tonumber(identity.revision)
 end
 
--- The folder, for its owner alone.
+-- The folder, for its owner alone; made where there is none.
 local function prepare(folder)
     local made, err = files.make_folder(folder)
     if not made then
@@ -143,6 +143,12 @@ function _M.open(opts)
     end
     state.next = last + 1
     return self
+end
+
+--- Makes the folder again where somebody has removed it.
+-- Throws what `open` does.
+function methods:prepare()
+    prepare(self.folder)
 end
 
 --- What another Lua VM of this process needs for `attach`: plain data.
@@ -239,6 +245,30 @@ local function open_base(path, how)
     return space
 end
 
+-- Maps what is live, as a worker that is born does. The caller unmaps it, also where it throws.
+local function map(self, from, view)
+    view.base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
+    local path = path_of(self, "delta", from.delta)
+    check(C.sluice_core_delta_open(path, unistd.geteuid(), view.delta), path)
+end
+
+local function unmap(view)
+    C.sluice_core_file_close(view.base)
+    C.sluice_core_file_close(view.delta)
+end
+
+--- Whether a worker that is born can map what is live: somebody may have removed the files, or
+-- written into them.
+-- @tparam table from of `live`
+-- @treturn boolean
+function methods:is_whole(from)
+    local view = ffi.new("sluice_core_view_t")
+    local ok = pcall(map, self, from, view)
+    local is_same = ok and base_revision(view.base) == from.base_revision
+    unmap(view)
+    return is_same
+end
+
 --- Builds the image that a view sees, as a file, in mappings of its own.
 -- @tparam table from of `live`
 -- @tparam number number of the new base
@@ -248,20 +278,17 @@ function methods:merge(from, number)
     local live = ffi.new("sluice_core_live_t")
     local identity = ffi.new("sluice_core_identity_t")
     local ok, thrown = pcall(function()
-        view.base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
-        local path = path_of(self, "delta", from.delta)
-        check(C.sluice_core_delta_open(path, unistd.geteuid(), view.delta), path)
+        map(self, from, view)
         C.sluice_core_identity(view.base, identity)
         identity.revision = from.revision
-        check(C.sluice_core_live(view, nil, 0, live), path)
+        check(C.sluice_core_live(view, nil, 0, live), "a merge")
         with_image(live.entities, live.count, identity, function(buffer, used)
-            path = path_of(self, "base", number)
+            local path = path_of(self, "base", number)
             check(C.sluice_core_file_write(path, buffer, used, 0), path)
         end)
     end)
     C.sluice_core_live_free(live)
-    C.sluice_core_file_close(view.base)
-    C.sluice_core_file_close(view.delta)
+    unmap(view)
     if not ok then
         error(thrown, 0)
     end

@@ -7,6 +7,7 @@
 
 local ffi = require("ffi")
 local images = require("sluice.images")
+local time = require("posix.time")
 
 local error = error
 local ipairs = ipairs
@@ -57,19 +58,20 @@ local self
 -- Until it starts, and in other workers, there is none to ask.
 local NOBODY = { state = "left", message = "this worker does not write" }
 
+-- Seconds, of a clock that nobody sets.
 local function monotonic()
-    ngx.update_time()
-    return ngx.now()
+    local now = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return now.tv_sec + now.tv_nsec / 1e9
 end
 
--- Notes the state for this worker and, in shared memory, for all others.
+-- Notes the state for this worker and, in shared memory, for all others; but there only who has the
+-- role, or is the only one.
 local function note(state, message)
     self.state, self.message = state, message
     local block = images.C.sluice_control_block()
-    -- At a reload there are two of us for a while, and the block is the other's.
     if block ~= nil and block.pid == ngx.worker.pid() then
         block.state = images.C["SLUICE_CONTROL_" .. STATES[state]]
-        block.revision = self.revision or 0
+        block.revision = self.uuid and self.revision or block.revision
         ffi.copy(block.error, (message or ""):sub(1, ffi.sizeof(block.error) - 1))
     end
 end
@@ -220,6 +222,15 @@ local function merge()
     end
 end
 
+-- Somebody has removed files that are live, or written into them: new ones.
+local function replace_files()
+    ngx.log(ngx.WARN, "control: files of what is live are gone or damaged: they are made anew")
+    local begun, err = in_turn("begin")
+    if not begun then
+        ngx.log(ngx.ERR, "control: new files cannot be made: ", err.message or err.err)
+    end
+end
+
 -- The copy for the next start, whose deletions need not be known any more.
 local function save(live)
     local done, err = call("save", live)
@@ -257,7 +268,9 @@ local function look_after_files()
     if self.is_from_copy then
         self.saved, self.is_from_copy = live.base, false
     end
-    if live.base ~= self.saved then
+    if not live.is_whole then
+        in_background(replace_files)
+    elseif live.base ~= self.saved then
         self.saved = live.base
         in_background(save, live)
     elseif is_merge_due(live) then
@@ -267,39 +280,31 @@ end
 
 -- The loop ---------------------------------------------------------------------------------------
 
-local function wait(seconds)
-    self.bell:wait(seconds)
-end
-
--- Waits until somebody asks, a minute after too many deaths.
+-- Waits until somebody asks, a minute after too many deaths; who asks has to be accepted. False: it
+-- leaves.
 local function stay_stopped()
+    images.C.sluice_control_accept()
     local reason = "%d control workers died within a minute; what was live is served"
     note("stopped", reason:format(DEATHS))
     ngx.log(ngx.ALERT, "control: ", self.message)
     self.stopped_at = monotonic()
-    -- Who asks is answered, and can ask again.
-    images.C.sluice_control_accept()
-    note(self.state, self.message)
     while not self.is_asked and not ngx.worker.exiting() do
-        wait(LOOK_SECONDS)
+        self.bell:wait(LOOK_SECONDS)
     end
     self.is_asked = false
+    return not ngx.worker.exiting()
 end
 
 local function is_leaving()
-    return self.is_told or (ngx.worker.exiting() and monotonic() > self.leave_at)
-end
-
-local function note_exit()
     if ngx.worker.exiting() and self.leave_at == math.huge then
         self.leave_at = monotonic() + LEAVE_SECONDS
     end
+    return self.is_told or monotonic() > self.leave_at
 end
 
 -- Opens the store and makes what it holds live. False: it was told to leave before.
 local function come_alive()
     while true do
-        note_exit()
         if is_leaving() then
             return false
         end
@@ -309,8 +314,12 @@ local function come_alive()
             break
         end
         local is_locked = err.err == "locked"
+        if not is_locked then
+            -- Nobody else will answer, and say why.
+            images.C.sluice_control_accept()
+        end
         note(is_locked and "waiting" or "starting", err.message or err.err)
-        wait(is_locked and POLL_SECONDS or RETRY_SECONDS)
+        self.bell:wait(is_locked and POLL_SECONDS or RETRY_SECONDS)
     end
     images.C.sluice_control_accept()
     note("building")
@@ -318,11 +327,10 @@ local function come_alive()
     while not begun do
         note("building", err.message or err.err)
         ngx.log(ngx.ERR, "control: nothing new can be made live: ", self.message)
-        note_exit()
         if is_leaving() then
             return false
         end
-        wait(RETRY_SECONDS)
+        self.bell:wait(RETRY_SECONDS)
         begun, err = call("begin")
     end
     self.is_from_copy = begun.from == "copy"
@@ -350,7 +358,6 @@ end
 local function serve()
     self.merged_at, self.look_at = monotonic(), 0
     while true do
-        note_exit()
         local taken = take()
         if taken[1] then
             run(taken)
@@ -358,18 +365,26 @@ local function serve()
             return
         else
             look_after_files()
-            wait(LOOK_SECONDS)
+            self.bell:wait(LOOK_SECONDS)
         end
+    end
+end
+
+-- Nobody begins to read; those who have are waited for, since it would go from under them.
+local function close_reader()
+    local reader, deadline = self.reader, monotonic() + LEAVE_SECONDS
+    self.reader = nil
+    while self.reads > 0 and monotonic() < deadline do
+        ngx.sleep(POLL_SECONDS)
+    end
+    if reader and self.reads == 0 then
+        in_thread(READER, "close", reader)
     end
 end
 
 -- Gives the role up; nobody waits for nothing.
 local function end_it()
     note("left", "this worker leaves")
-    if self.reader then
-        in_thread(READER, "close", self.reader)
-        self.reader = nil
-    end
     if self.handle then
         in_thread(WRITER, "close", self.handle)
         self.handle = nil
@@ -380,13 +395,12 @@ local function end_it()
         end
     end
     self.queue = {}
+    close_reader()
 end
 
 local function loop()
-    if images.C.sluice_control_deaths(DEATHS_MS) >= DEATHS then
-        stay_stopped()
-    end
-    if come_alive() then
+    local is_stopped = images.C.sluice_control_deaths(DEATHS_MS) >= DEATHS
+    if (not is_stopped or stay_stopped()) and come_alive() then
         open_reader()
         note("live")
         serve()
@@ -396,7 +410,10 @@ end
 
 -- Nothing that goes wrong here ends the worker: nginx would not start another one.
 local function run_loop(premature)
-    while not premature and self.state ~= "left" do
+    if premature then
+        return end_it()
+    end
+    while self.state ~= "left" do
         local ok, thrown = pcall(loop)
         if not ok then
             ngx.log(ngx.ALERT, "control: ", tostring(thrown))
@@ -418,6 +435,8 @@ function _M.start(opts)
         state = "starting",
         revision = 0,
         queue = {},
+        -- reads that are under way
+        reads = 0,
         bell = require("ngx.semaphore").new(0),
         leave_at = math.huge,
     }
@@ -451,7 +470,10 @@ function _M.read(verb, ...)
     if not self or not self.reader then
         return _M.not_ready()
     end
-    return in_thread(READER, "call", self.reader, verb, ...)
+    self.reads = self.reads + 1
+    local first, second = in_thread(READER, "call", self.reader, verb, ...)
+    self.reads = self.reads - 1
+    return first, second
 end
 
 --- What it does.

@@ -15,6 +15,7 @@
 -- @module gateway.control.writer
 
 local database = require("gateway.store.database")
+local dirent = require("posix.dirent")
 local entities = require("gateway.image.entities")
 local entity_text = require("gateway.store.entity_text")
 local failure = require("gateway.store.failure")
@@ -148,6 +149,15 @@ local function wrap(store, images_)
     return self
 end
 
+-- Removes what those have left behind who died while they wrote the copy.
+local function clean(folder)
+    for name in dirent.files(folder) do
+        if name:find("^base%.") then
+            os.remove(folder .. "/" .. name)
+        end
+    end
+end
+
 --- Opens the store, and with it the role of the one writer. Publishes nothing yet.
 -- @tparam table opts
 -- @tparam string opts.store path
@@ -170,6 +180,7 @@ function _M.open(opts)
         return nil, err
     end
     local self = wrap(store, nil)
+    clean(files.folder_of(store.path))
     if opts.page then
         self.images, err = guarded(self, images.open, {
             folder = opts.images,
@@ -230,6 +241,7 @@ end
 function methods:begin()
     local from
     local made, err = self.store:read(function(db, now)
+        self.images:prepare()
         from = "live"
         local found = find(self, db, now, nil)
         if not found then
@@ -343,9 +355,14 @@ end
 -- Merging ----------------------------------------------------------------------------------------
 
 --- What is live.
--- @treturn table|nil `{ base =, delta =, revision =, bytes =, used =, room = }`
+-- @treturn table|nil `{ base =, delta =, revision =, bytes =, used =, room =, is_whole = }`; where
+-- it is not whole, `begin` makes it so
 function methods:live()
-    return self.images:live()
+    local live = self.images:live()
+    if live then
+        live.is_whole = self.images:is_whole(live)
+    end
+    return live
 end
 
 --- Begins a merge: what is live at this moment, and the number of the base that it becomes.

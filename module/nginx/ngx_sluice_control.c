@@ -3,7 +3,7 @@
  * What worker 0 and the others do under "sluice_control on".
  *
  * Worker 0 is the control worker: it accepts on listeners of marked servers
- * (ngx_http_sluice_control.c) once it has the role, and on no other.  The
+ * (ngx_http_sluice_control.c) once its Lua says so, and on no other.  The
  * others are traffic workers: they accept on all but those, once an image is
  * live and mapped.  What nobody accepts yet waits in the kernel's backlog.
  *
@@ -240,14 +240,17 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
 
 /*
  * Counts those who left theirs without a word.  At a reload, and at a binary
- * upgrade, there are two of us for a while.
+ * upgrade, there are two of us for a while.  Who comes after no death comes by
+ * one of these, or at the start: what died before is not held against it.
  */
 
 static void
 ngx_sluice_control_take_seat(sluice_control_t *block)
 {
     uint32_t    pid;
-    ngx_uint_t  i, n;
+    ngx_uint_t  i, n, found;
+
+    found = 0;
 
     for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
         pid = block->seats[i];
@@ -258,7 +261,12 @@ ngx_sluice_control_take_seat(sluice_control_t *block)
             n = __sync_fetch_and_add(&block->deaths, 1);
             block->recent_deaths[n % NGX_SLUICE_CONTROL_DEATHS] =
                                        ngx_sluice_control_now(CLOCK_MONOTONIC);
+            found = 1;
         }
+    }
+
+    if (!found) {
+        ngx_memzero(block->recent_deaths, sizeof(block->recent_deaths));
     }
 
     for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {

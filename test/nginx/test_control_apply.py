@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from images_bare import Images, Json
-from wire import wait_until
+from wire import Wire, request_bytes, wait_until
 
 ROLE = """
     local entities = require("gateway.entities")
@@ -159,3 +166,140 @@ def test_three_deaths_in_a_minute_stop_it() -> None:
             wait_until(lambda before=before: nginx.block()["pid"] not in (0, before), "the next")
         wait_until(lambda: nginx.block()["error"] != "", "the reason")
         assert nginx.match("/a")["status"] == 200
+        # Who wants to change something is answered, and hears why it is not.
+        said = nginx.apply('return said(apply.transaction({ route(2, "/b") }))')
+        assert said["err"] == "not ready"
+        assert "3 control workers died within a minute" in said["message"]
+        # What died before a reload is not held against who comes with it.
+        nginx.restart_workers()
+        said = nginx.apply('return said(apply.transaction({ route(2, "/b") }))')
+        assert said == {"revision": 2}
+        assert nginx.match("/b")["name"] == "r2"
+
+
+def test_a_store_that_cannot_be_opened_is_said_to_who_asks() -> None:
+    with Control() as nginx:
+        nginx.expect_log(r"exited on signal 9")
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        store = nginx.prefix / "store" / "store.db"
+        aside = store.rename(store.with_name("aside"))
+        store.mkdir()
+        before = nginx.zero()
+        os.kill(before, signal.SIGKILL)
+        wait_until(lambda: nginx.block()["pid"] not in (0, before), "the next")
+        wait_until(lambda: "store.db" in nginx.state().get("message", ""), "the reason")
+        assert nginx.state()["state"] == "starting"
+        assert nginx.match("/a")["status"] == 200
+        store.rmdir()
+        aside.rename(store)
+        wait_until(lambda: nginx.state()["state"] == "live", "its store")
+
+
+def test_who_waits_for_the_role_does_not_speak_for_who_has_it() -> None:
+    with Control() as nginx:
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        old, before = nginx.master(), nginx.block()
+        nginx.upgrade()
+        wait_until(lambda: len(nginx.block()["seats"]) == 2, "another who waits")
+        time.sleep(0.2)
+        after = nginx.block()
+        for what in ("pid", "state", "revision", "error"):
+            assert after[what] == before[what]
+        nginx.end(old)
+        wait_until(lambda: nginx.block()["pid"] not in (0, before["pid"]), "the role")
+        assert nginx.apply('return said(apply.transaction({ route(2, "/b") }))') == {"revision": 2}
+
+
+def truncate(folder: Path, kind: str) -> None:
+    for path in folder.glob(f"{kind}.*"):
+        os.truncate(path, 4096)
+
+
+HARM: dict[str, Callable[[Path], None]] = {
+    "the folder removed": shutil.rmtree,
+    "the files removed": lambda folder: [path.unlink() for path in folder.iterdir()] and None,
+    "the base truncated": lambda folder: truncate(folder, "base"),
+    "the delta truncated": lambda folder: truncate(folder, "delta"),
+}
+
+
+@pytest.mark.parametrize("what", HARM)
+def test_files_that_are_gone_come_again(what: str) -> None:
+    """A traffic worker that is born serves; so do others, from what they have mapped."""
+    with Control() as nginx:
+        nginx.expect_log(r"cannot map", range(9))
+        nginx.expect_log(r"they are made anew")
+        nginx.expect_log(r"exited on signal 9")
+        nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
+        victim = nginx.traffic("return ngx.worker.pid()")
+        HARM[what](nginx.images)
+        os.kill(victim, signal.SIGKILL)
+        assert nginx.match("/a")["name"] == "r1"
+        assert nginx.apply('return said(apply.transaction({ route(2, "/b") }))') == {"revision": 2}
+        assert nginx.match("/b")["name"] == "r2"
+        assert len(list(nginx.images.iterdir())) == 2
+
+
+def test_who_reads_while_the_role_is_given_up_is_answered() -> None:
+    with Control() as nginx:
+        said = nginx.apply("""
+            for i = 1, 300 do
+                assert(apply.transaction({ route(i, "/" .. i) }))
+            end
+            local threads, reads, words = {}, 0, {}
+            for i = 1, 8 do
+                threads[i] = ngx.thread.spawn(function()
+                    local found, err
+                    repeat
+                        reads = reads + 1
+                        found, err = apply.read("list", "routes", { size = 300 })
+                    until not found
+                    words[i] = err.err
+                end)
+            end
+            ngx.sleep(0.1)
+            apply.leave()
+            for i = 1, 8 do
+                ngx.thread.wait(threads[i])
+            end
+            return { reads > 8, table.concat(words, ",") }
+        """)
+        assert said == [True, ",".join(["not ready"] * 8)]
+
+
+def test_eight_workers_serve_what_is_answered_to_the_next_request() -> None:
+    """One of them stands still for five seconds, and goes on."""
+    with Control(workers=9) as nginx:
+        nginx.apply('return said(apply.transaction({ route(1, "/0") }))')
+        wires: dict[int, Wire] = {}
+
+        def meet_all() -> bool:
+            wire = nginx.wire()
+            pid = json.loads(wire.ask("/0").body)["pid"]
+            if pid in wires:
+                wire.close()
+            else:
+                wires[pid] = wire
+            return len(wires) == 8
+
+        wait_until(meet_all, "eight workers")
+        silent = next(iter(wires))
+        os.kill(silent, signal.SIGSTOP)
+        ends, number = time.monotonic() + 5, 1
+        while time.monotonic() < ends:
+            begun = time.monotonic()
+            said = nginx.apply(f'return said(apply.transaction({{ route(1, "/{number}") }}))')
+            assert said == {"revision": number + 1}
+            assert time.monotonic() - begun < 2
+            for pid, wire in wires.items():
+                if pid != silent:
+                    assert wire.ask(f"/{number}").status == 200
+                    assert wire.ask(f"/{number - 1}").status == 404
+            number += 1
+        # It is asked before it goes on, with what was live when it was stopped.
+        wires[silent].send(request_bytes("/0"))
+        os.kill(silent, signal.SIGCONT)
+        assert wires[silent].read_reply("GET").status == 404
+        assert wires[silent].ask(f"/{number - 1}").status == 200
+        for wire in wires.values():
+            wire.close()

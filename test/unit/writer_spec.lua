@@ -1,6 +1,7 @@
 --- The writer: what it refuses, what it leaves alone, what it begins with.
 
 local C = require("sluice.core").C
+local dirent = require("posix.dirent")
 local support = require("test.unit.support.writer")
 local writer = require("gateway.control.writer")
 
@@ -277,6 +278,18 @@ describe("the writer", function()
             place.forget()
             assert.equal("copy", reopen())
             assert.equal("r1 r2", routes())
+        end)
+
+        it("without what those left behind who died while they wrote the copy", function()
+            for _, name in ipairs({ "/base.4711.new", "/base.next", "/base.next.4711.new" }) do
+                assert(io.open(copy:match("^(.*)/") .. name, "w")):close()
+            end
+            reopen()
+            local found = {}
+            for name in dirent.files(copy:match("^(.*)/")) do
+                found[#found + 1] = name:find("^base") and name or nil
+            end
+            assert.same({ "base" }, found)
         end)
 
         it("with every row where the log does not reach back to the copy", function()
