@@ -126,11 +126,15 @@ end
 -- @treturn table { ready = {pids}, draining = {pids}, starting = {pids}, control = {pids} }
 function _M.workers(master)
     local found = { ready = {}, draining = {}, starting = {}, control = {} }
-    -- The title comes a moment after that of any worker.
+    local lines, pids = {}, process.children(master)
+    for i, pid in ipairs(pids) do
+        lines[i] = process.command_line(pid) or ""
+    end
+    -- The control worker has any worker's title first. It takes its seat before that: whose title
+    -- has been read has a seat by now.
     local seats = control_worker.pids(master)
-    for _, pid in ipairs(process.children(master)) do
-        local line = process.command_line(pid) or ""
-        local state
+    for i, pid in ipairs(pids) do
+        local line, state = lines[i], nil
         if line:sub(1, #DRAINING) == DRAINING then
             state = "draining"
         elseif

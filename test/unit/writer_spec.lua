@@ -205,12 +205,12 @@ describe("the writer", function()
     end)
 
     it("changes only what a file changes", function()
-        local service = { id = id(101), name = "s", host = "a.test", port = 80, retries = 5 }
-        assert(opened:replace({ put("services", service), put("routes", route(1)) }))
+        local first = { id = id(101), name = "s", host = "a.test", port = 80, retries = 5 }
+        assert(opened:replace({ put("services", first), put("routes", route(1)) }))
         local before = assert(opened.store:revision())
         local another = { id = id(102), name = "t", host = "b.test", port = 80, retries = 5 }
         assert(opened:replace({
-            put("services", service),
+            put("services", first),
             put("services", another),
             put("routes", route(1)),
         }))
