@@ -134,6 +134,8 @@ flame: build
 docs: folder
 	$(SLUICE_LUAJIT) cli/reference.lua > build/config.md
 	mv build/config.md docs/config.md
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) gateway/control/metrics/reference.lua > build/metrics.md
+	mv build/metrics.md docs/metrics.md
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
 

@@ -11,6 +11,7 @@ import core
 import events_scenarios
 import footprint
 import micro
+import scrape
 import sides
 import store
 import timers
@@ -28,6 +29,7 @@ KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "core": core.measure,
     **footprint.MEASURES,
     "micro": micro.measure,
+    "scrape": scrape.measure,
     "store": store.measure,
     "timers-cost": timers_cost.measure,
     "timers-load": timers.measure,

@@ -13,6 +13,8 @@ local NAME = "^/memfd:sluice%-images"
 local MAGIC = "SLCEPAGE"
 -- Where the block stands in it.
 local OFFSET = 64
+-- Behind it stands what is counted, which may be large.
+local READ_BYTES = 4096
 
 local SEATS = 8
 
@@ -29,7 +31,7 @@ end
 local function read_page(master)
     for name, fd in pairs(process.open_files(master)) do
         if name:find(NAME) then
-            local text = process.read_file(("/proc/%d/fd/%d"):format(master, fd))
+            local text = process.read_file(("/proc/%d/fd/%d"):format(master, fd), READ_BYTES)
             return text and text:sub(1, #MAGIC) == MAGIC and text or nil
         end
     end

@@ -61,6 +61,7 @@ local function main(settings, root, group)
     out[#out + 1] = ("load_module %s;"):format(quote(root .. "/" .. platform.sluice_module))
     out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
     out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
+    out[#out + 1] = ("sluice_metrics_series %d;"):format(settings.metrics_series)
     -- What nginx keeps of the environment in its workers (gateway.config.vault).
     for _, name in ipairs(settings.vault_env) do
         out[#out + 1] = ("env %s;"):format(name)
@@ -330,6 +331,7 @@ local function proxy_server(settings, forward)
         "server_name sluice;",
         listens(settings.proxy_listen),
         logs.access_log(settings.access_log, settings),
+        "sluice_metrics on;",
         "sluice_check_requests on;",
         ("sluice_reject_encoded_climbs %s;"):format(
             settings.reject_encoded_climbs and "on" or "off"

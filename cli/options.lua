@@ -1,5 +1,7 @@
 --- Every option of Sluice, declared once as data.
 --
+-- Long on purpose: one row an option.
+--
 -- The command line flags, the SLUICE_* environment, the settings file, the checks, the help
 -- text and docs/config.md all come from this table. A row has:
 --
@@ -425,6 +427,25 @@ _M.list = {
         min = 1,
         doc = "How long a worker that is stuck may hold up the others when that log is full; then "
             .. "it is left behind, and reads the configuration anew when it goes on.",
+    },
+    {
+        name = "metrics_series",
+        section = "nginx",
+        type = "integer",
+        default = "0",
+        unit = "routes",
+        min = 0,
+        max = 10000,
+        where = "start",
+        doc = "How many routes, and how many services, have lines of their own in `/metrics`. 0: "
+            .. "only the node has. Each takes 448 bytes for each worker that serves it.",
+    },
+    {
+        name = "metrics_latencies",
+        section = "nginx",
+        type = "boolean",
+        default = "off",
+        doc = "Show the histograms of those routes and services, too: 50 lines each.",
     },
     {
         name = "plugins",

@@ -25,14 +25,15 @@ long sysconf(int name);
 
 --- Reads a file.
 -- @tparam string path
+-- @tparam[opt] number size bytes of its beginning; else all of it
 -- @treturn string|nil
 -- @treturn nil|string the reason, with the path
-function _M.read_file(path)
+function _M.read_file(path, size)
     local file, err = io.open(path, "rb")
     if not file then
         return nil, err
     end
-    local text, reason = file:read("*a")
+    local text, reason = file:read(size or "*a")
     file:close()
     return text, reason
 end

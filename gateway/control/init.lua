@@ -14,6 +14,7 @@ local entities = require("gateway.entities")
 local failures = require("gateway.control.failures")
 local ffi = require("ffi")
 local layout = require("gateway.store.layout")
+local metrics = require("gateway.control.metrics")
 
 local next = next
 local ngx = ngx
@@ -99,6 +100,7 @@ function _M.init_worker(opts)
         images = settings.image_dir,
         layouts = layout.derive(entities.stored()),
     })
+    metrics.init_worker(settings.image_dir)
     addresses.start(opts.timers)
     opts.timers:at(NEVER_SECONDS, leave)
 end

@@ -26,6 +26,7 @@
 
 #include "ngx_http_sluice_pool.h"
 #include "ngx_http_sluice_upstream.h"
+#include "ngx_sluice_metrics.h"
 
 
 typedef struct {
@@ -312,8 +313,11 @@ ngx_http_sluice_pool_get_peer(ngx_peer_connection_t *pc, void *data)
     peer->entry = ngx_http_sluice_pool_take(peer->pool, &peer->key);
 
     if (peer->entry == NULL) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_POOL_OPENED, 1);
         return NGX_OK;
     }
+
+    ngx_sluice_metrics_add(SLUICE_METRICS_POOL_REUSED, 1);
 
     c = peer->entry->connection;
 

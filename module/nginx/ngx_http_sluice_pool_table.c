@@ -7,6 +7,7 @@
 
 
 #include "ngx_http_sluice_pool.h"
+#include "ngx_sluice_metrics.h"
 #include "hash.h"
 
 
@@ -120,6 +121,7 @@ ngx_http_sluice_pool_remove(ngx_http_sluice_pool_entry_t *entry)
     ngx_queue_remove(&entry->recent);
     ngx_queue_remove(&entry->chain);
     entry->pool->count--;
+    ngx_sluice_metrics_add(SLUICE_METRICS_POOL_IDLE, -1);
 }
 
 
@@ -174,6 +176,7 @@ ngx_http_sluice_pool_keep(ngx_http_sluice_pool_entry_t *entry)
                                 ngx_http_sluice_pool_entry_t, recent);
         ngx_http_sluice_pool_remove(oldest);
         ngx_http_sluice_pool_close(oldest->connection);
+        ngx_sluice_metrics_add(SLUICE_METRICS_POOL_CLOSED, 1);
     }
 
     chain = &pool->chains[entry->key.hash & pool->mask];
@@ -181,6 +184,7 @@ ngx_http_sluice_pool_keep(ngx_http_sluice_pool_entry_t *entry)
     ngx_queue_insert_head(&pool->recent, &entry->recent);
     ngx_queue_insert_head(chain, &entry->chain);
     pool->count++;
+    ngx_sluice_metrics_add(SLUICE_METRICS_POOL_IDLE, 1);
 
     c = entry->connection;
 
@@ -240,6 +244,7 @@ ngx_http_sluice_pool_read_handler(ngx_event_t *ev)
 
     ngx_http_sluice_pool_remove(c->data);
     ngx_http_sluice_pool_close(c);
+    ngx_sluice_metrics_add(SLUICE_METRICS_POOL_CLOSED, 1);
 }
 
 

@@ -15,6 +15,7 @@
 
 #include "core.h"
 #include "ring.h"
+#include "ngx_sluice_metrics.h"
 
 
 typedef struct {
@@ -23,6 +24,7 @@ typedef struct {
     ngx_msec_t  idle_grace;
     ngx_flag_t  control;
     ngx_msec_t  watchdog;
+    ngx_int_t   metrics_series;
 } ngx_sluice_conf_t;
 
 
@@ -56,7 +58,8 @@ void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 
 /* ngx_sluice_page.c */
 
-ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle);
+ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
+ngx_sluice_metrics_t *ngx_sluice_page_metrics(int *fd);
 
 /* ngx_sluice_images.c */
 

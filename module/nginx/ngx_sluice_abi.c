@@ -190,6 +190,28 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_control_t, seats),
     ngx_sluice_abi_field(sluice_control_t, error),
 
+    ngx_sluice_abi_struct(sluice_metrics_histogram_t),
+    ngx_sluice_abi_field(sluice_metrics_histogram_t, buckets),
+    ngx_sluice_abi_field(sluice_metrics_histogram_t, sum),
+
+    ngx_sluice_abi_struct(sluice_metrics_line_t),
+    ngx_sluice_abi_field(sluice_metrics_line_t, stamp),
+    ngx_sluice_abi_field(sluice_metrics_line_t, unanswered),
+    ngx_sluice_abi_field(sluice_metrics_line_t, answered),
+    ngx_sluice_abi_field(sluice_metrics_line_t, received),
+    ngx_sluice_abi_field(sluice_metrics_line_t, sent),
+    ngx_sluice_abi_field(sluice_metrics_line_t, total),
+    ngx_sluice_abi_field(sluice_metrics_line_t, upstream),
+    ngx_sluice_abi_field(sluice_metrics_line_t, gateway),
+
+    ngx_sluice_abi_struct(sluice_metrics_connections_t),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, accepted),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, handled),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, active),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, reading),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, writing),
+    ngx_sluice_abi_field(sluice_metrics_connections_t, waiting),
+
     { NULL, NULL, 0, 0 }
 };
 

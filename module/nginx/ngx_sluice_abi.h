@@ -13,6 +13,7 @@
 #include "climb.h"
 #include "ngx_sluice_events.h"
 #include "ngx_sluice_images.h"
+#include "ngx_sluice_metrics.h"
 #include "ngx_sluice_timer.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_var.h"
@@ -234,6 +235,17 @@ typedef struct {
     f(sluice_control_t *, sluice_control_block, (void))                       \
     f(int, sluice_control_accept, (void))                                     \
     f(int, sluice_control_deaths, (uint32_t ms))                              \
+                                                                              \
+    f(void, sluice_metrics_count, (int what))                                 \
+    f(uint32_t, sluice_metrics_limit, (void))                                 \
+    f(const uint32_t *, sluice_metrics_bounds, (void))                        \
+    f(void, sluice_metrics_node,                                              \
+      (sluice_metrics_line_t *sum, uint64_t *counts))                         \
+    f(int, sluice_metrics_entity,                                             \
+      (int kind, uint32_t slot, uint32_t generation,                          \
+       sluice_metrics_line_t *sum))                                           \
+    f(int, sluice_metrics_connections,                                        \
+      (sluice_metrics_connections_t *connections))                            \
                                                                               \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \

@@ -12,6 +12,7 @@ static char *ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf);
 static char *ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_sluice_check_series(ngx_conf_t *cf, void *post, void *data);
 static ngx_int_t ngx_sluice_check_control(ngx_cycle_t *cycle);
 
 static ngx_int_t ngx_sluice_init_module(ngx_cycle_t *cycle);
@@ -24,6 +25,7 @@ static ngx_conf_post_t  ngx_sluice_stall_post = { ngx_sluice_check_stall };
 static ngx_conf_post_t  ngx_sluice_watchdog_post = {
     ngx_sluice_check_watchdog
 };
+static ngx_conf_post_t  ngx_sluice_series_post = { ngx_sluice_check_series };
 
 
 static ngx_command_t  ngx_sluice_commands[] = {
@@ -62,6 +64,13 @@ static ngx_command_t  ngx_sluice_commands[] = {
       0,
       offsetof(ngx_sluice_conf_t, watchdog),
       &ngx_sluice_watchdog_post },
+
+    { ngx_string("sluice_metrics_series"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, metrics_series),
+      &ngx_sluice_series_post },
 
       ngx_null_command
 };
@@ -105,6 +114,7 @@ ngx_sluice_create_conf(ngx_cycle_t *cycle)
     conf->idle_grace = NGX_CONF_UNSET_MSEC;
     conf->control = NGX_CONF_UNSET;
     conf->watchdog = NGX_CONF_UNSET_MSEC;
+    conf->metrics_series = NGX_CONF_UNSET;
 
     return conf;
 }
@@ -120,6 +130,7 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_msec_value(scf->idle_grace, 0);
     ngx_conf_init_value(scf->control, 0);
     ngx_conf_init_msec_value(scf->watchdog, 30000);
+    ngx_conf_init_value(scf->metrics_series, 0);
 
     if (scf->control && ngx_sluice_check_control(cycle) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -177,6 +188,22 @@ ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data)
 }
 
 
+static char *
+ngx_sluice_check_series(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_int_t  *series = data;
+
+    if (*series > SLUICE_METRICS_SERIES) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_metrics_series\" must be at most %d",
+                           SLUICE_METRICS_SERIES);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 static ngx_int_t
 ngx_sluice_check_control(ngx_cycle_t *cycle)
 {
@@ -221,14 +248,16 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
 
     ngx_sluice_reuseport_init(cycle);
 
-    return ngx_sluice_page_init(cycle);
+    return ngx_sluice_page_init(cycle, conf);
 }
 
 
 static ngx_int_t
 ngx_sluice_init_process(ngx_cycle_t *cycle)
 {
-    if (ngx_sluice_control_init_process(cycle) != NGX_OK) {
+    if (ngx_sluice_metrics_init_process(cycle) != NGX_OK
+        || ngx_sluice_control_init_process(cycle) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -14,7 +14,7 @@
 
 #define NGX_SLUICE_PAGE_ENV      "SLUICE_IMAGES"
 #define NGX_SLUICE_PAGE_MAGIC    0x4547415045434c53ull      /* "SLCEPAGE" */
-#define NGX_SLUICE_PAGE_LAYOUT   1             /* grows with each change */
+#define NGX_SLUICE_PAGE_LAYOUT   2             /* grows with each change */
 
 /* "NAME=inode:memfd" and a zero */
 #define NGX_SLUICE_PAGE_ENV_SIZE                                              \
@@ -25,7 +25,8 @@ typedef struct {
     uint64_t           magic;
     uint32_t           layout;
     uint32_t           core;               /* layout of what is published */
-    uint64_t           zero[6];
+    uint64_t           size;               /* of all of it, in bytes */
+    uint64_t           zero[5];
 
     _Alignas(64)
     sluice_control_t   control;
@@ -37,30 +38,34 @@ typedef struct {
 
 static ngx_int_t ngx_sluice_page_adopt(ngx_cycle_t *cycle);
 static ngx_int_t ngx_sluice_page_parse(u_char *text, uint64_t *inode, int *fd);
-static ngx_int_t ngx_sluice_page_create(ngx_cycle_t *cycle);
-static ngx_sluice_page_t *ngx_sluice_page_map(int fd);
+static ngx_int_t ngx_sluice_page_create(ngx_cycle_t *cycle, uint32_t series);
+static ngx_sluice_page_t *ngx_sluice_page_map(int fd, size_t size);
 static ngx_int_t ngx_sluice_page_name(ngx_cycle_t *cycle, int fd);
 
 
 /* What memory there is outlives cycles; workers get it by fork. */
 
 static ngx_sluice_page_t  *ngx_sluice_page;
+static int                 ngx_sluice_page_fd = -1;
 
 static u_char  ngx_sluice_page_env[NGX_SLUICE_PAGE_ENV_SIZE];
 
 
-#define ngx_sluice_page_size                                                  \
-    (offsetof(ngx_sluice_page_t, page) + sluice_core_page_size())
+/* What is counted stands behind what is published. */
+
+#define ngx_sluice_page_counts                                                \
+    ngx_align(offsetof(ngx_sluice_page_t, page) + sluice_core_page_size(), 64)
 
 
 /* Runs in the master, before it forks, at the start and at each reload. */
 
 ngx_int_t
-ngx_sluice_page_init(ngx_cycle_t *cycle)
+ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 {
     if (ngx_sluice_page == NULL
         && ngx_sluice_page_adopt(cycle) != NGX_OK
-        && ngx_sluice_page_create(cycle) != NGX_OK)
+        && ngx_sluice_page_create(cycle, (uint32_t) conf->metrics_series)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -86,22 +91,24 @@ ngx_sluice_page_adopt(ngx_cycle_t *cycle)
         || ngx_sluice_page_parse((u_char *) text, &inode, &fd) != NGX_OK
         || fstat(fd, &st) == -1
         || (uint64_t) st.st_ino != inode
-        || (uint64_t) st.st_size < sizeof(ngx_sluice_page_t))
+        || (size_t) st.st_size
+           < ngx_sluice_page_counts + sizeof(ngx_sluice_metrics_t))
     {
         /* not a successor, but started by somebody who lives below nginx */
         return NGX_DECLINED;
     }
 
-    page = ngx_sluice_page_map(fd);
+    page = ngx_sluice_page_map(fd, (size_t) st.st_size);
 
     if (page
         && page->magic == NGX_SLUICE_PAGE_MAGIC
         && page->layout == NGX_SLUICE_PAGE_LAYOUT
         && page->core == SLUICE_CORE_LAYOUT
-        && (uint64_t) st.st_size == ngx_sluice_page_size
+        && (uint64_t) st.st_size == page->size
         && ngx_sluice_page_name(cycle, fd) == NGX_OK)
     {
         ngx_sluice_page = page;
+        ngx_sluice_page_fd = fd;
         return NGX_OK;
     }
 
@@ -110,7 +117,7 @@ ngx_sluice_page_adopt(ngx_cycle_t *cycle)
                   "new one makes its own, once it may write the store");
 
     if (page) {
-        (void) munmap(page, ngx_sluice_page_size);
+        (void) munmap(page, (size_t) st.st_size);
     }
 
     (void) close(fd);
@@ -152,19 +159,22 @@ ngx_sluice_page_parse(u_char *text, uint64_t *inode, int *fd)
 /* A master whose module cannot do its work must not start: emerg, exit. */
 
 static ngx_int_t
-ngx_sluice_page_create(ngx_cycle_t *cycle)
+ngx_sluice_page_create(ngx_cycle_t *cycle, uint32_t series)
 {
     int                 fd;
+    size_t              size;
     ngx_sluice_page_t  *page;
+
+    size = ngx_sluice_page_counts + ngx_sluice_metrics_size(series);
 
     fd = memfd_create("sluice-images", MFD_ALLOW_SEALING);
 
     /* a file that cannot shrink cannot kill its readers with SIGBUS */
 
     if (fd == -1
-        || ftruncate(fd, (off_t) ngx_sluice_page_size) == -1
+        || ftruncate(fd, (off_t) size) == -1
         || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK|F_SEAL_GROW|F_SEAL_SEAL) == -1
-        || (page = ngx_sluice_page_map(fd)) == NULL)
+        || (page = ngx_sluice_page_map(fd, size)) == NULL)
     {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
                       "sluice: cannot make the shared memory of images");
@@ -174,20 +184,22 @@ ngx_sluice_page_create(ngx_cycle_t *cycle)
     page->magic = NGX_SLUICE_PAGE_MAGIC;
     page->layout = NGX_SLUICE_PAGE_LAYOUT;
     page->core = SLUICE_CORE_LAYOUT;
+    page->size = size;
 
     ngx_sluice_page = page;
+    ngx_sluice_page_fd = fd;
+    ngx_sluice_page_metrics(NULL)->series = series;
 
     return ngx_sluice_page_name(cycle, fd);
 }
 
 
 static ngx_sluice_page_t *
-ngx_sluice_page_map(int fd)
+ngx_sluice_page_map(int fd, size_t size)
 {
     void  *p;
 
-    p = mmap(NULL, ngx_sluice_page_size, PROT_READ|PROT_WRITE, MAP_SHARED, fd,
-             0);
+    p = mmap(NULL, size, PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
 
     return p == MAP_FAILED ? NULL : p;
 }
@@ -218,6 +230,27 @@ sluice_images_page(void)
 {
     return ngx_sluice_page ? (sluice_core_page_t *) ngx_sluice_page->page
                            : NULL;
+}
+
+
+/*
+ * What is counted, and the descriptor of its file; NULL without
+ * "sluice_control on".
+ */
+
+ngx_sluice_metrics_t *
+ngx_sluice_page_metrics(int *fd)
+{
+    if (ngx_sluice_page == NULL) {
+        return NULL;
+    }
+
+    if (fd) {
+        *fd = ngx_sluice_page_fd;
+    }
+
+    return (ngx_sluice_metrics_t *)
+               ((u_char *) ngx_sluice_page + ngx_sluice_page_counts);
 }
 
 

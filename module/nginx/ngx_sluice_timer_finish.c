@@ -51,6 +51,9 @@ ngx_sluice_timer_finish(sluice_timer_core_t *core,
 
     sluice_timers_finish(&core->timers, &c->run, now, error != NULL);
 
+    ngx_sluice_metrics_add(SLUICE_METRICS_TIMER_RUNS, 1);
+    ngx_sluice_metrics_add(SLUICE_METRICS_TIMER_FAILURES, error != NULL);
+
     /* what a taken over context arms, nobody else does */
 
     if (core->owner == NGX_SLUICE_TIMER_NOBODY && !core->destroyed) {

@@ -3,6 +3,7 @@
 
 local counters = require("plugins.rate-limiting.counters")
 local header = require("sluice.header")
+local metrics = require("sluice.metrics")
 local pdk = require("gateway.plugin.pdk")
 local schema = require("plugins.rate-limiting.schema")
 local unroll = require("sluice.unroll")
@@ -157,6 +158,7 @@ function _M.access(_, conf)
     end
 
     if full then
+        metrics.count(metrics.RATE_LIMITED)
         if rule.with_headers then
             write_headers(rule, now, true)
         end

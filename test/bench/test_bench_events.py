@@ -1,4 +1,4 @@
-"""The scenarios of events and of configuration changes, each in a second or two."""
+"""The scenarios of events, of configuration changes and of scrapes, each in a second or two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scenario import Described
 
 TRANSPORTS = ["ring", "socket", "poll"]
 
-# Of each scenario of events, and of changes that go over them, as little as gives metrics.
+# Of each scenario as little as gives metrics.
 SMALL: dict[str, dict[str, Any]] = {
     "events-throughput": {
         "seconds": 0.05,
@@ -30,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "events-interference": {"seconds": 1, "connections": [20], "transports": ["ring"]},
     "events-idle": {"settle_s": 0.5, "seconds": 0.5, "transports": TRANSPORTS},
     "config-change": {"posts": 2, "routes": [10], "load": {}},
+    "scrape": {"routes": 50, "seconds": 1},
 }
 NAMES = list(SMALL)
 
@@ -69,6 +70,7 @@ def test_a_scenario_gives_its_metrics(name: str) -> None:
         },
         "events-idle": {f"{transport}_wakeups_per_s" for transport in TRANSPORTS},
         "config-change": {"live_ms_p99_10"},
+        "scrape": {"rps_share", "p99_ratio", "scrape_ms"},
     }
     assert wanted[name] <= set(found)
 

@@ -115,6 +115,7 @@ _M.plain = {
 _M.entries = {
     ["cli.main"] = "bin/sluice",
     ["cli.reference"] = "make docs",
+    ["gateway.control.metrics.reference"] = "make docs",
     gateway = "nginx.conf",
     ["gateway.control.apply"] = "the entry, in worker 0",
     ["gateway.control.writer_thread"] = "ngx.run_worker_thread",

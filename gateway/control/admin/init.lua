@@ -10,6 +10,7 @@ local response = require("gateway.control.admin.response")
 local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
+local metrics = require("gateway.control.admin.metrics")
 local node = require("gateway.control.admin.node")
 local status = require("gateway.control.admin.status")
 local timers = require("gateway.control.admin.timers")
@@ -36,6 +37,7 @@ local pages = {
     end),
     ["/status"] = reading(status.get),
     ["/events"] = reading(events.get),
+    ["/metrics"] = reading(metrics.get),
     ["/timers"] = reading(timers.get),
     ["/plugins/enabled"] = reading(function(live)
         return response.json(200, node.enabled_plugins(live))

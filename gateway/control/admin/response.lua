@@ -26,13 +26,14 @@ function _M.json(status, value, headers)
     return send(status, json.encode(value), headers)
 end
 
---- Begins a response in JSON that the caller prints piece by piece.
+--- Begins a response that the caller prints piece by piece.
 -- @tparam number status
+-- @tparam[opt] string content_type JSON's unless given
 -- @phases content
-function _M.begin(status)
+function _M.begin(status, content_type)
     ngx.status = status
     ngx.header["Server"] = SERVER
-    ngx.header["Content-Type"] = JSON
+    ngx.header["Content-Type"] = content_type or JSON
 end
 
 --- Answers that the client has it already.

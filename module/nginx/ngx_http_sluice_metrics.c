@@ -1,0 +1,434 @@
+
+/*
+ * Counts requests, in the log phase of servers with "sluice_metrics on".
+ *
+ * total     from the request's first byte to its end
+ * upstream  sum of its tries, each from the connect to the response's end
+ * gateway   until the last try began, without the tries before; all of a
+ *           request that no upstream was asked for
+ *
+ * Times are milliseconds of nginx's clock, which stands still within a turn of
+ * the event loop.  To read a better one twice would cost more than all else.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_metrics.h"
+
+
+#define NGX_HTTP_SLUICE_METRICS_BITS  16       /* of times that have buckets */
+
+
+typedef struct {
+    ngx_flag_t  enabled;
+} ngx_http_sluice_metrics_conf_t;
+
+
+/* Which route and service a request is of, over its internal redirects. */
+
+typedef struct {
+    uint32_t    slots[SLUICE_METRICS_KINDS];
+    uint32_t    generations[SLUICE_METRICS_KINDS];
+} ngx_http_sluice_metrics_place_t;
+
+
+/* Of one request. */
+
+typedef struct {
+    ngx_uint_t  class;                         /* of its status; 0: none */
+    uint64_t    received;
+    uint64_t    sent;
+    uint32_t    total;
+    uint32_t    upstream;
+    uint32_t    gateway;
+    ngx_uint_t  total_bucket;
+    ngx_uint_t  upstream_bucket;
+    ngx_uint_t  gateway_bucket;
+    ngx_uint_t  tries;                         /* 0: upstream is none */
+} ngx_http_sluice_metrics_sample_t;
+
+
+static void *ngx_http_sluice_metrics_create_conf(ngx_conf_t *cf);
+static char *ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_sluice_metrics_add_variable(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_metrics_no_value(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_metrics_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_metrics_handler(ngx_http_request_t *r);
+static void ngx_http_sluice_metrics_read(ngx_http_request_t *r,
+    ngx_http_sluice_metrics_sample_t *sample);
+static void ngx_http_sluice_metrics_entities(ngx_http_request_t *r,
+    const ngx_http_sluice_metrics_sample_t *sample);
+static void ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
+    const ngx_http_sluice_metrics_sample_t *sample);
+
+extern ngx_module_t  ngx_http_sluice_metrics_module;
+
+
+static ngx_str_t  ngx_http_sluice_metrics_name = ngx_string("sluice_place");
+static ngx_int_t  ngx_http_sluice_metrics_index;
+
+
+/* Upper bounds in ms; docs/metrics.md has them in seconds. */
+
+static const uint32_t  ngx_http_sluice_metrics_bounds[SLUICE_METRICS_BUCKETS] =
+{
+    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000,
+    NGX_MAX_UINT32_VALUE
+};
+
+
+/* By the bits of a time: the bucket of the least that has so many. */
+
+static const uint8_t
+    ngx_http_sluice_metrics_first[NGX_HTTP_SLUICE_METRICS_BITS + 1] =
+{
+    0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 11, 12, 13, 14
+};
+
+
+static ngx_command_t  ngx_http_sluice_metrics_commands[] = {
+
+    { ngx_string("sluice_metrics"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_sluice_metrics_conf_t, enabled),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_sluice_metrics_module_ctx = {
+    ngx_http_sluice_metrics_add_variable,  /* preconfiguration */
+    ngx_http_sluice_metrics_init,          /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    ngx_http_sluice_metrics_create_conf,   /* create server configuration */
+    ngx_http_sluice_metrics_merge_conf,    /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_sluice_metrics_module = {
+    NGX_MODULE_V1,
+    &ngx_http_sluice_metrics_module_ctx,   /* module context */
+    ngx_http_sluice_metrics_commands,      /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_sluice_metrics_create_conf(ngx_conf_t *cf)
+{
+    ngx_http_sluice_metrics_conf_t  *mcf;
+
+    mcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_metrics_conf_t));
+    if (mcf == NULL) {
+        return NULL;
+    }
+
+    mcf->enabled = NGX_CONF_UNSET;
+
+    return mcf;
+}
+
+
+static char *
+ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_sluice_metrics_conf_t  *prev = parent;
+    ngx_http_sluice_metrics_conf_t  *conf = child;
+
+    ngx_conf_merge_value(conf->enabled, prev->enabled, 0);
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * The request's place stands in a variable, since nginx forgets the contexts
+ * of modules when it goes to another location.
+ */
+
+static ngx_int_t
+ngx_http_sluice_metrics_add_variable(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var;
+
+    var = ngx_http_add_variable(cf, &ngx_http_sluice_metrics_name,
+                                NGX_HTTP_VAR_NOHASH);
+    if (var == NULL) {
+        return NGX_ERROR;
+    }
+
+    var->get_handler = ngx_http_sluice_metrics_no_value;
+
+    ngx_http_sluice_metrics_index =
+               ngx_http_get_variable_index(cf, &ngx_http_sluice_metrics_name);
+
+    return ngx_http_sluice_metrics_index == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_metrics_no_value(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    v->not_found = 1;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_metrics_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_sluice_metrics_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_metrics_handler(ngx_http_request_t *r)
+{
+    ngx_http_sluice_metrics_conf_t    *mcf;
+    ngx_http_sluice_metrics_sample_t   sample;
+
+    mcf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_metrics_module);
+
+    if (!mcf->enabled) {
+        return NGX_OK;
+    }
+
+    ngx_http_sluice_metrics_read(r, &sample);
+    ngx_http_sluice_metrics_add(&ngx_sluice_metrics_seat->node, &sample);
+
+    if (sample.tries > 1) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_RETRIES, sample.tries - 1);
+    }
+
+    if (r->variables[ngx_http_sluice_metrics_index].valid) {
+        ngx_http_sluice_metrics_entities(r, &sample);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_inline ngx_uint_t
+ngx_http_sluice_metrics_bucket(uint32_t ms)
+{
+    uint32_t    seen;
+    ngx_uint_t  i;
+
+    seen = ngx_min(ms, (1u << NGX_HTTP_SLUICE_METRICS_BITS) - 1) | 1;
+    i = ngx_http_sluice_metrics_first[32 - __builtin_clz(seen)];
+
+    return i + (ms > ngx_http_sluice_metrics_bounds[i]);
+}
+
+
+static void
+ngx_http_sluice_metrics_read(ngx_http_request_t *r,
+    ngx_http_sluice_metrics_sample_t *sample)
+{
+    int64_t                     total, upstream, last, gateway;
+    ngx_uint_t                  i, status;
+    ngx_time_t                 *now;
+    ngx_http_upstream_state_t  *state;
+
+    status = r->err_status ? r->err_status : r->headers_out.status;
+
+    sample->class = status / 100;
+    sample->received = (uint64_t) r->request_length;
+    sample->sent = (uint64_t) r->connection->sent;
+
+    now = ngx_timeofday();
+    total = (int64_t) (now->sec - r->start_sec) * 1000
+            + ((int64_t) now->msec - (int64_t) r->start_msec);
+    total = ngx_max(total, 0);
+
+    sample->tries = 0;
+    upstream = 0;
+    gateway = total;
+
+    if (r->upstream_states && r->upstream_states->nelts && r->upstream) {
+
+        state = r->upstream_states->elts;
+        sample->tries = r->upstream_states->nelts;
+
+        for (i = 0; i < sample->tries - 1; i++) {
+            upstream += (int64_t) state[i].response_time;
+        }
+
+        /* from the beginning of the last try */
+
+        last = (int64_t) (ngx_current_msec - r->upstream->start_time);
+        gateway = total - upstream - last;
+        gateway = ngx_max(gateway, 0);
+
+        if (state[i].response_time != (ngx_msec_t) -1) {
+            last = (int64_t) state[i].response_time;
+        }
+
+        upstream += last;
+        sample->upstream = (uint32_t) upstream;
+        sample->upstream_bucket = ngx_http_sluice_metrics_bucket(
+                                                             sample->upstream);
+    }
+
+    sample->total = (uint32_t) total;
+    sample->total_bucket = ngx_http_sluice_metrics_bucket(sample->total);
+    sample->gateway = (uint32_t) gateway;
+    sample->gateway_bucket = ngx_http_sluice_metrics_bucket(sample->gateway);
+}
+
+
+static void
+ngx_http_sluice_metrics_entities(ngx_http_request_t *r,
+    const ngx_http_sluice_metrics_sample_t *sample)
+{
+    ngx_uint_t                        kind, missing;
+    sluice_metrics_line_t            *line;
+    ngx_http_sluice_metrics_place_t  *place;
+
+    place = (ngx_http_sluice_metrics_place_t *)
+                r->variables[ngx_http_sluice_metrics_index].data;
+
+    missing = 0;
+
+    for (kind = 0; kind < SLUICE_METRICS_KINDS; kind++) {
+
+        if (place->slots[kind] == SLUICE_CORE_NOBODY) {
+            continue;
+        }
+
+        line = ngx_sluice_metrics_line(kind, place->slots[kind],
+                                       place->generations[kind]);
+
+        if (line == NULL) {
+            missing = 1;
+            continue;
+        }
+
+        ngx_http_sluice_metrics_add(line, sample);
+    }
+
+    if (missing) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_UNNAMED, 1);
+    }
+}
+
+
+static void
+ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
+    const ngx_http_sluice_metrics_sample_t *sample)
+{
+    if (sample->class - 1 < SLUICE_METRICS_CLASSES) {
+        line->answered[sample->class - 1]++;
+
+    } else {
+        line->unanswered++;
+    }
+
+    line->received += sample->received;
+    line->sent += sample->sent;
+
+    line->total.buckets[sample->total_bucket]++;
+    line->total.sum += sample->total;
+    line->gateway.buckets[sample->gateway_bucket]++;
+    line->gateway.sum += sample->gateway;
+
+    if (sample->tries) {
+        line->upstream.buckets[sample->upstream_bucket]++;
+        line->upstream.sum += sample->upstream;
+    }
+}
+
+
+/*
+ * Notes which route and service a request is of, where those have lines; the
+ * last match counts.  Without memory for that the request is the node's alone.
+ */
+
+void
+ngx_http_sluice_metrics_note(ngx_http_request_t *r,
+    const sluice_images_match_t *match)
+{
+    sluice_core_found_t               service;
+    sluice_core_entity_t              head;
+    ngx_http_variable_value_t        *v;
+    ngx_http_sluice_metrics_place_t  *place;
+
+    v = &r->variables[ngx_http_sluice_metrics_index];
+    v->valid = 0;
+
+    if (match == NULL || sluice_metrics_limit() == 0) {
+        return;
+    }
+
+    place = ngx_palloc(r->pool, sizeof(ngx_http_sluice_metrics_place_t));
+    if (place == NULL) {
+        return;
+    }
+
+    place->slots[SLUICE_METRICS_ROUTE] = match->slot;
+    place->generations[SLUICE_METRICS_ROUTE] = match->generation;
+    place->slots[SLUICE_METRICS_SERVICE] = SLUICE_CORE_NOBODY;
+
+    if (match->service != SLUICE_CORE_NOBODY) {
+        service = sluice_core_by_slot(sluice_images_view(),
+                                      SLUICE_CORE_SERVICE, match->service);
+
+        if (service.record) {
+            sluice_core_head(&service, &head);
+            place->slots[SLUICE_METRICS_SERVICE] = match->service;
+            place->generations[SLUICE_METRICS_SERVICE] = head.generation;
+        }
+    }
+
+    v->data = (u_char *) place;
+    v->len = sizeof(ngx_http_sluice_metrics_place_t);
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+}
+
+
+/* Upper bounds in ms; the last bucket has none. */
+
+const uint32_t *
+sluice_metrics_bounds(void)
+{
+    return ngx_http_sluice_metrics_bounds;
+}

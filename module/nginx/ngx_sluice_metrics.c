@@ -1,0 +1,307 @@
+
+/*
+ * Seats and lines of what is counted, and their sums (ngx_sluice_metrics.h).
+ */
+
+
+#include "ngx_sluice.h"
+#include "ngx_sluice_abi.h"
+
+
+static ngx_int_t ngx_sluice_metrics_lock(int command, ngx_uint_t seat,
+    struct flock *lock);
+static void ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared,
+    ngx_uint_t seat);
+static sluice_metrics_line_t *ngx_sluice_metrics_place(
+    ngx_sluice_metrics_t *shared, ngx_uint_t seat, ngx_uint_t kind,
+    uint32_t slot);
+static ngx_uint_t ngx_sluice_metrics_is_held(ngx_uint_t seat);
+static void ngx_sluice_metrics_sum(sluice_metrics_line_t *sum,
+    const sluice_metrics_line_t *line);
+
+
+static ngx_sluice_metrics_seat_t  ngx_sluice_metrics_own;
+static ngx_uint_t                 ngx_sluice_metrics_index;
+
+ngx_sluice_metrics_seat_t  *ngx_sluice_metrics_seat = &ngx_sluice_metrics_own;
+
+
+/* Takes a seat; without "sluice_control on", none. */
+
+ngx_int_t
+ngx_sluice_metrics_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t             i;
+    struct flock           lock;
+    ngx_sluice_metrics_t  *shared;
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    if (shared == NULL) {
+        return NGX_OK;
+    }
+
+    for (i = 0; i < SLUICE_METRICS_SEATS; i++) {
+
+        if (ngx_sluice_metrics_lock(F_SETLK, i, &lock) == NGX_OK) {
+            ngx_sluice_metrics_take(shared, i);
+            return NGX_OK;
+        }
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                  "sluice: no seat for the counts of this worker: /metrics "
+                  "will lack them");
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_sluice_metrics_lock(int command, ngx_uint_t seat, struct flock *lock)
+{
+    int  fd;
+
+    (void) ngx_sluice_page_metrics(&fd);
+
+    ngx_memzero(lock, sizeof(struct flock));
+    lock->l_type = F_WRLCK;
+    lock->l_whence = SEEK_SET;
+    lock->l_start = (off_t) seat;
+    lock->l_len = 1;
+
+    return fcntl(fd, command, lock) == -1 ? NGX_ERROR : NGX_OK;
+}
+
+
+static void
+ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared, ngx_uint_t seat)
+{
+    uint32_t  used;
+
+    ngx_sluice_metrics_index = seat;
+    ngx_sluice_metrics_seat = &shared->seats[seat];
+
+    /* a gauge is not inherited */
+    ngx_sluice_metrics_seat->counts[SLUICE_METRICS_POOL_IDLE] = 0;
+
+    do {
+        used = shared->used;
+    } while (used <= seat
+             && !__sync_bool_compare_and_swap(&shared->used, used,
+                                              (uint32_t) seat + 1));
+}
+
+
+/*
+ * This worker's line of an entity; NULL: it has none, or the slot is another's
+ * by now.
+ */
+
+sluice_metrics_line_t *
+ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
+{
+    sluice_metrics_line_t  *line;
+    ngx_sluice_metrics_t   *shared;
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    if (shared == NULL || slot >= shared->series
+        || ngx_sluice_metrics_seat == &ngx_sluice_metrics_own)
+    {
+        return NULL;
+    }
+
+    line = ngx_sluice_metrics_place(shared, ngx_sluice_metrics_index, kind,
+                                    slot);
+
+    if (line->stamp == generation + 1) {
+        return line;
+    }
+
+    if (line->stamp && (int32_t) (generation + 1 - line->stamp) < 0) {
+        return NULL;
+    }
+
+    /* readers look at the stamp before and after the counts */
+
+    __atomic_store_n(&line->stamp, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+    ngx_memzero(&line->unanswered, sizeof(*line)
+                - offsetof(sluice_metrics_line_t, unanswered));
+
+    __atomic_store_n(&line->stamp, generation + 1, __ATOMIC_RELEASE);
+
+    return line;
+}
+
+
+static sluice_metrics_line_t *
+ngx_sluice_metrics_place(ngx_sluice_metrics_t *shared, ngx_uint_t seat,
+    ngx_uint_t kind, uint32_t slot)
+{
+    sluice_metrics_line_t  *lines;
+
+    lines = (sluice_metrics_line_t *) (shared + 1);
+
+    return &lines[(seat * SLUICE_METRICS_KINDS + kind) * shared->series
+                  + slot];
+}
+
+
+/* How many routes, and services, have lines: those of the lowest slots. */
+
+uint32_t
+sluice_metrics_limit(void)
+{
+    ngx_sluice_metrics_t  *shared;
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    return shared ? shared->series : 0;
+}
+
+
+/* The node's: sums of all seats. */
+
+void
+sluice_metrics_node(sluice_metrics_line_t *sum, uint64_t *counts)
+{
+    ngx_uint_t                  i, k;
+    ngx_sluice_metrics_t       *shared;
+    ngx_sluice_metrics_seat_t  *seat;
+
+    ngx_memzero(sum, sizeof(sluice_metrics_line_t));
+    ngx_memzero(counts, SLUICE_METRICS_COUNTS * sizeof(uint64_t));
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    for (i = 0; shared && i < shared->used; i++) {
+        seat = &shared->seats[i];
+
+        ngx_sluice_metrics_sum(sum, &seat->node);
+
+        for (k = 0; k < SLUICE_METRICS_POOL_IDLE; k++) {
+            counts[k] += seat->counts[k];
+        }
+
+        if (ngx_sluice_metrics_is_held(i)) {
+            counts[k] += seat->counts[k];
+        }
+    }
+}
+
+
+static ngx_uint_t
+ngx_sluice_metrics_is_held(ngx_uint_t seat)
+{
+    struct flock  lock;
+
+    if (&ngx_sluice_page_metrics(NULL)->seats[seat]
+        == ngx_sluice_metrics_seat)
+    {
+        return 1;
+    }
+
+    return ngx_sluice_metrics_lock(F_GETLK, seat, &lock) == NGX_OK
+           && lock.l_type != F_UNLCK;
+}
+
+
+/* Of a route or service; 0: nobody has counted anything of it. */
+
+int
+sluice_metrics_entity(int kind, uint32_t slot, uint32_t generation,
+    sluice_metrics_line_t *sum)
+{
+    int                     found;
+    uint32_t                stamp;
+    ngx_uint_t              i;
+    ngx_sluice_metrics_t   *shared;
+    sluice_metrics_line_t  *line, copy;
+
+    ngx_memzero(sum, sizeof(sluice_metrics_line_t));
+    found = 0;
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    if (shared == NULL || slot >= shared->series) {
+        return 0;
+    }
+
+    for (i = 0; i < shared->used; i++) {
+        line = ngx_sluice_metrics_place(shared, i, kind, slot);
+
+        stamp = __atomic_load_n(&line->stamp, __ATOMIC_ACQUIRE);
+        if (stamp != generation + 1) {
+            continue;
+        }
+
+        copy = *line;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+        if (__atomic_load_n(&line->stamp, __ATOMIC_RELAXED) == stamp) {
+            ngx_sluice_metrics_sum(sum, &copy);
+            found = 1;
+        }
+    }
+
+    return found;
+}
+
+
+/* All behind the stamp and its neighbour are numbers of 64 bits. */
+
+static void
+ngx_sluice_metrics_sum(sluice_metrics_line_t *sum,
+    const sluice_metrics_line_t *line)
+{
+    ngx_uint_t       i;
+    uint64_t        *to;
+    const uint64_t  *from;
+
+    sum->unanswered += line->unanswered;
+
+    to = (uint64_t *) sum;
+    from = (const uint64_t *) line;
+
+    for (i = 1; i < sizeof(sluice_metrics_line_t) / sizeof(uint64_t); i++) {
+        to[i] += from[i];
+    }
+}
+
+
+/* 0: this nginx does not count them. */
+
+int
+sluice_metrics_connections(sluice_metrics_connections_t *connections)
+{
+#if (NGX_STAT_STUB)
+
+    connections->accepted = *ngx_stat_accepted;
+    connections->handled = *ngx_stat_handled;
+    connections->active = *ngx_stat_active;
+    connections->reading = *ngx_stat_reading;
+    connections->writing = *ngx_stat_writing;
+    connections->waiting = *ngx_stat_waiting;
+
+    return 1;
+
+#else
+
+    ngx_memzero(connections, sizeof(sluice_metrics_connections_t));
+
+    return 0;
+
+#endif
+}
+
+
+/* One more of sluice_metrics_count_e. */
+
+void
+sluice_metrics_count(int what)
+{
+    ngx_sluice_metrics_add(what, 1);
+}
