@@ -47,13 +47,13 @@ Names are our own. This is where Kong's Prometheus plugin has the same:
 
 | Kong | here |
 |---|---|
-| `kong_http_requests_total{service,route,code}` | `sluice_route_requests_total`; `code` is a class |
+| `kong_http_requests_total{service,route,code}` | `sluice_route_requests_total`, by class |
 | `kong_bandwidth_bytes`, ingress | `sluice_route_received_bytes_total` |
 | `kong_bandwidth_bytes`, egress | `sluice_route_sent_bytes_total` |
 | `kong_request_latency_ms` | `sluice_route_request_duration_seconds` |
-| `kong_upstream_latency_ms` | `sluice_route_upstream_duration_seconds`: all tries, to the end |
+| `kong_upstream_latency_ms` | `sluice_route_upstream_duration_seconds`: all tries |
 | `kong_kong_latency_ms` | `sluice_route_gateway_duration_seconds` |
-| `kong_nginx_connections_total` | `sluice_connections`, and its `_accepted_total`, `_handled_total` |
+| `kong_nginx_connections_total` | `sluice_connections`, `..._accepted_total`, `..._handled_total` |
 | `kong_nginx_requests_total` | `sum(sluice_http_requests_total)` |
 | `kong_nginx_timers` | `sluice_timer_runs_total`; `GET /timers` |
 | `kong_datastore_reachable` | `sluice_control_state{state="live"}` |
