@@ -199,6 +199,26 @@ def test_counts_go_on_without_the_control_worker(gateway: Start, upstream: Upstr
     )
 
 
+def test_a_binary_upgrade_keeps_the_counts(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(config(upstream.url), workers=2, metrics_series=10)
+    for _ in range(10):
+        assert running.get("/r0").status_code == 200
+    settles(running, {"2xx": 10})
+    old, prefix = running.master(), running.settings["prefix"]
+    os.kill(old, signal.SIGUSR2)
+    wait_until((prefix / "nginx.pid.oldbin").exists, "the new master's file")
+    wait_until((prefix / "nginx.pid").exists, "the new master")
+    # Both masters' workers count.
+    for _ in range(10):
+        assert running.get("/r0").status_code == 200
+    os.kill(old, signal.SIGQUIT)
+    wait_until(lambda: not (prefix / "nginx.pid.oldbin").exists(), "the old one to leave")
+    for _ in range(10):
+        assert running.get("/r0").status_code == 200
+    settles(running, {"2xx": 30}, "sluice_route_requests_total")
+    settles(running, {"2xx": 30})
+
+
 def test_both_formats_say_the_same(gateway: Start, upstream: Upstream) -> None:
     running = gateway(config(upstream.url), metrics_series=10, metrics_latencies=True)
     assert running.get("/r0").status_code == 200

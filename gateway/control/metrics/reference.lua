@@ -29,8 +29,9 @@ scrape_configs:
 ## Routes and services
 
 `metrics_series` (0: off) says how many routes and services have lines of their own: those with the
-lowest slots, which are the oldest. Requests of others are in the node's lines, and in
-`sluice_http_unnamed_requests_total`. `metrics_latencies` adds their histograms.
+lowest slots, which are the oldest and those that came into the place of deleted ones. Requests of
+others are in the node's lines, and in `sluice_http_unnamed_requests_total`. `metrics_latencies`
+adds their histograms.
 
 - A route that nothing was asked for has no lines. Nor has one that was deleted; who comes into its
   place begins at 0, also under the same name.
