@@ -250,6 +250,9 @@ function methods:begin()
         end
         if not found then
             from = "rows"
+            -- It may be of revisions that a restored file does not know, and has made otherwise by
+            -- the time that it would seem to fit.
+            os.remove(self.copy)
             found = build(self, db, now)
         end
         return found

@@ -280,6 +280,28 @@ describe("the writer", function()
             assert.equal("r1 r2", routes())
         end)
 
+        it("never with a copy from before the store's file was put back to an older one", function()
+            opened:close()
+            local aside = place.store .. ".aside"
+            assert(os.execute(("cp %s %s"):format(place.store, aside)))
+            opened = support.open(place)
+            make(put("routes", route(3)))
+            local job = opened:start_merge()
+            assert(opened:merge(job) and opened:finish_merge(job))
+            assert(opened:save(opened:live()))
+            opened:close()
+            assert(os.execute(("mv %s %s"):format(aside, place.store)))
+            place.forget()
+            local from
+            opened, from = support.open(place)
+            assert.equal("rows", from)
+            make(put("routes", route(4)))
+            -- Dead before it has saved a copy of its own.
+            place.forget()
+            assert.equal("rows", reopen())
+            assert.equal("r1 r2 r4", routes())
+        end)
+
         it("without what those left behind who died while they wrote the copy", function()
             for _, name in ipairs({ "/base.4711.new", "/base.next", "/base.next.4711.new" }) do
                 assert(io.open(copy:match("^(.*)/") .. name, "w")):close()
