@@ -78,7 +78,7 @@ def measure(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     routes: int = data["routes"]
     found: dict[str, list[load.Slice]] = {"alone": [], "scraped": []}
-    settings = {"SLUICE_METRICS_SERIES": str(routes + 1)}
+    settings = {"SLUICE_METRICS_SERIES": str(routes)}
     with changed(setting, routes, sides.Sluice, settings) as gateway:
         if not gateway.admin:
             raise InvalidRun("there is no admin listener")
