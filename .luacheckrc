@@ -20,6 +20,7 @@ files["test/bench"] = { std = "ngx_lua+nginx" }
 
 files["bench/agent.lua"] = { std = "ngx_lua+nginx" }
 files["bench/lua"] = { std = "ngx_lua+nginx" }
+files["bench/flame"] = { std = "ngx_lua+nginx" }
 files["bench/timer_agent.lua"] = { std = "ngx_lua+nginx" }
 files["bench/var_agent.lua"] = { std = "ngx_lua+nginx" }
 files["test/nginx/var_*.lua"] = { std = "ngx_lua+nginx" }

@@ -80,6 +80,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def _title(pid: int) -> bytes:
+    """What a process calls itself; nothing where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 class Server:
     """An nginx, however it is started: directory, address, core, and the processes that work.
 
@@ -175,9 +183,8 @@ class Server:
         """The workers of a master that are ready."""
         found = []
         for pid in children(master):
-            with contextlib.suppress(OSError):
-                if b"nginx: worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
+            if b"nginx: worker process" in _title(pid):
+                found.append(pid)
         return sorted(found)
 
     def stop(self) -> None:
@@ -349,6 +356,15 @@ class Sluice(Server):
         self._declared = declared
         self._words = {**(words or {}), "listen": address, "upstream": upstream}
         self.program = [str(root / "bin" / "sluice")]
+
+    def find_workers(self, master: int) -> list[int]:
+        """Those that serve traffic; the control worker has any worker's title first."""
+        pids = children(master)
+        if "sluice_control on;" in (self.folder / "nginx.conf").read_text():
+            titles = [_title(pid) for pid in pids]
+            if not any(b"nginx: control process" in title for title in titles):
+                return []
+        return super().find_workers(master)
 
     def stop(self) -> None:
         super().stop()

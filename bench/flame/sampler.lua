@@ -55,7 +55,16 @@ local function on_trace(what, trace, func, pc)
     end
 end
 
+-- Worker 0 of a gateway with a control worker, which serves no requests.
+local function is_control()
+    local is_there, images = pcall(require, "sluice.images")
+    return is_there and images.C.sluice_control_block() ~= nil and ngx.worker.id() == 0
+end
+
 local function start()
+    if is_control() then
+        return
+    end
     file = assert(io.open(FILE, "a"))
     file:setvbuf("full", 65536)
     jit.attach(on_trace, "trace")
