@@ -14,17 +14,28 @@
 typedef int (*slow_sync_pt)(int fd);
 
 
+static useconds_t  slow_sync_us;
+
+
+/* When it is loaded: nginx's workers do not keep the environment. */
+
+__attribute__((constructor))
+static void
+slow_sync_read(void)
+{
+    const char  *wanted;
+
+    wanted = getenv("SLOW_SYNC_US");
+    slow_sync_us = wanted ? (useconds_t) atoi(wanted) : 0;
+}
+
+
 static int
 slow_sync(int fd, const char *name)
 {
-    const char    *wanted;
-    slow_sync_pt   real;
+    slow_sync_pt  real;
 
-    wanted = getenv("SLOW_SYNC_US");
-
-    if (wanted) {
-        (void) usleep((useconds_t) atoi(wanted));
-    }
+    (void) usleep(slow_sync_us);
 
     real = (slow_sync_pt) dlsym(RTLD_NEXT, name);
 
