@@ -11,6 +11,8 @@ local entity_text = require("gateway.store.entity_text")
 local ngx = ngx
 
 local TURN_SECONDS = 0.02
+-- Changes of a turn.
+local MOST_OWED = 50
 -- In a folder that the workers may write to.
 local DONE = "/store/bench.done"
 
@@ -80,10 +82,12 @@ local function turn(count, done)
 end
 
 local function work(premature, folder)
-    local done, owed = { count = 0, longest_ms = 0 }, 0
+    local done, owed, last = { count = 0, longest_ms = 0 }, 0, ngx.now()
     while not premature and not ngx.worker.exiting() do
         local begun = ngx.now()
-        owed = owed + read_rate(folder) * TURN_SECONDS
+        -- What a slow turn has left undone is of the next one, but no more than so much.
+        owed = math.min(owed + read_rate(folder) * (begun - last), MOST_OWED)
+        last = begun
         local count = math.floor(owed)
         owed = owed - count
         if count > 0 then
