@@ -306,7 +306,7 @@ static uint64_t
 core_turn(sluice_core_position_t *position, uint32_t generation)
 {
     uint32_t           i;
-    uint64_t           seen, first;
+    uint64_t           seen, now, first;
     _Atomic uint64_t  *word;
 
     word = (_Atomic uint64_t *) &position->word;
@@ -318,13 +318,13 @@ core_turn(sluice_core_position_t *position, uint32_t generation)
          i++)
     {
         first = 1 << 16 | (uint16_t) generation;
-        seen = atomic_load_explicit(word, memory_order_relaxed);
+        now = atomic_load_explicit(word, memory_order_relaxed);
 
-        if ((uint16_t) seen == (uint16_t) generation) {
+        if ((uint16_t) now == (uint16_t) generation) {
             seen = atomic_fetch_add_explicit(word, 1 << 16,
                                              memory_order_relaxed);
 
-        } else if (atomic_compare_exchange_strong_explicit(word, &seen, first,
+        } else if (atomic_compare_exchange_strong_explicit(word, &now, first,
                                                        memory_order_relaxed,
                                                        memory_order_relaxed))
         {

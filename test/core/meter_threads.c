@@ -79,13 +79,15 @@ run(void *data)
 
     for (n = 0; n < rounds; n++) {
         (void) pthread_barrier_wait(&barrier);
-        take_round(n, &state);
-
         for (i = 0; i < 15; i++) {
-            target = sluice_core_balance((const void *) rotation, &position, 1,
-                                         NULL, NULL);
+            /* a new generation each time: all begin it at once */
+
+            target = sluice_core_balance((const void *) rotation, &position,
+                                         (uint32_t) n + 1, NULL, NULL);
             atomic_fetch_add(&turns[target], 1);
         }
+
+        take_round(n, &state);
 
         (void) pthread_barrier_wait(&barrier);
 
