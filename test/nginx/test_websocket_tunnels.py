@@ -190,7 +190,7 @@ def test_open_tunnels_live_through_changes_and_a_reload(gateway: Start, upstream
     assert running.workers() == workers
     say(tunnels, b"after all changes")
     running.reload()
-    assert running.retiring() == workers
+    wait_until(lambda: running.retiring() == workers, "the old control worker to leave")
     say(tunnels, b"after the reload")
     with opened(running) as another:
         say([another], b"new")
