@@ -141,14 +141,6 @@ def copy_checkout(folder: Path, version: str | None = "") -> Path:
     return folder / "bin" / "sluice"
 
 
-def runs(pid: int) -> bool:
-    """Whether a process is there and not only waiting for its parent to notice its end."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def is_untouched(instance: Instance) -> bool:
     """Whether a refused start left nothing behind: no prefix, no nginx."""
     return not instance.prefix.exists() and instance.status()["running"] is False

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from instance import AS_ROOT, ONE, SECONDS, TWO, Instance, Instances, copy_checkout, runs
-from sluice import COMMAND
+from instance import AS_ROOT, ONE, SECONDS, TWO, Instance, Instances, copy_checkout
+from sluice import COMMAND, alive
 from upstream import Exchange, Upstream
 from wire import wait_until
 
@@ -32,7 +32,7 @@ def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instanc
 
     instance.succeed("stop")
     assert instance.get("/nothing") == 0
-    assert not runs(status["pid"])
+    assert not alive(status["pid"])
     assert not (instance.prefix / "nginx.pid").exists()
 
 

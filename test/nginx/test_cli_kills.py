@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from instance import ONE, TWO, Instance, Instances, runs
+from instance import ONE, TWO, Instance, Instances
+from sluice import alive
 from upstream import Upstream
 from wire import wait_until
 
@@ -16,12 +17,12 @@ def kill_master(instance: Instance) -> list[int]:
     """Kills the master of a started instance; the workers that it leaves."""
     status = instance.status()
     os.kill(status["pid"], signal.SIGKILL)
-    wait_until(lambda: not runs(status["pid"]), "the end of the master")
+    wait_until(lambda: not alive(status["pid"]), "the end of the master")
     return sorted(status["workers"]["ready"])
 
 
 def gone(pids: list[int]) -> bool:
-    return not any(runs(pid) for pid in pids)
+    return not any(map(alive, pids))
 
 
 def test_status_and_start_say_what_is_left(instance: Instance) -> None:

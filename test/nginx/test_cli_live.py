@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 from changes import stopped
 
-from instance import ONE, TWO, Instance, runs
+from instance import ONE, TWO, Instance
+from sluice import alive
 from upstream import Upstream
 from wire import wait_until
 
@@ -80,7 +81,7 @@ def test_a_stopped_worker_does_not_bring_back_what_it_served(
             "leaves when continued\n"
         )
         assert serves(posted, "/three")
-    wait_until(lambda: not any(runs(pid) for pid in first), "the old workers to leave")
+    wait_until(lambda: not any(map(alive, first)), "the old workers to leave")
     assert serves(posted, "/three")
     kill_each_worker(posted)
     assert serves(posted, "/three")
@@ -95,7 +96,7 @@ def test_workers_that_are_all_stopped_hide_no_reload(posted: Instance) -> None:
         assert done.returncode == 0, done.stderr
         assert "2 workers of the old configuration stopped" in done.stderr
         assert serves(posted, "/three")
-    wait_until(lambda: not any(runs(pid) for pid in first), "the old workers to leave")
+    wait_until(lambda: not any(map(alive, first)), "the old workers to leave")
     assert serves(posted, "/three")
 
 
@@ -108,7 +109,7 @@ def test_two_reloads_beside_a_stopped_worker(posted: Instance) -> None:
             assert done.returncode == 0, done.stderr
             assert f"(pid {first[0]})" in done.stderr
             assert serves(posted, path)
-    wait_until(lambda: not any(runs(pid) for pid in first), "the old workers to leave")
+    wait_until(lambda: not any(map(alive, first)), "the old workers to leave")
     assert serves(posted, "/one")
     # The numbers of configurations go on, so the workers take the next one.
     posted.file.write_text(TWO.format(url=posted.url))
@@ -196,7 +197,7 @@ def test_workers_that_die_in_a_refused_reload_are_no_new_ones(
     lines = fuse.refuse("reload", "--new-workers")
     assert lines[0] == "sluice: nginx did not take the configuration:"
     assert lines[-1] == "sluice: reload refused: the running configuration is kept"
-    wait_until(lambda: not any(runs(pid) for pid in first), "the killed ones to be gone")
+    wait_until(lambda: not any(map(alive, first)), "the killed ones to be gone")
     wait_until(lambda: len(fuse.status()["workers"]["ready"]) == 2, "those in their place")
     assert serves(fuse, "/two")
 

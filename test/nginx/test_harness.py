@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 import guard
-from sluice import Gateway, Trouble
+from sluice import Gateway, Trouble, alive
 from wire import wait_until
 
 
@@ -164,3 +164,21 @@ def test_a_name_that_begins_another_is_not_that() -> None:
         sleeping.kill()
         sleeping.wait()
         folder.rmdir()
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between the opening and the reading of its file; reading it fails by ESRCH then."""
+    sleeping = subprocess.Popen(["sleep", "60"])
+    assert alive(sleeping.pid)
+    opening = Path.open
+
+    def opened_late(*given: object, **options: object) -> object:
+        file = opening(*given, **options)
+        sleeping.kill()
+        sleeping.wait()
+        return file
+
+    monkeypatch.setattr(Path, "open", opened_late)
+    assert not alive(sleeping.pid)
