@@ -15,12 +15,12 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import load
 import sides
 import stats
-from config_change import BODY, Routes
+from config_change import G, sides_of
 from probe import Client
 from progress import progress
 from report import Metric, metric
@@ -60,26 +60,21 @@ class Changed(sides.Sluice):
         return int(json.loads(answer.body)["control"]["base"])
 
 
-G = TypeVar("G", bound=sides.Sluice)
+def with_plugin(name: str) -> dict[str, str]:
+    """Settings of a gateway that runs a plugin of the lab's."""
+    return {
+        "SLUICE_PLUGINS": f"bundled,{name}",
+        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;{PLUGINS.parent}/?.lua;;",
+    }
 
 
 @contextlib.contextmanager
 def changed(setting: Setting, routes: int, kind: type[G], settings: dict[str, str]) -> Iterator[G]:
     """A gateway with so many routes, and its upstream."""
-    folder, upstream = setting.fresh(), sides.free_address()
-    folder.chmod(0o755)
-    gateway = kind(
-        Routes(routes, 0),
-        folder / "sluice",
-        sides.free_address(),
-        upstream,
-        None,
-        root=setting.root,
-        count=setting.data["workers"],
-        admin=sides.free_address(),
-        settings=settings,
+    gateway, upstream = sides_of(
+        setting, routes, kind, admin=sides.free_address(), settings=settings
     )
-    with sides.Upstream(folder / "upstream", upstream, None, BODY), gateway:
+    with upstream, gateway:
         yield gateway
         if trouble := gateway.trouble():
             raise InvalidRun(f"{gateway.name} logged: {trouble}")
@@ -90,11 +85,7 @@ def measure(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     rates: list[int] = data["rates"]
     found: dict[int, list[load.Slice]] = {rate: [] for rate in [0, *rates]}
-    settings = {
-        "SLUICE_PLUGINS": "bundled,bench-change",
-        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
-    }
-    with changed(setting, data["routes"], Changed, settings) as gateway:
+    with changed(setting, data["routes"], Changed, with_plugin("bench-change")) as gateway:
         requests = gateway.folder / "requests"
         requests.write_bytes(b"GET /route-1 HTTP/1.1\r\nHost: bench\r\n\r\n")
         for rate in found:
@@ -119,11 +110,7 @@ def takeover(setting: Setting) -> dict[str, Metric]:
     """Measures what requests notice of a new base."""
     data = setting.data
     found: dict[str, list[float]] = {"before": [], "change": []}
-    settings = {
-        "SLUICE_PLUGINS": "bundled,bench-change",
-        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;;",
-    }
-    with changed(setting, data["routes"], Changed, settings) as gateway:
+    with changed(setting, data["routes"], Changed, with_plugin("bench-change")) as gateway:
         requests = gateway.folder / "requests"
         some = random.Random(1).sample(range(1, data["routes"]), k=min(data["routes"] - 1, 50_000))
         heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in some)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import load
 import sides
@@ -133,11 +133,21 @@ def _worker_of(gateway: sides.Sluice, port: int) -> int | None:
     return None
 
 
-@contextlib.contextmanager
-def _changing(setting: Setting, routes: int) -> Iterator[Changing]:
+G = TypeVar("G", bound=sides.Sluice)
+
+
+def sides_of(
+    setting: Setting,
+    routes: int,
+    kind: type[G],
+    *,
+    admin: str = "off",
+    settings: dict[str, str] | None = None,
+) -> tuple[G, sides.Upstream]:
+    """A gateway with so many routes and its upstream, neither started yet."""
     folder, upstream = setting.fresh(), sides.free_address()
-    folder.chmod(0o755)
-    gateway = sides.Sluice(
+    folder.chmod(0o755)  # workers of a master run by root are somebody else
+    gateway = kind(
         Routes(routes, 0),
         folder / "sluice",
         sides.free_address(),
@@ -145,10 +155,17 @@ def _changing(setting: Setting, routes: int) -> Iterator[Changing]:
         None,
         root=setting.root,
         count=setting.data["workers"],
-        admin=sides.free_address(),
+        admin=admin,
+        settings=settings,
     )
-    with sides.Upstream(folder / "upstream", upstream, None, BODY), gateway:
-        changing = Changing(gateway, upstream)
+    return gateway, sides.Upstream(folder / "upstream", upstream, None, BODY)
+
+
+@contextlib.contextmanager
+def _changing(setting: Setting, routes: int) -> Iterator[Changing]:
+    gateway, upstream = sides_of(setting, routes, sides.Sluice, admin=sides.free_address())
+    with upstream, gateway:
+        changing = Changing(gateway, gateway.upstream)
         try:
             yield changing
         finally:

@@ -20,7 +20,7 @@ from pathlib import Path
 import load
 import report
 import sides
-from config_change import BODY, Changing, Routes
+from config_change import Changing, Routes, sides_of
 from probe import Client
 from progress import progress
 from report import Metric
@@ -36,19 +36,9 @@ def _gateway(
     setting: Setting, routes: int, *, admin: bool = False
 ) -> Iterator[tuple[sides.Sluice, float]]:
     """A gateway with so many routes, and the milliseconds from its start to its first answer."""
-    folder, upstream = setting.fresh(), sides.free_address()
-    folder.chmod(0o755)
-    gateway = sides.Sluice(
-        Routes(routes, 0),
-        folder / "sluice",
-        sides.free_address(),
-        upstream,
-        None,
-        root=setting.root,
-        count=setting.data["workers"],
-        admin=sides.free_address() if admin else "off",
-    )
-    with sides.Upstream(folder / "upstream", upstream, None, BODY):
+    address = sides.free_address() if admin else "off"
+    gateway, upstream = sides_of(setting, routes, sides.Sluice, admin=address)
+    with upstream:
         began = time.monotonic()
         with gateway:
             _expect(gateway, "/version-0", 200)
@@ -171,18 +161,8 @@ def large(setting: Setting) -> dict[str, Metric]:
     routes = setting.data["routes"]
     found: dict[str, list[float]] = {"start": [], "restart": [], "parse": []}
     for _ in setting.rounds(["all"], 0, 1):
-        folder, upstream = setting.fresh(), sides.free_address()
-        folder.chmod(0o755)
-        gateway = Kept(
-            Routes(routes, 0),
-            folder / "sluice",
-            sides.free_address(),
-            upstream,
-            None,
-            root=setting.root,
-            count=setting.data["workers"],
-        )
-        with sides.Upstream(folder / "upstream", upstream, None, BODY):
+        gateway, upstream = sides_of(setting, routes, Kept)
+        with upstream:
             for kind in ("start", "restart"):
                 progress(f"{setting.name}: {kind}")
                 began = time.monotonic()

@@ -11,13 +11,14 @@ import time
 import sides
 import stats
 import tools
-from change import DONE, PLUGINS, changed
+from change import DONE, changed, with_plugin
 from progress import progress
 from report import Metric, metric
 from setting import Setting
 from verify import InvalidRun
 
 ANSWER_TIMEOUT_S = 60
+PLUGIN = with_plugin("bench-store")
 
 
 class Ordered(sides.Sluice):
@@ -55,19 +56,10 @@ def measure(setting: Setting) -> dict[str, Metric]:
     return _beside_commit(setting) | _many(setting)
 
 
-def _settings(**more: str) -> dict[str, str]:
-    folder = PLUGINS.parent
-    return {
-        "SLUICE_PLUGINS": "bundled,bench-store",
-        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;{folder}/?.lua;;",
-        **more,
-    }
-
-
 def _beside_commit(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     found: dict[str, list[list[float]]] = {"apply": [], "commit": []}
-    with changed(setting, data["routes"], Ordered, _settings()) as gateway:
+    with changed(setting, data["routes"], Ordered, PLUGIN) as gateway:
         for case in found:
             gateway.order(case, data["changes"])  # warm-up
         for order in setting.rounds(list(found), 0, 2):
@@ -88,10 +80,10 @@ def _beside_commit(setting: Setting) -> dict[str, Metric]:
 
 def _many(setting: Setting) -> dict[str, Metric]:
     data = setting.data
-    slow = _settings(
-        LD_PRELOAD=str(tools.built("slow_sync", preloaded=True)),
-        SLOW_SYNC_US=str(data["slow_sync_us"]),
-    )
+    slow = PLUGIN | {
+        "LD_PRELOAD": str(tools.built("slow_sync", preloaded=True)),
+        "SLOW_SYNC_US": str(data["slow_sync_us"]),
+    }
     found: dict[str, list[float]] = {"apply": [], "bulk": []}
     with changed(setting, data["routes"], Ordered, slow) as gateway:
         for case in found:

@@ -15,6 +15,7 @@ local stat = require("posix.sys.stat")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
+local is_equal = require("cli.equal")
 local worker_user = require("cli.worker_user")
 
 local _M = {}
@@ -355,23 +356,6 @@ end
 
 local function render(settings, root)
     return require("cli.nginx_conf").render(settings, root, group_of(settings))
-end
-
-local function is_equal(a, b)
-    if type(a) ~= "table" or type(b) ~= "table" then
-        return a == b
-    end
-    for key, value in pairs(a) do
-        if not is_equal(value, b[key]) then
-            return false
-        end
-    end
-    for key in pairs(b) do
-        if a[key] == nil then
-            return false
-        end
-    end
-    return true
 end
 
 --- Whether nginx.conf and settings.json already say what these settings would.

@@ -10,6 +10,7 @@ local layout = require("gateway.store.layout")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local is_equal = require("cli.equal")
 local worker_user = require("cli.worker_user")
 
 local _M = {}
@@ -142,23 +143,6 @@ end
 -- @treturn boolean|nil true, or nil and the reason
 function _M.backup(settings, instance, path)
     return copy(settings, instance, "backup", take_into(settings, path))
-end
-
-local function is_equal(a, b)
-    if type(a) ~= "table" or type(b) ~= "table" then
-        return a == b
-    end
-    for key, value in pairs(a) do
-        if not is_equal(value, b[key]) then
-            return false
-        end
-    end
-    for key in pairs(b) do
-        if a[key] == nil then
-            return false
-        end
-    end
-    return true
 end
 
 -- The fields that differ, in alphabetical order.
