@@ -152,6 +152,7 @@ _M.libraries = {
     "module.core.delta.h",
     "module.core.meter.h",
     "module.core.path.h",
+    "module.nginx.ngx_http_sluice_packed.h",
 }
 
 --- Functions that nothing of the house uses.
