@@ -1,0 +1,46 @@
+
+/*
+ * The way to a service: its peers, timeouts, retries.  Compiled once an epoch
+ * into a live pool (ngx_http_sluice_live.h), and not changed any more.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_DESTINATION_H_INCLUDED
+#define NGX_HTTP_SLUICE_DESTINATION_H_INCLUDED
+
+
+#include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_rotation.h"
+
+
+typedef struct ngx_http_sluice_destination_s  ngx_http_sluice_destination_t;
+
+struct ngx_http_sluice_destination_s {
+    ngx_http_sluice_rotation_t  *rotation;
+    ngx_str_t                    path;       /* "/" where it has none */
+    ngx_str_t                    empty;      /* words of a 503: it has no
+                                                peer; else of length 0 */
+
+    /* milliseconds of a try; 0: what nginx.conf has */
+
+    uint32_t                     connect_ms;
+    uint32_t                     send_ms;
+    uint32_t                     read_ms;
+
+    uint32_t                     tries;      /* retries + 1 */
+    uint32_t                     generation; /* of the service */
+
+    unsigned                     https:1;
+};
+
+
+/*
+ * That of a service: good as long as live is held.  To be called before the
+ * event loop is returned to after a match.  NULL: there is no such service, or
+ * no memory.
+ */
+ngx_http_sluice_destination_t *ngx_http_sluice_destination_of(
+    ngx_http_sluice_live_t *live, uint32_t service);
+
+
+#endif /* NGX_HTTP_SLUICE_DESTINATION_H_INCLUDED */

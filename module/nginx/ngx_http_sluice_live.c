@@ -1,0 +1,246 @@
+
+/*
+ * The pools of compiled things (ngx_http_sluice_live.h), one an epoch.
+ */
+
+
+#include "ngx_sluice.h"
+#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_live.h"
+
+#include <malloc.h>
+
+
+#define NGX_HTTP_SLUICE_LIVE_MAX    (8 * 1024 * 1024)      /* bytes */
+#define NGX_HTTP_SLUICE_LIVE_BLOCK  (16 * 1024)
+#define NGX_HTTP_SLUICE_LIVE_BITS   4                      /* at first */
+
+
+static ngx_http_sluice_live_t *ngx_http_sluice_live_create(uint64_t epoch);
+static void ngx_http_sluice_live_release(void *data);
+static void ngx_http_sluice_live_free(ngx_http_sluice_live_t *live);
+static ngx_int_t ngx_http_sluice_live_grow(
+    ngx_http_sluice_live_table_t *table, ngx_pool_t *pool);
+static ngx_http_sluice_live_entry_t *ngx_http_sluice_live_find(
+    ngx_http_sluice_live_table_t *table, uint32_t slot);
+static size_t ngx_http_sluice_live_size(ngx_pool_t *pool);
+
+
+static ngx_http_sluice_live_t  *ngx_http_sluice_live_now;
+
+
+ngx_http_sluice_live_t *
+ngx_http_sluice_live(void)
+{
+    uint64_t                 epoch;
+    ngx_http_sluice_live_t  *live, *old;
+
+    if (sluice_images_view() == NULL) {
+        return NULL;
+    }
+
+    old = ngx_http_sluice_live_now;
+    epoch = sluice_images_epoch();
+
+    if (old && old->epoch == epoch && !old->full) {
+        return old;
+    }
+
+    live = ngx_http_sluice_live_create(epoch);
+    if (live == NULL) {
+        return NULL;
+    }
+
+    /* before the old one goes: rotations that both use are found again */
+
+    ngx_http_sluice_live_now = live;
+
+    if (old && old->holders == 0) {
+        ngx_http_sluice_live_free(old);
+    }
+
+    return live;
+}
+
+
+static ngx_http_sluice_live_t *
+ngx_http_sluice_live_create(uint64_t epoch)
+{
+    ngx_pool_t              *pool;
+    ngx_http_sluice_live_t  *live;
+
+    pool = ngx_create_pool(NGX_HTTP_SLUICE_LIVE_BLOCK, ngx_cycle->log);
+    if (pool == NULL) {
+        return NULL;
+    }
+
+    live = ngx_pcalloc(pool, sizeof(ngx_http_sluice_live_t));
+    if (live == NULL) {
+        ngx_destroy_pool(pool);
+        return NULL;
+    }
+
+    live->pool = pool;
+    live->epoch = epoch;
+
+    return live;
+}
+
+
+ngx_int_t
+ngx_http_sluice_live_hold(ngx_http_sluice_live_t *live, ngx_pool_t *pool)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_sluice_live_release;
+    cln->data = live;
+    live->holders++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_sluice_live_release(void *data)
+{
+    ngx_http_sluice_live_t  *live = data;
+
+    live->holders--;
+
+    if (live->holders == 0 && live != ngx_http_sluice_live_now) {
+        ngx_http_sluice_live_free(live);
+    }
+}
+
+
+static void
+ngx_http_sluice_live_free(ngx_http_sluice_live_t *live)
+{
+    ngx_destroy_pool(live->pool);
+}
+
+
+void *
+ngx_http_sluice_live_get(ngx_http_sluice_live_t *live,
+    ngx_http_sluice_live_table_e table, uint32_t slot)
+{
+    if (live->tables[table].entries == NULL) {
+        return NULL;
+    }
+
+    return ngx_http_sluice_live_find(&live->tables[table], slot)->value;
+}
+
+
+ngx_int_t
+ngx_http_sluice_live_put(ngx_http_sluice_live_t *live,
+    ngx_http_sluice_live_table_e table, uint32_t slot, void *value)
+{
+    ngx_http_sluice_live_entry_t  *entry;
+    ngx_http_sluice_live_table_t  *t;
+
+    t = &live->tables[table];
+
+    if ((t->entries == NULL || t->used * 2 >= (ngx_uint_t) 1 << t->bits)
+        && ngx_http_sluice_live_grow(t, live->pool) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    entry = ngx_http_sluice_live_find(t, slot);
+
+    if (entry->value == NULL) {
+        t->used++;
+    }
+
+    entry->slot = slot;
+    entry->value = value;
+
+    live->full = ngx_http_sluice_live_size(live->pool)
+                 > NGX_HTTP_SLUICE_LIVE_MAX;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_live_grow(ngx_http_sluice_live_table_t *table,
+    ngx_pool_t *pool)
+{
+    ngx_uint_t                     i;
+    ngx_http_sluice_live_entry_t  *old;
+    ngx_http_sluice_live_table_t   grown;
+
+    grown.bits = table->entries ? table->bits + 1 : NGX_HTTP_SLUICE_LIVE_BITS;
+    grown.used = table->used;
+    grown.entries = ngx_pcalloc(pool, sizeof(ngx_http_sluice_live_entry_t)
+                                      << grown.bits);
+    if (grown.entries == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; table->entries && i < (ngx_uint_t) 1 << table->bits; i++) {
+        old = &table->entries[i];
+
+        if (old->value) {
+            *ngx_http_sluice_live_find(&grown, old->slot) = *old;
+        }
+    }
+
+    *table = grown;
+
+    return NGX_OK;
+}
+
+
+/* The slot's, or a free one: half of them are. */
+
+static ngx_http_sluice_live_entry_t *
+ngx_http_sluice_live_find(ngx_http_sluice_live_table_t *table, uint32_t slot)
+{
+    uint32_t                       i, mask;
+    ngx_http_sluice_live_entry_t  *entry;
+
+    mask = (1u << table->bits) - 1;
+
+    /* neighbours are spread by the golden ratio (Knuth, 6.4) */
+
+    for (i = slot * 2654435769u >> (32 - table->bits); /* void */ ; i++) {
+        entry = &table->entries[i & mask];
+
+        if (entry->value == NULL || entry->slot == slot) {
+            return entry;
+        }
+    }
+}
+
+
+/* A pool does not count what was taken from it. */
+
+static size_t
+ngx_http_sluice_live_size(ngx_pool_t *pool)
+{
+    size_t             size;
+    ngx_pool_t        *p;
+    ngx_pool_large_t  *large;
+
+    size = 0;
+
+    for (p = pool; p; p = p->d.next) {
+        size += (size_t) (p->d.end - (u_char *) p);
+    }
+
+    for (large = pool->large; large; large = large->next) {
+
+        if (large->alloc) {
+            size += malloc_usable_size(large->alloc);
+        }
+    }
+
+    return size;
+}
