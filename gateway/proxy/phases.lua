@@ -24,6 +24,8 @@ local get_request = base.get_request
 local use_peer = require("gateway.proxy.peer").use
 
 abi.declare([[
+int sluice_ctx_lua(void *r);
+int sluice_ctx_set_lua(void *r, int place);
 int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
 ]])
 
@@ -47,24 +49,29 @@ local trusts_clients, forwarded_proto, passes_climbs
 local pending = { request = nil, plan = nil, prefix = nil, ctx = nil }
 
 -- Contexts of requests whose chain has late phases. nginx forgets ngx.ctx when
--- it jumps to the error page; $sluice_ctx holds the index here.
+-- it jumps to the error page; the request's own context keeps the index here
+-- (module/nginx/ngx_http_sluice_ctx.h).
 local kept, free = {}, {}
 
 local function keep(ctx)
-    if variables.sluice_ctx:get() ~= "" then
+    local request = get_request()
+    if C.sluice_ctx_lua(request) ~= 0 then
         return -- since rewrite
     end
-    local slot = table.remove(free) or #kept + 1
-    kept[slot] = ctx
-    variables.sluice_ctx:set(slot)
+    local place = table.remove(free) or #kept + 1
+    if C.sluice_ctx_set_lua(request, place) ~= 0 then
+        error("no memory", 0)
+    end
+    kept[place] = ctx
 end
 
 local function release()
-    local slot = tonumber(variables.sluice_ctx:get())
-    if slot and kept[slot] then
-        kept[slot] = false
-        free[#free + 1] = slot
-        variables.sluice_ctx:set("")
+    local request = get_request()
+    local place = C.sluice_ctx_lua(request)
+    if place ~= 0 then
+        kept[place] = false
+        free[#free + 1] = place
+        C.sluice_ctx_set_lua(request, 0)
     end
 end
 
@@ -361,9 +368,9 @@ end
 --- Responds to what nginx itself refuses or could not get from the upstream.
 -- @phases content
 function _M.error_page()
-    local slot = tonumber(variables.sluice_ctx:get())
-    if slot then
-        ngx.ctx = kept[slot]
+    local place = C.sluice_ctx_lua(get_request())
+    if place ~= 0 then
+        ngx.ctx = kept[place]
         return response.error(ngx.status)
     end
     local epoch = image.look()

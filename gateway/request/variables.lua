@@ -36,7 +36,6 @@ local NAMES = {
     "upstream_response_time",
     "upstream_status",
     -- Of nginx.conf (module/nginx/ngx_http_sluice_gateway.c, cli/nginx_conf.lua).
-    "sluice_ctx",
     "sluice_forwarded_host",
     "sluice_forwarded_proto",
     "sluice_host",

@@ -112,11 +112,6 @@ static ngx_http_variable_t  ngx_http_sluice_gateway_variables[] = {
     { ngx_string("sluice_upstream_ms"), NULL,
       ngx_http_sluice_gateway_upstream_ms, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    /* where the request's context is kept for the error page */
-
-    { ngx_string("sluice_ctx"), NULL, ngx_http_sluice_gateway_constant,
-      (uintptr_t) &ngx_http_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
-
       ngx_http_null_variable
 };
 

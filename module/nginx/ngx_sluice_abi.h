@@ -247,6 +247,8 @@ typedef struct {
     f(int, sluice_metrics_connections,                                        \
       (sluice_metrics_connections_t *connections))                            \
                                                                               \
+    f(int, sluice_ctx_lua, (ngx_http_request_t *r))                           \
+    f(int, sluice_ctx_set_lua, (ngx_http_request_t *r, int place))            \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \
     f(void, sluice_gateway_refuse_header, (ngx_http_request_t *r))            \
