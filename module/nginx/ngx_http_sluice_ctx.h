@@ -37,12 +37,13 @@
 #define NGX_HTTP_SLUICE_PLUGIN_CONSUMER_ONLY   0x01
 
 
+typedef struct ngx_http_sluice_ctx_s          ngx_http_sluice_ctx_t;
 typedef struct ngx_http_sluice_live_s         ngx_http_sluice_live_t;
 typedef struct ngx_http_sluice_chain_s        ngx_http_sluice_chain_t;
 typedef struct ngx_http_sluice_destination_s  ngx_http_sluice_destination_t;
 
 
-typedef struct {
+struct ngx_http_sluice_ctx_s {
 
     /* of the match (ngx_http_sluice_route.c) */
 
@@ -79,7 +80,7 @@ typedef struct {
     int32_t                         lua;
 
     unsigned                        routed:1;     /* or no route matched */
-} ngx_http_sluice_ctx_t;
+};
 
 
 /* NULL: it has none. */
