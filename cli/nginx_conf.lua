@@ -62,6 +62,7 @@ local function main(settings, root, group)
     out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
     out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
     out[#out + 1] = ("sluice_metrics_series %d;"):format(settings.metrics_series)
+    out[#out + 1] = ("sluice_limits_size %s;"):format(settings.rate_limiting_memory)
     -- What nginx keeps of the environment in its workers (gateway.config.vault).
     for _, name in ipairs(settings.vault_env) do
         out[#out + 1] = ("env %s;"):format(name)

@@ -404,7 +404,9 @@ _M.list = {
         default = "12m",
         unit = "bytes",
         min = 131072,
-        doc = "Shared memory for the counters of rate-limiting.",
+        max = 34359738368,
+        doc = "Shared memory for the counters of rate-limiting, taken as it is used. Another size "
+            .. "lets all limits begin anew.",
     },
     {
         name = "events_size",

@@ -70,7 +70,7 @@ sluice_core_meter_init(void *memory, uint64_t size, const uint8_t *key)
 {
     sluice_core_meter_head_t  *head;
 
-    if (size < SLUICE_CORE_METER_MIN || size > SLUICE_CORE_SIZE_MAX) {
+    if (size < SLUICE_CORE_METER_MIN || size > SLUICE_CORE_METER_MAX) {
         return SLUICE_CORE_LARGE;
     }
 
@@ -90,7 +90,7 @@ sluice_core_meter_attach(sluice_core_meter_t *meter, void *memory,
 {
     sluice_core_meter_head_t  head;
 
-    if (size < SLUICE_CORE_METER_MIN || size > SLUICE_CORE_SIZE_MAX
+    if (size < SLUICE_CORE_METER_MIN || size > SLUICE_CORE_METER_MAX
         || (uintptr_t) memory % SLUICE_CORE_LINE)
     {
         return SLUICE_CORE_BAD;

@@ -114,6 +114,7 @@
 
 #define SLUICE_CORE_METER_LAYOUT  1          /* grows with each change */
 #define SLUICE_CORE_METER_MIN     1216       /* bytes */
+#define SLUICE_CORE_METER_MAX     (1ull << 35)
 #define SLUICE_CORE_METER_KEY     16         /* bytes */
 
 

@@ -25,6 +25,7 @@ typedef struct {
     ngx_flag_t  control;
     ngx_msec_t  watchdog;
     ngx_int_t   metrics_series;
+    size_t      limits_size;                   /* 0: none */
 } ngx_sluice_conf_t;
 
 
@@ -60,6 +61,10 @@ void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 
 ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 ngx_sluice_metrics_t *ngx_sluice_page_metrics(int *fd);
+
+/* ngx_sluice_limits.c */
+
+ngx_int_t ngx_sluice_limits_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 
 /* ngx_sluice_images.c */
 

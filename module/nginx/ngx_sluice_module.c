@@ -5,6 +5,7 @@
 
 
 #include "ngx_sluice.h"
+#include "ngx_sluice_limits.h"
 
 
 static void *ngx_sluice_create_conf(ngx_cycle_t *cycle);
@@ -13,6 +14,7 @@ static char *ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_series(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_sluice_check_limits(ngx_conf_t *cf, void *post, void *data);
 static ngx_int_t ngx_sluice_check_control(ngx_cycle_t *cycle);
 
 static ngx_int_t ngx_sluice_init_module(ngx_cycle_t *cycle);
@@ -26,6 +28,7 @@ static ngx_conf_post_t  ngx_sluice_watchdog_post = {
     ngx_sluice_check_watchdog
 };
 static ngx_conf_post_t  ngx_sluice_series_post = { ngx_sluice_check_series };
+static ngx_conf_post_t  ngx_sluice_limits_post = { ngx_sluice_check_limits };
 
 
 static ngx_command_t  ngx_sluice_commands[] = {
@@ -72,6 +75,13 @@ static ngx_command_t  ngx_sluice_commands[] = {
       offsetof(ngx_sluice_conf_t, metrics_series),
       &ngx_sluice_series_post },
 
+    { ngx_string("sluice_limits_size"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, limits_size),
+      &ngx_sluice_limits_post },
+
       ngx_null_command
 };
 
@@ -115,6 +125,7 @@ ngx_sluice_create_conf(ngx_cycle_t *cycle)
     conf->control = NGX_CONF_UNSET;
     conf->watchdog = NGX_CONF_UNSET_MSEC;
     conf->metrics_series = NGX_CONF_UNSET;
+    conf->limits_size = NGX_CONF_UNSET_SIZE;
 
     return conf;
 }
@@ -131,6 +142,7 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_value(scf->control, 0);
     ngx_conf_init_msec_value(scf->watchdog, 30000);
     ngx_conf_init_value(scf->metrics_series, 0);
+    ngx_conf_init_size_value(scf->limits_size, 0);
 
     if (scf->control && ngx_sluice_check_control(cycle) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -204,6 +216,22 @@ ngx_sluice_check_series(ngx_conf_t *cf, void *post, void *data)
 }
 
 
+static char *
+ngx_sluice_check_limits(ngx_conf_t *cf, void *post, void *data)
+{
+    size_t  *size = data;
+
+    if (*size < SLUICE_CORE_METER_MIN || *size > SLUICE_CORE_METER_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_limits_size\" must be between 2k and "
+                           "32768m");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 static ngx_int_t
 ngx_sluice_check_control(ngx_cycle_t *cycle)
 {
@@ -241,6 +269,10 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
     }
 
     ngx_sluice_ring_keep(cycle);
+
+    if (ngx_sluice_limits_init(cycle, conf) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     if (!conf->control) {
         return NGX_OK;

@@ -59,7 +59,7 @@ local EFFECTS = {
     upstream_keepalive_max_requests = { "16", " requests=16 " },
     upstream_keepalive_idle_timeout = { "17s", " timeout=17s;" },
     header_prefix = { "X-Test", "X-Test-Request-Id" },
-    rate_limiting_memory = { "1m", "lua_shared_dict sluice_rate_limiting 1m;" },
+    rate_limiting_memory = { "1m", "sluice_limits_size 1m;" },
     events_stall = { "20s", "sluice_events_stall 20s;" },
     idle_grace = { "3s", "sluice_idle_grace 3s;" },
     metrics_series = { "7", "sluice_metrics_series 7;" },

@@ -1,0 +1,21 @@
+
+/*
+ * The counters of rate limits: one area of module/core/meter.h for all
+ * processes of this nginx (directive "sluice_limits_size").  It lives over
+ * reloads and binary upgrades; another size makes a new one, in which all
+ * counters begin at zero.
+ */
+
+
+#ifndef NGX_SLUICE_LIMITS_H_INCLUDED
+#define NGX_SLUICE_LIMITS_H_INCLUDED
+
+
+#include "meter.h"
+
+
+/* NULL without "sluice_limits_size". */
+const sluice_core_meter_t *ngx_sluice_limits_meter(void);
+
+
+#endif /* NGX_SLUICE_LIMITS_H_INCLUDED */
