@@ -71,7 +71,7 @@ function _M.load(settings, instance, items, origin)
         return writer.load({
             store = instance.store,
             images = settings.image_dir,
-            layouts = layout.derive(entities.stored()),
+            layouts = layout.derive(entities.stored(), entities.packers()),
         }, items, origin)
     end)
     return done and true, err and text_of(err)

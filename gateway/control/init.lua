@@ -98,7 +98,7 @@ function _M.init_worker(opts)
     apply.start({
         store = settings.prefix .. "/store/store.db",
         images = settings.image_dir,
-        layouts = layout.derive(entities.stored()),
+        layouts = layout.derive(entities.stored(), entities.packers()),
     })
     metrics.init_worker(settings.image_dir)
     addresses.start(opts.timers)

@@ -40,7 +40,7 @@ local _M = {}
 local methods = {}
 local mt = { __index = methods }
 
-local packing = { version = entities.VERSION, pack = entities.pack }
+local packing = { version = entities.version, pack = entities.pack }
 
 -- Staging and building ----------------------------------------------------------------------------
 

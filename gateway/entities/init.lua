@@ -60,6 +60,8 @@ local schemas = {}
 local foreign = {}
 -- kind -> { kind of child -> the child's field }
 local children = {}
+-- name of a native plugin -> { version =, module = that has its `pack` }
+local packers = {}
 -- plugin -> schema of its entity
 local of_plugin = setmetatable({}, { __mode = "k" })
 
@@ -99,11 +101,26 @@ function _M.add(schema)
     return true
 end
 
+--- Notes who packs the configurations of a native plugin for C (gateway.image.entities).
+-- @tparam string name of the plugin
+-- @tparam string version which bytes those are
+-- @tparam string module with the function `pack`: threads have to load it by its name
+-- @phases init
+function _M.set_packer(name, version, module)
+    packers[name] = { version = version, module = module }
+end
+
 --- The schema of a kind of entity.
 -- @tparam string kind such as "services"
 -- @treturn table|nil
 function _M.get(kind)
     return schemas[kind]
+end
+
+--- Who packs what of configurations.
+-- @treturn table name of a plugin -> `{ version =, module = }`; no name of one without `pack`
+function _M.packers()
+    return packers
 end
 
 --- The schemas of all that a store keeps (gateway.store.layout): the kinds, then internal ones.

@@ -8,7 +8,11 @@
 -- Packed bytes: a word (1: disabled, it stands in no image), then the fields in the core's order. A
 -- number is a word; a text its length and bytes, or NONE; a list its count and texts; headers their
 -- count, and a name and a list each. References are no part of it: the store's rows have them.
--- Words are of 32 bits, in the machine's order: a store belongs to one machine.
+-- sluice.packed writes them: a store belongs to one machine.
+--
+-- Of a native plugin's configuration there is one more text: what its `pack(config)` has written
+-- for its C. Plugins stand above, so the layout of their kind says which module that is (`packers`,
+-- gateway.entities). It is loaded when it is first needed, in whichever thread that is.
 -- @module gateway.image.entities
 
 local cjson = require("cjson")
@@ -16,16 +20,19 @@ local core = require("sluice.core")
 local digest = require("openssl.digest")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
-local string_buffer = require("string.buffer")
+local packed = require("sluice.packed")
 
 local C = core.C
 local bor = bit.bor
 local cast = ffi.cast
+local concat = table.concat
 local error = error
 local ipairs = ipairs
 local pairs = pairs
 local pcall = pcall
+local require = require
 local sort = table.sort
+local tostring = tostring
 local type = type
 
 local NULL = cjson.null
@@ -33,8 +40,6 @@ local NONE = 0xffffffff
 local DISABLED = 1
 
 -- core.h
-local TEXT_MAX = 2 ^ 20
-local LIST_MAX = 65535
 local BODY_MAX = 2 ^ 24
 local HOST_MAX = 255
 local DIGEST_BYTES = 32
@@ -42,9 +47,10 @@ local DIGEST_BYTES = 32
 -- Of the store's slots of plugins: those below are for what stands for consumers' configurations.
 local PLACEHOLDERS = 256
 
+-- Grows with each change of what `pack` writes, or of the flags.
+local VERSION = "2"
+
 local _M = {
-    --- Grows with each change of what `pack` writes, or of the flags.
-    VERSION = "1",
     PLACEHOLDERS = PLACEHOLDERS,
 }
 
@@ -87,6 +93,12 @@ end
 
 local function port_and_retries(service)
     return service.port * 65536 + service.retries
+end
+
+-- None of a plugin that is not native, or not loaded here.
+local function packed_config(plugin, of)
+    local packer = of.packers and of.packers[plugin.name]
+    return packer and require(packer.module).pack(plugin.config)
 end
 
 -- The fields of each kind, as kinds.c has them: a type, and the entity's field or what makes it.
@@ -136,6 +148,9 @@ local KINDS = {
         { "slot", "route" },
         { "slot", "service" },
         { "text", "name" },
+        -- only what stands for consumers' configurations has some (gateway.image.rows)
+        { "none", "flags" },
+        { "made", "config", packed_config },
     },
     names = {
         kind = C.SLUICE_CORE_NAME,
@@ -179,33 +194,14 @@ end
 
 -- Packing ----------------------------------------------------------------------------------------
 
-local out = string_buffer.new()
-local word = ffi.new("uint32_t[1]")
-
-local function put_number(value)
-    word[0] = value % 2 ^ 32
-    out:putcdata(word, 4)
-end
+local out = packed.new()
 
 local function put_text(value)
-    if type(value) ~= "string" then
-        return put_number(NONE)
-    elseif #value > TEXT_MAX then
-        error("is longer than 1 MiB", 0)
-    end
-    put_number(#value)
-    out:put(value)
+    out:text(value)
 end
 
 local function put_list(list)
-    list = type(list) == "table" and list or {}
-    if #list > LIST_MAX then
-        error("has more than 65535 elements", 0)
-    end
-    put_number(#list)
-    for i = 1, #list do
-        put_text(list[i])
-    end
+    out:list(list)
 end
 
 local function put_hosts(hosts)
@@ -223,20 +219,17 @@ local function put_headers(headers)
     for name in pairs(type(headers) == "table" and headers or {}) do
         names[#names + 1] = name
     end
-    if #names > LIST_MAX then
-        error("has more than 65535 elements", 0)
-    end
     sort(names)
-    put_number(#names)
+    out:count(#names)
     for _, name in ipairs(names) do
-        put_text(name)
-        put_list(headers[name])
+        out:text(name)
+        out:list(headers[name])
     end
 end
 
 local PUT = {
     number = function(value)
-        put_number(type(value) == "number" and value or 0)
+        out:number(type(value) == "number" and value or 0)
     end,
     text = put_text,
     -- its digest is made when it is read: a copy of the store has digests of its own
@@ -245,7 +238,20 @@ local PUT = {
     hosts = put_hosts,
     headers = put_headers,
     slot = function() end,
+    none = function() end,
 }
+
+local function put(field, entity, of)
+    local what, from, make = field[1], field[2], field[3]
+    if make then
+        return out:text(make(entity, of))
+    end
+    local value = entity[from]
+    if type(from) == "function" then
+        value = from(entity)
+    end
+    PUT[what](value ~= NULL and value or nil)
+end
 
 local function unbuildable(of, entity, field, reason)
     return nil,
@@ -254,7 +260,7 @@ local function unbuildable(of, entity, field, reason)
             kind = of.kind,
             id = entity.id,
             field = field,
-            message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, reason),
+            message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, tostring(reason)),
         }
 end
 
@@ -272,18 +278,28 @@ function _M.pack(of, entity, text)
     if #text > BODY_MAX then
         return unbuildable(of, entity, "entity", "is longer than 16 MiB")
     end
-    out:reset()
-    put_number(entity.enabled == false and DISABLED or 0)
+    out:bytes() -- of one that was refused
+    out:number(entity.enabled == false and DISABLED or 0)
     for i = 1, #fields do
         local field = fields[i]
-        local from = field[2]
-        local value = type(from) == "function" and from(entity) or entity[from]
-        local ok, reason = pcall(PUT[field[1]], value ~= NULL and value or nil)
+        local ok, reason = pcall(put, field, entity, of)
         if not ok then
-            return unbuildable(of, entity, from, reason)
+            return unbuildable(of, entity, field[2], reason)
         end
     end
-    return out:tostring()
+    return out:bytes()
+end
+
+--- Which bytes `pack` makes of a kind: others where this is another text.
+-- @tparam table of layout of its kind
+-- @treturn string
+function _M.version(of)
+    local parts = {}
+    for name, packer in pairs(of.packers or {}) do
+        parts[#parts + 1] = (" %s=%s"):format(name, packer.version)
+    end
+    sort(parts)
+    return VERSION .. concat(parts)
 end
 
 -- Unpacking --------------------------------------------------------------------------------------
@@ -360,6 +376,11 @@ function READ.list(value, at, memory)
 end
 
 READ.hosts = READ.list
+READ.made = READ.text
+
+function READ.none(_, at)
+    return at
+end
 
 function READ.headers(value, at, memory)
     local count = word_at(at)

@@ -39,9 +39,21 @@ local function check(name, plugin)
     for _, phase in ipairs(_M.PHASES) do
         if plugin[phase] ~= nil and type(plugin[phase]) ~= "function" then
             return nil, phase .. ": function expected"
+        elseif plugin[phase] and plugin.native then
+            return nil, phase .. ": a native plugin has its phases in C"
         end
     end
+    if plugin.native and type(plugin.pack) ~= "function" then
+        return nil, "pack: function expected"
+    end
     return plugin
+end
+
+--- Has the configurations of a native plugin packed where entities are put into the store.
+local function note_packer(name, plugin)
+    if plugin.native then
+        entities.set_packer(name, plugin.version, "plugins." .. name)
+    end
 end
 
 --- Adds the kinds of entities that a plugin brings.
@@ -101,6 +113,7 @@ function _M.load(names)
         if not plugin then
             return nil, ("plugin '%s': %s"):format(name, err)
         end
+        note_packer(name, plugin)
         self.plugins[name] = plugin
         table.insert(self.by_priority, plugin)
     end

@@ -77,9 +77,9 @@ end
 -- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
--- @tparam[opt] table opts.packing `version` and `pack(layout, entity, text)` -> bytes that stand
--- beside the text, or nil and an error of a change; where the store was written by another version,
--- or without, every entity is packed anew
+-- @tparam[opt] table opts.packing `version(layout)` and `pack(layout, entity, text)` -> bytes that
+-- stand beside the text, or nil and an error of a change; a kind that was written by another
+-- version, or without, is packed anew
 -- @treturn table|nil store
 -- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
 function _M.open(path, opts)

@@ -55,13 +55,14 @@ local function space_of(schema)
     return has_key and has_consumer and "credentials" or schema.name
 end
 
-local function of_schema(schema, known)
+local function of_schema(schema, known, packers)
     local layout = {
         kind = checked(schema.name),
         space = space_of(schema),
         columns = {},
         has_tags = false,
         is_internal = schema.internal,
+        packers = schema.subschema_key and packers,
     }
     local columns = layout.columns
     for _, entry in ipairs(schema.fields) do
@@ -95,11 +96,12 @@ end
 
 --- The layouts of kinds.
 -- @tparam {table,...} schemas of all kinds that there are, plugins' own ones among them
--- @treturn {table,...} layouts in the same order: `{ kind =, space = of its slots, has_tags =,
--- is_internal =, columns = array of
+-- @tparam[opt] table packers of gateway.entities, for the kind of plugins
+-- @treturn {table,...} layouts in the same order: `{ kind =, packers =, space = of its slots,
+-- has_tags =, is_internal =, columns = array of
 -- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
 -- is_name =, is_secret = } }`; throws where a schema cannot be kept
-function _M.derive(schemas)
+function _M.derive(schemas, packers)
     local known, layouts = {}, {}
     for _, schema in ipairs(schemas) do
         if known[schema.name] then
@@ -108,7 +110,7 @@ function _M.derive(schemas)
         known[schema.name] = true
     end
     for i, schema in ipairs(schemas) do
-        layouts[i] = of_schema(schema, known)
+        layouts[i] = of_schema(schema, known, packers)
     end
     return layouts
 end

@@ -144,7 +144,7 @@ local function kept(of, packing)
         names[i] = column.column
     end
     names[#names + 1] = of.has_tags and "tags" or nil
-    names[#names + 1] = packing and "packed " .. packing.version or nil
+    names[#names + 1] = packing and "packed " .. packing.version(of) or nil
     return names
 end
 
@@ -267,7 +267,7 @@ local function migrate(db, of, before, packing)
         run_all(db, TAGS, kind)
         db:run(format("DELETE FROM t_%s", kind))
     end
-    if packing and not was_kept["packed " .. packing.version] then
+    if packing and not was_kept["packed " .. packing.version(of)] then
         missing.packing = packing
     end
     if #missing.columns > 0 or missing.tags or missing.packing then
@@ -332,9 +332,9 @@ end
 -- @tparam {table,...} layouts
 -- @tparam table packing of gateway.store.database
 function _M.note_packing(db, layouts, packing)
-    local parts = { packing.version }
-    for _, of in ipairs(layouts) do
-        parts[#parts + 1] = of.kind
+    local parts = {}
+    for i, of in ipairs(layouts) do
+        parts[i] = of.kind .. " " .. packing.version(of)
     end
     local now = concat(parts, " ")
     local before = db:row("SELECT packed_as FROM meta")[1]

@@ -130,7 +130,7 @@
 #include <stdint.h>
 
 
-#define SLUICE_CORE_LAYOUT       2          /* grows with each change */
+#define SLUICE_CORE_LAYOUT       3          /* grows with each change */
 
 #define SLUICE_CORE_FIELDS       8
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
@@ -237,7 +237,8 @@ enum {
     SLUICE_CORE_PLUGIN_ROUTE,           /*   owns the binding, else */
     SLUICE_CORE_PLUGIN_SERVICE,         /*   it is global */
     SLUICE_CORE_PLUGIN_NAME,            /* text */
-    SLUICE_CORE_PLUGIN_FLAGS            /* number: the caller's */
+    SLUICE_CORE_PLUGIN_FLAGS,           /* number: the caller's */
+    SLUICE_CORE_PLUGIN_PACKED           /* text: what a native plugin reads */
 };
 
 enum {

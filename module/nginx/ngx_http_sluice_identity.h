@@ -14,8 +14,8 @@
 
 /*
  * Records a consumer and a credential (records of the image, NULL: none; a
- * consumer without a credential is an anonymous one), for later plugins and for
- * the upstream: X-Consumer-ID, X-Consumer-Custom-ID, X-Consumer-Username,
+ * consumer without a credential is an anonymous one), for later plugins and
+ * for the upstream: X-Consumer-ID, X-Consumer-Custom-ID, X-Consumer-Username,
  * X-Credential-Identifier, X-Anonymous-Consumer are set or cleared.  Copies
  * what it needs into the request's pool.  NGX_OK, or NGX_ERROR: no memory, the
  * request is to be answered 500.

@@ -1,7 +1,7 @@
 
 /*
- * Reads what lib/sluice/packed.lua has written: words of 32 bits and doubles in
- * the machine's order, texts behind their length.
+ * Reads what lib/sluice/packed.lua has written: words of 32 bits and doubles
+ * in the machine's order, texts behind their length.
  *
  * Any bytes are safe.  What is not there reads as 0 or as no text, and so does
  * all behind it; who has read all asks ngx_http_sluice_packed_done() once.

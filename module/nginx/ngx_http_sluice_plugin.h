@@ -40,10 +40,9 @@ typedef struct {
     ngx_str_t    name;          /* "key-auth" */
 
     /*
-     * Makes what requests use of a configuration, in a pool that lives as long
-     * as they do.  The binding, its texts among it, is gone afterwards.  Called
-     * once a configuration, at its first request in this worker.  NULL: it
-     * cannot; words, which may stay empty, say why, and the requests concerned
+     * Makes what requests use of a configuration, in a pool that lives as
+     * long as they do.  The binding and its texts are gone afterwards.  Called once a
+     * configuration, at its first request in this worker.  NULL: it cannot; words, which may stay empty, say why, and the requests concerned
      * are answered 500.
      */
     void      *(*compile)(ngx_pool_t *pool,
@@ -51,8 +50,8 @@ typedef struct {
                           ngx_str_t *words);
 
     /*
-     * NGX_OK: the next plugin runs.  NGX_AGAIN: it wants the body; it is called
-     * again when that was read (r->request_body), and may not ask twice.  Else
+     * NGX_OK: the next plugin runs.  NGX_AGAIN: it wants the body; it is
+     * called again when that was read (r->request_body), and may not ask twice.  Else
      * what ngx_http_sluice_answer() has returned.
      */
     ngx_int_t  (*access)(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,

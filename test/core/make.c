@@ -151,6 +151,9 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
             make_slot(make, 1);
         make_set(&entity->fields[SLUICE_CORE_PLUGIN_NAME],
                  make_text("key-auth"));
+        entity->fields[SLUICE_CORE_PLUGIN_PACKED].data = name;
+        entity->fields[SLUICE_CORE_PLUGIN_PACKED].count =
+            (uint32_t) test_below(make->state, 65);
         break;
     }
 }

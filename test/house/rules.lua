@@ -134,6 +134,7 @@ _M.entries = {
 --- Modules that require names which only the run knows.
 _M.computed = {
     ["cli.main"] = "tries whether the packages that cli.platform lists are installed",
+    ["gateway.image.entities"] = "loads the plugins that pack, whose names layouts hand down",
 }
 
 --- Modules whose functions users' code calls, as patterns.

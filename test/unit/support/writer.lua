@@ -19,7 +19,7 @@ local TYPES = {
     [tonumber(C.SLUICE_CORE_ROUTE)] = "NNTLLLHN",
     [tonumber(C.SLUICE_CORE_TARGET)] = "NTN",
     [tonumber(C.SLUICE_CORE_CREDENTIAL)] = "NT",
-    [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNTN",
+    [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNTNT",
     [tonumber(C.SLUICE_CORE_NAME)] = "TL",
 }
 
