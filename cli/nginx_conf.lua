@@ -175,6 +175,20 @@ local function indexed(settings)
     return table.concat(out, " ")
 end
 
+--- What the gateway's own answers say of it, and for whom they are.
+local function answers(settings)
+    local out = { ("sluice_answer_default_type %s;"):format(settings.error_default_type) }
+    if has(settings.headers, "server_tokens") then
+        out[#out + 1] = ("sluice_answer_server %s;"):format(PRODUCT)
+    end
+    if has(settings.headers, "latency_tokens") then
+        out[#out + 1] = ("sluice_answer_latency %s-Response-Latency;"):format(
+            settings.header_prefix
+        )
+    end
+    return table.concat(out, "\n")
+end
+
 local function http(settings, root, forward)
     local tmp = settings.prefix .. "/tmp"
     local package_path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s;;"):format(
@@ -223,6 +237,7 @@ local function http(settings, root, forward)
         ),
         "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
         ('sluice_via "1.1 %s";'):format(PRODUCT),
+        answers(settings),
         forward.conf,
         upstreams(settings)
     )
@@ -306,10 +321,11 @@ local function proxy_location(variant)
     return table.concat(out, "\n    ")
 end
 
+--- Without late phases it has Lua: a request may come that was refused before it was routed.
 local function error_location(variant)
     local out = {
         ("location %s {"):format(variant.error_location),
-        call("content", "error_page"),
+        #variant.phases > 0 and "sluice_error_page;" or call("content", "error_page"),
     }
     for _, phase in ipairs(variant.phases) do
         out[#out + 1] = call(phase, phase)

@@ -22,7 +22,6 @@ local control = require("gateway.control")
 local failures = require("gateway.control.failures")
 local pdk = require("gateway.plugin.pdk")
 local proxy = require("gateway.proxy.phases")
-local response = require("gateway.request.response")
 
 -- Loaded when it is first needed, but that is in a worker, whose user may not be allowed to read
 -- what the master may.
@@ -78,7 +77,6 @@ function _M.init(settings_path)
     if not plugins then
         refuse(err)
     end
-    response.configure(settings)
 end
 
 --- Starts a worker: its random numbers, timers, the plugins' init_worker, and what it is there for.

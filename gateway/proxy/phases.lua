@@ -340,8 +340,21 @@ function _M.access_variant()
     return rewrite(live.no_route.location)
 end
 
-local function late(phase)
+--- ngx.ctx; for the page of an error nginx has forgotten it.
+local function current_ctx()
     local ctx = ngx.ctx
+    if ctx.plan == nil then
+        local place = C.sluice_ctx_lua(get_request())
+        if place ~= 0 then
+            ctx = kept[place]
+            ngx.ctx = ctx
+        end
+    end
+    return ctx
+end
+
+local function late(phase)
+    local ctx = current_ctx()
     local plan = ctx.plan
     local steps = plan and plan[phase]
     if steps then
@@ -368,11 +381,6 @@ end
 --- Responds to what nginx itself refuses or could not get from the upstream.
 -- @phases content
 function _M.error_page()
-    local place = C.sluice_ctx_lua(get_request())
-    if place ~= 0 then
-        ngx.ctx = kept[place]
-        return response.error(ngx.status)
-    end
     local epoch = image.look()
     local no_route = epoch and plans.live(epoch).no_route
     if no_route and no_route.keeps_ctx then

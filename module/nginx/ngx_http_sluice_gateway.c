@@ -255,18 +255,6 @@ ngx_http_sluice_gateway_request_id(ngx_http_request_t *r,
 }
 
 
-/*
- * A request whose header is too large has nginx's own status in the logs, 494,
- * and the one that clients know in what is sent.
- */
-
-void
-sluice_gateway_refuse_header(ngx_http_request_t *r)
-{
-    ngx_str_set(&r->headers_out.status_line, "400 Bad Request");
-}
-
-
 /* the client's URI as it came, like $request_uri */
 
 static ngx_int_t

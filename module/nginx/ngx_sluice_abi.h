@@ -17,6 +17,7 @@
 #include "ngx_sluice_timer.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_var.h"
+#include "answer.h"           /* behind nginx's: it includes system headers */
 
 
 /* For changes that no declaration shows; lib/sluice/abi.lua has it, too. */
@@ -251,7 +252,13 @@ typedef struct {
     f(int, sluice_ctx_set_lua, (ngx_http_request_t *r, int place))            \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \
-    f(void, sluice_gateway_refuse_header, (ngx_http_request_t *r))            \
+    f(void, sluice_answer_words,                                              \
+      (int status, char *buffer, sluice_core_text_t *words))                  \
+    f(int, sluice_answer_error,                                               \
+      (ngx_http_request_t *r, int status, const char *message,                \
+       size_t length, sluice_core_text_t *type, sluice_core_text_t *body))    \
+    f(int, sluice_answer_own, (ngx_http_request_t *r))                        \
+    f(void, sluice_answer_status, (ngx_http_request_t *r, int status))        \
     f(int, sluice_peer_parse,                                                 \
       (ngx_http_request_t *r, u_char *text, size_t length,                    \
        sluice_peer_t *peer))                                                  \
