@@ -142,16 +142,14 @@ local function upstream(name, pool)
     return lines(
         ("upstream %s {"):format(name),
         "    server 0.0.0.1;",
-        "    balancer_by_lua_block { package.loaded.gateway.balancer() }",
-        "    sluice_first_peer;",
+        "    sluice_balancer;",
         "    sluice_response_head;",
         pool,
         "}"
     )
 end
 
---- One block of each scheme for every service: the access phase chooses the peer, and
--- balancer_by_lua the next ones if that fails. Each has a pool of its own.
+--- One block of each scheme for every service, each with a pool of its own.
 local function upstreams(settings)
     local pool = ""
     if settings.upstream_keepalive_pool_size > 0 then

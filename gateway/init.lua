@@ -17,7 +17,6 @@ local vaults = require("gateway.config.vault")
 local version = require("gateway.version")
 
 local admin_timers = require("gateway.control.admin.timers")
-local balancer = require("gateway.proxy.balancer")
 local control = require("gateway.control")
 local failures = require("gateway.control.failures")
 local pdk = require("gateway.plugin.pdk")
@@ -123,7 +122,6 @@ _M.admin_log = control.admin_log
 _M.admin_refused = control.admin_refused
 _M.access = proxy.access
 _M.access_variant = proxy.access_variant
-_M.balancer = balancer.balance
 _M.header_filter = proxy.header_filter
 _M.body_filter = proxy.body_filter
 _M.log = proxy.log

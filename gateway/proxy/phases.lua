@@ -21,16 +21,17 @@ local normalize = router_path.normalize
 local match_route = image.match
 local NONE, OK = image.NONE, image.OK
 local get_request = base.get_request
-local use_peer = require("gateway.proxy.peer").use
 
 abi.declare([[
 int sluice_ctx_lua(void *r);
 int sluice_ctx_set_lua(void *r, int place);
 int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
+int sluice_peer_begin(void *r, uint32_t service, uint32_t route_flags);
 ]])
 
 local C = ffi.C
 
+local DECLINED = -5
 local SLASH = byte("/")
 
 local _M = {}
@@ -216,34 +217,25 @@ local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
 end
 
 --- Chooses the peer of the first try, and its Host header.
-local function set_peer(plan, destination, ctx)
-    local rotation = destination.rotation
-    local peer = rotation:pick()
-    if rotation.host_varies then
-        ctx.peer = peer
-    end
-    if plan.preserve_host then
-        variables.sluice_host:set(variables.http_host:get() or variables.host:get())
-    else
-        variables.sluice_host:set(rotation.host or peer.host)
-    end
-    if not use_peer(peer, destination) then
-        ngx.log(ngx.ERR, "failed to set the peer ", peer.name)
+local function set_peer(plan, destination)
+    local rc = C.sluice_peer_begin(get_request(), destination.service, plan.flags)
+    if rc == DECLINED then
+        -- Gone while a plugin waited.
+        return response.error(503, "no Service found with those values")
+    elseif rc ~= OK then
+        ngx.log(ngx.ERR, "no memory for the request's destination")
         return response.error(500)
     end
 end
 
---- The request's own context where something will write to it; else the
--- destination, which is shared and only read.
+--- The request's own context, where something will look at it.
 local function new_ctx(plan, ctx)
     if not plan.needs_ctx and not ctx then
-        ngx.ctx = plan.destination
-        return plan.destination
+        return nil
     end
-    ctx = ctx or new_table(0, 8) -- room for the fields that plugins and balancer add
+    ctx = ctx or new_table(0, 8) -- room for the fields that plugins add
     ctx.plan = plan
     ctx.consumer_confs = nil
-    ctx.destination = plan.destination
     ngx.ctx = ctx
     if plan.keeps_ctx then
         keep(ctx)
@@ -268,12 +260,11 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
     if not destination then
         return response.error(503, "no Service found with those values")
     end
-    local rotation = destination.rotation
-    if rotation.empty then
-        return response.error(503, rotation.no_peer)
+    if destination.empty then
+        return response.error(503, destination.empty)
     end
     set_upstream_uri(plan, prefix, raw_path, path, query)
-    set_peer(plan, destination, ctx)
+    set_peer(plan, destination)
     if destination.scheme_upstream then
         variables.sluice_upstream:set(destination.scheme_upstream)
     end

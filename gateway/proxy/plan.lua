@@ -5,21 +5,34 @@
 -- service that are alike in all this and run no plugin share one.
 --
 -- What is kept is bounded, whatever the number of routes, and all of it belongs to an epoch: when
--- services, upstreams, targets, names or plugins change, plans are compiled anew. What has to
--- outlive that is kept elsewhere, by its own revision: rotations (gateway.proxy.destination) and
--- configurations (gateway.proxy.entities).
+-- services, upstreams, targets, names or plugins change, plans are compiled anew. Configurations
+-- outlive that: they are kept elsewhere, by their own revision (gateway.proxy.entities).
 -- @module gateway.proxy.plan
 
+local abi = require("sluice.abi")
 local bit = require("bit")
 local cache = require("gateway.proxy.cache")
 local chains = require("gateway.plugin.chain")
 local core = require("sluice.core")
-local destinations = require("gateway.proxy.destination")
 local entities = require("gateway.proxy.entities")
 local entity_text = require("gateway.store.entity_text")
+local ffi = require("ffi")
 local flags = require("gateway.image.flags")
 local image = require("gateway.proxy.image")
 local late_phases = require("gateway.proxy.late_phases")
+
+abi.declare([[
+typedef struct {
+    const char  *path;
+    const char  *empty;
+    uint32_t     path_length;
+    uint32_t     empty_length;
+    uint32_t     https;
+    uint32_t     zero;
+} sluice_destination_t;
+
+int sluice_destination(uint32_t service, sluice_destination_t *destination);
+]])
 
 local C = core.C
 local PLUGIN, ROUTE, SERVICE = C.SLUICE_CORE_PLUGIN, C.SLUICE_CORE_ROUTE, C.SLUICE_CORE_SERVICE
@@ -28,6 +41,11 @@ local REDIRECT = flags.route.REDIRECT
 
 local band, number = bit.band, image.number
 local tonumber = tonumber
+
+local OK, DECLINED = 0, -5
+
+-- Filled for each service that is compiled.
+local way = ffi.new("sluice_destination_t")
 
 -- What a generation of each cache holds: of routes, services, consumers.
 local CAPACITY = 1024
@@ -117,12 +135,28 @@ local function chain_of(route, service)
     return chain
 end
 
+--- What Lua needs of the way to a service; its peers are C's.
+-- @treturn table|nil `{service, path, empty, scheme_upstream}`; nil: there is no such service
+local function compile_destination(slot)
+    local rc = ffi.C.sluice_destination(slot, way)
+    if rc == DECLINED then
+        return nil
+    elseif rc ~= OK then
+        error("no memory", 0)
+    end
+    return {
+        service = slot,
+        path = ffi.string(way.path, way.path_length),
+        empty = way.empty_length > 0 and ffi.string(way.empty, way.empty_length) or nil,
+        scheme_upstream = way.https ~= 0 and "https://sluice_https" or nil,
+    }
+end
+
 local function destination_of(slot)
     local destination = live.destinations:get(slot)
     if not destination then
-        local found = image.by_slot(SERVICE, slot)
-        destination = found and destinations.compile(found)
-        if found then
+        destination = compile_destination(slot)
+        if destination then
             live.destinations:set(slot, destination)
         end
     end
@@ -180,7 +214,7 @@ local function compile_plan(bits, route, service, destination, chain)
         body_filter = chain.body_filter,
         log = chain.log,
         keeps_ctx = chain.level > 0,
-        needs_ctx = not chain.is_empty or destination == nil or destination.rotation.host_varies,
+        needs_ctx = not chain.is_empty,
         location = late_phases.location(
             chain.level,
             not has(flags.route.STREAM_REQUEST),
@@ -188,7 +222,7 @@ local function compile_plan(bits, route, service, destination, chain)
         ),
         https_only = has(flags.route.HTTPS_ONLY),
         redirect_code = flags.redirect_codes[code],
-        preserve_host = has(flags.route.PRESERVE_HOST),
+        flags = bits,
         -- As gateway.request.path wants it.
         strip_path = has(flags.route.STRIP_PATH),
         path_handling = has(flags.route.PATH_V1) and "v1" or "v0",
@@ -241,7 +275,6 @@ local function renew(epoch)
     if not live or live.store ~= store then
         -- Slots and revisions of another store mean nothing here.
         entities.clear()
-        destinations.clear()
     end
     live = {
         store = store,

@@ -75,11 +75,16 @@ struct ngx_http_sluice_ctx_s {
     ngx_http_sluice_chain_t        *consumer_chain;  /* NULL: as chain */
     uint32_t                        step;         /* of the access phase */
 
+    /* whom its first try goes to (ngx_http_sluice_peer.c) */
+
+    uint32_t                        peer;         /* of destination */
+
     /* where Lua keeps ngx.ctx (gateway/proxy/phases.lua); 0: nowhere */
 
     int32_t                         lua;
 
     unsigned                        routed:1;     /* or no route matched */
+    unsigned                        has_peer:1;
 };
 
 

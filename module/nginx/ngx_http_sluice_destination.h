@@ -13,8 +13,6 @@
 #include "ngx_http_sluice_rotation.h"
 
 
-typedef struct ngx_http_sluice_destination_s  ngx_http_sluice_destination_t;
-
 struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
     ngx_str_t                    path;       /* "/" where it has none */

@@ -21,10 +21,7 @@
 #define NGX_HTTP_SLUICE_LIVE_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-
-#include "core.h"
+#include "ngx_http_sluice_ctx.h"
 
 
 /* Values of one kind, each under a slot; SLUICE_CORE_NOBODY is one, too. */
@@ -51,8 +48,6 @@ typedef struct {
     ngx_uint_t                     used;
 } ngx_http_sluice_live_table_t;
 
-
-typedef struct ngx_http_sluice_live_s  ngx_http_sluice_live_t;
 
 struct ngx_http_sluice_live_s {
     ngx_pool_t                    *pool;     /* values are in it, or die

@@ -1,60 +1,67 @@
 
 /*
- * The first peer of a request, without Lua.
+ * Whom a request goes to: one selector for the first try and for those after
+ * it.
  *
  *     upstream sluice_http {
  *         server 0.0.0.1;
- *         balancer_by_lua_block { ... }
- *         sluice_first_peer;
+ *         sluice_balancer;
  *     }
  *
- * The access phase is in Lua anyway and leaves the peer here.  The balancer is
- * asked only after a try has failed, and does not know the request before.  To
- * enter Lua once more, and to parse and print the peer's address, takes a
- * tenth of all instructions that a worker spends on a proxied request.
+ * The access phase has left the destination in the request's context, and has
+ * taken the first turn (ngx_http_sluice_peer_begin()): the Host header of the
+ * request, which nginx writes before it asks for a peer, depends on who that
+ * is.
  *
- * A request that comes without a peer is the balancer's from the beginning.
+ * What belongs to the tries stands beside the upstream's own state: who was
+ * tried is known from the first retry on, so that a first try costs the same
+ * for any number of targets.  A retry whose peer has another Host header
+ * writes the request anew.
+ *
+ * A request goes on with the targets that it began with, also when one is
+ * removed meanwhile.
  */
 
 
-#include "ngx_sluice_abi.h"
-#include "ngx_http_sluice_upstream.h"
+#include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_peer.h"
 
-
-/* of a request; a copy, since the configuration may go before it */
 
 typedef struct {
-    sluice_peer_t                      peer;
-    ngx_str_t                          name;
-    ngx_uint_t                         tries;
-    sluice_peer_timeouts_t             timeouts;
-
-    ngx_http_request_t                *request;
-    ngx_http_upstream_srv_conf_t      *upstream;
-
-    /* the balancer's; get is NULL until it is asked */
-
-    void                              *data;
-    ngx_event_get_peer_pt              get;
-    ngx_event_free_peer_pt             free;
-
-#if (NGX_HTTP_SSL)
-    ngx_event_set_peer_session_pt      set_session;
-    ngx_event_save_peer_session_pt     save_session;
-#endif
-
-    unsigned                           given:1;
-} ngx_http_sluice_peer_ctx_t;
+    ngx_uint_t                      host;      /* the place of $sluice_host */
+} ngx_http_sluice_peer_conf_t;
 
 
-static ngx_int_t ngx_http_sluice_peer_wrap(ngx_conf_t *cf);
+/* of a request's tries */
+
+typedef struct {
+    ngx_http_request_t             *request;
+    ngx_http_sluice_rotation_t     *rotation;
+    ngx_uint_t                      peer;      /* of this try */
+    uint64_t                       *tried;     /* NULL until the first retry */
+
+    unsigned                        begun:1;
+    unsigned                        preserve_host:1;
+} ngx_http_sluice_peer_try_t;
+
+
+static char *ngx_http_sluice_peer_balancer(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static ngx_int_t ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static void *ngx_http_sluice_peer_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
-    ngx_http_sluice_peer_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_peer_time(ngx_http_request_t *r,
+    ngx_http_sluice_destination_t *destination);
 static ngx_int_t ngx_http_sluice_peer_get(ngx_peer_connection_t *pc,
     void *data);
-static ngx_int_t ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try);
+static ngx_int_t ngx_http_sluice_peer_rewrite(
+    ngx_http_sluice_peer_try_t *try);
+static void ngx_http_sluice_peer_set_host(ngx_http_request_t *r,
+    ngx_str_t *host);
 static void ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 
@@ -68,12 +75,15 @@ static void ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc,
 extern ngx_module_t  ngx_http_sluice_peer_module;
 
 
+static ngx_str_t  ngx_http_sluice_peer_host = ngx_string("sluice_host");
+
+
 static ngx_command_t  ngx_http_sluice_peer_commands[] = {
 
-    { ngx_string("sluice_first_peer"),
+    { ngx_string("sluice_balancer"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_upstream_enable,
-      NGX_HTTP_SRV_CONF_OFFSET,
+      ngx_http_sluice_peer_balancer,
+      0,
       0,
       NULL },
 
@@ -82,13 +92,13 @@ static ngx_command_t  ngx_http_sluice_peer_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_sluice_peer_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_peer_wrap,             /* postconfiguration */
+    ngx_http_sluice_peer_preconfigure,     /* preconfiguration */
+    NULL,                                  /* postconfiguration */
 
-    NULL,                                  /* create main configuration */
+    ngx_http_sluice_peer_create_conf,      /* create main configuration */
     NULL,                                  /* init main configuration */
 
-    ngx_http_sluice_upstream_create_conf,  /* create server configuration */
+    NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     NULL,                                  /* create location configuration */
@@ -112,75 +122,90 @@ ngx_module_t  ngx_http_sluice_peer_module = {
 };
 
 
-/*
- * NGX_DECLINED: the text is no address and port.  The request's memory is used
- * once for each peer of a configuration, not for each request.
- */
-
-int
-sluice_peer_parse(ngx_http_request_t *r, u_char *text, size_t length,
-    sluice_peer_t *peer)
+static char *
+ngx_http_sluice_peer_balancer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_int_t   rc;
-    ngx_addr_t  addr;
+    ngx_http_upstream_srv_conf_t  *us;
 
-    rc = ngx_parse_addr_port(r->pool, &addr, text, length);
+    us = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
 
-    if (rc != NGX_OK) {
-        return rc;
+    if (us->peer.init_upstream) {
+        return "is duplicate, or the block has another balancer";
     }
 
-    if (addr.socklen > (socklen_t) sizeof(peer->sockaddr)
-        || ngx_inet_get_port(addr.sockaddr) == 0)
-    {
-        return NGX_DECLINED;
-    }
+    us->peer.init_upstream = ngx_http_sluice_peer_init_upstream;
 
-    ngx_memcpy(peer->sockaddr, addr.sockaddr, addr.socklen);
+    us->flags = NGX_HTTP_UPSTREAM_CREATE
+                |NGX_HTTP_UPSTREAM_WEIGHT
+                |NGX_HTTP_UPSTREAM_MAX_FAILS
+                |NGX_HTTP_UPSTREAM_FAIL_TIMEOUT
+                |NGX_HTTP_UPSTREAM_DOWN;
 
-    peer->socklen = (uint32_t) addr.socklen;
-    peer->length = (uint32_t) ngx_sock_ntop(addr.sockaddr, addr.socklen,
-                                            peer->text,
-                                            NGX_HTTP_SLUICE_PEER_TEXT, 1);
+    return NGX_CONF_OK;
+}
+
+
+/* The block's server is there because nginx wants one. */
+
+static ngx_int_t
+ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    us->peer.init = ngx_http_sluice_peer_init;
 
     return NGX_OK;
 }
 
 
-/* To be called in the access phase; the last call counts. */
-
-int
-sluice_peer_use(ngx_http_request_t *r, const sluice_peer_t *peer,
-    uint32_t tries, const sluice_peer_timeouts_t *timeouts)
+static void *
+ngx_http_sluice_peer_create_conf(ngx_conf_t *cf)
 {
-    ngx_http_sluice_peer_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_peer_module);
-
-    if (ctx == NULL) {
-        ctx = ngx_palloc(r->pool, sizeof(ngx_http_sluice_peer_ctx_t));
-        if (ctx == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_http_set_ctx(r, ctx, ngx_http_sluice_peer_module);
-    }
-
-    ctx->peer = *peer;
-    ctx->name.data = ctx->peer.text;
-    ctx->name.len = peer->length;
-    ctx->tries = tries;
-    ctx->timeouts = *timeouts;
-
-    return NGX_OK;
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_peer_conf_t));
 }
 
 
 static ngx_int_t
-ngx_http_sluice_peer_wrap(ngx_conf_t *cf)
+ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf)
 {
-    return ngx_http_sluice_upstream_wrap(cf, &ngx_http_sluice_peer_module,
-                                         ngx_http_sluice_peer_init);
+    ngx_int_t                     index;
+    ngx_http_sluice_peer_conf_t  *conf;
+
+    index = ngx_http_get_variable_index(cf, &ngx_http_sluice_peer_host);
+    if (index == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_peer_module);
+    conf->host = (ngx_uint_t) index;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sluice_peer_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_int_t                    peer;
+    ngx_http_sluice_rotation_t  *rotation;
+
+    rotation = ctx->destination->rotation;
+    peer = ngx_http_sluice_rotation_pick(rotation, NULL);
+
+    if (peer == NGX_ERROR) {
+        return NGX_DECLINED;
+    }
+
+    ctx->peer = (uint32_t) peer;
+    ctx->has_peer = 1;
+
+    if (!(ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST)) {
+        ngx_http_sluice_peer_set_host(r, &rotation->peers[peer].host);
+
+    } else if (r->headers_in.host) {
+        ngx_http_sluice_peer_set_host(r, &r->headers_in.host->value);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -188,79 +213,89 @@ static ngx_int_t
 ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_peer_connection_t            *pc;
-    ngx_http_sluice_peer_ctx_t       *ctx;
-    ngx_http_sluice_upstream_conf_t  *ucf;
+    ngx_http_sluice_ctx_t       *ctx;
+    ngx_peer_connection_t       *pc;
+    ngx_http_sluice_peer_try_t  *try;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_peer_module);
+    ctx = ngx_http_sluice_ctx(r);
 
-    if (ctx == NULL) {
-        ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_peer_module);
-        return ucf->init_peer(r, us);
+    if (ctx == NULL || !ctx->has_peer) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "a plugin has ended the access phase before the request "
+                      "had a peer");
+        return NGX_ERROR;
     }
 
-    ctx->request = r;
-    ctx->upstream = us;
-    ctx->get = NULL;
-    ctx->given = 0;
+    try = ngx_palloc(r->pool, sizeof(ngx_http_sluice_peer_try_t));
+    if (try == NULL) {
+        return NGX_ERROR;
+    }
+
+    try->request = r;
+    try->rotation = ctx->destination->rotation;
+    try->peer = ctx->peer;
+    try->tried = NULL;
+    try->begun = 0;
+    try->preserve_host = (ctx->route_flags
+                          & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST) != 0;
 
     pc = &r->upstream->peer;
 
-    pc->data = ctx;
+    pc->data = try;
     pc->get = ngx_http_sluice_peer_get;
     pc->free = ngx_http_sluice_peer_free;
-    pc->tries = ctx->tries;
+    pc->tries = ctx->destination->tries;
 
 #if (NGX_HTTP_SSL)
     pc->set_session = ngx_http_sluice_peer_set_session;
     pc->save_session = ngx_http_sluice_peer_save_session;
 #endif
 
-    return ngx_http_sluice_peer_time(r->upstream, ctx);
+    return ngx_http_sluice_peer_time(r, ctx->destination);
 }
 
 
 /* nginx reads timeouts from the location's configuration: hence a copy. */
 
 static ngx_int_t
-ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
-    ngx_http_sluice_peer_ctx_t *ctx)
+ngx_http_sluice_peer_time(ngx_http_request_t *r,
+    ngx_http_sluice_destination_t *destination)
 {
-    sluice_peer_timeouts_t    *t;
 #if (HAVE_NGX_UPSTREAM_TIMEOUT_FIELDS)
-    ngx_http_upstream_t       *to = u;
+    ngx_http_upstream_t       *to = r->upstream;
 #else
     ngx_http_upstream_conf_t  *to;
 #endif
 
-    t = &ctx->timeouts;
-
-    if (t->connect == 0 && t->send == 0 && t->read == 0) {
+    if (destination->connect_ms == 0
+        && destination->send_ms == 0
+        && destination->read_ms == 0)
+    {
         return NGX_OK;
     }
 
 #if !(HAVE_NGX_UPSTREAM_TIMEOUT_FIELDS)
 
-    to = ngx_palloc(ctx->request->pool, sizeof(ngx_http_upstream_conf_t));
+    to = ngx_palloc(r->pool, sizeof(ngx_http_upstream_conf_t));
     if (to == NULL) {
         return NGX_ERROR;
     }
 
-    *to = *u->conf;
-    u->conf = to;
+    *to = *r->upstream->conf;
+    r->upstream->conf = to;
 
 #endif
 
-    if (t->connect) {
-        to->connect_timeout = t->connect;
+    if (destination->connect_ms) {
+        to->connect_timeout = destination->connect_ms;
     }
 
-    if (t->send) {
-        to->send_timeout = t->send;
+    if (destination->send_ms) {
+        to->send_timeout = destination->send_ms;
     }
 
-    if (t->read) {
-        to->read_timeout = t->read;
+    if (destination->read_ms) {
+        to->read_timeout = destination->read_ms;
     }
 
     return NGX_OK;
@@ -270,64 +305,102 @@ ngx_http_sluice_peer_time(ngx_http_upstream_t *u,
 static ngx_int_t
 ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_ctx_t  *ctx = data;
+    ngx_http_sluice_peer_try_t  *try = data;
 
-    if (!ctx->given) {
-        ctx->given = 1;
+    ngx_http_sluice_peer_t  *peer;
 
-        pc->sockaddr = (struct sockaddr *) ctx->peer.sockaddr;
-        pc->socklen = (socklen_t) ctx->peer.socklen;
-        pc->name = &ctx->name;
-        pc->cached = 0;
-        pc->connection = NULL;
-
-        return NGX_OK;
-    }
-
-    if (ctx->get == NULL && ngx_http_sluice_peer_ask(ctx) != NGX_OK) {
+    if (try->begun && ngx_http_sluice_peer_next(try) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ctx->get(pc, ctx->data);
+    try->begun = 1;
+    peer = &try->rotation->peers[try->peer];
+
+    pc->sockaddr = peer->sockaddr;
+    pc->socklen = peer->socklen;
+    pc->name = &peer->name;
+    pc->cached = 0;
+    pc->connection = NULL;
+
+    return NGX_OK;
 }
 
 
-/*
- * Makes the request the balancer's as well.  What it writes into the
- * connection is kept here: by now that is another's, who asks us (the pool).
- */
-
 static ngx_int_t
-ngx_http_sluice_peer_ask(ngx_http_sluice_peer_ctx_t *ctx)
+ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
 {
-    ngx_int_t                         rc;
-    ngx_peer_connection_t            *pc, ours;
-    ngx_http_sluice_upstream_conf_t  *ucf;
+    ngx_int_t                    peer;
+    ngx_str_t                   *was, *is;
+    ngx_http_sluice_rotation_t  *rotation;
 
-    ucf = ngx_http_conf_upstream_srv_conf(ctx->upstream,
-                                          ngx_http_sluice_peer_module);
-    pc = &ctx->request->upstream->peer;
-    ours = *pc;
+    rotation = try->rotation;
 
-    /* what is there, nginx's round robin would take for its own */
-    pc->data = NULL;
+    if (try->tried == NULL) {
+        try->tried = ngx_pcalloc(try->request->pool,
+                                 ngx_http_sluice_rotation_words(rotation)
+                                 * sizeof(uint64_t));
+        if (try->tried == NULL) {
+            return NGX_ERROR;
+        }
 
-    rc = ucf->init_peer(ctx->request, ctx->upstream);
-
-    if (rc == NGX_OK) {
-        ctx->data = pc->data;
-        ctx->get = pc->get;
-        ctx->free = pc->free;
-
-#if (NGX_HTTP_SSL)
-        ctx->set_session = pc->set_session;
-        ctx->save_session = pc->save_session;
-#endif
+        ngx_http_sluice_rotation_mark(rotation, try->peer, try->tried);
     }
 
-    *pc = ours;
+    peer = ngx_http_sluice_rotation_pick(rotation, try->tried);
 
-    return rc;
+    if (peer == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    was = &rotation->peers[try->peer].host;
+    is = &rotation->peers[peer].host;
+
+    try->peer = (ngx_uint_t) peer;
+
+    if (try->preserve_host
+        || (was->len == is->len
+            && ngx_memcmp(was->data, is->data, is->len) == 0))
+    {
+        return NGX_OK;
+    }
+
+    return ngx_http_sluice_peer_rewrite(try);
+}
+
+
+/* The body stands where it was: what a try has sent were copies of it. */
+
+static ngx_int_t
+ngx_http_sluice_peer_rewrite(ngx_http_sluice_peer_try_t *try)
+{
+    ngx_http_request_t   *r;
+    ngx_http_upstream_t  *u;
+
+    r = try->request;
+    u = r->upstream;
+
+    ngx_http_sluice_peer_set_host(r, &try->rotation->peers[try->peer].host);
+
+    u->request_bufs = r->request_body ? r->request_body->bufs : NULL;
+
+    return u->create_request(r);
+}
+
+
+static void
+ngx_http_sluice_peer_set_host(ngx_http_request_t *r, ngx_str_t *host)
+{
+    ngx_http_variable_value_t    *v;
+    ngx_http_sluice_peer_conf_t  *conf;
+
+    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_peer_module);
+    v = &r->variables[conf->host];
+
+    v->data = host->data;
+    v->len = host->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
 }
 
 
@@ -335,12 +408,7 @@ static void
 ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
-    ngx_http_sluice_peer_ctx_t  *ctx = data;
-
-    if (ctx->get) {
-        ctx->free(pc, ctx->data, state);
-
-    } else if (pc->tries) {
+    if (pc->tries) {
         pc->tries--;
     }
 }
@@ -348,25 +416,19 @@ ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
 
 #if (NGX_HTTP_SSL)
 
-/* Sessions are not kept for the first peer, as the Lua module keeps none. */
+/* Sessions are not kept. */
 
 static ngx_int_t
 ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_ctx_t  *ctx = data;
-
-    return ctx->get ? ctx->set_session(pc, ctx->data) : NGX_OK;
+    return NGX_OK;
 }
 
 
 static void
 ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_ctx_t  *ctx = data;
-
-    if (ctx->get) {
-        ctx->save_session(pc, ctx->data);
-    }
+    /* void */
 }
 
 #endif

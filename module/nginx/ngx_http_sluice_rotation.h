@@ -3,16 +3,16 @@
  * The peers of an upstream, or of a host that is none, and whose turn it is.
  *
  * A rotation outlives epochs: it is kept as long as the upstream, its targets
- * and the addresses of their names are the same.  Those that no destination
- * uses go, the one first that was not asked for longest, when all of this
- * worker's together are larger than 32 MB.
+ * and the addresses of their names are the same.  Where all that a worker has
+ * are larger than 32 MB, those that no destination uses go, the longest unused
+ * one first.
  *
  * Turns of an upstream are taken by all workers together, from a position in
- * shared memory (ngx_sluice_page_position()).  An upstream whose slot has none
- * and a host take them in each worker, from a random start.
+ * shared memory (ngx_sluice_page_position()).  Those of an upstream whose slot
+ * has none, and of a host, are each worker's own, from a random start.
  *
- * Peers with the same address count as one when they are tried: a target by
- * its name and one by its address, say.
+ * Peers of one address count as one when they are tried: a target by its name
+ * and one by its address, say.
  */
 
 
@@ -24,6 +24,7 @@
 #include <ngx_core.h>
 
 #include "balance.h"
+#include "core.h"
 
 
 typedef struct {
@@ -37,29 +38,69 @@ typedef struct {
 
 
 typedef struct {
-    ngx_str_node_t             node;         /* what it is of */
-    ngx_queue_t                queue;        /* the latest first */
+    ngx_str_node_t             node;         /* its key: what it is of */
+    ngx_queue_t                idle;         /* among those without holders */
     ngx_pool_t                *pool;
-    size_t                     size;
+    size_t                     size;         /* bytes, about */
     ngx_uint_t                 holders;      /* destinations */
+    ngx_uint_t                 replaced;     /* it is found no more */
 
     uint64_t                  *made_of;      /* slots and revisions */
     ngx_uint_t                 made_of_count;
 
     ngx_http_sluice_peer_t    *peers;
     ngx_uint_t                 count;        /* 0: nobody takes a turn */
-    ngx_str_t                  host;         /* of all; empty: they differ */
-
+    ngx_str_t                  host;         /* that of all peers; of length 0:
+                                                they differ, or are none */
     sluice_core_rotation_t    *turns;
     sluice_core_position_t    *position;
     sluice_core_position_t     own;          /* position, if not shared */
     uint32_t                   generation;   /* of the upstream */
 
-    unsigned                   host_varies:1;
     unsigned                   upstream:1;   /* it is of one */
-    unsigned                   replaced:1;   /* it is found no more */
+    unsigned                   host_varies:1;
 } ngx_http_sluice_rotation_t;
 
+
+/* What one is made of, as the image has it: good until the event loop. */
+
+typedef struct {
+    ngx_str_t                  host;         /* without brackets */
+    sluice_core_found_t        name;         /* has its addresses; record NULL:
+                                                it is one, or has none */
+    uint32_t                   weight;
+    in_port_t                  port;
+} ngx_http_sluice_rotation_target_t;
+
+typedef struct {
+    ngx_pool_t                *pool;         /* for as long */
+    ngx_str_t                  host;
+    in_port_t                  port;
+    ngx_uint_t                 https;
+
+    ngx_str_t                  key;
+    ngx_array_t                made_of;      /* of uint64_t */
+    ngx_array_t                targets;      /* _target_t */
+
+    sluice_core_found_t        upstream;     /* record NULL: host is none */
+    uint32_t                   slot;         /* of the upstream */
+    uint32_t                   generation;
+} ngx_http_sluice_rotation_source_t;
+
+
+/* ngx_http_sluice_rotation_read.c */
+
+/* From pool, host, port and https to the rest.  NGX_ERROR: no memory. */
+ngx_int_t ngx_http_sluice_rotation_read(
+    ngx_http_sluice_rotation_source_t *source);
+
+/* ngx_http_sluice_rotation_build.c */
+
+/* NULL: no memory. */
+ngx_http_sluice_rotation_t *ngx_http_sluice_rotation_build(
+    ngx_http_sluice_rotation_source_t *source);
+
+/* ngx_http_sluice_rotation.c */
 
 /*
  * That of a service's host and port, of what the last refresh has found; the
@@ -68,19 +109,21 @@ typedef struct {
 ngx_http_sluice_rotation_t *ngx_http_sluice_rotation(ngx_str_t *host,
     in_port_t port, ngx_uint_t https, ngx_pool_t *pool);
 
+/* Whether those that are in use are larger than they may be. */
+ngx_uint_t ngx_http_sluice_rotations_are_full(void);
+
 /* Words of 64 bits that have a bit for each peer. */
 #define ngx_http_sluice_rotation_words(rotation)                              \
     sluice_core_rotation_words((rotation)->turns)
 
 /*
- * Takes a turn: the number of a peer.  tried is NULL, or words of bits: one
- * that was tried comes again only if all were, and the bit of whom it is now
- * is set, with those of its address.  NGX_ERROR: there is none.
+ * Takes a turn: the number of a peer.  tried is NULL, or words of bits: who
+ * was tried comes again only if all were.  NGX_ERROR: there is no peer.
  */
 ngx_int_t ngx_http_sluice_rotation_pick(ngx_http_sluice_rotation_t *rotation,
     uint64_t *tried);
 
-/* Sets the bits of a peer's address. */
+/* Sets the bits of a peer, and of others of its address. */
 void ngx_http_sluice_rotation_mark(ngx_http_sluice_rotation_t *rotation,
     ngx_uint_t peer, uint64_t *tried);
 

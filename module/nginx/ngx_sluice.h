@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 
+#include "balance.h"
 #include "core.h"
 #include "ring.h"
 #include "ngx_sluice_metrics.h"
@@ -61,6 +62,7 @@ void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 
 ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 ngx_sluice_metrics_t *ngx_sluice_page_metrics(int *fd);
+sluice_core_position_t *ngx_sluice_page_position(uint32_t slot);
 
 /* ngx_sluice_limits.c */
 

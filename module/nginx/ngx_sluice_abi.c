@@ -92,16 +92,13 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_header_value_t, length),
     ngx_sluice_abi_field(sluice_header_value_t, data),
 
-    ngx_sluice_abi_struct(sluice_peer_t),
-    ngx_sluice_abi_field(sluice_peer_t, sockaddr),
-    ngx_sluice_abi_field(sluice_peer_t, socklen),
-    ngx_sluice_abi_field(sluice_peer_t, length),
-    ngx_sluice_abi_field(sluice_peer_t, text),
-
-    ngx_sluice_abi_struct(sluice_peer_timeouts_t),
-    ngx_sluice_abi_field(sluice_peer_timeouts_t, connect),
-    ngx_sluice_abi_field(sluice_peer_timeouts_t, send),
-    ngx_sluice_abi_field(sluice_peer_timeouts_t, read),
+    ngx_sluice_abi_struct(sluice_destination_t),
+    ngx_sluice_abi_field(sluice_destination_t, path),
+    ngx_sluice_abi_field(sluice_destination_t, empty),
+    ngx_sluice_abi_field(sluice_destination_t, path_length),
+    ngx_sluice_abi_field(sluice_destination_t, empty_length),
+    ngx_sluice_abi_field(sluice_destination_t, https),
+    ngx_sluice_abi_field(sluice_destination_t, zero),
 
     ngx_sluice_abi_struct(sluice_core_text_t),
     ngx_sluice_abi_field(sluice_core_text_t, data),

@@ -23,26 +23,17 @@
 /* For changes that no declaration shows; lib/sluice/abi.lua has it, too. */
 #define NGX_SLUICE_ABI_VERSION      1
 
-#define NGX_HTTP_SLUICE_PEER_TEXT  64  /* "[", an IPv6 address, "]:65535" */
 
-
-/* kept by Lua (gateway/proxy/peer.lua) while a configuration is live */
+/* What Lua has of a destination (ngx_http_sluice_destination.h). */
 
 typedef struct {
-    uint64_t     sockaddr[4];
-    uint32_t     socklen;
-    uint32_t     length;
-    u_char       text[NGX_HTTP_SLUICE_PEER_TEXT];
-} sluice_peer_t;
-
-
-/* milliseconds; 0: as nginx.conf has it */
-
-typedef struct {
-    uint32_t     connect;
-    uint32_t     send;
-    uint32_t     read;
-} sluice_peer_timeouts_t;
+    const u_char  *path;
+    const u_char  *empty;
+    uint32_t       path_length;
+    uint32_t       empty_length;
+    uint32_t       https;
+    uint32_t       zero;
+} sluice_destination_t;
 
 
 typedef struct {
@@ -250,6 +241,10 @@ typedef struct {
                                                                               \
     f(int, sluice_ctx_lua, (ngx_http_request_t *r))                           \
     f(int, sluice_ctx_set_lua, (ngx_http_request_t *r, int place))            \
+    f(int, sluice_destination,                                                \
+      (uint32_t service, sluice_destination_t *destination))                  \
+    f(int, sluice_peer_begin,                                                 \
+      (ngx_http_request_t *r, uint32_t service, uint32_t route_flags))        \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \
     f(void, sluice_answer_words,                                              \
@@ -258,13 +253,7 @@ typedef struct {
       (ngx_http_request_t *r, int status, const char *message,                \
        size_t length, sluice_core_text_t *type, sluice_core_text_t *body))    \
     f(int, sluice_answer_own, (ngx_http_request_t *r))                        \
-    f(void, sluice_answer_status, (ngx_http_request_t *r, int status))        \
-    f(int, sluice_peer_parse,                                                 \
-      (ngx_http_request_t *r, u_char *text, size_t length,                    \
-       sluice_peer_t *peer))                                                  \
-    f(int, sluice_peer_use,                                                   \
-      (ngx_http_request_t *r, const sluice_peer_t *peer, uint32_t tries,      \
-       const sluice_peer_timeouts_t *timeouts))
+    f(void, sluice_answer_status, (ngx_http_request_t *r, int status))
 
 
 #define ngx_sluice_abi_declare(type, name, arguments)  type name arguments;

@@ -11,7 +11,10 @@
 
 
 #define NGX_SLUICE_PAGE_MAGIC    0x4547415045434c53ull      /* "SLCEPAGE" */
-#define NGX_SLUICE_PAGE_LAYOUT   2             /* grows with each change */
+#define NGX_SLUICE_PAGE_LAYOUT   3             /* grows with each change */
+
+/* Upstreams that have a position; a page that no turn was taken in is free. */
+#define NGX_SLUICE_PAGE_POSITIONS  16384
 
 
 typedef struct {
@@ -42,10 +45,14 @@ static ngx_sluice_shared_t  ngx_sluice_page_shared = {
 #define ngx_sluice_page                                                       \
     ((ngx_sluice_page_t *) ngx_sluice_page_shared.base)
 
-/* What is counted stands behind what is published. */
+/* Behind what is published stand positions, then what is counted. */
+
+#define ngx_sluice_page_positions                                             \
+    ngx_align(offsetof(ngx_sluice_page_t, page) + sluice_core_page_size(), 64)
 
 #define ngx_sluice_page_counts                                                \
-    ngx_align(offsetof(ngx_sluice_page_t, page) + sluice_core_page_size(), 64)
+    (ngx_sluice_page_positions                                                \
+     + NGX_SLUICE_PAGE_POSITIONS * sizeof(sluice_core_position_t))
 
 
 /* Runs in the master, before it forks, at the start and at each reload. */
@@ -125,6 +132,23 @@ sluice_images_page(void)
 {
     return ngx_sluice_page ? (sluice_core_page_t *) ngx_sluice_page->page
                            : NULL;
+}
+
+
+/*
+ * Where all workers together take an upstream's turns.  NULL for a slot that
+ * has no position, and without "sluice_control on".
+ */
+
+sluice_core_position_t *
+ngx_sluice_page_position(uint32_t slot)
+{
+    if (ngx_sluice_page == NULL || slot >= NGX_SLUICE_PAGE_POSITIONS) {
+        return NULL;
+    }
+
+    return (sluice_core_position_t *)
+               ((u_char *) ngx_sluice_page + ngx_sluice_page_positions) + slot;
 }
 
 
