@@ -12,23 +12,23 @@ import ssl
 from pathlib import Path
 
 from bare import Bare
-from sluice import ROOT
 from upstream import Exchange, Upstream, self_signed
 from wire import Reply
 
 # `to` is the upstream's address, `as` its TLS name. A second try goes to @second@.
 HTTP = """
     @index@
-    init_by_lua_block { package.path = package.path .. ";@root@/?.lua" }
-    upstream pooled { server @second@; sluice_first_peer; sluice_keepalive @pool@; }
+    upstream pooled {
+        server 0.0.0.1;
+        balancer_by_lua_block {
+            local tried = ngx.var.upstream_addr ~= ""
+            local host, port = (tried and "@second@" or ngx.var.arg_to):match("^(.*):(%d+)$")
+            assert(require("ngx.balancer").set_current_peer(host, tonumber(port)))
+        }
+        sluice_keepalive @pool@;
+    }
     server {
         listen 127.0.0.1:@port@;
-        access_by_lua_block {
-            local use = require("gateway.proxy.peer").use
-            if not use({ name = ngx.var.arg_to }, { retries = 0 }) then
-                return ngx.exit(400)
-            end
-        }
         proxy_http_version 1.1;
         proxy_set_header Connection "";
         proxy_set_header Host $arg_as;
@@ -45,13 +45,13 @@ HTTP = """
 """
 
 
-def http(pool: str, second: str = "0.0.0.1", more: str = "") -> str:
+def http(pool: str, second: str = "0.0.0.1:1", more: str = "") -> str:
     """The configuration with a pool of these parameters."""
-    text = HTTP.replace("@root@", str(ROOT)).replace("@pool@", pool)
+    text = HTTP.replace("@pool@", pool)
     return text.replace("@second@", second).replace("@more@", more)
 
 
-def pooled(pool: str, second: str = "0.0.0.1", more: str = "") -> Bare:
+def pooled(pool: str, second: str = "0.0.0.1:1", more: str = "") -> Bare:
     """An nginx of one worker with such a pool."""
     return Bare(http(pool, second, more).replace("@index@", ""), workers=1)
 
