@@ -8,14 +8,15 @@ from bare import Bare
 
 # A declaration that differs in one thing, and what the error names. FFI takes each name once.
 DIFFERENT = {
-    "typedef struct { uint32_t connect; uint32_t read; uint32_t send; } sluice_peer_timeouts_t;": (
-        "sluice_peer_timeouts_t.read"
+    "typedef struct { uint64_t accepted, handled, active; } sluice_metrics_connections_t;": (
+        "sluice_metrics_connections_t"
     ),
     "typedef struct { size_t length; const char *data; int more; } sluice_header_value_t;": (
         "sluice_header_value_t"
     ),
-    "typedef struct { uint64_t sockaddr[4]; uint32_t length; uint32_t socklen; "
-    "unsigned char text[64]; } sluice_peer_t;": "sluice_peer_t.length",
+    "typedef struct { uint64_t revision; uint8_t store[16]; } sluice_core_identity_t;": (
+        "sluice_core_identity_t.revision"
+    ),
     "typedef struct { const char *last; const char *data; int last_length; uint16_t number; "
     "int length; } sluice_var_value_t;": "sluice_var_value_t.number",
     "typedef struct { int a; } sluice_unknown_t;": "sluice_unknown_t",
