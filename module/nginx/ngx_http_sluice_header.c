@@ -13,8 +13,6 @@
 
 
 static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
-static ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,
-    sluice_header_t *header, ngx_uint_t *count);
 static int ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length);
 
@@ -32,7 +30,8 @@ sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
         return 0;
     }
 
-    elt = ngx_http_sluice_header_find(&r->headers_in.headers, header, &count);
+    elt = ngx_http_sluice_header_find(&r->headers_in.headers, header->lowcase,
+                                      header->length, &count);
 
     if (elt) {
         first->length = elt->value.len;
@@ -104,43 +103,6 @@ ngx_http_sluice_header_has(ngx_http_request_t *r)
 }
 
 
-static ngx_table_elt_t *
-ngx_http_sluice_header_find(ngx_list_t *list, sluice_header_t *header,
-    ngx_uint_t *count)
-{
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *elt, *first;
-
-    first = NULL;
-    *count = 0;
-
-    for (part = &list->part; part; part = part->next) {
-
-        elt = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (elt[i].key.len != header->length
-                || ngx_strncasecmp(elt[i].key.data, header->lowcase,
-                                   header->length)
-                   != 0)
-            {
-                continue;
-            }
-
-            if (first == NULL) {
-                first = &elt[i];
-            }
-
-            (*count)++;
-        }
-    }
-
-    return first;
-}
-
-
 static int
 ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length)
@@ -160,7 +122,9 @@ ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
         }
     }
 
-    if (ngx_http_sluice_header_find(list, header, &count)) {
+    if (ngx_http_sluice_header_find(list, header->lowcase, header->length,
+                                    &count))
+    {
         return NGX_DECLINED;
     }
 

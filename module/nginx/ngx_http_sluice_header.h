@@ -44,8 +44,15 @@ typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
 
 /* ngx_http_sluice_header_list.c */
 
+ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,
+    u_char *lowcase, size_t length, ngx_uint_t *count);
 ngx_int_t ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
     ngx_http_sluice_header_test_pt test, void *data);
+
+/* ngx_http_sluice_header_clear.c */
+
+ngx_int_t ngx_http_sluice_header_clear(ngx_http_request_t *r, u_char *lowcase,
+    size_t length);
 
 /* ngx_http_sluice_response.c */
 

@@ -1,11 +1,48 @@
 
 /*
- * Lines taken out of a list of headers, for good: nginx passes on each line
- * that is in the list.
+ * Lines of a list of headers, found by their name or taken out for good: nginx
+ * passes on each line that is in the list.
  */
 
 
 #include "ngx_http_sluice_header.h"
+
+
+/* the first line of a name, and how many there are */
+
+ngx_table_elt_t *
+ngx_http_sluice_header_find(ngx_list_t *list, u_char *lowcase, size_t length,
+    ngx_uint_t *count)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *elt, *first;
+
+    first = NULL;
+    *count = 0;
+
+    for (part = &list->part; part; part = part->next) {
+
+        elt = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (elt[i].key.len != length
+                || ngx_strncasecmp(elt[i].key.data, lowcase, length) != 0)
+            {
+                continue;
+            }
+
+            if (first == NULL) {
+                first = &elt[i];
+            }
+
+            (*count)++;
+        }
+    }
+
+    return first;
+}
 
 
 /*

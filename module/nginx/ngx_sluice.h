@@ -73,10 +73,6 @@ ngx_int_t ngx_sluice_limits_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 int ngx_sluice_images_refresh(void);
 int ngx_sluice_images_seen(const sluice_core_view_t **view);
 
-/* ngx_sluice_images_find.c */
-
-void ngx_sluice_images_find_exit_process(void);
-
 /* ngx_http_sluice_match.c */
 
 void ngx_http_sluice_match_exit_process(void);

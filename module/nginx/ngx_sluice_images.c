@@ -6,6 +6,7 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
+#include "ngx_sluice_digest.h"
 
 
 #define NGX_SLUICE_IMAGES_FOLDER   3072      /* bytes of its name */
@@ -196,6 +197,8 @@ ngx_sluice_images_map(const sluice_core_published_t *published)
 
     images = &ngx_sluice_images;
     view = &images->view;
+
+    ngx_sluice_digest_forget();
 
     if (view->base.base == NULL
         || published->base != images->live.base

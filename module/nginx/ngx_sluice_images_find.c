@@ -10,16 +10,7 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
-
-#include <openssl/evp.h>
-
-
-static int ngx_sluice_images_digest(const sluice_core_view_t *view,
-    const u_char *kind, size_t kind_length, const u_char *key, size_t length,
-    u_char *digest);
-
-
-static EVP_MD_CTX  *ngx_sluice_images_digests;
+#include "ngx_sluice_digest.h"
 
 
 int
@@ -89,69 +80,26 @@ int
 sluice_images_credential(const u_char *kind, size_t kind_length,
     const u_char *key, size_t length, sluice_core_found_t *found)
 {
-    int     rc;
-    u_char  digest[SLUICE_CORE_DIGEST];
+    int                  rc;
+    ngx_sluice_digest_t  d;
 
     rc = sluice_images_refresh();
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }
 
-    rc = ngx_sluice_images_digest(sluice_images_view(), kind, kind_length, key,
-                                  length, digest);
+    rc = ngx_sluice_digest(&d, sluice_images_view(), kind, kind_length, key,
+                           length);
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }
 
-    return sluice_images_by_key(SLUICE_CORE_CREDENTIAL, digest,
-                                SLUICE_CORE_DIGEST, found);
-}
+    rc = sluice_images_by_key(SLUICE_CORE_CREDENTIAL, d.digest,
+                              SLUICE_CORE_DIGEST, found);
 
-
-/*
- * SHA-256 of the store's uuid, the kind, a zero and the key: what a copied
- * image has of a key depends on its store.  The context keeps its method, so
- * that OpenSSL looks for it once.
- */
-
-static int
-ngx_sluice_images_digest(const sluice_core_view_t *view, const u_char *kind,
-    size_t kind_length, const u_char *key, size_t length, u_char *digest)
-{
-    EVP_MD_CTX              *context;
-    const EVP_MD            *method;
-    sluice_core_identity_t   identity;
-
-    context = ngx_sluice_images_digests;
-    method = NULL;
-
-    if (context == NULL) {
-        context = EVP_MD_CTX_new();
-        method = EVP_sha256();
-        ngx_sluice_images_digests = context;
+    if (rc == SLUICE_CORE_OK) {
+        ngx_sluice_digest_keep(&d);
     }
 
-    sluice_core_identity(&view->base, &identity);
-
-    if (context == NULL
-        || EVP_DigestInit_ex(context, method, NULL) != 1
-        || EVP_DigestUpdate(context, identity.store, 16) != 1
-        || EVP_DigestUpdate(context, kind, kind_length) != 1
-        || EVP_DigestUpdate(context, "", 1) != 1
-        || EVP_DigestUpdate(context, key, length) != 1
-        || EVP_DigestFinal_ex(context, digest, NULL) != 1)
-    {
-        ngx_sluice_images_find_exit_process();
-        return SLUICE_CORE_MEMORY;
-    }
-
-    return SLUICE_CORE_OK;
-}
-
-
-void
-ngx_sluice_images_find_exit_process(void)
-{
-    EVP_MD_CTX_free(ngx_sluice_images_digests);
-    ngx_sluice_images_digests = NULL;
+    return rc;
 }

@@ -5,6 +5,7 @@
 
 
 #include "ngx_sluice.h"
+#include "ngx_sluice_digest.h"
 #include "ngx_sluice_limits.h"
 
 
@@ -302,7 +303,7 @@ ngx_sluice_exit_process(ngx_cycle_t *cycle)
 {
     ngx_sluice_control_exit_process();
     ngx_http_sluice_match_exit_process();
-    ngx_sluice_images_find_exit_process();
+    ngx_sluice_digest_exit_process();
     ngx_sluice_timer_exit_process();
     ngx_sluice_events_exit_process(cycle);
 }

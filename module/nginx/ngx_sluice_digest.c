@@ -1,0 +1,223 @@
+
+/*
+ * Digests of keys (ngx_sluice_digest.h).
+ */
+
+
+#include "ngx_sluice_digest.h"
+#include "siphash.h"
+
+#include <openssl/evp.h>
+#include <sys/random.h>
+
+
+/* Keys of a worker, and a table that is never more than half full. */
+#define NGX_SLUICE_DIGEST_KEYS   1024
+#define NGX_SLUICE_DIGEST_SLOTS  2048
+
+
+typedef struct {
+    u_char      digest[SLUICE_CORE_DIGEST];
+    u_char      text[NGX_SLUICE_DIGEST_TEXT];
+    uint32_t    length;
+    uint64_t    hash;
+} ngx_sluice_digest_key_t;
+
+
+static void ngx_sluice_digest_text(ngx_sluice_digest_t *d, const u_char *kind,
+    size_t kind_length, const u_char *key, size_t length);
+static ngx_uint_t ngx_sluice_digest_has_secret(void);
+static uint16_t *ngx_sluice_digest_slot(const ngx_sluice_digest_t *d);
+static int ngx_sluice_digest_compute(u_char *digest,
+    const sluice_core_view_t *view, const u_char *kind, size_t kind_length,
+    const u_char *key, size_t length);
+
+
+static EVP_MD_CTX  *ngx_sluice_digest_context;
+
+static uint64_t    ngx_sluice_digest_secret[2];
+static ngx_uint_t  ngx_sluice_digest_drawn;
+
+static ngx_sluice_digest_key_t
+    ngx_sluice_digest_keys[NGX_SLUICE_DIGEST_KEYS];
+static ngx_uint_t  ngx_sluice_digest_count;
+
+/* 1 and the index of a key; 0: free */
+
+static uint16_t  ngx_sluice_digest_slots[NGX_SLUICE_DIGEST_SLOTS];
+
+
+int
+ngx_sluice_digest(ngx_sluice_digest_t *d, const sluice_core_view_t *view,
+    const u_char *kind, size_t kind_length, const u_char *key, size_t length)
+{
+    uint16_t  slot;
+
+    ngx_sluice_digest_text(d, kind, kind_length, key, length);
+
+    if (d->length) {
+        slot = *ngx_sluice_digest_slot(d);
+
+        if (slot) {
+            ngx_memcpy(d->digest, ngx_sluice_digest_keys[slot - 1].digest,
+                       SLUICE_CORE_DIGEST);
+            d->is_kept = 1;
+            return SLUICE_CORE_OK;
+        }
+    }
+
+    return ngx_sluice_digest_compute(d->digest, view, kind, kind_length, key,
+                                     length);
+}
+
+
+void
+ngx_sluice_digest_keep(const ngx_sluice_digest_t *d)
+{
+    ngx_sluice_digest_key_t  *key;
+
+    if (d->length == 0 || d->is_kept) {
+        return;
+    }
+
+    if (ngx_sluice_digest_count == NGX_SLUICE_DIGEST_KEYS) {
+        ngx_sluice_digest_forget();
+    }
+
+    key = &ngx_sluice_digest_keys[ngx_sluice_digest_count++];
+
+    ngx_memcpy(key->digest, d->digest, SLUICE_CORE_DIGEST);
+    ngx_memcpy(key->text, d->text, d->length);
+    key->length = d->length;
+    key->hash = d->hash;
+
+    *ngx_sluice_digest_slot(d) = (uint16_t) ngx_sluice_digest_count;
+}
+
+
+void
+ngx_sluice_digest_forget(void)
+{
+    if (ngx_sluice_digest_count == 0) {
+        return;
+    }
+
+    ngx_explicit_memzero(ngx_sluice_digest_keys,
+                         ngx_sluice_digest_count
+                         * sizeof(ngx_sluice_digest_key_t));
+    ngx_memzero(ngx_sluice_digest_slots, sizeof(ngx_sluice_digest_slots));
+
+    ngx_sluice_digest_count = 0;
+}
+
+
+void
+ngx_sluice_digest_exit_process(void)
+{
+    EVP_MD_CTX_free(ngx_sluice_digest_context);
+    ngx_sluice_digest_context = NULL;
+}
+
+
+static void
+ngx_sluice_digest_text(ngx_sluice_digest_t *d, const u_char *kind,
+    size_t kind_length, const u_char *key, size_t length)
+{
+    u_char  *p;
+
+    d->length = 0;
+    d->is_kept = 0;
+
+    if (kind_length >= NGX_SLUICE_DIGEST_TEXT
+        || length >= NGX_SLUICE_DIGEST_TEXT - kind_length
+        || !ngx_sluice_digest_has_secret())
+    {
+        return;
+    }
+
+    p = ngx_cpymem(d->text, kind, kind_length);
+    *p++ = '\0';
+    p = ngx_cpymem(p, key, length);
+
+    d->length = (uint32_t) (p - d->text);
+    d->hash = sluice_core_siphash(ngx_sluice_digest_secret, 1, 3, 0, d->text,
+                                  d->length);
+}
+
+
+static ngx_uint_t
+ngx_sluice_digest_has_secret(void)
+{
+    if (!ngx_sluice_digest_drawn) {
+        ngx_sluice_digest_drawn =
+            getrandom(ngx_sluice_digest_secret,
+                      sizeof(ngx_sluice_digest_secret), GRND_NONBLOCK)
+            == (ssize_t) sizeof(ngx_sluice_digest_secret);
+    }
+
+    return ngx_sluice_digest_drawn;
+}
+
+
+/* the slot that has the key, or where it belongs; ends: half are free */
+
+static uint16_t *
+ngx_sluice_digest_slot(const ngx_sluice_digest_t *d)
+{
+    uint16_t                 *slot;
+    uint64_t                  i;
+    ngx_sluice_digest_key_t  *key;
+
+    for (i = d->hash; /* void */ ; i++) {
+        slot = &ngx_sluice_digest_slots[i % NGX_SLUICE_DIGEST_SLOTS];
+
+        if (*slot == 0) {
+            return slot;
+        }
+
+        key = &ngx_sluice_digest_keys[*slot - 1];
+
+        if (key->hash == d->hash && key->length == d->length
+            && ngx_memcmp(key->text, d->text, d->length) == 0)
+        {
+            return slot;
+        }
+    }
+}
+
+
+/* the context keeps its method, so that OpenSSL looks for it once */
+
+static int
+ngx_sluice_digest_compute(u_char *digest, const sluice_core_view_t *view,
+    const u_char *kind, size_t kind_length, const u_char *key, size_t length)
+{
+    EVP_MD_CTX              *context;
+    const EVP_MD            *method;
+    sluice_core_identity_t   identity;
+
+    context = ngx_sluice_digest_context;
+    method = NULL;
+
+    if (context == NULL) {
+        context = EVP_MD_CTX_new();
+        method = EVP_sha256();
+        ngx_sluice_digest_context = context;
+    }
+
+    sluice_core_identity(&view->base, &identity);
+
+    if (context == NULL
+        || EVP_DigestInit_ex(context, method, NULL) != 1
+        || EVP_DigestUpdate(context, identity.store, 16) != 1
+        || EVP_DigestUpdate(context, kind, kind_length) != 1
+        || EVP_DigestUpdate(context, "", 1) != 1
+        || EVP_DigestUpdate(context, key, length) != 1
+        || EVP_DigestFinal_ex(context, digest, NULL) != 1)
+    {
+        ngx_sluice_digest_exit_process();
+        return SLUICE_CORE_MEMORY;
+    }
+
+    return SLUICE_CORE_OK;
+}
