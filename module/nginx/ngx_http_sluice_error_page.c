@@ -69,7 +69,13 @@ ngx_module_t  ngx_http_sluice_error_page_module = {
 static ngx_int_t
 ngx_http_sluice_error_page_handler(ngx_http_request_t *r)
 {
-    return ngx_http_sluice_answer(r, r->err_status, NULL);
+    ngx_uint_t  status;
+
+    /* without an error somebody has asked for the page by its own name */
+
+    status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
+
+    return ngx_http_sluice_answer(r, status, NULL);
 }
 
 
