@@ -8,13 +8,14 @@ local function char_of(hex)
     return string.char(tonumber(hex, 16))
 end
 
-ngx = {
+local ngx = {
     unescape_uri = function(text)
         return (text:gsub("%%(%x%x)", char_of))
     end,
 }
 
-local oracle = assert(loadfile(...))()
+local load = assert(loadfile(...))
+local oracle = setfenv(load, setmetatable({ ngx = ngx }, { __index = _G }))()
 
 --- @treturn number|nil how many fields have the name; nil: this is no text of its kind
 -- @treturn string|nil the first one's value, if it is a string
