@@ -4,7 +4,7 @@
  *
  *     upstream sluice_https {
  *         server 0.0.0.1;
- *         balancer_by_lua_block { ... }
+ *         sluice_balancer;
  *         sluice_keepalive 512 requests=10000 timeout=60s;
  *     }
  *

@@ -5,7 +5,7 @@
  *
  *     upstream sluice_http {
  *         server 0.0.0.1;
- *         balancer_by_lua_block { ... }
+ *         sluice_balancer;
  *         sluice_response_head;
  *     }
  *
