@@ -15,6 +15,9 @@
 static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
 static int ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length);
+static ngx_uint_t ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data);
+static ngx_int_t ngx_http_sluice_header_add(ngx_list_t *list,
+    sluice_header_t *header, u_char *value, size_t length);
 
 
 /* how many such headers the request has, and the value of the first */
@@ -107,10 +110,9 @@ static int
 ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length)
 {
-    size_t            i;
-    u_char           *copy;
-    ngx_uint_t        count;
-    ngx_table_elt_t  *elt;
+    size_t       i;
+    u_char      *copy;
+    ngx_uint_t   count;
 
     if (length == 0) {
         return NGX_DECLINED;
@@ -135,6 +137,53 @@ ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
 
     ngx_memcpy(copy, value, length);
 
+    return (int) ngx_http_sluice_header_add(list, header, copy, length);
+}
+
+
+ngx_int_t
+ngx_http_sluice_header_set_response(ngx_http_request_t *r,
+    sluice_header_t *header, ngx_str_t *value)
+{
+    ngx_uint_t   count;
+    ngx_list_t  *list;
+
+    list = &r->headers_out.headers;
+
+    if (header->own && ngx_http_sluice_response_add_own(r, header) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_sluice_header_find(list, header->lowcase, header->length,
+                                    &count)
+        && ngx_http_sluice_header_list_drop(list, r->pool,
+                                            ngx_http_sluice_header_is, header)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_header_add(list, header, value->data, value->len);
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data)
+{
+    sluice_header_t  *header = data;
+
+    return h->key.len == header->length
+           && ngx_strncasecmp(h->key.data, header->lowcase, header->length)
+              == 0;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_header_add(ngx_list_t *list, sluice_header_t *header,
+    u_char *value, size_t length)
+{
+    ngx_table_elt_t  *elt;
+
     elt = ngx_list_push(list);
     if (elt == NULL) {
         return NGX_ERROR;
@@ -145,7 +194,7 @@ ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
 
     elt->key.data = header->name;
     elt->key.len = header->length;
-    elt->value.data = copy;
+    elt->value.data = value;
     elt->value.len = length;
     elt->lowcase_key = header->lowcase;
     elt->hash = (ngx_uint_t) header->hash;

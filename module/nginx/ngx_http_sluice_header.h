@@ -13,7 +13,7 @@
 #include <ngx_http.h>
 
 
-/* made by Lua (lib/sluice/header.lua), which never frees it */
+/* static, or made by Lua (lib/sluice/header.lua), which never frees it */
 
 typedef struct {
     u_char    *name;
@@ -41,6 +41,17 @@ typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
 #define ngx_http_sluice_response_own_bit(hash)                                \
     ((uint64_t) 1 << ((hash) & 63))
 
+
+/* ngx_http_sluice_header.c */
+
+/*
+ * Sets a header of the response, in place of all that were set under this
+ * name.  Name and value are not copied: they live as long as the request.
+ * Not for those that nginx keeps in places of their own (Location, Server).
+ * NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_header_set_response(ngx_http_request_t *r,
+    sluice_header_t *header, ngx_str_t *value);
 
 /* ngx_http_sluice_header_list.c */
 
