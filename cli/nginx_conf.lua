@@ -236,6 +236,8 @@ local function http(settings, root, forward)
         "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
         ('sluice_via "1.1 %s";'):format(PRODUCT),
         answers(settings),
+        ("sluice_asked_scheme %s;"):format(forward.proto),
+        ("sluice_asked_host %s;"):format(forward.host),
         forward.conf,
         upstreams(settings)
     )
@@ -302,7 +304,9 @@ end
 local function proxy_location(variant)
     local out = {
         ("location %s {"):format(variant.location),
-        call("access", variant.entry and "access" or "access_variant"),
+        variant.kind and ("sluice_location %s 0;"):format(variant.kind) or "",
+        variant.kind == "native" and ""
+            or call("access", variant.entry and "access" or "access_variant"),
     }
     for _, phase in ipairs(variant.phases) do
         out[#out + 1] = call(phase, phase)
@@ -348,6 +352,7 @@ local function proxy_server(settings, forward)
         logs.access_log(settings.access_log, settings),
         "sluice_metrics on;",
         "sluice_check_requests on;",
+        "sluice_route on;",
         ("sluice_reject_encoded_climbs %s;"):format(
             settings.reject_encoded_climbs and "on" or "off"
         ),

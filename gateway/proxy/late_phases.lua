@@ -25,7 +25,7 @@ local LEVELS = {
 
 local function location_name(level, request_buffering, response_buffering)
     if level == 0 and request_buffering and response_buffering then
-        return "/"
+        return "@sluice_lua"
     end
     return ("@sluice_%d%s%s"):format(
         level,
@@ -52,7 +52,8 @@ for index, phases in ipairs(LEVELS) do
             local location = location_name(level, request_buffering, response_buffering)
             _M.variants[#_M.variants + 1] = {
                 location = location,
-                entry = location == "/",
+                entry = location == "@sluice_lua",
+                kind = location == "@sluice_lua" and "lua" or nil,
                 phases = phases,
                 request_buffering = request_buffering,
                 response_buffering = response_buffering,
@@ -62,6 +63,15 @@ for index, phases in ipairs(LEVELS) do
     end
     _M.error_variants[index] = { error_location = error_name(level), phases = phases }
 end
+
+table.insert(_M.variants, 1, {
+    location = "/",
+    kind = "native",
+    phases = {},
+    request_buffering = true,
+    response_buffering = true,
+    error_location = error_name(0),
+})
 
 --- The level that a compiled plugin chain needs.
 -- @tparam table chain steps by phase (gateway.plugin.chain)
@@ -74,7 +84,7 @@ end
 -- @treturn string|nil the named location, nil for the entry itself
 function _M.location(level, request_buffering, response_buffering)
     local name = location_name(level, request_buffering, response_buffering)
-    return name ~= "/" and name or nil
+    return name ~= "@sluice_lua" and name or nil
 end
 
 --- The location that answers errors for a level.

@@ -251,6 +251,12 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
     pc->save_session = ngx_http_sluice_peer_save_session;
 #endif
 
+    /* nginx looks at this when the response comes, and no more at its conf */
+
+    if (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_STREAM_RESPONSE) {
+        r->upstream->buffering = 0;
+    }
+
     return ngx_http_sluice_peer_time(r, ctx->destination);
 }
 

@@ -21,6 +21,7 @@
 
 #include "climb.h"
 #include "ngx_http_sluice_connection.h"
+#include "ngx_http_sluice_request.h"
 
 
 typedef struct {
@@ -313,6 +314,17 @@ ngx_http_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
     *p = '\0';
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_sluice_request_passes_climbs(ngx_http_request_t *r)
+{
+    ngx_http_sluice_request_conf_t  *conf;
+
+    conf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_request_module);
+
+    return !conf->reject_climbs;
 }
 
 

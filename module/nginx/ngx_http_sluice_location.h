@@ -1,0 +1,44 @@
+
+/*
+ * The locations of the proxy server: one for each set of phases that a request
+ * may need (ngx_http_sluice_location.c).
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_LOCATION_H_INCLUDED
+#define NGX_HTTP_SLUICE_LOCATION_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* of late phases in Lua (gateway/proxy/late_phases.lua) */
+
+#define NGX_HTTP_SLUICE_LEVELS  4
+
+
+typedef enum {
+    NGX_HTTP_SLUICE_LOCATION_NONE = 0,
+    NGX_HTTP_SLUICE_LOCATION_NATIVE,     /* its access phase is in C */
+    NGX_HTTP_SLUICE_LOCATION_LUA,        /* and in Lua */
+    NGX_HTTP_SLUICE_LOCATION_ERROR,      /* it answers for nginx's errors */
+    NGX_HTTP_SLUICE_LOCATION_KINDS
+} ngx_http_sluice_location_e;
+
+
+/* Of the location that the request is in. */
+ngx_http_sluice_location_e ngx_http_sluice_location_kind(
+    ngx_http_request_t *r);
+
+/*
+ * Puts the request into a location, at once: what nginx has not run yet of
+ * this phase and of those that come runs as it has them.  Contexts of modules
+ * and r->internal stay as they are.
+ */
+void ngx_http_sluice_location_enter(ngx_http_request_t *r,
+    ngx_http_sluice_location_e kind, ngx_uint_t level);
+
+
+#endif /* NGX_HTTP_SLUICE_LOCATION_H_INCLUDED */
