@@ -1,184 +1,178 @@
---- Compiles plugin bindings into chains, and runs them.
+--- Runs the steps of chains that are Lua's.
 --
--- All choice of configuration by scope happens when a chain is compiled. A chain is, for each
--- phase, an array of steps in order of priority; a step is the plugin's function with the
--- configuration for this route. What is left for the request is the consumer, known only after
--- authentication: a step whose plugin has configurations of consumers looks for theirs.
---
--- A binding says that a configuration of a plugin is in force somewhere: `{name, conf, err, route,
--- service, consumer_only}`. `route` and `service` are whatever names those two, nil where the
--- binding is not bound to one; `err` in place of `conf` where the plugin cannot do with it;
--- `consumer_only` where there is neither, and some consumer has a configuration of the plugin.
---
--- The most specific scope wins, as in Kong: consumer+route+service,
--- consumer+route, consumer+service, route+service, consumer, route, service,
--- global. At most one configuration of a plugin runs for a request.
+-- Which plugins a request runs, and with which configurations, is C's to know
+-- (module/nginx/ngx_http_sluice_chain.h), and so are native plugins. Here C is asked what is next,
+-- and that is done.
 -- @module gateway.plugin.chain
 
-local registry = require("gateway.plugin.registry")
-local unroll = require("sluice.unroll")
+local abi = require("sluice.abi")
+local base = require("resty.core.base")
+local bit = require("bit")
+local ffi = require("ffi")
+local response = require("gateway.request.response")
+-- Declares what answers are made of, texts.
+require("sluice.core")
+
+local get_request = base.get_request
+local ngx = ngx
+local pcall = pcall
+local tonumber = tonumber
+
+abi.declare([[
+typedef struct {
+    uint64_t revision;
+    uint32_t plugin;
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t zero;
+} sluice_step_t;
+int sluice_plugins_declare(const char *name, size_t length, uint32_t phases);
+int sluice_chain_access(void *r, sluice_step_t *next);
+int sluice_chain_configured(void *r, const sluice_step_t *step, const char *failure,
+    size_t length);
+int sluice_chain_answer(void *r, sluice_core_text_t *message);
+int sluice_chain_steps(void *r, uint32_t phase, sluice_step_t *steps, uint32_t max);
+]])
+
+local C = ffi.C
+
+local OK = 0
+-- What sluice_chain_access asks for.
+local STEP, CONFIGURE, BODY, ANSWER = -100, -101, -102, -103
+
+-- Bits of phases; NATIVE: it has one in C.
+local PHASES = {
+    rewrite = 0x01,
+    access = 0x02,
+    header_filter = 0x04,
+    body_filter = 0x08,
+    log = 0x10,
+}
+local NATIVE = 0x20
 
 local _M = {}
 
-local function scope_key(route, service)
-    return (route or "") .. "|" .. (service or "")
-end
+-- In the order in which they run.
+local plugins
 
---- Sorts bindings, save those of consumers, by name and scope: what `compile` reads.
--- @tparam {{table,...},...} lists of bindings
--- @treturn table name -> {plain = {scope key -> binding}, by_consumer = consumers have some}
-function _M.index(lists)
-    local by_name = {}
-    for _, bindings in ipairs(lists) do
-        for _, binding in ipairs(bindings) do
-            local named = by_name[binding.name]
-            if not named then
-                named = { plain = {}, by_consumer = false }
-                by_name[binding.name] = named
-            end
-            if binding.consumer_only then
-                named.by_consumer = true
-            else
-                named.plain[scope_key(binding.route, binding.service)] = binding
-            end
-        end
-    end
-    return by_name
-end
+local configuration
 
---- The binding that wins where no consumer has one.
--- @treturn table|nil
--- @treturn boolean whether it also wins over a consumer's that is bound to nothing else
-local function winner(plain, route, service)
-    local both = route and service and plain[scope_key(route, service)] or nil
-    local binding = both
-        or route and plain[scope_key(route)]
-        or service and plain[scope_key(nil, service)]
-        or plain[scope_key()]
-    return binding, both ~= nil
-end
+-- Of the request in hand: read before anything yields.
+local next_step = ffi.new("sluice_step_t")
+local message = ffi.new("sluice_core_text_t")
 
-local function add_steps(chain, plugin, conf, by_consumer)
-    for _, phase in ipairs(registry.PHASES) do
+-- Of the late phase in hand, where nothing yields; as many as there are plugins.
+local steps
+
+local function phases_of(plugin)
+    local bits = plugin.native and NATIVE or 0
+    for phase, phase_bit in pairs(PHASES) do
         if plugin[phase] then
-            chain[phase] = chain[phase] or {}
-            table.insert(chain[phase], {
-                plugin = plugin,
-                name = plugin.name,
-                run = plugin[phase],
-                conf = conf,
-                by_consumer = by_consumer,
-            })
+            bits = bit.bor(bits, phase_bit)
+        end
+    end
+    return bits
+end
+
+--- Tells C which plugins there are.
+-- @tparam table registry of gateway.plugin.registry
+-- @tparam function find `(name, slot, generation, revision)`: the configuration of a plugin's
+-- entity, or nil and why there is none
+-- @raise a native plugin is not in the module
+-- @phases init_worker
+function _M.init_worker(registry, find)
+    plugins, configuration = registry:list(), find
+    steps = ffi.new("sluice_step_t[?]", #plugins)
+    for _, plugin in ipairs(plugins) do
+        local rc = C.sluice_plugins_declare(plugin.name, #plugin.name, phases_of(plugin))
+        if rc ~= OK then
+            error(("plugin '%s' is not in the Sluice module of nginx"):format(plugin.name), 0)
         end
     end
 end
 
---- Compiles the chain of one route.
--- @tparam table plugins the registry
--- @tparam table index of `index`
--- @tparam any route as bindings name it; nil for a request that no route matches
--- @tparam any service
--- @treturn table phase name -> array of steps; a phase without steps is absent. `by_consumer`:
---   whether any step has to look; `outranked`: name -> true where a consumer's configuration that
---   is bound to nothing else loses; `failure`: what is wrong with a configuration, else nil
-function _M.compile(plugins, index, route, service)
-    local chain = { by_consumer = false, outranked = {} }
-    for name in pairs(index) do
-        if not plugins:get(name) then
-            -- It may be one that refuses requests: without it none may pass.
-            chain.failure = ("plugin '%s' is not loaded"):format(name)
+local function find(step, plugin)
+    return configuration(plugin.name, step.slot, step.generation, tonumber(step.revision))
+end
+
+-- Looks whether a plugin can do with its configuration.
+local function configure(request, step)
+    local _, err = find(step, plugins[step.plugin + 1])
+    if C.sluice_chain_configured(request, step, err, err and #err or 0) ~= OK then
+        error("no memory", 0)
+    end
+end
+
+local function run(step, phase)
+    local plugin = plugins[step.plugin + 1]
+    local conf, err = find(step, plugin)
+    if not conf then
+        error(err, 0)
+    end
+    plugin[phase](plugin, conf)
+end
+
+local function answer(request)
+    local status = C.sluice_chain_answer(request, message)
+    local text = message.data ~= nil and ffi.string(message.data, message.length) or nil
+    return response.error(status, text)
+end
+
+--- Runs the request's plugins in the access phase. May yield where one does, and for the body.
+-- Returns if all of them have let the request pass.
+-- @raise what a plugin throws, which answers 500: a broken check must not let a request pass
+-- @phases access
+function _M.access()
+    local request = get_request()
+    while true do
+        local rc = C.sluice_chain_access(request, next_step)
+        if rc == OK then
+            return
+        elseif rc == STEP then
+            run(next_step, "access")
+        elseif rc == CONFIGURE then
+            configure(request, next_step)
+        elseif rc == BODY then
+            ngx.req.read_body()
+        elseif rc == ANSWER then
+            return answer(request)
+        else
+            error("no memory", 0)
         end
     end
-    for _, plugin in ipairs(plugins:list()) do
-        local named = index[plugin.name]
-        if named then
-            local binding, is_outranked = winner(named.plain, route, service)
-            chain.outranked[plugin.name] = is_outranked or nil
-            chain.by_consumer = chain.by_consumer or named.by_consumer
-            chain.failure = binding and binding.err or chain.failure
-            if binding or named.by_consumer then
-                add_steps(chain, plugin, binding and binding.conf, named.by_consumer)
-            end
-        end
-    end
-    return chain
 end
 
---- Chooses among the bindings of a consumer.
--- @tparam {table,...} bindings
--- @tparam table scope `{route, service, outranked}` of the request
--- @treturn table plugin name -> binding
-function _M.choose(bindings, scope)
-    local best, ranks = {}, {}
-    for _, binding in ipairs(bindings) do
-        local name, route, service = binding.name, binding.route, binding.service
-        local rank = (route and 2 or 0) + (service and 1 or 0)
-        local fits = (not route or route == scope.route)
-            and (not service or service == scope.service)
-            and (rank > 0 or not scope.outranked[name])
-        if fits and rank >= (ranks[name] or 0) then
-            best[name], ranks[name] = binding, rank
-        end
+local function count_steps(phase)
+    local count = C.sluice_chain_steps(get_request(), PHASES[phase], steps, #plugins)
+    if count < 0 then
+        error("no memory", 0)
     end
-    return best
+    return count
 end
 
---- The configuration of a step: the consumer's where it has one. `consumer_confs` of the scope
--- finds them, once a request.
-local function conf_of(step, ctx)
-    if not step.by_consumer or not ctx.consumer then
-        return step.conf
-    end
-    local confs = ctx.consumer_confs
-    if not confs then
-        local scope = ctx.plan.scope
-        confs = scope.consumer_confs(ctx.consumer, scope)
-        ctx.consumer_confs = confs
-    end
-    return confs[step.name] or step.conf
-end
-
-local RUNNER = [[
-    local conf_of{{, step$i}} = ...
-    return function(ctx)
-        local conf
-        {{conf = conf_of(step$i, ctx)
-        if conf then
-            step$i.run(step$i.plugin, conf)
-        end
-        }}
-    end
-]]
-
---- Makes the function that runs the steps of rewrite or access, one after the
--- other. The function takes the request's context; it may
--- yield where a plugin does; an error thrown by a plugin goes on to nginx, which
--- answers 500: a broken check must not let a request pass.
--- @tparam {table,...}|nil steps
--- @treturn function|nil `(ctx)`, nil without steps
-function _M.runner(steps)
-    return steps and unroll.compile(RUNNER, #steps)(conf_of, unpack(steps))
-end
-
-local function run_step(step, ctx)
-    local conf = conf_of(step, ctx)
-    if conf then
-        step.run(step.plugin, conf)
+--- Runs what the request's plugins have in the rewrite phase. May yield.
+-- @raise what a plugin throws, which answers 500
+-- @phases access
+function _M.rewrite()
+    local count = count_steps("rewrite")
+    local mine = ffi.new("sluice_step_t[?]", count)
+    ffi.copy(mine, steps, ffi.sizeof(mine))
+    for i = 0, count - 1 do
+        run(mine[i], "rewrite")
     end
 end
 
---- Runs the steps of a phase after the response has begun. There a thrown error
+--- Runs what the request's plugins have in a phase after the access phase. There a thrown error
 -- cannot become a response any more: it is logged and the next plugin runs.
--- @tparam {table,...} steps
--- @tparam table ctx the request's context
--- @tparam string phase its name, for the log
+-- @tparam string phase its name
 -- @phases header_filter, body_filter, log
-function _M.run_late(steps, ctx, phase)
-    for i = 1, #steps do
+function _M.late(phase)
+    for i = 0, count_steps(phase) - 1 do
         local step = steps[i]
-        local ok, err = pcall(run_step, step, ctx)
+        local ok, err = pcall(run, step, phase)
         if not ok then
-            ngx.log(ngx.ERR, "plugin '", step.name, "' failed in ", phase, ": ", err)
+            local name = plugins[step.plugin + 1].name
+            ngx.log(ngx.ERR, "plugin '", name, "' failed in ", phase, ": ", err)
         end
     end
 end

@@ -4,7 +4,7 @@
 -- under `lib/`, and nothing else of the gateway.
 -- @module gateway.plugin.pdk
 
-local header = require("sluice.header")
+local identity = require("gateway.request.identity")
 local log_entry = require("gateway.request.log_entry")
 local resolver = require("gateway.control.names")
 local response = require("gateway.request.response")
@@ -56,13 +56,6 @@ end
 -- @phases access, timers
 _M.resolve = resolver.resolve
 
---- What log plugins write about the request: JSON in Kong's layout. Does not yield.
--- @treturn string
--- @phases log
-function _M.log_entry()
-    return log_entry.encode(ngx.ctx)
-end
-
 --- The matched route, nil before routing or where none matched.
 -- @phases access, header_filter, body_filter, log
 function _M.route()
@@ -75,31 +68,46 @@ function _M.service()
     return entity_of_plan("service")
 end
 
+-- In ngx.ctx, which is the plugins' own: the consumer that one of them has named, which the store
+-- need not know. Nobody else has this key.
+local OWN = {}
+
 --- The authenticated consumer, or nil.
 -- @phases access, header_filter, body_filter, log
 function _M.consumer()
-    return ngx.ctx.consumer
+    local found = identity.get()
+    if not found then
+        return nil
+    elseif found.is_own ~= 0 then
+        return ngx.ctx[OWN].consumer
+    end
+    local id = identity.text(found.consumer)
+    return id and store:consumer_at(found.consumer_slot, found.consumer_generation, id)
 end
 
 --- The credential that authenticated the request, or nil.
 -- @phases access, header_filter, body_filter, log
 function _M.credential()
-    return ngx.ctx.credential
+    local found = identity.get()
+    if not found then
+        return nil
+    elseif found.is_own ~= 0 then
+        return ngx.ctx[OWN].credential
+    end
+    local id = identity.text(found.credential)
+    return id and store:credential_at(found.credential_slot, found.credential_generation, id)
 end
 
-local CONSUMER_ID = header.new("X-Consumer-ID")
-local CONSUMER_CUSTOM_ID = header.new("X-Consumer-Custom-ID")
-local CONSUMER_USERNAME = header.new("X-Consumer-Username")
-local CREDENTIAL_IDENTIFIER = header.new("X-Credential-Identifier")
-local ANONYMOUS_CONSUMER = header.new("X-Anonymous-Consumer")
-
-local function set_or_clear(handle, value)
-    if value then
-        handle:set_request(value)
-    else
-        -- A client must not speak in the gateway's name.
-        handle:clear_request()
-    end
+--- What log plugins write about the request: JSON in Kong's layout. Does not yield.
+-- @treturn string
+-- @phases log
+function _M.log_entry()
+    return log_entry.encode({
+        route = _M.route(),
+        service = _M.service(),
+        consumer = _M.consumer(),
+        credential = _M.credential(),
+    })
 end
 
 --- Records who the request comes from, for later plugins and for the upstream
@@ -109,16 +117,8 @@ end
 -- @tparam table|nil credential nil for an anonymous consumer
 -- @phases access
 function _M.authenticate(consumer, credential)
-    local ctx = ngx.ctx
-    ctx.consumer = consumer
-    ctx.credential = credential
-    -- Plugins that come find those of this consumer (gateway.plugin.chain).
-    ctx.consumer_confs = nil
-    set_or_clear(CONSUMER_ID, consumer and consumer.id)
-    set_or_clear(CONSUMER_CUSTOM_ID, consumer and consumer.custom_id)
-    set_or_clear(CONSUMER_USERNAME, consumer and consumer.username)
-    set_or_clear(CREDENTIAL_IDENTIFIER, credential and credential.id)
-    set_or_clear(ANONYMOUS_CONSUMER, not credential and "true" or nil)
+    identity.set(consumer, credential)
+    ngx.ctx[OWN] = { consumer = consumer, credential = credential }
 end
 
 --- Ends the request with an error in the format that the client accepts.

@@ -8,6 +8,7 @@ local cache = require("gateway.proxy.cache")
 local core = require("sluice.core")
 local entity_text = require("gateway.store.entity_text")
 local image = require("gateway.proxy.image")
+local images = require("sluice.images").C
 local references = require("gateway.config.references")
 
 local C = core.C
@@ -20,7 +21,10 @@ local _M = {}
 
 local plugins, look_up, report
 
--- By slot: {revision, entity}; of plugins {revision, conf, err}.
+-- The epoch in which the caches were looked at last, and the store whose entities they hold.
+local seen_epoch, store_id
+
+-- By slot: {revision, entity}; of plugins {revision, generation, name, conf, err}.
 local consumers, credentials, configurations
 
 -- Kind of credentials -> {epoch, revision, found = by key: {credential, consumer}}.
@@ -31,8 +35,7 @@ local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%
 -- Configuration -> {slot, generation}.
 local places = setmetatable({}, { __mode = "k" })
 
---- Forgets everything: the slots are another store's.
-function _M.clear()
+local function clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
     keys_of_kind = {}
@@ -46,11 +49,25 @@ end
 -- @phases init_worker
 function _M.init_worker(registry, vault, on_failure)
     plugins, look_up, report = registry, vault, on_failure
-    _M.clear()
+    clear()
+    seen_epoch, store_id = nil, nil
+end
+
+--- Forgets everything where the slots and revisions are another store's.
+local function follow()
+    local now = tonumber(images.sluice_images_epoch())
+    if now ~= seen_epoch then
+        local id = image.store()
+        if id ~= store_id then
+            clear()
+        end
+        seen_epoch, store_id = now, id
+    end
 end
 
 --- The table of a record.
 local function entity_of(kept, found)
+    follow()
     local slot, _, revision = image.place(found)
     local entry = kept:get(slot)
     if not entry or entry.revision ~= revision then
@@ -77,8 +94,10 @@ local function configure(found, slot, generation, revision)
     local plugin = plugins:get(entity.name)
     if not plugin then
         -- It may be one that refuses requests: without it none may pass.
-        return { revision = revision, err = ("plugin '%s' is not loaded"):format(entity.name) }
+        local err = ("plugin '%s' is not loaded"):format(entity.name)
+        return { revision = revision, generation = generation, name = entity.name, err = err }
     end
+    local entry = { revision = revision, generation = generation, name = entity.name }
     local conf = entity.config
     conf.__id = entity.id
     places[conf] = { slot = slot, generation = generation }
@@ -93,30 +112,55 @@ local function configure(found, slot, generation, revision)
             tostring(err)
         )
         report(entity.name, entity.id, tonumber(revision), message)
-        return { revision = revision, err = message }
+        entry.err = message
+        return entry
     end
-    return { revision = revision, conf = conf }
+    entry.conf = conf
+    return entry
 end
 
 --- The configuration of a plugin entity. At its first use here the plugin's `configure` is called
 -- with it.
--- @tparam cdata found of gateway.proxy.image
--- @treturn table|nil `config`, and in `__id` the entity's id
--- @treturn nil|string why the plugin cannot do with it, for the log
-function _M.configuration(found)
+local function configuration_of(found)
+    follow()
     local slot, generation, revision = image.place(found)
     local entry = configurations:get(slot)
     if not entry or entry.revision ~= revision then
         entry = configure(found, slot, generation, revision)
         configurations:set(slot, entry)
     end
-    return entry.conf, entry.err
+    return entry
 end
 
---- The record of a consumer.
--- @tparam string id
--- @treturn cdata|nil of gateway.proxy.image; nil also where it is no id
-function _M.consumer_record(id)
+local function read_configuration(name, slot, generation)
+    local found = image.look() and image.by_slot(PLUGIN, slot)
+    local entry = found and configuration_of(found)
+    if entry and entry.generation == generation and entry.name == name then
+        return entry.conf, entry.err
+    end
+    return nil, ("the configuration of plugin '%s' is gone"):format(name)
+end
+
+--- The configuration that a chain has chosen (gateway.plugin.chain). A request that has waited may
+-- get a newer one of the same entity, and that of one that is gone as long as it is known here.
+-- @tparam string name of the plugin
+-- @tparam number slot
+-- @tparam number generation
+-- @tparam number revision
+-- @treturn table|nil `config`, and in `__id` the entity's id
+-- @treturn nil|string why the plugin cannot do with it, for the log
+function _M.configuration(name, slot, generation, revision)
+    follow()
+    local entry = configurations:get(slot)
+    local is_it = entry and entry.generation == generation and entry.revision >= revision
+    if is_it and entry.name == name then
+        return entry.conf, entry.err
+    end
+    return read_configuration(name, slot, generation)
+end
+
+-- The record of a consumer; nil also where it is no id.
+local function consumer_record(id)
     if not id:find(UUID) then
         return nil
     end
@@ -135,7 +179,7 @@ function store.get(_, kind, id_or_name)
     if kind ~= "consumers" then
         error(("requests find no %s"):format(tostring(kind)), 2)
     end
-    local found = _M.consumer_record(id_or_name) or image.by_key(CONSUMER, id_or_name)
+    local found = consumer_record(id_or_name) or image.by_key(CONSUMER, id_or_name)
     return found and entity_of(consumers, found)
 end
 
@@ -189,7 +233,30 @@ function store.current(_, conf)
         return nil
     end
     local _, generation = image.place(found)
-    return generation == place.generation and _M.configuration(found) or nil
+    return generation == place.generation and configuration_of(found).conf or nil
+end
+
+local function entity_at(kept, kind, slot, generation, id)
+    local found = image.by_slot(kind, slot)
+    local _, lives = 0, nil
+    if found then
+        _, lives = image.place(found)
+    end
+    return lives == generation and entity_of(kept, found) or { id = id }
+end
+
+--- A consumer that C has found.
+-- @tparam number slot
+-- @tparam number generation
+-- @tparam string id
+-- @treturn table not to be changed; where it is gone meanwhile, its `id` is all that is known
+function store.consumer_at(_, slot, generation, id)
+    return entity_at(consumers, CONSUMER, slot, generation, id)
+end
+
+--- A credential that C has found. As `consumer_at`.
+function store.credential_at(_, slot, generation, id)
+    return entity_at(credentials, C.SLUICE_CORE_CREDENTIAL, slot, generation, id)
 end
 
 return _M

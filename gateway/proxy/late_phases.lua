@@ -73,12 +73,8 @@ table.insert(_M.variants, 1, {
     error_location = error_name(0),
 })
 
---- The level that a compiled plugin chain needs.
--- @tparam table chain steps by phase (gateway.plugin.chain)
--- @treturn number 0 to 3
-function _M.level(chain)
-    return chain.body_filter and 3 or chain.header_filter and 2 or chain.log and 1 or 0
-end
+--- Levels go from 0 to this (ngx_http_sluice_chain_level).
+_M.MAX_LEVEL = #LEVELS - 1
 
 --- The location for a level and a route's buffering.
 -- @treturn string|nil the named location, nil for the entry itself

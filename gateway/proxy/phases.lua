@@ -2,12 +2,14 @@
 -- @module gateway.proxy.phases
 
 local abi = require("sluice.abi")
+local bit = require("bit")
 local base = require("resty.core.base")
 local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
 local entities = require("gateway.proxy.entities")
 local image = require("gateway.proxy.image")
+local late_phases = require("gateway.proxy.late_phases")
 local pdk = require("gateway.plugin.pdk")
 local plans = require("gateway.proxy.plan")
 local response = require("gateway.request.response")
@@ -16,22 +18,27 @@ local variables = require("gateway.request.variables")
 
 local byte, find, sub = string.byte, string.find, string.sub
 local new_table = require("table.new")
+local band = bit.band
 local escape = router_path.escape
 local normalize = router_path.normalize
 local match_route = image.match
 local NONE, OK = image.NONE, image.OK
 local get_request = base.get_request
+local run_access = chain.access
 
 abi.declare([[
 int sluice_ctx_lua(void *r);
 int sluice_ctx_set_lua(void *r, int place);
 int sluice_climb_leaves(const char *path, size_t length, size_t base_length);
 int sluice_peer_begin(void *r, uint32_t service, uint32_t route_flags);
+int sluice_chain_begin(void *r, const sluice_images_match_t *match);
 ]])
 
 local C = ffi.C
 
 local DECLINED = -5
+-- What sluice_chain_begin returns: a level of late phases, and bits.
+local LEVEL, HAS_PLUGINS, REWRITES = 0x03, 0x04, 0x08
 local SLASH = byte("/")
 
 local _M = {}
@@ -47,7 +54,7 @@ local trusts_clients, forwarded_proto, passes_climbs
 -- A request on its way from the entry to a named location. nginx goes there at
 -- once, in the same call, so one slot is enough; should anything ever come
 -- between, the request does not match and is routed anew.
-local pending = { request = nil, plan = nil, prefix = nil, ctx = nil }
+local pending = { request = nil, plan = nil, prefix = nil, bits = nil, ctx = nil }
 
 -- Contexts of requests whose chain has late phases. nginx forgets ngx.ctx when
 -- it jumps to the error page; the request's own context keeps the index here
@@ -91,7 +98,8 @@ function _M.init_worker(settings, plugins, vault, on_failure)
     image.open(settings.image_dir)
     entities.init_worker(plugins, vault, on_failure)
     pdk.set_store(entities.store)
-    plans.init_worker(plugins)
+    chain.init_worker(plugins, entities.configuration)
+    plans.init_worker()
 end
 
 -- One request ----------------------------------------------------------------
@@ -119,22 +127,35 @@ local function refuse(rc, found)
     return response.error(503, "the configuration cannot be read")
 end
 
+--- Gives the request its chain.
+-- @tparam cdata|nil found the match; nil: of no route
+-- @treturn number bits
+local function begin_chain(found)
+    local bits = C.sluice_chain_begin(get_request(), found)
+    if bits < 0 then
+        error("no memory", 0)
+    end
+    return bits
+end
+
 --- Finds the plan of the request in hand in what is published now.
 -- @treturn table plan
 -- @treturn string|nil what of the path the route strips; nil also for "/" alone, which is the same
+-- @treturn number bits of its chain
 local function match(path)
     local rc, found = match_route(path)
     if rc == NONE and found.epoch ~= 0 then
         live = plans.live(found.epoch)
-        return live.no_route, nil
+        return live.no_route, nil, begin_chain(nil)
     elseif rc ~= OK then
         return refuse(rc, found)
     end
     live = plans.live(found.epoch)
-    local plan = plans.of(found)
+    local bits = begin_chain(found)
+    local plan = plans.of(found, band(bits, HAS_PLUGINS) ~= 0)
     local length = found.prefix
     local strips = plan.strip_path and length >= 0 and length ~= 1
-    return plan, strips and sub(path, 1, length) or nil
+    return plan, strips and sub(path, 1, length) or nil, bits
 end
 
 --- An https-only route asked by http. Returns if the request came by https.
@@ -198,7 +219,7 @@ end
 --- Sets the variables of nginx.conf that differ from what they begin with.
 local function set_upstream_uri(plan, prefix, raw_path, path, asked_query)
     local is_raw = path == raw_path
-    local query = plan.run_access and current_query(asked_query) or asked_query
+    local query = current_query(asked_query)
     local unchanged = is_raw and query == asked_query and plan.same_path and not prefix
     if not unchanged then
         local base_path = plan.destination.path
@@ -229,32 +250,29 @@ local function set_peer(plan, destination)
 end
 
 --- The request's own context, where something will look at it.
-local function new_ctx(plan, ctx)
-    if not plan.needs_ctx and not ctx then
-        return nil
+local function set_ctx(plan, bits, ctx)
+    if band(bits, HAS_PLUGINS) == 0 and not ctx then
+        return
     end
     ctx = ctx or new_table(0, 8) -- room for the fields that plugins add
     ctx.plan = plan
-    ctx.consumer_confs = nil
     ngx.ctx = ctx
-    if plan.keeps_ctx then
+    if band(bits, LEVEL) > 0 then
         keep(ctx)
     end
-    return ctx
 end
 
 --- From the matched route to nginx's proxy module. May yield where a plugin does.
-local function proceed(plan, prefix, ctx, raw_path, path, query)
-    ctx = new_ctx(plan, ctx)
+local function proceed(plan, prefix, bits, ctx, raw_path, path, query)
+    set_ctx(plan, bits, ctx)
     if not plan.is_routed then
         return response.error(404, "no Route matched with those values")
     end
     if plan.https_only then
         require_https(plan.redirect_code)
     end
-    local run_access = plan.run_access
-    if run_access then
-        run_access(ctx)
+    if band(bits, HAS_PLUGINS) ~= 0 then
+        run_access()
     end
     local destination = plan.destination
     if not destination then
@@ -275,60 +293,64 @@ local function proceed(plan, prefix, ctx, raw_path, path, query)
 end
 
 -- Goes to a named location; nginx runs it at once, in this same call.
-local function jump(location, plan, prefix, ctx)
-    pending.request, pending.plan, pending.prefix, pending.ctx = get_request(), plan, prefix, ctx
+local function jump(location, plan, prefix, bits, ctx)
+    pending.request, pending.plan, pending.prefix = get_request(), plan, prefix
+    pending.bits, pending.ctx = bits, ctx
     return ngx.exec(location)
 end
 
 --- Goes on with a plan, here or in the location that it asks for.
--- @tparam string|nil here the named location that the request is in
-local function go_on(here, plan, prefix, ctx, raw_path, path, query)
-    if plan.location ~= here then
-        return jump(plan.location, plan, prefix, ctx)
+-- @tparam string|boolean here the named location that the request is in; false: none
+local function go_on(here, plan, prefix, bits, ctx, raw_path, path, query)
+    local location = plan.locations[band(bits, LEVEL)]
+    if location ~= here then
+        return jump(location, plan, prefix, bits, ctx)
     end
-    return proceed(plan, prefix, ctx, raw_path, path, query)
+    return proceed(plan, prefix, bits, ctx, raw_path, path, query)
 end
 
 --- Runs the global plugins' rewrite, where there are any, then routes what they have made of it.
--- @tparam string|nil here the named location that the request is in
-local function rewrite(here)
-    local ctx
-    if live.rewrite then
-        ctx = new_ctx(live.no_route, nil)
-        live.rewrite(ctx)
-    end
+-- @tparam string|boolean here the named location that the request is in; false: none
+-- @tparam number bits of the chain of no route, which the request has
+local function rewrite(here, bits)
+    set_ctx(live.no_route, bits, nil)
+    chain.rewrite()
+    local ctx = ngx.ctx
     local raw_path, path, query = read_target()
-    local plan, prefix = match(path)
-    return go_on(here, plan, prefix, ctx, raw_path, path, query)
+    local plan, prefix
+    plan, prefix, bits = match(path)
+    return go_on(here, plan, prefix, bits, ctx, raw_path, path, query)
 end
 
 --- The access phase of `location /`, where every request begins.
 -- @phases access
 function _M.access()
     local raw_path, path, query = read_target()
-    local plan, prefix = match(path)
-    if live.rewrite then
-        local location = live.no_route.location
+    local plan, prefix, bits = match(path)
+    if band(bits, REWRITES) ~= 0 then
+        bits = begin_chain(nil)
+        local location = live.no_route.locations[band(bits, LEVEL)]
         if location then
             -- Their late phases see the request also if rewrite answers it.
-            return jump(location, nil, nil, nil)
+            return jump(location, nil, nil, bits, nil)
         end
-        return rewrite(nil)
+        return rewrite(false, bits)
     end
-    return go_on(nil, plan, prefix, nil, raw_path, path, query)
+    return go_on(false, plan, prefix, bits, nil, raw_path, path, query)
 end
 
 --- The access phase of a named location: goes on where the jump left off.
 -- @phases access
 function _M.access_variant()
-    local plan, prefix, ctx = pending.plan, pending.prefix, pending.ctx
+    local plan, prefix, bits, ctx = pending.plan, pending.prefix, pending.bits, pending.ctx
     local is_ours = pending.request == get_request()
     pending.request, pending.plan, pending.ctx = nil, nil, nil
     if is_ours and plan then
         local raw_path, path, query = read_target()
-        return proceed(plan, prefix, ctx, raw_path, path, query)
+        return proceed(plan, prefix, bits, ctx, raw_path, path, query)
     end
-    return rewrite(live.no_route.location)
+    bits = begin_chain(nil)
+    return rewrite(live.no_route.locations[band(bits, LEVEL)], bits)
 end
 
 --- ngx.ctx; for the page of an error nginx has forgotten it.
@@ -345,11 +367,8 @@ local function current_ctx()
 end
 
 local function late(phase)
-    local ctx = current_ctx()
-    local plan = ctx.plan
-    local steps = plan and plan[phase]
-    if steps then
-        chain.run_late(steps, ctx, phase)
+    if current_ctx().plan then
+        chain.late(phase)
     end
 end
 
@@ -373,11 +392,11 @@ end
 -- @phases content
 function _M.error_page()
     local epoch = image.look()
-    local no_route = epoch and plans.live(epoch).no_route
-    if no_route and no_route.keeps_ctx then
+    local level = epoch and band(begin_chain(nil), LEVEL) or 0
+    if level > 0 then
         -- Refused before it was routed: global plugins still see it.
-        keep({ plan = no_route })
-        return ngx.exec(no_route.error_location)
+        keep({ plan = plans.live(epoch).no_route })
+        return ngx.exec(late_phases.error_location(level))
     end
     return response.error(ngx.status)
 end

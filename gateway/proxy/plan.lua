@@ -12,9 +12,7 @@
 local abi = require("sluice.abi")
 local bit = require("bit")
 local cache = require("gateway.proxy.cache")
-local chains = require("gateway.plugin.chain")
 local core = require("sluice.core")
-local entities = require("gateway.proxy.entities")
 local entity_text = require("gateway.store.entity_text")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
@@ -35,7 +33,7 @@ int sluice_destination(uint32_t service, sluice_destination_t *destination);
 ]])
 
 local C = core.C
-local PLUGIN, ROUTE, SERVICE = C.SLUICE_CORE_PLUGIN, C.SLUICE_CORE_ROUTE, C.SLUICE_CORE_SERVICE
+local SERVICE = C.SLUICE_CORE_SERVICE
 local NOBODY = image.NOBODY
 local REDIRECT = flags.route.REDIRECT
 
@@ -52,88 +50,10 @@ local CAPACITY = 1024
 
 local _M = {}
 
-local plugins
-
 -- All that belongs to one epoch.
 local live
 
--- Bindings ---------------------------------------------------------------------------------------
-
---- A reference, nil where it is not given.
-local function reference(found, field)
-    local slot = number(found, field)
-    return slot ~= NOBODY and slot or nil
-end
-
---- The plugin bindings of an owner (gateway.plugin.chain).
--- @tparam number kind of the owner; KINDS, slot 0: all that is global
--- @tparam number slot
-local function bindings_of(kind, slot)
-    local bindings = image.children(PLUGIN, kind, slot)
-    for i, found in ipairs(bindings) do
-        local binding = {
-            name = image.text(found, C.SLUICE_CORE_PLUGIN_NAME),
-            route = reference(found, C.SLUICE_CORE_PLUGIN_ROUTE),
-            service = reference(found, C.SLUICE_CORE_PLUGIN_SERVICE),
-        }
-        local bits = number(found, C.SLUICE_CORE_PLUGIN_FLAGS)
-        if band(bits, flags.plugin.CONSUMER_ONLY) ~= 0 then
-            binding.consumer_only = true
-        else
-            binding.conf, binding.err = entities.configuration(found)
-        end
-        bindings[i] = binding
-    end
-    return bindings
-end
-
---- The plugin bindings of a consumer, none of one that only a plugin knows.
-local function bindings_of_consumer(id)
-    local bindings = live.of_consumer:get(id)
-    if not bindings then
-        local found = entities.consumer_record(id)
-        bindings = found and bindings_of(C.SLUICE_CORE_CONSUMER, (image.place(found))) or {}
-        live.of_consumer:set(id, bindings)
-    end
-    return bindings
-end
-
---- A consumer's configurations for the requests of a scope.
--- @tparam table consumer
--- @tparam table scope of a plan
--- @treturn table plugin name -> configuration
-local function consumer_confs(consumer, scope)
-    local confs = {}
-    for name, binding in pairs(chains.choose(bindings_of_consumer(consumer.id), scope)) do
-        confs[name] = binding.conf or error(binding.err, 0)
-    end
-    return confs
-end
-
 -- Plans ------------------------------------------------------------------------------------------
-
-local function compile_chain(lists, route, service)
-    local chain = chains.compile(plugins, chains.index(lists), route, service)
-    chain.level = late_phases.level(chain)
-    chain.is_empty = not (chain.access or chain.failure) and chain.level == 0
-    chain.run_access = chains.runner(chain.access)
-    return chain
-end
-
---- The chain of a route: that of its service, unless it has plugins of its own.
-local function chain_of(route, service)
-    local own = route and bindings_of(ROUTE, route) or {}
-    local key = service or NOBODY
-    local chain = #own == 0 and live.chains:get(key)
-    if not chain then
-        local of_service = service and bindings_of(SERVICE, service) or {}
-        chain = compile_chain({ live.global, of_service, own }, route, service)
-        if #own == 0 then
-            live.chains:set(key, chain)
-        end
-    end
-    return chain
-end
 
 --- What Lua needs of the way to a service; its peers are C's.
 -- @treturn table|nil `{service, path, empty, scheme_upstream}`; nil: there is no such service
@@ -182,24 +102,16 @@ local function lazy_entities(route, service)
     return setmetatable({ texts = texts }, lazy)
 end
 
---- Stands where a chain would that cannot be run as it is configured: fails closed.
-local function refuse(ctx)
-    error(ctx.plan.failure, 0)
+local function locations(reads_whole_request, reads_whole_response)
+    local found = {}
+    for level = 0, late_phases.MAX_LEVEL do
+        local location = late_phases.location(level, reads_whole_request, reads_whole_response)
+        found[level] = location or false
+    end
+    return found
 end
 
---- What finds the configurations of consumers, where there may be some.
-local function scope_of(chain, route, service)
-    return chain.by_consumer
-            and {
-                route = route,
-                service = service,
-                outranked = chain.outranked,
-                consumer_confs = consumer_confs,
-            }
-        or nil
-end
-
-local function compile_plan(bits, route, service, destination, chain)
+local function compile_plan(bits, destination)
     local function has(flag)
         return band(bits, flag) ~= 0
     end
@@ -207,16 +119,7 @@ local function compile_plan(bits, route, service, destination, chain)
     return {
         is_routed = true,
         destination = destination,
-        scope = scope_of(chain, route, service),
-        failure = chain.failure,
-        run_access = chain.failure and refuse or chain.run_access,
-        header_filter = chain.header_filter,
-        body_filter = chain.body_filter,
-        log = chain.log,
-        keeps_ctx = chain.level > 0,
-        needs_ctx = not chain.is_empty,
-        location = late_phases.location(
-            chain.level,
+        locations = locations(
             not has(flags.route.STREAM_REQUEST),
             not has(flags.route.STREAM_RESPONSE)
         ),
@@ -232,16 +135,15 @@ local function compile_plan(bits, route, service, destination, chain)
 end
 
 --- Compiles the plan of a matched route, or finds the one that it shares with others.
-local function compile(match)
+local function compile(match, has_plugins)
     local bits = number(match.route, C.SLUICE_CORE_ROUTE_FLAGS)
-    local slot, service = match.slot, match.service
+    local service = match.service
     local destination = service ~= NOBODY and destination_of(service) or nil
     service = destination and service
-    local chain = chain_of(slot, service)
-    local key = chain.is_empty and bits + (service or NOBODY) * 2 ^ 16
+    local key = not has_plugins and bits + (service or NOBODY) * 2 ^ 16
     local plan = key and live.shared:get(key)
     if not plan then
-        plan = compile_plan(bits, slot, service, destination, chain)
+        plan = compile_plan(bits, destination)
         if key then
             live.shared:set(key, plan)
         else
@@ -252,43 +154,18 @@ local function compile(match)
 end
 
 --- A request that matches no route passes the late phases of global plugins.
-local function compile_no_route()
-    local chain = chain_of(nil, nil)
-    return {
-        is_routed = false,
-        entities = {},
-        scope = scope_of(chain, nil, nil),
-        header_filter = chain.header_filter,
-        body_filter = chain.body_filter,
-        log = chain.log,
-        keeps_ctx = chain.level > 0,
-        needs_ctx = true,
-        location = late_phases.location(chain.level, true, true),
-        error_location = late_phases.error_location(chain.level),
-    },
-        chains.runner(chain.rewrite)
-end
+local NO_ROUTE = { is_routed = false, entities = {}, locations = locations(true, true) }
 
 --- Forgets what belongs to another epoch than that of the image which this worker sees now.
 local function renew(epoch)
-    local store = image.store()
-    if not live or live.store ~= store then
-        -- Slots and revisions of another store mean nothing here.
-        entities.clear()
-    end
     live = {
-        store = store,
         -- By the route's slot: {revision, plan}.
         of_route = cache.new(CAPACITY),
-        -- By flags and service, by service, by service.
+        -- By flags and service, by service.
         shared = cache.new(CAPACITY),
-        chains = cache.new(CAPACITY),
         destinations = cache.new(CAPACITY),
-        -- Bindings, by id.
-        of_consumer = cache.new(CAPACITY),
+        no_route = NO_ROUTE,
     }
-    live.global = bindings_of(C.SLUICE_CORE_KINDS, 0)
-    live.no_route, live.rewrite = compile_no_route()
     -- Whole now; had something thrown, the next request would begin anew.
     live.epoch = epoch
 end
@@ -301,15 +178,13 @@ function _M.name(match)
 end
 
 --- Starts without any plan.
--- @tparam table registry the plugins, of gateway.plugin.registry
 -- @phases init_worker
-function _M.init_worker(registry)
-    plugins = registry
+function _M.init_worker()
     live = nil
 end
 
 --- What belongs to the image that this worker sees now: `no_route`, the plan of a request that no
--- route matches; `rewrite`, which runs the global plugins' rewrite, or nil.
+-- route matches.
 -- @tparam cdata epoch of gateway.proxy.image
 -- @treturn table
 function _M.live(epoch)
@@ -322,12 +197,13 @@ end
 
 --- The plan of a matched route. A hit costs a look-up.
 -- @tparam cdata match of gateway.proxy.image, of the epoch that `live` was asked for last
+-- @tparam boolean has_plugins its chain is not empty
 -- @treturn table
-function _M.of(match)
+function _M.of(match, has_plugins)
     local slot, revision = match.slot, tonumber(match.revision)
     local entry = live.of_route:get(slot)
     if not entry or entry.revision ~= revision then
-        entry = { revision = revision, plan = compile(match) }
+        entry = { revision = revision, plan = compile(match, has_plugins) }
         live.of_route:set(slot, entry)
     end
     return entry.plan

@@ -169,13 +169,13 @@ local function latencies(var, is_proxied)
 end
 
 --- The request's entry. Does not yield.
--- @tparam table ctx the request's context (gateway.proxy.phases)
+-- @tparam table entities `route`, `service`, `consumer`, `credential`, as far as there are some
 -- @treturn string JSON
 -- @phases log
-function _M.encode(ctx)
+function _M.encode(entities)
     logged = logged or variables.bulk(LOGGED)
     local var = logged:get()
-    local entities, credential = ctx.plan and ctx.plan.entities or {}, ctx.credential
+    local consumer, credential = entities.consumer, entities.credential
     local made = tries(var)
     local is_proxied = made ~= nil and var.sluice_response_via ~= ""
     local json = cjson.encode({
@@ -191,7 +191,7 @@ function _M.encode(ctx)
         upstream_status = var.upstream_status or "",
         authenticated_entity = credential and {
             id = credential.id,
-            consumer_id = ctx.consumer and ctx.consumer.id,
+            consumer_id = consumer and consumer.id,
         },
         client_ip = var.remote_addr,
         started_at = milliseconds(ngx.req.start_time()),
@@ -201,7 +201,7 @@ function _M.encode(ctx)
     local service, route = entities.service, entities.route
     parts[#parts + 1] = route and ',"route":' .. encode_entity(route) or nil
     parts[#parts + 1] = service and ',"service":' .. encode_entity(service) or nil
-    parts[#parts + 1] = ctx.consumer and ',"consumer":' .. encode_entity(ctx.consumer) or nil
+    parts[#parts + 1] = consumer and ',"consumer":' .. encode_entity(consumer) or nil
     parts[#parts + 1] = "}"
     return clean(table.concat(parts))
 end

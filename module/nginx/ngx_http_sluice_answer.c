@@ -1,5 +1,6 @@
 
 #include "ngx_http_sluice_answer.h"
+#include "ngx_http_sluice_ctx.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -21,6 +22,8 @@ typedef struct {
 } ngx_http_sluice_answer_conf_t;
 
 
+static ngx_int_t ngx_http_sluice_answer_later(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, ngx_uint_t status, ngx_str_t *message);
 static ngx_int_t ngx_http_sluice_answer_send(ngx_http_request_t *r,
     ngx_uint_t status, sluice_core_text_t *body);
 static int ngx_http_sluice_answer_format(ngx_http_request_t *r);
@@ -102,7 +105,14 @@ ngx_int_t
 ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *message)
 {
-    sluice_core_text_t  type, body;
+    sluice_core_text_t      type, body;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx && ctx->in_lua) {
+        return ngx_http_sluice_answer_later(r, ctx, status, message);
+    }
 
     if (sluice_answer_error(r, (int) status,
                             message ? (const char *) message->data : NULL,
@@ -121,6 +131,26 @@ ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_lowcase = NULL;
 
     return ngx_http_sluice_answer_send(r, status, &body);
+}
+
+
+static ngx_int_t
+ngx_http_sluice_answer_later(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    ngx_uint_t status, ngx_str_t *message)
+{
+    ctx->answer = (uint32_t) status;
+    ngx_str_null(&ctx->answer_message);
+
+    if (message) {
+        ctx->answer_message.data = ngx_pstrdup(r->pool, message);
+        if (ctx->answer_message.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        ctx->answer_message.len = message->len;
+    }
+
+    return NGX_HTTP_SLUICE_ANSWER_LATER;
 }
 
 

@@ -27,6 +27,14 @@
 
 
 /*
+ * What is returned where Lua runs the plugins (ctx->in_lua): nothing was sent,
+ * the answer stands in the context, and Lua gives it.
+ */
+
+#define NGX_HTTP_SLUICE_ANSWER_LATER  -103
+
+
+/*
  * Answers with an error and sends it.  message: NULL stands for Kong's words
  * for the status; it is copied.  494 goes out as 400.
  *

@@ -8,8 +8,17 @@
  * plugins of their own share their service's.  Of the configurations of one
  * plugin the most specific wins, as in Kong: consumer+route+service,
  * consumer+route, consumer+service, route+service, consumer, route, service,
- * global.  A consumer is known only after authentication: then the steps that
- * are left are chosen anew, once a request.
+ * global.  A consumer is known only after authentication: then the chain is
+ * copied, with the configurations of that consumer, once a request.
+ *
+ * A plugin may run because another one has let the request pass, and most of
+ * them refuse something: so what cannot be run as it is configured (a plugin
+ * that is not loaded, a configuration that it cannot do with) makes its chain
+ * fail, and its requests are answered 500.
+ *
+ * What a Lua plugin makes of a configuration only Lua knows.  So a new chain
+ * with one is not ready: its first request has Lua in its access phase, which
+ * looks at all of them before the first step.
  */
 
 
@@ -17,11 +26,11 @@
 #define NGX_HTTP_SLUICE_CHAIN_H_INCLUDED
 
 
-#include "core.h"
+#include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_plugin.h"
 
 
-/* What of a plugin runs in Lua: sluice_plugins_declare() has one mask each. */
+/* What of a plugin runs in Lua; gateway/plugin/chain.lua has the same. */
 
 #define NGX_HTTP_SLUICE_PHASE_REWRITE         0x01
 #define NGX_HTTP_SLUICE_PHASE_ACCESS          0x02
@@ -29,23 +38,119 @@
 #define NGX_HTTP_SLUICE_PHASE_BODY_FILTER     0x08
 #define NGX_HTTP_SLUICE_PHASE_LOG             0x10
 
+/* It has an access phase, which is in C. */
 
-/* What ngx_http_sluice_chain_access() returns where the next step is Lua's. */
-
-#define NGX_HTTP_SLUICE_CHAIN_LUA             -100
+#define NGX_HTTP_SLUICE_PHASE_NATIVE          0x20
 
 
-typedef struct ngx_http_sluice_step_s  ngx_http_sluice_step_t;
+/*
+ * What sluice_chain_access() returns beside NGX_OK (the chain is done) and
+ * NGX_ERROR (no memory): a step of Lua is to be run; a configuration is to be looked at;
+ * the body is to be read; and each time it is to be called again.  Or an error
+ * is to be answered, which is its end: sluice_chain_answer() has it.
+ */
+
+#define NGX_HTTP_SLUICE_CHAIN_STEP            -100
+#define NGX_HTTP_SLUICE_CHAIN_CONFIGURE       -101
+#define NGX_HTTP_SLUICE_CHAIN_BODY            -102
+#define NGX_HTTP_SLUICE_CHAIN_ANSWER          NGX_HTTP_SLUICE_ANSWER_LATER
+
+
+/* What sluice_chain_begin() returns beside a level. */
+
+#define NGX_HTTP_SLUICE_CHAIN_HAS             0x04
+#define NGX_HTTP_SLUICE_CHAIN_REWRITES        0x08
+
+
+/* A plugin of the registry, and a configuration of it. */
+
+typedef struct {
+    uint64_t     revision;
+    uint32_t     plugin;        /* as it was declared, from 0 */
+    uint32_t     slot;
+    uint32_t     generation;
+    uint32_t     zero;
+} sluice_step_t;
 
 
 typedef struct {
+    ngx_str_t                   name;
+    ngx_http_sluice_plugin_t   *native;
+    ngx_uint_t                  phases;
+    uint32_t                    number;
+} ngx_http_sluice_declared_t;
+
+
+/* A configuration, compiled: one an epoch, whatever chains it is in. */
+
+typedef struct {
+    uint64_t     revision;
+    uint32_t     slot;
+    uint32_t     generation;
+    void        *data;          /* a native plugin's */
+    ngx_str_t    failure;       /* why it must not run; of length 0: it may */
+
+    unsigned     ready:1;       /* it was looked at by its language */
+} ngx_http_sluice_conf_t;
+
+
+typedef struct {
+    ngx_http_sluice_declared_t  *plugin;
+    ngx_http_sluice_conf_t      *conf;   /* NULL: only consumers have one */
+
+    unsigned     outranks:1;    /* a consumer's that is bound to nothing else */
+} ngx_http_sluice_step_t;
+
+
+struct ngx_http_sluice_chain_s {
     ngx_http_sluice_step_t  *steps;
     ngx_uint_t               nelts;
-    ngx_uint_t               phases;       /* that some step has, in Lua */
-    ngx_uint_t               level;        /* of late phases: 0 to 3 */
-    ngx_str_t                failure;      /* why it must not run; len 0 */
-    unsigned                 by_consumer:1; /* consumers may have their own */
-} ngx_http_sluice_chain_t;
+    ngx_array_t              looks;      /* of steps: what Lua looks at, the
+                                            configurations that lose, too */
+    uint64_t                 revision;   /* of the route, if it is a route's */
+    uint32_t                 route;      /* whose it is, or NOBODY */
+    uint32_t                 service;
+    ngx_uint_t               phases;     /* that some plugin has */
+    ngx_str_t                failure;    /* of length 0: it can be run */
+
+    unsigned                 by_consumer:1;   /* some have configurations */
+    unsigned                 ready:1;
+};
+
+
+/*
+ * The chain of a route, or of a request that has none (all slots NOBODY), in
+ * live.  The view has to be of live's epoch: call it where the match was made.
+ * NULL: no memory.
+ */
+ngx_http_sluice_chain_t *ngx_http_sluice_chain(ngx_http_sluice_live_t *live,
+    uint32_t route, uint64_t revision, uint32_t service);
+
+/* Of late phases in Lua, as gateway/proxy/late_phases.lua has it: 0 to 3. */
+ngx_uint_t ngx_http_sluice_chain_level(ngx_http_sluice_chain_t *chain);
+
+/* Whether the access phase has to be one with Lua. */
+ngx_uint_t ngx_http_sluice_chain_needs_lua(ngx_http_sluice_chain_t *chain);
+
+/* A configuration of a plugin, in live; NULL: no memory. */
+ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf(
+    ngx_http_sluice_live_t *live, ngx_http_sluice_declared_t *plugin,
+    sluice_core_found_t *found);
+
+/* The plugin that has a name; NULL: it is not loaded. */
+ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugin(
+    sluice_core_found_t *found);
+
+/* ngx_http_sluice_chain_run.c */
+
+/*
+ * Runs the native steps that are left, in the access phase.  NGX_OK: all have
+ * let the request pass; else what the access handler is to return: the request
+ * was answered, or waits for its body, after which nginx calls the handler
+ * again.
+ */
+ngx_int_t ngx_http_sluice_chain_access(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx);
 
 
 #endif /* NGX_HTTP_SLUICE_CHAIN_H_INCLUDED */

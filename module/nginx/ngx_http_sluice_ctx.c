@@ -135,6 +135,7 @@ ngx_http_sluice_ctx_make(ngx_http_request_t *r)
     ctx->route = SLUICE_CORE_NOBODY;
     ctx->service = SLUICE_CORE_NOBODY;
     ctx->consumer_slot = SLUICE_CORE_NOBODY;
+    ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->prefix = -1;
 
     v->data = (u_char *) ctx;

@@ -69,11 +69,15 @@ struct ngx_http_sluice_ctx_s {
     ngx_str_t                       credential;
     uint32_t                        consumer_slot;   /* NOBODY: only a */
     uint32_t                        consumer_generation;  /* plugin knows */
+    uint32_t                        credential_slot;      /* the same */
+    uint32_t                        credential_generation;
 
     /* where its plugins are (ngx_http_sluice_chain.c) */
 
     ngx_http_sluice_chain_t        *consumer_chain;  /* NULL: as chain */
     uint32_t                        step;         /* of the access phase */
+    uint32_t                        answer;       /* that Lua is to give: a */
+    ngx_str_t                       answer_message;  /* status, what to say */
 
     /* whom its first try goes to (ngx_http_sluice_peer.c) */
 
@@ -85,6 +89,9 @@ struct ngx_http_sluice_ctx_s {
 
     unsigned                        routed:1;     /* or no route matched */
     unsigned                        has_peer:1;
+    unsigned                        in_lua:1;     /* Lua runs its plugins */
+    unsigned                        own_identity:1;  /* a Lua plugin's: its
+                                                        tables are in ngx.ctx */
 };
 
 

@@ -16,8 +16,6 @@ static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
 static int ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length);
 static ngx_uint_t ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data);
-static ngx_int_t ngx_http_sluice_header_add(ngx_list_t *list,
-    sluice_header_t *header, u_char *value, size_t length);
 
 
 /* how many such headers the request has, and the value of the first */
@@ -178,7 +176,7 @@ ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_header_add(ngx_list_t *list, sluice_header_t *header,
     u_char *value, size_t length)
 {

@@ -53,6 +53,10 @@ typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
 ngx_int_t ngx_http_sluice_header_set_response(ngx_http_request_t *r,
     sluice_header_t *header, ngx_str_t *value);
 
+/* Adds a line to a list, whatever is there; the same of name and value. */
+ngx_int_t ngx_http_sluice_header_add(ngx_list_t *list,
+    sluice_header_t *header, u_char *value, size_t length);
+
 /* ngx_http_sluice_header_list.c */
 
 ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,

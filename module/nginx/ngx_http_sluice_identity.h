@@ -8,8 +8,34 @@
 #define NGX_HTTP_SLUICE_IDENTITY_H_INCLUDED
 
 
-#include "core.h"
-#include "ngx_http_sluice_plugin.h"
+#include "ngx_http_sluice_ctx.h"
+
+
+#define NGX_HTTP_SLUICE_UUID  36              /* bytes of its text */
+
+
+/*
+ * The same for Lua (gateway/request/identity.lua).  Texts of length 0 are not
+ * given.
+ */
+
+typedef struct {
+    size_t       length;
+    const char  *data;
+} sluice_identity_text_t;
+
+typedef struct {
+    sluice_identity_text_t  consumer;         /* ids */
+    sluice_identity_text_t  credential;
+    sluice_identity_text_t  custom_id;        /* of the consumer; only to */
+    sluice_identity_text_t  username;         /*   sluice_authenticate() */
+    uint32_t                consumer_slot;    /* and only from */
+    uint32_t                consumer_generation;   /* sluice_identity() */
+    uint32_t                credential_slot;
+    uint32_t                credential_generation;
+    uint32_t                is_own;           /* a Lua plugin has said it */
+    uint32_t                zero;
+} sluice_identity_t;
 
 
 /*
@@ -23,6 +49,9 @@
 ngx_int_t ngx_http_sluice_authenticate(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_core_found_t *consumer,
     const sluice_core_found_t *credential);
+
+/* Writes an id of 16 bytes as text, with dashes and in lower case. */
+void ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id);
 
 
 #endif /* NGX_HTTP_SLUICE_IDENTITY_H_INCLUDED */

@@ -15,14 +15,7 @@
 #define NGX_HTTP_SLUICE_PLUGIN_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-
-/* ngx_http_sluice_ctx.h; a chain's header and that one know each other */
-
-typedef struct ngx_http_sluice_ctx_s  ngx_http_sluice_ctx_t;
+#include "ngx_http_sluice_ctx.h"
 
 
 /* A configuration that is in force somewhere, as the image has it. */
@@ -41,8 +34,9 @@ typedef struct {
 
     /*
      * Makes what requests use of a configuration, in a pool that lives as
-     * long as they do.  The binding and its texts are gone afterwards.  Called once a
-     * configuration, at its first request in this worker.  NULL: it cannot; words, which may stay empty, say why, and the requests concerned
+     * long as they do.  The binding and its texts are gone afterwards.  Called
+     * once a configuration, at its first request in this worker.  NULL: it
+     * cannot; words, which may stay empty, say why, and the requests concerned
      * are answered 500.
      */
     void      *(*compile)(ngx_pool_t *pool,
@@ -51,8 +45,8 @@ typedef struct {
 
     /*
      * NGX_OK: the next plugin runs.  NGX_AGAIN: it wants the body; it is
-     * called again when that was read (r->request_body), and may not ask twice.  Else
-     * what ngx_http_sluice_answer() has returned.
+     * called again when that was read (r->request_body), and may not ask
+     * twice.  Else what ngx_http_sluice_answer() has returned.
      */
     ngx_int_t  (*access)(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
                          void *conf);

@@ -15,7 +15,9 @@
 #include "ngx_sluice_images.h"
 #include "ngx_sluice_metrics.h"
 #include "ngx_sluice_timer.h"
+#include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_var.h"
 #include "answer.h"           /* behind nginx's: it includes system headers */
 
@@ -245,6 +247,24 @@ typedef struct {
       (uint32_t service, sluice_destination_t *destination))                  \
     f(int, sluice_peer_begin,                                                 \
       (ngx_http_request_t *r, uint32_t service, uint32_t route_flags))        \
+    f(int, sluice_plugins_declare,                                            \
+      (const char *name, size_t length, uint32_t phases))                     \
+    f(int, sluice_chain_begin,                                                \
+      (ngx_http_request_t *r, const sluice_images_match_t *match))            \
+    f(int, sluice_chain_access,                                               \
+      (ngx_http_request_t *r, sluice_step_t *next))                           \
+    f(int, sluice_chain_configured,                                           \
+      (ngx_http_request_t *r, const sluice_step_t *step,                      \
+       const char *failure, size_t length))                                   \
+    f(int, sluice_chain_answer,                                               \
+      (ngx_http_request_t *r, sluice_core_text_t *message))                   \
+    f(int, sluice_chain_steps,                                                \
+      (ngx_http_request_t *r, uint32_t phase, sluice_step_t *steps,           \
+       uint32_t max))                                                         \
+    f(int, sluice_authenticate,                                               \
+      (ngx_http_request_t *r, const sluice_identity_t *identity))             \
+    f(int, sluice_identity,                                                   \
+      (ngx_http_request_t *r, sluice_identity_t *identity))                   \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \
     f(void, sluice_answer_words,                                              \

@@ -1,0 +1,546 @@
+
+/*
+ * Runs chains (ngx_http_sluice_chain.h): their native steps in the access
+ * phase, and what Lua has to know to run its own.
+ */
+
+
+#include "ngx_sluice.h"
+#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_answer.h"
+#include "ngx_http_sluice_chain.h"
+#include "ngx_http_sluice_live.h"
+
+
+static ngx_int_t ngx_http_sluice_chain_read_body(ngx_http_request_t *r);
+static void ngx_http_sluice_chain_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_chain_look(ngx_http_sluice_chain_t *chain,
+    sluice_step_t *next);
+static ngx_int_t ngx_http_sluice_chain_run(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, sluice_step_t *next);
+static ngx_int_t ngx_http_sluice_chain_native(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_step_t *step);
+static ngx_http_sluice_chain_t *ngx_http_sluice_chain_now(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_http_sluice_chain_t *ngx_http_sluice_chain_of_consumer(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_http_sluice_live_t *ngx_http_sluice_chain_live(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain);
+static void ngx_http_sluice_chain_tell(ngx_http_sluice_step_t *step,
+    sluice_step_t *told);
+static ngx_int_t ngx_http_sluice_chain_refuse(ngx_http_request_t *r,
+    ngx_str_t *failure);
+
+
+static ngx_str_t  ngx_http_sluice_chain_memory =
+    ngx_string("no memory for the plugins of a request");
+
+static ngx_str_t  ngx_http_sluice_chain_lua =
+    ngx_string("a plugin in Lua met a request without an access phase in Lua");
+
+static ngx_str_t  ngx_http_sluice_chain_twice =
+    ngx_string("a plugin has asked for a body that was read");
+
+
+ngx_int_t
+ngx_http_sluice_chain_access(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_int_t      rc;
+    sluice_step_t  next;
+
+    rc = ngx_http_sluice_chain_run(r, ctx, &next);
+
+    switch (rc) {
+
+    case NGX_HTTP_SLUICE_CHAIN_BODY:
+        return ngx_http_sluice_chain_read_body(r);
+
+    case NGX_HTTP_SLUICE_CHAIN_STEP:
+        return ngx_http_sluice_chain_refuse(r, &ngx_http_sluice_chain_lua);
+
+    default:
+        return rc;
+    }
+}
+
+
+/*
+ * As ngx.req.read_body() does, so that the upstream gets the same whichever
+ * language has read it.  The phase stays where it is until the body is there;
+ * a client that goes away ends its request here.
+ */
+
+static ngx_int_t
+ngx_http_sluice_chain_read_body(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+
+    r->request_body_in_single_buf = 1;
+    r->request_body_in_persistent_file = 1;
+    r->request_body_in_clean_file = 1;
+
+    rc = ngx_http_read_client_request_body(r,
+                                          ngx_http_sluice_chain_body_handler);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_sluice_chain_body_handler(ngx_http_request_t *r)
+{
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+/*
+ * What Lua does next in the access phase (gateway/plugin/chain.lua): see the
+ * codes in ngx_http_sluice_chain.h.  In next is the step, or the configuration
+ * for sluice_chain_configured().
+ */
+
+int
+sluice_chain_access(ngx_http_request_t *r, sluice_step_t *next)
+{
+    int                     rc;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL || ctx->chain == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->step == 0 && !ctx->chain->ready
+        && ngx_http_sluice_chain_look(ctx->chain, next) == NGX_AGAIN)
+    {
+        return NGX_HTTP_SLUICE_CHAIN_CONFIGURE;
+    }
+
+    /* an answer that C gives would run Lua's filters within a call of FFI */
+
+    ctx->in_lua = 1;
+    rc = (int) ngx_http_sluice_chain_run(r, ctx, next);
+    ctx->in_lua = 0;
+
+    return rc;
+}
+
+
+/*
+ * The answer that NGX_HTTP_SLUICE_CHAIN_ANSWER speaks of: its status, and in
+ * message what is to be said; data NULL: Kong's words.
+ */
+
+int
+sluice_chain_answer(ngx_http_request_t *r, sluice_core_text_t *message)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    message->data = (const char *) ctx->answer_message.data;
+    message->length = (uint32_t) ctx->answer_message.len;
+
+    return (int) ctx->answer;
+}
+
+
+/* NGX_AGAIN: in next is one that Lua has to look at. */
+
+static ngx_int_t
+ngx_http_sluice_chain_look(ngx_http_sluice_chain_t *chain, sluice_step_t *next)
+{
+    ngx_uint_t               i;
+    ngx_http_sluice_step_t  *look;
+    ngx_http_sluice_conf_t  *conf;
+
+    look = chain->looks.elts;
+
+    for (i = 0; i < chain->looks.nelts; i++) {
+
+        if (!look[i].conf->ready) {
+            ngx_http_sluice_chain_tell(&look[i], next);
+            return NGX_AGAIN;
+        }
+    }
+
+    for (i = 0; i < chain->nelts; i++) {
+        conf = chain->steps[i].conf;
+
+        if (conf && conf->failure.len) {
+            chain->failure = conf->failure;
+        }
+    }
+
+    chain->ready = 1;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Lua has looked at a configuration that sluice_chain_access() has named;
+ * failure, of length 0 where there is none: why the plugin cannot do with it.
+ * NGX_OK, NGX_ERROR: no memory.
+ */
+
+int
+sluice_chain_configured(ngx_http_request_t *r, const sluice_step_t *step,
+    const char *failure, size_t length)
+{
+    ngx_str_t                words;
+    ngx_uint_t               i;
+    ngx_http_sluice_ctx_t   *ctx;
+    ngx_http_sluice_step_t  *look;
+    ngx_http_sluice_conf_t  *conf;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL || ctx->chain == NULL) {
+        return NGX_ERROR;
+    }
+
+    look = ctx->chain->looks.elts;
+
+    for (i = 0; i < ctx->chain->looks.nelts; i++) {
+        conf = look[i].conf;
+
+        if (conf->slot != step->slot) {
+            continue;
+        }
+
+        if (length) {
+            words.data = (u_char *) failure;
+            words.len = length;
+
+            conf->failure.data = ngx_pstrdup(ctx->live->pool, &words);
+            if (conf->failure.data == NULL) {
+                return NGX_ERROR;
+            }
+
+            conf->failure.len = length;
+        }
+
+        conf->ready = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The steps from ctx->step on, until one is not done or is Lua's. */
+
+static ngx_int_t
+ngx_http_sluice_chain_run(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    sluice_step_t *next)
+{
+    ngx_int_t                 rc;
+    ngx_http_sluice_step_t   *step;
+    ngx_http_sluice_chain_t  *chain;
+
+    if (ctx->chain->failure.len) {
+        return ngx_http_sluice_chain_refuse(r, &ctx->chain->failure);
+    }
+
+    for ( /* void */ ; ctx->step < ctx->chain->nelts; ctx->step++) {
+
+        /* a step may have changed the consumer */
+
+        chain = ngx_http_sluice_chain_now(r, ctx);
+
+        if (chain == NULL) {
+            return ngx_http_sluice_chain_refuse(r,
+                                               &ngx_http_sluice_chain_memory);
+        }
+
+        if (chain->failure.len) {
+            return ngx_http_sluice_chain_refuse(r, &chain->failure);
+        }
+
+        step = &chain->steps[ctx->step];
+
+        if (step->conf == NULL) {
+            continue;
+        }
+
+        if (step->plugin->native) {
+            rc = ngx_http_sluice_chain_native(r, ctx, step);
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+
+        } else if (step->plugin->phases & NGX_HTTP_SLUICE_PHASE_ACCESS) {
+            ngx_http_sluice_chain_tell(step, next);
+            ctx->step++;
+            return NGX_HTTP_SLUICE_CHAIN_STEP;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_step_t *step)
+{
+    ngx_int_t  rc;
+
+    rc = step->plugin->native->access(r, ctx, step->conf->data);
+
+    if (rc != NGX_AGAIN) {
+        return rc;
+    }
+
+    if (r->request_body) {
+        return ngx_http_sluice_chain_refuse(r, &ngx_http_sluice_chain_twice);
+    }
+
+    return NGX_HTTP_SLUICE_CHAIN_BODY;
+}
+
+
+/*
+ * The steps of a phase that Lua runs: those before the access phase and those
+ * after it.  Fills at most max; how many, or NGX_ERROR: no memory.
+ */
+
+int
+sluice_chain_steps(ngx_http_request_t *r, uint32_t phase, sluice_step_t *steps,
+    uint32_t max)
+{
+    uint32_t                  n;
+    ngx_uint_t                i;
+    ngx_http_sluice_ctx_t    *ctx;
+    ngx_http_sluice_chain_t  *chain;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL || ctx->chain == NULL) {
+        return 0;
+    }
+
+    chain = ngx_http_sluice_chain_now(r, ctx);
+
+    if (chain == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0, n = 0; i < chain->nelts && n < max; i++) {
+
+        if (chain->steps[i].conf
+            && (chain->steps[i].plugin->phases & phase))
+        {
+            ngx_http_sluice_chain_tell(&chain->steps[i], &steps[n++]);
+        }
+    }
+
+    return (int) n;
+}
+
+
+/* The chain, with the configurations of the request's consumer. */
+
+static ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_now(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    if (!ctx->chain->by_consumer
+        || ctx->consumer_slot == SLUICE_CORE_NOBODY)
+    {
+        return ctx->chain;
+    }
+
+    if (ctx->consumer_chain == NULL) {
+        ctx->consumer_chain = ngx_http_sluice_chain_of_consumer(r, ctx);
+    }
+
+    return ctx->consumer_chain;
+}
+
+
+static ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx)
+{
+    u_char                    *ranks;
+    size_t                     size;
+    uint32_t                   i, n;
+    const uint32_t            *slots;
+    sluice_core_found_t        found;
+    sluice_core_entity_t       head;
+    const sluice_core_view_t  *view;
+    ngx_http_sluice_live_t    *live;
+    ngx_http_sluice_chain_t   *chain;
+
+    view = sluice_images_view();
+    if (view == NULL) {
+        return NULL;
+    }
+
+    found = sluice_core_by_slot(view, SLUICE_CORE_CONSUMER,
+                                ctx->consumer_slot);
+    if (found.record == NULL) {
+        return ctx->chain;
+    }
+
+    sluice_core_head(&found, &head);
+
+    if (head.generation != ctx->consumer_generation) {
+        return ctx->chain;
+    }
+
+    n = sluice_core_children(view, SLUICE_CORE_PLUGIN, SLUICE_CORE_CONSUMER,
+                             ctx->consumer_slot, &slots);
+    if (n == 0) {
+        return ctx->chain;
+    }
+
+    live = ngx_http_sluice_chain_live(r, ctx);
+    if (live == NULL) {
+        return NULL;
+    }
+
+    size = ctx->chain->nelts * sizeof(ngx_http_sluice_step_t);
+
+    chain = ngx_palloc(r->pool, sizeof(ngx_http_sluice_chain_t) + size
+                                + ctx->chain->nelts);
+    if (chain == NULL) {
+        return NULL;
+    }
+
+    *chain = *ctx->chain;
+    chain->steps = (ngx_http_sluice_step_t *) &chain[1];
+    ngx_memcpy(chain->steps, ctx->chain->steps, size);
+
+    ranks = (u_char *) chain->steps + size;
+    ngx_memzero(ranks, chain->nelts);
+
+    for (i = 0; i < n; i++) {
+        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
+
+        if (found.record
+            && ngx_http_sluice_chain_put(ctx, live, ranks, &found, chain)
+               != NGX_OK)
+        {
+            return NULL;
+        }
+    }
+
+    return chain;
+}
+
+
+/*
+ * Where the configurations of a consumer are compiled.  Since the match the
+ * worker may have gone on to another epoch, in which a slot is another's.
+ */
+
+static ngx_http_sluice_live_t *
+ngx_http_sluice_chain_live(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_http_sluice_live_t  *live;
+
+    if (ctx->live->epoch == sluice_images_epoch()) {
+        return ctx->live;
+    }
+
+    live = ngx_http_sluice_live();
+
+    if (live == NULL || ngx_http_sluice_live_hold(live, r->pool) != NGX_OK) {
+        return NULL;
+    }
+
+    return live;
+}
+
+
+/* Puts a configuration of a consumer into its step, if it wins there. */
+
+static ngx_int_t
+ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain)
+{
+    u_char                       rank;
+    uint32_t                     route, service;
+    ngx_uint_t                   i;
+    ngx_http_sluice_step_t      *step;
+    ngx_http_sluice_declared_t  *plugin;
+
+    route = sluice_core_number(found, SLUICE_CORE_PLUGIN_ROUTE);
+    service = sluice_core_number(found, SLUICE_CORE_PLUGIN_SERVICE);
+
+    if ((route != SLUICE_CORE_NOBODY && route != ctx->route)
+        || (service != SLUICE_CORE_NOBODY && service != ctx->service))
+    {
+        return NGX_OK;
+    }
+
+    plugin = ngx_http_sluice_chain_plugin(found);
+
+    for (i = 0; i < chain->nelts; i++) {
+
+        if (chain->steps[i].plugin == plugin) {
+            break;
+        }
+    }
+
+    if (i == chain->nelts) {
+        return NGX_OK;
+    }
+
+    step = &chain->steps[i];
+
+    rank = (u_char) (1 + (route != SLUICE_CORE_NOBODY) * 2
+                     + (service != SLUICE_CORE_NOBODY));
+
+    if (rank < ranks[i] || (rank == 1 && step->outranks)) {
+        return NGX_OK;
+    }
+
+    ranks[i] = rank;
+
+    step->conf = ngx_http_sluice_chain_conf(live, plugin, found);
+    if (step->conf == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (step->conf->failure.len) {
+        chain->failure = step->conf->failure;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_sluice_chain_tell(ngx_http_sluice_step_t *step, sluice_step_t *told)
+{
+    told->plugin = step->plugin->number;
+    told->slot = step->conf->slot;
+    told->generation = step->conf->generation;
+    told->revision = step->conf->revision;
+    told->zero = 0;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_chain_refuse(ngx_http_request_t *r, ngx_str_t *failure)
+{
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "sluice: %V", failure);
+
+    return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
+}
