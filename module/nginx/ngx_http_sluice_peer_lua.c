@@ -80,7 +80,9 @@ ngx_http_sluice_peer_find(ngx_http_request_t *r, uint32_t service,
         return NGX_ERROR;
     }
 
-    if (ctx->destination) {
+    ctx->route_flags = route_flags;
+
+    if (ctx->destination && ctx->service == service) {
         return NGX_OK;
     }
 
@@ -94,7 +96,6 @@ ngx_http_sluice_peer_find(ngx_http_request_t *r, uint32_t service,
 
     ctx->destination = ngx_http_sluice_destination_of(ctx->live, service);
     ctx->service = service;
-    ctx->route_flags = route_flags;
 
     return ctx->destination ? NGX_OK : NGX_DECLINED;
 }

@@ -20,6 +20,7 @@ typedef struct {
     ngx_http_sluice_rotation_source_t  *source;
     ngx_array_t                         peers;
     ngx_array_t                         weights;     /* of uint32_t */
+    ngx_uint_t                          dropped;     /* peers too many */
 } ngx_http_sluice_rotation_made_t;
 
 
@@ -70,6 +71,7 @@ ngx_http_sluice_rotation_build(ngx_http_sluice_rotation_source_t *source)
 
     made.rotation = rotation;
     made.source = source;
+    made.dropped = 0;
 
     if (rotation->made_of == NULL
         || ngx_http_sluice_rotation_copy(pool, &rotation->node.str,
@@ -125,6 +127,13 @@ ngx_http_sluice_rotation_build_peers(ngx_http_sluice_rotation_made_t *made)
         {
             return NGX_ERROR;
         }
+    }
+
+    if (made->dropped) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "upstream \"%V\": %ui addresses are left out, as more "
+                      "than %d take no turns", &made->source->host,
+                      made->dropped, SLUICE_CORE_TARGETS_MAX);
     }
 
     rotation->count = made->peers.nelts;
@@ -276,7 +285,12 @@ ngx_http_sluice_rotation_build_peer(ngx_http_sluice_rotation_made_t *made,
         length -= 2;
     }
 
-    if (target->port == 0 || made->peers.nelts == SLUICE_CORE_TARGETS_MAX) {
+    if (target->port == 0) {
+        return NGX_OK;
+    }
+
+    if (made->peers.nelts == SLUICE_CORE_TARGETS_MAX) {
+        made->dropped++;
         return NGX_OK;
     }
 
