@@ -1,6 +1,5 @@
 
 #include "ngx_http_sluice_answer.h"
-#include "ngx_http_sluice_ctx.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -22,8 +21,6 @@ typedef struct {
 } ngx_http_sluice_answer_conf_t;
 
 
-static ngx_int_t ngx_http_sluice_answer_later(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, ngx_uint_t status, ngx_str_t *message);
 static ngx_int_t ngx_http_sluice_answer_send(ngx_http_request_t *r,
     ngx_uint_t status, sluice_core_text_t *body);
 static int ngx_http_sluice_answer_format(ngx_http_request_t *r);
@@ -105,13 +102,10 @@ ngx_int_t
 ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *message)
 {
-    sluice_core_text_t      type, body;
-    ngx_http_sluice_ctx_t  *ctx;
+    sluice_core_text_t  type, body;
 
-    ctx = ngx_http_sluice_ctx(r);
-
-    if (ctx && ctx->in_lua) {
-        return ngx_http_sluice_answer_later(r, ctx, status, message);
+    if (ngx_http_sluice_answer_is_lua(r)) {
+        return ngx_http_sluice_answer_later(r, status, message);
     }
 
     if (sluice_answer_error(r, (int) status,
@@ -131,26 +125,6 @@ ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_lowcase = NULL;
 
     return ngx_http_sluice_answer_send(r, status, &body);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_answer_later(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    ngx_uint_t status, ngx_str_t *message)
-{
-    ctx->answer = (uint32_t) status;
-    ngx_str_null(&ctx->answer_message);
-
-    if (message) {
-        ctx->answer_message.data = ngx_pstrdup(r->pool, message);
-        if (ctx->answer_message.data == NULL) {
-            return NGX_ERROR;
-        }
-
-        ctx->answer_message.len = message->len;
-    }
-
-    return NGX_HTTP_SLUICE_ANSWER_LATER;
 }
 
 

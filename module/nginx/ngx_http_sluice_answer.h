@@ -53,4 +53,14 @@ ngx_int_t ngx_http_sluice_redirect(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *location);
 
 
+/* ngx_http_sluice_answer_later.c */
+
+/* Whether Lua runs the plugins, and has called. */
+ngx_uint_t ngx_http_sluice_answer_is_lua(ngx_http_request_t *r);
+
+/* Keeps an answer; NGX_HTTP_SLUICE_ANSWER_LATER, or NGX_ERROR: no memory. */
+ngx_int_t ngx_http_sluice_answer_later(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *message);
+
+
 #endif /* NGX_HTTP_SLUICE_ANSWER_H_INCLUDED */

@@ -1,14 +1,13 @@
 
 /*
- * Chains (ngx_http_sluice_chain.h): which plugins there are, and which of
- * their configurations the requests of a route run.
+ * Chains (ngx_http_sluice_chain.h): which configurations of which plugins the
+ * requests of a route run.
  */
 
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_live.h"
 
 
@@ -23,6 +22,8 @@ typedef struct {
     ngx_http_sluice_live_t        *live;
     ngx_http_sluice_chain_t       *chain;
     const sluice_core_view_t      *view;
+    ngx_http_sluice_declared_t    *plugins;
+    ngx_uint_t                     count;      /* of them */
     ngx_http_sluice_chain_best_t  *best;       /* by the plugin's number */
 } ngx_http_sluice_chain_compile_t;
 
@@ -40,80 +41,6 @@ static ngx_int_t ngx_http_sluice_chain_not_loaded(
     ngx_http_sluice_chain_compile_t *c, sluice_core_text_t *name);
 static ngx_int_t ngx_http_sluice_chain_steps(
     ngx_http_sluice_chain_compile_t *c);
-static ngx_int_t ngx_http_sluice_chain_conf_native(ngx_pool_t *pool,
-    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found,
-    ngx_http_sluice_conf_t *conf);
-static ngx_int_t ngx_http_sluice_chain_conf_failed(ngx_pool_t *pool,
-    ngx_http_sluice_declared_t *plugin, ngx_str_t *id, ngx_str_t *words,
-    ngx_http_sluice_conf_t *conf);
-
-
-static ngx_http_sluice_declared_t  *ngx_http_sluice_chain_declared;
-static ngx_uint_t                   ngx_http_sluice_chain_declareds;
-
-
-/*
- * Tells of a plugin, in init_worker: all of them, in the order in which they
- * run.  NGX_OK; NGX_DECLINED: it is native, and there is none of this name;
- * NGX_ERROR: no memory.
- */
-
-int
-sluice_plugins_declare(const char *name, size_t length, uint32_t phases)
-{
-    ngx_uint_t                   i, n;
-    ngx_str_t                    text;
-    ngx_http_sluice_plugin_t    *native;
-    ngx_http_sluice_declared_t  *declared;
-
-    n = ngx_http_sluice_chain_declareds;
-    native = NULL;
-
-    text.data = (u_char *) name;
-    text.len = length;
-
-    for (i = 0; phases & NGX_HTTP_SLUICE_PHASE_NATIVE; i++) {
-        native = ngx_http_sluice_plugins[i];
-
-        if (native == NULL) {
-            return NGX_DECLINED;
-        }
-
-        if (native->name.len == length
-            && ngx_memcmp(native->name.data, name, length) == 0)
-        {
-            break;
-        }
-    }
-
-    /* a few dozen at most, once: each in an array of its own is no loss */
-
-    declared = ngx_pcalloc(ngx_cycle->pool,
-                           (n + 1) * sizeof(ngx_http_sluice_declared_t));
-    if (declared == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (n) {
-        ngx_memcpy(declared, ngx_http_sluice_chain_declared,
-                   n * sizeof(ngx_http_sluice_declared_t));
-    }
-
-    declared[n].name.data = ngx_pstrdup(ngx_cycle->pool, &text);
-    if (declared[n].name.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    declared[n].name.len = length;
-    declared[n].native = native;
-    declared[n].phases = phases;
-    declared[n].number = (uint32_t) n;
-
-    ngx_http_sluice_chain_declared = declared;
-    ngx_http_sluice_chain_declareds = n + 1;
-
-    return NGX_OK;
-}
 
 
 ngx_http_sluice_chain_t *
@@ -197,8 +124,8 @@ ngx_http_sluice_chain_compile(ngx_http_sluice_live_t *live, uint32_t route,
     c.live = live;
     c.chain = chain;
     c.view = sluice_images_view();
-    c.best = ngx_calloc((ngx_http_sluice_chain_declareds + 1)
-                        * sizeof(ngx_http_sluice_chain_best_t),
+    c.plugins = ngx_http_sluice_chain_plugins(&c.count);
+    c.best = ngx_calloc((c.count + 1) * sizeof(ngx_http_sluice_chain_best_t),
                         ngx_cycle->log);
     if (c.best == NULL) {
         return NULL;
@@ -330,29 +257,6 @@ ngx_http_sluice_chain_add_look(ngx_http_sluice_chain_compile_t *c,
 }
 
 
-ngx_http_sluice_declared_t *
-ngx_http_sluice_chain_plugin(sluice_core_found_t *found)
-{
-    ngx_uint_t                   i;
-    sluice_core_text_t           name;
-    ngx_http_sluice_declared_t  *declared;
-
-    name = sluice_core_text(found, SLUICE_CORE_PLUGIN_NAME);
-    declared = ngx_http_sluice_chain_declared;
-
-    for (i = 0; i < ngx_http_sluice_chain_declareds; i++) {
-
-        if (declared[i].name.len == name.length
-            && ngx_memcmp(declared[i].name.data, name.data, name.length) == 0)
-        {
-            return &declared[i];
-        }
-    }
-
-    return NULL;
-}
-
-
 static ngx_int_t
 ngx_http_sluice_chain_not_loaded(ngx_http_sluice_chain_compile_t *c,
     sluice_core_text_t *name)
@@ -384,7 +288,7 @@ ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
 
     chain = c->chain;
 
-    for (i = 0, n = 0; i < ngx_http_sluice_chain_declareds; i++) {
+    for (i = 0, n = 0; i < c->count; i++) {
         n += c->best[i].used;
     }
 
@@ -394,7 +298,7 @@ ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
         return NGX_ERROR;
     }
 
-    for (i = 0; i < ngx_http_sluice_chain_declareds; i++) {
+    for (i = 0; i < c->count; i++) {
         best = &c->best[i];
 
         if (!best->used) {
@@ -402,7 +306,7 @@ ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
         }
 
         step = &chain->steps[chain->nelts++];
-        step->plugin = &ngx_http_sluice_chain_declared[i];
+        step->plugin = &c->plugins[i];
         chain->phases |= step->plugin->phases;
 
         if (best->found.record == NULL) {
@@ -420,114 +324,6 @@ ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
             chain->failure = step->conf->failure;
         }
     }
-
-    return NGX_OK;
-}
-
-
-ngx_http_sluice_conf_t *
-ngx_http_sluice_chain_conf(ngx_http_sluice_live_t *live,
-    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found)
-{
-    sluice_core_entity_t     head;
-    ngx_http_sluice_conf_t  *conf;
-
-    sluice_core_head(found, &head);
-
-    conf = ngx_http_sluice_live_get(live, NGX_HTTP_SLUICE_LIVE_CONFS,
-                                    head.slot);
-    if (conf && conf->revision == head.revision) {
-        return conf;
-    }
-
-    conf = ngx_pcalloc(live->pool, sizeof(ngx_http_sluice_conf_t));
-    if (conf == NULL) {
-        return NULL;
-    }
-
-    conf->revision = head.revision;
-    conf->slot = head.slot;
-    conf->generation = head.generation;
-
-    if (plugin->native) {
-        conf->ready = 1;
-
-        if (ngx_http_sluice_chain_conf_native(live->pool, plugin, found, conf)
-            != NGX_OK)
-        {
-            return NULL;
-        }
-    }
-
-    if (ngx_http_sluice_live_put(live, NGX_HTTP_SLUICE_LIVE_CONFS, head.slot,
-                                 conf)
-        != NGX_OK)
-    {
-        return NULL;
-    }
-
-    return conf;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_chain_conf_native(ngx_pool_t *pool,
-    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found,
-    ngx_http_sluice_conf_t *conf)
-{
-    u_char                      id[NGX_HTTP_SLUICE_UUID];
-    ngx_str_t                   words;
-    sluice_core_text_t          packed;
-    sluice_core_entity_t        head;
-    ngx_http_sluice_binding_t   binding;
-
-    sluice_core_head(found, &head);
-    packed = sluice_core_text(found, SLUICE_CORE_PLUGIN_PACKED);
-
-    ngx_http_sluice_identity_uuid(id, head.id);
-
-    binding.id.data = id;
-    binding.id.len = NGX_HTTP_SLUICE_UUID;
-    binding.packed.data = (u_char *) packed.data;
-    binding.packed.len = packed.length;
-    binding.revision = head.revision;
-    binding.slot = head.slot;
-    binding.generation = head.generation;
-
-    ngx_str_null(&words);
-
-    conf->data = plugin->native->compile(pool, &binding, &words);
-
-    if (conf->data == NULL) {
-        return ngx_http_sluice_chain_conf_failed(pool, plugin, &binding.id,
-                                                 &words, conf);
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_chain_conf_failed(ngx_pool_t *pool,
-    ngx_http_sluice_declared_t *plugin, ngx_str_t *id, ngx_str_t *words,
-    ngx_http_sluice_conf_t *conf)
-{
-    u_char  *p;
-
-    if (words->len == 0) {
-        ngx_str_set(words, "no memory");
-    }
-
-    p = ngx_pnalloc(pool, sizeof("plugin '' failed to configure : ")
-                          + plugin->name.len + id->len + words->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    conf->failure.data = p;
-    p = ngx_sprintf(p, "plugin '%V' failed to configure %V: %V",
-                    &plugin->name, id, words);
-    conf->failure.len = p - conf->failure.data;
 
     return NGX_OK;
 }

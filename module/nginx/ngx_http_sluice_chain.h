@@ -45,9 +45,9 @@
 
 /*
  * What sluice_chain_access() returns beside NGX_OK (the chain is done) and
- * NGX_ERROR (no memory): a step of Lua is to be run; a configuration is to be looked at;
- * the body is to be read; and each time it is to be called again.  Or an error
- * is to be answered, which is its end: sluice_chain_answer() has it.
+ * NGX_ERROR (no memory).  After the first three it is to be called again: a
+ * step of Lua is to be run; a configuration is to be looked at; the body is to
+ * be read.  After the last an error is to be answered.
  */
 
 #define NGX_HTTP_SLUICE_CHAIN_STEP            -100
@@ -98,7 +98,7 @@ typedef struct {
     ngx_http_sluice_declared_t  *plugin;
     ngx_http_sluice_conf_t      *conf;   /* NULL: only consumers have one */
 
-    unsigned     outranks:1;    /* a consumer's that is bound to nothing else */
+    unsigned     outranks:1;    /* a consumer's that has no other owner */
 } ngx_http_sluice_step_t;
 
 
@@ -132,14 +132,25 @@ ngx_uint_t ngx_http_sluice_chain_level(ngx_http_sluice_chain_t *chain);
 /* Whether the access phase has to be one with Lua. */
 ngx_uint_t ngx_http_sluice_chain_needs_lua(ngx_http_sluice_chain_t *chain);
 
-/* A configuration of a plugin, in live; NULL: no memory. */
+/* ngx_http_sluice_chain_plugins.c */
+
+/* All that were declared, in the order in which they run. */
+ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugins(ngx_uint_t *count);
+
+/* That of a plugin's entity; NULL: it is not loaded. */
+ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugin(
+    sluice_core_found_t *found);
+
+/* A configuration, in live; NULL: no memory. */
 ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf(
     ngx_http_sluice_live_t *live, ngx_http_sluice_declared_t *plugin,
     sluice_core_found_t *found);
 
-/* The plugin that has a name; NULL: it is not loaded. */
-ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugin(
-    sluice_core_found_t *found);
+/* ngx_http_sluice_chain_consumer.c */
+
+/* The chain, with what its consumer has configured; NULL: no memory. */
+ngx_http_sluice_chain_t *ngx_http_sluice_chain_now(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx);
 
 /* ngx_http_sluice_chain_run.c */
 

@@ -90,8 +90,8 @@ struct ngx_http_sluice_ctx_s {
     unsigned                        routed:1;     /* or no route matched */
     unsigned                        has_peer:1;
     unsigned                        in_lua:1;     /* Lua runs its plugins */
-    unsigned                        own_identity:1;  /* a Lua plugin's: its
-                                                        tables are in ngx.ctx */
+    unsigned                        own_identity:1;  /* a Lua plugin's, in
+                                                        ngx.ctx */
 };
 
 

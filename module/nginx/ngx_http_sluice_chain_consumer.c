@@ -1,0 +1,191 @@
+
+/*
+ * Chains (ngx_http_sluice_chain.h) with the configurations that a request's
+ * consumer has.
+ */
+
+
+#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_chain.h"
+#include "ngx_http_sluice_live.h"
+
+
+static ngx_http_sluice_chain_t *ngx_http_sluice_chain_of_consumer(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_http_sluice_live_t *ngx_http_sluice_chain_live(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain);
+
+
+ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_now(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    if (!ctx->chain->by_consumer
+        || ctx->consumer_slot == SLUICE_CORE_NOBODY)
+    {
+        return ctx->chain;
+    }
+
+    if (ctx->consumer_chain == NULL) {
+        ctx->consumer_chain = ngx_http_sluice_chain_of_consumer(r, ctx);
+    }
+
+    return ctx->consumer_chain;
+}
+
+
+static ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx)
+{
+    u_char                    *ranks;
+    size_t                     size;
+    uint32_t                   i, n;
+    const uint32_t            *slots;
+    sluice_core_found_t        found;
+    sluice_core_entity_t       head;
+    const sluice_core_view_t  *view;
+    ngx_http_sluice_live_t    *live;
+    ngx_http_sluice_chain_t   *chain;
+
+    view = sluice_images_view();
+    if (view == NULL) {
+        return NULL;
+    }
+
+    found = sluice_core_by_slot(view, SLUICE_CORE_CONSUMER,
+                                ctx->consumer_slot);
+    if (found.record == NULL) {
+        return ctx->chain;
+    }
+
+    sluice_core_head(&found, &head);
+
+    if (head.generation != ctx->consumer_generation) {
+        return ctx->chain;
+    }
+
+    n = sluice_core_children(view, SLUICE_CORE_PLUGIN, SLUICE_CORE_CONSUMER,
+                             ctx->consumer_slot, &slots);
+    if (n == 0) {
+        return ctx->chain;
+    }
+
+    live = ngx_http_sluice_chain_live(r, ctx);
+    if (live == NULL) {
+        return NULL;
+    }
+
+    size = ctx->chain->nelts * sizeof(ngx_http_sluice_step_t);
+
+    chain = ngx_palloc(r->pool, sizeof(ngx_http_sluice_chain_t) + size
+                                + ctx->chain->nelts);
+    if (chain == NULL) {
+        return NULL;
+    }
+
+    *chain = *ctx->chain;
+    chain->steps = (ngx_http_sluice_step_t *) &chain[1];
+    ngx_memcpy(chain->steps, ctx->chain->steps, size);
+
+    ranks = (u_char *) chain->steps + size;
+    ngx_memzero(ranks, chain->nelts);
+
+    for (i = 0; i < n; i++) {
+        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
+
+        if (found.record
+            && ngx_http_sluice_chain_put(ctx, live, ranks, &found, chain)
+               != NGX_OK)
+        {
+            return NULL;
+        }
+    }
+
+    return chain;
+}
+
+
+/*
+ * Where the configurations of a consumer are compiled.  Since the match the
+ * worker may have gone on to another epoch, in which a slot is another's.
+ */
+
+static ngx_http_sluice_live_t *
+ngx_http_sluice_chain_live(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_http_sluice_live_t  *live;
+
+    if (ctx->live->epoch == sluice_images_epoch()) {
+        return ctx->live;
+    }
+
+    live = ngx_http_sluice_live();
+
+    if (live == NULL || ngx_http_sluice_live_hold(live, r->pool) != NGX_OK) {
+        return NULL;
+    }
+
+    return live;
+}
+
+
+/* Puts a configuration of a consumer into its step, if it wins there. */
+
+static ngx_int_t
+ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain)
+{
+    u_char                       rank;
+    uint32_t                     route, service;
+    ngx_uint_t                   i;
+    ngx_http_sluice_step_t      *step;
+    ngx_http_sluice_declared_t  *plugin;
+
+    route = sluice_core_number(found, SLUICE_CORE_PLUGIN_ROUTE);
+    service = sluice_core_number(found, SLUICE_CORE_PLUGIN_SERVICE);
+
+    if ((route != SLUICE_CORE_NOBODY && route != ctx->route)
+        || (service != SLUICE_CORE_NOBODY && service != ctx->service))
+    {
+        return NGX_OK;
+    }
+
+    plugin = ngx_http_sluice_chain_plugin(found);
+
+    for (i = 0; i < chain->nelts; i++) {
+
+        if (chain->steps[i].plugin == plugin) {
+            break;
+        }
+    }
+
+    if (i == chain->nelts) {
+        return NGX_OK;
+    }
+
+    step = &chain->steps[i];
+
+    rank = (u_char) (1 + (route != SLUICE_CORE_NOBODY) * 2
+                     + (service != SLUICE_CORE_NOBODY));
+
+    if (rank < ranks[i] || (rank == 1 && step->outranks)) {
+        return NGX_OK;
+    }
+
+    ranks[i] = rank;
+
+    step->conf = ngx_http_sluice_chain_conf(live, plugin, found);
+    if (step->conf == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (step->conf->failure.len) {
+        chain->failure = step->conf->failure;
+    }
+
+    return NGX_OK;
+}
