@@ -28,8 +28,6 @@ typedef struct {
 
 static ngx_int_t ngx_http_sluice_identity_id(ngx_pool_t *pool,
     const sluice_core_entity_t *head, ngx_str_t *id);
-static ngx_int_t ngx_http_sluice_identity_find(const ngx_str_t *id,
-    sluice_core_found_t *found);
 static ngx_int_t ngx_http_sluice_identity_tell(ngx_http_request_t *r,
     ngx_http_sluice_identity_values_t *told);
 static ngx_uint_t ngx_http_sluice_identity_is_told(ngx_table_elt_t *h,
@@ -223,7 +221,7 @@ sluice_authenticate(ngx_http_request_t *r, const sluice_identity_t *identity)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_identity_find(const ngx_str_t *id, sluice_core_found_t *found)
 {
     u_char       c, bytes[16];

@@ -50,6 +50,13 @@ ngx_int_t ngx_http_sluice_authenticate(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_core_found_t *consumer,
     const sluice_core_found_t *credential);
 
+/*
+ * The consumer with an id, of what the last refresh has found.  NGX_DECLINED:
+ * there is none, or this is no id.
+ */
+ngx_int_t ngx_http_sluice_identity_find(const ngx_str_t *id,
+    sluice_core_found_t *found);
+
 /* Writes an id of 16 bytes as text, with dashes and in lower case. */
 void ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id);
 

@@ -57,5 +57,9 @@ typedef struct {
 
 extern ngx_http_sluice_plugin_t  *ngx_http_sluice_plugins[];
 
+/* ngx_http_sluice_key_auth.c */
+
+extern ngx_http_sluice_plugin_t  ngx_http_sluice_key_auth_plugin;
+
 
 #endif /* NGX_HTTP_SLUICE_PLUGIN_H_INCLUDED */

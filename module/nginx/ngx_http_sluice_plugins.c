@@ -8,5 +8,6 @@
 
 
 ngx_http_sluice_plugin_t  *ngx_http_sluice_plugins[] = {
+    &ngx_http_sluice_key_auth_plugin,
     NULL
 };

@@ -459,7 +459,7 @@ fields_case(int kind)
 }
 
 
-/* head, then piece over and over, then tail: all verbs, and no name is there */
+/* head, then piece over and over, then tail, for all verbs; no name is there */
 
 static void
 fields_long(int kind, const char *head, const char *piece, const char *tail,

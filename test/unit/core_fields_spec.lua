@@ -6,7 +6,7 @@ local cjson = require("cjson")
 local fields = require("test.unit.support.fields")
 
 -- What the Lua says: count, text, rest.
-local ask_lua = assert(loadfile("test/core/fields.lua"))("plugins/key-auth/fields.lua")
+local ask_lua = assert(loadfile("test/core/fields.lua"))("test/unit/support/fields_oracle.lua")
 
 local FORM, JSON, MULTIPART = 1, 2, 3
 local TYPE = "multipart/form-data; boundary=xx"

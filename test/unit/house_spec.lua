@@ -17,7 +17,7 @@ describe("the house", function()
         local modules = house.modules
         assert.is_truthy(modules["gateway.proxy.plan"].uses["gateway.proxy.image"])
         assert.is_truthy(modules["gateway.plugin.registry"].uses["plugins.key-auth"])
-        assert.is_truthy(modules["plugins.key-auth"].uses["gateway.plugin.pdk"])
+        assert.is_truthy(modules["plugins.http-log"].uses["gateway.plugin.pdk"])
         assert.is_nil(modules["gateway.plugin.registry"].uses["plugins.key-auth.schema"])
     end)
 

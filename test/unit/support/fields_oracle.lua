@@ -1,9 +1,8 @@
---- Named fields of a query string or of a request body, and the same text without one of them.
+--- The oracle of module/core/fields.h: what key-auth read queries and bodies with before it was C.
 --
 -- A text is cut into a head, its fields as they stand, and a tail. So what is left after a field
 -- was taken out is, byte for byte, what the client sent: nothing is decoded and encoded again,
 -- which would lose long integers, the order of members and the difference between `[]` and `{}`.
--- @module plugins.key-auth.fields
 
 local cjson = require("cjson")
 
