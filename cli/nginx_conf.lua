@@ -204,7 +204,6 @@ local function http(settings, root, forward)
         ("scgi_temp_path %s;"):format(quote(tmp .. "/scgi")),
         ("lua_package_path %s;"):format(quote(package_path:gsub(";;+", ";;"))),
         ("lua_package_cpath %s;"):format(quote(settings.lua_package_cpath .. ";;")),
-        ("lua_shared_dict sluice_rate_limiting %s;"):format(settings.rate_limiting_memory),
         "lua_regex_cache_max_entries 65536;",
         "lua_socket_log_errors off;",
         "default_type application/octet-stream;",

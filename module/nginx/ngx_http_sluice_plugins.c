@@ -5,9 +5,11 @@
 
 
 #include "ngx_http_sluice_plugin.h"
+#include "ngx_http_sluice_rate_limiting.h"
 
 
 ngx_http_sluice_plugin_t  *ngx_http_sluice_plugins[] = {
     &ngx_http_sluice_key_auth_plugin,
+    &ngx_http_sluice_rate_limiting,
     NULL
 };

@@ -2,7 +2,7 @@
 -- @module plugins.rate-limiting.schema
 
 local typedefs = require("gateway.schema.typedefs")
-local window = require("plugins.rate-limiting.window")
+local periods = require("plugins.rate-limiting.periods")
 
 local format = string.format
 
@@ -17,7 +17,7 @@ end
 --- A longer period with a smaller limit would make the shorter one pointless.
 local function check_limits(config)
     local lower, lower_period
-    for _, period in ipairs(window.PERIODS) do
+    for _, period in ipairs(periods) do
         local limit = config[period]
         if type(limit) == "number" then
             if lower and limit < lower then

@@ -114,6 +114,30 @@ def test_several_windows(gateway: Start, upstream: Upstream) -> None:
         assert told(refused)["RateLimit-Limit"] == "2"
 
 
+def test_a_limit_that_is_no_whole_number(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(limited(upstream, hour=1.5, day=1e15))
+    early_in_the_window(3600, 10)
+    found = []
+    for _ in range(3):
+        reply = running.ask("/api")
+        headers = told(reply)
+        assert headers["X-RateLimit-Limit-Hour"] == headers["RateLimit-Limit"] == "1.5"
+        assert headers["X-RateLimit-Limit-Day"] == headers["X-RateLimit-Remaining-Day"] == "1e+15"
+        found.append((reply.status, headers["RateLimit-Remaining"]))
+    assert found == [(200, "0.5"), (200, "0"), (429, "0")]
+
+
+def test_headers_replace_those_of_the_service(gateway: Start, upstream: Upstream) -> None:
+    theirs = [("X-RateLimit-Limit-Hour", "7"), ("ratelimit-reset", "1"), ("X-RateLimit-Other", "8")]
+    upstream.answer(200, theirs)
+    running = gateway(limited(upstream, hour=5))
+    reply = running.ask("/api")
+    assert reply.headers.all("X-RateLimit-Limit-Hour") == ["5"]
+    assert len(reply.headers.all("RateLimit-Reset")) == 1
+    assert reply.headers.get("RateLimit-Reset") != "1"
+    assert reply.headers.get("X-RateLimit-Other") == "8"
+
+
 def test_the_longest_full_window_says_when_to_come_back(gateway: Start, upstream: Upstream) -> None:
     running = gateway(limited(upstream, minute=1, hour=1))
     early_in_the_window(3600, 10)

@@ -1,7 +1,7 @@
---- The meter in C beside the plugin's windows and counters in Lua.
+--- The meter in C beside windows and counters in Lua.
 
 local core = require("test.unit.support.core")
-local window = require("plugins.rate-limiting.window")
+local window = require("test.unit.support.rate_windows")
 
 local ffi, lib = core.ffi, core.lib
 
@@ -46,7 +46,7 @@ end
 
 --- The counters in Lua, which know of nginx a digest and the time.
 local function load_counters(clock)
-    local name = "plugins.rate-limiting.counters"
+    local name = "test.unit.support.rate_counters"
     local before = rawget(_G, "ngx")
     rawset(_G, "ngx", {
         md5_bin = function(text)
@@ -106,7 +106,7 @@ local function later(now)
 end
 
 describe("the meter in C", function()
-    it("knows the windows that the plugin knows", function()
+    it("knows the windows that Lua knows", function()
         math.randomseed(SEED)
         local start, finish = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
         for _ = 1, 1500 do
@@ -124,7 +124,7 @@ describe("the meter in C", function()
         end
     end)
 
-    it("decides as the plugin's counters do", function()
+    it("decides as counters in Lua do", function()
         local clock = { now = 1770000000 + math.random(0, 300 * DAY) }
         local counters = load_counters(clock)
         local dict = dictionary(clock)

@@ -1,4 +1,5 @@
---- Counters of one rate limit rule in a shared dictionary.
+--- Counters of one rate limit rule in a shared dictionary: rate-limiting in Lua, beside which the
+-- core's counters are tested.
 --
 -- Requests are counted first and judged by the number that the atomic count returned. So of
 -- parallel requests in all workers exactly as many pass as the limit says: there is no moment
@@ -18,10 +19,9 @@
 -- would do more work per request than making a name anew does, the few times that this is wasted.
 --
 -- Nothing here yields, so that the numbers of the request in hand can stand in the windows.
--- @module plugins.rate-limiting.counters
 
 local unroll = require("sluice.unroll")
-local window = require("plugins.rate-limiting.window")
+local window = require("test.unit.support.rate_windows")
 
 local ceil = math.ceil
 local clock = os.clock

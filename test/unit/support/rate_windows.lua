@@ -1,9 +1,8 @@
---- Calendar windows of the rate limiter.
+--- Calendar windows of rate limits in Lua, beside which the core's are tested.
 --
 -- A limit "per month" counts from the first second of a month to the first of the next, in UTC,
--- and likewise for the other periods, so that a window's start names it: every worker (later:
--- every node) derives the same one from its own clock.
--- @module plugins.rate-limiting.window
+-- and likewise for the other periods, so that a window's start names it: every worker
+-- derives the same one from its own clock.
 
 local floor = math.floor
 local max = math.max

@@ -1,10 +1,24 @@
---- Windows against a calendar that counts days one by one.
+--- The core's calendar windows beside one that counts days one by one.
 
-local window = require("plugins.rate-limiting.window")
+local core = require("test.unit.support.core")
+local periods = require("plugins.rate-limiting.periods")
+
+local ffi, lib = core.ffi, core.lib
 
 local DAY = 86400
 local RUNS = 3000
 local SEED = os.time()
+
+local numbers = {}
+for i, period in ipairs(periods) do
+    numbers[period] = i - 1
+end
+
+local function bounds(period, now)
+    local start, finish = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
+    lib.sluice_core_calendar(numbers[period], now, start, finish)
+    return tonumber(start[0]), tonumber(finish[0])
+end
 
 local function is_leap(year)
     return year % 400 == 0 or (year % 4 == 0 and year % 100 ~= 0)
@@ -56,7 +70,7 @@ local function slow_bounds(period, now)
     return start, finish
 end
 
-describe("plugins.rate-limiting.window", function()
+describe("the calendar in C", function()
     it("agrees with the slow calendar on months and years", function()
         math.randomseed(SEED)
         local last = months[#months].finish
@@ -67,7 +81,7 @@ describe("plugins.rate-limiting.window", function()
                 now = math.max(0, months[math.random(#months)].start + math.random(-1, 1))
             end
             for _, period in ipairs({ "month", "year" }) do
-                local start, finish = window.bounds(period, now)
+                local start, finish = bounds(period, now)
                 local slow_start, slow_finish = slow_bounds(period, now)
                 local case = ("%s at %d (seed %d)"):format(period, now, SEED)
                 assert.equal(slow_start, start, case)
@@ -80,9 +94,9 @@ describe("plugins.rate-limiting.window", function()
         for _ = 1, 200 do
             local now = math.random(0, 2 ^ 31 - 1)
             local date = os.date("!*t", now)
-            local start = window.bounds("month", now)
+            local start = bounds("month", now)
             assert.equal(start + (date.day - 1) * DAY, now - now % DAY)
-            start = window.bounds("year", now)
+            start = bounds("year", now)
             assert.equal(start + (date.yday - 1) * DAY, now - now % DAY)
         end
     end)
@@ -92,7 +106,7 @@ describe("plugins.rate-limiting.window", function()
         for period, length in pairs(lengths) do
             for _ = 1, 200 do
                 local now = math.random(0, 2 ^ 33)
-                local start, finish = window.bounds(period, now)
+                local start, finish = bounds(period, now)
                 assert.equal(length, finish - start)
                 assert.equal(0, start % length)
                 assert.is_true(start <= now and now < finish)
@@ -102,7 +116,7 @@ describe("plugins.rate-limiting.window", function()
 
     it("knows February of leap years and of centuries", function()
         local function length_of_february(year)
-            local start, finish = window.bounds(
+            local start, finish = bounds(
                 "month",
                 os.time({
                     year = year,
@@ -116,16 +130,5 @@ describe("plugins.rate-limiting.window", function()
         assert.equal(29, length_of_february(2024))
         assert.equal(29, length_of_february(2000))
         assert.equal(28, length_of_february(2100))
-    end)
-
-    it("never tells a client to wait for nothing", function()
-        assert.equal(1, window.seconds_left(100, 100))
-        assert.equal(60, window.seconds_left(160, 100))
-    end)
-
-    it("refuses an unknown period", function()
-        assert.has_error(function()
-            window.bounds("week", 0)
-        end, "bad argument #1 to 'bounds' (unknown period 'week')")
     end)
 end)
