@@ -96,7 +96,9 @@ def test_the_answer(nginx: Bare, target: str, status: int, message: str) -> None
 
 def test_head_has_the_length_of_the_body_that_get_has(nginx: Bare) -> None:
     with nginx.wire() as wire:
-        lengths = [wire.ask("/", method).headers.get("content-length") for method in ("HEAD", "GET")]
+        lengths = [
+            wire.ask("/", method).headers.get("content-length") for method in ("HEAD", "GET")
+        ]
         assert lengths[0] == lengths[1] != "0"
         assert wire.ask("/").status == 404
 
