@@ -21,13 +21,22 @@ static const char  sluice_json_escapes[256] = {
 char *
 sluice_json_string(char *out, const char *text, size_t length)
 {
+    *out++ = '"';
+    out = sluice_json_escape(out, text, length);
+    *out++ = '"';
+
+    return out;
+}
+
+
+char *
+sluice_json_escape(char *out, const char *text, size_t length)
+{
     static const char  digits[] = "0123456789abcdef";
 
     char           escape;
     size_t         i;
     unsigned char  c;
-
-    *out++ = '"';
 
     for (i = 0; i < length; i++) {
 
@@ -49,8 +58,6 @@ sluice_json_string(char *out, const char *text, size_t length)
             *out++ = digits[c & 0xf];
         }
     }
-
-    *out++ = '"';
 
     return out;
 }

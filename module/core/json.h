@@ -27,5 +27,8 @@
 
 char *sluice_json_string(char *out, const char *text, size_t length);
 
+/* The same without the quotes, for a string that is made of several. */
+char *sluice_json_escape(char *out, const char *text, size_t length);
+
 
 #endif /* SLUICE_JSON_H_INCLUDED */

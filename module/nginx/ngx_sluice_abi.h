@@ -267,6 +267,9 @@ typedef struct {
       (ngx_http_request_t *r, sluice_identity_t *identity))                   \
     f(int, sluice_climb_leaves,                                               \
       (const unsigned char *path, size_t length, size_t base_length))         \
+    f(int, sluice_log_entry,                                                  \
+      (ngx_http_request_t *r, const char *more, size_t length,                \
+       sluice_core_text_t *entry))                                            \
     f(void, sluice_answer_words,                                              \
       (int status, char *buffer, sluice_core_text_t *words))                  \
     f(int, sluice_answer_error,                                               \

@@ -1,0 +1,74 @@
+
+/*
+ * The entry that log plugins write about a request, as JSON: what its files
+ * share.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_LOG_H_INCLUDED
+#define NGX_HTTP_SLUICE_LOG_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* Headers, and parameters, that an entry has at most; further ones are not. */
+
+#define NGX_HTTP_SLUICE_LOG_FIELDS  100
+
+
+/*
+ * Where an entry is written: one buffer a worker, which grows with the longest.
+ * What nginx takes of a head bounds that one.
+ */
+
+typedef struct {
+    u_char      *start;
+    u_char      *pos;
+    u_char      *end;
+    ngx_uint_t   failed;        /* no memory: nothing is written any more */
+} ngx_http_sluice_log_t;
+
+
+/* A value under a name; several may have the same. */
+
+typedef struct {
+    ngx_str_t    name;
+    ngx_str_t    value;
+    unsigned     bare:1;        /* a parameter without "=" */
+    unsigned     secret:1;      /* the value must not be shown */
+    unsigned     done:1;        /* written beside one before it */
+} ngx_http_sluice_log_field_t;
+
+
+/* ngx_http_sluice_log_write.c */
+
+void ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
+    size_t length);
+void ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
+    size_t length);
+void ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
+    size_t length);
+void ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number);
+ngx_uint_t ngx_http_sluice_log_is_ascii(ngx_http_sluice_log_t *log);
+
+#define ngx_http_sluice_log_text(log, text)                                   \
+    ngx_http_sluice_log_raw(log, text, sizeof(text) - 1)
+
+/* ngx_http_sluice_log_fields.c */
+
+void ngx_http_sluice_log_request_headers(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+void ngx_http_sluice_log_response_headers(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+void ngx_http_sluice_log_parameters(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+
+/* A URI, or a text with one, without its secrets; in r's pool or as it is. */
+ngx_str_t ngx_http_sluice_log_redact(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r, ngx_str_t *text);
+
+
+#endif /* NGX_HTTP_SLUICE_LOG_H_INCLUDED */

@@ -1,0 +1,398 @@
+
+/*
+ * What is written about a request once it is answered, in Kong's layout
+ * (gateway/request/log_entry.lua).  The facts are written here; what is the
+ * same for many requests comes from Lua, encoded already.
+ */
+
+
+#include "ngx_http_sluice_log.h"
+#include "ngx_sluice_abi.h"
+
+
+static void ngx_http_sluice_log_request(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+static void ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+static void ngx_http_sluice_log_response(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sluice_log_tries(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sluice_log_address(ngx_str_t *peer,
+    ngx_str_t *host, ngx_int_t *port);
+static void ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r, ngx_uint_t is_asked);
+static void ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r, ngx_uint_t is_proxied);
+static ngx_str_t ngx_http_sluice_log_variable(ngx_http_request_t *r,
+    const char *name);
+
+
+static ngx_http_sluice_log_t  ngx_http_sluice_log;
+
+
+/*
+ * Writes the entry of a request: the facts, then more, the members that the
+ * caller has (",\"route\":{...}").  entry is good until the next call.
+ *
+ * 1: the facts have bytes beyond ASCII; 0: none; NGX_ERROR: no memory.
+ */
+
+int
+sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
+    sluice_core_text_t *entry)
+{
+    ngx_str_t               via;
+    ngx_uint_t              is_asked, is_proxied, is_ascii;
+    ngx_http_sluice_log_t  *log;
+
+    log = &ngx_http_sluice_log;
+    log->pos = log->start;
+    log->failed = 0;
+
+    ngx_http_sluice_log_text(log, "{\"request\":{");
+    ngx_http_sluice_log_request(log, r);
+    ngx_http_sluice_log_text(log, "},\"response\":{");
+    ngx_http_sluice_log_response(log, r);
+    ngx_http_sluice_log_text(log, "}");
+
+    is_asked = ngx_http_sluice_log_tries(log, r);
+
+    /* the gateway empties it where it answers itself */
+
+    via = ngx_http_sluice_log_variable(r, "sluice_response_via");
+    is_proxied = (is_asked && via.len);
+
+    ngx_http_sluice_log_upstream(log, r, is_asked);
+
+    ngx_http_sluice_log_text(log, ",\"latencies\":{");
+    ngx_http_sluice_log_latencies(log, r, is_proxied);
+
+    ngx_http_sluice_log_text(log, "},\"client_ip\":");
+    ngx_http_sluice_log_string(log, r->connection->addr_text.data,
+                               r->connection->addr_text.len);
+
+    ngx_http_sluice_log_text(log, ",\"started_at\":");
+    ngx_http_sluice_log_number(log, (int64_t) r->start_sec * 1000
+                                    + r->start_msec);
+
+    if (is_proxied) {
+        ngx_http_sluice_log_text(log, ",\"source\":\"upstream\"");
+
+    } else {
+        ngx_http_sluice_log_text(log, ",\"source\":\"kong\"");
+    }
+
+    is_ascii = ngx_http_sluice_log_is_ascii(log);
+
+    ngx_http_sluice_log_raw(log, more, length);
+    ngx_http_sluice_log_text(log, "}");
+
+    if (log->failed) {
+        return NGX_ERROR;
+    }
+
+    entry->data = (const char *) log->start;
+    entry->length = (uint32_t) (log->pos - log->start);
+
+    return !is_ascii;
+}
+
+
+static void
+ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    ngx_str_t  uri, text;
+
+    uri = ngx_http_sluice_log_redact(log, r, &r->unparsed_uri);
+
+    ngx_http_sluice_log_text(log, "\"id\":");
+    text = ngx_http_sluice_log_variable(r, "sluice_request_id");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+
+    ngx_http_sluice_log_text(log, ",\"uri\":");
+    ngx_http_sluice_log_string(log, uri.data, uri.len);
+
+    ngx_http_sluice_log_text(log, ",\"url\":\"");
+    text = ngx_http_sluice_log_variable(r, "scheme");
+    ngx_http_sluice_log_escape(log, text.data, text.len);
+    ngx_http_sluice_log_text(log, ":\\/\\/");
+    text = ngx_http_sluice_log_variable(r, "host");
+    ngx_http_sluice_log_escape(log, text.data, text.len);
+    ngx_http_sluice_log_text(log, ":");
+    text = ngx_http_sluice_log_variable(r, "server_port");
+    ngx_http_sluice_log_escape(log, text.data, text.len);
+    ngx_http_sluice_log_escape(log, uri.data, uri.len);
+
+    ngx_http_sluice_log_text(log, "\",\"method\":");
+    ngx_http_sluice_log_string(log, r->method_name.data, r->method_name.len);
+
+    ngx_http_sluice_log_text(log, ",\"size\":");
+    ngx_http_sluice_log_number(log, r->request_length);
+
+    if (r->connection->ssl) {
+        ngx_http_sluice_log_tls(log, r);
+    }
+
+    ngx_http_sluice_log_text(log, ",\"querystring\":");
+    ngx_http_sluice_log_parameters(log, r);
+
+    ngx_http_sluice_log_text(log, ",\"headers\":");
+    ngx_http_sluice_log_request_headers(log, r);
+}
+
+
+static void
+ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    ngx_str_t  text;
+
+    ngx_http_sluice_log_text(log, ",\"tls\":{\"version\":");
+    text = ngx_http_sluice_log_variable(r, "ssl_protocol");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+
+    ngx_http_sluice_log_text(log, ",\"cipher\":");
+    text = ngx_http_sluice_log_variable(r, "ssl_cipher");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+
+    ngx_http_sluice_log_text(log, ",\"client_verify\":");
+    text = ngx_http_sluice_log_variable(r, "ssl_client_verify");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+
+    ngx_http_sluice_log_text(log, "}");
+}
+
+
+static void
+ngx_http_sluice_log_response(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r)
+{
+    ngx_uint_t  status;
+
+    /* as $status */
+
+    if (r->err_status) {
+        status = r->err_status;
+
+    } else if (r->headers_out.status) {
+        status = r->headers_out.status;
+
+    } else {
+        status = r->http_version == NGX_HTTP_VERSION_9 ? 9 : 0;
+    }
+
+    ngx_http_sluice_log_text(log, "\"status\":");
+    ngx_http_sluice_log_number(log, status);
+
+    ngx_http_sluice_log_text(log, ",\"size\":");
+    ngx_http_sluice_log_number(log, r->connection->sent);
+
+    ngx_http_sluice_log_text(log, ",\"headers\":");
+    ngx_http_sluice_log_response_headers(log, r);
+}
+
+
+/* whether a peer was asked; what those that failed ended with is a status */
+
+static ngx_uint_t
+ngx_http_sluice_log_tries(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    ngx_int_t                   port;
+    ngx_str_t                   host;
+    ngx_uint_t                  i, any;
+    ngx_http_upstream_state_t  *state;
+
+    if (r->upstream_states == NULL) {
+        return 0;
+    }
+
+    any = 0;
+    state = r->upstream_states->elts;
+
+    for (i = 0; i < r->upstream_states->nelts; i++) {
+
+        if (state[i].peer == NULL
+            || !ngx_http_sluice_log_address(state[i].peer, &host, &port))
+        {
+            continue;
+        }
+
+        if (any) {
+            ngx_http_sluice_log_text(log, ",{\"ip\":");
+
+        } else {
+            ngx_http_sluice_log_text(log, ",\"tries\":[{\"ip\":");
+        }
+
+        any = 1;
+
+        ngx_http_sluice_log_string(log, host.data, host.len);
+        ngx_http_sluice_log_text(log, ",\"port\":");
+        ngx_http_sluice_log_number(log, port);
+
+        if (i + 1 < r->upstream_states->nelts) {
+            ngx_http_sluice_log_text(log, ",\"state\":\"failed\"");
+
+            if (state[i].status) {
+                ngx_http_sluice_log_text(log, ",\"code\":");
+                ngx_http_sluice_log_number(log, state[i].status);
+            }
+        }
+
+        ngx_http_sluice_log_text(log, "}");
+    }
+
+    if (any) {
+        ngx_http_sluice_log_text(log, "]");
+    }
+
+    return any;
+}
+
+
+/* "127.0.0.1:80", "[::1]:80"; not the name of an upstream without peers */
+
+static ngx_uint_t
+ngx_http_sluice_log_address(ngx_str_t *peer, ngx_str_t *host, ngx_int_t *port)
+{
+    u_char  *colon, *last;
+
+    last = peer->data + peer->len;
+    colon = memrchr(peer->data, ':', peer->len);
+
+    if (colon == NULL) {
+        return 0;
+    }
+
+    *port = ngx_atoi(colon + 1, last - colon - 1);
+
+    if (*port == NGX_ERROR) {
+        return 0;
+    }
+
+    host->data = peer->data;
+    host->len = colon - peer->data;
+
+    if (host->len >= 2 && host->data[0] == '[') {
+        host->data++;
+        host->len -= 2;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r, ngx_uint_t is_asked)
+{
+    ngx_str_t  text;
+
+    ngx_str_null(&text);
+
+    if (is_asked) {
+        text = ngx_http_sluice_log_variable(r, "sluice_uri");
+        text = ngx_http_sluice_log_redact(log, r, &text);
+    }
+
+    ngx_http_sluice_log_text(log, ",\"upstream_uri\":");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+
+    ngx_http_sluice_log_text(log, ",\"upstream_status\":");
+    text = ngx_http_sluice_log_variable(r, "upstream_status");
+    ngx_http_sluice_log_string(log, text.data, text.len);
+}
+
+
+/*
+ * Milliseconds: of the gateway before it asked the upstream, or for its own
+ * response; of the last upstream until its head came (-1: there was none); of
+ * that one's body; of all.
+ */
+
+static void
+ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r, ngx_uint_t is_proxied)
+{
+    ngx_int_t                   kong;
+    ngx_str_t                   text;
+    ngx_uint_t                  i;
+    ngx_time_t                 *tp;
+    ngx_msec_int_t              total, asked, head, receive;
+    ngx_http_upstream_state_t  *state;
+
+    tp = ngx_timeofday();
+
+    total = (ngx_msec_int_t) ((tp->sec - r->start_sec) * 1000
+                              + (tp->msec - r->start_msec));
+    total = ngx_max(total, 0);
+
+    asked = 0;
+    head = -1;
+    receive = 0;
+
+    if (r->upstream_states && r->upstream_states->nelts) {
+
+        state = r->upstream_states->elts;
+
+        for (i = 0; i < r->upstream_states->nelts; i++) {
+            if (state[i].response_time != (ngx_msec_t) -1) {
+                asked += state[i].response_time;
+            }
+        }
+
+        state = &state[i - 1];
+
+        if (state->header_time != (ngx_msec_t) -1) {
+            head = state->header_time;
+
+            if (state->response_time != (ngx_msec_t) -1) {
+                receive = state->response_time - state->header_time;
+            }
+        }
+    }
+
+    kong = NGX_ERROR;
+
+    if (is_proxied) {
+        text = ngx_http_sluice_log_variable(r, "sluice_proxy_ms");
+        kong = ngx_atoi(text.data, text.len);
+    }
+
+    if (kong == NGX_ERROR) {
+        kong = ngx_max(total - asked, 0);
+    }
+
+    ngx_http_sluice_log_text(log, "\"kong\":");
+    ngx_http_sluice_log_number(log, kong);
+    ngx_http_sluice_log_text(log, ",\"proxy\":");
+    ngx_http_sluice_log_number(log, head);
+    ngx_http_sluice_log_text(log, ",\"receive\":");
+    ngx_http_sluice_log_number(log, receive);
+    ngx_http_sluice_log_text(log, ",\"request\":");
+    ngx_http_sluice_log_number(log, total);
+}
+
+
+/* empty where it has no value */
+
+static ngx_str_t
+ngx_http_sluice_log_variable(ngx_http_request_t *r, const char *name)
+{
+    ngx_str_t                   key, value;
+    ngx_http_variable_value_t  *v;
+
+    key.data = (u_char *) name;
+    key.len = ngx_strlen(name);
+
+    ngx_str_null(&value);
+
+    v = ngx_http_get_variable(r, &key, ngx_hash_key(key.data, key.len));
+
+    if (v && !v->not_found) {
+        value.data = v->data;
+        value.len = v->len;
+    }
+
+    return value;
+}
