@@ -20,8 +20,8 @@
 
 
 /*
- * Where an entry is written: one buffer a worker, which grows with the longest.
- * What nginx takes of a head bounds that one.
+ * Where an entry is written: one buffer a worker, which grows with the
+ * longest.  What nginx takes of a head bounds that one.
  */
 
 typedef struct {

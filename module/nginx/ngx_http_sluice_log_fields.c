@@ -321,7 +321,7 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
         ngx_http_sluice_log_text(log, ":");
 
         next = ngx_http_sluice_log_next(field, end);
-        several = (next != NULL);
+        several = (next != NULL && !field->secret);
 
         if (several) {
             ngx_http_sluice_log_text(log, "[");
@@ -330,9 +330,12 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
         ngx_http_sluice_log_value(log, field);
 
         for ( /* void */ ; next; next = ngx_http_sluice_log_next(next, end)) {
-            ngx_http_sluice_log_text(log, ",");
-            ngx_http_sluice_log_value(log, next);
             next->done = 1;
+
+            if (several) {
+                ngx_http_sluice_log_text(log, ",");
+                ngx_http_sluice_log_value(log, next);
+            }
         }
 
         if (several) {
