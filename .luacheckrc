@@ -24,6 +24,7 @@ files["bench/flame"] = { std = "ngx_lua+nginx" }
 files["bench/timer_agent.lua"] = { std = "ngx_lua+nginx" }
 files["bench/var_agent.lua"] = { std = "ngx_lua+nginx" }
 files["test/nginx/var_*.lua"] = { std = "ngx_lua+nginx" }
+files["test/nginx/log_*.lua"] = { std = "ngx_lua+nginx" }
 files["test/nginx/images_*.lua"] = { std = "ngx_lua+nginx" }
 -- wrk calls these functions of a script, and reads its table.
 files["bench/wrk.lua"] = { globals = { "init", "request", "response", "done", "wrk" } }

@@ -24,12 +24,6 @@ typedef struct {
 static ngx_int_t ngx_http_sluice_answer_send(ngx_http_request_t *r,
     ngx_uint_t status, sluice_core_text_t *body);
 static int ngx_http_sluice_answer_format(ngx_http_request_t *r);
-static ngx_int_t ngx_http_sluice_answer_set_server(ngx_http_request_t *r,
-    ngx_str_t *product);
-static ngx_int_t ngx_http_sluice_answer_set_latency(ngx_http_request_t *r,
-    ngx_str_t *name);
-static ngx_table_elt_t *ngx_http_sluice_answer_push(ngx_http_request_t *r,
-    ngx_str_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_sluice_answer_read(ngx_http_request_t *r,
     ngx_uint_t variable, sluice_core_text_t *text);
 static char *ngx_http_sluice_answer_default_type(ngx_conf_t *cf,
@@ -297,110 +291,6 @@ sluice_answer_own(ngx_http_request_t *r)
     }
 
     return ngx_http_sluice_answer_set_latency(r, &acf->latency);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_answer_set_server(ngx_http_request_t *r, ngx_str_t *product)
-{
-    static ngx_str_t  name = ngx_string("Server");
-
-    if (r->headers_out.server) {
-        r->headers_out.server->hash = 0;
-    }
-
-    r->headers_out.server = ngx_http_sluice_answer_push(r, &name, product);
-
-    return r->headers_out.server ? NGX_OK : NGX_ERROR;
-}
-
-
-/* milliseconds since the request came */
-
-static ngx_int_t
-ngx_http_sluice_answer_set_latency(ngx_http_request_t *r, ngx_str_t *name)
-{
-    ngx_str_t         value;
-    ngx_uint_t        i;
-    ngx_time_t       *tp;
-    ngx_msec_int_t    ms;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    /* of an answer that was not sent */
-
-    for (part = &r->headers_out.headers.part; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].key.len == name->len
-                && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
-            {
-                h[i].hash = 0;
-            }
-        }
-    }
-
-    tp = ngx_timeofday();
-
-    ms = (ngx_msec_int_t) ((tp->sec - r->start_sec) * 1000
-                           + (tp->msec - r->start_msec));
-
-    value.data = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    value.len = ngx_sprintf(value.data, "%M", (ngx_msec_t) ngx_max(ms, 0))
-                - value.data;
-
-    return ngx_http_sluice_answer_push(r, name, &value) ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_table_elt_t *
-ngx_http_sluice_answer_push(ngx_http_request_t *r, ngx_str_t *name,
-    ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NULL;
-    }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-
-    h->hash = 1;
-    h->key = *name;
-    h->value = *value;
-
-    return h;
-}
-
-
-/*
- * A request whose header is too large has nginx's own status in the logs, 494,
- * and the one that clients know in what is sent.
- */
-
-void
-sluice_answer_status(ngx_http_request_t *r, int status)
-{
-    if (r->header_sent) {
-        return;
-    }
-
-    r->err_status = 0;
-    r->headers_out.status = status;
-    ngx_str_null(&r->headers_out.status_line);
-
-    if (status == NGX_HTTP_REQUEST_HEADER_TOO_LARGE) {
-        ngx_str_set(&r->headers_out.status_line, "400 Bad Request");
-    }
 }
 
 

@@ -52,6 +52,15 @@ ngx_int_t ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_sluice_redirect(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *location);
 
+/* ngx_http_sluice_answer_head.c; NULL, NGX_ERROR: no memory */
+
+ngx_int_t ngx_http_sluice_answer_set_server(ngx_http_request_t *r,
+    ngx_str_t *product);
+ngx_int_t ngx_http_sluice_answer_set_latency(ngx_http_request_t *r,
+    ngx_str_t *name);
+ngx_table_elt_t *ngx_http_sluice_answer_push(ngx_http_request_t *r,
+    ngx_str_t *name, ngx_str_t *value);
+
 
 /* ngx_http_sluice_answer_later.c */
 
