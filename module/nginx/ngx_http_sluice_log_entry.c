@@ -125,7 +125,17 @@ ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
     ngx_http_sluice_log_escape(log, uri.data, uri.len);
 
     ngx_http_sluice_log_text(log, "\",\"method\":");
-    ngx_http_sluice_log_string(log, r->method_name.data, r->method_name.len);
+
+    if (r->method_name.len == 0 && r->method == NGX_HTTP_HEAD) {
+
+        /* refused in its first line; of others the page of errors has GET */
+
+        ngx_http_sluice_log_text(log, "\"HEAD\"");
+
+    } else {
+        ngx_http_sluice_log_string(log, r->method_name.data,
+                                   r->method_name.len);
+    }
 
     ngx_http_sluice_log_text(log, ",\"size\":");
     ngx_http_sluice_log_number(log, r->request_length);
