@@ -116,7 +116,7 @@ def sluice(scenario: scenarios.Scenario, root: Path, name: str = "Sluice") -> Ma
 
 
 def settings(scenario: scenarios.Scenario) -> dict[str, str]:
-    """The scenario's settings as Sluice's environment; its plugins are the lab's, in all checkouts."""
+    """The scenario's settings as Sluice's environment; plugins are the lab's, in all checkouts."""
     named = {f"SLUICE_{name.upper()}": value for name, value in scenario.settings.items()}
     return named | {"SLUICE_LUA_PACKAGE_PATH": f"{LUA}/?.lua;;"} if named else {}
 
