@@ -151,7 +151,7 @@ end
 -- @phases any
 function _M.state()
     local at = loop.state()
-    local files = at.files or {}
+    local files = at.maintenance and at.maintenance.files or {}
     local block = images.C.sluice_control_block()
     return {
         state = at.state,
