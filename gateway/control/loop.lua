@@ -122,11 +122,12 @@ local function finish(entry, result, err)
     entry.done:post(1)
 end
 
-local function note_revision(result)
-    if result and result.revision and result.revision > self.revision then
+local function note_made(result)
+    if result.revision > self.revision then
         self.revision = result.revision
         note(self.state, self.message)
     end
+    self.origin = result.origin
 end
 
 -- The next entry, with those behind it that can share its commit.
@@ -158,7 +159,9 @@ local function run_batch(taken)
     for i, entry in ipairs(taken) do
         local result = results and results[i]
         local is_made = result and result.revision
-        note_revision(result)
+        if is_made then
+            note_made(result)
+        end
         finish(entry, is_made and result or nil, not is_made and (result or err) or nil)
     end
 end
@@ -171,8 +174,9 @@ local function run(taken)
     local result, err
     if entry.pieces then
         result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, entry.origin)
-        note_revision(result)
-        self.origin = result and entry.origin or self.origin
+        if result then
+            note_made(result)
+        end
     else
         result, err = call(entry.verb, unpack(entry.arguments))
     end

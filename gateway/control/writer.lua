@@ -270,7 +270,8 @@ end
 
 --- An entity as a change of the store. Pure; some microseconds.
 -- @tparam table by_kind kind -> layout, of `gateway.store.layout`
--- @tparam table change `{ kind =, put = entity, sequence = }` or `{ kind =, delete = id }`
+-- @tparam table change `{ kind =, put = entity, sequence = }` or `{ kind =, delete = id }`, both
+-- with `if_revision` where the entity has to be what it was at that revision
 -- @treturn table|nil for `batch` and `replace`
 -- @treturn nil|table error
 function _M.describe(by_kind, change)
@@ -289,7 +290,7 @@ function _M.describe(by_kind, change)
     end
     local described, err = transaction.describe(of, change.put, text, packing)
     if described then
-        described.sequence = change.sequence
+        described.sequence, described.if_revision = change.sequence, change.if_revision
     end
     return described, err
 end
@@ -305,7 +306,7 @@ end
 
 --- Makes many transactions with one commit, each for itself, and publishes them.
 -- @tparam {table,...} members arrays of changes
--- @treturn {table,...}|nil for each `{ uuid =, revision = }` or the error of its changes
+-- @treturn {table,...}|nil for each `{ uuid =, revision =, origin = }` or the error of its changes
 -- @treturn nil|table the error of disk or memory: none was made
 function methods:batch(members)
     local results, err = run(self, "batch", members)
@@ -324,7 +325,7 @@ end
 --- Makes the store hold these entities and no others.
 -- @tparam {table,...} items of `describe`, in their order
 -- @tparam[opt] string origin
--- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
+-- @treturn table|nil `{ uuid =, revision =, origin =, changed = boolean }`
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return run(self, "replace", items, origin)

@@ -7,7 +7,7 @@
 -- `gateway.store.failure`, with `path`. Of changes, with `kind`, `field` and `value`:
 -- "unique violation" (of several fields their names and values joined with ", "; of a secret
 -- "***"), "reference missing", "referenced" (`by` and `by_id`: who refers to what would be gone),
--- "not found", "invalid", "unknown kind".
+-- "not found", "changed", "invalid", "unknown kind".
 -- @module gateway.store.database
 -- @usage
 -- local store = assert(database.open("/var/lib/sluice/store/store.db", { layouts = layouts }))
@@ -223,10 +223,29 @@ local function commit(db)
     end
 end
 
+-- Who has read an entity may want it to be still what was read.
+local function check_revisions(self, changes)
+    for _, change in ipairs(changes) do
+        if change.if_revision then
+            local id = change.delete or change.id
+            local row = reading.get(self.db, layout_of(self, change.kind), id)
+            if not row or row.revision ~= change.if_revision then
+                local err = { err = "changed", kind = change.kind, field = "id", value = id }
+                error({ refused = err }, 0)
+            end
+        end
+    end
+end
+
+local function make_changes(self, changes)
+    check_revisions(self, changes)
+    return transaction.make(self.db, self.by_kind, changes, nil, self.packing)
+end
+
 local function make_member(self, changes)
     local db = self.db
     db:run("SAVEPOINT member")
-    local ok, made = pcall(transaction.make, db, self.by_kind, changes, nil, self.packing)
+    local ok, made = pcall(make_changes, self, changes)
     if not ok and type(made) == "table" and made.refused then
         db:run("ROLLBACK TO member")
         db:run("RELEASE member")
@@ -236,6 +255,16 @@ local function make_member(self, changes)
     end
     db:run("RELEASE member")
     return { revision = made }
+end
+
+-- Whether changes concern more than what the gateway has found out itself.
+local function concerns_file(self, changes)
+    for _, change in ipairs(changes) do
+        if not self.by_kind[change.kind].is_internal then
+            return true
+        end
+    end
+    return false
 end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
@@ -253,16 +282,28 @@ end
 -- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
 -- `{ refused = error }`.
 -- @tparam {table,...} members array of arrays of changes, as for `transaction`
--- @treturn {table,...}|nil for each member `{ revision =, uuid = }`, or an error of its changes
+-- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin = }` (the origin after all
+-- of them), or an error of its changes
 -- @treturn nil|table the error of the disk: none of them was made
 function methods:batch(members)
     return guarded(self, function()
         local db, results = self.db, {}
         db:run("BEGIN IMMEDIATE")
         local since = reading.revision(db)
+        local revision, origin = since.revision, since.origin
         for i, changes in ipairs(members) do
-            results[i] = make_member(self, changes)
-            results[i].uuid = results[i].revision and since.uuid or nil
+            local made = make_member(self, changes)
+            if made.revision and made.revision > revision then
+                revision = made.revision
+                origin = not concerns_file(self, changes) and origin or nil
+            end
+            results[i] = made
+        end
+        if origin ~= since.origin then
+            db:run("UPDATE meta SET origin = NULL")
+        end
+        for _, made in ipairs(results) do
+            made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
         end
         finish(self, since)
         return results
@@ -273,8 +314,10 @@ end
 -- names. An entity that is there keeps its place and its slot. One that is the same is no change.
 -- @tparam {table,...} changes `{ kind =, put = text of an entity with its id, sequence = }` (the
 -- sequence only where its place among equals is told by a file) or `{ kind =, delete = id }`; each
--- entity once. What refers to a deleted one by cascade goes with it.
--- @treturn table|nil `{ uuid =, revision = }`
+-- entity once. What refers to a deleted one by cascade goes with it. With `if_revision` an upsert
+-- that was described, or a deletion, is made only where the entity still has this revision, else
+-- all are refused: "changed". After changes of what a file can hold, the store has no origin.
+-- @treturn table|nil `{ uuid =, revision =, origin = }`
 -- @treturn nil|table error
 function methods:transaction(changes)
     local results, err = self:batch({ changes })
@@ -290,7 +333,7 @@ end
 -- keep their slots.
 -- @tparam {table,...} items `{ kind =, put = text }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
--- @treturn table|nil `{ uuid =, revision =, changed = whether anything has }`
+-- @treturn table|nil `{ uuid =, revision =, origin =, changed = whether anything has }`
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return guarded(self, function()
@@ -306,7 +349,12 @@ function methods:replace(items, origin)
         local revision = transaction.make(db, self.by_kind, items, self.layouts, self.packing)
         db:run("UPDATE meta SET origin = ?", origin)
         finish(self, since)
-        return { revision = revision, uuid = since.uuid, changed = revision > since.revision }
+        return {
+            revision = revision,
+            uuid = since.uuid,
+            origin = origin,
+            changed = revision > since.revision,
+        }
     end)
 end
 

@@ -124,6 +124,9 @@ def test_a_file_replaces_everything_at_once() -> None:
         assert nginx.match("/p/7")["name"] == "r7"
         assert nginx.match("/p/2999")["status"] == 404
         assert nginx.apply('return #apply.read("list", "routes")') == 1
+        assert nginx.state()["origin"] == "another"
+        nginx.apply('return said(apply.transaction({ route(7, "/q/7") }))')
+        assert "origin" not in nginx.state()
 
 
 def test_a_successor_goes_on_where_a_killed_one_ended() -> None:

@@ -1,6 +1,10 @@
 --- Transactions of the store: what is refused, in which words; swaps, moves, cascades; slots.
 
+local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
+local layout = require("gateway.store.layout")
 local support = require("test.unit.support.store")
+local transaction = require("gateway.store.transaction")
 
 local put, delete, to = support.put, support.delete, support.to
 
@@ -263,5 +267,42 @@ describe("a transaction of the store", function()
         assert.equal("reference missing", err.err)
         assert.equal("hash", s:revision().origin)
         assert.equal("t u", support.ids(s:list("services")))
+    end)
+
+    it("is no longer what it was made from once a change of its entities is made", function()
+        s:close()
+        s = assert(support.open(nil, { layouts = layout.derive(entities.stored()) }))
+        local origins = {}
+        local function make(changes)
+            origins[#origins + 1] = assert(s:transaction(changes)).origin or "none"
+            assert.equal(origins[#origins], s:revision().origin or "none")
+        end
+        local loaded = { put("services", { id = "s", name = "a" }) }
+        assert.equal("hash", assert(s:replace(loaded, "hash")).origin)
+        make({ put("services", { id = "s", name = "a" }) })
+        make({ put("names", { id = "n", name = "a.test" }) })
+        make({ put("services", { id = "s", name = "b" }) })
+        assert.are.same({ "hash", "hash", "none" }, origins)
+    end)
+
+    it("makes a change of what was read only while it is that", function()
+        local function service(name, revision)
+            local entity = { id = "s", name = name }
+            local text = entity_text.encode(entity)
+            local of = s.by_kind.services
+            local change = assert(transaction.describe(of, entity, text))
+            change.if_revision = revision
+            return change
+        end
+        local first = made({ put("services", { id = "s", name = "a" }) })
+        local second = made({ service("b", first) })
+        local _, err = s:transaction({ put("routes", { id = "r" }), service("c", first) })
+        assert.are.same({ err = "changed", kind = "services", field = "id", value = "s" }, err)
+        assert.is_nil((s:get("routes", "r")))
+        local gone = { kind = "services", delete = "s", if_revision = first }
+        assert.equal("changed", select(2, s:transaction({ gone })).err)
+        gone.if_revision = second
+        made({ gone })
+        assert.equal("changed", select(2, s:transaction({ service("d", second) })).err)
     end)
 end)
