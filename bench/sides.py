@@ -35,7 +35,7 @@ PLATFORM = (
     "SLUICE_LUA_PACKAGE_PATH",
     "SLUICE_LUA_PACKAGE_CPATH",
 )
-START_TIMEOUT_S = 60.0  # a large configuration, on a busy machine
+START_TIMEOUT_S = 300.0  # a million routes, on a busy machine
 STOP_TIMEOUT_S = 10.0
 CONNECTIONS = "16384"
 TROUBLE = ("[emerg]", "[alert]", "[crit]", "[error]")

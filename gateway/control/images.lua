@@ -18,6 +18,7 @@ local core = require("sluice.core")
 local dirent = require("posix.dirent")
 local ffi = require("ffi")
 local files = require("gateway.store.files")
+local room = require("gateway.control.room")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
@@ -48,7 +49,6 @@ char *strerror(int number);
 local ENOMEM, ENOSPC, EDQUOT = 12, 28, 122
 local HEADER_ONLY, CHECK = 0, 1
 local LINE = 64
-local DELTA_BYTES = 16 * 1024 * 1024
 local OTHERS = tonumber("077", 8)
 
 local _M = {}
@@ -133,7 +133,7 @@ function _M.open(opts)
     local self = _M.attach({
         folder = opts.folder,
         page = opts.page,
-        delta_bytes = opts.delta_bytes or DELTA_BYTES,
+        delta_bytes = opts.delta_bytes or room.DELTA_BYTES,
         state = tonumber(cast("uintptr_t", state)),
     })
     C.sluice_core_published(self.page, state.published)
@@ -193,15 +193,15 @@ function methods:live()
     if state.view.base.base == nil then
         return nil
     end
-    local room = tonumber(C.sluice_core_delta_room(state.delta))
+    local left = tonumber(C.sluice_core_delta_room(state.delta))
     return {
         base = tonumber(state.published.base),
         delta = tonumber(state.published.delta),
         revision = tonumber(state.published.revision),
         base_revision = base_revision(state.view.base),
         bytes = tonumber(state.view.base.size),
-        room = room,
-        used = self.delta_bytes - room,
+        room = left,
+        used = self.delta_bytes - left,
     }
 end
 
@@ -233,10 +233,14 @@ end
 -- @tparam string store 16 bytes
 -- @tparam number revision
 -- @tparam[opt] boolean sync has it on the disk
+-- @treturn number its bytes
 function _M.write(path, entities, count, store, revision, sync)
+    local bytes
     with_image(entities, count, identity_of(store, revision), function(buffer, used)
         check(C.sluice_core_file_write(path, buffer, used, sync and 1 or 0), path)
+        bytes = tonumber(used)
     end)
+    return bytes
 end
 
 local function open_base(path, how)

@@ -22,6 +22,7 @@ local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local images = require("gateway.control.images")
 local packed_rows = require("gateway.store.packed_rows")
+local room = require("gateway.control.room")
 local rows = require("gateway.image.rows")
 local transaction = require("gateway.store.transaction")
 
@@ -74,11 +75,19 @@ local function build(self, db, now)
     end)
 end
 
--- Without images to publish: the copy for the next start, which shows that they can be built.
+-- Without images to publish: the copy for the next start, which shows that they can be built, and
+-- that they have room.
 local function build_copy(self, db, now)
+    local path = self.copy .. ".next"
     return with_rows(rows.all(db, self.store.layouts, now), function(memory)
         local store = rows.uuid_bytes(now.uuid)
-        images.write(self.copy .. ".next", memory.entities, memory.count, store, now.revision, true)
+        local bytes = images.write(path, memory.entities, memory.count, store, now.revision, true)
+        local lack = self.image_dir and room.lacks(self.image_dir, bytes)
+        if lack then
+            os.remove(path)
+            local message = self.image_dir .. " " .. lack
+            error({ refused = { err = "full", path = self.image_dir, message = message } }, 0)
+        end
         return { is_copy = true }
     end)
 end
@@ -164,7 +173,7 @@ end
 -- @tparam {table,...} opts.layouts of gateway.store.layout
 -- @tparam[opt] number opts.page where is published what is live, an address; nil where nobody
 -- serves: only the copy for the next start is made
--- @tparam[opt] string opts.images folder of images; only with a page
+-- @tparam[opt] string opts.images folder of images; without a page it has to have room for them
 -- @tparam[opt] number opts.delta_bytes of gateway.control.images
 -- @tparam[opt=false] boolean opts.check look at every page of the store first
 -- @treturn table|nil writer
@@ -180,6 +189,7 @@ function _M.open(opts)
         return nil, err
     end
     local self = wrap(store, nil)
+    self.image_dir = opts.images
     clean(files.folder_of(store.path))
     if opts.page then
         self.images, err = guarded(self, images.open, {

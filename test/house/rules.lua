@@ -83,6 +83,7 @@ _M.doors = {
         out = {
             "gateway.config",
             "gateway.control.resolver",
+            "gateway.control.room",
             "gateway.control.writer",
             "gateway.entities",
             "gateway.proxy.late_phases",

@@ -440,6 +440,31 @@ describe("the writer", function()
         assert.equal("a file", opened.store:revision().origin)
     end)
 
+    it("loads nothing whose images would have no room", function()
+        opened:close()
+        local opts = { store = place.store, layouts = place.layouts, images = place.images }
+        local items = { { kind = "routes", put = route(7) } }
+        local statvfs = require("posix.sys.statvfs")
+        local real, mebibytes = statvfs.statvfs, nil
+        statvfs.statvfs = function()
+            return { f_bavail = mebibytes, f_frsize = 1024 * 1024 }
+        end
+        mebibytes = 31
+        local done, err = writer.load(opts, items, "a file")
+        mebibytes = 33
+        local loaded = writer.load(opts, items, "a file")
+        statvfs.statvfs = real
+        assert.is_nil(done)
+        assert.equal("full", err.err)
+        local sizes = "33 MiB are needed (two images of 1 MiB, two deltas of 16 MiB), "
+        local text = place.images .. " has no room: " .. sizes .. "31 MiB are there"
+        assert.equal(text, err.message)
+        -- Of the first nothing was left, and nothing was committed.
+        assert.is_true(loaded.changed)
+        assert.equal(0, os.execute("test ! -e " .. place.copy .. ".next"))
+        opened = support.open(place)
+    end)
+
     it("hands itself to another Lua VM", function()
         local other = writer.attach(opened:handle())
         assert.equal(1, other:batch({ { put("routes", route(1)) } })[1].revision)
