@@ -103,10 +103,9 @@ local function is_image(name)
     return name:find("^base%.%d+") or name:find("^delta%.%d+")
 end
 
---- Removes the images of an instance that does not run; the folder too, unless it was given.
--- @tparam table settings those that it ran with
--- @tparam string prefix
-function _M.remove(settings, prefix)
+--- Removes the images of an instance that does not run.
+-- @tparam table settings those that it ran with, or will
+function _M.clear(settings)
     local path = settings.image_dir
     if type(path) ~= "string" or not stat.lstat(path) then
         return
@@ -119,7 +118,14 @@ function _M.remove(settings, prefix)
         end
         return true
     end)
-    local uid = worker_user.uid(settings.user)
+end
+
+--- The same, and the folder too, unless it was given.
+-- @tparam table settings those that it ran with
+-- @tparam string prefix
+function _M.remove(settings, prefix)
+    _M.clear(settings)
+    local path, uid = settings.image_dir, worker_user.uid(settings.user)
     if path == own_name(prefix, uid) or path == prefix .. "/images" then
         unistd.rmdir(path)
     end

@@ -4,8 +4,9 @@
 --   <folder>/delta.<n>   changes to it
 --
 -- n grows with each file, so that a name never comes again. What is live is what the page names;
--- any other file is of a writer that died, and goes when the next base is published. Files outlive
--- processes, not the machine, as far as the folder is on a tmpfs.
+-- any other file is of a writer that died, and goes when the next base is published, unless it has
+-- another layout: those go with the next start. Files outlive processes, not the machine, as far as
+-- the folder is on a tmpfs.
 --
 -- The state stands outside Lua, since threads have Lua VMs of their own: `handle` and `attach`. One
 -- call at a time; `build`, `merge` and `save` read only what they are given.
@@ -447,14 +448,26 @@ function methods:drop(made)
     end
 end
 
--- Removes every file but the live ones.
+-- Whether a file has another layout: after a binary upgrade it may be live in an nginx that has
+-- another page, and may come back.
+local function is_others(path, kind)
+    local space = ffi.new("sluice_core_space_t")
+    local uid = unistd.geteuid()
+    local rc = kind == "delta" and C.sluice_core_delta_open(path, uid, space)
+        or C.sluice_core_file_open(path, uid, HEADER_ONLY, space)
+    C.sluice_core_file_close(space)
+    return rc == C.SLUICE_CORE_VERSION
+end
+
+-- Removes every file but the live ones, and those of another layout.
 local function clean(self)
     local published = self.state.published
     for _, file in ipairs(list(self.folder)) do
+        local path = self.folder .. "/" .. file.name
         local is_live = file.name == "base." .. tonumber(published.base)
             or file.name == "delta." .. tonumber(published.delta)
-        if not is_live then
-            os.remove(self.folder .. "/" .. file.name)
+        if not is_live and not is_others(path, file.kind) then
+            os.remove(path)
         end
     end
 end

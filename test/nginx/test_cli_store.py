@@ -134,9 +134,15 @@ def test_a_folder_of_the_users_own(instance: Instance) -> None:
     assert done.returncode == 0
     assert done.stderr == "sluice: warning: image_dir changes only with `sluice restart`\n"
     assert image_dir(instance) == folder
+    # What a gateway that was killed has left, of a version with another layout.
+    base = next(folder.glob("base.*")).read_bytes()
     instance.succeed("stop")
     # It was made by hand, or may have been: it stays, without images.
     assert list(folder.iterdir()) == []
+    (folder / "base.99").write_bytes(base[:16] + b"\xff" + base[17:])
+    instance.succeed("start", image_dir=str(folder))
+    assert not (folder / "base.99").exists()
+    instance.succeed("stop")
 
 
 @pytest.mark.parametrize("what", ["file", "mode", "owner"])

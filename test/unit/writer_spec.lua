@@ -440,6 +440,37 @@ describe("the writer", function()
         assert.equal("a file", opened.store:revision().origin)
     end)
 
+    it("leaves files of another layout alone, and takes their numbers for used", function()
+        local live = opened.images:live()
+        local function copy(kind, number, layout_at)
+            local file = assert(io.open(("%s/%s.%d"):format(place.images, kind, live[kind]), "rb"))
+            local text = file:read("*a")
+            file:close()
+            if layout_at then
+                text = text:sub(1, layout_at) .. "\99" .. text:sub(layout_at + 2)
+            end
+            local path = ("%s/%s.%d"):format(place.images, kind, number)
+            file = assert(io.open(path, "wb"))
+            file:write(text)
+            file:close()
+            assert(os.execute("chmod 600 " .. path))
+        end
+        copy("base", 900, 16)
+        copy("delta", 901, 8)
+        copy("base", 902)
+        copy("delta", 903)
+        reopen()
+        make(put("routes", route(1)))
+        local job = opened:start_merge()
+        assert(opened:merge(job) and opened:finish_merge(job))
+        local found = {}
+        for name in dirent.files(place.images) do
+            found[#found + 1] = name:find("^%l") and name or nil
+        end
+        table.sort(found)
+        assert.same({ "base.900", "base.905", "delta.901", "delta.906" }, found)
+    end)
+
     it("loads nothing whose images would have no room", function()
         opened:close()
         local opts = { store = place.store, layouts = place.layouts, images = place.images }
