@@ -19,6 +19,8 @@ local LOOK_SECONDS = 1
 local MERGE_SHARE = 0.5
 local MERGE_AGE_SECONDS = 60
 local MERGE_AGE_RATIO = 100
+-- How long after one that failed the copy is written again.
+local SAVE_PAUSE_SECONDS = 10
 
 local _M = {}
 local methods = {}
@@ -37,7 +39,7 @@ end
 --- Begins anew, with what the writer has just made live.
 -- @tparam boolean is_saved the base is the copy on the disk
 function methods:begin(is_saved)
-    self.merged_at, self.look_at = monotonic(), 0
+    self.merged_at, self.look_at, self.save_at = monotonic(), 0, 0
     self.is_saved = is_saved
 end
 
@@ -79,19 +81,19 @@ local function replace_files(self)
     end
 end
 
--- The copy for the next start, whose deletions need not be known any more.
+-- The copy for the next start, whose deletions need not be known any more. A disk that has no room
+-- for it may have some later.
 local function save(self, live)
     local done, err = self.writer.call("save", live)
     if done then
         done, err = self.writer.in_turn("compact", live.base_revision)
     end
-    if not done then
-        ngx.log(
-            ngx.WARN,
-            "control: the next start has to build its image: ",
-            err.message or err.err
-        )
+    if done then
+        self.saved = live.base
+        return
     end
+    self.save_at = monotonic() + SAVE_PAUSE_SECONDS
+    ngx.log(ngx.WARN, "control: the next start has to build its image: ", err.message or err.err)
 end
 
 local function is_merge_due(self, live)
@@ -119,8 +121,7 @@ function methods:look()
     end
     if not live.is_whole then
         in_background(self, replace_files)
-    elseif live.base ~= self.saved then
-        self.saved = live.base
+    elseif live.base ~= self.saved and monotonic() >= self.save_at then
         in_background(self, save, live)
     elseif is_merge_due(self, live) then
         in_background(self, merge)

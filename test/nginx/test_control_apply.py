@@ -243,6 +243,27 @@ def test_files_that_are_gone_come_again(what: str) -> None:
         assert len(list(nginx.images.iterdir())) == 2
 
 
+def test_a_copy_that_the_disk_did_not_take_is_written_again() -> None:
+    with Control() as nginx:
+        copy = nginx.prefix / "store" / "base"
+        wait_until(copy.is_file, "the first copy")
+        copy.unlink()
+        (copy / "in the way").mkdir(parents=True)
+        nginx.expect_log(r"the next start has to build its image")
+        said = nginx.apply("""
+            local items = {}
+            for i = 1, 6000 do
+                items[i] = route(i, "/p/" .. i)
+            end
+            return said(apply.replace(items))
+        """)
+        assert said["changed"] is True
+        log = nginx.prefix / "logs" / "error.log"
+        wait_until(lambda: "the next start has to" in log.read_text(), "a copy that failed")
+        shutil.rmtree(copy)
+        wait_until(copy.is_file, "another try", 30)
+
+
 def test_who_reads_while_the_role_is_given_up_is_answered() -> None:
     with Control() as nginx:
         said = nginx.apply("""
