@@ -14,17 +14,16 @@
 -- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
 -- @module gateway.control.writer
 
+local change_of = require("gateway.store.change")
 local database = require("gateway.store.database")
 local dirent = require("posix.dirent")
 local entities = require("gateway.image.entities")
-local entity_text = require("gateway.store.entity_text")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local images = require("gateway.control.images")
 local packed_rows = require("gateway.store.packed_rows")
 local room = require("gateway.control.room")
 local rows = require("gateway.image.rows")
-local transaction = require("gateway.store.transaction")
 
 local error = error
 local ipairs = ipairs
@@ -32,7 +31,6 @@ local os = os
 local pcall = pcall
 local setmetatable = setmetatable
 local tonumber = tonumber
-local tostring = tostring
 
 -- Changed entities that a delta is made for; beyond, a new base is cheaper.
 local MAX_STAGED = 5000
@@ -41,7 +39,7 @@ local _M = {}
 local methods = {}
 local mt = { __index = methods }
 
-local packing = { version = entities.VERSION, pack = entities.pack }
+local packing = { version = entities.VERSION, write = entities.write }
 
 -- Staging and building ----------------------------------------------------------------------------
 
@@ -292,17 +290,7 @@ function _M.describe(by_kind, change)
     if not of then
         return nil, { err = "unknown kind", kind = change.kind }
     end
-    local text, reason = entity_text.encode(change.put)
-    if not text then
-        local value = tostring(change.put.id)
-        return nil,
-            { err = "invalid", kind = of.kind, field = "id", value = value, message = reason }
-    end
-    local described, err = transaction.describe(of, change.put, text, packing)
-    if described then
-        described.sequence, described.if_revision = change.sequence, change.if_revision
-    end
-    return described, err
+    return change_of.described(change, of, packing)
 end
 
 local function run(self, verb, ...)
@@ -333,7 +321,7 @@ function methods:batch(members)
 end
 
 --- Makes the store hold these entities and no others.
--- @tparam {table,...} items of `describe`, in their order
+-- @tparam {table,...} items `{ kind =, put = entity }`, or those of `describe`, in their order
 -- @tparam[opt] string origin
 -- @treturn table|nil `{ uuid =, revision =, origin =, changed = boolean }`
 -- @treturn nil|table error
@@ -352,16 +340,8 @@ function _M.load(opts, items, origin)
     if not self then
         return nil, err
     end
-    local changes, done = {}, nil
-    for i, item in ipairs(items) do
-        changes[i], err = _M.describe(self.store.by_kind, item)
-        if err then
-            break
-        end
-    end
-    if not err then
-        done, err = self:replace(changes, origin)
-    end
+    local done
+    done, err = self:replace(items, origin)
     self:close()
     return done, err
 end
