@@ -131,9 +131,9 @@
 
 
 /*
- * Of images, deltas and the page.  Grows with each change, and with each of the
- * memory that the page stands in: who has another page leaves files of another
- * layout alone.
+ * Of images, deltas and the page.  Grows with each change, and with each of
+ * the memory that the page stands in: who has another page leaves files of
+ * another layout alone.
  */
 
 #define SLUICE_CORE_LAYOUT       2

@@ -1,5 +1,7 @@
 --- The writer: what it refuses, what it leaves alone, what it begins with.
 
+-- Long on purpose: one case after the other, of one writer.
+
 local C = require("sluice.core").C
 local dirent = require("posix.dirent")
 local support = require("test.unit.support.writer")
