@@ -2,38 +2,35 @@
 
 The gateway serves a large configuration; a plugin of the lab in the control worker changes one
 route after the other through `control.apply` (`lua/plugins/bench-change.lua`), as the Admin API
-does. `change`: requests with and without changes alternate in slices. `takeover`: changes go on
-until a new base is published, again and again; slices in which that happens are compared with those
-before them. Requests come by a timetable, for routes at random.
+does. `change`: requests with and without changes alternate in slices; and how long it takes until a
+change is published (publish.py). `takeover`: changes go on until a new base is published, again and
+again; slices in which that happens are compared with those before them. Requests come by a
+timetable, for routes at random.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import load
+import publish
 import sides
 import stats
-from config_change import G, sides_of
+from ordered import DONE, changed, with_plugin
 from probe import Client
 from progress import progress
 from report import Metric, metric
 from setting import Setting
 from verify import InvalidRun
 
-PLUGINS = Path(__file__).resolve().parent / "lua"
 # Of the changes that were ordered; a machine that is too busy makes fewer.
 FEWEST_DONE = 0.9
 ORDER_TIMEOUT_S = 10
 FEWEST_BASES = 4
-# Where the plugins say what they have done, below the prefix.
-DONE = Path("store") / "bench.done"
 
 
 class Changed(sides.Sluice):
@@ -60,28 +57,12 @@ class Changed(sides.Sluice):
         return int(json.loads(answer.body)["control"]["base"])
 
 
-def with_plugin(name: str) -> dict[str, str]:
-    """Settings of a gateway that runs a plugin of the lab's."""
-    return {
-        "SLUICE_PLUGINS": f"bundled,{name}",
-        "SLUICE_LUA_PACKAGE_PATH": f"{PLUGINS}/?.lua;{PLUGINS.parent}/?.lua;;",
-    }
-
-
-@contextlib.contextmanager
-def changed(setting: Setting, routes: int, kind: type[G], settings: dict[str, str]) -> Iterator[G]:
-    """A gateway with so many routes, and its upstream."""
-    gateway, upstream = sides_of(
-        setting, routes, kind, admin=sides.free_address(), settings=settings
-    )
-    with upstream, gateway:
-        yield gateway
-        if trouble := gateway.trouble():
-            raise InvalidRun(f"{gateway.name} logged: {trouble}")
-
-
 def measure(setting: Setting) -> dict[str, Metric]:
     """Measures the scenario."""
+    return _beside_requests(setting) | publish.measure(setting)
+
+
+def _beside_requests(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     rates: list[int] = data["rates"]
     found: dict[int, list[load.Slice]] = {rate: [] for rate in [0, *rates]}
@@ -91,7 +72,7 @@ def measure(setting: Setting) -> dict[str, Metric]:
         for rate in found:
             _slice(gateway, requests, rate, data)  # warm-up
         names = [str(rate) for rate in found]
-        for order in setting.rounds(names, 0, 1):
+        for order in setting.rounds(names, 0, 2):
             for name in order:
                 progress(f"{setting.name}: {name} changes a second")
                 found[int(name)].append(_slice(gateway, requests, int(name), data))

@@ -136,11 +136,14 @@ def profile(scenario: scenarios.Scenario, root: Path, seconds: int = SECONDS) ->
         folder.chmod(0o755)
         write_sampler(recording, "plugins/flame-sampler.lua")
         more = os.environ.get("SLUICE_LUA_PACKAGE_PATH", "")
-        settings = {
-            "SLUICE_PLUGINS": "bundled,flame-sampler",
-            "SLUICE_LUA_PACKAGE_PATH": f"{recording}/?.lua;{more}",
+        settings = proxy.settings(scenario)
+        plugins = settings.get("SLUICE_PLUGINS", "bundled")
+        settings |= {
+            "SLUICE_PLUGINS": f"{plugins},flame-sampler",
+            "SLUICE_LUA_PACKAGE_PATH": f"{recording}/?.lua;{proxy.LUA}/?.lua;{more}",
         }
-        stack.enter_context(sides.Upstream(folder / "up", upstream, cores[1], scenario.body))
+        up = sides.Upstream(folder / "up", upstream, cores[1], scenario.body, scenario.listens)
+        stack.enter_context(up)
         address = sides.free_address()
         if scenario.has_sink():
             stack.enter_context(sides.Upstream(folder / "sink", sink, cores[1], ""))

@@ -7,8 +7,10 @@ upstream that keeps the request heads it gets. Both are slow and obvious.
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 TIMEOUT_S = 10.0
@@ -127,14 +129,19 @@ class Client:
 
 
 class Recorder:
-    """An upstream that answers everything with 200 and keeps the last request head."""
+    """An upstream that answers everything with 200 and keeps the last request head.
 
-    def __init__(self, address: str, body: bytes) -> None:
+    On an address, and with the same port on any number of other hosts.
+    """
+
+    def __init__(self, address: str, body: bytes, hosts: Sequence[str] = ()) -> None:
         self.head = b""
         self._answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-        self._listener = socket.create_server(split_address(address))
+        own, port = split_address(address)
+        self._listeners = [socket.create_server((host, port)) for host in (own, *hosts)]
         self._connections: list[socket.socket] = []
         self._closing = False
+        self._wake, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -145,24 +152,30 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Closes the listener and all connections, so that the address is free again."""
+        """Closes listeners and connections, so that the addresses are free again."""
         self._closing = True
-        self._listener.shutdown(socket.SHUT_RDWR)
+        self._wake.send(b"x")
         self._thread.join()
-        self._listener.close()
+        for listener in (*self._listeners, self._wake, self._woken):
+            listener.close()
         for connection in self._connections:
             with contextlib.suppress(OSError):  # the other end may have been first
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
 
     def _accept(self) -> None:
-        while not self._closing:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        with selectors.DefaultSelector() as selector:
+            for listener in (*self._listeners, self._woken):
+                selector.register(listener, selectors.EVENT_READ)
+            while not self._closing:
+                for key, _ in selector.select():
+                    if key.fileobj is not self._woken:
+                        self._take(key.fileobj)  # type: ignore[arg-type]
+
+    def _take(self, listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        self._connections.append(connection)
+        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         buffer = b""
@@ -178,7 +191,7 @@ class Recorder:
 
 
 def difference(ours: bytes, theirs: bytes, added: list[str]) -> str | None:
-    """How two request heads differ, save for headers of ours that are to be added.
+    """How two request heads differ, save for headers that we add, or whose text is each one's own.
 
     Values that name the listener's own port have to be made equal by the
     caller. Returns None for heads that say the same.
@@ -188,7 +201,7 @@ def difference(ours: bytes, theirs: bytes, added: list[str]) -> str | None:
     if our_line != their_line:
         return f"request line {our_line!r} against {their_line!r}"
     left = sorted(pair for pair in our_headers if pair[0] not in added)
-    right = sorted(their_headers)
+    right = sorted(pair for pair in their_headers if pair[0] not in added)
     if left != right:
         only_ours = [f"{name}: {value}" for name, value in left if (name, value) not in right]
         only_theirs = [f"{name}: {value}" for name, value in right if (name, value) not in left]

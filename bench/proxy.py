@@ -31,6 +31,9 @@ import verify
 from probe import Recorder
 from progress import progress
 
+# Where plugins of the lab's are.
+LUA = Path(__file__).resolve().parent / "lua"
+
 SLICE_S = 1
 YARDSTICK_WARM_UP_S = 1
 PAIRS_A_LIFE = 4
@@ -98,10 +101,24 @@ def sluice(scenario: scenarios.Scenario, root: Path, name: str = "Sluice") -> Ma
     def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
         address, upstream = sides.free_address(), words["upstream"]
         return sides.Sluice(
-            scenario, folder, address, upstream, core, root=root, name=name, words=words
+            scenario,
+            folder,
+            address,
+            upstream,
+            core,
+            root=root,
+            name=name,
+            settings=settings(scenario),
+            words=words,
         )
 
     return start
+
+
+def settings(scenario: scenarios.Scenario) -> dict[str, str]:
+    """The scenario's settings as Sluice's environment; plugins are the lab's, in all checkouts."""
+    named = {f"SLUICE_{name.upper()}": value for name, value in scenario.settings.items()}
+    return named | {"SLUICE_LUA_PACKAGE_PATH": f"{LUA}/?.lua;;"} if named else {}
 
 
 def _nginx(scenario: scenarios.Scenario, name: str = "hand-written nginx") -> Maker:
@@ -167,7 +184,11 @@ class Run:
             with contextlib.ExitStack() as rehearsal:
                 self.start(rehearsal, folder / "rehearsal")
             upstream = sides.Upstream(
-                folder / "upstream", self.words["upstream"], self.cores[1], self.scenario.body
+                folder / "upstream",
+                self.words["upstream"],
+                self.cores[1],
+                self.scenario.body,
+                self.scenario.listens,
             )
             stack.enter_context(upstream)
             requests = folder / "requests"
@@ -197,7 +218,8 @@ class Run:
     def start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
         """Starts all sides and shows that they send the same to the upstream."""
         running = self._start(stack, folder)
-        with Recorder(self.words["upstream"], self.scenario.body.encode()) as recorder:
+        address, body = self.words["upstream"], self.scenario.body.encode()
+        with Recorder(address, body, self.scenario.listens) as recorder:
             for other in running[1:] if self.lineup.strict else []:
                 verify.same_work(self.scenario, recorder, running[0], other)
         return running

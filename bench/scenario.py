@@ -10,8 +10,8 @@ rest, common to all scenarios, is in `nginx/` and `haproxy/`). All are templates
 of the same two rules:
 
 - `@word@` is replaced: `@upstream@`, `@listen@` and `@sink@` (a server beside the
-  upstream, for what Sluice is to send besides) by addresses, a repeat's word by
-  its number.
+  upstream, for what Sluice is to send besides) by addresses, `@port@` by the
+  upstream's port, a repeat's word by its number.
 - Something is repeated for the numbers 1 to N: in TOML a table with
   `repeat = { host = 100 }` becomes 100 tables; in the others so do the lines
   between `# repeat host 100` and `# end host`. Repeats nest.
@@ -19,7 +19,9 @@ of the same two rules:
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -91,7 +93,9 @@ class Described:
 class Scenario:
     """A loaded `proxy` scenario; `sluice`, `nginx` and `haproxy` are still templates of addresses.
 
-    `rate`: requests a second by a timetable, instead of as many as are answered.
+    `rate`: requests a second by a timetable, instead of as many as are answered. `settings`: those
+    of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
+    how many routes Sluice is told of anew once it runs, so that they stand in its delta.
     """
 
     kind = "proxy"
@@ -111,6 +115,9 @@ class Scenario:
     haproxy: str
     haproxy_map: str
     rate: int | None
+    settings: dict[str, str]
+    listens: list[str]
+    changed: int
 
     def probed(self) -> list[Request]:
         """The requests that are looked at in full: all, or so many evenly chosen ones."""
@@ -124,6 +131,16 @@ class Scenario:
     def sluice_file(self, words: dict[str, str]) -> str:
         """Declarative configuration of Sluice for these addresses."""
         return json.dumps(fill(self.sluice, words), indent=2) + "\n"
+
+    def changed_file(self, words: dict[str, str]) -> str | None:
+        """The same with another tag on `changed` of its routes, evenly chosen."""
+        if not self.changed:
+            return None
+        filled = copy.deepcopy(fill(self.sluice, words))
+        routes = [route for service in filled["services"] for route in service["routes"]]
+        for route in routes[:: max(len(routes) // self.changed, 1)][: self.changed]:
+            route["tags"] = ["changed"]
+        return json.dumps(filled, indent=2) + "\n"
 
     def nginx_conf(self, words: dict[str, str]) -> str:
         """Hand-written configuration for these addresses."""
@@ -158,6 +175,8 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{path.name}: {error}") from None
     data = expand(data)
+    if data.pop("shuffled", False):
+        random.Random(1).shuffle(data.get("requests", []))
     try:
         scenario = Scenario(
             name=name,
@@ -170,6 +189,9 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             added_response=data.pop("added_response", []),
             counted_down=data.pop("counted_down", None),
             rate=data.pop("rate", None),
+            settings=data.pop("settings", {}),
+            listens=[each["address"] for each in data.pop("listens", [])],
+            changed=data.pop("changed", 0),
             sluice=data.pop("sluice"),
             nginx=expand_text(nginx),
             haproxy=expand_text(haproxy),

@@ -6,49 +6,14 @@ time each sync of the disk is made slower, as on disks that are worse than this 
 
 from __future__ import annotations
 
-import time
-
-import sides
 import stats
 import tools
-from change import DONE, changed, with_plugin
+from ordered import Ordered, changed, with_plugin
 from progress import progress
 from report import Metric, metric
 from setting import Setting
-from verify import InvalidRun
 
-ANSWER_TIMEOUT_S = 60
 PLUGIN = with_plugin("bench-store")
-
-
-class Ordered(sides.Sluice):
-    """A gateway whose control worker makes changes and says what each took."""
-
-    number = 0
-
-    def order(self, case: str, count: int) -> list[float]:
-        """Milliseconds of so many."""
-        self.number += 1
-        draft = self.folder / "order.new"
-        draft.write_text(f"{self.number} {case} {count}\n")
-        draft.chmod(0o644)
-        draft.rename(self.folder / "order")
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while time.monotonic() < deadline:
-            words = self._said()
-            if words and words[0] == str(self.number):
-                try:
-                    return [float(word) for word in words[1:]]
-                except ValueError:
-                    raise InvalidRun(f"{case}: {' '.join(words[1:])}") from None
-            time.sleep(0.005)
-        raise InvalidRun(f"{case}: the control worker does not say what it took")
-
-    def _said(self) -> list[str]:
-        try:
-            return (self.folder / DONE).read_text().split()
-        except FileNotFoundError:
-            return []
 
 
 def measure(setting: Setting) -> dict[str, Metric]:

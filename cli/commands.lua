@@ -212,6 +212,8 @@ local function replace(context, instance, settings, given, opts)
     if opts.old and opts.old.image_dir ~= settings.image_dir then
         images.remove(opts.old, instance.prefix)
     end
+    -- Nobody has them: what begins is the copy on the disk.
+    images.clear(settings)
     local up, failure = start.run(instance, settings, opts.found, opts.foreground)
     if not up then
         writer:undo()

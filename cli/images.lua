@@ -7,9 +7,9 @@ local digest = require("openssl.digest")
 local dirent = require("posix.dirent")
 local pwd = require("posix.pwd")
 local stat = require("posix.sys.stat")
-local statvfs = require("posix.sys.statvfs")
 local unistd = require("posix.unistd")
 
+local room = require("gateway.control.room")
 local worker_user = require("cli.worker_user")
 
 local _M = {}
@@ -18,12 +18,8 @@ local SHARED_MEMORY = "/dev/shm"
 local MODE = tonumber("700", 8)
 local MODE_BITS = tonumber("777", 8)
 
--- Room for two deltas and two images of the smallest configuration; and, of a declarative file,
--- bytes of images for each byte: a new image is made beside the one that is live.
-local LEAST_BYTES = 16 * 1024 * 1024
-local BYTES_A_BYTE = 3
-
-local MEBIBYTE = 1024 * 1024
+-- Of an image for each byte of a declarative file, at least.
+local BYTES_A_BYTE = 1
 
 -- One instance's, told by its prefix and its workers' user.
 local function own_name(prefix, uid)
@@ -33,34 +29,15 @@ local function own_name(prefix, uid)
     return ("%s/sluice-%d-%s"):format(SHARED_MEMORY, uid, hex:sub(1, 16))
 end
 
-local function free_bytes(folder)
-    local found = statvfs.statvfs(folder)
-    return found and found.f_bavail * found.f_frsize or 0
-end
-
--- What stands in the folder already is to be replaced.
-local function used_bytes(folder)
-    local bytes = 0
-    for _, name in
-        ipairs(stat.stat(folder) and unistd.access(folder, "rx") and dirent.dir(folder) or {})
-    do
-        local info = stat.lstat(folder .. "/" .. name)
-        bytes = bytes + (info and stat.S_ISREG(info.st_mode) ~= 0 and info.st_size or 0)
-    end
-    return bytes
-end
-
 local function parent_of(path)
     return path:match("^(.+)/[^/]+$") or "/"
 end
 
-local function has_room(folder, needed)
-    return free_bytes(parent_of(folder)) + used_bytes(folder) >= needed
-end
-
-local function needed_bytes(settings)
-    local info = stat.stat(settings.file)
-    return LEAST_BYTES + BYTES_A_BYTE * (info and info.st_size or 0)
+-- Of an image: the last one's, and the least that the file makes. Whether what it makes has room is
+-- looked at when that is known (gateway.control.writer).
+local function base_bytes(settings)
+    local copy, file = stat.stat(settings.prefix .. "/store/base"), stat.stat(settings.file)
+    return math.max(copy and copy.st_size or 0, BYTES_A_BYTE * (file and file.st_size or 0))
 end
 
 --- Chooses the folder of an instance that is to start.
@@ -68,26 +45,28 @@ end
 -- @treturn string|nil a warning, or why it cannot be
 -- @treturn boolean whether it cannot be
 function _M.choose(settings)
-    local needed = needed_bytes(settings)
-    local wanted = ("%d MiB are needed"):format(math.ceil(needed / MEBIBYTE))
+    local bytes = base_bytes(settings)
     if settings.image_dir ~= "" then
         local above = parent_of(settings.image_dir)
         if not stat.stat(above) then
             return ("image_dir: there is no folder %s"):format(above), true
-        elseif not has_room(settings.image_dir, needed) then
-            return ("image_dir: %s has no room: %s"):format(settings.image_dir, wanted), true
         end
-        return nil, false
+        local lack = room.lacks(settings.image_dir, bytes)
+        return lack and ("image_dir: %s %s"):format(settings.image_dir, lack), lack ~= nil
     end
     local own = own_name(settings.prefix, worker_user.uid(settings.user))
-    if stat.stat(SHARED_MEMORY) and has_room(own, needed) then
+    local lack = "is not there"
+    if stat.stat(SHARED_MEMORY) then
+        lack = room.lacks(own, bytes)
+    end
+    if not lack then
         settings.image_dir = own
         return nil, false
     end
     settings.image_dir = settings.prefix .. "/images"
-    local warning = "image_dir: %s has no room (%s): the images are on the disk, in %s, whose "
-        .. "delays become those of requests"
-    return warning:format(SHARED_MEMORY, wanted, settings.image_dir), false
+    local warning = "image_dir: %s %s; the images are on the disk, in %s, whose delays become "
+        .. "those of requests"
+    return warning:format(SHARED_MEMORY, lack, settings.image_dir), false
 end
 
 --- Makes the folder, or looks whether the one that is there is the workers' alone.
@@ -124,10 +103,9 @@ local function is_image(name)
     return name:find("^base%.%d+") or name:find("^delta%.%d+")
 end
 
---- Removes the images of an instance that does not run; the folder too, unless it was given.
--- @tparam table settings those that it ran with
--- @tparam string prefix
-function _M.remove(settings, prefix)
+--- Removes the images of an instance that does not run.
+-- @tparam table settings those that it ran with, or will
+function _M.clear(settings)
     local path = settings.image_dir
     if type(path) ~= "string" or not stat.lstat(path) then
         return
@@ -140,7 +118,14 @@ function _M.remove(settings, prefix)
         end
         return true
     end)
-    local uid = worker_user.uid(settings.user)
+end
+
+--- The same, and the folder too, unless it was given.
+-- @tparam table settings those that it ran with
+-- @tparam string prefix
+function _M.remove(settings, prefix)
+    _M.clear(settings)
+    local path, uid = settings.image_dir, worker_user.uid(settings.user)
     if path == own_name(prefix, uid) or path == prefix .. "/images" then
         unistd.rmdir(path)
     end

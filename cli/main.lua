@@ -217,8 +217,10 @@ local function main()
 end
 
 -- A command ends before most of what it makes is garbage: a large file of entities would be walked
--- over and over. So Lua's heap may grow tenfold before it is collected: 100,000 routes take 0.9 GiB
--- while they are loaded, 0.7 GiB otherwise.
-collectgarbage("setpause", 1000)
+-- over and over. So Lua's heap is collected for the first time when it is a GiB; 100,000 routes
+-- take a third of that.
+collectgarbage("setpause", math.floor(100 * 2 ^ 20 / collectgarbage("count")))
+collectgarbage()
+collectgarbage("setpause", 200)
 
 os.exit(main())

@@ -62,9 +62,9 @@ _M.list = {
         default = "",
         where = "start",
         doc = "Folder of the images, from which requests are routed: of one instance alone, in "
-            .. "memory (tmpfs), with room for about a kilobyte a route. Empty: one of its own in "
-            .. "/dev/shm, or where that has no room, `images` in the prefix, with a warning: a "
-            .. "stalled disk would stall traffic.",
+            .. "memory (tmpfs), with room for 32 MiB and about 1.5 kilobytes a route. Empty: one "
+            .. "of its own in /dev/shm, or where that has no room, `images` in the prefix, with a "
+            .. "warning: a stalled disk would stall traffic.",
     },
     {
         name = "vault_env",

@@ -21,8 +21,9 @@ local PRIVATE_MODE = tonumber("600", 8)
 -- What an entity of a file may leave to the store: compared only where the file has it.
 local STAMPS = { created_at = true, updated_at = true }
 
-local function text_of(err)
-    return "store: " .. (err.message or err.err)
+local function text_of(err, settings)
+    local is_images = settings and err.path == settings.image_dir
+    return (is_images and "image_dir: " or "store: ") .. (err.message or err.err)
 end
 
 -- Runs `fn(store)` with the store open for reading.
@@ -74,7 +75,7 @@ function _M.load(settings, instance, items, origin)
             layouts = layout.derive(entities.stored(), entities.packers()),
         }, items, origin)
     end)
-    return done and true, err and text_of(err)
+    return done and true, err and text_of(err, settings)
 end
 
 --- Reads every page and index of the store.

@@ -3,6 +3,7 @@
 -- @module gateway.config.collect
 
 local cjson = require("cjson")
+local context = require("gateway.schema.context")
 local entities = require("gateway.entities")
 local migrate = require("gateway.config.migrate")
 local schema = require("gateway.schema")
@@ -14,6 +15,7 @@ local pairs = pairs
 local tostring = tostring
 local type = type
 
+local clear = require("table.clear")
 local new_table = require("table.new")
 
 local NULL = cjson.null
@@ -21,6 +23,8 @@ local NULL = cjson.null
 local REMARKS = { _comment = "string", _ignore = "table" }
 -- Few entities give more, with their parent.
 local OWN_FIELDS = 7
+-- Those of `run`, and the id that gateway.config.link adds.
+local ITEM_FIELDS = 7
 -- Stands for the parent while a nested entity is checked.
 local PARENT = "parent"
 
@@ -59,10 +63,22 @@ local function add_error(state, path, message)
     state.errors:add(path, message)
 end
 
-local function add_all(state, errors)
+-- Adds errors of a value that stands at a path.
+local function add_all(state, path, errors)
     for _, err in ipairs(errors) do
-        add_error(state, err.path, err.message)
+        add_error(state, context.join(path, err.path), err.message)
     end
+end
+
+--- Where an entity stands in the file, such as `services[0].routes[2]`: written for errors only.
+-- @tparam table item of `run`
+-- @treturn string
+function _M.path(item)
+    local list = item.kind
+    if item.parent then
+        list = _M.path(item.parent) .. "." .. list
+    end
+    return format("%s[%d]", list, item.index - 1)
 end
 
 local function is_given(value)
@@ -85,22 +101,24 @@ local function refuse_collection(state, name, value, path)
     return true
 end
 
-local function plugin_schema(state, raw, path)
-    local name = raw.name
+local function plugin_schema(state, item, own)
+    local name = own.name
     if type(name) ~= "string" then
         return entities.get("plugins"), false
     end
     local plugin = state.registry:get(name)
     if not plugin then
-        add_error(state, path .. ".name", format("plugin '%s' not installed", name))
+        add_error(state, _M.path(item) .. ".name", format("plugin '%s' not installed", name))
         return entities.get("plugins"), true
     end
     return entities.for_plugin(plugin), false
 end
 
--- Splits an entity as written into its own fields and its nested children.
-local function split(state, kind, raw, path)
-    local own, nested, is_odd = new_table(0, OWN_FIELDS), nil, false
+-- Splits an entity as written into its own fields, in `state.own`, and its nested children.
+local function split(state, item)
+    local kind, raw = item.kind, item.raw
+    local own, nested, is_odd = state.own, nil, false
+    clear(own)
     local children = entities.children(kind)
     local fields = schema.fields(entities.get(kind))
     for key, value in pairs(raw) do
@@ -114,7 +132,7 @@ local function split(state, kind, raw, path)
         end
     end
     for _, key in ipairs(is_odd and schema.sorted_keys(raw, fields) or {}) do
-        local value = raw[key]
+        local value, path = raw[key], _M.path(item)
         if REMARKS[key] then
             if value ~= NULL and type(value) ~= REMARKS[key] then
                 add_error(state, path .. "." .. key, "expected a " .. REMARKS[key])
@@ -133,7 +151,7 @@ local function set_parent(state, item, own)
     local field = entities.children(item.parent.kind)[item.kind]
     if own[field] ~= nil and own[field] ~= NULL then
         local message = format("value must be null: the entity stands in its %s", field)
-        add_error(state, item.path .. "." .. field, message)
+        add_error(state, _M.path(item) .. "." .. field, message)
     end
     own[field] = PARENT
     item.parent_field = field
@@ -142,7 +160,7 @@ end
 local function check(state, item, own)
     local definition, unknown_plugin = entities.get(item.kind), false
     if item.kind == "plugins" then
-        definition, unknown_plugin = plugin_schema(state, own, item.path)
+        definition, unknown_plugin = plugin_schema(state, item, own)
         -- without a plugin's schema there is nothing to say about its settings
         own.config = definition == entities.get("plugins") and NULL or own.config
         if state.old_format then
@@ -151,9 +169,9 @@ local function check(state, item, own)
     elseif item.kind == "routes" and state.old_format then
         own.paths = migrate.paths(own.paths)
     end
-    local entity, errors, references = schema.validate(definition, own, item.path, state.vault)
+    local entity, errors, references = schema.validate(definition, own, "", state.vault)
     if errors then
-        add_all(state, errors)
+        add_all(state, _M.path(item), errors)
     elseif references then
         entity.__references = references
     end
@@ -162,13 +180,15 @@ end
 
 local collect_list
 
-local function collect_entity(state, kind, raw, path, parent)
+local function collect_entity(state, kind, raw, index, parent)
+    local item = new_table(0, ITEM_FIELDS)
+    item.kind, item.index, item.parent, item.raw = kind, index, parent, raw
     if type(raw) ~= "table" then
-        add_error(state, path, raw == NULL and "required field missing" or "expected a record")
+        local message = raw == NULL and "required field missing" or "expected a record"
+        add_error(state, _M.path(item), message)
         return
     end
-    local item = { kind = kind, path = path, parent = parent, raw = raw }
-    local own, nested = split(state, kind, raw, path)
+    local own, nested = split(state, item)
     if parent then
         set_parent(state, item, own)
     end
@@ -180,20 +200,21 @@ local function collect_entity(state, kind, raw, path, parent)
     end
     for _, child_kind in ipairs(nested and entities.kinds or {}) do
         if nested[child_kind] ~= nil then
-            collect_list(state, child_kind, nested[child_kind], path .. "." .. child_kind, item)
+            collect_list(state, child_kind, nested[child_kind], item)
         end
     end
 end
 
-collect_list = function(state, kind, list, path, parent)
+collect_list = function(state, kind, list, parent)
     if list == NULL then
         return
     elseif type(list) ~= "table" or (next(list) ~= nil and list[1] == nil) then
+        local path = parent and _M.path(parent) .. "." .. kind or kind
         add_error(state, path, "expected an array")
         return
     end
     for i, raw in ipairs(list) do
-        collect_entity(state, kind, raw, format("%s[%d]", path, i - 1), parent)
+        collect_entity(state, kind, raw, i, parent)
     end
 end
 
@@ -216,7 +237,7 @@ end
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
 -- @tparam table opts `vault` and `pause` of gateway.config
--- @treturn table `items`: kind -> array of `{ kind, path, raw, entity, parent,
+-- @treturn table `items`: kind -> array of `{ kind, index, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
 function _M.run(document, registry, errors, opts)
     local state = {
@@ -226,10 +247,12 @@ function _M.run(document, registry, errors, opts)
         registry = registry,
         vault = opts.vault,
         pause = opts.pause,
+        -- The fields of the entity in hand, looked at before the next one: one table for all.
+        own = new_table(0, OWN_FIELDS),
     }
     local top, top_errors = schema.validate(top_schema, split_top(state, document), "")
     if top_errors then
-        add_all(state, top_errors)
+        add_all(state, "", top_errors)
     end
     state.format_version = document._format_version
     state.old_format = state.format_version == "1.1" or state.format_version == "2.1"
@@ -241,7 +264,7 @@ function _M.run(document, registry, errors, opts)
     end
     for _, kind in ipairs(entities.kinds) do
         if document[kind] ~= nil then
-            collect_list(state, kind, document[kind], kind)
+            collect_list(state, kind, document[kind])
         end
     end
     return state

@@ -2,6 +2,7 @@
 -- be unique is.
 -- @module gateway.config.link
 
+local collect = require("gateway.config.collect")
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
@@ -11,6 +12,7 @@ local concat = table.concat
 local format = string.format
 local ipairs = ipairs
 local next = next
+local path_of = collect.path
 local type = type
 
 local new_table = require("table.new")
@@ -103,7 +105,7 @@ local function resolve(state, item, field)
         local message = "invalid reference '%s: %s' (no such entry in '%s')"
         add_error(
             state,
-            item.path .. "." .. field.name,
+            path_of(item) .. "." .. field.name,
             format(message, field.name, reference_text(reference), field.reference)
         )
         return false
@@ -113,8 +115,8 @@ end
 
 local function taken(state, item, field, value, other)
     local message = "uniqueness violation: '%s' entity with %s set to '%s' already declared (%s)"
-    local path = item.path .. "." .. field
-    add_error(state, path, format(message, item.kind, field, value, other.path))
+    local path = path_of(item) .. "." .. field
+    add_error(state, path, format(message, item.kind, field, value, path_of(other)))
 end
 
 local function check_unique(state, item)
@@ -143,7 +145,7 @@ local function distinct_key(state, item)
     if is_unique and definition.cache_key and #definition.cache_key > 1 then
         local names = concat(definition.cache_key, ", ")
         local message = "uniqueness violation: '%s' entity with the same %s already declared (%s)"
-        add_error(state, item.path, format(message, item.kind, names, other.path))
+        add_error(state, path_of(item), format(message, item.kind, names, path_of(other)))
     end
     index.again[key] = (index.again[key] or 1) + 1
     return key .. "#" .. index.again[key]
@@ -166,7 +168,7 @@ end
 local function remember_broken(state, item)
     local index = state.index[item.kind]
     local id = item.raw.id
-    item.id = type(id) == "string" and id or identity.uuid(item.kind, item.path)
+    item.id = type(id) == "string" and id or identity.uuid(item.kind, path_of(item))
     index.by_id[item.id] = index.by_id[item.id] or item
 end
 
@@ -175,7 +177,7 @@ local function require_given(state, item)
         if item.entity[name] == nil then
             -- a drawn one would differ on each node and load, a derived one be guessed
             local message = "required field missing: a declarative file must give it"
-            add_error(state, item.path .. "." .. name, message)
+            add_error(state, path_of(item) .. "." .. name, message)
         end
     end
 end
@@ -187,7 +189,7 @@ local function count_pairs(state, item)
     if state.pairs > state.max_pairs then
         local message = "its %d pairs of a host and a path are too many: with the routes before "
             .. "it %d, at most %d in a file of this size"
-        add_error(state, item.path, format(message, pairs_here, state.pairs, state.max_pairs))
+        add_error(state, path_of(item), format(message, pairs_here, state.pairs, state.max_pairs))
     end
 end
 
@@ -196,7 +198,7 @@ local function warn_of_regex(state, item)
         if path:sub(1, 1) ~= "~" and migrate.looks_like_regex(path) then
             state.warnings[#state.warnings + 1] = format(
                 "%s.paths[%d]: '%s' looks like a regex, but without a leading ~ it is a fixed path",
-                item.path,
+                path_of(item),
                 i - 1,
                 path
             )

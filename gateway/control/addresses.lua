@@ -36,23 +36,24 @@ local function is_same(before, found)
     return count == 0
 end
 
-local function difference(entity, found)
+local function difference(row, entity, found)
     if type(found) ~= "table" or is_same(entity.addresses, found) then
         return nil
     end
-    return { kind = "names", put = items.name(entity.name, found) }
+    local put = items.name(entity.name, found)
+    return { kind = "names", put = put, if_revision = row.revision }
 end
 
 --- Asks for a page of names; what differs.
 local function refresh_page(rows)
-    local hosts, before, changes = {}, {}, {}
+    local hosts, entities, changes = {}, {}, {}
     for i, row in ipairs(rows) do
-        local entity = entity_text.decode(row.text)
-        hosts[i], before[entity.name] = entity.name, entity
+        entities[i] = entity_text.decode(row.text)
+        hosts[i] = entities[i].name
     end
     local found = names.ask(hosts)
-    for _, host in ipairs(hosts) do
-        changes[#changes + 1] = difference(before[host], found[host])
+    for i, row in ipairs(rows) do
+        changes[#changes + 1] = difference(row, entities[i], found[hosts[i]])
     end
     return changes
 end
@@ -70,12 +71,15 @@ local function refresh(premature)
             return
         end
         local changes = refresh_page(rows)
-        -- A configuration may have come meanwhile, which knows another address: it has asked later.
         local done, err = true, nil
         if #changes > 0 then
             done, err = apply.transaction(changes)
         end
-        if not done then
+        if not done and err.err == "changed" then
+            -- A configuration has come meanwhile. It may have no such name any more, or have asked
+            -- later: the next round sees.
+            return
+        elseif not done then
             ngx.log(ngx.ERR, "addresses of names are as they were: ", err.message or err.err)
             return
         end

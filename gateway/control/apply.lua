@@ -86,7 +86,7 @@ end
 
 --- Makes changes, all or none. Yields; what they make is live on every worker when it returns.
 -- @tparam {table,...} changes `{ kind =, put = entity }` or `{ kind =, delete = id }`, each entity
--- once
+-- once; with `if_revision`, that at which it was read, "changed" where it has another by now
 -- @treturn table|nil `{ uuid =, revision = }`
 -- @treturn nil|table error
 -- @phases content, timer
@@ -151,7 +151,7 @@ end
 -- @phases any
 function _M.state()
     local at = loop.state()
-    local files = at.files or {}
+    local files = at.maintenance and at.maintenance.files or {}
     local block = images.C.sluice_control_block()
     return {
         state = at.state,

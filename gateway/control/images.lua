@@ -4,8 +4,9 @@
 --   <folder>/delta.<n>   changes to it
 --
 -- n grows with each file, so that a name never comes again. What is live is what the page names;
--- any other file is of a writer that died, and goes when the next base is published. Files outlive
--- processes, not the machine, as far as the folder is on a tmpfs.
+-- any other file is of a writer that died, and goes when the next base is published, unless it has
+-- another layout: those go with the next start. Files outlive processes, not the machine, as far as
+-- the folder is on a tmpfs.
 --
 -- The state stands outside Lua, since threads have Lua VMs of their own: `handle` and `attach`. One
 -- call at a time; `build`, `merge` and `save` read only what they are given.
@@ -18,6 +19,7 @@ local core = require("sluice.core")
 local dirent = require("posix.dirent")
 local ffi = require("ffi")
 local files = require("gateway.store.files")
+local room = require("gateway.control.room")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
@@ -48,7 +50,6 @@ char *strerror(int number);
 local ENOMEM, ENOSPC, EDQUOT = 12, 28, 122
 local HEADER_ONLY, CHECK = 0, 1
 local LINE = 64
-local DELTA_BYTES = 16 * 1024 * 1024
 local OTHERS = tonumber("077", 8)
 
 local _M = {}
@@ -133,7 +134,7 @@ function _M.open(opts)
     local self = _M.attach({
         folder = opts.folder,
         page = opts.page,
-        delta_bytes = opts.delta_bytes or DELTA_BYTES,
+        delta_bytes = opts.delta_bytes or room.DELTA_BYTES,
         state = tonumber(cast("uintptr_t", state)),
     })
     C.sluice_core_published(self.page, state.published)
@@ -193,15 +194,15 @@ function methods:live()
     if state.view.base.base == nil then
         return nil
     end
-    local room = tonumber(C.sluice_core_delta_room(state.delta))
+    local left = tonumber(C.sluice_core_delta_room(state.delta))
     return {
         base = tonumber(state.published.base),
         delta = tonumber(state.published.delta),
         revision = tonumber(state.published.revision),
         base_revision = base_revision(state.view.base),
         bytes = tonumber(state.view.base.size),
-        room = room,
-        used = self.delta_bytes - room,
+        room = left,
+        used = self.delta_bytes - left,
     }
 end
 
@@ -233,10 +234,14 @@ end
 -- @tparam string store 16 bytes
 -- @tparam number revision
 -- @tparam[opt] boolean sync has it on the disk
+-- @treturn number its bytes
 function _M.write(path, entities, count, store, revision, sync)
+    local bytes
     with_image(entities, count, identity_of(store, revision), function(buffer, used)
         check(C.sluice_core_file_write(path, buffer, used, sync and 1 or 0), path)
+        bytes = tonumber(used)
     end)
+    return bytes
 end
 
 local function open_base(path, how)
@@ -443,14 +448,26 @@ function methods:drop(made)
     end
 end
 
--- Removes every file but the live ones.
+-- Whether a file has another layout: after a binary upgrade it may be live in an nginx that has
+-- another page, and may come back.
+local function is_others(path, kind)
+    local space = ffi.new("sluice_core_space_t")
+    local uid = unistd.geteuid()
+    local rc = kind == "delta" and C.sluice_core_delta_open(path, uid, space)
+        or C.sluice_core_file_open(path, uid, HEADER_ONLY, space)
+    C.sluice_core_file_close(space)
+    return rc == C.SLUICE_CORE_VERSION
+end
+
+-- Removes every file but the live ones, and those of another layout.
 local function clean(self)
     local published = self.state.published
     for _, file in ipairs(list(self.folder)) do
+        local path = self.folder .. "/" .. file.name
         local is_live = file.name == "base." .. tonumber(published.base)
             or file.name == "delta." .. tonumber(published.delta)
-        if not is_live then
-            os.remove(self.folder .. "/" .. file.name)
+        if not is_live and not is_others(path, file.kind) then
+            os.remove(path)
         end
     end
 end

@@ -1,13 +1,14 @@
 --- The control worker's loop: it takes the role of the writer, makes live what the store holds, and
 -- then makes one change after the other (gateway.control.apply has the states and the verbs).
 --
--- What blocks runs in threads (gateway.control.writer_thread): one writes, another merges a full or
--- old delta with its base, or copies a base to the disk.
+-- What blocks runs in threads (gateway.control.writer_thread): one writes, another does what the
+-- care of files takes (gateway.control.maintenance).
 -- @module gateway.control.loop
 
 local ffi = require("ffi")
 local images = require("sluice.images")
-local time = require("posix.time")
+local maintenance = require("gateway.control.maintenance")
+local monotonic = require("sluice.clock").monotonic
 
 local error = error
 local ipairs = ipairs
@@ -31,12 +32,8 @@ local DEATHS = 3
 local DEATHS_MS = 60000
 -- Transactions that share a commit.
 local MAX_BATCH = 256
--- How often the loop looks whether a merge is due, or it has to leave.
+-- How often the loop looks whether it has to leave, or its files need care.
 local LOOK_SECONDS = 1
--- A delta is merged when so much of it is used, or it is old: so much older than a merge takes.
-local MERGE_SHARE = 0.5
-local MERGE_AGE_SECONDS = 60
-local MERGE_AGE_RATIO = 100
 
 local STATES = {
     starting = "STARTING",
@@ -57,12 +54,6 @@ local self
 
 -- Until it starts, and in other workers, there is none to ask.
 local NOBODY = { state = "left", message = "this worker does not write" }
-
--- Seconds, of a clock that nobody sets.
-local function monotonic()
-    local now = time.clock_gettime(time.CLOCK_MONOTONIC)
-    return now.tv_sec + now.tv_nsec / 1e9
-end
 
 -- Notes the state for this worker and, in shared memory, for all others; but there only who has the
 -- role, or is the only one.
@@ -131,11 +122,12 @@ local function finish(entry, result, err)
     entry.done:post(1)
 end
 
-local function note_revision(result)
-    if result and result.revision and result.revision > self.revision then
+local function note_made(result)
+    if result.revision > self.revision then
         self.revision = result.revision
         note(self.state, self.message)
     end
+    self.origin = result.origin
 end
 
 -- The next entry, with those behind it that can share its commit.
@@ -167,7 +159,9 @@ local function run_batch(taken)
     for i, entry in ipairs(taken) do
         local result = results and results[i]
         local is_made = result and result.revision
-        note_revision(result)
+        if is_made then
+            note_made(result)
+        end
         finish(entry, is_made and result or nil, not is_made and (result or err) or nil)
     end
 end
@@ -180,102 +174,13 @@ local function run(taken)
     local result, err
     if entry.pieces then
         result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, entry.origin)
-        note_revision(result)
-        self.origin = result and entry.origin or self.origin
+        if result then
+            note_made(result)
+        end
     else
         result, err = call(entry.verb, unpack(entry.arguments))
     end
     finish(entry, result, err)
-end
-
--- Merging ----------------------------------------------------------------------------------------
-
--- Runs one thing beside the loop, which goes on.
-local function in_background(fn, ...)
-    self.is_busy = true
-    local arguments = { ... }
-    local started = ngx.timer.at(0, function()
-        local ok, thrown = pcall(fn, unpack(arguments))
-        if not ok then
-            ngx.log(ngx.ERR, "control: ", tostring(thrown))
-        end
-        self.is_busy = false
-        self.bell:post(1)
-    end)
-    self.is_busy = started == true
-end
-
-local function merge()
-    local began = monotonic()
-    local job, err = in_turn("start_merge")
-    local done, _ = job, nil
-    if job then
-        done, err = call("merge", job)
-    end
-    if done then
-        _, err = in_turn("finish_merge", job)
-    end
-    self.merged_at = monotonic()
-    self.merge_seconds = self.merged_at - began
-    if err then
-        ngx.log(ngx.ERR, "control: a delta was not merged: ", err.message or err.err)
-    end
-end
-
--- Somebody has removed files that are live, or written into them: new ones.
-local function replace_files()
-    ngx.log(ngx.WARN, "control: files of what is live are gone or damaged: they are made anew")
-    local begun, err = in_turn("begin")
-    if not begun then
-        ngx.log(ngx.ERR, "control: new files cannot be made: ", err.message or err.err)
-    end
-end
-
--- The copy for the next start, whose deletions need not be known any more.
-local function save(live)
-    local done, err = call("save", live)
-    if done then
-        done, err = in_turn("compact", live.base_revision)
-    end
-    if not done then
-        ngx.log(
-            ngx.WARN,
-            "control: the next start has to build its image: ",
-            err.message or err.err
-        )
-    end
-end
-
-local function is_merge_due(live)
-    local age = monotonic() - self.merged_at
-    local old = math.max(MERGE_AGE_SECONDS, MERGE_AGE_RATIO * (self.merge_seconds or 0))
-    local is_full = live.used > MERGE_SHARE * (live.used + live.room)
-    return is_full or (live.revision > live.base_revision and age > old)
-end
-
--- Begins what is due, one thing at a time.
-local function look_after_files()
-    if self.is_busy or monotonic() < self.look_at then
-        return
-    end
-    self.look_at = monotonic() + LOOK_SECONDS
-    local live, err = call("live")
-    if not live then
-        ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))
-        return
-    end
-    self.files = live
-    if self.is_from_copy then
-        self.saved, self.is_from_copy = live.base, false
-    end
-    if not live.is_whole then
-        in_background(replace_files)
-    elseif live.base ~= self.saved then
-        self.saved = live.base
-        in_background(save, live)
-    elseif is_merge_due(live) then
-        in_background(merge)
-    end
 end
 
 -- The loop ---------------------------------------------------------------------------------------
@@ -333,7 +238,7 @@ local function come_alive()
         self.bell:wait(RETRY_SECONDS)
         begun, err = call("begin")
     end
-    self.is_from_copy = begun.from == "copy"
+    self.maintenance:begin(begun.from == "copy")
     ngx.log(ngx.NOTICE, "control: the store is live, begun with: ", begun.from)
     return true
 end
@@ -356,15 +261,14 @@ local function open_reader()
 end
 
 local function serve()
-    self.merged_at, self.look_at = monotonic(), 0
     while true do
         local taken = take()
         if taken[1] then
             run(taken)
-        elseif is_leaving() and not self.is_busy then
+        elseif is_leaving() and not self.maintenance.is_busy then
             return
         else
-            look_after_files()
+            self.maintenance:look()
             self.bell:wait(LOOK_SECONDS)
         end
     end
@@ -440,6 +344,9 @@ function _M.start(opts)
         bell = require("ngx.semaphore").new(0),
         leave_at = math.huge,
     }
+    self.maintenance = maintenance.new({ call = call, in_turn = in_turn }, function()
+        self.bell:post(1)
+    end)
     local started, err = ngx.timer.at(0, run_loop)
     if not started then
         note("stopped", "no timer: " .. err)
@@ -477,7 +384,8 @@ function _M.read(verb, ...)
 end
 
 --- What it does.
--- @treturn table `state`, `message`, `revision`, `uuid`, `origin`, `queue`, `files`; read only
+-- @treturn table `state`, `message`, `revision`, `uuid`, `origin`, `queue`,
+-- `maintenance`; read only
 function _M.state()
     return self or NOBODY
 end

@@ -5,8 +5,8 @@
 -- @module gateway.control.resolver
 
 local address = require("sluice.address")
+local monotonic = require("sluice.clock").monotonic
 local socket = require("posix.sys.socket")
-local time = require("posix.time")
 
 -- For all names of a configuration: whoever waits for the thread waits as long.
 local LIMIT_SECONDS = 30
@@ -39,11 +39,6 @@ function _M.resolve(host)
         end
     end
     return out
-end
-
-local function monotonic()
-    local now = time.clock_gettime(time.CLOCK_MONOTONIC)
-    return now.tv_sec + now.tv_nsec / 1e9
 end
 
 --- Resolves names, one after the other. Blocks, for 30 seconds and the last name that is asked for

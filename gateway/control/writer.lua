@@ -14,16 +14,16 @@
 -- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
 -- @module gateway.control.writer
 
+local change_of = require("gateway.store.change")
 local database = require("gateway.store.database")
 local dirent = require("posix.dirent")
 local entities = require("gateway.image.entities")
-local entity_text = require("gateway.store.entity_text")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local images = require("gateway.control.images")
 local packed_rows = require("gateway.store.packed_rows")
+local room = require("gateway.control.room")
 local rows = require("gateway.image.rows")
-local transaction = require("gateway.store.transaction")
 
 local error = error
 local ipairs = ipairs
@@ -31,7 +31,6 @@ local os = os
 local pcall = pcall
 local setmetatable = setmetatable
 local tonumber = tonumber
-local tostring = tostring
 
 -- Changed entities that a delta is made for; beyond, a new base is cheaper.
 local MAX_STAGED = 5000
@@ -40,7 +39,7 @@ local _M = {}
 local methods = {}
 local mt = { __index = methods }
 
-local packing = { version = entities.version, pack = entities.pack }
+local packing = { version = entities.version, write = entities.write }
 
 -- Staging and building ----------------------------------------------------------------------------
 
@@ -74,11 +73,19 @@ local function build(self, db, now)
     end)
 end
 
--- Without images to publish: the copy for the next start, which shows that they can be built.
+-- Without images to publish: the copy for the next start, which shows that they can be built, and
+-- that they have room.
 local function build_copy(self, db, now)
+    local path = self.copy .. ".next"
     return with_rows(rows.all(db, self.store.layouts, now), function(memory)
         local store = rows.uuid_bytes(now.uuid)
-        images.write(self.copy .. ".next", memory.entities, memory.count, store, now.revision, true)
+        local bytes = images.write(path, memory.entities, memory.count, store, now.revision, true)
+        local lack = self.image_dir and room.lacks(self.image_dir, bytes)
+        if lack then
+            os.remove(path)
+            local message = self.image_dir .. " " .. lack
+            error({ refused = { err = "full", path = self.image_dir, message = message } }, 0)
+        end
         return { is_copy = true }
     end)
 end
@@ -164,7 +171,7 @@ end
 -- @tparam {table,...} opts.layouts of gateway.store.layout
 -- @tparam[opt] number opts.page where is published what is live, an address; nil where nobody
 -- serves: only the copy for the next start is made
--- @tparam[opt] string opts.images folder of images; only with a page
+-- @tparam[opt] string opts.images folder of images; without a page it has to have room for them
 -- @tparam[opt] number opts.delta_bytes of gateway.control.images
 -- @tparam[opt=false] boolean opts.check look at every page of the store first
 -- @treturn table|nil writer
@@ -180,6 +187,7 @@ function _M.open(opts)
         return nil, err
     end
     local self = wrap(store, nil)
+    self.image_dir = opts.images
     clean(files.folder_of(store.path))
     if opts.page then
         self.images, err = guarded(self, images.open, {
@@ -270,7 +278,8 @@ end
 
 --- An entity as a change of the store. Pure; some microseconds.
 -- @tparam table by_kind kind -> layout, of `gateway.store.layout`
--- @tparam table change `{ kind =, put = entity, sequence = }` or `{ kind =, delete = id }`
+-- @tparam table change `{ kind =, put = entity, sequence = }` or `{ kind =, delete = id }`, both
+-- with `if_revision` where the entity has to be what it was at that revision
 -- @treturn table|nil for `batch` and `replace`
 -- @treturn nil|table error
 function _M.describe(by_kind, change)
@@ -281,17 +290,7 @@ function _M.describe(by_kind, change)
     if not of then
         return nil, { err = "unknown kind", kind = change.kind }
     end
-    local text, reason = entity_text.encode(change.put)
-    if not text then
-        local value = tostring(change.put.id)
-        return nil,
-            { err = "invalid", kind = of.kind, field = "id", value = value, message = reason }
-    end
-    local described, err = transaction.describe(of, change.put, text, packing)
-    if described then
-        described.sequence = change.sequence
-    end
-    return described, err
+    return change_of.described(change, of, packing)
 end
 
 local function run(self, verb, ...)
@@ -305,7 +304,7 @@ end
 
 --- Makes many transactions with one commit, each for itself, and publishes them.
 -- @tparam {table,...} members arrays of changes
--- @treturn {table,...}|nil for each `{ uuid =, revision = }` or the error of its changes
+-- @treturn {table,...}|nil for each `{ uuid =, revision =, origin = }` or the error of its changes
 -- @treturn nil|table the error of disk or memory: none was made
 function methods:batch(members)
     local results, err = run(self, "batch", members)
@@ -322,9 +321,9 @@ function methods:batch(members)
 end
 
 --- Makes the store hold these entities and no others.
--- @tparam {table,...} items of `describe`, in their order
+-- @tparam {table,...} items `{ kind =, put = entity }`, or those of `describe`, in their order
 -- @tparam[opt] string origin
--- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
+-- @treturn table|nil `{ uuid =, revision =, origin =, changed = boolean }`
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return run(self, "replace", items, origin)
@@ -341,16 +340,8 @@ function _M.load(opts, items, origin)
     if not self then
         return nil, err
     end
-    local changes, done = {}, nil
-    for i, item in ipairs(items) do
-        changes[i], err = _M.describe(self.store.by_kind, item)
-        if err then
-            break
-        end
-    end
-    if not err then
-        done, err = self:replace(changes, origin)
-    end
+    local done
+    done, err = self:replace(items, origin)
     self:close()
     return done, err
 end

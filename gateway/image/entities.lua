@@ -1,7 +1,7 @@
 --- What of an entity stands in an image: the one place that knows both its fields and the core's.
 --
--- It has two halves. Where an entity is at hand as a table, when it is put into the store, `pack`
--- writes what the core needs as bytes, which the store keeps beside the entity's text. Where an
+-- It has two halves. Where an entity is at hand as a table, when it is put into the store, `write`
+-- packs what the core needs as bytes, which the store keeps beside the entity's text. Where an
 -- image or a change is made, `unpack` points a `sluice_core_entity_t` at these bytes: a hundred
 -- thousand entities are read so without decoding JSON.
 --
@@ -47,7 +47,7 @@ local DIGEST_BYTES = 32
 -- Of the store's slots of plugins: those below are for what stands for consumers' configurations.
 local PLACEHOLDERS = 256
 
--- Grows with each change of what `pack` writes, or of the flags.
+-- Grows with each change of what `write` packs, or of the flags.
 local VERSION = "2"
 
 local _M = {
@@ -194,6 +194,7 @@ end
 
 -- Packing ----------------------------------------------------------------------------------------
 
+-- Writes where `write` says.
 local out = packed.new()
 
 local function put_text(value)
@@ -265,20 +266,20 @@ local function unbuildable(of, entity, field, reason)
 end
 
 --- Packs what an image needs of an entity. Pure; costs some microseconds.
+-- @tparam userdata buffer `string.buffer`, which gets the bytes
 -- @tparam table of layout of its kind
 -- @tparam table entity checked by its schema
--- @tparam string text of the entity, which an image has as its body
--- @treturn string|nil nil of a kind that images do not have, and of what is too large
+-- @tparam number size bytes of the entity's text, which an image has as its body
+-- @treturn boolean|nil false: images have none of this kind; nil: it is too large
 -- @treturn nil|table `{ err = "unbuildable", kind =, id =, field =, message = }`
-function _M.pack(of, entity, text)
+function _M.write(buffer, of, entity, size)
     local fields = fields_of(of)
     if not fields then
-        return nil
-    end
-    if #text > BODY_MAX then
+        return false
+    elseif size > BODY_MAX then
         return unbuildable(of, entity, "entity", "is longer than 16 MiB")
     end
-    out:bytes() -- of one that was refused
+    out:into(buffer)
     out:number(entity.enabled == false and DISABLED or 0)
     for i = 1, #fields do
         local field = fields[i]
@@ -287,10 +288,10 @@ function _M.pack(of, entity, text)
             return unbuildable(of, entity, field[2], reason)
         end
     end
-    return out:bytes()
+    return true
 end
 
---- Which bytes `pack` makes of a kind: others where this is another text.
+--- Which bytes `write` makes of a kind: others where this is another text.
 -- @tparam table of layout of its kind
 -- @treturn string
 function _M.version(of)

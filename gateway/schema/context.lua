@@ -66,6 +66,15 @@ local function path_of(ctx, ...)
     return (concat(parts):gsub("^%.", ""))
 end
 
+--- The path of what stands below another.
+-- @tparam string path
+-- @tparam string below path of an error, "" for what stands at `path` itself
+-- @treturn string
+function _M.join(path, below)
+    local is_named = path ~= "" and below ~= "" and below:sub(1, 1) ~= "["
+    return path .. (is_named and "." or "") .. below
+end
+
 --- Adds an error; throws `ENOUGH` beyond `max_errors`.
 -- @tparam table ctx
 -- @tparam string message

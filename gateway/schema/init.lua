@@ -321,10 +321,10 @@ local function fill_record(ctx, definition, value)
             if has_absent == nil then
                 has_absent = find_absent(entry)
             end
-            if has_absent then
-                out[entry.name] = copy(entry.absent)
-            else
+            if not has_absent then
                 enter(ctx, entry.name, entry.field, nil)
+            elseif entry.absent ~= nil then -- nil would take a place, too
+                out[entry.name] = copy(entry.absent)
             end
         end
     end

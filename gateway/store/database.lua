@@ -7,7 +7,7 @@
 -- `gateway.store.failure`, with `path`. Of changes, with `kind`, `field` and `value`:
 -- "unique violation" (of several fields their names and values joined with ", "; of a secret
 -- "***"), "reference missing", "referenced" (`by` and `by_id`: who refers to what would be gone),
--- "not found", "invalid", "unknown kind".
+-- "not found", "changed", "invalid", "unknown kind".
 -- @module gateway.store.database
 -- @usage
 -- local store = assert(database.open("/var/lib/sluice/store/store.db", { layouts = layouts }))
@@ -20,6 +20,7 @@
 local copies = require("gateway.store.copies")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
+local filling = require("gateway.store.filling")
 local layout = require("gateway.store.layout")
 local opening = require("gateway.store.opening")
 local reading = require("gateway.store.reading")
@@ -77,9 +78,9 @@ end
 -- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
--- @tparam[opt] table opts.packing `version(layout)` and `pack(layout, entity, text)` -> bytes that
--- stand beside the text, or nil and an error of a change; a kind that was written by another
--- version, or without, is packed anew
+-- @tparam[opt] table opts.packing `version(layout)` and `write(buffer, layout, entity, size)`, which
+-- puts the bytes that stand beside a text of that size and says whether there are any, or nil and an
+-- error of a change; a kind that was written by another version, or without, is packed anew
 -- @treturn table|nil store
 -- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
 function _M.open(path, opts)
@@ -200,8 +201,8 @@ function methods:read(fn)
 end
 
 -- A commit that the disk broke may stand in the log all the same, for whoever opens it next. A
--- checkpoint that empties the log decides it; where the disk does not let it, nothing more is
--- written through this connection.
+-- checkpoint that empties the log decides it; where the disk does not let it, or there is no log
+-- (an `alone` store), nothing more is written through this connection.
 local function settle(db, thrown)
     if db:in_transaction() then
         pcall(db.run, db, "ROLLBACK")
@@ -210,7 +211,7 @@ local function settle(db, thrown)
         return
     end
     local ok, row = pcall(db.row, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-    if not ok or row[1] ~= 0 then
+    if not ok or row[1] ~= 0 or row[2] < 0 then
         db:run("PRAGMA query_only = ON")
     end
 end
@@ -223,19 +224,56 @@ local function commit(db)
     end
 end
 
-local function make_member(self, changes)
-    local db = self.db
-    db:run("SAVEPOINT member")
-    local ok, made = pcall(transaction.make, db, self.by_kind, changes, nil, self.packing)
-    if not ok and type(made) == "table" and made.refused then
-        db:run("ROLLBACK TO member")
-        db:run("RELEASE member")
-        return made.refused
-    elseif not ok then
-        error(made, 0)
+-- Who has read an entity may want it to be still what was read.
+local function check_revisions(self, changes)
+    for _, change in ipairs(changes) do
+        if change.if_revision then
+            local id = change.delete or change.id
+            local row = reading.get(self.db, layout_of(self, change.kind), id)
+            if not row or row.revision ~= change.if_revision then
+                local err = { err = "changed", kind = change.kind, field = "id", value = id }
+                error({ refused = err }, 0)
+            end
+        end
     end
-    db:run("RELEASE member")
-    return { revision = made }
+end
+
+local function make_changes(self, changes)
+    check_revisions(self, changes)
+    return transaction.make(self.db, self.by_kind, changes, nil, self.packing)
+end
+
+-- A lone member has no savepoint, whose journal SQLite goes through again with each deletion: where
+-- it is refused, so is all that was begun.
+local function make_member(self, changes, is_lone)
+    local db = self.db
+    if not is_lone then
+        db:run("SAVEPOINT member")
+    end
+    local ok, made = pcall(make_changes, self, changes)
+    local is_refused = not ok and type(made) == "table" and made.refused
+    if not ok and not is_refused then
+        error(made, 0)
+    elseif is_lone and is_refused then
+        db:run("ROLLBACK")
+        db:run("BEGIN IMMEDIATE")
+    elseif not is_lone then
+        if is_refused then
+            db:run("ROLLBACK TO member")
+        end
+        db:run("RELEASE member")
+    end
+    return is_refused or { revision = made }
+end
+
+-- Whether changes concern more than what the gateway has found out itself.
+local function concerns_file(self, changes)
+    for _, change in ipairs(changes) do
+        if not self.by_kind[change.kind].is_internal then
+            return true
+        end
+    end
+    return false
 end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
@@ -253,16 +291,28 @@ end
 -- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
 -- `{ refused = error }`.
 -- @tparam {table,...} members array of arrays of changes, as for `transaction`
--- @treturn {table,...}|nil for each member `{ revision =, uuid = }`, or an error of its changes
+-- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin = }` (the origin after all
+-- of them), or an error of its changes
 -- @treturn nil|table the error of the disk: none of them was made
 function methods:batch(members)
     return guarded(self, function()
         local db, results = self.db, {}
         db:run("BEGIN IMMEDIATE")
         local since = reading.revision(db)
+        local revision, origin = since.revision, since.origin
         for i, changes in ipairs(members) do
-            results[i] = make_member(self, changes)
-            results[i].uuid = results[i].revision and since.uuid or nil
+            local made = make_member(self, changes, #members == 1)
+            if made.revision and made.revision > revision then
+                revision = made.revision
+                origin = not concerns_file(self, changes) and origin or nil
+            end
+            results[i] = made
+        end
+        if origin ~= since.origin then
+            db:run("UPDATE meta SET origin = NULL")
+        end
+        for _, made in ipairs(results) do
+            made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
         end
         finish(self, since)
         return results
@@ -271,10 +321,12 @@ end
 
 --- Makes changes, all or none. What counts is the state after all of them: two entities may swap
 -- names. An entity that is there keeps its place and its slot. One that is the same is no change.
--- @tparam {table,...} changes `{ kind =, put = text of an entity with its id, sequence = }` (the
+-- @tparam {table,...} changes `{ kind =, put = entity with its id, or its text, sequence = }` (the
 -- sequence only where its place among equals is told by a file) or `{ kind =, delete = id }`; each
--- entity once. What refers to a deleted one by cascade goes with it.
--- @treturn table|nil `{ uuid =, revision = }`
+-- entity once. What refers to a deleted one by cascade goes with it. With `if_revision` an upsert
+-- that was described, or a deletion, is made only where the entity still has this revision, else
+-- all are refused: "changed". After changes of what a file can hold, the store has no origin.
+-- @treturn table|nil `{ uuid =, revision =, origin = }`
 -- @treturn nil|table error
 function methods:transaction(changes)
     local results, err = self:batch({ changes })
@@ -286,27 +338,48 @@ function methods:transaction(changes)
     return results[1]
 end
 
+-- `make()` makes the changes and gives the revision.
+local function replace(self, origin, make)
+    local db = self.db
+    db:run("BEGIN IMMEDIATE")
+    local since = reading.revision(db)
+    local revision = make()
+    db:run("UPDATE meta SET origin = ?", origin)
+    finish(self, since)
+    return {
+        revision = revision,
+        uuid = since.uuid,
+        origin = origin,
+        changed = revision > since.revision,
+    }
+end
+
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
 -- keep their slots.
--- @tparam {table,...} items `{ kind =, put = text }`, which get their `sequence`
+-- @tparam {table,...} items `{ kind =, put = }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
--- @treturn table|nil `{ uuid =, revision =, changed = whether anything has }`
+-- @treturn table|nil `{ uuid =, revision =, origin =, changed = whether anything has }`
 -- @treturn nil|table error
 function methods:replace(items, origin)
     return guarded(self, function()
-        local db, counts = self.db, {}
+        local db, by_kind, packing = self.db, self.by_kind, self.packing
+        local counts = {}
         -- By kind: another service does not move every route, which would change it.
         for _, item in ipairs(items) do
             local count = (counts[item.kind] or 0) + 1
             counts[item.kind], item.sequence = count, count
         end
-        db:run("BEGIN IMMEDIATE")
-        local since = reading.revision(db)
+        if filling.is_empty(db, self.layouts) then
+            return filling.without_references(db, function()
+                return replace(self, origin, function()
+                    return filling.make(db, by_kind, items, packing)
+                end)
+            end)
+        end
         -- Without a savepoint, whose journal SQLite goes through again with each deletion.
-        local revision = transaction.make(db, self.by_kind, items, self.layouts, self.packing)
-        db:run("UPDATE meta SET origin = ?", origin)
-        finish(self, since)
-        return { revision = revision, uuid = since.uuid, changed = revision > since.revision }
+        return replace(self, origin, function()
+            return transaction.make(db, by_kind, items, self.layouts, packing)
+        end)
     end)
 end
 

@@ -197,20 +197,27 @@ write = function(out, value, depth)
     end
 end
 
-local buffer = string_buffer.new()
-
 --- Writes an entity. Names that begin with `__` at the top (what the configuration notes beside an
 -- entity) are left out.
+-- @tparam userdata buffer `string.buffer`, which gets the text
 -- @tparam table entity checked by its schema
+-- @treturn boolean|nil
+-- @treturn nil|string what cannot be written
+function _M.write(buffer, entity)
+    local ok, err = pcall(write_entity, buffer, entity)
+    return ok or nil, err
+end
+
+local own_buffer = string_buffer.new()
+
+--- The same as a string.
+-- @tparam table entity
 -- @treturn string|nil
 -- @treturn nil|string what cannot be written
 function _M.encode(entity)
-    buffer:reset()
-    local ok, err = pcall(write_entity, buffer, entity)
-    if not ok then
-        return nil, err
-    end
-    return buffer:get()
+    own_buffer:reset()
+    local ok, err = _M.write(own_buffer, entity)
+    return ok and own_buffer:get(), err
 end
 
 --- The text of an entity that differs in its dates alone.

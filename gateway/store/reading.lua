@@ -154,7 +154,8 @@ function _M.list(db, of, opts)
 end
 
 --- The last revision.
--- @treturn table `{ uuid =, revision =, origin = }`, the last of `replace`
+-- @treturn table `{ uuid =, revision =, origin = }`, that of the last `replace` if nothing of a
+-- file's has changed since
 function _M.revision(db)
     local row = db:row("SELECT uuid, revision, origin FROM meta")
     return { uuid = row[1], revision = row[2], origin = row[3] }

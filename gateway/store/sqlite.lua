@@ -174,8 +174,15 @@ local function bind(self, statement, values, count)
             code = library.sqlite3_bind_null(statement, i)
         elseif type(value) == "string" then
             code = library.sqlite3_bind_text(statement, i, value, #value, TRANSIENT)
+        elseif type(value) == "userdata" then
+            local bytes, length = value:ref()
+            code = library.sqlite3_bind_text(statement, i, bytes, length, TRANSIENT)
         elseif type(value) == "table" then
-            code = library.sqlite3_bind_blob(statement, i, value.bytes, #value.bytes, TRANSIENT)
+            local bytes, length = value.bytes, #value.bytes
+            if type(bytes) == "userdata" then
+                bytes = bytes:ref()
+            end
+            code = library.sqlite3_bind_blob(statement, i, bytes, length, TRANSIENT)
         elseif value % 1 == 0 then
             code = library.sqlite3_bind_int64(statement, i, value)
         else
@@ -234,7 +241,7 @@ end
 
 --- Runs a statement for its effect.
 -- @tparam string sql one statement, with `?` for each value
--- @param ... strings, numbers, nil, `{ bytes = string }`
+-- @param ... strings or `string.buffer`s, numbers, nil, `{ bytes = string or string.buffer }`
 function methods:run(sql, ...)
     self:run_with(sql, { ... }, select("#", ...))
 end

@@ -20,6 +20,7 @@ local cjson = require("cjson")
 local entity_text = require("gateway.store.entity_text")
 local layout = require("gateway.store.layout")
 local sqlite = require("gateway.store.sqlite")
+local string_buffer = require("string.buffer")
 
 local concat = table.concat
 local error = error
@@ -76,14 +77,16 @@ local COMMON = {
 local OF_KIND = {
     [[CREATE TABLE e_%s (
         sequence INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        slot INTEGER NOT NULL UNIQUE,
+        id TEXT NOT NULL,
+        slot INTEGER NOT NULL,
         generation INTEGER NOT NULL,
         revision INTEGER NOT NULL,
         created_at REAL,
         updated_at REAL,
         text TEXT NOT NULL,
         packed BLOB)]],
+    "CREATE UNIQUE INDEX i_%s ON e_%s (id)",
+    "CREATE UNIQUE INDEX l_%s ON e_%s (slot)",
     "CREATE INDEX r_%s ON e_%s (revision)",
     [[CREATE TRIGGER g_%s AFTER DELETE ON e_%s BEGIN
         INSERT INTO gone SELECT '%s', OLD.slot, OLD.generation, OLD.id, revision, 0 FROM meta;
@@ -195,12 +198,16 @@ function _M.add_tags(db, kind, sequence, tags)
     end
 end
 
+local buffer = string_buffer.new()
+
+-- What is packed of an entity; good until the next call.
 local function packed(packing, of, entity, text)
-    local bytes, err = packing.pack(of, entity, text)
+    buffer:reset()
+    local is_packed, err = packing.write(buffer, of, entity, #text)
     if err then
         error({ refused = err }, 0)
     end
-    return bytes and { bytes = bytes }
+    return is_packed and { bytes = buffer } or nil
 end
 
 -- Fills columns, tags and what is packed, as far as they are missing, of all rows from their texts.

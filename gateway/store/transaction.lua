@@ -6,8 +6,9 @@
 -- last, by SQLite's own count of broken ones.
 -- @module gateway.store.transaction
 
+local change_of = require("gateway.store.change")
 local entity_text = require("gateway.store.entity_text")
-local layout = require("gateway.store.layout")
+local new_rows = require("gateway.store.new_rows")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
 
@@ -15,7 +16,6 @@ local concat = table.concat
 local error = error
 local format = string.format
 local ipairs = ipairs
-local pairs = pairs
 local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
@@ -26,7 +26,6 @@ local OWN = 8
 local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text"
 -- of these
 local CREATED_AT, UPDATED_AT = 6, 7
-local SECRET = "***"
 
 local _M = {}
 
@@ -34,7 +33,7 @@ local function refuse(err)
     error({ refused = err }, 0)
 end
 
--- Statements of a kind, written once: layout -> { select, insert, update, park }
+-- Statements of a kind, written once: layout -> { select, update, park, delete }
 local written = setmetatable({}, { __mode = "k" })
 
 local function statements(of)
@@ -53,13 +52,6 @@ local function statements(of)
     local columns = concat(names)
     sql = {
         select = format("SELECT %s%s FROM e_%s WHERE id = ?", OWN_COLUMNS, columns, of.kind),
-        insert = format(
-            "INSERT INTO e_%s (%s, packed%s) VALUES (%s?)",
-            of.kind,
-            OWN_COLUMNS,
-            columns,
-            ("?, "):rep(OWN + #names)
-        ),
         update = format(
             "UPDATE e_%s SET sequence = ?, revision = ?, created_at = ?, updated_at = ?, "
                 .. "text = ?, packed = ?%s WHERE sequence = ?",
@@ -73,70 +65,11 @@ local function statements(of)
     return sql
 end
 
-local function number_or_nil(value)
-    return type(value) == "number" and value or nil
-end
-
---- What the store keeps of an entity beside its text: so that who has the entity at hand spares
--- the store to decode it. Plain data, without the entity itself: of 100,000 they would be the
--- collector's work.
--- @tparam table of layout of its kind
--- @tparam table entity; `__undated` says which of its dates nobody gave: `{ created_at = boolean,
--- updated_at = boolean }`
--- @tparam string text of gateway.store.entity_text
--- @tparam[opt] table packing of gateway.store.database
--- @treturn table|nil a change that puts it
--- @treturn nil|table the error of a change that cannot be made
-function _M.describe(of, entity, text, packing)
-    if type(entity.id) ~= "string" then
-        return nil, { err = "invalid", kind = of.kind, field = "id", value = "" }
-    end
-    local values = {}
-    for i, column in ipairs(of.columns) do
-        values[i] = layout.value(column, entity)
-        local given = entity[column.fields[1]]
-        if column.role == "foreign" and type(given) == "table" and not values[i] then
-            return nil, { err = "invalid", kind = of.kind, field = column.fields[1], value = "" }
-        end
-    end
-    local packed, err
-    if packing then
-        packed, err = packing.pack(of, entity, text)
-        if err then
-            return nil, err
-        end
-    end
-    return {
-        kind = of.kind,
-        put = text,
-        id = entity.id,
-        values = values,
-        tags = type(entity.tags) == "table" and entity.tags or nil,
-        created_at = number_or_nil(entity.created_at),
-        updated_at = number_or_nil(entity.updated_at),
-        undated = entity.__undated,
-        packed = packed,
-    }
-end
-
--- The change as it was described, or described from its text.
-local function described(change, of, packing)
-    if change.values then
-        return change
-    end
-    local entity = type(change.put) == "string" and entity_text.decode(change.put)
-    if not entity then
-        refuse({ err = "invalid", kind = of.kind, field = "id", value = "" })
-    end
-    local found, err = _M.describe(of, entity, change.put, packing)
+local function plan_put(change, of, packing)
+    local found, err = change_of.described(change, of, packing)
     if not found then
         refuse(err)
     end
-    return found
-end
-
-local function plan_put(change, of, packing)
-    local found = described(change, of, packing)
     local sequence = change.sequence
     if sequence and (type(sequence) ~= "number" or sequence < 1 or sequence % 1 ~= 0) then
         local value = tostring(sequence)
@@ -145,7 +78,7 @@ local function plan_put(change, of, packing)
     return {
         of = of,
         id = found.id,
-        text = found.put,
+        put = found.put,
         values = found.values,
         tags = found.tags,
         created_at = found.created_at,
@@ -162,17 +95,17 @@ local function keep_dates(planned)
     local old, undated = planned.old, planned.undated
     local created_at = undated.created_at and old[CREATED_AT] or planned.created_at
     local updated_at = undated.updated_at and old[UPDATED_AT] or planned.updated_at
-    local text = entity_text.with_dates(planned.text, created_at, updated_at)
+    local text = entity_text.with_dates(planned.put, created_at, updated_at)
     if text ~= old[OWN] then
         updated_at = planned.updated_at
-        text = entity_text.with_dates(planned.text, created_at, updated_at)
+        text = entity_text.with_dates(planned.put, created_at, updated_at)
     end
-    planned.text, planned.created_at, planned.updated_at = text, created_at, updated_at
+    planned.put, planned.created_at, planned.updated_at = text, created_at, updated_at
 end
 
 local function is_unchanged(planned)
     local old = planned.old
-    if old[OWN] ~= planned.text or (planned.sequence or old[1]) ~= old[1] then
+    if old[OWN] ~= planned.put or (planned.sequence or old[1]) ~= old[1] then
         return false
     end
     for i = 1, #planned.of.columns do
@@ -246,29 +179,6 @@ local function park(db, planned)
     end
 end
 
-local function value_of(column, entity)
-    if column.is_secret then
-        return SECRET
-    elseif #column.fields == 1 then
-        return layout.value(column, entity)
-    end
-    local texts = {}
-    for i, name in ipairs(column.fields) do
-        local value = entity[name]
-        texts[i] = tostring(type(value) == "table" and value.id or value or "null")
-    end
-    return concat(texts, ", ")
-end
-
-local function violation(kind, column, entity)
-    return {
-        err = "unique violation",
-        kind = kind,
-        field = concat(column.fields, ", "),
-        value = value_of(column, entity),
-    }
-end
-
 -- Which unique value an entity cannot have.
 local function find_taken(db, planned)
     local of = planned.of
@@ -278,7 +188,7 @@ local function find_taken(db, planned)
             and planned.values[i]
             and db:row(sql, planned.values[i])
         if other and other[1] ~= planned.id then
-            return violation(of.kind, column, entity_text.decode(planned.text))
+            return change_of.violation(of, column, planned.put)
         end
     end
     return {
@@ -289,105 +199,39 @@ local function find_taken(db, planned)
     }
 end
 
--- What is counted on while changes are made, read once and written once: the last sequence, the
--- next slots, whether there are free ones.
-local function new_counts(db)
-    local sequence = db:row("SELECT sequence FROM meta")[1]
-    return { db = db, sequence = sequence, next_slots = {}, free = {} }
-end
-
-local function keep_counts(counts)
-    local db = counts.db
-    db:run("UPDATE meta SET sequence = ? WHERE sequence <> ?", counts.sequence, counts.sequence)
-    for space, slot in pairs(counts.next_slots) do
-        db:run("UPDATE space SET next_slot = ? WHERE name = ?", slot, space)
-    end
-end
-
-local function take_free_slot(counts, space)
-    if counts.free[space] == false then
-        return nil
-    end
-    local sql = "SELECT slot, generation FROM free_slot WHERE space = ? ORDER BY slot LIMIT 1"
-    local free = counts.db:row(sql, space)
-    counts.free[space] = free ~= nil
-    if free then
-        counts.db:run("DELETE FROM free_slot WHERE space = ? AND slot = ?", space, free[1])
-    end
-    return free
-end
-
-local function take_slot(counts, space)
-    local free = take_free_slot(counts, space)
-    if free then
-        return free[1], free[2] + 1
-    end
-    local slot = counts.next_slots[space]
-    if not slot then
-        slot = counts.db:row("SELECT next_slot FROM space WHERE name = ?", space)[1]
-    end
-    counts.next_slots[space] = slot + 1
-    return slot, 1
-end
-
-local function take_sequence(counts, given)
-    local sequence = given or counts.sequence + 1
-    if sequence > counts.sequence then
-        counts.sequence = sequence
-    end
-    return sequence
-end
-
-local function put_row(db, planned, revision, counts)
+-- The entity that is there, as it is now. Its place, which may be another.
+local function update(db, planned, revision, rows)
     local of, values, old = planned.of, planned.values, planned.old
-    local sql = statements(of)
-    local created_at, updated_at = planned.created_at, planned.updated_at
+    local sequence = planned.sequence and rows:take_sequence(planned.sequence) or old[1]
     local packed = planned.packed and { bytes = planned.packed }
+    local row = { sequence, revision, planned.created_at, planned.updated_at, planned.put, packed }
     local n = #of.columns
-    if old then
-        local sequence = planned.sequence and take_sequence(counts, planned.sequence) or old[1]
-        local row = { sequence, revision, created_at, updated_at, planned.text, packed }
-        for i = 1, n do
-            row[6 + i] = values[i]
-        end
-        row[7 + n] = planned.at or old[1]
-        db:run_with(sql.update, row, 7 + n)
-        return sequence
-    end
-    local slot, generation = take_slot(counts, of.space)
-    local sequence = take_sequence(counts, planned.sequence)
-    local row = {
-        sequence,
-        planned.id,
-        slot,
-        generation,
-        revision,
-        created_at,
-        updated_at,
-        planned.text,
-        packed,
-    }
     for i = 1, n do
-        row[OWN + 1 + i] = values[i]
+        row[6 + i] = values[i]
     end
-    db:run_with(sql.insert, row, OWN + 1 + n)
-    return sequence
+    row[7 + n] = planned.at or old[1]
+    db:run_with(statements(of).update, row, 7 + n)
+    if of.has_tags then
+        db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
+        tables.add_tags(db, of.kind, sequence, planned.tags or {})
+    end
 end
 
-local function put(db, planned, revision, counts)
-    local ok, failure = pcall(put_row, db, planned, revision, counts)
+local function put_row(db, planned, revision, rows)
+    if planned.old then
+        update(db, planned, revision, rows)
+    else
+        rows:insert(planned.of, planned, revision)
+    end
+end
+
+local function put(db, planned, revision, rows)
+    local ok, failure = pcall(put_row, db, planned, revision, rows)
     if not ok then
         if type(failure) == "table" and sqlite.basic(failure.code or 0) == sqlite.CONSTRAINT then
             refuse(find_taken(db, planned))
         end
         error(failure, 0)
-    end
-    local of, sequence = planned.of, failure
-    if of.has_tags then
-        if planned.old then
-            db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
-        end
-        tables.add_tags(db, of.kind, sequence, planned.tags or {})
     end
 end
 
@@ -471,23 +315,23 @@ function _M.make(db, by_kind, changes, only, packing)
     revision = revision + 1
     db:run("UPDATE meta SET revision = ?", revision)
     for _, planned in ipairs(#list > 1 and list or {}) do
-        if planned.text and planned.old then
+        if planned.put and planned.old then
             park(db, planned)
         end
     end
     for _, planned in ipairs(list) do
-        if not planned.text then
+        if not planned.put then
             db:run(statements(planned.of).delete, planned.id)
             has_deletions = true
         end
     end
-    local counts = new_counts(db)
+    local rows = new_rows.begin(db)
     for _, planned in ipairs(list) do
-        if planned.text then
-            put(db, planned, revision, counts)
+        if planned.put then
+            put(db, planned, revision, rows)
         end
     end
-    keep_counts(counts)
+    rows:finish()
     check(db, list, revision)
     check_same(db, has_deletions and same or {})
     return revision

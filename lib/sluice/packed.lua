@@ -34,6 +34,13 @@ function _M.new()
     return setmetatable({ out = string_buffer.new() }, mt)
 end
 
+--- Writes elsewhere from now on.
+-- @tparam userdata buffer `string.buffer`; what it has stays before what is written
+-- @phases any
+function methods:into(buffer)
+    self.out = buffer
+end
+
 --- Writes a word.
 -- @tparam number value whole, 0 to 2^32 - 1; a negative one as its two's complement
 -- @phases any

@@ -19,19 +19,11 @@
 -- })
 -- q:push("an entry") -- in any phase of a worker
 
-local ffi = require("ffi")
+local seconds = require("sluice.clock").monotonic
 
-local C = ffi.C
 local max = math.max
 local min = math.min
 local ngx = ngx
-
-ffi.cdef([[
-    typedef struct { long seconds; long nanoseconds; } sluice_queue_time_t;
-    int clock_gettime(int id, sluice_queue_time_t *time);
-]])
-
-local CLOCK_MONOTONIC = 1
 
 -- Batches under way at once where there is no limit: each takes a connection of its receiver.
 local MAX_SENDERS = 64
@@ -46,14 +38,6 @@ local DEFAULT_DRAIN_SECONDS = 20
 
 local _M = {}
 local mt = { __index = _M }
-
-local time = ffi.new("sluice_queue_time_t")
-
---- Seconds on a clock that nobody sets.
-local function seconds()
-    C.clock_gettime(CLOCK_MONOTONIC, time)
-    return tonumber(time.seconds) + tonumber(time.nanoseconds) / 1e9
-end
 
 local run, retry, on_due
 

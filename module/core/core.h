@@ -130,7 +130,13 @@
 #include <stdint.h>
 
 
-#define SLUICE_CORE_LAYOUT       3          /* grows with each change */
+/*
+ * Of images, deltas and the page.  Grows with each change, and with each of
+ * the memory that the page stands in: who has another page leaves files of
+ * another layout alone.
+ */
+
+#define SLUICE_CORE_LAYOUT       3
 
 #define SLUICE_CORE_FIELDS       8
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)

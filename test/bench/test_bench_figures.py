@@ -37,14 +37,14 @@ def written(folder: Path, page: str, *runs: history.Record) -> str:
 
 def test_a_part_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
     page = PAGE + "<!-- figures: start -->\nkept\n<!-- end of figures -->\n"
-    text = written(tmp_path, page, run("proxy-plain", efficiency=0.8, rps_ratio=0.9))
+    text = written(tmp_path, page, run("proxy-plain", efficiency=1.0, rps_ratio=0.9))
     assert "old" not in text
     assert "before\n" in text
     assert "after\n" in text
     assert "kept" in text  # no run has it
     assert "Revision abcdefa, 2026-11-21 12:00 UTC, 2 x CPU." in text
-    assert "0.8 (0.72 to 0.88)" in text
-    assert "at least 0.75: met, within noise" in text
+    assert "1 (0.9 to 1.1)" in text
+    assert "at least 0.94: met, within noise" in text
     figures.write(tmp_path / "log", [tmp_path / "page.md"])
     assert (tmp_path / "page.md").read_text() == text
 

@@ -69,9 +69,11 @@ def test_scenario_files_that_cannot_be_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "bar", "requests", "routes", "consumers"),
     [
-        ("proxy-plain", 0.75, 1, 1, 0),
-        ("proxy-plugins", 0.55, 1000, 2, 1000),
-        ("proxy-routes-1000", 0.70, 1000, 1000, 0),
+        ("proxy-plain", 0.94, 1, 1, 0),
+        ("proxy-plugins", 0.90, 1000, 2, 1000),
+        ("proxy-routes-1000", 1.00, 1000, 1000, 0),
+        ("proxy-routes-100000-equal", 0.93, 100_000, 100_000, 0),
+        ("retry", 1.10, 1, 1, 0),
     ],
 )
 def test_scenarios_are_what_they_promise(
@@ -86,7 +88,7 @@ def test_scenarios_are_what_they_promise(
     assert len(usernames) == len(set(usernames)) == consumers
 
 
-PROXY = [name for name in scenario.names() if name.startswith("proxy-")]
+PROXY = [name for name in scenario.names() if scenario.load(name).kind == "proxy"]
 
 
 @pytest.mark.parametrize("name", PROXY)

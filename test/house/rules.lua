@@ -83,6 +83,7 @@ _M.doors = {
         out = {
             "gateway.config",
             "gateway.control.resolver",
+            "gateway.control.room",
             "gateway.control.writer",
             "gateway.entities",
             "gateway.proxy.late_phases",
@@ -159,8 +160,8 @@ _M.libraries = {
 --- Functions that nothing of the house uses.
 _M.alive = {
     -- Called by name, in a thread.
-    ["gateway.control.writer.finish_merge"] = "gateway.control.loop",
-    ["gateway.control.writer.start_merge"] = "gateway.control.loop",
+    ["gateway.control.writer.finish_merge"] = "gateway.control.maintenance",
+    ["gateway.control.writer.start_merge"] = "gateway.control.maintenance",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import guard
-from sluice import COMMAND_SECONDS, NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive
+from sluice import COMMAND_SECONDS, NGINX, NGINX_MODULES, ROOT, Gateway, Ports, alive, sanitizers
 from wire import Reply, Wire, wait_until
 
 MODULES = Path(NGINX_MODULES[0]).parent
@@ -18,7 +18,7 @@ LUA = ROOT / "lib"
 COMPAT = ROOT / "compat"
 
 MAIN = """\
-{modules}
+{environment}{modules}
 load_module "{root}/build/module/ngx_sluice_module.so";
 {user}worker_processes {workers};
 pid {run}/nginx.pid;
@@ -59,6 +59,7 @@ class Bare(Gateway):
         self.socket.parent.mkdir(mode=0o700)
         (self.prefix / "logs").mkdir()
         main = MAIN.format(
+            environment="".join(f"env {name};\n" for name in sanitizers()),
             modules="\n".join(f"load_module {path};" for path in NGINX_MODULES),
             root=ROOT,
             lua=LUA,

@@ -59,6 +59,13 @@ TROUBLE = re.compile(
 Config = dict[str, Any] | str
 
 
+def sanitizers() -> list[str]:
+    """What the sanitizers of this run are told by, as names in the environment. A binary upgrade
+    passes on what nginx.conf names, and nothing else."""
+    names = ("LD_PRELOAD", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS")
+    return [name for name in names if name in os.environ and "ASAN_OPTIONS" in os.environ]
+
+
 class HasUrl(Protocol):
     """A server of upstream.py."""
 
@@ -154,6 +161,7 @@ class Gateway:
             "workers": 1,
             "worker_connections": 1024,
             "log_level": "notice",
+            "vault_env": sanitizers(),
         } | settings
         self.env = env or {}
         if plugins:

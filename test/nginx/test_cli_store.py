@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -132,9 +134,15 @@ def test_a_folder_of_the_users_own(instance: Instance) -> None:
     assert done.returncode == 0
     assert done.stderr == "sluice: warning: image_dir changes only with `sluice restart`\n"
     assert image_dir(instance) == folder
+    # What a gateway that was killed has left, of a version with another layout.
+    base = next(folder.glob("base.*")).read_bytes()
     instance.succeed("stop")
     # It was made by hand, or may have been: it stays, without images.
     assert list(folder.iterdir()) == []
+    (folder / "base.99").write_bytes(base[:16] + b"\xff" + base[17:])
+    instance.succeed("start", image_dir=str(folder))
+    assert not (folder / "base.99").exists()
+    instance.succeed("stop")
 
 
 @pytest.mark.parametrize("what", ["file", "mode", "owner"])
@@ -159,16 +167,66 @@ def test_a_folder_that_is_not_the_workers_alone_is_refused(instance: Instance, w
     assert not instance.prefix.exists()
 
 
-@pytest.mark.skipif(not AS_ROOT, reason="needs root to mount a small file system")
-def test_a_folder_without_room_is_refused(instance: Instance) -> None:
+@contextlib.contextmanager
+def tmpfs(instance: Instance, size: str) -> Iterator[Path]:
+    """A small file system in memory."""
+    if not AS_ROOT:
+        pytest.skip("needs root to mount a small file system")
     small = instance.folder / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", small], check=True)
     try:
-        (line,) = instance.refuse("start", image_dir=str(small / "images"))
-        assert re.search(r"image_dir: .* has no room: \d+ MiB are needed", line)
+        yield small
     finally:
-        subprocess.run(["umount", small], check=True)
+        subprocess.run(["umount", "--lazy", small], check=True)
+
+
+def file_of(routes: int) -> str:
+    """A declarative file."""
+    paths = [{"name": f"r{n}", "paths": [f"/{n}"]} for n in range(routes)]
+    service = {"name": "s", "url": "http://127.0.0.1:1", "routes": paths}
+    return json.dumps({"_format_version": "3.0", "services": [service]})
+
+
+def test_a_folder_without_room_is_refused(instance: Instance) -> None:
+    with tmpfs(instance, "8m") as small:
+        (line,) = instance.refuse("start", image_dir=str(small / "images"))
+    assert line == (
+        f"sluice: image_dir: {small}/images has no room: 33 MiB are needed "
+        "(two images of 1 MiB, two deltas of 16 MiB), 8 MiB are there"
+    )
+    assert not instance.prefix.exists()
+
+
+def test_images_that_have_no_room_are_refused_before_the_store_takes_them(
+    instance: Instance,
+) -> None:
+    instance.folder.chmod(0o755)
+    with tmpfs(instance, "40m") as small:
+        folder = str(small / "images")
+        instance.file.write_text(file_of(12_000))
+        (line,) = instance.refuse("start", image_dir=folder)
+        sizes = re.fullmatch(
+            rf"sluice: image_dir: {folder} has no room: (\d+) MiB are needed "
+            r"\(two images of (\d+) MiB, two deltas of 16 MiB\), 40 MiB are there",
+            line,
+        )
+        assert sizes
+        needed, image = map(int, sizes.groups())
+        assert 40 < needed <= 2 * (image + 16)
+        assert not instance.prefix.exists()
+        instance.file.write_text(file_of(100))
+        instance.succeed("start", image_dir=folder)
+        # Somebody takes the rest of it: what is live stays, and small changes go on.
+        (small / "others").write_bytes(b"x" * (20 << 20))
+        instance.file.write_text(file_of(12_000))
+        done = instance.run("reload", image_dir=folder)
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr
+        instance.file.write_text(file_of(200))
+        instance.succeed("reload", image_dir=folder)
+        assert instance.get("/199") == 502
+        instance.succeed("stop")
 
 
 def test_status_tells_of_the_control_worker(instance: Instance) -> None:

@@ -19,7 +19,7 @@ import pytest
 from changes import Later, Start, document, kill_all_workers, live, post, versions
 from test_reload import VERSION, versioned
 
-from sluice import NGINX, Gateway, alive
+from sluice import NGINX, Gateway, alive, sanitizers
 from upstream import Exchange, Upstream
 from wire import DEADLINE, request_bytes, wait_until
 
@@ -149,6 +149,7 @@ def resident_mb(running: Gateway) -> float:
     )
 
 
+@pytest.mark.skipif(bool(sanitizers()), reason="ASan keeps for a while what was freed")
 def test_changes_leave_no_memory_behind_where_nothing_else_happens(
     running: Gateway, upstream: Upstream
 ) -> None:

@@ -124,6 +124,9 @@ def test_a_file_replaces_everything_at_once() -> None:
         assert nginx.match("/p/7")["name"] == "r7"
         assert nginx.match("/p/2999")["status"] == 404
         assert nginx.apply('return #apply.read("list", "routes")') == 1
+        assert nginx.state()["origin"] == "another"
+        nginx.apply('return said(apply.transaction({ route(7, "/q/7") }))')
+        assert "origin" not in nginx.state()
 
 
 def test_a_successor_goes_on_where_a_killed_one_ended() -> None:
@@ -238,6 +241,27 @@ def test_files_that_are_gone_come_again(what: str) -> None:
         assert nginx.apply('return said(apply.transaction({ route(2, "/b") }))') == {"revision": 2}
         assert nginx.match("/b")["name"] == "r2"
         assert len(list(nginx.images.iterdir())) == 2
+
+
+def test_a_copy_that_the_disk_did_not_take_is_written_again() -> None:
+    with Control() as nginx:
+        copy = nginx.prefix / "store" / "base"
+        wait_until(copy.is_file, "the first copy")
+        copy.unlink()
+        (copy / "in the way").mkdir(parents=True)
+        nginx.expect_log(r"the next start has to build its image")
+        said = nginx.apply("""
+            local items = {}
+            for i = 1, 6000 do
+                items[i] = route(i, "/p/" .. i)
+            end
+            return said(apply.replace(items))
+        """)
+        assert said["changed"] is True
+        log = nginx.prefix / "logs" / "error.log"
+        wait_until(lambda: "the next start has to" in log.read_text(), "a copy that failed")
+        shutil.rmtree(copy)
+        wait_until(copy.is_file, "another try", 30)
 
 
 def test_who_reads_while_the_role_is_given_up_is_answered() -> None:

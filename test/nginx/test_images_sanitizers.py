@@ -59,9 +59,7 @@ def test_nothing_to_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("LSAN_OPTIONS", f"suppressions={suppressions}")
     monkeypatch.setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
     chosen = random.Random(3)
-    # The master that is executed at an upgrade needs them too.
-    main = "env LD_PRELOAD; env ASAN_OPTIONS; env LSAN_OPTIONS; env UBSAN_OPTIONS;"
-    with Images(module=f"{ROOT}/build/module-asan", main=main) as nginx:
+    with Images(module=f"{ROOT}/build/module-asan") as nginx:
         nginx.expect_log("exited on signal 9")
         nginx.expect_log("cannot map", range(1, 3))
         for number in range(2, 22):

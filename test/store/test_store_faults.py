@@ -69,6 +69,25 @@ def test_the_disk_stays_away(tmp_path: pathlib.Path, reader: Reader, number: int
         assert reader.revision(path) in (before, before + 1)
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+def test_a_step_of_filling_alone_fails(
+    tmp_path: pathlib.Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """All that it holds is there, or nothing; it goes on."""
+    monkeypatch.setenv("STORE_ALONE", "1")
+    refused = 0
+    for fail in range(1, 40):
+        folder = tmp_path / str(fail)
+        folder.mkdir()
+        path = folder / "store.db"
+        lines = write(path, 1, folder=folder, fail=fail, fails=1, errno=number)
+        said = refusals(lines)
+        assert said <= {"full", "disk error", "cannot open"}
+        refused += len(said)
+        assert reader.revision(path) in ((0, 1) if "disk error" in said else (answered(lines),))
+    assert refused > 10
+
+
 def in_namespace(
     script: str, mount: pathlib.Path, program: str, *args: object
 ) -> subprocess.CompletedProcess[str]:

@@ -121,9 +121,19 @@ def chance(share: float) -> Callable[[], bool]:
 MODES = {"nothing": chance(0), "everything": chance(1), "some": chance(0.5), "most": chance(0.9)}
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["beside", "alone"])
 @pytest.mark.parametrize("together", [1, 3])
-def test_power_cut_at_every_step(tmp_path: pathlib.Path, reader: Reader, together: int) -> None:
+def test_power_cut_at_every_step(
+    tmp_path: pathlib.Path,
+    reader: Reader,
+    monkeypatch: pytest.MonkeyPatch,
+    together: int,
+    *,
+    alone: bool,
+) -> None:
     """What was answered is there, and of the rest each transaction whole or not at all."""
+    if alone:
+        monkeypatch.setenv("STORE_ALONE", "1")
     seed = int(os.environ.get("STORE_SEED", random.randrange(1 << 30)))
     print(f"STORE_SEED={seed}")
     random.seed(seed)
@@ -146,5 +156,5 @@ def test_power_cut_at_every_step(tmp_path: pathlib.Path, reader: Reader, togethe
             assert answered <= revision <= answered + together, f"{left}, seed {seed}"
             shutil.rmtree(left)
             cuts += 1
-    assert answered == 12
+    assert answered >= 12
     assert cuts > 200

@@ -4,7 +4,7 @@ local STUBS = { "gateway.control.addresses", "gateway.control.apply", "gateway.c
 
 describe("addresses", function()
     local before, stored, answers = {}, {}, {}
-    local addresses
+    local addresses, made
 
     before_each(function()
         for _, name in ipairs(STUBS) do
@@ -18,8 +18,16 @@ describe("addresses", function()
         }
         package.loaded["gateway.control.apply"] = {
             read = function(verb, kind, host)
-                assert.are.same({ "get", "names" }, { verb, kind })
+                assert.equal("names", kind)
+                if verb == "list" then
+                    return stored
+                end
+                assert.equal("get", verb)
                 return stored[host] and { text = stored[host] }
+            end,
+            transaction = function(changes)
+                made = changes
+                return nil, { err = "changed" }
             end,
         }
         addresses = require("gateway.control.addresses")
@@ -53,5 +61,28 @@ describe("addresses", function()
         assert.are.same({
             "old.test: cannot be resolved: it timed out; it keeps the addresses that it had",
         }, warnings)
+    end)
+
+    it("are changed only where their name still is what it was when it was asked for", function()
+        stored = {
+            { text = '{"name":"same.test","addresses":["10.0.0.1","10.0.0.2"]}', revision = 3 },
+            { text = '{"name":"moved.test","addresses":["10.0.0.1"]}', revision = 4 },
+            { text = '{"name":"lost.test","addresses":["10.0.0.1"]}', revision = 5 },
+        }
+        answers = {
+            ["same.test"] = { "10.0.0.2", "10.0.0.1" },
+            ["moved.test"] = { "10.0.0.2" },
+            ["lost.test"] = "no such name",
+        }
+        local refresh
+        addresses.start({
+            named_every = function(_, _, _, fn)
+                refresh = fn
+            end,
+        })
+        refresh(false)
+        assert.equal(1, #made)
+        assert.equal("moved.test", made[1].put.name)
+        assert.equal(4, made[1].if_revision)
     end)
 end)

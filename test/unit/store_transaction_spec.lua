@@ -1,5 +1,8 @@
 --- Transactions of the store: what is refused, in which words; swaps, moves, cascades; slots.
 
+local change_of = require("gateway.store.change")
+local entities = require("gateway.entities")
+local layout = require("gateway.store.layout")
 local support = require("test.unit.support.store")
 
 local put, delete, to = support.put, support.delete, support.to
@@ -228,19 +231,30 @@ describe("a transaction of the store", function()
     end)
 
     it("deletes many as quickly, each, as some", function()
-        local function cost(count)
-            local items = {}
+        local function cost(count, clear)
+            local items, deletions = {}, {}
             for i = 1, count do
                 items[i] = put("routes", { id = "r" .. i })
+                deletions[i] = delete("routes", "r" .. i)
             end
             assert(s:replace(items))
             local begun = os.clock()
-            assert(s:replace({}))
-            return os.clock() - begun
+            clear(deletions)
+            local spent = os.clock() - begun
+            assert.equal("", support.ids(s:list("routes")))
+            return spent
         end
-        cost(1000)
-        -- Four times as many: sixteen times as much, where each looks at all others.
-        assert.is_true(cost(12000) < 9 * cost(3000))
+        local function replace()
+            assert(s:replace({}))
+        end
+        local function transact(deletions)
+            assert(s:transaction(deletions))
+        end
+        for _, clear in ipairs({ replace, transact }) do
+            cost(1000, clear)
+            -- Four times as many: sixteen times as much, where each looks at all others.
+            assert.is_true(cost(12000, clear) < 9 * cost(3000, clear))
+        end
     end)
 
     it("replaces everything, places as in the list, slots as they were", function()
@@ -263,5 +277,38 @@ describe("a transaction of the store", function()
         assert.equal("reference missing", err.err)
         assert.equal("hash", s:revision().origin)
         assert.equal("t u", support.ids(s:list("services")))
+    end)
+
+    it("is no longer what it was made from once a change of its entities is made", function()
+        s:close()
+        s = assert(support.open(nil, { layouts = layout.derive(entities.stored()) }))
+        local origins = {}
+        local function make(changes)
+            origins[#origins + 1] = assert(s:transaction(changes)).origin or "none"
+            assert.equal(origins[#origins], s:revision().origin or "none")
+        end
+        local loaded = { put("services", { id = "s", name = "a" }) }
+        assert.equal("hash", assert(s:replace(loaded, "hash")).origin)
+        make({ put("services", { id = "s", name = "a" }) })
+        make({ put("names", { id = "n", name = "a.test" }) })
+        make({ put("services", { id = "s", name = "b" }) })
+        assert.are.same({ "hash", "hash", "none" }, origins)
+    end)
+
+    it("makes a change of what was read only while it is that", function()
+        local function service(name, revision)
+            local given = { put = { id = "s", name = name }, if_revision = revision }
+            return assert(change_of.described(given, s.by_kind.services))
+        end
+        local first = made({ put("services", { id = "s", name = "a" }) })
+        local second = made({ service("b", first) })
+        local _, err = s:transaction({ put("routes", { id = "r" }), service("c", first) })
+        assert.are.same({ err = "changed", kind = "services", field = "id", value = "s" }, err)
+        assert.is_nil((s:get("routes", "r")))
+        local gone = { kind = "services", delete = "s", if_revision = first }
+        assert.equal("changed", select(2, s:transaction({ gone })).err)
+        gone.if_revision = second
+        made({ gone })
+        assert.equal("changed", select(2, s:transaction({ service("d", second) })).err)
     end)
 end)

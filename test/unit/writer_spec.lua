@@ -1,5 +1,7 @@
 --- The writer: what it refuses, what it leaves alone, what it begins with.
 
+-- Long on purpose: one case after the other, of one writer.
+
 local C = require("sluice.core").C
 local dirent = require("posix.dirent")
 local support = require("test.unit.support.writer")
@@ -438,6 +440,62 @@ describe("the writer", function()
         assert.equal("copy", from)
         assert.equal("r7", routes())
         assert.equal("a file", opened.store:revision().origin)
+    end)
+
+    it("leaves files of another layout alone, and takes their numbers for used", function()
+        local live = opened.images:live()
+        local function copy(kind, number, layout_at)
+            local file = assert(io.open(("%s/%s.%d"):format(place.images, kind, live[kind]), "rb"))
+            local text = file:read("*a")
+            file:close()
+            if layout_at then
+                text = text:sub(1, layout_at) .. "\99" .. text:sub(layout_at + 2)
+            end
+            local path = ("%s/%s.%d"):format(place.images, kind, number)
+            file = assert(io.open(path, "wb"))
+            file:write(text)
+            file:close()
+            assert(os.execute("chmod 600 " .. path))
+        end
+        copy("base", 900, 16)
+        copy("delta", 901, 8)
+        copy("base", 902)
+        copy("delta", 903)
+        reopen()
+        make(put("routes", route(1)))
+        local job = opened:start_merge()
+        assert(opened:merge(job) and opened:finish_merge(job))
+        local found = {}
+        for name in dirent.files(place.images) do
+            found[#found + 1] = name:find("^%l") and name or nil
+        end
+        table.sort(found)
+        assert.same({ "base.900", "base.905", "delta.901", "delta.906" }, found)
+    end)
+
+    it("loads nothing whose images would have no room", function()
+        opened:close()
+        local opts = { store = place.store, layouts = place.layouts, images = place.images }
+        local items = { { kind = "routes", put = route(7) } }
+        local statvfs = require("posix.sys.statvfs")
+        local real, mebibytes = statvfs.statvfs, nil
+        statvfs.statvfs = function()
+            return { f_bavail = mebibytes, f_frsize = 1024 * 1024 }
+        end
+        mebibytes = 31
+        local done, err = writer.load(opts, items, "a file")
+        mebibytes = 33
+        local loaded = writer.load(opts, items, "a file")
+        statvfs.statvfs = real
+        assert.is_nil(done)
+        assert.equal("full", err.err)
+        local sizes = "33 MiB are needed (two images of 1 MiB, two deltas of 16 MiB), "
+        local text = place.images .. " has no room: " .. sizes .. "31 MiB are there"
+        assert.equal(text, err.message)
+        -- Of the first nothing was left, and nothing was committed.
+        assert.is_true(loaded.changed)
+        assert.equal(0, os.execute("test ! -e " .. place.copy .. ".next"))
+        opened = support.open(place)
     end)
 
     it("hands itself to another Lua VM", function()

@@ -1,8 +1,8 @@
 --- Makes changes through the control worker, and bare commits beside them, for the scenario
 -- "store".
 --
--- In the control worker only. A file `order` in nginx's prefix has a number, a case and a count;
--- what each took, in milliseconds, stands behind the same number in DONE. Cases:
+-- In the control worker only, by orders (orders.lua). Each case says what its changes took, in
+-- milliseconds:
 -- "apply", changes one after the other; "commit", bare commits of the same row in the thread of
 -- bench_commit; "bulk", changes by WRITERS at the same time: what all of them took, divided by
 -- their number.
@@ -10,13 +10,11 @@
 local apply = require("gateway.control.apply")
 local clock = require("clock")
 local entity_text = require("gateway.store.entity_text")
+local orders = require("orders")
 
 local ngx = ngx
 
 local WRITERS = 10
-local LOOK_SECONDS = 0.01
--- In a folder that the workers may write to.
-local DONE = "/store/bench.done"
 
 local _M = {
     name = "bench-store",
@@ -27,9 +25,10 @@ local _M = {
 
 local changes = 0
 
+local check = orders.check
+
 local function read_row(name)
-    local row, err = apply.read("get", "routes", name)
-    return row or error("bench-store: " .. tostring(err.message or err.err), 0)
+    return check(apply.read("get", "routes", name))
 end
 
 -- Routes by name, as they were when they were read: what is measured is changes.
@@ -42,10 +41,7 @@ local function change(name)
     routes[name] = route
     route.paths[2] = ("/changed-%d"):format(changes)
     local begun = clock.now()
-    local made, err = apply.transaction({ { kind = "routes", put = route } })
-    if not made then
-        error("bench-store: " .. tostring(err.message or err.err), 0)
-    end
+    check(apply.transaction({ { kind = "routes", put = route } }))
     return (clock.now() - begun) * 1000
 end
 
@@ -81,39 +77,9 @@ function cases.bulk(count)
     return { (clock.now() - begun) * 1000 / count }
 end
 
-local function look(folder, last)
-    local file = io.open(folder .. "/order")
-    local number, case, count = (file and file:read("*a") or ""):match("^(%d+) (%a+) (%d+)\n$")
-    if file then
-        file:close()
-    end
-    if not number or number == last then
-        return last
-    end
-    local ok, took = pcall(cases[case], tonumber(count), folder)
-    local path = folder .. DONE
-    local said = assert(io.open(path .. ".new", "w"))
-    said:write(number, " ", ok and table.concat(took, " ") or tostring(took), "\n")
-    said:close()
-    assert(os.rename(path .. ".new", path))
-    return number
-end
-
-local function work(premature, folder)
-    local last
-    while not premature and not ngx.worker.exiting() do
-        if apply.state().state == "live" then
-            last = look(folder, last)
-        end
-        ngx.sleep(LOOK_SECONDS)
-    end
-end
-
 --- @phases init_worker
 function _M.init_worker()
-    if ngx.worker.id() == 0 then
-        assert(ngx.timer.at(0, work, ngx.config.prefix()))
-    end
+    orders.follow(cases)
 end
 
 return _M
