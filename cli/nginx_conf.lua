@@ -3,9 +3,9 @@
 -- The file that comes out is the whole of what nginx is told: nothing outside
 -- the prefix is written, and no other file is included. The shape of the proxy
 -- server follows what Lua costs on nginx: a location pays for each phase that
--- it declares, so there is one location a combination of phases and buffering,
--- and a request is sent to the one that has just what its plugin chain needs
--- (docs/architecture.md, "One request").
+-- it declares, so there is one location a set of phases, and a request is put
+-- into the one that has just what its plugins need (docs/architecture.md, "One
+-- request").
 -- @module cli.nginx_conf
 
 local late_phases = require("gateway.proxy.late_phases")
@@ -299,38 +299,33 @@ local function call(phase, name)
     return ("%s_by_lua_block { package.loaded.gateway.%s() }"):format(phase, name)
 end
 
---- The location of one combination (gateway.proxy.late_phases names them all).
-local function proxy_location(variant)
+--- The head of a location, with what Lua runs in it.
+local function location(variant)
     local out = {
         ("location %s {"):format(variant.location),
-        variant.kind and ("sluice_location %s 0;"):format(variant.kind) or "",
-        variant.kind == "native" and ""
-            or call("access", variant.entry and "access" or "access_variant"),
+        ("sluice_location %s %d;"):format(variant.kind, variant.level),
     }
     for _, phase in ipairs(variant.phases) do
         out[#out + 1] = call(phase, phase)
     end
+    return out
+end
+
+--- The location of one set of phases (gateway.proxy.late_phases names them all).
+local function proxy_location(variant)
+    local out = location(variant)
+    if variant.kind == "lua" then
+        out[#out + 1] = call("access", "access")
+    end
     out[#out + 1] = error_pages(variant.error_location)
-    if not variant.request_buffering then
-        out[#out + 1] = "proxy_request_buffering off;"
-    end
-    if not variant.response_buffering then
-        out[#out + 1] = "proxy_buffering off;"
-    end
     out[#out + 1] = "proxy_pass $sluice_upstream$sluice_uri;"
     out[#out + 1] = "}"
     return table.concat(out, "\n    ")
 end
 
---- Without late phases it has Lua: a request may come that was refused before it was routed.
 local function error_location(variant)
-    local out = {
-        ("location %s {"):format(variant.error_location),
-        #variant.phases > 0 and "sluice_error_page;" or call("content", "error_page"),
-    }
-    for _, phase in ipairs(variant.phases) do
-        out[#out + 1] = call(phase, phase)
-    end
+    local out = location(variant)
+    out[#out + 1] = "sluice_error_page;"
     out[#out + 1] = "}"
     return table.concat(out, "\n    ")
 end
@@ -366,11 +361,8 @@ local function proxy_server(settings, forward)
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),
         response_headers(settings),
+        -- What it comes to is for C to say (module/nginx/ngx_http_sluice_route.c).
         error_pages(REFUSED),
-        ("location = %s {"):format(REFUSED),
-        "internal;",
-        call("content", "error_page"),
-        "}",
     }
     for _, variant in ipairs(late_phases.variants) do
         out[#out + 1] = proxy_location(variant)

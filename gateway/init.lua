@@ -121,11 +121,9 @@ _M.admin = control.admin
 _M.admin_log = control.admin_log
 _M.admin_refused = control.admin_refused
 _M.access = proxy.access
-_M.access_variant = proxy.access_variant
 _M.header_filter = proxy.header_filter
 _M.body_filter = proxy.body_filter
 _M.log = proxy.log
-_M.error_page = proxy.error_page
 _M.version = version
 
 return _M

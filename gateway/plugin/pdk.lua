@@ -6,12 +6,11 @@
 
 local identity = require("gateway.request.identity")
 local log_entry = require("gateway.request.log_entry")
+local matched = require("gateway.request.matched")
 local resolver = require("gateway.control.names")
 local response = require("gateway.request.response")
 
 local variables = require("gateway.request.variables")
-
-local normalize = require("gateway.router.path").normalize
 
 local _M = {}
 
@@ -37,11 +36,6 @@ function _M.store()
     return store
 end
 
-local function entity_of_plan(kind)
-    local plan = ngx.ctx.plan
-    return plan and plan.entities[kind]
-end
-
 --- The gateway's timers: a started system of sluice.timer, the only one that plugins need.
 -- @treturn table
 -- @phases init_worker and later
@@ -59,13 +53,13 @@ _M.resolve = resolver.resolve
 --- The matched route, nil before routing or where none matched.
 -- @phases access, header_filter, body_filter, log
 function _M.route()
-    return entity_of_plan("route")
+    return store:matched("route")
 end
 
 --- The matched route's service, or nil.
 -- @phases access, header_filter, body_filter, log
 function _M.service()
-    return entity_of_plan("service")
+    return store:matched("service")
 end
 
 -- In ngx.ctx, which is the plugins' own: the consumer that one of them has named, which the store
@@ -168,12 +162,10 @@ function _M.query()
     return variables.args:get()
 end
 
---- The request's path as it was routed: normalised, without the query.
+--- The request's path as it is routed: normalised, without the query. Nil if nginx has refused the
+-- request before it had one.
+-- @function path
 -- @phases rewrite, access, header_filter, body_filter, log
-function _M.path()
-    local request_uri = variables.request_uri:get()
-    local query_at = request_uri:find("?", 1, true)
-    return normalize(query_at and request_uri:sub(1, query_at - 1) or request_uri)
-end
+_M.path = matched.path
 
 return _M

@@ -9,6 +9,7 @@ local core = require("sluice.core")
 local entity_text = require("gateway.store.entity_text")
 local image = require("gateway.proxy.image")
 local images = require("sluice.images").C
+local matched = require("gateway.request.matched")
 local references = require("gateway.config.references")
 
 local C = core.C
@@ -32,6 +33,9 @@ local keys_of_kind
 
 local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
 
+-- Routes and services that requests were matched with, by their texts.
+local decoded
+
 -- Configuration -> {slot, generation}.
 local places = setmetatable({}, { __mode = "k" })
 
@@ -39,6 +43,7 @@ local function clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
     keys_of_kind = {}
+    decoded = cache.new(CAPACITY)
 end
 
 --- Starts with nothing.
@@ -191,6 +196,19 @@ local function find_credential(kind, key)
         return nil
     end
     return { credential = entity_of(credentials, found), consumer = entity_of(consumers, owner) }
+end
+
+--- The route of the request in hand, or its service, as they were when it was matched.
+-- @tparam string kind "route" or "service"
+-- @treturn table|nil not to be changed; nil: no route has matched, or it has no service
+function store.matched(_, kind)
+    local text = matched.entity(kind)
+    local entity = text and decoded:get(text)
+    if text and not entity then
+        entity = entity_text.decode(text)
+        decoded:set(text, entity)
+    end
+    return entity
 end
 
 --- Finds a credential, in what is published now: a key that was revoked while its request waited in

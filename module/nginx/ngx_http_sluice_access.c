@@ -7,9 +7,11 @@
 
 
 #include "ngx_http_sluice_access.h"
+#include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_location.h"
 #include "ngx_http_sluice_peer.h"
+#include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_target.h"
 
 
@@ -98,6 +100,7 @@ ngx_module_t  ngx_http_sluice_access_module = {
 static ngx_int_t
 ngx_http_sluice_access_handler(ngx_http_request_t *r)
 {
+    ngx_int_t                   rc;
     ngx_http_sluice_ctx_t      *ctx;
     ngx_http_sluice_refusal_t   refusal;
 
@@ -111,9 +114,32 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_sluice_access_enter(r, ctx, &refusal) != NGX_OK
-        || ngx_http_sluice_access_leave(r, ctx, &refusal) != NGX_OK)
-    {
+    /* a plugin has sent it back to the beginning */
+
+    if (r->internal) {
+
+        if (ngx_http_sluice_route(r, ctx, &refusal) != NGX_OK) {
+            return ngx_http_sluice_refuse(r, &refusal);
+        }
+
+        if (ngx_http_sluice_location_kind(r)
+            != NGX_HTTP_SLUICE_LOCATION_NATIVE)
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (ngx_http_sluice_access_enter(r, ctx, &refusal) != NGX_OK) {
+        return ngx_http_sluice_refuse(r, &refusal);
+    }
+
+    rc = ngx_http_sluice_chain_access(r, ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_sluice_access_leave(r, ctx, &refusal) != NGX_OK) {
         return ngx_http_sluice_refuse(r, &refusal);
     }
 

@@ -13,6 +13,12 @@
 #include "ngx_http_sluice_refuse.h"
 
 
+/* What sluice_access_look() says. */
+
+#define NGX_HTTP_SLUICE_ACCESS_ROUTED  0x01
+#define NGX_HTTP_SLUICE_ACCESS_LATE    0x02
+
+
 /* Both: NGX_OK; NGX_DECLINED: refuse the request.  They do not yield. */
 
 /* Before the plugins: is there a route, and may it be asked like this? */

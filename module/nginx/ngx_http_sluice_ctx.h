@@ -59,6 +59,9 @@ struct ngx_http_sluice_ctx_s {
     uint32_t                        route_flags;
     int32_t                         prefix;       /* of path; -1: none */
 
+    ngx_str_t                       route_body;   /* the entities' own texts */
+    ngx_str_t                       service_body; /*   if Lua needs them */
+
     ngx_str_t                       raw;          /* the path as it came */
     ngx_str_t                       path;         /* normalised */
     ngx_str_t                       query;        /* with its "?" */

@@ -38,3 +38,43 @@ sluice_ctx_set_lua(ngx_http_request_t *r, int place)
 
     return NGX_OK;
 }
+
+
+/* The path, normalised; of length 0: the request was not read that far. */
+
+void
+sluice_ctx_path(ngx_http_request_t *r, sluice_core_text_t *path)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    path->data = ctx ? (const char *) ctx->path.data : NULL;
+    path->length = ctx ? (uint32_t) ctx->path.len : 0;
+}
+
+
+/*
+ * The text of the route or the service (SLUICE_CORE_ROUTE, _SERVICE) that the
+ * request is of; NGX_DECLINED: it has none, or no plugin in Lua.
+ */
+
+int
+sluice_ctx_entity(ngx_http_request_t *r, int kind, sluice_core_text_t *body)
+{
+    ngx_str_t              *text;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL) {
+        return NGX_DECLINED;
+    }
+
+    text = kind == SLUICE_CORE_ROUTE ? &ctx->route_body : &ctx->service_body;
+
+    body->data = (const char *) text->data;
+    body->length = (uint32_t) text->len;
+
+    return text->data ? NGX_OK : NGX_DECLINED;
+}

@@ -24,7 +24,7 @@ typedef struct {
     ngx_uint_t  status;
     ngx_str_t   message;
     ngx_str_t   location;
-} ngx_http_sluice_refusal_t;
+} ngx_http_sluice_refusal_t;        /* Lua: sluice_refusal_t */
 
 
 /* NGX_DECLINED, which says to whoever asked that refusal is filled. */

@@ -11,20 +11,12 @@
  * is matched with what is published and put into the location that has the
  * phases which its plugins need; nginx's own search for a location by the URI
  * is skipped.
- *
- * No pointer into the image outlives this: what the request needs later is in
- * its context, or in what this worker has compiled (ngx_http_sluice_live.h).
  */
 
 
-#include "ngx_http_sluice_destination.h"
-#include "ngx_http_sluice_location.h"
+#include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_route.h"
-#include "ngx_sluice_abi.h"
 #include "path.h"
-
-
-#define NGX_HTTP_SLUICE_ROUTE_ID  36
 
 
 typedef struct {
@@ -33,19 +25,13 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_sluice_route_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_route_internal(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_route_skip_search(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_route_begin(ngx_http_request_t *r,
-    ngx_http_sluice_refusal_t *refusal);
+    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);
 static ngx_uint_t ngx_http_sluice_route_is_too_large(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_route_read_path(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
-static ngx_int_t ngx_http_sluice_route_keep(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match);
-static ngx_uint_t ngx_http_sluice_route_has_plugins(int kind, uint32_t slot);
-static ngx_int_t ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
-    const sluice_images_match_t *match, ngx_http_sluice_refusal_t *refusal);
-static void ngx_http_sluice_route_log(ngx_http_request_t *r,
-    const sluice_images_match_t *match);
-static u_char *ngx_http_sluice_route_id(u_char *p, const uint8_t *id);
 static void *ngx_http_sluice_route_create_conf(ngx_conf_t *cf);
 static char *ngx_http_sluice_route_merge_conf(ngx_conf_t *cf, void *parent,
     void *child);
@@ -102,23 +88,65 @@ ngx_module_t  ngx_http_sluice_route_module = {
 static ngx_int_t
 ngx_http_sluice_route_handler(ngx_http_request_t *r)
 {
-    ngx_http_core_main_conf_t     *cmcf;
+    ngx_http_sluice_ctx_t         *ctx;
     ngx_http_sluice_refusal_t      refusal;
     ngx_http_sluice_route_conf_t  *conf;
 
     conf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_route_module);
 
-    if (!conf->enabled || r->internal || r != r->main) {
+    if (!conf->enabled || r != r->main) {
         return NGX_DECLINED;
     }
 
-    if (ngx_http_sluice_route_begin(r, &refusal) != NGX_OK) {
-        ngx_http_sluice_location_enter(r, NGX_HTTP_SLUICE_LOCATION_NATIVE, 0);
+    if (r->internal) {
+        return ngx_http_sluice_route_internal(r);
+    }
 
+    ctx = ngx_http_sluice_ctx_make(r);
+
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_sluice_route_begin(r, ctx, &refusal) != NGX_OK) {
+        ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_NATIVE);
         return ngx_http_sluice_refuse(r, &refusal);
     }
 
-    /* the phase behind the one that looks for the location */
+    return ngx_http_sluice_route_skip_search(r);
+}
+
+
+/*
+ * To the page of an error, of a request that was refused before it was routed:
+ * so that the late phases of global plugins see it.  Where else nginx goes
+ * internally it finds the way itself.
+ */
+
+static ngx_int_t
+ngx_http_sluice_route_internal(ngx_http_request_t *r)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx_make(r);
+
+    if (ctx == NULL || ctx->routed) {
+        return NGX_DECLINED;
+    }
+
+    (void) ngx_http_sluice_route_look(r, ctx);
+    ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_ERROR);
+
+    return ngx_http_sluice_route_skip_search(r);
+}
+
+
+/* The phase that comes next is not that which searches for the location. */
+
+static ngx_int_t
+ngx_http_sluice_route_skip_search(ngx_http_request_t *r)
+{
+    ngx_http_core_main_conf_t  *cmcf;
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
     r->phase_handler = cmcf->phase_engine.location_rewrite_index - 1;
@@ -128,10 +156,17 @@ ngx_http_sluice_route_handler(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_sluice_route_begin(ngx_http_request_t *r,
+ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_refusal_t *refusal)
 {
-    ngx_http_sluice_ctx_t  *ctx;
+    ngx_int_t  rc;
+
+    if (ngx_http_sluice_route_read_path(r, ctx) != NGX_OK) {
+        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                       NULL);
+    }
+
+    rc = ngx_http_sluice_route_look(r, ctx);
 
     if (ngx_http_sluice_route_is_too_large(r)) {
         return ngx_http_sluice_refusal(refusal,
@@ -139,11 +174,13 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r,
                                        NULL);
     }
 
-    ctx = ngx_http_sluice_ctx_make(r);
+    if (rc != NGX_OK) {
+        return ngx_http_sluice_route_refuse_unread(refusal);
+    }
 
-    if (ctx == NULL) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
+    if (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_REWRITE) {
+        ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_LUA);
+        return NGX_OK;
     }
 
     return ngx_http_sluice_route(r, ctx, refusal);
@@ -175,35 +212,6 @@ ngx_http_sluice_route_is_too_large(ngx_http_request_t *r)
     (void) ngx_http_discard_request_body(r);
 
     return 1;
-}
-
-
-ngx_int_t
-ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    ngx_http_sluice_refusal_t *refusal)
-{
-    int                    rc;
-    sluice_images_match_t  match;
-
-    if (ngx_http_sluice_route_read_path(r, ctx) != NGX_OK) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-    }
-
-    rc = sluice_images_match(r, ctx->path.data, ctx->path.len, &match);
-
-    if (rc != SLUICE_CORE_OK
-        && (rc != SLUICE_CORE_NONE || match.epoch == 0))
-    {
-        return ngx_http_sluice_route_refuse(r, rc, &match, refusal);
-    }
-
-    if (ngx_http_sluice_route_keep(r, ctx, &match) != NGX_OK) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-    }
-
-    return NGX_OK;
 }
 
 
@@ -239,138 +247,6 @@ ngx_http_sluice_route_read_path(ngx_http_request_t *r,
     ctx->path.len = path.length;
 
     return NGX_OK;
-}
-
-
-/* Keeps what the match has found, and goes where its plugins can run. */
-
-static ngx_int_t
-ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    const sluice_images_match_t *match)
-{
-    ctx->live = ngx_http_sluice_live();
-
-    if (ctx->live == NULL
-        || ngx_http_sluice_live_hold(ctx->live, r->pool) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ctx->routed = 1;
-    ctx->prefix = match->prefix;
-
-    if (ngx_http_sluice_route_has_plugins(SLUICE_CORE_KINDS, 0)
-        || ngx_http_sluice_route_has_plugins(SLUICE_CORE_ROUTE, match->slot)
-        || ngx_http_sluice_route_has_plugins(SLUICE_CORE_SERVICE,
-                                             match->service))
-    {
-        ngx_http_sluice_location_enter(r, NGX_HTTP_SLUICE_LOCATION_LUA, 0);
-        return NGX_OK;
-    }
-
-    ngx_http_sluice_location_enter(r, NGX_HTTP_SLUICE_LOCATION_NATIVE, 0);
-
-    if (match->route.record == NULL) {
-        return NGX_OK;
-    }
-
-    ctx->route = match->slot;
-    ctx->route_generation = match->generation;
-    ctx->route_revision = match->revision;
-    ctx->route_flags = sluice_core_number(&match->route,
-                                          SLUICE_CORE_ROUTE_FLAGS);
-
-    if (match->service == SLUICE_CORE_NOBODY) {
-        return NGX_OK;
-    }
-
-    ctx->destination = ngx_http_sluice_destination_of(ctx->live,
-                                                      match->service);
-    if (ctx->destination) {
-        ctx->service = match->service;
-        ctx->service_generation = ctx->destination->generation;
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_uint_t
-ngx_http_sluice_route_has_plugins(int kind, uint32_t slot)
-{
-    const uint32_t  *slots;
-
-    return sluice_core_children(sluice_images_view(), SLUICE_CORE_PLUGIN, kind,
-                                slot, &slots)
-           > 0;
-}
-
-
-/* What keeps a request from being routed; no other route is a safe guess. */
-
-static ngx_int_t
-ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
-    const sluice_images_match_t *match, ngx_http_sluice_refusal_t *refusal)
-{
-    switch (rc) {
-
-    case SLUICE_CORE_LIMIT:
-    case SLUICE_CORE_PATTERN:
-    case SLUICE_CORE_MEMORY:
-        ngx_http_sluice_route_log(r, match);
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-
-    case SLUICE_CORE_LARGE:
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_BAD_REQUEST, NULL);
-
-    default:
-        /* it does not serve what was there before */
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "the configuration cannot be read");
-    }
-}
-
-
-static void
-ngx_http_sluice_route_log(ngx_http_request_t *r,
-    const sluice_images_match_t *match)
-{
-    char                  reason[128];
-    u_char                id[NGX_HTTP_SLUICE_ROUTE_ID];
-    ngx_str_t             name;
-    sluice_core_text_t    text;
-    sluice_core_entity_t  head;
-
-    text = sluice_core_text(&match->route, SLUICE_CORE_ROUTE_NAME);
-    name.data = (u_char *) text.data;
-    name.len = text.length;
-
-    if (text.data == NULL) {
-        sluice_core_head(&match->route, &head);
-        name.data = id;
-        name.len = ngx_http_sluice_route_id(id, head.id) - id;
-    }
-
-    sluice_core_reason(match->reason, reason, sizeof(reason));
-
-    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "route \"%V\": a regular expression gave up on a request, "
-                  "which is refused: %s", &name, reason);
-}
-
-
-static u_char *
-ngx_http_sluice_route_id(u_char *p, const uint8_t *id)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < 16; i++) {
-        p = ngx_sprintf(p, i == 4 || i == 6 || i == 8 || i == 10
-                           ? "-%02xd" : "%02xd", id[i]);
-    }
-
-    return p;
 }
 
 

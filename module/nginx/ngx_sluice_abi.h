@@ -10,7 +10,6 @@
 #define NGX_SLUICE_ABI_H_INCLUDED
 
 
-#include "climb.h"
 #include "ngx_sluice_events.h"
 #include "ngx_sluice_images.h"
 #include "ngx_sluice_metrics.h"
@@ -18,24 +17,13 @@
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_identity.h"
+#include "ngx_http_sluice_refuse.h"
 #include "ngx_http_sluice_var.h"
 #include "answer.h"           /* behind nginx's: it includes system headers */
 
 
 /* For changes that no declaration shows; lib/sluice/abi.lua has it, too. */
 #define NGX_SLUICE_ABI_VERSION      1
-
-
-/* What Lua has of a destination (ngx_http_sluice_destination.h). */
-
-typedef struct {
-    const u_char  *path;
-    const u_char  *empty;
-    uint32_t       path_length;
-    uint32_t       empty_length;
-    uint32_t       https;
-    uint32_t       zero;
-} sluice_destination_t;
 
 
 typedef struct {
@@ -243,14 +231,19 @@ typedef struct {
                                                                               \
     f(int, sluice_ctx_lua, (ngx_http_request_t *r))                           \
     f(int, sluice_ctx_set_lua, (ngx_http_request_t *r, int place))            \
-    f(int, sluice_destination,                                                \
-      (uint32_t service, sluice_destination_t *destination))                  \
-    f(int, sluice_peer_begin,                                                 \
-      (ngx_http_request_t *r, uint32_t service, uint32_t route_flags))        \
+    f(void, sluice_ctx_path,                                                  \
+      (ngx_http_request_t *r, sluice_core_text_t *path))                      \
+    f(int, sluice_ctx_entity,                                                 \
+      (ngx_http_request_t *r, int kind, sluice_core_text_t *body))            \
+    f(int, sluice_access_look, (ngx_http_request_t *r))                       \
+    f(int, sluice_access_route,                                               \
+      (ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal))            \
+    f(int, sluice_access_enter,                                               \
+      (ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal))            \
+    f(int, sluice_access_leave,                                               \
+      (ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal))            \
     f(int, sluice_plugins_declare,                                            \
       (const char *name, size_t length, uint32_t phases))                     \
-    f(int, sluice_chain_begin,                                                \
-      (ngx_http_request_t *r, const sluice_images_match_t *match))            \
     f(int, sluice_chain_access,                                               \
       (ngx_http_request_t *r, sluice_step_t *next))                           \
     f(int, sluice_chain_configured,                                           \
@@ -265,8 +258,6 @@ typedef struct {
       (ngx_http_request_t *r, const sluice_identity_t *identity))             \
     f(int, sluice_identity,                                                   \
       (ngx_http_request_t *r, sluice_identity_t *identity))                   \
-    f(int, sluice_climb_leaves,                                               \
-      (const unsigned char *path, size_t length, size_t base_length))         \
     f(int, sluice_log_entry,                                                  \
       (ngx_http_request_t *r, const char *more, size_t length,                \
        sluice_core_text_t *entry))                                            \

@@ -3,7 +3,7 @@
 -- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local core_path = require("test.unit.support.core_path")
-local lua_path = require("gateway.router.path")
+local lua_path = require("test.unit.support.lua_path")
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 200000
 
@@ -13,12 +13,12 @@ local random = math.random
 
 describe("in C:", function()
     local cases = assert(loadfile("test/unit/path_spec.lua"))
-    package.loaded["gateway.router.path"] = core_path
+    package.loaded["test.unit.support.lua_path"] = core_path
     setfenv(cases, getfenv(1))()
-    package.loaded["gateway.router.path"] = lua_path
+    package.loaded["test.unit.support.lua_path"] = lua_path
 end)
 
--- What gateway/proxy/phases.lua decides ---------------------------------------
+-- What a request's URI becomes, in Lua --------------------------------------------
 
 local function split(target)
     local at = target:find("?", 1, true) or #target + 1
@@ -51,7 +51,7 @@ local function decide(asked)
     local path = lua_path.normalize(raw)
     local query = current_query(asked.args, asked_query)
     local strips = asked.route.strip_path and asked.prefix
-    -- The empty prefix of a regular expression strips nothing: phases.lua sets what came.
+    -- The empty prefix of a regular expression strips nothing.
     strips = strips and strips ~= "" and strips ~= "/" and strips
     local prefix = strips and (path == raw and strips or lua_path.escape(strips)) or nil
     local has_base = asked.base and asked.base ~= "/"

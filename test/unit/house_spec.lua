@@ -15,7 +15,7 @@ describe("the house", function()
 
     it("has been read: some known lines are there", function()
         local modules = house.modules
-        assert.is_truthy(modules["gateway.proxy.plan"].uses["gateway.proxy.image"])
+        assert.is_truthy(modules["gateway.proxy.entities"].uses["gateway.proxy.image"])
         assert.is_truthy(modules["gateway.plugin.registry"].uses["plugins.key-auth"])
         assert.is_truthy(modules["plugins.http-log"].uses["gateway.plugin.pdk"])
         assert.is_nil(modules["gateway.plugin.registry"].uses["plugins.key-auth.schema"])

@@ -1,6 +1,6 @@
 -- Normal paths, and the path that the upstream is asked for.
 
-local path = require("gateway.router.path")
+local path = require("test.unit.support.lua_path")
 
 describe("path.normalize", function()
     local cases = {

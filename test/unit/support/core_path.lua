@@ -1,4 +1,5 @@
---- The C core's paths with the interface of `gateway.router.path`, so that the same cases ask both.
+--- The C core's paths with the interface of `test.unit.support.lua_path`, so that the same cases
+-- ask both.
 
 local core = require("test.unit.support.core")
 

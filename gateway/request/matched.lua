@@ -1,0 +1,43 @@
+--- What a request was matched with, as C keeps it (module/nginx/ngx_http_sluice_ctx.h).
+-- @module gateway.request.matched
+
+local abi = require("sluice.abi")
+local core = require("sluice.core")
+local ffi = require("ffi")
+
+-- Without nginx (the command line, unit tests) there are no requests.
+local get_request = ngx and require("resty.core.base").get_request
+
+abi.declare([[
+void sluice_ctx_path(void *r, sluice_core_text_t *path);
+int sluice_ctx_entity(void *r, int kind, sluice_core_text_t *body);
+]])
+
+local C = core.C
+
+local OK = 0
+
+local KINDS = { route = C.SLUICE_CORE_ROUTE, service = C.SLUICE_CORE_SERVICE }
+
+local _M = {}
+
+local text = ffi.new("sluice_core_text_t")
+
+--- The text of the request's route, or of its service, as they were when it was matched.
+-- @tparam string kind "route" or "service"
+-- @treturn string|nil of gateway.store.entity_text; nil: it has none
+-- @phases access, header_filter, body_filter, log
+function _M.entity(kind)
+    local rc = C.sluice_ctx_entity(get_request(), KINDS[kind], text)
+    return rc == OK and ffi.string(text.data, text.length) or nil
+end
+
+--- The path of the request, normalised.
+-- @treturn string|nil nil: nginx has refused the request before it had one
+-- @phases rewrite, access, header_filter, body_filter, log
+function _M.path()
+    C.sluice_ctx_path(get_request(), text)
+    return text.length > 0 and ffi.string(text.data, text.length) or nil
+end
+
+return _M
