@@ -162,13 +162,11 @@ local function upstreams(settings)
     return lines(upstream("sluice_http", pool), upstream("sluice_https", pool))
 end
 
---- The gateway's variables that this configuration has (`forwarded` makes some).
-local function indexed(settings)
+--- The gateway's variables.
+local function indexed()
     local out = {}
-    for _, name in ipairs(variables.names) do
-        if #settings.trusted_ips > 0 or not name:find("^sluice_forwarded_") then
-            out[#out + 1] = "$" .. name
-        end
+    for i, name in ipairs(variables.names) do
+        out[i] = "$" .. name
     end
     return table.concat(out, " ")
 end
@@ -212,7 +210,7 @@ local function http(settings, root, forward)
         "underscores_in_headers on;",
         "uninitialized_variable_warn off;",
         -- And what loggers and plugins usually ask for.
-        ("sluice_var_index default %s;"):format(indexed(settings)),
+        ("sluice_var_index default %s;"):format(indexed()),
         "variables_hash_max_size 2048;",
         "variables_hash_bucket_size 128;",
         "map_hash_bucket_size 128;",

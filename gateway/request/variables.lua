@@ -19,20 +19,10 @@ local NAMES = {
     "hostname",
     "http_accept",
     "http_content_type",
-    "http_host",
     "remote_addr",
     "request_uri",
     "scheme",
     "server_addr",
-    -- Of nginx.conf (module/nginx/ngx_http_sluice_gateway.c, cli/nginx_conf.lua).
-    "sluice_forwarded_host",
-    "sluice_forwarded_proto",
-    "sluice_host",
-    "sluice_prefix",
-    "sluice_proxy_ms",
-    "sluice_request_path",
-    "sluice_upstream",
-    "sluice_uri",
 }
 
 local declared = {}

@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: the reference, the generators and the checks of one fuzz.
+ *
  * Fields: random texts, under ASan and UBSan, in memory that ends where a text
  * does and where a verb's bound does, beside the Lua that was there before
  * (fields.lua); and long ones, for the time that they take.
@@ -459,7 +461,7 @@ fields_case(int kind)
 }
 
 
-/* head, then piece over and over, then tail, for all verbs; no name is there */
+/* head, then piece over and over, then tail, for all verbs, without a name */
 
 static void
 fields_long(int kind, const char *head, const char *piece, const char *tail,

@@ -130,6 +130,7 @@ _M.entries = {
     ["compat.resty.kong.var"] = "a user's nginx.conf",
     ["compat.resty.timerng"] = "a user's nginx.conf",
     ["compat.resty.worker.events"] = "a user's nginx.conf",
+    ["lib.sluice.header"] = "users' plugins",
     ["lib.sluice.redact"] = "users' plugins",
 }
 

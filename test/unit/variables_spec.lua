@@ -49,7 +49,7 @@ describe("the gateway's variables", function()
             end
         end)
         assert.same({}, complaints)
-        assert.is_true(found > 20, ("only %d were found"):format(found))
+        assert.is_true(found > 5, ("only %d were found"):format(found))
     end)
 
     it("are all used", function()
