@@ -15,6 +15,8 @@ files["gateway"] = { std = "ngx_lua+nginx" }
 files["plugins"] = { std = "ngx_lua+nginx" }
 
 files["test/unit"] = { std = "+busted" }
+files["test/unit/support/*_oracle.lua"] = { std = "ngx_lua+nginx" }
+files["test/unit/support/rate_*.lua"] = { std = "ngx_lua+nginx" }
 
 files["test/bench"] = { std = "ngx_lua+nginx" }
 
