@@ -78,9 +78,9 @@ end
 -- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
--- @tparam[opt] table opts.packing `version(layout)` and `write(buffer, layout, entity, size)`, which
--- puts the bytes that stand beside a text of that size and says whether there are any, or nil and an
--- error of a change; a kind that was written by another version, or without, is packed anew
+-- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
+-- puts the bytes that stand beside a text of that size and says whether there are any, or nil and
+-- an error of a change; a kind that was written by another version, or without, is packed anew
 -- @treturn table|nil store
 -- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
 function _M.open(path, opts)
