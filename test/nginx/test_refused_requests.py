@@ -42,7 +42,8 @@ HTTP = (
         -- Each function with each kind of argument; what it throws is its right in that phase.
         function walk(phase)
             local var = require("sluice.var")
-            local peer = require("gateway.proxy.peer")
+            local matched = require("gateway.request.matched")
+            local identity = require("gateway.request.identity")
             local done = 0
             local function call(...)
                 pcall(...)
@@ -71,9 +72,12 @@ HTTP = (
             end
             local all = var.bulk(NAMES)
             call(all.get, all)
-            call(peer.use, { name = "127.0.0.1:1" }, { retries = 1 })
-            call(peer.use, { name = "[::1]:1" }, { retries = 1, read_timeout = 5 })
-            call(peer.address, { name = "no address" })
+            call(matched.path)
+            call(matched.entity, "route")
+            call(matched.entity, "service")
+            call(identity.get)
+            call(identity.set, { id = "a", username = "b" }, { id = "c" })
+            call(identity.get)
             return done
         end
     }
