@@ -20,8 +20,10 @@ ngx_http_sluice_body(ngx_http_request_t *r, ngx_str_t *body)
 
     ngx_str_null(body);
 
+    /* one that a plugin in Lua has thrown away is never read */
+
     if (r->request_body == NULL) {
-        return NGX_AGAIN;
+        return r->discard_body ? NGX_OK : NGX_AGAIN;
     }
 
     if (r->request_body->temp_file) {

@@ -14,8 +14,8 @@
 
 
 /*
- * The body, of length 0 where there is none.  It is in nginx's buffer, or a
- * copy in the request's pool where it came in several.
+ * The body, of length 0 where there is none or it was thrown away.  It is in
+ * nginx's buffer, or a copy in the request's pool where it came in several.
  *
  * NGX_OK; NGX_AGAIN: it has to be read first; NGX_DECLINED: it is in a file,
  * being larger than client_body_buffer_size; NGX_ERROR: no memory.

@@ -71,9 +71,12 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
 
     chain = ngx_http_sluice_live_get(live, table, slot);
 
+    /* compiled without its service, when there was no memory for that: then
+       it lacks the service's plugins */
+
     if (chain
         && (table == NGX_HTTP_SLUICE_LIVE_CHAINS
-            || chain->revision == revision))
+            || (chain->revision == revision && chain->service == service)))
     {
         return chain;
     }

@@ -56,12 +56,6 @@
 #define NGX_HTTP_SLUICE_CHAIN_ANSWER          NGX_HTTP_SLUICE_ANSWER_LATER
 
 
-/* What sluice_chain_begin() returns beside a level. */
-
-#define NGX_HTTP_SLUICE_CHAIN_HAS             0x04
-#define NGX_HTTP_SLUICE_CHAIN_REWRITES        0x08
-
-
 /* A plugin of the registry, and a configuration of it. */
 
 typedef struct {

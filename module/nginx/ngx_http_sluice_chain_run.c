@@ -296,7 +296,7 @@ ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return rc;
     }
 
-    if (r->request_body) {
+    if (r->request_body || r->discard_body) {
         return ngx_http_sluice_chain_refuse(r, &ngx_http_sluice_chain_twice);
     }
 

@@ -50,15 +50,12 @@ typedef struct {
 
     ngx_http_sluice_peer_t    *peers;
     ngx_uint_t                 count;        /* 0: nobody takes a turn */
-    ngx_str_t                  host;         /* that of all peers; of length 0:
-                                                they differ, or are none */
     sluice_core_rotation_t    *turns;
     sluice_core_position_t    *position;
     sluice_core_position_t     own;          /* position, if not shared */
     uint32_t                   generation;   /* of the upstream */
 
     unsigned                   upstream:1;   /* it is of one */
-    unsigned                   host_varies:1;
 } ngx_http_sluice_rotation_t;
 
 

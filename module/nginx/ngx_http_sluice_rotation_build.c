@@ -147,23 +147,6 @@ ngx_http_sluice_rotation_build_peers(ngx_http_sluice_rotation_made_t *made)
     ngx_memcpy(rotation->peers, made->peers.elts,
                rotation->count * sizeof(ngx_http_sluice_peer_t));
 
-    for (i = 1; i < rotation->count; i++) {
-
-        if (rotation->peers[i].host.len != rotation->peers[0].host.len
-            || ngx_memcmp(rotation->peers[i].host.data,
-                          rotation->peers[0].host.data,
-                          rotation->peers[0].host.len)
-               != 0)
-        {
-            rotation->host_varies = 1;
-            return NGX_OK;
-        }
-    }
-
-    if (rotation->count) {
-        rotation->host = rotation->peers[0].host;
-    }
-
     return NGX_OK;
 }
 

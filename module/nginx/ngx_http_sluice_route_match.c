@@ -31,6 +31,8 @@ static void ngx_http_sluice_route_log(ngx_http_request_t *r,
 static u_char *ngx_http_sluice_route_id(u_char *p, const uint8_t *id);
 static ngx_int_t ngx_http_sluice_route_hold(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
+static ngx_uint_t ngx_http_sluice_route_needs_lua(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx);
 
 
 ngx_int_t
@@ -38,7 +40,6 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_refusal_t *refusal)
 {
     int                    rc;
-    ngx_uint_t             needs_lua;
     sluice_images_match_t  match;
 
     rc = sluice_images_match(r, ctx->path.data, ctx->path.len, &match);
@@ -58,10 +59,7 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     ctx->routed = 1;
 
-    needs_lua = ctx->route != SLUICE_CORE_NOBODY
-                && ngx_http_sluice_chain_needs_lua(ctx->chain);
-
-    ngx_http_sluice_route_enter(r, needs_lua
+    ngx_http_sluice_route_enter(r, ngx_http_sluice_route_needs_lua(r, ctx)
                                    ? NGX_HTTP_SLUICE_LOCATION_LUA
                                    : NGX_HTTP_SLUICE_LOCATION_NATIVE);
 
@@ -262,6 +260,24 @@ ngx_http_sluice_route_hold(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     ctx->live = live;
 
     return NGX_OK;
+}
+
+
+/*
+ * A phase that Lua has begun is Lua's to end: where it waits, for a body say,
+ * nginx finds it again only in a location that has it.
+ */
+
+static ngx_uint_t
+ngx_http_sluice_route_needs_lua(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx)
+{
+    if (ngx_http_sluice_location_kind(r) == NGX_HTTP_SLUICE_LOCATION_LUA) {
+        return 1;
+    }
+
+    return ctx->route != SLUICE_CORE_NOBODY
+           && ngx_http_sluice_chain_needs_lua(ctx->chain);
 }
 
 

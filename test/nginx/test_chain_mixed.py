@@ -210,3 +210,40 @@ def test_bodies_of_many_clients_at_once(gateway: Start, upstream: Upstream) -> N
     for thread in threads:
         thread.join()
     assert answers == [b"HTTP/1.1 200"] * len(threads)
+
+
+def with_early_plugin(upstream: Upstream, phase: str, body: str) -> tuple[dict[str, Any], dict]:
+    """A configuration where a plugin with one phase stands before key-auth; its source."""
+    plugins = [{"name": "early"}, {"name": "key-auth", "config": {"key_in_body": True}}]
+    consumers = [{"username": "ann", "keyauth_credentials": [{"key": "ann-key"}]}]
+    config = proxying(upstream) | {"plugins": plugins, "consumers": consumers}
+    source = f"""return {{
+        name = "early", version = "1", priority = 2000,
+        schema = {{ name = "early", fields = {{ {{ config = {{
+            type = "record", fields = {{}} }} }} }} }},
+        {phase} = function() {body} end,
+    }}"""
+    return config, {"early": source}
+
+
+def test_a_body_that_comes_late_is_waited_for_behind_a_rewrite(
+    gateway: Start, upstream: Upstream
+) -> None:
+    """Lua has begun the access phase for the rewrite: it has to end it, too."""
+    config, sources = with_early_plugin(upstream, "rewrite", "")
+    running = gateway(config, plugins=sources, workers=1)
+    assert running.ask("/", headers={"apikey": "ann-key"}).status == 200  # all is compiled
+    body = b"apikey=ann-key"
+    assert send(running, ["Content-Length: 14"], body)[:12] == b"HTTP/1.1 200"
+    assert upstream.last.headers.get("x-consumer-username") == "ann"
+    assert upstream.last.body == body
+
+
+def test_a_body_that_a_plugin_has_thrown_away_has_no_key(
+    gateway: Start, upstream: Upstream
+) -> None:
+    config, sources = with_early_plugin(upstream, "access", "ngx.req.discard_body()")
+    running = gateway(config, plugins=sources, workers=1)
+    answer = send(running, ["Content-Length: 14"], b"apikey=ann-key")
+    assert answer[:12] == b"HTTP/1.1 401"
+    assert not upstream.requests
