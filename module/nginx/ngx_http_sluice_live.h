@@ -31,7 +31,6 @@ typedef enum {
     NGX_HTTP_SLUICE_LIVE_CHAINS,             /* by service */
     NGX_HTTP_SLUICE_LIVE_ROUTE_CHAINS,       /* by route */
     NGX_HTTP_SLUICE_LIVE_CONFS,              /* by plugin binding */
-    NGX_HTTP_SLUICE_LIVE_CONSUMERS,          /* by consumer */
     NGX_HTTP_SLUICE_LIVE_TABLES
 } ngx_http_sluice_live_table_e;
 
