@@ -24,6 +24,7 @@ typedef struct {
 } ngx_http_sluice_rate_by_t;
 
 
+
 static void *ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words);
 static ngx_int_t ngx_http_sluice_rate_read(ngx_pool_t *pool,
@@ -33,9 +34,6 @@ static ngx_int_t ngx_http_sluice_rate_read_rates(ngx_pool_t *pool,
     ngx_http_sluice_packed_t *packed, ngx_http_sluice_rate_limiting_t *conf,
     uint64_t *limits);
 static ngx_int_t ngx_http_sluice_rate_copy(ngx_pool_t *pool, ngx_str_t *text);
-static ngx_int_t ngx_http_sluice_rate_add(ngx_pool_t *pool);
-static void ngx_http_sluice_rate_forget(void *data);
-static void ngx_http_sluice_rate_divide(void);
 static ngx_uint_t ngx_http_sluice_rate_may_report(ngx_uint_t level);
 static ngx_int_t ngx_http_sluice_rate_limiting_access(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, void *data);
@@ -79,12 +77,6 @@ static ngx_http_sluice_rate_by_t  ngx_http_sluice_rate_by[] = {
 };
 
 
-/* Rules that this worker has, and the lines that each may have for itself. */
-
-static uint32_t  ngx_http_sluice_rate_rules;
-static uint32_t  ngx_http_sluice_rate_lines;
-
-
 static void *
 ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words)
@@ -101,9 +93,17 @@ ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
 
     if (conf == NULL
         || ngx_http_sluice_rate_read(pool, binding, conf, limits) != NGX_OK
-        || ngx_http_sluice_rate_add(pool) != NGX_OK)
+        || ngx_http_sluice_rate_rules_add(pool, binding->slot) != NGX_OK)
     {
         return NULL;
+    }
+
+    if (ngx_http_sluice_rate_share() == 0
+        && ngx_http_sluice_rate_may_report(NGX_LOG_WARN))
+    {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "rate-limiting: rate_limiting_memory has no share for "
+                      "each window of all rules, raise it");
     }
 
     sluice_core_rule_set(&conf->rule, binding->slot, binding->generation,
@@ -230,52 +230,6 @@ ngx_http_sluice_rate_copy(ngx_pool_t *pool, ngx_str_t *text)
 }
 
 
-/* One rule more, until the pool goes. */
-
-static ngx_int_t
-ngx_http_sluice_rate_add(ngx_pool_t *pool)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    cln = ngx_pool_cleanup_add(pool, 0);
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_sluice_rate_forget;
-
-    ngx_http_sluice_rate_rules++;
-    ngx_http_sluice_rate_divide();
-
-    if (ngx_http_sluice_rate_lines == 0
-        && ngx_http_sluice_rate_may_report(NGX_LOG_WARN))
-    {
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "rate-limiting: rate_limiting_memory has no share for "
-                      "each window of all rules, raise it");
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_sluice_rate_forget(void *data)
-{
-    ngx_http_sluice_rate_rules--;
-    ngx_http_sluice_rate_divide();
-}
-
-
-static void
-ngx_http_sluice_rate_divide(void)
-{
-    ngx_http_sluice_rate_lines =
-        sluice_core_meter_share(ngx_sluice_limits_meter(),
-                                ngx_http_sluice_rate_rules);
-}
-
-
 /* Whether it is time to say something of this level in the log again. */
 
 static ngx_uint_t
@@ -312,7 +266,7 @@ ngx_http_sluice_rate_limiting_access(ngx_http_request_t *r,
         identifier = r->connection->addr_text;
     }
 
-    conf->rule.share = ngx_http_sluice_rate_lines;
+    conf->rule.share = ngx_http_sluice_rate_share();
 
     full = sluice_core_meter_take(ngx_sluice_limits_meter(), &conf->rule,
                                   identifier.data, identifier.len, is_fallback,

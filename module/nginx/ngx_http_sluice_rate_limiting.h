@@ -69,5 +69,13 @@ ngx_int_t ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
     ngx_http_sluice_rate_limiting_t *conf, const sluice_core_taken_t *taken,
     uint64_t now, ngx_uint_t is_refused);
 
+/* ngx_http_sluice_rate_rules.c */
+
+/* One rule more, until the pool goes.  NGX_ERROR: no memory. */
+ngx_int_t ngx_http_sluice_rate_rules_add(ngx_pool_t *pool, uint32_t slot);
+
+/* Lines that each rule may have for itself. */
+uint32_t ngx_http_sluice_rate_share(void);
+
 
 #endif /* NGX_HTTP_SLUICE_RATE_LIMITING_H_INCLUDED */
