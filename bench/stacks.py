@@ -163,8 +163,6 @@ def join(samples: Iterable[Sample], said: Said) -> Counter[tuple[str, ...]]:
     rootless: list[tuple[str, ...]] = []
     last = said.times[-1] if said.times else 0
     for sample in samples:
-        if sample.ns > last:  # the end of the sampler's file was never written
-            break
         trace = [said.trace_at(sample.ns, frame.address) for frame in sample.frames]
         inside = [
             index
@@ -173,6 +171,8 @@ def join(samples: Iterable[Sample], said: Said) -> Counter[tuple[str, ...]]:
         ]
         if not inside:
             whole.append(tuple(_cropped(sample.frames)))
+            continue
+        if sample.ns > last:  # the end of the sampler's file was never written
             continue
         first, final = inside[0], inside[-1]
         lua = said.at(sample.ns)

@@ -78,6 +78,8 @@ def test_stacks_are_joined_by_time() -> None:
         # perf saw no caller: the same as of other stacks of this function.
         f"{c}:10{lua};trace init.lua:7{stacks.TRACE}": 1,
         f"{c}:11{lua};LuaJIT": 1,
+        # Behind the last that the sampler said: it says nothing where no Lua runs.
+        "worker": 1,
     }
 
 
@@ -206,7 +208,7 @@ def test_the_gateways_own_graph_names_its_parts(tmp_path: Path) -> None:
     assert isinstance(scenario, scenarios.Scenario)
     counts = flame.profile(scenario, sides.ROOT, 4)
     names = " ".join(stacks.shares(counts))
-    for part in ("router", "key-auth", "rate-limiting"):
+    for part in ("sluice_images_match", "key_auth", "rate_limiting"):
         assert part in names
     # The choice of a peer.
     assert re.search(r"set_peer|sluice_peer", names)
@@ -217,4 +219,4 @@ def test_the_gateways_own_graph_names_its_parts(tmp_path: Path) -> None:
     folded.write_text(stacks.fold(counts))
     command = [sys.executable, flame.__file__, "--folded", folded, "--output", tmp_path]
     assert subprocess.run(command, check=False).returncode == 0
-    assert "key-auth" in (tmp_path / "own.svg").read_text()
+    assert "key_auth" in (tmp_path / "own.svg").read_text()
