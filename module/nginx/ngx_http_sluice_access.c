@@ -11,6 +11,7 @@
 #include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_location.h"
 #include "ngx_http_sluice_peer.h"
+#include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_target.h"
 
@@ -325,17 +326,6 @@ ngx_http_sluice_access_create_conf(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_sluice_access_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_sluice_access_handler;
-
-    return NGX_OK;
+    return ngx_http_sluice_phase_add(cf, NGX_HTTP_ACCESS_PHASE,
+                                     ngx_http_sluice_access_handler);
 }

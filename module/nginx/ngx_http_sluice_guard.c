@@ -19,6 +19,7 @@
 
 
 #include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_phase.h"
 
 
 typedef struct {
@@ -263,17 +264,6 @@ ngx_http_sluice_guard_create_conf(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_sluice_guard_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *handler;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    handler = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
-    if (handler == NULL) {
-        return NGX_ERROR;
-    }
-
-    *handler = ngx_http_sluice_guard_handler;
-
-    return NGX_OK;
+    return ngx_http_sluice_phase_add(cf, NGX_HTTP_POST_READ_PHASE,
+                                     ngx_http_sluice_guard_handler);
 }

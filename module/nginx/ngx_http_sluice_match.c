@@ -12,7 +12,6 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
-#include "ngx_http_sluice_metrics.h"
 
 
 #define NGX_HTTP_SLUICE_MATCH_REGEXES  1024
@@ -73,8 +72,6 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
 
     ngx_memzero(match, sizeof(sluice_images_match_t));
 
-    ngx_http_sluice_metrics_note(r, NULL);
-
     rc = sluice_images_refresh();
     if (rc != SLUICE_CORE_OK) {
         return rc;
@@ -130,10 +127,6 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
     match->prefix = found.prefix;
     match->reason = found.reason;
     match->route = found.route;
-
-    if (rc == SLUICE_CORE_OK) {
-        ngx_http_sluice_metrics_note(r, match);
-    }
 
     return rc;
 }

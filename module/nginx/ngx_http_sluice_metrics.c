@@ -12,12 +12,9 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
+#include "ngx_http_sluice_ctx.h"
+#include "ngx_http_sluice_phase.h"
 #include "ngx_sluice_abi.h"
-#include "ngx_http_sluice_metrics.h"
 
 
 #define NGX_HTTP_SLUICE_METRICS_BITS  16       /* of times that have buckets */
@@ -26,14 +23,6 @@
 typedef struct {
     ngx_flag_t  enabled;
 } ngx_http_sluice_metrics_conf_t;
-
-
-/* Which route and service a request is of, over its internal redirects. */
-
-typedef struct {
-    uint32_t    slots[SLUICE_METRICS_KINDS];
-    uint32_t    generations[SLUICE_METRICS_KINDS];
-} ngx_http_sluice_metrics_place_t;
 
 
 /* Of one request. */
@@ -55,23 +44,16 @@ typedef struct {
 static void *ngx_http_sluice_metrics_create_conf(ngx_conf_t *cf);
 static char *ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent,
     void *child);
-static ngx_int_t ngx_http_sluice_metrics_add_variable(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_metrics_no_value(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_metrics_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_metrics_handler(ngx_http_request_t *r);
 static void ngx_http_sluice_metrics_read(ngx_http_request_t *r,
     ngx_http_sluice_metrics_sample_t *sample);
-static void ngx_http_sluice_metrics_entities(ngx_http_request_t *r,
+static void ngx_http_sluice_metrics_entities(const ngx_http_sluice_ctx_t *ctx,
     const ngx_http_sluice_metrics_sample_t *sample);
 static void ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
     const ngx_http_sluice_metrics_sample_t *sample);
 
 extern ngx_module_t  ngx_http_sluice_metrics_module;
-
-
-static ngx_str_t  ngx_http_sluice_metrics_name = ngx_string("sluice_place");
-static ngx_int_t  ngx_http_sluice_metrics_index;
 
 
 /* Upper bounds in ms; docs/metrics.md has them in seconds. */
@@ -106,7 +88,7 @@ static ngx_command_t  ngx_http_sluice_metrics_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_sluice_metrics_module_ctx = {
-    ngx_http_sluice_metrics_add_variable,  /* preconfiguration */
+    NULL,                                  /* preconfiguration */
     ngx_http_sluice_metrics_init,          /* postconfiguration */
 
     NULL,                                  /* create main configuration */
@@ -164,63 +146,18 @@ ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/*
- * The request's place stands in a variable, since nginx forgets the contexts
- * of modules when it goes to another location.
- */
-
-static ngx_int_t
-ngx_http_sluice_metrics_add_variable(ngx_conf_t *cf)
-{
-    ngx_http_variable_t  *var;
-
-    var = ngx_http_add_variable(cf, &ngx_http_sluice_metrics_name,
-                                NGX_HTTP_VAR_NOHASH);
-    if (var == NULL) {
-        return NGX_ERROR;
-    }
-
-    var->get_handler = ngx_http_sluice_metrics_no_value;
-
-    ngx_http_sluice_metrics_index =
-               ngx_http_get_variable_index(cf, &ngx_http_sluice_metrics_name);
-
-    return ngx_http_sluice_metrics_index == NGX_ERROR ? NGX_ERROR : NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_metrics_no_value(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    v->not_found = 1;
-
-    return NGX_OK;
-}
-
-
 static ngx_int_t
 ngx_http_sluice_metrics_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_sluice_metrics_handler;
-
-    return NGX_OK;
+    return ngx_http_sluice_phase_add(cf, NGX_HTTP_LOG_PHASE,
+                                     ngx_http_sluice_metrics_handler);
 }
 
 
 static ngx_int_t
 ngx_http_sluice_metrics_handler(ngx_http_request_t *r)
 {
+    ngx_http_sluice_ctx_t             *ctx;
     ngx_http_sluice_metrics_conf_t    *mcf;
     ngx_http_sluice_metrics_sample_t   sample;
 
@@ -237,8 +174,10 @@ ngx_http_sluice_metrics_handler(ngx_http_request_t *r)
         ngx_sluice_metrics_add(SLUICE_METRICS_RETRIES, sample.tries - 1);
     }
 
-    if (r->variables[ngx_http_sluice_metrics_index].valid) {
-        ngx_http_sluice_metrics_entities(r, &sample);
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx && ctx->routed && sluice_metrics_limit()) {
+        ngx_http_sluice_metrics_entities(ctx, &sample);
     }
 
     return NGX_OK;
@@ -314,27 +253,33 @@ ngx_http_sluice_metrics_read(ngx_http_request_t *r,
 }
 
 
+/* The lines of the request's route and service, where those have some. */
+
 static void
-ngx_http_sluice_metrics_entities(ngx_http_request_t *r,
+ngx_http_sluice_metrics_entities(const ngx_http_sluice_ctx_t *ctx,
     const ngx_http_sluice_metrics_sample_t *sample)
 {
-    ngx_uint_t                        kind, missing;
-    sluice_metrics_line_t            *line;
-    ngx_http_sluice_metrics_place_t  *place;
+    ngx_uint_t              kind, missing;
+    sluice_metrics_line_t  *line;
 
-    place = (ngx_http_sluice_metrics_place_t *)
-                r->variables[ngx_http_sluice_metrics_index].data;
+    const struct {
+        uint32_t  slot;
+        uint32_t  generation;
+    } of[SLUICE_METRICS_KINDS] = {
+        [SLUICE_METRICS_ROUTE] = { ctx->route, ctx->route_generation },
+        [SLUICE_METRICS_SERVICE] = { ctx->service, ctx->service_generation }
+    };
 
     missing = 0;
 
     for (kind = 0; kind < SLUICE_METRICS_KINDS; kind++) {
 
-        if (place->slots[kind] == SLUICE_CORE_NOBODY) {
+        if (of[kind].slot == SLUICE_CORE_NOBODY) {
             continue;
         }
 
-        line = ngx_sluice_metrics_line(kind, place->slots[kind],
-                                       place->generations[kind]);
+        line = ngx_sluice_metrics_line(kind, of[kind].slot,
+                                       of[kind].generation);
 
         if (line == NULL) {
             missing = 1;
@@ -373,55 +318,6 @@ ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
         line->upstream.buckets[sample->upstream_bucket]++;
         line->upstream.sum += sample->upstream;
     }
-}
-
-
-/*
- * Notes which route and service a request is of, where those have lines; the
- * last match counts.  Without memory for that the request is the node's alone.
- */
-
-void
-ngx_http_sluice_metrics_note(ngx_http_request_t *r,
-    const sluice_images_match_t *match)
-{
-    sluice_core_found_t               service;
-    sluice_core_entity_t              head;
-    ngx_http_variable_value_t        *v;
-    ngx_http_sluice_metrics_place_t  *place;
-
-    v = &r->variables[ngx_http_sluice_metrics_index];
-    v->valid = 0;
-
-    if (match == NULL || sluice_metrics_limit() == 0) {
-        return;
-    }
-
-    place = ngx_palloc(r->pool, sizeof(ngx_http_sluice_metrics_place_t));
-    if (place == NULL) {
-        return;
-    }
-
-    place->slots[SLUICE_METRICS_ROUTE] = match->slot;
-    place->generations[SLUICE_METRICS_ROUTE] = match->generation;
-    place->slots[SLUICE_METRICS_SERVICE] = SLUICE_CORE_NOBODY;
-
-    if (match->service != SLUICE_CORE_NOBODY) {
-        service = sluice_core_by_slot(sluice_images_view(),
-                                      SLUICE_CORE_SERVICE, match->service);
-
-        if (service.record) {
-            sluice_core_head(&service, &head);
-            place->slots[SLUICE_METRICS_SERVICE] = match->service;
-            place->generations[SLUICE_METRICS_SERVICE] = head.generation;
-        }
-    }
-
-    v->data = (u_char *) place;
-    v->len = sizeof(ngx_http_sluice_metrics_place_t);
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
 }
 
 

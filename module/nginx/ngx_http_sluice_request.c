@@ -15,12 +15,9 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
 #include "climb.h"
 #include "ngx_http_sluice_connection.h"
+#include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_request.h"
 
 
@@ -361,19 +358,8 @@ ngx_http_sluice_request_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 static ngx_int_t
 ngx_http_sluice_request_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
     /* behind the realip module, which is of an earlier phase */
 
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_SERVER_REWRITE_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_sluice_request_handler;
-
-    return NGX_OK;
+    return ngx_http_sluice_phase_add(cf, NGX_HTTP_SERVER_REWRITE_PHASE,
+                                     ngx_http_sluice_request_handler);
 }

@@ -15,6 +15,7 @@
 
 
 #include "ngx_http_sluice_chain.h"
+#include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
 #include "path.h"
 
@@ -278,25 +279,11 @@ ngx_http_sluice_route_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/*
- * nginx runs the handlers of a phase from the last to the first: this module
- * stands before that of the request's checks (module/config).
- */
+/* Behind the request's checks: this module stands before theirs. */
 
 static ngx_int_t
 ngx_http_sluice_route_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_SERVER_REWRITE_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_sluice_route_handler;
-
-    return NGX_OK;
+    return ngx_http_sluice_phase_add(cf, NGX_HTTP_SERVER_REWRITE_PHASE,
+                                     ngx_http_sluice_route_handler);
 }

@@ -10,12 +10,10 @@
 
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_live.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_sluice_abi.h"
-
-
-#define NGX_HTTP_SLUICE_ROUTE_ID  36
 
 
 static ngx_int_t ngx_http_sluice_route_keep(ngx_http_request_t *r,
@@ -28,7 +26,6 @@ static ngx_int_t ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
     const sluice_images_match_t *match, ngx_http_sluice_refusal_t *refusal);
 static void ngx_http_sluice_route_log(ngx_http_request_t *r,
     const sluice_images_match_t *match);
-static u_char *ngx_http_sluice_route_id(u_char *p, const uint8_t *id);
 static ngx_int_t ngx_http_sluice_route_hold(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
 static ngx_uint_t ngx_http_sluice_route_needs_lua(ngx_http_request_t *r,
@@ -41,6 +38,8 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 {
     int                    rc;
     sluice_images_match_t  match;
+
+    ctx->routed = 0;
 
     rc = sluice_images_match(r, ctx->path.data, ctx->path.len, &match);
 
@@ -187,7 +186,7 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     const sluice_images_match_t *match)
 {
     char                  reason[128];
-    u_char                id[NGX_HTTP_SLUICE_ROUTE_ID];
+    u_char                id[NGX_HTTP_SLUICE_UUID];
     ngx_str_t             name;
     sluice_core_text_t    text;
     sluice_core_entity_t  head;
@@ -199,7 +198,8 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     if (text.data == NULL) {
         sluice_core_head(&match->route, &head);
         name.data = id;
-        name.len = ngx_http_sluice_route_id(id, head.id) - id;
+        name.len = NGX_HTTP_SLUICE_UUID;
+        ngx_http_sluice_identity_uuid(id, head.id);
     }
 
     sluice_core_reason(match->reason, reason, sizeof(reason));
@@ -207,20 +207,6 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "route \"%V\": a regular expression gave up on a request, "
                   "which is refused: %s", &name, reason);
-}
-
-
-static u_char *
-ngx_http_sluice_route_id(u_char *p, const uint8_t *id)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < 16; i++) {
-        p = ngx_sprintf(p, i == 4 || i == 6 || i == 8 || i == 10
-                           ? "-%02xd" : "%02xd", id[i]);
-    }
-
-    return p;
 }
 
 
