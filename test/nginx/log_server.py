@@ -71,7 +71,7 @@ class LogServer(Upstream):
     def wait_for_marks(self, wanted: set[str], deadline: float = LATE) -> None:
         """Waits until each of them has arrived, and all that has is answered.
 
-        A server that is closed between the two makes a delivery that failed of one that was counted.
+        A server closed between the two makes a failed delivery of one that was counted.
         """
         with contextlib.suppress(AssertionError):
             wait_until(lambda: wanted <= set(self.marks()), "all entries", deadline)
