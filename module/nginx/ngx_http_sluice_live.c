@@ -23,7 +23,7 @@ static ngx_int_t ngx_http_sluice_live_grow(
     ngx_http_sluice_live_table_t *table, ngx_pool_t *pool);
 static ngx_http_sluice_live_entry_t *ngx_http_sluice_live_find(
     ngx_http_sluice_live_table_t *table, uint32_t slot);
-static size_t ngx_http_sluice_live_size(ngx_pool_t *pool);
+static void ngx_http_sluice_live_count(ngx_http_sluice_live_t *live);
 
 
 static ngx_http_sluice_live_t  *ngx_http_sluice_live_now;
@@ -81,6 +81,8 @@ ngx_http_sluice_live_create(uint64_t epoch)
     }
 
     live->pool = pool;
+    live->last = pool;
+    live->size = NGX_HTTP_SLUICE_LIVE_BLOCK;
     live->epoch = epoch;
 
     return live;
@@ -161,8 +163,11 @@ ngx_http_sluice_live_put(ngx_http_sluice_live_t *live,
     entry->slot = slot;
     entry->value = value;
 
-    live->full = ngx_http_sluice_live_size(live->pool)
-                 > NGX_HTTP_SLUICE_LIVE_MAX;
+    ngx_http_sluice_live_count(live);
+
+    if (live->size > NGX_HTTP_SLUICE_LIVE_MAX) {
+        live->full = 1;
+    }
 
     return NGX_OK;
 }
@@ -220,27 +225,28 @@ ngx_http_sluice_live_find(ngx_http_sluice_live_table_t *table, uint32_t slot)
 }
 
 
-/* A pool does not count what was taken from it. */
+/*
+ * A pool does not count what was taken from it.  It adds blocks behind its
+ * last one, and large pieces before its first; nothing of a live one is given
+ * back.
+ */
 
-static size_t
-ngx_http_sluice_live_size(ngx_pool_t *pool)
+static void
+ngx_http_sluice_live_count(ngx_http_sluice_live_t *live)
 {
-    size_t             size;
-    ngx_pool_t        *p;
+    ngx_pool_t        *block;
     ngx_pool_large_t  *large;
 
-    size = 0;
-
-    for (p = pool; p; p = p->d.next) {
-        size += (size_t) (p->d.end - (u_char *) p);
+    for (block = live->last; block->d.next; block = block->d.next) {
+        live->size += NGX_HTTP_SLUICE_LIVE_BLOCK;
     }
 
-    for (large = pool->large; large; large = large->next) {
+    live->last = block;
 
-        if (large->alloc) {
-            size += malloc_usable_size(large->alloc);
-        }
+    for (large = live->pool->large; large != live->large; large = large->next)
+    {
+        live->size += malloc_usable_size(large->alloc);
     }
 
-    return size;
+    live->large = live->pool->large;
 }

@@ -51,6 +51,9 @@ typedef struct {
 struct ngx_http_sluice_live_s {
     ngx_pool_t                    *pool;     /* values are in it, or die
                                                 with it */
+    size_t                         size;     /* bytes of what was counted: */
+    ngx_pool_t                    *last;     /*   blocks up to this one, */
+    ngx_pool_large_t              *large;    /*   large pieces from this on */
     uint64_t                       epoch;
     ngx_uint_t                     holders;  /* requests */
     ngx_http_sluice_live_table_t   tables[NGX_HTTP_SLUICE_LIVE_TABLES];
