@@ -192,12 +192,16 @@ ngx_http_sluice_chain_conf_native(ngx_pool_t *pool,
 
     conf->data = plugin->native->compile(pool, &binding, &words);
 
-    if (conf->data == NULL) {
-        return ngx_http_sluice_chain_conf_failed(pool, plugin, &binding.id,
-                                                 &words, conf);
+    if (conf->data) {
+        return NGX_OK;
     }
 
-    return NGX_OK;
+    /* what lacks memory may have it at the next request */
+
+    return words.len ? ngx_http_sluice_chain_conf_failed(pool, plugin,
+                                                         &binding.id, &words,
+                                                         conf)
+                     : NGX_ERROR;
 }
 
 
@@ -207,10 +211,6 @@ ngx_http_sluice_chain_conf_failed(ngx_pool_t *pool,
     ngx_http_sluice_conf_t *conf)
 {
     u_char  *p;
-
-    if (words->len == 0) {
-        ngx_str_set(words, "no memory");
-    }
 
     p = ngx_pnalloc(pool, sizeof("plugin '' failed to configure : ")
                           + plugin->name.len + id->len + words->len);

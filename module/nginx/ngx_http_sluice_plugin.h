@@ -36,8 +36,9 @@ typedef struct {
      * Makes what requests use of a configuration, in a pool that lives as
      * long as they do.  The binding and its texts are gone afterwards.  Called
      * once a configuration, at its first request in this worker.  NULL: it
-     * cannot; words, which may stay empty, say why, and the requests concerned
-     * are answered 500.
+     * cannot.  Where words say why, requests are answered 500 until something
+     * changes.  Without words there is no memory: this request is answered
+     * 500, the next one calls again.
      */
     void      *(*compile)(ngx_pool_t *pool,
                           const ngx_http_sluice_binding_t *binding,

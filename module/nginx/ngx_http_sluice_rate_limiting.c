@@ -24,12 +24,12 @@ typedef struct {
 } ngx_http_sluice_rate_by_t;
 
 
-
 static void *ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words);
 static ngx_int_t ngx_http_sluice_rate_read(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding,
-    ngx_http_sluice_rate_limiting_t *conf, uint64_t *limits);
+    ngx_http_sluice_rate_limiting_t *conf, uint64_t *limits,
+    ngx_str_t *words);
 static ngx_int_t ngx_http_sluice_rate_read_rates(ngx_pool_t *pool,
     ngx_http_sluice_packed_t *packed, ngx_http_sluice_rate_limiting_t *conf,
     uint64_t *limits);
@@ -92,7 +92,8 @@ ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
     conf = ngx_pcalloc(pool, sizeof(ngx_http_sluice_rate_limiting_t));
 
     if (conf == NULL
-        || ngx_http_sluice_rate_read(pool, binding, conf, limits) != NGX_OK
+        || ngx_http_sluice_rate_read(pool, binding, conf, limits, words)
+           != NGX_OK
         || ngx_http_sluice_rate_rules_add(pool, binding->slot) != NGX_OK)
     {
         return NULL;
@@ -120,7 +121,7 @@ ngx_http_sluice_rate_limiting_compile(ngx_pool_t *pool,
 static ngx_int_t
 ngx_http_sluice_rate_read(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding,
-    ngx_http_sluice_rate_limiting_t *conf, uint64_t *limits)
+    ngx_http_sluice_rate_limiting_t *conf, uint64_t *limits, ngx_str_t *words)
 {
     ngx_str_t                   by;
     ngx_uint_t                  i;
@@ -157,7 +158,13 @@ ngx_http_sluice_rate_read(ngx_pool_t *pool,
 
     if (ngx_http_sluice_packed_done(&packed) != NGX_OK
         || conf->identify == NULL
-        || ngx_http_sluice_rate_copy(pool, &conf->id) != NGX_OK
+        || conf->rates[0].text.len == 0)
+    {
+        ngx_str_set(words, "the packed configuration is damaged");
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_sluice_rate_copy(pool, &conf->id) != NGX_OK
         || ngx_http_sluice_rate_copy(pool, &conf->header) != NGX_OK
         || ngx_http_sluice_rate_copy(pool, &conf->path) != NGX_OK
         || ngx_http_sluice_rate_copy(pool, &conf->message) != NGX_OK)
@@ -211,7 +218,7 @@ ngx_http_sluice_rate_read_rates(ngx_pool_t *pool,
         rate++;
     }
 
-    return rate == conf->rates ? NGX_ERROR : NGX_OK;
+    return NGX_OK;
 }
 
 
