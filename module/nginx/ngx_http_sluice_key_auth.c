@@ -201,13 +201,13 @@ ngx_http_sluice_key_auth_access(ngx_http_request_t *r,
 
     rc = ngx_http_sluice_key_auth_find(r, conf, &key, &words);
 
+    if (rc == NGX_ERROR) {
+        return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
+    }
+
     if (rc == NGX_OK) {
         words = ngx_http_sluice_key_auth_wrong;
         rc = ngx_http_sluice_key_auth_identify(r, ctx, &key);
-    }
-
-    if (rc == NGX_ERROR) {
-        return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
     }
 
     if (rc != NGX_DECLINED) {
@@ -249,7 +249,13 @@ ngx_http_sluice_key_auth_identify(ngx_http_request_t *r,
         return ngx_http_sluice_key_auth_unreadable(r);
     }
 
-    return ngx_http_sluice_authenticate(r, ctx, &consumer, &credential);
+    if (ngx_http_sluice_authenticate(r, ctx, &consumer, &credential)
+        != NGX_OK)
+    {
+        return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
+    }
+
+    return NGX_OK;
 }
 
 
