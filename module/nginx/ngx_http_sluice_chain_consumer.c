@@ -12,10 +12,12 @@
 
 static ngx_http_sluice_chain_t *ngx_http_sluice_chain_of_consumer(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static uint32_t ngx_http_sluice_chain_same(int kind, uint32_t slot,
+    uint32_t generation);
 static ngx_http_sluice_live_t *ngx_http_sluice_chain_live(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
-static ngx_int_t ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
-    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
+static ngx_int_t ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live,
+    u_char *ranks, sluice_core_found_t *found,
     ngx_http_sluice_chain_t *chain);
 
 
@@ -45,7 +47,6 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
     uint32_t                   i, n;
     const uint32_t            *slots;
     sluice_core_found_t        found;
-    sluice_core_entity_t       head;
     const sluice_core_view_t  *view;
     ngx_http_sluice_live_t    *live;
     ngx_http_sluice_chain_t   *chain;
@@ -55,15 +56,10 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
         return NULL;
     }
 
-    found = sluice_core_by_slot(view, SLUICE_CORE_CONSUMER,
-                                ctx->consumer_slot);
-    if (found.record == NULL) {
-        return ctx->chain;
-    }
-
-    sluice_core_head(&found, &head);
-
-    if (head.generation != ctx->consumer_generation) {
+    if (ngx_http_sluice_chain_same(SLUICE_CORE_CONSUMER, ctx->consumer_slot,
+                                   ctx->consumer_generation)
+        == SLUICE_CORE_NOBODY)
+    {
         return ctx->chain;
     }
 
@@ -87,6 +83,11 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
     }
 
     *chain = *ctx->chain;
+    chain->route = ngx_http_sluice_chain_same(SLUICE_CORE_ROUTE, ctx->route,
+                                              ctx->route_generation);
+    chain->service = ngx_http_sluice_chain_same(SLUICE_CORE_SERVICE,
+                                                ctx->service,
+                                                ctx->service_generation);
     chain->steps = (ngx_http_sluice_step_t *) &chain[1];
     ngx_memcpy(chain->steps, ctx->chain->steps, size);
 
@@ -97,14 +98,40 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
         found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
 
         if (found.record
-            && ngx_http_sluice_chain_put(ctx, live, ranks, &found, chain)
-               != NGX_OK)
+            && ngx_http_sluice_chain_put(live, ranks, &found, chain) != NGX_OK)
         {
             return NULL;
         }
     }
 
     return chain;
+}
+
+
+/*
+ * A slot, or NOBODY where it is another's by now: what is published may have
+ * changed since the match.
+ */
+
+static uint32_t
+ngx_http_sluice_chain_same(int kind, uint32_t slot, uint32_t generation)
+{
+    sluice_core_found_t   found;
+    sluice_core_entity_t  head;
+
+    if (slot == SLUICE_CORE_NOBODY) {
+        return slot;
+    }
+
+    found = sluice_core_by_slot(sluice_images_view(), kind, slot);
+
+    if (found.record == NULL) {
+        return SLUICE_CORE_NOBODY;
+    }
+
+    sluice_core_head(&found, &head);
+
+    return head.generation == generation ? slot : SLUICE_CORE_NOBODY;
 }
 
 
@@ -135,9 +162,8 @@ ngx_http_sluice_chain_live(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 /* Puts a configuration of a consumer into its step, if it wins there. */
 
 static ngx_int_t
-ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
-    ngx_http_sluice_live_t *live, u_char *ranks, sluice_core_found_t *found,
-    ngx_http_sluice_chain_t *chain)
+ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live, u_char *ranks,
+    sluice_core_found_t *found, ngx_http_sluice_chain_t *chain)
 {
     u_char                       rank;
     uint32_t                     route, service;
@@ -148,8 +174,8 @@ ngx_http_sluice_chain_put(ngx_http_sluice_ctx_t *ctx,
     route = sluice_core_number(found, SLUICE_CORE_PLUGIN_ROUTE);
     service = sluice_core_number(found, SLUICE_CORE_PLUGIN_SERVICE);
 
-    if ((route != SLUICE_CORE_NOBODY && route != ctx->route)
-        || (service != SLUICE_CORE_NOBODY && service != ctx->service))
+    if ((route != SLUICE_CORE_NOBODY && route != chain->route)
+        || (service != SLUICE_CORE_NOBODY && service != chain->service))
     {
         return NGX_OK;
     }
