@@ -128,8 +128,11 @@ function _M.access()
     end
     if band(bits, ROUTED) == 0 then
         route(request)
+        -- By what is live now: a plugin may have come or gone while one before routing waited.
         if band(C.sluice_access_look(request), LATE) ~= 0 then
             keep(request)
+        else
+            release(request)
         end
     end
     if C.sluice_access_enter(request, refusal) ~= OK then
