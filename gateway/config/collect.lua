@@ -101,19 +101,6 @@ local function refuse_collection(state, name, value, path)
     return true
 end
 
-local function plugin_schema(state, item, own)
-    local name = own.name
-    if type(name) ~= "string" then
-        return entities.get("plugins"), false
-    end
-    local plugin = state.registry:get(name)
-    if not plugin then
-        add_error(state, _M.path(item) .. ".name", format("plugin '%s' not installed", name))
-        return entities.get("plugins"), true
-    end
-    return entities.for_plugin(plugin), false
-end
-
 -- Splits an entity as written into its own fields, in `state.own`, and its nested children.
 local function split(state, item)
     local kind, raw = item.kind, item.raw
@@ -158,9 +145,12 @@ local function set_parent(state, item, own)
 end
 
 local function check(state, item, own)
-    local definition, unknown_plugin = entities.get(item.kind), false
+    local definition, unknown_plugin = entities.definition(item.kind, own, state.registry)
     if item.kind == "plugins" then
-        definition, unknown_plugin = plugin_schema(state, item, own)
+        if unknown_plugin then
+            local message = format("plugin '%s' not installed", unknown_plugin)
+            add_error(state, _M.path(item) .. ".name", message)
+        end
         -- without a plugin's schema there is nothing to say about its settings
         own.config = definition == entities.get("plugins") and NULL or own.config
         if state.old_format then

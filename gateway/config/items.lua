@@ -24,31 +24,39 @@ local function by(list, field)
     return out
 end
 
+--- The name that has to have addresses for an entity to be served.
+-- @tparam string kind
+-- @tparam table entity
+-- @treturn string|nil nil where it has none, or an address
+function _M.name_of(kind, entity)
+    local host
+    if kind == "services" and entity.enabled ~= false then
+        host = entity.host
+    elseif kind == "targets" then
+        host = address.split(entity.target)
+    end
+    return host and not address.literal(host) and host or nil
+end
+
 --- The names that a snapshot's services and targets have, each once; addresses need no resolving.
--- A service whose host is an upstream's name uses the upstream's targets in its place.
+-- A service whose host is an upstream's name uses the upstream's targets in its place. Targets that
+-- no service uses have theirs, too: one may come.
 -- @tparam table snapshot of gateway.config
 -- @treturn {string,...} for gateway.control.resolver
 function _M.names(snapshot)
     local names, seen = {}, {}
     local function add(host)
-        if not seen[host] and not address.literal(host) then
+        if host and not seen[host] then
             seen[host] = true
             names[#names + 1] = host
         end
     end
-    local upstreams, used = by(snapshot.upstreams, "name"), {}
+    local upstreams = by(snapshot.upstreams, "name")
     for _, service in ipairs(snapshot.services) do
-        local upstream = upstreams[service.host]
-        if upstream and service.enabled ~= false then
-            used[upstream.id] = true
-        elseif service.enabled ~= false then
-            add(service.host)
-        end
+        add(not upstreams[service.host] and _M.name_of("services", service))
     end
     for _, target in ipairs(snapshot.targets) do
-        if used[target.upstream.id] then
-            add((address.split(target.target)))
-        end
+        add(_M.name_of("targets", target))
     end
     return names
 end

@@ -6,6 +6,7 @@ local collect = require("gateway.config.collect")
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
+local route_pairs = require("gateway.config.route_pairs")
 local schema = require("gateway.schema")
 
 local concat = table.concat
@@ -16,11 +17,6 @@ local path_of = collect.path
 local type = type
 
 local new_table = require("table.new")
-
--- Pairs of a host and a path that the routes of any file may make, each an entry of the router; a
--- file of more bytes a quarter as many. A long list of each in one route is the product of both.
-local LEAST_PAIRS = 10000
-local BYTES_A_PAIR = 4
 
 -- Whether an entity has created_at, and updated_at -> which of them nobody gave.
 local UNDATED = {
@@ -183,13 +179,9 @@ local function require_given(state, item)
 end
 
 local function count_pairs(state, item)
-    local route = item.entity
-    local pairs_here = math.max(1, #(route.hosts or {})) * math.max(1, #(route.paths or {}))
-    state.pairs = state.pairs + pairs_here
-    if state.pairs > state.max_pairs then
-        local message = "its %d pairs of a host and a path are too many: with the routes before "
-            .. "it %d, at most %d in a file of this size"
-        add_error(state, path_of(item), format(message, pairs_here, state.pairs, state.max_pairs))
+    local ok, message = state.pairs:add(item.entity)
+    if not ok then
+        add_error(state, path_of(item), message)
     end
 end
 
@@ -226,7 +218,7 @@ end
 -- @treturn table kind -> array of finished entities
 function _M.run(state, now, size)
     state.index = {}
-    state.pairs, state.max_pairs = 0, math.max(LEAST_PAIRS, size / BYTES_A_PAIR)
+    state.pairs = route_pairs.new(size)
     local out = {}
     for _, kind in ipairs(entities.kinds) do
         local items = state.items[kind]

@@ -18,7 +18,14 @@ local PERIOD_SECONDS = 30
 -- Names that are read and asked for at a time.
 local PAGE = 1000
 
+-- How long it is remembered which names the store has, and how many.
+local FRESH_SECONDS = 30
+local MAX_REMEMBERED = 10000
+
 local _M = {}
+
+-- name -> { entity =, time = when it was looked up }
+local remembered, remembered_count = {}, 0
 
 -- Resolvers turn the order of addresses around.
 local function is_same(before, found)
@@ -105,6 +112,46 @@ function _M.ask(hosts)
         end
     end
     return found, warnings
+end
+
+local function remember(entity)
+    if remembered_count >= MAX_REMEMBERED then
+        remembered, remembered_count = {}, 0
+    end
+    local is_new = remembered[entity.name] == nil
+    remembered_count = remembered_count + (is_new and 1 or 0)
+    remembered[entity.name] = { entity = entity, time = ngx.now() }
+    return entity
+end
+
+-- The entity of a name, if it was lately, or is, in the store.
+local function stored(host)
+    local it = remembered[host]
+    if it and ngx.now() < it.time + FRESH_SECONDS then
+        return it.entity
+    end
+    local row = apply.read("get", "names", host)
+    return row and remember(entity_text.decode(row.text))
+end
+
+--- The entities of names that something begins to use: what the store has, or else what the
+-- resolver says. Files may take names away meanwhile, so that all are to be put where they are not.
+-- Yields.
+-- @tparam {string,...} hosts
+-- @treturn {table,...} entities of the kind `names`
+-- @phases content, timer
+function _M.of(hosts)
+    local found, unknown = {}, {}
+    for _, host in ipairs(hosts) do
+        local entity = stored(host)
+        found[#found + 1] = entity
+        unknown[#unknown + 1] = not entity and host or nil
+    end
+    local addresses = names.ask(unknown)
+    for _, host in ipairs(unknown) do
+        found[#found + 1] = remember(items.name(host, addresses[host]))
+    end
+    return found
 end
 
 --- Starts to keep addresses fresh.

@@ -68,9 +68,8 @@ function _M.start(opts)
     })
 end
 
--- The changes as the writer takes them; many of them in turns.
-local function describe(changes, keep)
-    local pause = #changes > PIECE and garbage_collector.pauses() or nil
+-- The changes as the writer takes them.
+local function describe(changes, keep, pause)
     for i, change in ipairs(changes) do
         local described, err = writer.describe(by_kind, change)
         if not described then
@@ -84,10 +83,19 @@ local function describe(changes, keep)
     return true
 end
 
+-- The same in turns, where they are many.
+local function describe_in_turns(changes, keep)
+    if #changes <= PIECE then
+        return describe(changes, keep)
+    end
+    return garbage_collector.hold(describe, changes, keep, garbage_collector.pauses())
+end
+
 --- Makes changes, all or none. Yields; what they make is live on every worker when it returns.
 -- @tparam {table,...} changes `{ kind =, put = entity }` or `{ kind =, delete = id }`, each entity
--- once; with `if_revision`, that at which it was read, "changed" where it has another by now
--- @treturn table|nil `{ uuid =, revision = }`
+-- once; with `if_revision`, that at which it was read (0: there was none), "changed" where it has
+-- another by now; with `lenient` it is no error that one is there already, or none
+-- @treturn table|nil `{ uuid =, revision =, dates = }` of gateway.store.database's `batch`
 -- @treturn nil|table error
 -- @phases content, timer
 function _M.transaction(changes)
@@ -95,7 +103,7 @@ function _M.transaction(changes)
         return loop.not_ready()
     end
     local members = {}
-    local ok, err = describe(changes, function(described, i)
+    local ok, err = describe_in_turns(changes, function(described, i)
         members[i] = described
     end)
     if not ok then
@@ -120,7 +128,7 @@ function _M.replace(items, origin)
         pieces[#pieces + 1] = string_buffer.encode(piece)
         piece = {}
     end
-    local ok, err = garbage_collector.hold(describe, items, function(described)
+    local ok, err = describe_in_turns(items, function(described)
         piece[#piece + 1] = described
         if #piece == PIECE then
             flush()

@@ -84,6 +84,7 @@ function _M.init_worker(opts)
     live = {
         settings = settings,
         plugins = opts.plugins,
+        vault = opts.vault,
         guard = opts.guard,
         bus = opts.bus,
         timers = opts.reports,

@@ -10,6 +10,7 @@ local ipairs = ipairs
 local next = next
 local pairs = pairs
 local setmetatable = setmetatable
+local type = type
 
 local _M = {}
 
@@ -115,6 +116,24 @@ end
 -- @treturn table|nil
 function _M.get(kind)
     return schemas[kind]
+end
+
+--- The schema of one entity: for a configuration that of its plugin, where that is there.
+-- @tparam string kind
+-- @tparam table entity also one that nobody has checked
+-- @tparam table registry of plugins: `registry:get(name)`
+-- @treturn table
+-- @treturn nil|string the name of a plugin that is not there
+function _M.definition(kind, entity, registry)
+    local name = kind == "plugins" and entity.name
+    if type(name) ~= "string" then
+        return schemas[kind]
+    end
+    local plugin = registry:get(name)
+    if not plugin then
+        return schemas[kind], name
+    end
+    return _M.for_plugin(plugin)
 end
 
 --- Who packs what of configurations.

@@ -260,8 +260,9 @@ local function unbuildable(of, entity, field, reason)
             err = "unbuildable",
             kind = of.kind,
             id = entity.id,
-            field = field,
-            message = ("%s '%s': %s %s"):format(of.kind, entity.id, field, tostring(reason)),
+            field = type(field) == "string" and field or nil,
+            reason = tostring(reason),
+            message = ("%s '%s': %s %s"):format(of.kind, entity.id, tostring(field), reason),
         }
 end
 
@@ -271,7 +272,7 @@ end
 -- @tparam table entity checked by its schema
 -- @tparam number size bytes of the entity's text, which an image has as its body
 -- @treturn boolean|nil false: images have none of this kind; nil: it is too large
--- @treturn nil|table `{ err = "unbuildable", kind =, id =, field =, message = }`
+-- @treturn nil|table `{ err = "unbuildable", kind =, id =, field =, reason =, message = }`
 function _M.write(buffer, of, entity, size)
     local fields = fields_of(of)
     if not fields then

@@ -55,12 +55,9 @@ local function key_text(key)
 end
 
 -- The path is kept as a stack of keys and written out only for an error.
-local function path_of(ctx, ...)
+local function path_of(ctx, keys)
     local parts = { ctx.path }
-    for i = 1, ctx.depth do
-        parts[#parts + 1] = key_text(ctx.keys[i])
-    end
-    for _, key in ipairs({ ... }) do
+    for _, key in ipairs(keys) do
         parts[#parts + 1] = key_text(key)
     end
     return (concat(parts):gsub("^%.", ""))
@@ -83,7 +80,11 @@ function _M.fail(ctx, message, ...)
     if #ctx.errors >= ctx.max_errors then
         error(_M.ENOUGH, 0)
     end
-    ctx.errors[#ctx.errors + 1] = { path = path_of(ctx, ...), message = message }
+    local keys = { unpack(ctx.keys, 1, ctx.depth) }
+    for _, key in ipairs({ ... }) do
+        keys[#keys + 1] = key
+    end
+    ctx.errors[#ctx.errors + 1] = { path = path_of(ctx, keys), keys = keys, message = message }
     return nil
 end
 

@@ -443,7 +443,8 @@ end
 -- @tparam[opt=""] string path where the value stands, for the messages
 -- @tparam[opt] function vault looks references up, of gateway.config.vault
 -- @treturn table|nil a new table with defaults filled, unset fields nil
--- @treturn nil|table array of `{ path =, message = }` when the value is not valid
+-- @treturn nil|table array of `{ path =, keys =, message = }` when the value is not valid: where it
+-- stands as a text, and as the keys below `path`, indices of lists from 0
 -- @treturn nil|table array of `{ keys =, text = }`: the references that were looked up
 function _M.validate(definition, value, path, vault)
     local ctx = context.take(path or "", vault, MAX_ERRORS)

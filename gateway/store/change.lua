@@ -65,8 +65,8 @@ end
 
 --- A change with all that its row has, as plain data, without the entity itself: of 100,000 they
 -- would be the collector's work.
--- @tparam table change `{ kind =, put =, sequence =, if_revision = }`; of an entity, `__undated`
--- says which of its dates nobody gave: `{ created_at = boolean, updated_at = boolean }`
+-- @tparam table change `{ kind =, put =, sequence =, if_revision =, lenient = }`; of an entity,
+-- `__undated` says which of its dates nobody gave: `{ created_at = boolean, updated_at = boolean }`
 -- @tparam table of layout of its kind
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn table|nil the change itself where it is described
@@ -92,6 +92,7 @@ function _M.described(change, of, packing)
         return nil, err
     end
     found.sequence, found.if_revision = change.sequence, change.if_revision
+    found.lenient = change.lenient
     found.packed = found.packed and found.packed:tostring()
     return found
 end
@@ -135,11 +136,13 @@ end
 -- @tparam string text of the entity
 -- @treturn table
 function _M.violation(of, column, text)
+    local entity = entity_text.decode(text)
     return {
         err = "unique violation",
         kind = of.kind,
+        id = entity.id,
         field = concat(column.fields, ", "),
-        value = value_of(column, entity_text.decode(text)),
+        value = value_of(column, entity),
     }
 end
 

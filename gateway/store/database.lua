@@ -224,13 +224,14 @@ local function commit(db)
     end
 end
 
--- Who has read an entity may want it to be still what was read.
+-- Who has read an entity, or seen that there is none, may want it to be still so.
 local function check_revisions(self, changes)
     for _, change in ipairs(changes) do
         if change.if_revision then
             local id = change.delete or change.id
             local row = reading.get(self.db, layout_of(self, change.kind), id)
-            if not row or row.revision ~= change.if_revision then
+            local revision = row and row.id == id and row.revision or 0
+            if revision ~= change.if_revision then
                 local err = { err = "changed", kind = change.kind, field = "id", value = id }
                 error({ refused = err }, 0)
             end
@@ -240,7 +241,13 @@ end
 
 local function make_changes(self, changes)
     check_revisions(self, changes)
-    return transaction.make(self.db, self.by_kind, changes, nil, self.packing)
+    local revision, planned = transaction.make(self.db, self.by_kind, changes, nil, self.packing)
+    local dates, has_dates = {}, false
+    for i, it in ipairs(planned) do
+        dates[i] = it.undated and { it.created_at or false, it.updated_at or false } or false
+        has_dates = has_dates or it.undated ~= nil
+    end
+    return { revision = revision, dates = has_dates and dates or nil }
 end
 
 -- A lone member has no savepoint, whose journal SQLite goes through again with each deletion: where
@@ -263,7 +270,7 @@ local function make_member(self, changes, is_lone)
         end
         db:run("RELEASE member")
     end
-    return is_refused or { revision = made }
+    return is_refused or made
 end
 
 -- Whether changes concern more than what the gateway has found out itself.
@@ -291,8 +298,10 @@ end
 -- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
 -- `{ refused = error }`.
 -- @tparam {table,...} members array of arrays of changes, as for `transaction`
--- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin = }` (the origin after all
--- of them), or an error of its changes
+-- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin =, dates = }` (the origin
+-- after all of them), or an error of its changes. `dates`, where a change has left dates to the
+-- store, has for each such change `{ created_at, updated_at }`, false where the kind has none; and
+-- false for other changes
 -- @treturn nil|table the error of the disk: none of them was made
 function methods:batch(members)
     return guarded(self, function()
@@ -324,9 +333,11 @@ end
 -- @tparam {table,...} changes `{ kind =, put = entity with its id, or its text, sequence = }` (the
 -- sequence only where its place among equals is told by a file) or `{ kind =, delete = id }`; each
 -- entity once. What refers to a deleted one by cascade goes with it. With `if_revision` an upsert
--- that was described, or a deletion, is made only where the entity still has this revision, else
--- all are refused: "changed". After changes of what a file can hold, the store has no origin.
--- @treturn table|nil `{ uuid =, revision =, origin = }`
+-- that was described, or a deletion, is made only where the entity still has this revision (0:
+-- where there is none), else all are refused: "changed". A `lenient` upsert leaves an entity that
+-- is there as it is, a lenient deletion needs none. After changes of what a file can hold, the
+-- store has no origin.
+-- @treturn table|nil `{ uuid =, revision =, origin =, dates = }`
 -- @treturn nil|table error
 function methods:transaction(changes)
     local results, err = self:batch({ changes })

@@ -143,10 +143,12 @@ local function plan(db, by_kind, change, known, packing)
     if planned.undated and planned.old then
         keep_dates(planned)
     end
-    if not change.put and not planned.old then
+    if not change.put and not planned.old and not change.lenient then
         refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
     end
-    planned.is_same = change.put and planned.old and is_unchanged(planned)
+    local is_there = planned.old ~= nil
+    planned.is_same = change.put and is_there and (change.lenient or is_unchanged(planned))
+        or (not change.put and not is_there)
     return planned
 end
 
@@ -194,6 +196,7 @@ local function find_taken(db, planned)
     return {
         err = "unique violation",
         kind = of.kind,
+        id = planned.id,
         field = "sequence",
         value = tostring(planned.sequence),
     }
@@ -275,7 +278,10 @@ end
 -- Of entities that are to stay as they are: whether one went with what it refers to.
 local function check_same(db, same)
     for _, planned in ipairs(same) do
-        if not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", planned.of.kind), planned.id) then
+        if
+            planned.put
+            and not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", planned.of.kind), planned.id)
+        then
             check_references(db, planned)
         end
     end
@@ -296,21 +302,24 @@ end
 -- gateway.store.sqlite where the disk does not do its part; the caller rolls back.
 -- @tparam table db connection, in a savepoint
 -- @tparam table by_kind kind -> layout
--- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
+-- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`,
+-- both with `lenient` where it is no error that there is one already, or none
 -- @tparam[opt] {table,...} only layouts of kinds whose other entities are all deleted
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing
+-- @treturn {table,...} for each change what was planned: `created_at`, `updated_at`
 function _M.make(db, by_kind, changes, only, packing)
-    local list, same, known, has_deletions = {}, {}, {}, false
-    for _, change in ipairs(changes) do
+    local all, list, same, known, has_deletions = {}, {}, {}, {}, false
+    for i, change in ipairs(changes) do
         local planned = plan(db, by_kind, change, known, packing)
+        all[i] = planned
         local into = planned.is_same and same or list
         into[#into + 1] = planned
     end
     plan_deletions(db, only or {}, known, list)
     local revision = db:row("SELECT revision FROM meta")[1]
     if #list == 0 then
-        return revision
+        return revision, all
     end
     revision = revision + 1
     db:run("UPDATE meta SET revision = ?", revision)
@@ -334,7 +343,7 @@ function _M.make(db, by_kind, changes, only, packing)
     rows:finish()
     check(db, list, revision)
     check_same(db, has_deletions and same or {})
-    return revision
+    return revision, all
 end
 
 return _M

@@ -409,8 +409,6 @@ def test_what_nginx_refuses_is_json_too(admin: Admin, request_line: bytes, statu
     "target",
     [
         "/nothing",
-        "/services/none",
-        "/services/none/routes",
         "/services/orders/nothing",
         "/services/orders/consumers",
         "/services/orders/routes/r1/plugins",
@@ -430,24 +428,35 @@ def test_what_is_not_there(admin: Admin, method: str, target: str) -> None:
     assert (reply.status, reply.json()) == (404, {"message": "Not found"})
 
 
+@pytest.mark.parametrize("target", ["/services/none", "/services/none/routes"])
+def test_who_is_not_there(admin: Admin, target: str) -> None:
+    reply = admin.ask(target)
+    assert (reply.status, reply.json()) == (404, {"message": "Not found"})
+
+
 def test_methods(admin: Admin) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         for target in ("/", "/status", "/plugins/enabled"):
             reply = admin.ask(target, method, body=b"{}")
             assert (reply.status, reply.headers.get("allow")) == (405, "GET, HEAD, OPTIONS")
-        for target in ("/services", f"/services/{SERVICE_ID}", "/services/orders/routes"):
-            assert admin.ask(target, method, body=b"{}").status == 404
     head = admin.ask("/services", "HEAD")
     assert (head.status, head.body) == (200, b"")
     assert head.headers.get("content-length") == str(len(admin.ask("/services").body))
     options = admin.ask("/services", "OPTIONS")
-    assert (options.status, options.headers.get("allow")) == (204, "GET, HEAD, OPTIONS")
+    assert (options.status, options.headers.get("allow")) == (204, "GET, HEAD, OPTIONS, POST")
+    for target in (f"/services/{SERVICE_ID}", "/services/orders/routes/r1"):
+        reply = admin.ask(target, "POST", body=b"{}")
+        allowed = "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"
+        assert (reply.status, reply.headers.get("allow")) == (405, allowed)
+    for method in ("PUT", "PATCH", "DELETE"):
+        reply = admin.ask("/services/orders/routes", method, body=b"{}")
+        assert (reply.status, reply.headers.get("allow")) == (405, "GET, HEAD, OPTIONS, POST")
 
 
 def test_a_connection_is_kept(admin: Admin) -> None:
     with Wire(admin.port) as wire:
         for _ in range(3):
-            assert wire.ask("/services", "POST", body=b'{"name": "x"}').status == 404
+            assert wire.ask("/services", "POST", body=b'{"name": "x"}').status == 415
             reply = wire.ask("/services", headers={"Accept-Encoding": "gzip"})
             body = reply.body
             if reply.headers.get("content-encoding") == "gzip":

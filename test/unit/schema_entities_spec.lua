@@ -17,6 +17,14 @@ local MINIMAL = {
     plugins = { name = "p" },
 }
 
+local function told(errors)
+    local out = {}
+    for i, err in ipairs(errors) do
+        out[i] = { err.path, err.message }
+    end
+    return out
+end
+
 local function errors_with(kind, changes)
     local value = {}
     for key, given in pairs(MINIMAL[kind]) do
@@ -60,7 +68,7 @@ describe("entity schemas", function()
                 local filled, errors = schema.validate(entities.get(kind), less, "")
                 if not optional[field] then
                     assert.is_nil(filled)
-                    assert.same({ { path = field, message = "required field missing" } }, errors)
+                    assert.same({ { field, "required field missing" } }, told(errors))
                 end
             end
         end)
@@ -81,11 +89,11 @@ describe("entity schemas", function()
             "must set one of 'methods', 'hosts', 'headers', 'paths' when 'protocols' is 'http'"
         local function check(value)
             local _, errors = schema.validate(entities.get("routes"), value, "r")
-            return errors
+            return errors and told(errors)
         end
-        assert.same({ { path = "r", message = https } }, check({}))
-        assert.same({ { path = "r", message = https } }, check({ paths = {}, hosts = {} }))
-        assert.same({ { path = "r", message = http } }, check({ protocols = { "http" } }))
+        assert.same({ { "r", https } }, check({}))
+        assert.same({ { "r", https } }, check({ paths = {}, hosts = {} }))
+        assert.same({ { "r", http } }, check({ protocols = { "http" } }))
         for field, value in pairs({
             hosts = { "a" },
             paths = { "/" },
@@ -99,10 +107,10 @@ describe("entity schemas", function()
     it("a consumer has a name or an id of the user's", function()
         local function check(value)
             local _, errors = schema.validate(entities.get("consumers"), value, "c")
-            return errors
+            return errors and told(errors)
         end
         local message = "at least one of these fields must be non-empty: 'custom_id', 'username'"
-        assert.same({ { path = "c", message = message } }, check({}))
+        assert.same({ { "c", message } }, check({}))
         assert.is_nil(check({ custom_id = "1" }))
     end)
 
@@ -212,9 +220,9 @@ describe("entity schemas", function()
             local _, errors =
                 schema.validate(definition, { name = "p", consumer = "u", config = { m = 1 } }, "")
             assert.same({
-                { path = "consumer", message = "value must be null" },
-                { path = "config.m", message = "unknown field" },
-            }, errors)
+                { "consumer", "value must be null" },
+                { "config.m", "unknown field" },
+            }, told(errors))
             assert.equal(#entities.get("plugins").fields, #definition.fields)
         end)
 

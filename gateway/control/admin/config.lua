@@ -1,11 +1,12 @@
 --- `POST /config`: a whole declarative file replaces the configuration of all workers.
 -- @module gateway.control.admin.config
 
+local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
 local json = require("gateway.control.admin.json")
-local variables = require("gateway.request.variables")
+local refusals = require("gateway.control.refusals")
 
 local ngx = ngx
 
@@ -19,62 +20,13 @@ local KINDS = {
     ["text/plain"] = false,
 }
 
--- Bytes of a multipart boundary (RFC 2046, section 5.1.1).
-local MAX_BOUNDARY = 70
-
 -- Kong's number and name for a file that is not right.
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
-
--- Status of what cannot be done, by the words of gateway.control.configuration; 500 else.
-local STATUS = {
-    busy = 503,
-    full = 507,
-    locked = 503,
-    ["no memory"] = 507,
-    ["not ready"] = 503,
-    ["read only"] = 503,
-    ["reference missing"] = 400,
-    ["unique violation"] = 409,
-    unbuildable = 400,
-}
 
 -- Arguments of the query.
 local SWITCHES = { "check_hash", "wait" }
 
 local _M = {}
-
-local function read_body()
-    ngx.req.read_body()
-    local text = ngx.req.get_body_data()
-    local path = not text and ngx.req.get_body_file()
-    if path then
-        local file = assert(io.open(path, "rb"))
-        text = file:read("*a")
-        file:close()
-    end
-    return text or ""
-end
-
---- The field `config` of a multipart form.
-local function from_multipart(text, content_type)
-    local boundary = content_type:match('boundary="([^"]+)"')
-        or content_type:match("boundary=([^;%s]+)")
-    local at = 1
-    local delimiter = boundary and #boundary <= MAX_BOUNDARY and "--" .. boundary
-    while delimiter do
-        local _, head = text:find(delimiter, at, true)
-        local head_end, body = text:find("\r\n\r\n", head or #text, true)
-        local finish = body and text:find("\r\n" .. delimiter, body - 1, true)
-        if not finish then
-            return nil
-        end
-        if text:sub(head, head_end):find('name="config"', 1, true) then
-            return text:sub(body + 1, finish - 1)
-        end
-        at = finish
-    end
-    return nil
-end
 
 -- `curl --data-binary @file` calls any text a form.
 local function from_form(text)
@@ -96,18 +48,19 @@ end
 -- @treturn string|nil its text; nil when the media type is unknown
 -- @treturn string|nil "json" or "yaml", nil: to be told by the text
 local function read_text()
-    local content_type = variables.http_content_type:get() or "text/plain"
-    local media_type = content_type:match("^[^;%s]*"):lower()
+    local media_type, header = body.media_type()
+    media_type = media_type or "text/plain"
     if media_type == "multipart/form-data" then
-        return from_multipart(read_body(), content_type)
+        local fields = body.form(body.text(), media_type, header)
+        return fields and fields.values.config and fields.values.config[1]
     elseif media_type == "application/x-www-form-urlencoded" then
-        return from_form(read_body())
+        return from_form(body.text())
     elseif media_type == "application/json" then
-        return from_json(read_body())
+        return from_json(body.text())
     elseif KINDS[media_type] == nil then
         return nil
     end
-    return read_body(), KINDS[media_type] or nil
+    return body.text(), KINDS[media_type] or nil
 end
 
 local function refuse(errors)
@@ -155,7 +108,7 @@ function _M.post(live, args)
     if word == "invalid" then
         return refuse(why)
     elseif not result then
-        return response.json(STATUS[word] or 500, { message = why, name = word })
+        return response.json(refusals.status(word), { message = why, name = word })
     end
     ngx.update_time()
     return response.json(201, {

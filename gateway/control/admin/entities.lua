@@ -1,11 +1,13 @@
---- Read-only views of the entities: `/services`, `/services/{id or name}`,
--- `/services/{id or name}/routes` and the like for every kind.
+--- The entities: `/services`, `/services/{id or name}`, `/services/{id or name}/routes` and the
+-- like for every kind, read and written.
 --
 -- Which collections there are, what stands nested in what and how an entity is found by name are
 -- read from the schemas.
 -- @module gateway.control.admin.entities
 
+local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
+local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
 local json = require("gateway.control.admin.json")
@@ -14,6 +16,14 @@ local schema = require("gateway.schema")
 local ngx = ngx
 
 local MAX_SIZE = 1000
+-- Bytes of an entity as it is sent: none that is larger can be stored.
+local MAX_BYTES = 16 * 1024 * 1024
+
+-- Methods of a collection, and of one entity.
+local OF_ALL = "GET, HEAD, OPTIONS, POST"
+local OF_ONE = "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"
+local READS = { GET = true, HEAD = true }
+local WRITES = { DELETE = true, PATCH = true, POST = true, PUT = true }
 
 -- Kinds that have no collection of their own, only one in their parent.
 local NESTED_ONLY = { targets = true }
@@ -51,13 +61,8 @@ local function find_collection(name)
 end
 
 local function to_json(live, kind, entity)
-    local definition = entities.get(kind)
     -- A reload may have taken away a plugin that is still configured.
-    local plugin = kind == "plugins" and live.plugins:get(entity.name)
-    if plugin then
-        definition = entities.for_plugin(plugin)
-    end
-    return schema.to_json_entity(definition, entity)
+    return schema.to_json_entity(entities.definition(kind, entity, live.plugins), entity)
 end
 
 --- Whether the kind's entities can have tags.
@@ -176,53 +181,135 @@ local function find_child(live, child, parent, id_or_name)
     return rows and rows[1], err
 end
 
-local function get_nested(live, parent_kind, segments, args)
-    local child = nested[parent_kind][segments[3]]
-    if not child then
-        return response.not_found()
+-- What a path leads to: a kind, `key` of one entity or none for all, `parent` of nested ones.
+local function find(segments)
+    local kind, depth = find_collection(segments[1]), #segments
+    if not kind or depth > 4 then
+        return nil
+    elseif depth <= 2 then
+        return { kind = kind, key = segments[2] }
     end
-    local parent, err = live.read("get", parent_kind, segments[2])
-    if not parent then
-        return show(live, parent_kind, nil, err)
-    end
-    -- In Kong "all" once meant old revisions of targets, too.
-    local is_list = #segments == 3 or (child.kind == "targets" and segments[4] == "all")
-    if is_list then
-        local path = ("/%s/%s/%s"):format(segments[1], parent.id, segments[3])
-        return list(live, child.kind, args, path, { [child.field] = parent.id })
-    end
-    return show(live, child.kind, find_child(live, child, parent, segments[4]))
+    local child = nested[kind][segments[3]]
+    return child
+        and {
+            kind = child.kind,
+            key = segments[4],
+            parent = { kind = kind, key = segments[2], field = child.field },
+        }
 end
 
---- Answers a GET below a collection, or that there is nothing. Yields.
+local function get_nested(live, found, segments, args)
+    local parent, err = live.read("get", found.parent.kind, found.parent.key)
+    if not parent then
+        return show(live, found.parent.kind, nil, err)
+    end
+    -- In Kong "all" once meant old revisions of targets, too.
+    if not found.key or (found.kind == "targets" and found.key == "all") then
+        local path = ("/%s/%s/%s"):format(segments[1], parent.id, segments[3])
+        return list(live, found.kind, args, path, { [found.parent.field] = parent.id })
+    end
+    local child = { kind = found.kind, field = found.parent.field }
+    return show(live, found.kind, find_child(live, child, parent, found.key))
+end
+
+local function get(live, found, segments, args)
+    if found.parent then
+        return get_nested(live, found, segments, args)
+    elseif found.key then
+        return show(live, found.kind, live.read("get", found.kind, found.key))
+    end
+    return list(live, found.kind, args, "/" .. segments[1])
+end
+
+--- The operation of gateway.control.editing that a method on a path is.
+-- @tparam string method
+-- @tparam table segments of the path, unescaped
+-- @treturn table|nil without its value; nil where the path leads to nothing
+-- @treturn nil|string methods that the path has, as in an Allow header, where it has not this one
+-- @phases any
+function _M.operation(method, segments)
+    local found = find(segments)
+    if not found then
+        return nil
+    end
+    local methods = found.key and OF_ONE or OF_ALL
+    if not WRITES[method] or not methods:find(method, 1, true) then
+        return nil, methods
+    end
+    found.method = method
+    return found
+end
+
+--- Answers with a refusal of gateway.control.editing.
+-- @phases content
+function _M.refuse(live, refusal)
+    return response.json(refusal.status, {
+        message = refusal.message,
+        name = refusal.name,
+        code = refusal.code,
+        fields = refusal.fields,
+        state = refusal.name == "not ready" and live.state().state or nil,
+    })
+end
+
+--- What a client is shown of an entity.
 -- @tparam table live what `gateway.control.admin` is given
+-- @tparam string kind
+-- @tparam table entity
+-- @treturn table for gateway.control.admin.json
+_M.to_json = to_json
+
+local function write(live, operation, args)
+    if args.sync ~= nil and args.sync ~= "0" and args.sync ~= "1" then
+        return response.json(400, { message = "sync must be 0 or 1, given once" })
+    end
+    local sent, refusal = body.read(MAX_BYTES)
+    if not sent then
+        return _M.refuse(live, refusal)
+    elseif sent.value[1] ~= nil then
+        local message = "Cannot parse JSON body (expected an object)"
+        return _M.refuse(live, { status = 400, message = message })
+    end
+    operation.value, operation.is_form = sent.value, sent.is_form
+    local done
+    done, refusal = editing.run(live, { operation }, sent.size)
+    if not done then
+        return _M.refuse(live, refusal)
+    end
+    local result = done.results[1]
+    response.set_revision(done.revision)
+    if not result.entity then
+        return response.no_content()
+    end
+    return response.json(result.status, to_json(live, result.kind, result.entity))
+end
+
+--- Answers a request below a collection, or that there is nothing. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam string method
 -- @tparam table segments of the path, unescaped
 -- @tparam table args arguments of the query
 -- @phases content
-function _M.get(live, segments, args)
-    local depth = #segments
-    if depth == 1 and EMPTY_COLLECTIONS[segments[1]] then
+function _M.handle(live, method, segments, args)
+    local is_empty = #segments == 1 and EMPTY_COLLECTIONS[segments[1]]
+    if is_empty and READS[method] then
         return response.json(200, { data = json.array({}), next = json.null })
+    elseif is_empty and method == "OPTIONS" then
+        return response.options("GET, HEAD, OPTIONS")
     end
-    local kind = find_collection(segments[1])
-    if not kind or depth > 4 then
+    local found = find(segments)
+    if not found then
         return response.not_found()
+    elseif READS[method] then
+        return get(live, found, segments, args)
     end
-    if depth == 1 then
-        return list(live, kind, args, "/" .. segments[1])
-    elseif depth == 2 then
-        return show(live, kind, live.read("get", kind, segments[2]))
+    local operation, allowed = _M.operation(method, segments)
+    if method == "OPTIONS" then
+        return response.options(allowed)
+    elseif not operation then
+        return response.method_not_allowed(allowed)
     end
-    return get_nested(live, kind, segments, args)
-end
-
---- Tells whether a path leads to a collection, so that it has methods to speak of.
--- @tparam table segments of the path
--- @treturn boolean
--- @phases any
-function _M.is_known(segments)
-    local first = segments[1]
-    return (find_collection(first) or EMPTY_COLLECTIONS[first]) ~= nil
+    return write(live, operation, args)
 end
 
 return _M

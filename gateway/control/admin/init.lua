@@ -1,9 +1,8 @@
 --- The admin listener: what this node is and which entities it serves, as JSON.
 --
 -- It speaks Kong's Admin API, as clients such as declarative-configuration tools
--- know. Entities are read only, for now: what would write them answers 404, as those clients expect
--- of what a node does not have. The whole configuration can be replaced. It is the control worker
--- that answers.
+-- know. Paths that it does not have answer 404, as those clients expect of what a node cannot do.
+-- It is the control worker that answers.
 -- @module gateway.control.admin
 
 local response = require("gateway.control.admin.response")
@@ -45,8 +44,6 @@ local pages = {
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
 
-local collection = { allowed = READ_METHODS, GET = entities.get, HEAD = entities.get }
-
 --- Cuts a raw path at its slashes, then unescapes, so that a name may hold an escaped slash.
 -- @treturn table|nil segments, nil if one is empty; a slash at the end is passed over
 local function split(path)
@@ -62,17 +59,18 @@ end
 
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live what gateway.control makes of this worker: `read(verb, ...)` and `state()` of
--- gateway.control.apply; `configuration` (gateway.control.configuration); `settings`, `plugins`
--- (the registry), `guard` (gateway.control.admin.guard), `bus` of events, `timers`
--- (gateway.control.admin.timers), `failures` (gateway.control.failures); `workers()`: pids of the
--- traffic workers
+-- gateway.control.apply; `vault` of gateway.config.vault; `configuration`
+-- (gateway.control.configuration); `settings`, `plugins` (the registry), `guard`
+-- (gateway.control.admin.guard), `bus` of events, `timers` (gateway.control.admin.timers),
+-- `failures` (gateway.control.failures); `workers()`: pids of the traffic workers
 -- @phases content
 function _M.handle(live)
     local refused, why, headers = live.guard:check()
     if refused then
         return response.json(refused, { message = why }, headers)
     end
-    if live.state().state == "left" then
+    local state = live.state()
+    if state.state == "left" then
         -- On a connection that was kept open over a reload: its client asks on another.
         return ngx.exit(ngx.HTTP_CLOSE)
     end
@@ -81,25 +79,21 @@ function _M.handle(live)
     if not segments then
         return response.not_found()
     end
+    -- Before anything is read, so that the answer is of this revision at least.
+    response.set_revision(state.revision)
     local page = pages["/" .. table.concat(segments, "/")]
-    if not page and not entities.is_known(segments) then
-        return response.not_found()
-    end
-
-    local methods = page or collection
-    if method == "OPTIONS" then
-        return response.options(methods.allowed)
-    elseif not methods[method] then
-        return page and response.method_not_allowed(methods.allowed) or response.not_found()
+    if page and method == "OPTIONS" then
+        return response.options(page.allowed)
+    elseif page and not page[method] then
+        return response.method_not_allowed(page.allowed)
     end
     local args, cut_off = ngx.req.get_uri_args(MAX_ARGUMENTS)
     if cut_off then
         return response.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
+    elseif page then
+        return page[method](live, args)
     end
-    if page then
-        return methods[method](live, args)
-    end
-    return methods[method](live, segments, args)
+    return entities.handle(live, method, segments, args)
 end
 
 --- Answers what nginx refuses by itself: a bad request line, too large headers.

@@ -42,6 +42,19 @@ function _M.not_modified()
     return send(304)
 end
 
+--- Answers that it is done, and that there is nothing to show.
+-- @phases content
+function _M.no_content()
+    return send(204)
+end
+
+--- Says the revision of the store that an answer is of, or a later one.
+-- @tparam number|nil revision
+-- @phases content
+function _M.set_revision(revision)
+    ngx.header["Sluice-Revision"] = revision
+end
+
 --- Answers that there is nothing at this path.
 -- @phases content
 function _M.not_found()

@@ -1,0 +1,290 @@
+--- The body of a request: a text, and what it says as JSON or as a form.
+--
+-- A refusal is `{ status =, message = }`. Nothing here throws for any body.
+-- @module gateway.control.admin.body
+
+local cjson = require("cjson")
+local json_keys = require("gateway.config.json_keys")
+local text_rules = require("gateway.schema.text")
+local variables = require("gateway.request.variables")
+
+local assert = assert
+local find = string.find
+local io = io
+local ipairs = ipairs
+local ngx = ngx
+local pairs = pairs
+local pcall = pcall
+local sort = table.sort
+local sub = string.sub
+local tonumber = tonumber
+local type = type
+
+-- Fields of a form, and how deep one may name what stands in others.
+local MAX_FIELDS = 1000
+local MAX_NESTING = 20
+-- Place of an item in a list of a form.
+local MAX_INDEX = 1000
+-- How deep JSON may be.
+local MAX_DEPTH = 100
+-- Bytes of a multipart boundary (RFC 2046, section 5.1.1).
+local MAX_BOUNDARY = 70
+
+local json = cjson.new()
+json.decode_invalid_numbers(false)
+json.decode_max_depth(MAX_DEPTH)
+
+local _M = {}
+
+local function refuse(status, message, ...)
+    return nil, { status = status, message = message:format(...) }
+end
+
+--- The media type of the body, without its parameters.
+-- @treturn string|nil in lower case
+-- @treturn string|nil the whole header
+-- @phases content
+function _M.media_type()
+    local header = variables.http_content_type:get()
+    return header and header:match("^%s*([^;%s]*)"):lower(), header
+end
+
+--- The body as it is. Yields.
+-- @treturn string
+-- @phases content
+function _M.text()
+    ngx.req.read_body()
+    local text = ngx.req.get_body_data()
+    local path = not text and ngx.req.get_body_file()
+    if path then
+        local file = assert(io.open(path, "rb"))
+        text = file:read("*a")
+        file:close()
+    end
+    return text or ""
+end
+
+-- JSON -------------------------------------------------------------------------------------------
+
+local function unparsable(reason)
+    return refuse(400, "Cannot parse JSON body (%s)", reason)
+end
+
+-- Whether a NUL byte stands in a decoded value, which a text may have as \u0000.
+local function has_nul(value)
+    if type(value) == "string" then
+        return find(value, "\0", 1, true) ~= nil
+    end
+    for key, item in pairs(type(value) == "table" and value or {}) do
+        if has_nul(key) or has_nul(item) then
+            return true
+        end
+    end
+    return false
+end
+
+--- Reads JSON.
+-- @tparam string text
+-- @treturn table|nil an object or a list
+-- @treturn nil|table refusal
+-- @phases any
+function _M.json(text)
+    local is_utf8, why = text_rules.utf8(text)
+    if not is_utf8 then
+        return unparsable(why)
+    elseif find(text, "\0", 1, true) then
+        return unparsable("a NUL byte")
+    end
+    local ok, value = pcall(json.decode, text)
+    if not ok then
+        return unparsable(value)
+    end
+    local double = json_keys.find_double(text)
+    if double then
+        return unparsable(("the key '%s' stands twice"):format(text_rules.shorten(double.key, 100)))
+    elseif find(text, "\\u0000", 1, true) and has_nul(value) then
+        return unparsable("a NUL byte")
+    elseif type(value) ~= "table" then
+        return unparsable("expected an object")
+    end
+    return value
+end
+
+-- Forms ------------------------------------------------------------------------------------------
+
+-- A form's fields: the values of each name, in their order.
+local function new_fields()
+    return { names = {}, values = {}, count = 0 }
+end
+
+local function add(fields, name, value)
+    if not fields.values[name] then
+        fields.names[#fields.names + 1] = name
+        fields.values[name] = {}
+    end
+    local values = fields.values[name]
+    values[#values + 1] = value
+    fields.count = fields.count + 1
+    return fields.count <= MAX_FIELDS
+end
+
+local function too_many()
+    return refuse(400, "a form has at most %d fields", MAX_FIELDS)
+end
+
+local function urlencoded(text)
+    local args, err = ngx.decode_args(text, MAX_FIELDS)
+    if err then
+        return too_many()
+    end
+    local fields = new_fields()
+    for name, value in pairs(args) do
+        for _, item in ipairs(type(value) == "table" and value or { value }) do
+            -- A name without "=" has no value.
+            add(fields, name, item == true and "" or item)
+        end
+    end
+    -- What comes first may not depend on a hash.
+    sort(fields.names)
+    return fields
+end
+
+local function multipart(text, header)
+    local boundary = header:match('boundary="([^"]+)"') or header:match("boundary=([^;%s]+)")
+    if not boundary or #boundary > MAX_BOUNDARY then
+        return refuse(400, "expected a boundary of 1 to %d bytes", MAX_BOUNDARY)
+    end
+    local delimiter, fields, at = "--" .. boundary, new_fields(), 1
+    while true do
+        local _, head = find(text, delimiter, at, true)
+        local head_end, body = find(text, "\r\n\r\n", head or #text, true)
+        local finish = body and find(text, "\r\n" .. delimiter, body - 1, true)
+        if not finish then
+            return fields
+        end
+        local name = sub(text, head, head_end):match('[; ]name="([^"]*)"')
+        if name and not add(fields, name, sub(text, body + 1, finish - 1)) then
+            return too_many()
+        end
+        at = finish
+    end
+end
+
+--- Reads a form.
+-- @tparam string text
+-- @tparam string media_type
+-- @tparam string header the whole Content-Type
+-- @treturn table|nil `names`, `values`: name -> array of texts; nil where it is no form, or refused
+-- @treturn nil|table refusal
+-- @phases any within nginx
+function _M.form(text, media_type, header)
+    if media_type == "application/x-www-form-urlencoded" then
+        return urlencoded(text)
+    elseif media_type == "multipart/form-data" then
+        return multipart(text, header)
+    end
+    return nil
+end
+
+-- The parts of a field's name: `config.headers[1]` is "config", "headers", 1; `paths[]` is "paths"
+-- and 0, for the next place.
+local function parts_of(name)
+    local parts, rest = {}, name
+    while rest ~= "" and #parts < MAX_NESTING do
+        local part, after = rest:match("^%.?([^.%[%]]+)(.*)$")
+        if not part then
+            local index
+            index, after = rest:match("^%[(%d*)%](.*)$")
+            part = index and (tonumber(index) or 0)
+        end
+        if not part or (type(part) == "number" and part > MAX_INDEX) then
+            return nil
+        end
+        parts[#parts + 1], rest = part, after
+    end
+    return rest == "" and type(parts[1]) == "string" and parts or nil
+end
+
+-- Puts values where their name says. False: something else stands there.
+local function put(into, parts, values)
+    local place = into
+    for i = 1, #parts - 1 do
+        local part = parts[i] == 0 and #place + 1 or parts[i]
+        local there = place[part]
+        if there ~= nil and type(there) ~= "table" then
+            return false
+        end
+        place[part] = there or {}
+        place = place[part]
+    end
+    local last = parts[#parts]
+    if last == 0 then
+        for _, value in ipairs(values) do
+            place[#place + 1] = value
+        end
+        return true
+    elseif place[last] ~= nil then
+        return false
+    end
+    place[last] = #values > 1 and values or values[1]
+    return true
+end
+
+-- An entity of a form's texts.
+local function nest(fields)
+    local out = {}
+    for _, name in ipairs(fields.names) do
+        local parts = parts_of(name)
+        local shown = text_rules.shorten(name, 100)
+        if not parts then
+            return refuse(400, "'%s' is not the name of a field", shown)
+        end
+        local values = fields.values[name]
+        for _, value in ipairs(values) do
+            local is_utf8, why = text_rules.utf8(value)
+            if not is_utf8 or find(value, "\0", 1, true) then
+                return refuse(400, "field '%s': %s", shown, why or "a NUL byte")
+            end
+        end
+        if not put(out, parts, values) then
+            return refuse(400, "field '%s' stands in another one's place", shown)
+        end
+    end
+    return out
+end
+
+-- What a client may send --------------------------------------------------------------------------
+
+--- The body as an entity, or as a list of them. Yields.
+-- @tparam number max_bytes
+-- @treturn table|nil `value`, empty where there is no body; `is_form`: its leaves are texts; `size`
+-- in bytes
+-- @treturn nil|table refusal
+-- @phases content
+function _M.read(max_bytes)
+    local text = _M.text()
+    if #text > max_bytes then
+        return refuse(413, "the body has more than %d bytes", max_bytes)
+    elseif text == "" then
+        return { value = {}, size = 0 }
+    end
+    local media_type, header = _M.media_type()
+    if media_type and (media_type == "application/json" or media_type:find("%+json$")) then
+        local value, refusal = _M.json(text)
+        return value and { value = value, size = #text }, refusal
+    end
+    local fields, refusal = _M.form(text, media_type, header)
+    if not fields then
+        return nil,
+            refusal or {
+                status = 415,
+                message = "expected application/json, application/x-www-form-urlencoded or "
+                    .. "multipart/form-data",
+            }
+    end
+    local value
+    value, refusal = nest(fields)
+    return value and { value = value, is_form = true, size = #text }, refusal
+end
+
+return _M

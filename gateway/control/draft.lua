@@ -1,0 +1,227 @@
+--- What the operations of one run have made so far, over what the store has: each sees those before
+-- it, and in the end all are one transaction.
+--
+-- Reading yields. Errors are those of gateway.control.apply.
+-- @module gateway.control.draft
+
+local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
+local schema = require("gateway.schema")
+
+local ipairs = ipairs
+local pcall = pcall
+local setmetatable = setmetatable
+local pairs = pairs
+local type = type
+
+local _M = {}
+local methods = {}
+local mt = { __index = methods }
+
+--- Begins with what the store has.
+-- @tparam function read of gateway.control.apply
+-- @treturn table
+function _M.new(read)
+    -- entries in the order in which they came; kind -> id -> entry
+    return setmetatable({ read = read, entries = {}, by_id = {} }, mt)
+end
+
+local function entry_of(self, kind, id)
+    local of_kind = self.by_id[kind]
+    return of_kind and of_kind[id]
+end
+
+-- A row as it is now: nothing where it has been changed or deleted since.
+local function unchanged(self, kind, row)
+    if row and not entry_of(self, kind, row.id) then
+        return entity_text.decode(row.text), row.revision
+    end
+    return nil
+end
+
+local function absent(err)
+    if err and err.err ~= "not found" then
+        return nil, err
+    end
+    return nil
+end
+
+-- The changed entity of a kind that has certain values.
+local function find_changed(self, kind, matches)
+    for _, entry in ipairs(self.by_id[kind] and self.entries or {}) do
+        if entry.kind == kind and entry.entity and matches(entry.entity) then
+            return entry.entity
+        end
+    end
+    return nil
+end
+
+--- Whether something of a kind was changed here.
+-- @tparam string kind
+-- @tparam[opt] string id of an entity that is there; of any when absent
+-- @treturn boolean
+function methods:has(kind, id)
+    if not id then
+        return self.by_id[kind] ~= nil
+    end
+    return self:changed(kind, id) ~= nil
+end
+
+--- An entity as it was changed here.
+-- @tparam string kind
+-- @tparam string id
+-- @treturn table|nil
+function methods:changed(kind, id)
+    local entry = entry_of(self, kind, id)
+    return entry and entry.entity
+end
+
+--- Finds an entity by its id.
+-- @tparam string kind
+-- @tparam string id
+-- @treturn table|nil entity, not to be changed
+-- @treturn nil|number|table the revision at which it was read, nil where it comes from here; after
+-- a nil the error, none where there is no such entity
+function methods:by_its_id(kind, id)
+    local entry = entry_of(self, kind, id)
+    if entry then
+        return entry.entity
+    end
+    local row, err = self.read("get", kind, id)
+    if row and row.id == id then
+        return unchanged(self, kind, row)
+    end
+    return absent(err)
+end
+
+--- Finds an entity by its name, where names of its kind are unique.
+-- @return as `by_its_id`
+function methods:by_name(kind, name)
+    local field = entities.get(kind).endpoint_key
+    local found = find_changed(self, kind, function(entity)
+        return entity[field] == name
+    end)
+    if found then
+        return found
+    end
+    local row, err = self.read("get", kind, name)
+    if row then
+        return unchanged(self, kind, row)
+    end
+    return absent(err)
+end
+
+--- A name as entities of its kind have it: the host of a target gets its port.
+-- @tparam string kind
+-- @tparam string name
+-- @treturn string
+function _M.normal_name(kind, name)
+    local definition = entities.get(kind)
+    local field = schema.field(definition, definition.endpoint_key)
+    local ok, normal = pcall(field.normalize or type, name)
+    return field.normalize and ok and normal or name
+end
+
+--- Finds an entity by its name among those of one parent.
+-- @tparam string kind
+-- @tparam string name
+-- @tparam string field that refers to the parent
+-- @tparam string parent id
+-- @return as `by_its_id`
+function methods:by_parent(kind, name, field, parent)
+    local definition = entities.get(kind)
+    local name_field = definition.endpoint_key
+    name = _M.normal_name(kind, name)
+    local found = find_changed(self, kind, function(entity)
+        local owner = entity[field]
+        return entity[name_field] == name and owner and owner.id == parent
+    end)
+    if found then
+        return found
+    end
+    local rows, err =
+        self.read("list", kind, { size = 1, where = { [field] = parent, [name_field] = name } })
+    if not rows then
+        return nil, err
+    end
+    return unchanged(self, kind, rows[1])
+end
+
+local function enter(self, kind, id)
+    local entry = entry_of(self, kind, id)
+    if not entry then
+        entry = { kind = kind, id = id }
+        self.by_id[kind] = self.by_id[kind] or {}
+        self.by_id[kind][id] = entry
+        self.entries[#self.entries + 1] = entry
+    end
+    return entry
+end
+
+--- Puts an entity.
+-- @tparam string kind
+-- @tparam table entity checked, with its id
+-- @tparam number operation its place among the operations
+-- @tparam[opt] number revision that it has to have in the store; 0: there is to be none
+-- @treturn table its entry
+function methods:put(kind, entity, operation, revision)
+    local is_known = entry_of(self, kind, entity.id) ~= nil
+    local entry = enter(self, kind, entity.id)
+    entry.entity, entry.operation = entity, operation
+    if not is_known then
+        entry.revision = revision
+    end
+    return entry
+end
+
+--- Puts an entity where there is none of its id.
+-- @tparam string kind
+-- @tparam table entity with its id
+function methods:put_missing(kind, entity)
+    if not entry_of(self, kind, entity.id) then
+        local entry = enter(self, kind, entity.id)
+        entry.entity, entry.is_lenient = entity, true
+    end
+end
+
+-- What goes with it by cascade, as far as it was changed here.
+local function drop_children(self, kind, id)
+    for child, field in pairs(entities.children(kind)) do
+        local cascades = schema.field(entities.get(child), field).on_delete == "cascade"
+        for _, entry in ipairs(cascades and self.by_id[child] and self.entries or {}) do
+            local owner = entry.kind == child and entry.entity and entry.entity[field]
+            if owner and owner.id == id then
+                entry.entity, entry.revision = nil, nil
+                drop_children(self, child, entry.id)
+            end
+        end
+    end
+end
+
+--- Deletes an entity, which need not be there.
+-- @tparam string kind
+-- @tparam string id
+-- @tparam number operation its place among the operations
+function methods:delete(kind, id, operation)
+    local entry = enter(self, kind, id)
+    entry.entity, entry.operation, entry.revision = nil, operation, nil
+    drop_children(self, kind, id)
+end
+
+--- All of it as changes.
+-- @treturn {table,...} for gateway.control.apply, in the order of `entries`
+function methods:changes()
+    local changes = {}
+    for i, entry in ipairs(self.entries) do
+        changes[i] = {
+            kind = entry.kind,
+            put = entry.entity,
+            delete = not entry.entity and entry.id or nil,
+            if_revision = entry.revision,
+            lenient = entry.is_lenient or not entry.entity,
+        }
+    end
+    return changes
+end
+
+return _M

@@ -1,0 +1,171 @@
+--- Changes of entities by people and programs: operations as Kong's Admin API has them, all of them
+-- made or none (gateway.control.apply).
+--
+-- What an operation has to know of the store it reads, and has the transaction see to it that it is
+-- still so. A race that is lost is run again.
+-- @module gateway.control.editing
+
+local addresses = require("gateway.control.addresses")
+local apply = require("gateway.control.apply")
+local drafts = require("gateway.control.draft")
+local entities = require("gateway.entities")
+local garbage_collector = require("gateway.control.garbage_collector")
+local items = require("gateway.config.items")
+local operations = require("gateway.control.operations")
+local refusals = require("gateway.control.refusals")
+local route_pairs = require("gateway.config.route_pairs")
+
+local error = error
+local ipairs = ipairs
+local pcall = pcall
+
+-- How often operations are tried that others come before: whoever loses, another has won.
+local MAX_TRIES = 100
+-- Operations that are run without giving others a turn.
+local FEW = 20
+-- How long many wait for others who are many.
+local TURN_SECONDS = 10
+
+local _M = {}
+
+-- Names that services and targets begin to use, with their addresses.
+local function add_names(run)
+    local hosts, seen = {}, {}
+    for _, entry in ipairs(run.draft.entries) do
+        local kind, entity = entry.kind, entry.entity
+        local host = entity and items.name_of(kind, entity)
+        if host and not seen[host] then
+            seen[host] = true
+            hosts[#hosts + 1] = host
+        end
+    end
+    for _, entity in ipairs(addresses.of(hosts)) do
+        run.draft:put_missing("names", entity)
+    end
+end
+
+local function prepare(run, list, pause)
+    for i, operation in ipairs(list) do
+        run.at = i
+        local status, entity = operations.run(run, operation)
+        run.results[i] = { status = status, kind = operation.kind, entity = entity }
+        if pause then
+            pause()
+        end
+    end
+    run.at = nil
+    return true
+end
+
+-- Many are checked in turns with other requests.
+local function prepare_in_turns(run, list)
+    if #list <= FEW then
+        return prepare(run, list)
+    elseif not garbage_collector.enter(TURN_SECONDS) then
+        local message = "others were being checked for %d seconds"
+        refusals.throw(refusals.of({ err = "busy", message = message:format(TURN_SECONDS) }))
+    end
+    local ok, thrown = pcall(garbage_collector.hold, prepare, run, list, garbage_collector.pauses())
+    garbage_collector.leave()
+    if not ok then
+        error(thrown, 0)
+    end
+    return true
+end
+
+-- The entry that an error is about.
+local function entry_of(run, err)
+    for _, entry in ipairs(run.draft.entries) do
+        if entry.kind == err.kind and (entry.id == err.id or entry.id == err.value) then
+            return entry
+        end
+    end
+    return nil
+end
+
+-- Whether another try may have another end: what was read has changed, or another has made an
+-- entity of this name.
+local function is_lost_race(entry, err)
+    if err.err == "changed" then
+        return entry.revision ~= 0
+    elseif err.err == "unique violation" and entry.is_named then
+        local name = entities.get(entry.kind).endpoint_key
+        return (", " .. err.field .. ","):find(", " .. name .. ",", 1, true) ~= nil
+    end
+    return false
+end
+
+local function refusal_of(run, list, entry, err)
+    local operation = entry and list[entry.operation]
+    run.at = entry and entry.operation
+    if err.err == "changed" and entry and entry.revision == 0 then
+        return refusals.known_id(entry.id)
+    elseif err.err == "reference missing" and operation and operation.parent then
+        if operation.parent.field == err.field then
+            return refusals.NOT_FOUND
+        end
+    end
+    return refusals.of(err, entry and entry.entity)
+end
+
+-- Dates that the store has kept.
+local function take_dates(run, dates)
+    for i, entry in ipairs(dates and run.draft.entries or {}) do
+        local kept = dates[i]
+        if kept and entry.entity then
+            entry.entity.created_at = kept[1] or nil
+            entry.entity.updated_at = kept[2] or nil
+        end
+    end
+end
+
+local function try(run, list)
+    prepare_in_turns(run, list)
+    add_names(run)
+    local changes = run.draft:changes()
+    if #changes == 0 then
+        return { revision = apply.state().revision, results = run.results }
+    end
+    local done, err = apply.transaction(changes)
+    if done then
+        take_dates(run, done.dates)
+        return { revision = done.revision, results = run.results }
+    end
+    local entry = entry_of(run, err)
+    if entry and run.tries < MAX_TRIES and is_lost_race(entry, err) then
+        return nil
+    end
+    refusals.throw(refusal_of(run, list, entry, err))
+end
+
+--- Runs operations, all or none; each sees what those before it have made. Yields; live on every
+-- worker when it returns.
+-- @tparam table live what gateway.control.admin is given
+-- @tparam {table,...} list of operations: `{ method = "POST", "PUT", "PATCH" or "DELETE", kind =,
+-- key = id or name (not of POST), parent = { kind =, key =, field = of the child }, value = table,
+-- is_form = whether the value's leaves are texts }`
+-- @tparam number size bytes that they came in, for what they may cost
+-- @treturn table|nil `{ revision =, results = array of { status = 200, 201 or 204, kind =,
+-- entity = } }`
+-- @treturn nil|table a refusal of gateway.control.refusals
+-- @treturn nil|number the place of the operation that is to blame, where one is
+-- @phases content, timer
+function _M.run(live, list, size)
+    for tries = 1, MAX_TRIES do
+        local run = {
+            live = live,
+            draft = drafts.new(live.read),
+            pairs = route_pairs.new(size),
+            results = {},
+            tries = tries,
+        }
+        local ok, done = pcall(try, run, list)
+        if ok and done then
+            return done
+        elseif not ok then
+            return nil, refusals.thrown(done), run.at
+        end
+    end
+end
+
+return _M

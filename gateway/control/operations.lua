@@ -1,0 +1,348 @@
+--- What operations of Kong's Admin API make of entities: each checked as a file's entities are, and
+-- put into a draft (gateway.control.draft).
+--
+-- A run has `draft`; `live`, what gateway.control.admin is given; `pairs` of
+-- gateway.config.route_pairs; `at`, the place of the operation in hand. What is wrong is thrown
+-- (gateway.control.refusals).
+-- @module gateway.control.operations
+
+local cjson = require("cjson")
+local drafts = require("gateway.control.draft")
+local entities = require("gateway.entities")
+local files = require("gateway.store.files")
+local random = require("openssl.rand")
+local references = require("gateway.config.references")
+local refusals = require("gateway.control.refusals")
+local rules = require("gateway.schema.rules")
+local schema = require("gateway.schema")
+local texts = require("gateway.schema.texts")
+
+local concat = table.concat
+local ipairs = ipairs
+local next = next
+local ngx = ngx
+local pairs = pairs
+local type = type
+
+local NULL = cjson.null
+-- A credential's key that nobody gave, as Kong draws it.
+local KEY_LENGTH = 32
+local LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+local _M = {}
+
+local function must(value, err)
+    if value == nil and err then
+        refusals.throw(refusals.of(err))
+    end
+    return value, err
+end
+
+local function draw_key()
+    local out = {}
+    while #out < KEY_LENGTH do
+        for _, byte in ipairs({ random.bytes(KEY_LENGTH):byte(1, KEY_LENGTH) }) do
+            -- The rest of a byte's values would make some letters more likely than others.
+            if byte < 4 * #LETTERS and #out < KEY_LENGTH then
+                local at = byte % #LETTERS + 1
+                out[#out + 1] = LETTERS:sub(at, at)
+            end
+        end
+    end
+    return concat(out)
+end
+
+local function is_null(value)
+    return value == nil or value == NULL
+end
+
+local function copy(value)
+    local out = {}
+    for key, item in pairs(value) do
+        out[key] = item
+    end
+    return out
+end
+
+-- Finding ----------------------------------------------------------------------------------------
+
+local function find(draft, kind, key)
+    if rules.check.uuid(key) then
+        return must(draft:by_its_id(kind, key))
+    end
+    return must(draft:by_name(kind, key))
+end
+
+-- The id of the parent; one that is not there is found out by the store, at no cost.
+local function parent_id(run, operation)
+    local parent = operation.parent
+    if not parent then
+        return nil
+    elseif rules.check.uuid(parent.key) and not run.draft:has(parent.kind) then
+        return parent.key
+    end
+    local found = find(run.draft, parent.kind, parent.key)
+    if not found then
+        refusals.throw(refusals.NOT_FOUND)
+    end
+    return found.id
+end
+
+-- The entity that an operation is about.
+local function find_own(run, operation, owner)
+    local kind, key, parent = operation.kind, operation.key, operation.parent
+    local definition = entities.get(kind)
+    if rules.check.uuid(key) then
+        local found, revision = must(run.draft:by_its_id(kind, key))
+        local has = found and parent and found[parent.field]
+        if found and parent and not (type(has) == "table" and has.id == owner) then
+            return nil
+        end
+        return found, revision
+    elseif not definition.endpoint_key then
+        return nil
+    elseif parent then
+        return must(run.draft:by_parent(kind, key, parent.field, owner))
+    end
+    return must(run.draft:by_name(kind, key))
+end
+
+-- References --------------------------------------------------------------------------------------
+
+-- The id that a checked reference leads to; whether it is there, the store says.
+local function resolve(run, field, reference)
+    local name = reference
+    if type(reference) == "table" then
+        if reference.id and not rules.check.uuid(reference.id) then
+            local message = "expected a valid UUID"
+            refusals.throw(refusals.invalid({ { keys = { field.name, "id" }, message = message } }))
+        elseif reference.id then
+            return reference.id
+        end
+        name = reference.name or reference.username
+    elseif rules.check.uuid(name) then
+        return name
+    end
+    local found = must(run.draft:by_name(field.reference, name))
+    if not found then
+        local key = entities.get(field.reference).endpoint_key
+        refusals.throw(refusals.no_reference(field.name, field.reference, { [key] = name }))
+    end
+    return found.id
+end
+
+local function resolve_all(run, operation, entity, owner)
+    local parent = operation.parent
+    for _, field in ipairs(entities.foreign(operation.kind)) do
+        local reference = entity[field.name]
+        local is_parent = parent and field.name == parent.field
+        if reference ~= nil then
+            local id = resolve(run, field, reference)
+            if is_parent and id ~= owner then
+                refusals.throw(refusals.invalid_field(field.name, "value must be that of the path"))
+            end
+            entity[field.name] = { id = id }
+        end
+    end
+end
+
+-- Checking ----------------------------------------------------------------------------------------
+
+local function check_pairs(run, entity)
+    local _, message = run.pairs:add(entity)
+    if message then
+        refusals.throw(refusals.invalid_field("@entity", message))
+    end
+end
+
+-- A value with its defaults, its references resolved: what the store is to hold but for id, dates.
+local function check(run, operation, value, owner)
+    local kind, parent = operation.kind, operation.parent
+    local definition, unknown = entities.definition(kind, value, run.live.plugins)
+    if unknown then
+        refusals.throw(
+            refusals.invalid_field("name", ("plugin '%s' not installed"):format(unknown))
+        )
+    end
+    if parent and is_null(value[parent.field]) then
+        value[parent.field] = { id = owner }
+    end
+    local entity, errors, found = schema.validate(definition, value, "", run.live.vault)
+    if errors then
+        refusals.throw(refusals.invalid(errors))
+    end
+    entity.__references = found
+    references.put(entity)
+    entity.__references = nil
+    resolve_all(run, operation, entity, owner)
+    if kind == "routes" then
+        check_pairs(run, entity)
+    end
+    return entity
+end
+
+-- Values that nobody gave, and may not be guessed.
+local function draw(kind, entity)
+    for _, entry in ipairs(entities.get(kind).fields) do
+        local name, field = next(entry)
+        if field.auto and field.type == "string" and not field.uuid and entity[name] == nil then
+            entity[name] = draw_key()
+        end
+    end
+end
+
+local function set_date(entity, fields, name)
+    local field = fields[name]
+    if field and entity[name] == nil then
+        entity[name] = field.type == "integer" and ngx.time() or ngx.now()
+    end
+end
+
+-- Dates that nobody gave are those that the store has; when it was changed, the store says.
+local function set_dates(kind, entity)
+    local fields = schema.fields(entities.get(kind))
+    entity.__undated = {
+        created_at = entity.created_at == nil,
+        updated_at = fields.updated_at ~= nil,
+    }
+    entity.updated_at = nil
+    set_date(entity, fields, "created_at")
+    set_date(entity, fields, "updated_at")
+end
+
+local function must_be(field, value, wanted)
+    if not is_null(value) and value ~= wanted then
+        refusals.throw(refusals.invalid_field(field, "value must be " .. wanted))
+    end
+end
+
+-- Verbs ------------------------------------------------------------------------------------------
+
+-- The value of an operation: a form's texts as its schema wants them.
+local function value_of(run, operation, name)
+    local value = operation.value or {}
+    if operation.is_form then
+        local like = { name = value.name or name }
+        local definition = entities.definition(operation.kind, like, run.live.plugins)
+        return texts.typed(definition, value)
+    end
+    return copy(value)
+end
+
+local function put(run, operation, entity, revision)
+    draw(operation.kind, entity)
+    set_dates(operation.kind, entity)
+    return run.draft:put(operation.kind, entity, run.at, revision)
+end
+
+local verbs = {}
+
+function verbs.POST(run, operation)
+    local owner = parent_id(run, operation)
+    local entity = check(run, operation, value_of(run, operation), owner)
+    local is_given = entity.id ~= nil
+    entity.id = entity.id or files.draw_uuid()
+    if is_given and run.draft:has(operation.kind, entity.id) then
+        refusals.throw(refusals.known_id(entity.id))
+    end
+    put(run, operation, entity, is_given and 0 or nil)
+    return 201, entity
+end
+
+-- By name: one that is there stays the same entity. The entity, its revision in the store (0: there
+-- is to be none), and whether it is new by this name.
+local function put_by_name(run, operation, value, owner)
+    local kind, key = operation.kind, operation.key
+    local definition = entities.get(kind)
+    local name = definition.endpoint_key
+    if not name then
+        refusals.throw(refusals.NOT_FOUND)
+    end
+    if is_null(value[name]) then
+        value[name] = key
+    end
+    local entity = check(run, operation, value, owner)
+    must_be(name, entity[name], drafts.normal_name(kind, key))
+    local found = find_own(run, operation, owner)
+    if found then
+        must_be("id", entity.id, found.id)
+        entity.id = found.id
+        return entity
+    end
+    local is_given = entity.id ~= nil
+    entity.id = entity.id or files.draw_uuid()
+    return entity, is_given and 0 or nil, true
+end
+
+function verbs.PUT(run, operation)
+    local owner = parent_id(run, operation)
+    local value = value_of(run, operation)
+    local entity, revision, is_named
+    if rules.check.uuid(operation.key) then
+        must_be("id", value.id, operation.key)
+        value.id = operation.key
+        entity = check(run, operation, value, owner)
+        local before = run.draft:changed(operation.kind, entity.id)
+        entity.created_at = entity.created_at or (before and before.created_at)
+    else
+        entity, revision, is_named = put_by_name(run, operation, value, owner)
+    end
+    put(run, operation, entity, revision).is_named = is_named
+    return 200, entity
+end
+
+-- Records are merged field by field; lists, maps and all else is replaced.
+local function merge(definition, under, over)
+    local out, fields = copy(under), schema.fields(definition)
+    for name, value in pairs(over) do
+        local field = fields[name]
+        local is_record = field and field.type == "record" and field.fields
+        if is_record and type(value) == "table" and type(under[name]) == "table" then
+            out[name] = merge(field, under[name], value)
+        else
+            out[name] = value
+        end
+    end
+    return out
+end
+
+function verbs.PATCH(run, operation)
+    local kind = operation.kind
+    local owner = parent_id(run, operation)
+    local found, revision = find_own(run, operation, owner)
+    if not found then
+        refusals.throw(refusals.NOT_FOUND)
+    end
+    local value = value_of(run, operation, found.name)
+    must_be("id", value.id, found.id)
+    local like = { name = value.name or found.name }
+    local merged = merge(entities.definition(kind, like, run.live.plugins), found, value)
+    local entity = check(run, operation, merged, owner)
+    put(run, operation, entity, revision)
+    return 200, entity
+end
+
+function verbs.DELETE(run, operation)
+    local id = operation.key
+    if operation.parent or not rules.check.uuid(id) then
+        local owner = parent_id(run, operation)
+        local found = find_own(run, operation, owner)
+        id = found and found.id
+    end
+    if id then
+        run.draft:delete(operation.kind, id, run.at)
+    end
+    return 204
+end
+
+--- Makes one operation, in the draft. Yields where it has to read.
+-- @tparam table run
+-- @tparam table operation of gateway.control.editing
+-- @treturn number status
+-- @treturn table|nil entity
+-- @phases content, timer
+function _M.run(run, operation)
+    return verbs[operation.method](run, operation)
+end
+
+return _M

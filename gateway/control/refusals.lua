@@ -1,0 +1,237 @@
+--- Why a change is refused, in Kong's words: what clients of its Admin API read.
+--
+-- A refusal is `{ status =, message =, name =, code =, fields = }`; without name and code where
+-- Kong has none.
+-- @module gateway.control.refusals
+
+local cjson = require("cjson")
+local entities = require("gateway.entities")
+local schema = require("gateway.schema")
+local text = require("gateway.schema.text")
+
+local concat = table.concat
+local error = error
+local format = string.format
+local ipairs = ipairs
+local pairs = pairs
+local sort = table.sort
+local tostring = tostring
+local type = type
+
+local NULL = cjson.null
+local SECRET = "***"
+-- Bytes of one message: some quote what was sent.
+local MAX_MESSAGE = 300
+
+-- Kong's numbers.
+local INVALID, PRIMARY_KEY, FOREIGN_KEY, UNIQUE = 2, 3, 4, 5
+
+-- Status of what the store or its files refuse, by the words of gateway.control.apply; 500 else.
+local STATUS = {
+    busy = 503,
+    changed = 503,
+    full = 507,
+    locked = 503,
+    ["no memory"] = 507,
+    ["not ready"] = 503,
+    ["read only"] = 503,
+    ["reference missing"] = 400,
+    ["unique violation"] = 409,
+    unbuildable = 400,
+}
+
+local _M = {}
+
+--- Ends an operation.
+-- @tparam table refusal
+function _M.throw(refusal)
+    error({ refusal = refusal }, 0)
+end
+
+--- What `throw` has thrown; a program's fault goes on.
+-- @param thrown
+-- @treturn table refusal
+function _M.thrown(thrown)
+    if type(thrown) ~= "table" or not thrown.refusal then
+        error(thrown, 0)
+    end
+    return thrown.refusal
+end
+
+--- The status of what cannot be done.
+-- @tparam string word of gateway.control.apply
+-- @treturn number
+function _M.status(word)
+    return STATUS[word] or 500
+end
+
+--- There is nothing of this name.
+_M.NOT_FOUND = { status = 404, message = "Not found" }
+
+local function quoted(value)
+    if type(value) == "string" then
+        return '"' .. value .. '"'
+    elseif type(value) ~= "table" then
+        return tostring(value == NULL and "null" or value)
+    end
+    local names, parts = {}, {}
+    for name in pairs(value) do
+        names[#names + 1] = name
+    end
+    sort(names)
+    for i, name in ipairs(names) do
+        parts[i] = name .. "=" .. quoted(value[name])
+    end
+    return "{" .. concat(parts, ",") .. "}"
+end
+
+-- Puts a message where it belongs; what is wrong with a record as a whole is in a list.
+local function place(fields, keys, message)
+    for i, key in ipairs(keys) do
+        -- Lists begin with 0 in paths. What comes before has nothing wrong.
+        key = type(key) == "number" and key + 1 or key
+        for before = 1, type(key) == "number" and key - 1 or 0 do
+            fields[before] = fields[before] or NULL
+        end
+        local there = fields[key]
+        if type(there) ~= "table" then
+            if i == #keys then
+                fields[key] = message
+                return
+            end
+            there = { ["@entity"] = type(there) == "string" and { there } or nil }
+            fields[key] = there
+        end
+        fields = there
+    end
+    fields["@entity"] = fields["@entity"] or {}
+    fields["@entity"][#fields["@entity"] + 1] = message
+end
+
+local function line_of(keys, message)
+    if #keys == 0 then
+        return message
+    end
+    local names = {}
+    for i, key in ipairs(keys) do
+        names[i] = tostring(type(key) == "number" and key + 1 or key)
+    end
+    return concat(names, ".") .. ": " .. message
+end
+
+--- An entity is not as its schema wants it.
+-- @tparam {table,...} errors `{ keys =, message = }` of gateway.schema
+-- @treturn table
+function _M.invalid(errors)
+    local fields, lines = {}, {}
+    for i, err in ipairs(errors) do
+        local message = text.shorten(err.message, MAX_MESSAGE)
+        place(fields, err.keys, message)
+        lines[i] = line_of(err.keys, message)
+    end
+    local count = #lines > 1 and #lines .. " schema violations" or "schema violation"
+    return {
+        status = 400,
+        message = format("%s (%s)", count, concat(lines, "; ")),
+        name = "schema violation",
+        code = INVALID,
+        fields = fields,
+    }
+end
+
+--- One field is not as it has to be.
+-- @tparam string field
+-- @tparam string message
+-- @treturn table
+function _M.invalid_field(field, message)
+    return _M.invalid({ { keys = { field }, message = message } })
+end
+
+--- An entity with this id is there already.
+-- @tparam string id
+-- @treturn table
+function _M.known_id(id)
+    local key = { id = id }
+    return {
+        status = 409,
+        message = format("primary key violation on key '%s'", quoted(key)),
+        name = "primary key violation",
+        code = PRIMARY_KEY,
+        fields = key,
+    }
+end
+
+--- A reference leads to nothing.
+-- @tparam string field
+-- @tparam string kind that it refers to
+-- @tparam table reference `{ id = }` or `{ name = }`
+-- @treturn table
+function _M.no_reference(field, kind, reference)
+    local message = "the foreign key '%s' does not reference an existing '%s' entity."
+    return {
+        status = 400,
+        message = format(message, quoted(reference), kind),
+        name = "foreign key violation",
+        code = FOREIGN_KEY,
+        fields = { [field] = reference },
+    }
+end
+
+local function referenced(err)
+    local message = "an existing '%s' entity references this '%s' entity"
+    return {
+        status = 400,
+        message = format(message, err.by, err.kind),
+        name = "foreign key violation",
+        code = FOREIGN_KEY,
+        fields = { ["@referenced_by"] = err.by },
+    }
+end
+
+local function taken(err, entity)
+    local fields, definition = {}, entities.get(err.kind)
+    for name in err.field:gmatch("[^, ]+") do
+        local field = schema.field(definition, name)
+        local value = entity and entity[name]
+        if field and field.encrypted then
+            value = SECRET
+        end
+        fields[name] = value == nil and NULL or value
+    end
+    return {
+        status = 409,
+        message = format("UNIQUE violation detected on '%s'", quoted(fields)),
+        name = "unique constraint violation",
+        code = UNIQUE,
+        fields = fields,
+    }
+end
+
+local function missing(err)
+    for _, field in ipairs(entities.foreign(err.kind) or {}) do
+        if field.name == err.field then
+            return _M.no_reference(err.field, field.reference, { id = err.value })
+        end
+    end
+    return nil
+end
+
+--- What gateway.control.apply said.
+-- @tparam table err
+-- @tparam[opt] table entity that is to blame
+-- @treturn table
+function _M.of(err, entity)
+    local word = err.err
+    if word == "unique violation" then
+        return taken(err, entity)
+    elseif word == "reference missing" then
+        return missing(err)
+    elseif word == "referenced" then
+        return referenced(err)
+    elseif (word == "unbuildable" or word == "invalid") and err.field then
+        return _M.invalid_field(err.field, err.reason or err.message or "cannot be stored")
+    end
+    return { status = _M.status(word), message = err.message or word, name = word }
+end
+
+return _M
