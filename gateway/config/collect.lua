@@ -24,7 +24,9 @@ local REMARKS = { _comment = "string", _ignore = "table" }
 -- Few entities give more, with their parent.
 local OWN_FIELDS = 7
 -- Those of `run`, and the id that gateway.config.link adds.
-local ITEM_FIELDS = 7
+local ITEM_FIELDS = 8
+-- Of a kind whose entities have none.
+local NO_LINKS = {}
 -- Stands for the parent while a nested entity is checked.
 local PARENT = "parent"
 
@@ -74,7 +76,7 @@ end
 -- @tparam table item of `run`
 -- @treturn string
 function _M.path(item)
-    local list = item.kind
+    local list = item.list
     if item.parent then
         list = _M.path(item.parent) .. "." .. list
     end
@@ -106,10 +108,10 @@ local function split(state, item)
     local kind, raw = item.kind, item.raw
     local own, nested, is_odd = state.own, nil, false
     clear(own)
-    local children = entities.children(kind)
-    local fields = schema.fields(entities.get(kind))
+    local children, definition = entities.children(kind), entities.get(kind)
+    local fields, links = schema.fields(definition), definition.links or NO_LINKS
     for key, value in pairs(raw) do
-        if children[key] then
+        if children[key] or links[key] then
             nested = nested or {}
             nested[key] = value
         elseif fields[key] then
@@ -126,6 +128,7 @@ local function split(state, item)
             end
         elseif
             not children[key]
+            and not links[key]
             and not refuse_collection(state, key, value, path .. "." .. tostring(key))
         then
             own[key] = value
@@ -168,11 +171,24 @@ local function check(state, item, own)
     item.entity = not unknown_plugin and entity or nil
 end
 
+-- The members of a list of references as entities of the kind that links both sides.
+local function linked(link, list)
+    local out = list
+    if type(list) == "table" then
+        out = {}
+        for i, reference in ipairs(list) do
+            out[i] = { [link.field] = reference }
+        end
+    end
+    return out
+end
+
 local collect_list
 
-local function collect_entity(state, kind, raw, index, parent)
+local function collect_entity(state, kind, raw, index, parent, list_name)
     local item = new_table(0, ITEM_FIELDS)
     item.kind, item.index, item.parent, item.raw = kind, index, parent, raw
+    item.list = list_name
     if type(raw) ~= "table" then
         local message = raw == NULL and "required field missing" or "expected a record"
         add_error(state, _M.path(item), message)
@@ -188,23 +204,29 @@ local function collect_entity(state, kind, raw, index, parent)
     if state.pause then
         state.pause()
     end
+    local links = nested and entities.get(kind).links or NO_LINKS
     for _, child_kind in ipairs(nested and entities.kinds or {}) do
-        if nested[child_kind] ~= nil then
-            collect_list(state, child_kind, nested[child_kind], item)
+        if nested[child_kind] ~= nil and not links[child_kind] then
+            collect_list(state, child_kind, nested[child_kind], item, child_kind)
+        end
+    end
+    for name, link in pairs(links) do
+        if nested[name] ~= nil then
+            collect_list(state, link.kind, linked(link, nested[name]), item, name)
         end
     end
 end
 
-collect_list = function(state, kind, list, parent)
+collect_list = function(state, kind, list, parent, list_name)
     if list == NULL then
         return
     elseif type(list) ~= "table" or (next(list) ~= nil and list[1] == nil) then
-        local path = parent and _M.path(parent) .. "." .. kind or kind
+        local path = parent and _M.path(parent) .. "." .. list_name or list_name
         add_error(state, path, "expected an array")
         return
     end
     for i, raw in ipairs(list) do
-        collect_entity(state, kind, raw, i, parent)
+        collect_entity(state, kind, raw, i, parent, list_name)
     end
 end
 
@@ -227,7 +249,7 @@ end
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
 -- @tparam table opts `vault` and `pause` of gateway.config
--- @treturn table `items`: kind -> array of `{ kind, index, raw, entity, parent,
+-- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
 function _M.run(document, registry, errors, opts)
     local state = {
@@ -254,7 +276,7 @@ function _M.run(document, registry, errors, opts)
     end
     for _, kind in ipairs(entities.kinds) do
         if document[kind] ~= nil then
-            collect_list(state, kind, document[kind])
+            collect_list(state, kind, document[kind], nil, kind)
         end
     end
     return state

@@ -57,9 +57,12 @@ local function new_index(kind, count)
     return index
 end
 
+-- Stands for the index of names of a kind that has none.
+local NO_NAMES = {}
+
 local function find(state, kind, reference)
     local index = state.index[kind]
-    local names = index.by[entities.get(kind).endpoint_key]
+    local names = index.by[entities.get(kind).endpoint_key] or NO_NAMES
     if type(reference) == "string" then
         return names[reference] or index.by_id[reference]
     end
@@ -107,6 +110,19 @@ local function resolve(state, item, field)
         return false
     end
     return true
+end
+
+local function check_ids(state, item)
+    for _, field in ipairs(entities.id_lists(item.kind)) do
+        local known = state.index[field.reference].by_id
+        for i, id in ipairs(item.entity[field.name] or {}) do
+            if not known[id] then
+                local path = format("%s.%s[%d]", path_of(item), field.name, i - 1)
+                local message = "invalid reference '%s' (no such entry in '%s')"
+                add_error(state, path, format(message, id, field.reference))
+            end
+        end
+    end
 end
 
 local function taken(state, item, field, value, other)
@@ -198,6 +214,25 @@ local function warn_of_regex(state, item)
     end
 end
 
+-- Says once of each kind and field that it has no effect.
+local function warn_of_unused(state, kind, list)
+    local definition = entities.get(kind)
+    local unused = definition.unused and #list > 0 and { kind } or {}
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        for _, entity in ipairs(field.unused and list or {}) do
+            if entity[name] ~= nil then
+                unused[#unused + 1] = kind .. "." .. name
+                break
+            end
+        end
+    end
+    for _, name in ipairs(unused) do
+        local message = "%s: checked and stored, without an effect in this version"
+        state.warnings[#state.warnings + 1] = format(message, name)
+    end
+end
+
 -- Dates that the file does not give. It is noted: of an entity that it has, the store knows better.
 local function finish(item, now)
     local entity = item.entity
@@ -233,6 +268,7 @@ function _M.run(state, now, size)
                 linked = resolve(state, item, field) and linked
             end
             if linked then
+                check_ids(state, item)
                 require_given(state, item)
             end
             check_unique(state, item)
@@ -247,6 +283,7 @@ function _M.run(state, now, size)
                 remember_broken(state, item)
             end
         end
+        warn_of_unused(state, kind, out[kind])
     end
     return out
 end

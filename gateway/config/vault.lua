@@ -35,7 +35,9 @@ function _M.new(names)
     return function(reference)
         local name, key = reference:match("^{vault://env/([%w_-]+)/?([^/?]*)}$")
         if not name then
-            return nil, "expected {vault://env/NAME} or {vault://env/NAME/KEY}"
+            return nil,
+                "expected {vault://env/NAME} or {vault://env/NAME/KEY}: the prefixes of vaults "
+                    .. "are not looked up by this version"
         end
         local variable = name:gsub("-", "_"):upper()
         if not allowed[variable] then

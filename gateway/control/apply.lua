@@ -44,6 +44,7 @@ local READS = {
     get = true,
     list = true,
     revision = true,
+    tags = true,
 }
 
 local _M = {}
@@ -142,7 +143,7 @@ function _M.replace(items, origin)
 end
 
 --- Asks the store; never waits for one who writes. Yields.
--- @tparam string verb get, list, revision, changes_since, check, backup or export
+-- @tparam string verb get, list, tags, revision, changes_since, check, backup or export
 -- @param ... its arguments (gateway.store.database)
 -- @return what it returns
 -- @phases content, timer

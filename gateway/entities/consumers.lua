@@ -9,6 +9,8 @@ return {
     endpoint_key = "username",
     -- what an id is made of where there is no name
     identity = { "custom_id" },
+    -- decK's files name the groups of a consumer in it.
+    links = { groups = { kind = "consumer_group_consumers", field = "consumer_group" } },
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },

@@ -17,7 +17,20 @@ local _M = {}
 --- Kinds of entities; one that others refer to stands before them.
 _M.kinds = {}
 
-local OWN = { "services", "upstreams", "consumers", "routes", "targets", "plugins" }
+local OWN = {
+    "certificates",
+    "snis",
+    "ca_certificates",
+    "services",
+    "upstreams",
+    "consumer_groups",
+    "consumers",
+    "consumer_group_consumers",
+    "routes",
+    "targets",
+    "vaults",
+    "plugins",
+}
 
 --- Collections that files of Kong can hold and nobody here serves, unless a plugin adds their kind.
 _M.unsupported = {}
@@ -26,11 +39,7 @@ for _, name in ipairs({
     "acme_storage",
     "asymmetric_keys",
     "basicauth_credentials",
-    "ca_certificates",
-    "certificates",
-    "consumer_group_consumers",
     "consumer_group_plugins",
-    "consumer_groups",
     "custom_plugins",
     "degraphql_routes",
     "filter_chains",
@@ -49,8 +58,6 @@ for _, name in ipairs({
     "partials",
     "rbac_endpoint_permissions",
     "rbac_roles",
-    "snis",
-    "vaults",
     "workspaces",
 }) do
     _M.unsupported[name] = true
@@ -59,6 +66,8 @@ end
 local schemas = {}
 -- kind -> array of { name = field, reference = kind } in the schema's order
 local foreign = {}
+-- kind -> array of the same, of fields that are lists of ids
+local id_lists = {}
 -- kind -> { kind of child -> the child's field }
 local children = {}
 -- name of a native plugin -> { version =, module = that has its `pack` }
@@ -69,13 +78,16 @@ local of_plugin = setmetatable({}, { __mode = "k" })
 local function put(at, schema)
     local kind = schema.name
     table.insert(_M.kinds, at, kind)
-    schemas[kind], foreign[kind], children[kind] = schema, {}, {}
+    schemas[kind], foreign[kind], id_lists[kind], children[kind] = schema, {}, {}, {}
     for _, entry in ipairs(schema.fields) do
         local name, field = next(entry)
         -- what refers to a kind that does not exist yet is not supported anyway
         if field.type == "foreign" and children[field.reference] then
             foreign[kind][#foreign[kind] + 1] = { name = name, reference = field.reference }
             children[field.reference][kind] = name
+        elseif field.elements and field.elements.reference then
+            local list = id_lists[kind]
+            list[#list + 1] = { name = name, reference = field.elements.reference }
         end
     end
 end
@@ -160,6 +172,13 @@ end
 -- @treturn table array of `{ name =, reference = }`
 function _M.foreign(kind)
     return foreign[kind]
+end
+
+--- The fields of a kind that are lists of other entities' ids.
+-- @tparam string kind
+-- @treturn table array of `{ name =, reference = }`
+function _M.id_lists(kind)
+    return id_lists[kind]
 end
 
 --- The kinds that can stand nested in an entity.

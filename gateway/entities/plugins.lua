@@ -22,7 +22,10 @@ return {
             consumer_group = {
                 type = "foreign",
                 reference = "consumer_groups",
+                on_delete = "cascade",
                 supported = false,
+                err = "plugins of consumer groups are not supported by this version: "
+                    .. "nothing would run them",
             },
         },
         { config = { type = "record" } },

@@ -51,7 +51,7 @@ return {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                supported = false,
+                unused = true,
             },
         },
         { tls_verify = { type = "boolean", supported = { false } } },
@@ -59,8 +59,8 @@ return {
         {
             ca_certificates = {
                 type = "array",
-                elements = { type = "string", uuid = true },
-                supported = false,
+                elements = { type = "string", uuid = true, reference = "ca_certificates" },
+                unused = true,
             },
         },
         { enabled = { type = "boolean", required = true, default = true } },

@@ -171,7 +171,7 @@ return {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                supported = false,
+                unused = true,
             },
         },
         { use_srv_name = { type = "boolean", default = false, supported = { false } } },

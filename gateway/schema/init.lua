@@ -4,7 +4,8 @@
 -- integer, number, boolean, array, set, map, record, foreign, function, any),
 -- flags (`required`, `default`, `auto`, `unique`) and rules
 -- (`gateway.schema.rules`); `entity_checks` look at several fields at once
--- (`gateway.schema.entity_checks`).
+-- (`gateway.schema.entity_checks`). `transformations` say which fields follow from another one:
+-- `{ { input = { field }, on_write = function(value) return { other = ... } end } }`.
 --
 -- An explicit null counts as a field left out: it takes the default. A record
 -- is always expanded to its fields unless it says `required = false`.
@@ -18,11 +19,11 @@ local context = require("gateway.schema.context")
 local entity_checks = require("gateway.schema.entity_checks")
 local rules = require("gateway.schema.rules")
 local to_json = require("gateway.schema.to_json")
+local types = require("gateway.schema.types")
 
 local byte = string.byte
 local error = error
 local find = string.find
-local floor = math.floor
 local ipairs = ipairs
 local next = next
 local pairs = pairs
@@ -41,19 +42,6 @@ local BRACE = byte("{")
 local LATER_FIELDS = 4
 -- One more than anybody shows (gateway.config.report); then nothing more is looked at.
 local MAX_ERRORS = 101
-local TYPE_NAMES = {
-    any = "any value",
-    array = "an array",
-    boolean = "a boolean",
-    foreign = "a reference",
-    ["function"] = "a function",
-    integer = "an integer",
-    map = "a map",
-    number = "a number",
-    record = "a record",
-    set = "a set",
-    string = "a string",
-}
 
 local _M = {}
 
@@ -61,6 +49,8 @@ local _M = {}
 local compiled = setmetatable({}, { __mode = "k" })
 
 local fail = context.fail
+local has_type = types.has
+local is_null = types.is_null
 
 local fill
 
@@ -120,21 +110,6 @@ end
 
 local function plan_of(definition)
     return compiled[definition] or compile(definition)
-end
-
-local function is_null(value)
-    return value == nil or value == NULL
-end
-
-local function is_sequence(value)
-    if type(value) ~= "table" then
-        return false
-    end
-    local n = 0
-    for _ in pairs(value) do
-        n = n + 1
-    end
-    return n == #value
 end
 
 local function enter(ctx, key, field, value)
@@ -294,6 +269,16 @@ local function check_record(ctx, definition, record, has_errors)
     host.ctx, host.definition = outer_ctx, outer_definition
 end
 
+-- Sets the fields that follow from others (`cert_digest`), whatever was given for them.
+local function transform(definition, record)
+    for _, transformation in ipairs(definition.transformations) do
+        local given = record[transformation.input[1]]
+        for name, value in pairs(given ~= nil and transformation.on_write(given) or {}) do
+            record[name] = value
+        end
+    end
+end
+
 -- How many fields a record of this value has at most: those with a default, and those given.
 local function count_fields(plan, value)
     local count = plan.defaults
@@ -336,6 +321,9 @@ local function fill_record(ctx, definition, value)
         local record = has_errors and with_given(out, value) or out
         check_record(ctx, definition, record, has_errors)
     end
+    if definition.transformations and #ctx.errors == errors_before then
+        transform(definition, out)
+    end
     return out
 end
 
@@ -360,21 +348,6 @@ local fillers = {
     record = fill_record,
     foreign = check_foreign,
 }
-
-local function has_type(value, wanted)
-    if wanted == "array" or wanted == "set" then
-        return is_sequence(value)
-    elseif wanted == "map" then
-        return type(value) == "table"
-    elseif wanted == "record" then
-        return type(value) == "table" and value[1] == nil
-    elseif wanted == "integer" then
-        return type(value) == "number" and floor(value) == value and value - value == 0
-    elseif wanted == "number" then
-        return type(value) == "number" and value - value == 0
-    end
-    return wanted == "any" or wanted == "foreign" or type(value) == wanted
-end
 
 -- The value that a reference stands for. What is wrong with it is not said: it may be a secret.
 local function dereference(ctx, field, reference)
@@ -415,7 +388,7 @@ fill = function(ctx, field, value)
         return fail(ctx, field.err or "value must be null")
     end
     if not has_type(value, field.type) then
-        return fail(ctx, "expected " .. (TYPE_NAMES[field.type] or field.type))
+        return fail(ctx, "expected " .. (types.NAMES[field.type] or field.type))
     end
     local errors_before = #ctx.errors
     local filler = fillers[field.type]

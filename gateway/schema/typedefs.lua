@@ -6,6 +6,7 @@
 local cjson = require("cjson")
 local address = require("sluice.address")
 local text = require("gateway.schema.text")
+local x509 = require("gateway.schema.x509")
 
 local error = error
 local pairs = pairs
@@ -112,6 +113,8 @@ local types = {
     }),
     http_method = define({ type = "string", match = "^%u+$" }),
     header_name = define({ type = "string", custom_validator = text.header_name }),
+    certificate = define({ type = "string", custom_validator = x509.check_chain }),
+    key = define({ type = "string", custom_validator = x509.check_key }),
     cookie_name = define({ type = "string", custom_validator = text.cookie_name }),
     timeout = define({ type = "integer", between = { 0, 2 ^ 31 - 2 } }),
     ttl = define({ type = "number", between = { 0, 100000000 } }),

@@ -150,6 +150,10 @@ function methods:get(kind, id_or_name)
     end)
 end
 
+local function page_of(kind, page, next_offset)
+    return page or error({ refused = { err = next_offset, kind = kind } }, 0), next_offset
+end
+
 --- Lists a kind a page at a time, in order of sequence.
 -- @tparam string kind
 -- @tparam[opt] table opts `size`, `offset`, `tags`, `where` of gateway.store.reading
@@ -158,11 +162,17 @@ end
 -- "invalid size", "invalid offset", "invalid tags" and "unknown field"
 function methods:list(kind, opts)
     return guarded(self, function()
-        local page, next_offset = reading.list(self.db, layout_of(self, kind), opts or {})
-        if not page then
-            error({ refused = { err = next_offset, kind = kind } }, 0)
-        end
-        return page, next_offset
+        return page_of(kind, reading.list(self.db, layout_of(self, kind), opts or {}))
+    end)
+end
+
+--- Lists tags and who has them a page at a time.
+-- @tparam table opts of gateway.store.reading
+-- @treturn {table,...}|nil `{ tag =, kind =, id =, sequence = }`
+-- @treturn string|nil|table as `list`
+function methods:tags(opts)
+    return guarded(self, function()
+        return page_of(nil, reading.tags(self.db, self.layouts, opts))
     end)
 end
 
@@ -224,23 +234,8 @@ local function commit(db)
     end
 end
 
--- Who has read an entity, or seen that there is none, may want it to be still so.
-local function check_revisions(self, changes)
-    for _, change in ipairs(changes) do
-        if change.if_revision then
-            local id = change.delete or change.id
-            local row = reading.get(self.db, layout_of(self, change.kind), id)
-            local revision = row and row.id == id and row.revision or 0
-            if revision ~= change.if_revision then
-                local err = { err = "changed", kind = change.kind, field = "id", value = id }
-                error({ refused = err }, 0)
-            end
-        end
-    end
-end
-
 local function make_changes(self, changes)
-    check_revisions(self, changes)
+    transaction.check_revisions(self.db, self.by_kind, changes)
     local revision, planned = transaction.make(self.db, self.by_kind, changes, nil, self.packing)
     local dates, has_dates = {}, false
     for i, it in ipairs(planned) do

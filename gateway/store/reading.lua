@@ -153,6 +153,63 @@ function _M.list(db, of, opts)
     return page, rows[size + 1] and tostring(page[size].sequence) or nil
 end
 
+-- The place of a tag among all, as an offset says it.
+local function tag_place(offset)
+    local kind, sequence, tag = tostring(offset):match("^([%w_]+):(%d+):(.+)$")
+    sequence = sequence and integer(sequence, 2 ^ 53)
+    return sequence and { kind = kind, sequence = sequence, tag = tag }
+end
+
+-- The tags of one kind behind a place, at most so many.
+local function tags_of(db, of, tag, from, limit)
+    local sql = "SELECT t.tag, e.id, t.sequence FROM t_%s t JOIN e_%s e USING (sequence) WHERE %s "
+        .. "ORDER BY t.tag, t.sequence LIMIT ?"
+    local where, first = "(t.tag, t.sequence) > (?, ?)", from and from.tag or ""
+    if tag then
+        where, first = "t.tag = ? AND t.sequence > ?", tag
+    end
+    local found = {}
+    local last = from and from.sequence or 0
+    for i, row in ipairs(db:rows(format(sql, of.kind, of.kind, where), first, last, limit)) do
+        found[i] = { kind = of.kind, tag = row[1], id = row[2], sequence = row[3] }
+    end
+    return found
+end
+
+--- A page of tags and who has them: kind by kind, in each by tag and sequence.
+-- @tparam table db
+-- @tparam {table,...} layouts
+-- @tparam table opts `size` and `offset` as of `list`; `tag`, for those who have this one
+-- @treturn {table,...}|nil `{ tag =, kind =, id =, sequence = }`
+-- @treturn string|nil offset of the next page, nil after the last; after a nil "invalid size" or
+-- "invalid offset"
+function _M.tags(db, layouts, opts)
+    local size = integer(opts.size or DEFAULT_SIZE, MAX_SIZE)
+    if not size or size == 0 then
+        return nil, "invalid size"
+    end
+    local from = opts.offset and tag_place(opts.offset)
+    local page, is_behind = {}, not opts.offset
+    for _, of in ipairs(layouts) do
+        local is_here = from and from.kind == of.kind
+        is_behind = is_behind or is_here
+        if is_behind and of.has_tags and #page <= size then
+            local limit = size + 1 - #page
+            for _, row in ipairs(tags_of(db, of, opts.tag, is_here and from, limit)) do
+                page[#page + 1] = row
+            end
+        end
+    end
+    if not is_behind then
+        return nil, "invalid offset"
+    elseif #page <= size then
+        return page
+    end
+    page[size + 1] = nil
+    local last = page[size]
+    return page, format("%s:%d:%s", last.kind, last.sequence, last.tag)
+end
+
 --- The last revision.
 -- @treturn table `{ uuid =, revision =, origin = }`, that of the last `replace` if nothing of a
 -- file's has changed since

@@ -9,6 +9,7 @@
 local change_of = require("gateway.store.change")
 local entity_text = require("gateway.store.entity_text")
 local new_rows = require("gateway.store.new_rows")
+local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
 
@@ -296,6 +297,25 @@ local function check(db, list, revision)
     end
     check_gone(db, revision)
     error("a broken reference that nobody has", 0)
+end
+
+--- Checks that entities are still what was read, or that there is still none (`if_revision` 0).
+-- Throws as `make`.
+-- @tparam table db
+-- @tparam table by_kind
+-- @tparam {table,...} changes
+function _M.check_revisions(db, by_kind, changes)
+    for _, change in ipairs(changes) do
+        local of = change.if_revision and by_kind[change.kind]
+        if of then
+            local id = change.delete or change.id
+            local row = reading.get(db, of, id)
+            local revision = row and row.id == id and row.revision or 0
+            if revision ~= change.if_revision then
+                refuse({ err = "changed", kind = change.kind, field = "id", value = id })
+            end
+        end
+    end
 end
 
 --- Makes the changes. Throws `{ refused = err }` where they cannot be made, a failure of

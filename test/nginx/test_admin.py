@@ -138,6 +138,9 @@ def test_an_empty_node(gateway: Start) -> None:
         "key-auths",
         "certificates",
         "snis",
+        "ca_certificates",
+        "consumer_groups",
+        "vaults",
     ):
         assert admin.ask(f"/{collection}?size=1000").text == '{"data":[],"next":null}'
 
@@ -414,9 +417,7 @@ def test_what_nginx_refuses_is_json_too(admin: Admin, request_line: bytes, statu
         "/services/orders/routes/r1/plugins",
         "/services//routes",
         "/targets",
-        "/ca_certificates",
-        "/vaults",
-        "/consumer_groups",
+        "/consumer_group_consumers",
         "/basic-auths",
         "/certificates/x",
         "/status/dns",

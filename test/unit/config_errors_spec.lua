@@ -90,8 +90,8 @@ local CASES = {
 
     {
         "collections of later versions",
-        "certificates: [{cert: x}]",
-        "certificates: " .. UNSUPPORTED,
+        "keys: [{kid: x}]",
+        "keys: " .. UNSUPPORTED,
     },
     {
         "their credentials",
@@ -100,10 +100,8 @@ local CASES = {
     },
     {
         "their other credentials",
-        "consumers: [{username: a, acls: [{}], oauth2_credentials: [{}], groups: [{}]}]",
+        "consumers: [{username: a, acls: [{}], oauth2_credentials: [{}]}]",
         "consumers[0].acls: "
-            .. UNSUPPORTED
-            .. "\nconsumers[0].groups: "
             .. UNSUPPORTED
             .. "\nconsumers[0].oauth2_credentials: "
             .. UNSUPPORTED,
@@ -284,7 +282,7 @@ plugins:
     it("are empty collections of later versions not", function()
         assert.equal(
             "",
-            support.errors("certificates: []\nvaults: ~\nconsumers: [{username: a, acls: []}]")
+            support.errors("keys: []\nkey_sets: ~\nconsumers: [{username: a, acls: []}]")
         )
     end)
 

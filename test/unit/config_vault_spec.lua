@@ -56,10 +56,11 @@ describe("gateway.config.vault", function()
 
     for _, reference in ipairs({ "{vault://aws/x}", "{vault://env/}", "{vault://env/a?b=c}" }) do
         it("refuses " .. reference, function()
-            assert.same(
-                { nil, "expected {vault://env/NAME} or {vault://env/NAME/KEY}" },
-                { get(reference) }
-            )
+            assert.same({
+                nil,
+                "expected {vault://env/NAME} or {vault://env/NAME/KEY}: the prefixes of vaults "
+                    .. "are not looked up by this version",
+            }, { get(reference) })
         end)
     end
 end)

@@ -2,9 +2,12 @@
 
 local entities = require("gateway.entities")
 local schema = require("gateway.schema")
+local pem = require("test.unit.support.pem")
 local values = require("test.unit.support.field_values")
 
 require("test.unit.support.config") -- loads the plugins, which add kinds
+
+local cert, private = pem.pair()
 
 -- The least that makes an entity of the kind valid.
 local MINIMAL = {
@@ -15,6 +18,12 @@ local MINIMAL = {
     consumers = { username = "u" },
     keyauth_credentials = { key = "k", consumer = "u" },
     plugins = { name = "p" },
+    certificates = { cert = cert, key = private },
+    snis = { name = "a.example", certificate = "c" },
+    ca_certificates = { cert = pem.pair("ec", { is_ca = true }) },
+    consumer_groups = { name = "g" },
+    consumer_group_consumers = { consumer_group = "g", consumer = "u" },
+    vaults = { name = "env", prefix = "my-env" },
 }
 
 local function told(errors)
@@ -59,7 +68,8 @@ describe("entity schemas", function()
     for kind, value in pairs(MINIMAL) do
         it(kind .. ": the least that is needed is needed", function()
             assert.equal("", (errors_with(kind, {})))
-            local optional = { key = true, username = true, paths = true }
+            local optional = { username = true, paths = true }
+            optional.key = kind == "keyauth_credentials"
             for field in pairs(value) do
                 local less = {}
                 for key, given in pairs(value) do

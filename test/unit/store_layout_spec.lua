@@ -24,12 +24,13 @@ end
 describe("gateway.store.layout", function()
     it("derives the gateway's kinds, plugins' own ones among them", function()
         local by_kind = layout.by_kind(support.layouts())
-        assert.equal("u_name", columns(by_kind.services))
+        assert.equal("u_name f_client_certificate_restrict", columns(by_kind.services))
         assert.equal("u_name f_service_restrict", columns(by_kind.routes))
         assert.equal("u_username u_custom_id", columns(by_kind.consumers))
         assert.equal("f_upstream_cascade n_target k_cache_key", columns(by_kind.targets))
         assert.equal(
-            "u_instance_name f_route_cascade f_service_cascade f_consumer_cascade k_cache_key",
+            "u_instance_name f_route_cascade f_service_cascade f_consumer_cascade "
+                .. "f_consumer_group_cascade k_cache_key",
             columns(by_kind.plugins)
         )
         assert.equal("f_consumer_cascade u_key", columns(by_kind.keyauth_credentials))

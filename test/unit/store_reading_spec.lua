@@ -49,6 +49,40 @@ describe("reading the store", function()
         assert.equal("unknown kind", select(2, s:get("things", "x")).err)
     end)
 
+    it("lists tags, of all kinds and of one", function()
+        make({
+            put("services", { id = "s1", tags = { "b", "a" } }),
+            put("services", { id = "s2", tags = { "b" } }),
+            put("services", { id = "s3" }),
+            put("upstreams", { id = "u", name = "u.test", tags = { "b", "x:y" } }),
+        })
+        local function all(opts)
+            local out = {}
+            repeat
+                local page, offset = assert(s:tags(opts))
+                local line = {}
+                for i, row in ipairs(page) do
+                    line[i] = row.kind:sub(1, 1) .. " " .. row.tag .. " " .. row.id
+                end
+                out[#out + 1] = table.concat(line, ", ")
+                opts.offset = offset
+            until not offset
+            return table.concat(out, " | ")
+        end
+        assert.equal("s a s1, s b s1, s b s2, u b u, u x:y u", all({}))
+        assert.equal("s a s1, s b s1 | s b s2, u b u | u x:y u", all({ size = 2 }))
+        assert.equal("s b s1 | s b s2 | u b u", all({ size = 1, tag = "b" }))
+        assert.equal("u x:y u", all({ tag = "x:y" }))
+        assert.equal("", all({ tag = "none" }))
+        local wrong = { "x", "services", "services:x:a", "none:1:a", "services:1:", 7 }
+        for _, offset in ipairs(wrong) do
+            assert.equal("invalid offset", select(2, s:tags({ offset = offset })).err)
+        end
+        for _, size in ipairs({ 0, "x", 10001 }) do
+            assert.equal("invalid size", select(2, s:tags({ size = size })).err)
+        end
+    end)
+
     it("lists pages that additions and deletions do not shift", function()
         for i = 1, 7 do
             make({ put("services", { id = "s" .. i }) })

@@ -28,14 +28,16 @@ local WRITES = { DELETE = true, PATCH = true, POST = true, PUT = true }
 -- Kinds that have no collection of their own, only one in their parent.
 local NESTED_ONLY = { targets = true }
 
--- Collections that every client of Kong asks for, still without entities.
-local EMPTY_COLLECTIONS = { certificates = true, snis = true }
-
 local _M = {}
 
 local function path_name(kind, is_nested)
     local definition = entities.get(kind)
     return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind
+end
+
+-- Whether a kind has paths of its own.
+local function is_shown(kind)
+    return entities.get(kind).generate_admin_api ~= false
 end
 
 -- Name in the path -> kind.
@@ -48,19 +50,41 @@ local function find_collection(name)
     if not collections then
         collections = {}
         for _, kind in ipairs(entities.kinds) do
-            if not NESTED_ONLY[kind] then
+            if not NESTED_ONLY[kind] and is_shown(kind) then
                 collections[path_name(kind)] = kind
             end
             nested[kind] = {}
             for child, field in pairs(entities.children(kind)) do
-                nested[kind][path_name(child, true)] = { kind = child, field = field }
+                if is_shown(child) then
+                    nested[kind][path_name(child, true)] = { kind = child, field = field }
+                end
             end
         end
     end
     return collections[name]
 end
 
+--- All entities of a kind with a reference to one.
+local function find_all(live, kind, field, id)
+    local found, offset = {}, nil
+    repeat
+        local options = { size = MAX_SIZE, offset = offset, where = { [field] = id } }
+        local rows, next_offset = live.read("list", kind, options)
+        for _, row in ipairs(rows or {}) do
+            found[#found + 1] = entity_text.decode(row.text)
+        end
+        offset = rows and next_offset
+    until not offset
+    return found
+end
+
 local function to_json(live, kind, entity)
+    local definition = entities.get(kind)
+    if definition.show then
+        definition.show(entity, function(...)
+            return find_all(live, ...)
+        end)
+    end
     -- A reload may have taken away a plugin that is still configured.
     return schema.to_json_entity(entities.definition(kind, entity, live.plugins), entity)
 end
@@ -291,12 +315,6 @@ end
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.handle(live, method, segments, args)
-    local is_empty = #segments == 1 and EMPTY_COLLECTIONS[segments[1]]
-    if is_empty and READS[method] then
-        return response.json(200, { data = json.array({}), next = json.null })
-    elseif is_empty and method == "OPTIONS" then
-        return response.options("GET, HEAD, OPTIONS")
-    end
     local found = find(segments)
     if not found then
         return response.not_found()

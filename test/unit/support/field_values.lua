@@ -9,6 +9,7 @@ local START = "should start with: / (fixed path) or ~/ (regex path)"
 local ONE_WILDCARD = "invalid wildcard: must have at most one wildcard"
 local EDGE_WILDCARD = "invalid wildcard: must be placed at leftmost or rightmost label"
 local UNSUPPORTED = "this field is not supported by this version"
+local REFERENCE = "expected a reference: a name, an id, { id = ... } or { name = ... }"
 local TIMEOUT = "value should be between 1 and 2147483646"
 
 -- kind -> field -> { good = values, bad = { { value, message, path of the error } } }
@@ -138,10 +139,13 @@ return {
                 { 1, "expected a string" },
             },
         },
-        client_certificate = { good = {}, bad = { { { id = "x" }, UNSUPPORTED } } },
+        client_certificate = {
+            good = {},
+            bad = { { "a", "value must be null (given the value of field 'protocol')" } },
+        },
         ca_certificates = {
             good = { {} },
-            bad = { { { "3c45ea7d-1e22-587c-ad2f-e4631336c6ba" }, UNSUPPORTED } },
+            bad = { { { "x" }, "expected a valid UUID", "ca_certificates[0]" } },
         },
         tls_verify = {
             good = {},
@@ -292,7 +296,7 @@ return {
             good = { "a", "a:80" },
             bad = { { "a b", "invalid hostname: a b" }, { "a:99999", "invalid port number" } },
         },
-        client_certificate = { good = {}, bad = { { { id = "x" }, UNSUPPORTED } } },
+        client_certificate = { good = { { id = "x" } }, bad = { { 1, REFERENCE } } },
         use_srv_name = {
             good = { false },
             bad = { { true, "'true' is not supported by this version (supported: false)" } },
@@ -368,7 +372,46 @@ return {
         },
         instance_name = { good = { "a" }, bad = { { "a b", NAME:format("a b") } } },
         ordering = { good = { {} }, bad = { { { before = {} }, UNSUPPORTED } } },
-        consumer_group = { good = {}, bad = { { "gold", UNSUPPORTED } } },
+        consumer_group = {
+            good = {},
+            bad = {
+                {
+                    "gold",
+                    "plugins of consumer groups are not supported by this version: "
+                        .. "nothing would run them",
+                },
+            },
+        },
         enabled = { good = { false }, bad = { { 0, "expected a boolean" } } },
+    },
+    snis = {
+        name = {
+            good = { "a", "a.example", "*.example", "a.*" },
+            bad = {
+                { "a.*.b", "wildcard must be leftmost or rightmost character" },
+                { "*.a.*", "only one wildcard must be specified" },
+                { "127.0.0.1", "must not be an IP" },
+                { "a:443", "must not have a port" },
+            },
+        },
+    },
+    consumer_groups = {
+        name = { good = { "gold" }, bad = { { "a b", NAME:format("a b") } } },
+    },
+    vaults = {
+        prefix = {
+            good = { "my-env", "e1" },
+            bad = {
+                { "env", "must not be one of: env" },
+                { "a", "invalid value: a" },
+                { "A-b", "invalid value: A-b" },
+                { "a-", "invalid value: a-" },
+            },
+        },
+        name = { good = { "env" }, bad = { { "aws", "vault 'aws' is not installed" } } },
+        config = {
+            good = { {}, { prefix = "APP_" } },
+            bad = { { { region = "eu" }, "unknown field", "config.region" } },
+        },
     },
 }

@@ -1,0 +1,62 @@
+--- Schema of a certificate with its private key.
+-- @module gateway.entities.certificates
+
+local typedefs = require("gateway.schema.typedefs")
+local x509 = require("gateway.schema.x509")
+
+local function check_pair(certificate)
+    return x509.is_pair(certificate.cert, certificate.key) or nil, "certificate does not match key"
+end
+
+local function check_alternative_pair(certificate)
+    local chain, key = certificate.cert_alt, certificate.key_alt
+    return not chain or x509.is_pair(chain, key) or nil,
+        "alternative certificate does not match key"
+end
+
+local function check_types(certificate)
+    local chain = certificate.cert_alt
+    return not chain or x509.key_type(chain) ~= x509.key_type(certificate.cert) or nil,
+        "certificate and alternative certificate need to have different type "
+            .. "(e.g. RSA and ECDSA), the provided certificates were both of the same type"
+end
+
+return {
+    name = "certificates",
+    primary_key = { "id" },
+    -- what an id is made of
+    identity = { "cert" },
+    unused = true,
+    fields = {
+        { id = typedefs.uuid },
+        { created_at = typedefs.auto_timestamp_s },
+        { updated_at = typedefs.auto_timestamp_s },
+        { cert = typedefs.certificate({ required = true, referenceable = true }) },
+        { key = typedefs.key({ required = true, referenceable = true, encrypted = true }) },
+        { cert_alt = typedefs.certificate({ referenceable = true }) },
+        { key_alt = typedefs.key({ referenceable = true, encrypted = true }) },
+        { tags = typedefs.tags },
+        -- The names of its SNIs, which are entities of their own.
+        { snis = { type = "array", elements = typedefs.wildcard_host, transient = true } },
+    },
+    entity_checks = {
+        { mutually_required = { "cert_alt", "key_alt" } },
+        { custom_entity_check = { field_sources = { "cert", "key" }, fn = check_pair } },
+        {
+            custom_entity_check = {
+                field_sources = { "cert_alt", "key_alt" },
+                fn = check_alternative_pair,
+            },
+        },
+        { custom_entity_check = { field_sources = { "cert", "cert_alt" }, fn = check_types } },
+    },
+    -- What an answer shows beside what is stored.
+    show = function(certificate, find)
+        local names = {}
+        for i, sni in ipairs(find("snis", "certificate", certificate.id)) do
+            names[i] = sni.name
+        end
+        table.sort(names)
+        certificate.snis = #names > 0 and names or nil
+    end,
+}

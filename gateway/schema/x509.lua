@@ -1,0 +1,106 @@
+--- Certificates and private keys as fields hold them, PEM (RFC 7468), read by OpenSSL.
+--
+-- No message has anything of a key, nor OpenSSL's own words.
+-- @module gateway.schema.x509
+
+local pkey = require("openssl.pkey")
+local x509 = require("openssl.x509")
+
+local error = error
+local find = string.find
+local gmatch = string.gmatch
+local match = string.match
+local pcall = pcall
+
+local CERTIFICATE = "%-%-%-%-%-BEGIN CERTIFICATE%-%-%-%-%-.-%-%-%-%-%-END CERTIFICATE%-%-%-%-%-"
+local KEY = "%-%-%-%-%-BEGIN [%u ]*PRIVATE KEY%-%-%-%-%-.-%-%-%-%-%-END [%u ]*PRIVATE KEY%-%-%-%-%-"
+-- More than any chain of a public CA has; each takes some 30 us to read.
+local MAX_CERTIFICATES = 32
+
+local _M = {}
+
+-- The first certificate of a chain.
+local function leaf(pem)
+    return x509.new(match(pem, CERTIFICATE) or error("no certificate", 0))
+end
+
+-- A text that compares: what OpenSSL writes of a public key, and what kind of key that is.
+local function public_key_of(certificate)
+    local key = certificate:getPublicKey()
+    return key:toPEM("public"), key:type()
+end
+
+--- Checks a certificate, which those of its issuers may follow.
+-- @tparam string pem
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_chain(pem)
+    local count = 0
+    for block in gmatch(pem, CERTIFICATE) do
+        count = count + 1
+        if count > MAX_CERTIFICATES then
+            return nil, "invalid certificate: more than " .. MAX_CERTIFICATES .. " in one chain"
+        end
+        local ok, certificate = pcall(x509.new, block)
+        if not ok or not pcall(public_key_of, certificate) then
+            return nil, "invalid certificate: number " .. count .. " cannot be read"
+        end
+    end
+    return count > 0 or nil, "invalid certificate: expected PEM, -----BEGIN CERTIFICATE-----"
+end
+
+--- Checks a private key.
+-- @tparam string pem
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_key(pem)
+    local block = match(pem, KEY)
+    if not block then
+        return nil, "invalid key: expected a private key in PEM"
+    elseif find(block, "ENCRYPTED", 1, true) then
+        return nil, "invalid key: it is encrypted, and there is nobody to ask for the password"
+    end
+    return pcall(pkey.new, block) or nil, "invalid key: it cannot be read"
+end
+
+--- Whether a key is that of a certificate. Both have been checked.
+-- @tparam string chain PEM
+-- @tparam string key PEM
+-- @treturn boolean
+function _M.is_pair(chain, key)
+    return public_key_of(leaf(chain)) == pkey.new(match(key, KEY)):toPEM("public")
+end
+
+--- What kind of key a certificate is for, such as "rsaEncryption".
+-- @tparam string chain PEM, checked
+-- @treturn string OpenSSL's name of the algorithm
+function _M.key_type(chain)
+    local _, name = public_key_of(leaf(chain))
+    return name
+end
+
+--- Checks the certificate of a CA: one, which may sign others. An expired one is good: that a file
+-- is wrong from one day to the next would keep a gateway from starting.
+-- @tparam string pem checked
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_ca(pem)
+    local blocks = gmatch(pem, CERTIFICATE)
+    local certificate = x509.new(blocks())
+    if blocks() then
+        return nil, "please submit only one certificate at a time"
+    elseif not certificate:getBasicConstraints("CA") then
+        return nil,
+            'certificate does not appear to be a CA because it is missing the "CA" basic constraint'
+    end
+    return true
+end
+
+--- The SHA-256 of a certificate.
+-- @tparam string pem checked
+-- @treturn string 64 hexadecimal digits
+function _M.digest(pem)
+    return leaf(pem):digest("sha256", "x")
+end
+
+return _M

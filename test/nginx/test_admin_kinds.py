@@ -1,0 +1,186 @@
+"""Certificates, SNIs, CAs, groups of consumers and vaults: from a file into the store, and shown.
+
+Nothing of a private key is in a log, a metric or an error.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_admin import Admin, Start
+
+from sluice import Gateway, proxying
+from upstream import Upstream
+from wire import Wire
+
+CERTIFICATE_ID = "6f2c1a30-0000-4000-8000-000000000010"
+CA_ID = "6f2c1a30-0000-4000-8000-000000000011"
+
+
+class Pair:
+    """A certificate of a CA's and its key, in PEM."""
+
+    def __init__(self, folder: Path, algorithm: str = "ec") -> None:
+        kind = "ec -pkeyopt ec_paramgen_curve:P-256" if algorithm == "ec" else "rsa:2048"
+        key, cert = folder / f"{algorithm}.key", folder / f"{algorithm}.pem"
+        command = (
+            f"openssl req -x509 -newkey {kind} -nodes -days 2 -subj /CN=test "
+            f"-keyout {key} -out {cert}"
+        )
+        subprocess.run(command.split(), check=True, capture_output=True)
+        self.key, self.cert = key.read_text(), cert.read_text()
+
+    def secrets(self) -> list[str]:
+        """The lines of the key."""
+        return [line for line in self.key.splitlines() if not line.startswith("-")]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """A certificate and its key."""
+    return Pair(tmp_path_factory.mktemp("pair"))
+
+
+def config(pair: Pair) -> dict[str, Any]:
+    """A file with every kind."""
+    return {
+        "certificates": [
+            {
+                "id": CERTIFICATE_ID,
+                "cert": pair.cert,
+                "key": pair.key,
+                "tags": ["edge"],
+                "snis": [{"name": "b.example"}, {"name": "*.a.example", "tags": ["edge"]}],
+            },
+        ],
+        "ca_certificates": [{"id": CA_ID, "cert": pair.cert}],
+        "consumer_groups": [{"name": "gold", "consumers": [{"username": "alice"}]}],
+        "consumers": [{"username": "alice"}, {"username": "bob", "groups": [{"name": "gold"}]}],
+        "vaults": [{"name": "env", "prefix": "my-env", "config": {"prefix": "APP_"}}],
+        "services": [
+            {
+                "name": "tls",
+                "protocol": "https",
+                "host": "127.0.0.1",
+                "port": 1,
+                "client_certificate": {"id": CERTIFICATE_ID},
+                "ca_certificates": [CA_ID],
+            },
+        ],
+        "upstreams": [{"name": "pool", "client_certificate": {"id": CERTIFICATE_ID}}],
+    }
+
+
+def check_views(admin: Admin, pair: Pair) -> None:
+    """What a file of `config` shows."""
+    certificate = admin.get(f"/certificates/{CERTIFICATE_ID}")
+    dates = {name: certificate.pop(name) for name in ("created_at", "updated_at")}
+    assert all(isinstance(date, int) for date in dates.values())
+    assert certificate == {
+        "id": CERTIFICATE_ID,
+        "cert": pair.cert,
+        "key": pair.key,
+        "cert_alt": None,
+        "key_alt": None,
+        "tags": ["edge"],
+        "snis": ["*.a.example", "b.example"],
+    }
+    (listed,) = admin.get("/certificates?tags=edge")["data"]
+    assert listed["snis"] == certificate["snis"]
+    assert admin.names(f"/certificates/{CERTIFICATE_ID}/snis") == ["b.example", "*.a.example"]
+    assert admin.names(f"/certificates/{CERTIFICATE_ID}/services") == ["tls"]
+    assert admin.names(f"/certificates/{CERTIFICATE_ID}/upstreams") == ["pool"]
+    sni = admin.get("/snis/%2A.a.example")
+    assert (sni["certificate"], sni["tags"]) == ({"id": CERTIFICATE_ID}, ["edge"])
+    (ca,) = admin.get("/ca_certificates")["data"]
+    command = "openssl x509 -noout -fingerprint -sha256"
+    told = subprocess.run(command.split(), input=pair.cert, capture_output=True, text=True)
+    digest = told.stdout.strip().split("=")[1].replace(":", "").lower()
+    assert (ca["id"], ca["cert_digest"]) == (CA_ID, digest)
+    service = admin.get("/services/tls")
+    assert service["client_certificate"] == {"id": CERTIFICATE_ID}
+    assert service["ca_certificates"] == [CA_ID]
+    assert admin.names("/consumer_groups") == ["gold"]
+    vault = admin.get("/vaults/my-env")
+    assert (vault["name"], vault["config"]) == ("env", {"prefix": "APP_"})
+    for target in ("/consumer_group_consumers", "/consumers/bob/consumer_group_consumers"):
+        assert admin.ask(target).status == 404
+
+
+def test_all_are_stored_and_shown(gateway: Start, pair: Pair, upstream: Upstream) -> None:
+    whole = config(pair)
+    proxied = proxying(upstream.url)
+    for kind, entities in proxied.items():
+        whole[kind] = whole.get(kind, []) + entities
+    running = gateway(whole, workers=2)
+    admin = Admin(running)
+    check_views(admin, pair)
+    assert running.get("/").status_code == 200
+    running.command("restart")
+    check_views(admin, pair)
+    # A change that no image has is a revision all the same, and nothing else.
+    before = admin.get("/")["sluice"]["configuration_version"]
+    whole["vaults"][0]["description"] = "for the application"
+    document = json.dumps({"_format_version": "3.0"} | whole).encode()
+    reply = admin.ask("/config", "POST", body=document)
+    assert (reply.status, reply.json()["version"]) == (201, before + 1)
+    assert running.get("/").status_code == 200
+    for secret in pair.secrets():
+        assert secret not in running.error_log() + running.access_log()
+        assert secret not in admin_text(running, "/metrics") + admin_text(running, "/status")
+
+
+def admin_text(running: Gateway, target: str) -> str:
+    """A page as a text."""
+    with Wire(running.admin_port) as wire:
+        return wire.ask(target).text
+
+
+def test_an_export_is_a_file(gateway: Start, pair: Pair, tmp_path: Path) -> None:
+    running = gateway(config(pair))
+    exported = tmp_path / "export.json"
+    assert running.command("export", str(exported)).returncode == 0
+    assert running.command("check", str(exported)).returncode == 0
+    admin = Admin(running)
+    before = admin.get("/")["sluice"]["configuration_version"]
+    reply = admin.ask("/config", "POST", body=exported.read_bytes())
+    assert (reply.status, reply.json()["version"]) == (201, before)
+    check_views(admin, pair)
+
+
+def test_no_error_has_a_key(gateway: Start, pair: Pair, tmp_path: Path) -> None:
+    running = gateway({})
+    admin = Admin(running)
+    other = Pair(tmp_path, "rsa")
+    for changes, message in (
+        ({"key": other.key}, "certificate does not match key"),
+        ({"key": "x" + pair.key[30:]}, "invalid key: expected a private key in PEM"),
+        ({"cert": pair.key}, "invalid certificate: expected PEM"),
+        ({"key": [pair.key]}, "expected a string"),
+        ({pair.key: 1}, "unknown field"),
+        ({"tags": [pair.key]}, "invalid tag"),
+    ):
+        entity = {"cert": pair.cert, "key": pair.key} | changes
+        document = json.dumps({"_format_version": "3.0", "certificates": [entity]}).encode()
+        reply = admin.ask("/config", "POST", body=document)
+        assert (reply.status, message in reply.text) == (400, True), reply.text
+        if pair.key not in changes and "tags" not in changes:
+            for secret in pair.secrets() + other.secrets():
+                assert secret not in reply.text
+    for secret in pair.secrets() + other.secrets():
+        assert secret not in running.error_log()
+
+
+def test_check_says_what_has_no_effect(gateway: Start, pair: Pair, tmp_path: Path) -> None:
+    running = gateway({})
+    path = tmp_path / "sluice.json"
+    path.write_text(json.dumps({"_format_version": "3.0"} | config(pair)))
+    checked = running.command("check", str(path))
+    assert checked.returncode == 0
+    for name in ("certificates", "snis", "services.ca_certificates", "vaults"):
+        line = f"{name}: checked and stored, without an effect in this version"
+        assert line in checked.stdout + checked.stderr
