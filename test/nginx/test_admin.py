@@ -419,7 +419,6 @@ def test_what_nginx_refuses_is_json_too(admin: Admin, request_line: bytes, statu
         "/targets",
         "/consumer_group_consumers",
         "/basic-auths",
-        "/certificates/x",
         "/status/dns",
     ],
 )
