@@ -85,7 +85,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     problems, found = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
-        loaded = store.origin(settings, instance),
+        store = store.held(settings, instance),
     })
     if #problems > 0 then
         return fail(problems)
@@ -142,7 +142,7 @@ _M.reload = invocation.on_running(function(instance, master, arguments, context)
         root = context.root,
         foreground = true,
         held = preflight.addresses(old),
-        loaded = store.origin(settings, instance),
+        store = store.held(settings, instance),
     })
     if #problems > 0 then
         return reload.keep(problems)
@@ -240,7 +240,7 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         root = context.root,
         foreground = arguments.foreground,
         held = preflight.addresses(old),
-        loaded = store.origin(settings, instance),
+        store = store.held(settings, instance),
     })
     if #problems > 0 then
         problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil

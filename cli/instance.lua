@@ -208,7 +208,7 @@ end
 -- @treturn table array of absolute paths
 function _M:log_files(settings)
     local found = {}
-    for _, name in ipairs({ "error_log", "access_log", "admin_access_log" }) do
+    for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
         local path = log_path(self, settings[name])
         if path:sub(1, 1) == "/" then
             found[#found + 1] = path

@@ -226,7 +226,7 @@ local function http(settings, root, forward)
         ("keepalive_timeout %s;"):format(settings.keepalive_timeout),
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
-        logs.format(settings),
+        logs.formats(settings),
         ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
             settings.prefix .. "/settings.json"
         ),
@@ -383,7 +383,7 @@ local function admin_server(settings)
         listens(settings.admin_listen),
         "client_max_body_size 256m;",
         "client_body_buffer_size 1m;",
-        logs.access_log(settings.admin_access_log, settings),
+        logs.admin(settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),
         "internal;",

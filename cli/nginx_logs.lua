@@ -8,6 +8,11 @@ local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$req
     .. '"seconds":$request_time,"upstream":"$upstream_addr",'
     .. '"upstream_seconds":"$upstream_response_time","request_id":"$sluice_request_id"}'
 
+-- What a change was asked for by whom, and how it ended. Sluice-Revision: when it is live.
+local AUDIT_LOG = '{"time":"$time_iso8601","by":"$sluice_admin_by","from":"$remote_addr",'
+    .. '"method":"$request_method","path":"$sluice_admin_path","status":$status,'
+    .. '"revision":"$sent_http_sluice_revision"}'
+
 local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
     .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
 
@@ -78,17 +83,63 @@ function _M.access_log(path, settings)
     return ("access_log %s sluice;"):format(_M.quote(path))
 end
 
---- The directive of the access logs' format.
+-- A format in which the admin listener's path stands without secrets: a key may be a name.
+local function with_public_path(format)
+    return (
+        format:gsub("%${?([%w_]+)}?", {
+            request = "$request_method $sluice_admin_path $server_protocol",
+            request_uri = "$sluice_admin_path",
+            uri = "$sluice_admin_path",
+            document_uri = "$sluice_admin_path",
+        })
+    )
+end
+
+local function log_format(name, escape, format)
+    return ("log_format %s escape=%s '%s';"):format(
+        name,
+        escape,
+        redacted(format):gsub("[\\']", "\\%0")
+    )
+end
+
+--- The directives of the logs' formats: `sluice`, `sluice_admin`, `sluice_audit`.
 -- @tparam table settings resolved settings
 -- @treturn string
-function _M.format(settings)
-    local format = settings.access_log_format
+function _M.formats(settings)
+    local format, escape = settings.access_log_format, "default"
     if format == "json" then
-        return "log_format sluice escape=json '" .. redacted(JSON_LOG) .. "';"
+        format, escape = JSON_LOG, "json"
     elseif format == "combined" then
         format = COMBINED_LOG
     end
-    return "log_format sluice '" .. redacted(format):gsub("[\\']", "\\%0") .. "';"
+    return table.concat({
+        log_format("sluice", escape, format),
+        log_format("sluice_admin", escape, with_public_path(format)),
+        log_format("sluice_audit", "json", AUDIT_LOG),
+        "map $request_method $sluice_admin_writes { default 1; GET 0; HEAD 0; OPTIONS 0; }",
+    }, "\n")
+end
+
+--- The directives of the admin listener's logs, and the variables that they show.
+-- @tparam table settings resolved settings
+-- @treturn string
+function _M.admin(settings)
+    local out = { "set $sluice_admin_by -;", "set $sluice_admin_path -;" }
+    local path = _M.target(settings.admin_access_log, settings)
+    local audit = _M.target(settings.audit_log, settings)
+    if path ~= "off" then
+        out[#out + 1] = ("access_log %s sluice_admin;"):format(_M.quote(path))
+    end
+    if audit ~= "off" then
+        out[#out + 1] = ("access_log %s sluice_audit if=$sluice_admin_writes;"):format(
+            _M.quote(audit)
+        )
+    end
+    if path == "off" and audit == "off" then
+        out[#out + 1] = "access_log off;"
+    end
+    return table.concat(out, "\n")
 end
 
 return _M

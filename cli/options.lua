@@ -53,7 +53,8 @@ _M.list = {
         type = "path",
         default = "",
         doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
-            .. "Needed to start, unless the store of the prefix holds one.",
+            .. "It is the truth then, and the Admin API writes nothing. Empty: the store of the "
+            .. "prefix is the truth, and the Admin API writes it.",
     },
     {
         name = "image_dir",
@@ -113,6 +114,27 @@ _M.list = {
         doc = "Token that clients of the admin listener send as `Kong-Admin-Token: TOKEN` or "
             .. "`Authorization: Bearer TOKEN`; none is wanted where this is empty. Not a flag, as "
             .. "everybody may read the arguments of a process.",
+    },
+    {
+        name = "admin_read_token",
+        section = "listeners",
+        type = "secret",
+        default = "",
+        unit = "characters",
+        min = 16,
+        max = 512,
+        doc = "A second token, beside admin_token, for clients that only read: GET, HEAD, OPTIONS, "
+            .. "and no secrets are shown. Not a flag either.",
+    },
+    {
+        name = "admin_secrets",
+        section = "listeners",
+        type = "enum",
+        default = "show",
+        values = { "show", "hide" },
+        doc = "What the admin listener shows where an entity has a secret (a key, a private key): "
+            .. "`show` it, as Kong does, or `hide` it: null, unless a request that may write says "
+            .. "`?reveal=1`.",
     },
     {
         name = "admin_insecure",
@@ -213,6 +235,16 @@ _M.list = {
         default = "logs/admin_access.log",
         values = { "off", "/dev/stdout" },
         doc = "Access log of the admin listener: like access_log.",
+    },
+    {
+        name = "audit_log",
+        section = "logs",
+        type = "log",
+        default = "off",
+        values = { "off", "/dev/stdout" },
+        doc = "One line of JSON for each request to the admin listener that would change anything: "
+            .. "when, who, from where, what, and how it ended. A file (relative to the prefix), "
+            .. "`off`, or `/dev/stdout` with --foreground.",
     },
     -- clients
     {

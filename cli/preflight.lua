@@ -190,7 +190,7 @@ end
 local NO_FILE = { off = true, stderr = true, ["/dev/stdout"] = true }
 
 local function check_logs(settings, foreground, errors)
-    for _, name in ipairs({ "error_log", "access_log", "admin_access_log" }) do
+    for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
         local value = settings[name]
         if not foreground and (value == "stderr" or value == "/dev/stdout") then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
@@ -366,19 +366,27 @@ function _M.check_file(path, settings, errors, loaded)
     return found
 end
 
--- A start without a file serves what the store has.
-local function check_configuration(settings, loaded, errors)
-    if settings.file == "" and loaded then
+-- Without a file the store is the truth. A file does not take the place of what no file has: that
+-- would be gone for good.
+local function check_configuration(settings, held, errors)
+    if settings.file == "" then
         _M.load_plugins(settings, errors)
         return {}
     end
-    return _M.check_file(settings.file, settings, errors, loaded)
+    local found = _M.check_file(settings.file, settings, errors, held.origin)
+    if found and held.is_written then
+        local line = "file: the store of this prefix holds what no file has; `sluice export` saves "
+            .. "it, `sluice import %s` puts the file in its place, and without %s it is served"
+        add(errors, line, settings.file, flag("file"))
+        return nil
+    end
+    return found
 end
 
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings
 -- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
---   running instance holds; `loaded`: origin of what the store has
+--   running instance holds; `store`: what the store has, of cli.store
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
 --   where none was given
@@ -389,7 +397,7 @@ function _M.check(settings, opts)
     check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
-    return errors, check_configuration(settings, opts.loaded, errors)
+    return errors, check_configuration(settings, opts.store, errors)
 end
 
 return _M

@@ -43,7 +43,7 @@ end
 -- has it, and who was to say so has died.
 local function post(instance, settings, found)
     local answer, reason, is_silent = send(instance, settings.file)
-    if is_silent and store.origin(settings, instance) == found.origin then
+    if is_silent and store.held(settings, instance).origin == found.origin then
         return nil, reason .. "; the store has the new configuration, which is live soon", true
     end
     return answer, reason

@@ -151,7 +151,7 @@ function _M.status(found)
         ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
         ("proxy    %s"):format(plain_addresses(found.proxy_listen)),
         ("admin    %s"):format(plain_addresses(found.admin_listen)),
-        ("file     %s"):format(found.file),
+        ("file     %s"):format(found.file ~= "" and found.file or "none: the store is written"),
         ("workers  %d%s"):format(
             #found.workers.ready,
             draining > 0 and (", and %d leaving"):format(draining) or ""

@@ -176,9 +176,20 @@ local function check_proxy_buffers(settings, errors)
     end
 end
 
+-- A token that only reads is none where the other is missing, or the same.
+local function check_tokens(settings, errors)
+    local token, read_token = settings.admin_token, settings.admin_read_token
+    if read_token and read_token ~= "" and (token == "" or token == read_token) then
+        local why = token == "" and "there is no admin_token, so anyone may write"
+            or "it is the same as admin_token, which may write"
+        errors[#errors + 1] = "admin_read_token: " .. why
+    end
+end
+
 -- Rules that hold between settings.
 local function check_together(settings, errors)
     check_proxy_buffers(settings, errors)
+    check_tokens(settings, errors)
     local seen = {}
     for _, address in ipairs(settings.proxy_listen or {}) do
         seen[address:match("^%S+")] = true

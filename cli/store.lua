@@ -51,12 +51,17 @@ end
 --- What the store's entities were made from.
 -- @tparam table settings resolved settings
 -- @tparam table instance cli.instance
--- @treturn string|nil nil where there is no store, or none that can be read
-function _M.origin(settings, instance)
+-- @treturn table `origin` of the file that they are those of (gateway.config.origin), or
+-- `is_written` where somebody has changed them since; neither where there is no store, or none that
+-- can be read
+function _M.held(settings, instance)
     local found = reading(settings, instance, function(store)
         return store:revision()
     end)
-    return found and found.origin
+    if not found then
+        return {}
+    end
+    return { origin = found.origin, is_written = not found.origin and found.revision > 0 }
 end
 
 --- Makes the store hold these entities, and no others.

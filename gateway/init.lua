@@ -70,7 +70,7 @@ function _M.init(settings_path)
     settings = read_settings(settings_path)
     guard = control.guard(settings)
     -- No page and no plugin shows what is not there.
-    settings.admin_token = nil
+    settings.admin_token, settings.admin_read_token = nil, nil
     local err
     plugins, err = registry.load(settings.plugins)
     if not plugins then

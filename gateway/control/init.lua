@@ -83,6 +83,7 @@ function _M.init_worker(opts)
     local settings = opts.settings
     live = {
         settings = settings,
+        is_writable = settings.file == "",
         plugins = opts.plugins,
         vault = opts.vault,
         guard = opts.guard,

@@ -23,6 +23,9 @@ local NAMES = {
     "request_uri",
     "scheme",
     "server_addr",
+    "sluice_admin_by",
+    "sluice_admin_path",
+    "sluice_log_args",
 }
 
 local declared = {}

@@ -39,7 +39,7 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
     """Starts gateways, `gateway(config, **settings)`; they stop with the test, logs checked."""
     stack = ExitStack()
 
-    def start(config: Config, **options: object) -> Gateway:
+    def start(config: Config | None, **options: object) -> Gateway:
         return stack.enter_context(Gateway(config, **options))
 
     with stack:

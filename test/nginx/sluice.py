@@ -130,9 +130,10 @@ class Gateway:
     """A running Sluice.
 
     `config` is the declarative configuration: a dict (`_format_version` added where missing) or
-    the text of a YAML file. Settings are those of docs/config.md by name; True and False are
-    written on and off, lists comma-separated. `plugins` maps names to the Lua source of plugins
-    made up by the test. `env` is added to the environment of every command.
+    the text of a YAML file; None: no file, so that the Admin API writes the store. Settings are
+    those of docs/config.md by name; True and False are written on and off, lists comma-separated.
+    `plugins` maps names to the Lua source of plugins made up by the test. `env` is added to the
+    environment of every command.
 
     Usable as a context manager; leaving it stops the gateway and reads its error log.
     """
@@ -142,7 +143,7 @@ class Gateway:
 
     def __init__(
         self,
-        config: Config,
+        config: Config | None,
         *,
         plugins: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
@@ -155,7 +156,7 @@ class Gateway:
         self.admin_port = self.ports.take()
         self.settings: dict[str, Any] = {
             "prefix": self.prefix / "run",
-            "file": self.file,
+            "file": "" if config is None else self.file,
             "proxy_listen": f"127.0.0.1:{self.proxy_port}",
             "admin_listen": f"127.0.0.1:{self.admin_port}",
             "workers": 1,
@@ -173,7 +174,8 @@ class Gateway:
         self.warned = ""
         """What the start said on stderr."""
         self.started = False
-        self.write_config(config)
+        if config is not None:
+            self.write_config(config)
 
     # Life
 

@@ -439,6 +439,8 @@ def test_methods(admin: Admin) -> None:
         for target in ("/", "/status", "/plugins/enabled"):
             reply = admin.ask(target, method, body=b"{}")
             assert (reply.status, reply.headers.get("allow")) == (405, "GET, HEAD, OPTIONS")
+        for target in ("/services", f"/services/{SERVICE_ID}", "/services/orders/routes"):
+            assert admin.ask(target, method, body=b"{}").status == 405
     head = admin.ask("/services", "HEAD")
     assert (head.status, head.body) == (200, b"")
     assert head.headers.get("content-length") == str(len(admin.ask("/services").body))
@@ -456,7 +458,7 @@ def test_methods(admin: Admin) -> None:
 def test_a_connection_is_kept(admin: Admin) -> None:
     with Wire(admin.port) as wire:
         for _ in range(3):
-            assert wire.ask("/services", "POST", body=b'{"name": "x"}').status == 415
+            assert wire.ask("/services", "POST", body=b'{"name": "x"}').status == 405
             reply = wire.ask("/services", headers={"Accept-Encoding": "gzip"})
             body = reply.body
             if reply.headers.get("content-encoding") == "gzip":

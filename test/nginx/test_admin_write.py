@@ -52,7 +52,7 @@ class Client:
 @pytest.fixture(scope="module")
 def running() -> Iterator[Gateway]:
     """A gateway that begins with nothing."""
-    with Gateway({}, workers=2) as gateway:
+    with Gateway(None, workers=2) as gateway:
         yield gateway
 
 

@@ -43,6 +43,7 @@ local EFFECTS = {
     error_log = { "/l/e.log", "/l/e.log" },
     access_log = { "/l/a.log", "/l/a.log" },
     access_log_format = { "just $status", "just $status" },
+    audit_log = { "/l/c.log", "/l/c.log" },
     admin_access_log = { "/l/b.log", "/l/b.log" },
     trusted_ips = { "10.1.0.0/16", "set_real_ip_from 10.1.0.0/16;" },
     client_max_body_size = { "3m", "client_max_body_size 3m;" },
@@ -87,6 +88,8 @@ local ELSEWHERE = {
     admin_hosts = true,
     admin_insecure = true,
     admin_token = true,
+    admin_read_token = true,
+    admin_secrets = true,
 }
 
 describe("cli.options", function()

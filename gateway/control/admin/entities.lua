@@ -7,6 +7,7 @@
 
 local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
+local caller = require("gateway.control.admin.caller")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
@@ -16,12 +17,15 @@ local schema = require("gateway.schema")
 local ngx = ngx
 
 local MAX_SIZE = 1000
+
+local UUID = "^%x+%-%x+%-%x+%-%x+%-%x+$"
 -- Bytes of an entity as it is sent: none that is larger can be stored.
 local MAX_BYTES = 16 * 1024 * 1024
 
 -- Methods of a collection, and of one entity.
 local OF_ALL = "GET, HEAD, OPTIONS, POST"
 local OF_ONE = "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"
+local READ_METHODS = "GET, HEAD, OPTIONS"
 local READS = { GET = true, HEAD = true }
 local WRITES = { DELETE = true, PATCH = true, POST = true, PUT = true }
 
@@ -86,7 +90,7 @@ local function to_json(live, kind, entity)
         end)
     end
     -- A reload may have taken away a plugin that is still configured.
-    return schema.to_json_entity(entities.definition(kind, entity, live.plugins), entity)
+    return schema.to_json_entity(entities.definition(kind, entity, live.plugins), entity, caller.hides_secrets())
 end
 
 --- Whether the kind's entities can have tags.
@@ -327,7 +331,31 @@ function _M.handle(live, method, segments, args)
     elseif not operation then
         return response.method_not_allowed(allowed)
     end
+    if not live.is_writable then
+        return response.read_only(READ_METHODS)
+    end
     return write(live, operation, args)
+end
+
+--- A path as a log may show it: where an entity's name is a secret (a key), it stands there by its
+-- id alone.
+-- @tparam table segments of the path
+-- @treturn string
+-- @phases any
+function _M.public_path(segments)
+    local shown = {}
+    for i, segment in ipairs(segments) do
+        local kind
+        if i == 2 then
+            kind = find_collection(segments[1])
+        elseif i == 4 then
+            local child = (nested[find_collection(segments[1])] or {})[segments[3]]
+            kind = child and child.kind
+        end
+        local is_secret = kind and entities.get(kind).has_secret_name and not segment:find(UUID)
+        shown[i] = is_secret and "REDACTED" or ngx.escape_uri(segment)
+    end
+    return "/" .. table.concat(shown, "/")
 end
 
 return _M

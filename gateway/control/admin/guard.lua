@@ -7,6 +7,8 @@
 -- as well, as links, images and scripts make them.
 --
 -- The control socket is exempt: only its owner may enter its folder.
+--
+-- A caller is `{ name =, can_write = }`: the token that it has, the control socket, or anyone.
 -- @module gateway.control.admin.guard
 
 local address = require("sluice.address")
@@ -16,11 +18,16 @@ local ngx = ngx
 
 local KEY_BYTES = 32
 
+local SOCKET = { name = "control socket", can_write = true }
+local ANYONE = { name = "anyone", can_write = true }
+local FULL = { name = "admin_token", can_write = true }
+local READER = { name = "admin_read_token", can_write = false }
+
 local _M = {}
 local mt = { __index = _M }
 
 --- Makes the guard of one configuration of settings.
--- @tparam table settings resolved settings: prefix, admin_hosts, admin_token
+-- @tparam table settings resolved settings: prefix, admin_hosts, admin_token, admin_read_token
 -- @treturn table
 -- @phases init
 function _M.new(settings)
@@ -35,7 +42,8 @@ function _M.new(settings)
         control = "unix:" .. settings.prefix .. "/control/socket",
         names = names,
         key = key,
-        token = settings.admin_token ~= "" and settings.admin_token or nil,
+        token = settings.admin_token,
+        read_token = settings.admin_read_token,
     }, mt)
 end
 
@@ -79,40 +87,54 @@ end
 
 --- Compares with the token in a time that tells nothing of it: how far two digests agree is chance
 -- to whoever does not have the key, and that is drawn anew whenever the settings are read.
-local function is_token(self, text)
-    return type(text) == "string"
-        and ngx.hmac_sha1(self.key, text) == ngx.hmac_sha1(self.key, self.token)
+local function is_token(self, text, token)
+    return token ~= "" and ngx.hmac_sha1(self.key, text) == ngx.hmac_sha1(self.key, token)
+end
+
+-- Whose token a request holds; anyone's where nothing is asked for.
+local function caller_of(self, headers)
+    local text = token_of(headers)
+    if type(text) == "string" and is_token(self, text, self.read_token) then
+        return READER
+    elseif self.token == "" then
+        return ANYONE
+    end
+    return type(text) == "string" and is_token(self, text, self.token) and FULL or nil
 end
 
 --- Checks the request that is being answered, before anything else of it is read.
+-- @treturn table|nil the caller, where the request may pass
 -- @treturn number|nil status to refuse it with: 421 for a name that is not the listener's
--- (RFC 9110, 15.5.20), 403 for another site's page, 401 without the token; nil where it may pass
+-- (RFC 9110, 15.5.20), 403 for another site's page, 401 without a token
 -- @treturn string|nil why, for a human
 -- @treturn table|nil headers of the response
 -- @phases content
 function _M:check()
     -- Where the listening socket is, which no client chooses.
     if variables.server_addr:get() == self.control then
-        return nil
+        return SOCKET
     end
     local headers = ngx.req.get_headers(0)
     local host = headers["host"]
     host = type(host) == "string" and host:lower() or nil
     if not is_own_host(self, host) then
-        return 421,
+        return nil,
+            421,
             "the admin listener is not known by this Host: use localhost or an IP address, or add "
                 .. "the name to the setting admin_hosts"
     end
     if is_foreign(headers, host) then
-        return 403, "the admin listener takes no requests of other sites' web pages"
+        return nil, 403, "the admin listener takes no requests of other sites' web pages"
     end
-    if self.token and not is_token(self, token_of(headers)) then
-        return 401,
+    local caller = caller_of(self, headers)
+    if not caller then
+        return nil,
+            401,
             "the admin listener wants its token, once, as Kong-Admin-Token: TOKEN or "
                 .. "Authorization: Bearer TOKEN",
             { ["WWW-Authenticate"] = 'Bearer realm="sluice"' }
     end
-    return nil
+    return caller
 end
 
 return _M

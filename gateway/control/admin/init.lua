@@ -6,6 +6,7 @@
 -- @module gateway.control.admin
 
 local response = require("gateway.control.admin.response")
+local caller = require("gateway.control.admin.caller")
 local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
@@ -18,6 +19,7 @@ local variables = require("gateway.request.variables")
 local ngx = ngx
 
 local READ_METHODS = "GET, HEAD, OPTIONS"
+local READS = { GET = true, HEAD = true, OPTIONS = true }
 
 -- More arguments than any request here has a use for.
 local MAX_ARGUMENTS = 20
@@ -29,7 +31,8 @@ local function reading(get)
     return { allowed = READ_METHODS, GET = get, HEAD = get }
 end
 
--- What is not a view of entities, by path: functions by method.
+-- What is not a view of entities, by path: functions by method; `is_write` where they write single
+-- entities.
 local pages = {
     ["/"] = reading(function(live)
         return response.json(200, node.describe(live))
@@ -62,13 +65,15 @@ end
 -- gateway.control.apply; `vault` of gateway.config.vault; `configuration`
 -- (gateway.control.configuration); `settings`, `plugins` (the registry), `guard`
 -- (gateway.control.admin.guard), `bus` of events, `timers` (gateway.control.admin.timers),
--- `failures` (gateway.control.failures); `workers()`: pids of the traffic workers
+-- `failures` (gateway.control.failures); `workers()`: pids of the traffic workers; `is_writable`:
+-- whether the store is the truth, and no file
 -- @phases content
 function _M.handle(live)
-    local refused, why, headers = live.guard:check()
-    if refused then
+    local who, refused, why, headers = live.guard:check()
+    if not who then
         return response.json(refused, { message = why }, headers)
     end
+    caller.note(who, live.settings.admin_secrets == "hide")
     local state = live.state()
     if state.state == "left" then
         -- On a connection that was kept open over a reload: its client asks on another.
@@ -79,17 +84,27 @@ function _M.handle(live)
     if not segments then
         return response.not_found()
     end
+    caller.note_path(entities.public_path(segments))
+    if not (who.can_write or READS[method]) then
+        return response.json(403, { message = "this token only reads" })
+    end
     -- Before anything is read, so that the answer is of this revision at least.
     response.set_revision(state.revision)
     local page = pages["/" .. table.concat(segments, "/")]
     if page and method == "OPTIONS" then
         return response.options(page.allowed)
+    elseif page and page.is_write and not live.is_writable then
+        return response.read_only(READ_METHODS)
     elseif page and not page[method] then
         return response.method_not_allowed(page.allowed)
     end
     local args, cut_off = ngx.req.get_uri_args(MAX_ARGUMENTS)
     if cut_off then
         return response.json(400, { message = ("more than %d arguments"):format(MAX_ARGUMENTS) })
+    end
+    refused, why = caller.read_reveal(args)
+    if refused then
+        return response.json(refused, { message = why })
     elseif page then
         return page[method](live, args)
     end

@@ -51,8 +51,8 @@ local function configuration(live)
     for name, value in pairs(live.settings) do
         out[name] = type(value) == "table" and json.array({ unpack(value) }) or value
     end
-    -- What Kong's clients read. Writes do not work yet, hence "off".
-    out.database = "off"
+    -- What Kong's clients read: they skip their writes where it is "off".
+    out.database = live.is_writable and "postgres" or "off"
     out.router_flavor = "traditional_compatible"
     out.proxy_listeners = listeners(live.settings.proxy_listen)
     out.admin_listeners = listeners(live.settings.admin_listen)
@@ -99,7 +99,7 @@ function _M.describe(live)
         version = version.kong,
         sluice = {
             version = version.product,
-            storage = "file",
+            storage = live.is_writable and "store" or "file",
             configuration_hash = origins.hash(now.origin),
             configuration_version = now.revision,
         },

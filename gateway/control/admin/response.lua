@@ -75,6 +75,20 @@ function _M.method_not_allowed(allowed)
     return _M.json(405, { message = "Method not allowed" }, { Allow = allowed })
 end
 
+--- Answers that a file is the configuration, and nothing else writes it. Kong's number, name and
+-- status.
+-- @tparam string allowed methods that the path has all the same, as in an Allow header
+-- @phases content
+function _M.read_only(allowed)
+    return _M.json(405, {
+        code = 12,
+        name = "operation unsupported",
+        message = "cannot write entities while a file is the configuration: change that and "
+            .. "`sluice reload`, or `sluice restart --file ''`, and what it had is in a store "
+            .. "that is written here",
+    }, { Allow = allowed })
+end
+
 --- Answers which methods a path has; not to other origins' pages, so without CORS.
 -- @tparam string allowed methods, as in an Allow header
 -- @phases content

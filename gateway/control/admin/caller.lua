@@ -1,0 +1,62 @@
+--- Who asks the admin listener, as far as its answers depend on it.
+--
+-- It stands in the request's variables, which the audit log has as well (cli/nginx_logs.lua):
+-- `sluice_admin_by`, the caller's name, and `sluice_admin_path`, path and query without secrets.
+-- @module gateway.control.admin.caller
+
+local variables = require("gateway.request.variables")
+
+local ngx = ngx
+
+local _M = {}
+
+--- Notes who asks.
+-- @tparam table caller of gateway.control.admin.guard
+-- @tparam boolean hides_secrets whether answers leave secrets out unless told otherwise
+-- @phases content
+function _M.note(caller, hides_secrets)
+    variables.sluice_admin_by:set(caller.name)
+    ngx.ctx.caller = caller
+    ngx.ctx.hides_secrets = hides_secrets or not caller.can_write
+end
+
+--- Notes what a log may show of the path; of the query it shows what it does elsewhere.
+-- @tparam string path
+-- @phases content
+function _M.note_path(path)
+    local query = variables.sluice_log_args:get()
+    variables.sluice_admin_path:set(query and query ~= "" and path .. "?" .. query or path)
+end
+
+--- Takes the argument `reveal` of the query: 1 shows the secrets.
+-- @tparam table args arguments of the query
+-- @treturn number|nil status to refuse it with
+-- @treturn string|nil why
+-- @phases content
+function _M.read_reveal(args)
+    local reveal = args.reveal
+    if reveal == nil or reveal == "0" then
+        return nil
+    elseif reveal ~= "1" then
+        return 400, "reveal must be 0 or 1, given once"
+    elseif not ngx.ctx.caller.can_write then
+        return 403, "this token only reads, and is shown no secrets"
+    end
+    ngx.ctx.hides_secrets = false
+end
+
+--- Whether secrets are left out of the answer.
+-- @treturn boolean
+-- @phases content
+function _M.hides_secrets()
+    return ngx.ctx.hides_secrets
+end
+
+--- Who asks and from where, for people: "admin_token from 10.0.0.1".
+-- @treturn string
+-- @phases content
+function _M.describe()
+    return ngx.ctx.caller.name .. " from " .. variables.remote_addr:get()
+end
+
+return _M
