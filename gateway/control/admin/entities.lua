@@ -90,7 +90,11 @@ local function to_json(live, kind, entity)
         end)
     end
     -- A reload may have taken away a plugin that is still configured.
-    return schema.to_json_entity(entities.definition(kind, entity, live.plugins), entity, caller.hides_secrets())
+    return schema.to_json_entity(
+        entities.definition(kind, entity, live.plugins),
+        entity,
+        caller.hides_secrets()
+    )
 end
 
 --- Whether the kind's entities can have tags.
@@ -327,12 +331,11 @@ function _M.handle(live, method, segments, args)
     end
     local operation, allowed = _M.operation(method, segments)
     if method == "OPTIONS" then
-        return response.options(allowed)
+        return response.options(live.is_writable and allowed or READ_METHODS)
+    elseif not live.is_writable then
+        return response.read_only(READ_METHODS)
     elseif not operation then
         return response.method_not_allowed(allowed)
-    end
-    if not live.is_writable then
-        return response.read_only(READ_METHODS)
     end
     return write(live, operation, args)
 end
