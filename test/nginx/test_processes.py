@@ -54,6 +54,16 @@ def test_a_killed_worker_is_replaced_within_traffic(
     assert running.ask("/").status == 200
 
 
+def test_traffic_workers_have_one_thread(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(proxying(upstream), workers=2)
+
+    def threads(pid: int) -> int:
+        return len(os.listdir(f"/proc/{pid}/task"))
+
+    assert [threads(pid) for pid in running.workers()] == [1, 1]
+    assert threads(running.control()) > 1
+
+
 def client_connections(pid: int, port: int) -> int:
     """How many established connections of the port's clients a process holds."""
     inodes = set()
