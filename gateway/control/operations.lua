@@ -198,6 +198,12 @@ local function set_date(entity, fields, name)
     end
 end
 
+-- What is known of when an entity was made, that was put by an operation before.
+local function made_at(entity)
+    local undated = entity and entity.__undated
+    return undated and not undated.created_at and entity.created_at or nil
+end
+
 -- Dates that nobody gave are those that the store has; when it was changed, the store says.
 local function set_dates(kind, entity)
     local fields = schema.fields(entities.get(kind))
@@ -282,11 +288,11 @@ function verbs.PUT(run, operation)
         must_be("id", value.id, operation.key)
         value.id = operation.key
         entity = check(run, operation, value, owner)
-        local before = run.draft:changed(operation.kind, entity.id)
-        entity.created_at = entity.created_at or (before and before.created_at)
     else
         entity, revision, is_named = put_by_name(run, operation, value, owner)
     end
+    local before = run.draft:changed(operation.kind, entity.id)
+    entity.created_at = entity.created_at or made_at(before)
     put(run, operation, entity, revision).is_named = is_named
     return 200, entity
 end
@@ -317,6 +323,10 @@ function verbs.PATCH(run, operation)
     must_be("id", value.id, found.id)
     local like = { name = value.name or found.name }
     local merged = merge(entities.definition(kind, like, run.live.plugins), found, value)
+    if found.__undated then
+        merged.__undated = nil
+        merged.created_at = value.created_at or made_at(found)
+    end
     local entity = check(run, operation, merged, owner)
     put(run, operation, entity, revision)
     return 200, entity

@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
+from admin_client import Client, uuid
 
 from sluice import Gateway
 from upstream import Upstream
-from wire import Pairs, Reply, Wire
-
-JSON = {"Content-Type": "application/json"}
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+from wire import Reply
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-
-
-def uuid(number: int) -> str:
-    """An id to choose."""
-    return f"6f2c1a30-0000-4000-8000-{number:012}"
-
-
-class Client:
-    """A client of the admin listener."""
-
-    def __init__(self, running: Gateway) -> None:
-        self.running = running
-
-    def ask(
-        self, method: str, target: str, value: object = None, headers: Pairs | None = None
-    ) -> Reply:
-        """One request; a value that is no bytes is sent as JSON."""
-        body = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-        with Wire(self.running.admin_port) as wire:
-            return wire.ask(target, method, headers=headers or (JSON if body else None), body=body)
-
-    def must(self, status: int, method: str, target: str, value: object = None) -> dict[str, Any]:
-        """The JSON of an answer that has this status."""
-        reply = self.ask(method, target, value)
-        assert reply.status == status, f"{method} {target}: {reply}"
-        return reply.json() if reply.body else {}
-
-    def form(self, method: str, target: str, text: str) -> Reply:
-        """One request with a form."""
-        return self.ask(method, target, text.encode(), FORM)
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +27,7 @@ def client(running: Gateway) -> Iterator[Client]:
     """A client of it; what the test has made is gone afterwards."""
     client = Client(running)
     yield client
-    for kind in ("plugins", "routes", "services", "upstreams", "consumers"):
-        for entity in client.must(200, "GET", f"/{kind}?size=1000")["data"]:
-            client.must(204, "DELETE", f"/{kind}/{entity['id']}")
+    client.clear()
 
 
 def test_what_is_answered_is_served(client: Client, upstream: Upstream) -> None:

@@ -272,14 +272,30 @@ function _M.operation(method, segments)
     return found
 end
 
+--- What is wrong with the arguments of a write: `sync`, which Kong's clients and ours may say.
+-- @tparam table args arguments of the query
+-- @treturn table|nil refusal
+-- @phases any
+function _M.check_arguments(args)
+    local sync = args.sync
+    if sync ~= nil and sync ~= "0" and sync ~= "1" then
+        return { status = 400, message = "sync must be 0 or 1, given once" }
+    end
+    return nil
+end
+
 --- Answers with a refusal of gateway.control.editing.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam table refusal
+-- @tparam[opt] number operation which of several is to blame, from 0
 -- @phases content
-function _M.refuse(live, refusal)
+function _M.refuse(live, refusal, operation)
     return response.json(refusal.status, {
         message = refusal.message,
         name = refusal.name,
         code = refusal.code,
         fields = refusal.fields,
+        operation = operation,
         state = refusal.name == "not ready" and live.state().state or nil,
     })
 end
@@ -292,8 +308,9 @@ end
 _M.to_json = to_json
 
 local function write(live, operation, args)
-    if args.sync ~= nil and args.sync ~= "0" and args.sync ~= "1" then
-        return response.json(400, { message = "sync must be 0 or 1, given once" })
+    local wrong_argument = _M.check_arguments(args)
+    if wrong_argument then
+        return _M.refuse(live, wrong_argument)
     end
     local sent, refusal = body.read(MAX_BYTES)
     if not sent then

@@ -5,6 +5,7 @@
 -- It is the control worker that answers.
 -- @module gateway.control.admin
 
+local batch = require("gateway.control.admin.batch")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
 local config = require("gateway.control.admin.config")
@@ -12,6 +13,7 @@ local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
 local metrics = require("gateway.control.admin.metrics")
 local node = require("gateway.control.admin.node")
+local paths = require("gateway.control.admin.path")
 local status = require("gateway.control.admin.status")
 local timers = require("gateway.control.admin.timers")
 local variables = require("gateway.request.variables")
@@ -44,21 +46,9 @@ local pages = {
     ["/plugins/enabled"] = reading(function(live)
         return response.json(200, node.enabled_plugins(live))
     end),
+    ["/batch"] = { allowed = "POST, OPTIONS", POST = batch.post },
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
-
---- Cuts a raw path at its slashes, then unescapes, so that a name may hold an escaped slash.
--- @treturn table|nil segments, nil if one is empty; a slash at the end is passed over
-local function split(path)
-    local segments = {}
-    for segment in path:gsub("/$", ""):gmatch("/([^/]*)") do
-        if segment == "" then
-            return nil
-        end
-        segments[#segments + 1] = ngx.unescape_uri(segment)
-    end
-    return segments
-end
 
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live what gateway.control makes of this worker: `read(verb, ...)` and `state()` of
@@ -80,7 +70,7 @@ function _M.handle(live)
         return ngx.exit(ngx.HTTP_CLOSE)
     end
     local method = ngx.req.get_method()
-    local segments = split(variables.request_uri:get():match("^[^?#]*"))
+    local segments = paths.split(variables.request_uri:get():match("^[^?#]*"))
     if not segments then
         return response.not_found()
     end

@@ -1,0 +1,118 @@
+--- `POST /batch`: many writes of entities, all of them made or none.
+-- @module gateway.control.admin.batch
+
+local body = require("gateway.control.admin.body")
+local editing = require("gateway.control.editing")
+local entities = require("gateway.control.admin.entities")
+local json = require("gateway.control.admin.json")
+local paths = require("gateway.control.admin.path")
+local response = require("gateway.control.admin.response")
+
+local format = string.format
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local type = type
+
+-- Operations, and bytes of all: they are parsed in one go.
+local MAX_OPERATIONS = 1000
+local MAX_BYTES = 64 * 1024 * 1024
+
+-- What an operation may have, and of which type.
+local FIELDS = { method = "string", path = "string", body = "table" }
+local WORDS = { string = "a string", table = "an object" }
+
+local _M = {}
+
+local function wrong(message, ...)
+    return nil, { status = 400, message = format(message, ...) }
+end
+
+--- The operation that is meant.
+-- @treturn table|nil of gateway.control.editing
+-- @treturn nil|table refusal
+local function read(sent)
+    if type(sent) ~= "table" or sent[1] ~= nil then
+        return wrong("expected an object")
+    end
+    for name, value in pairs(sent) do
+        if not FIELDS[name] then
+            return wrong("%s: unknown field", name)
+        elseif type(value) ~= FIELDS[name] or (name == "body" and value[1] ~= nil) then
+            return wrong("%s: expected %s", name, WORDS[FIELDS[name]])
+        end
+    end
+    if not sent.method or not sent.path then
+        return wrong("%s: required field missing", sent.method and "path" or "method")
+    end
+    local segments = sent.path:find("^/[^?#]+$") and paths.split(sent.path)
+    if not segments then
+        return wrong("path: expected one such as /services/orders")
+    end
+    local operation, allowed = entities.operation(sent.method, segments)
+    if operation then
+        operation.value = sent.body
+        return operation
+    elseif allowed then
+        return nil, { status = 405, message = "Method not allowed" }
+    end
+    return nil, { status = 404, message = "Not found" }
+end
+
+local function read_all(list)
+    local operations = {}
+    for i, sent in ipairs(list) do
+        local operation, refusal = read(sent)
+        if not operation then
+            return nil, refusal, i
+        end
+        operations[i] = operation
+    end
+    return operations
+end
+
+local function answer(live, done)
+    local results = json.array({})
+    for i, result in ipairs(done.results) do
+        local entity = result.entity
+        results[i] = {
+            status = result.status,
+            body = entity and entities.to_json(live, result.kind, entity) or nil,
+        }
+    end
+    response.set_revision(done.revision)
+    return response.json(200, results)
+end
+
+--- Answers the request. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam table args arguments of the query
+-- @phases content
+function _M.post(live, args)
+    local wrong_argument = entities.check_arguments(args)
+    if wrong_argument then
+        return entities.refuse(live, wrong_argument)
+    end
+    local sent, refusal = body.read(MAX_BYTES)
+    if not sent then
+        return entities.refuse(live, refusal)
+    end
+    local list = sent.value
+    if sent.is_form or (next(list) ~= nil and list[1] == nil) then
+        return response.json(400, { message = "expected an array of operations as JSON" })
+    elseif #list > MAX_OPERATIONS then
+        local message = "more than %d operations"
+        return response.json(413, { message = message:format(MAX_OPERATIONS) })
+    end
+    local operations, done, at
+    operations, refusal, at = read_all(list)
+    if operations then
+        done, refusal, at = editing.run(live, operations, sent.size)
+    end
+    if not done then
+        return entities.refuse(live, refusal, at and at - 1)
+    end
+    return answer(live, done)
+end
+
+return _M
