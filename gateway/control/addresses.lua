@@ -9,8 +9,10 @@ local entity_text = require("gateway.store.entity_text")
 local items = require("gateway.config.items")
 local names = require("gateway.control.names")
 
+local assert = assert
 local ipairs = ipairs
 local ngx = ngx
+local pairs = pairs
 local tostring = tostring
 local type = type
 
@@ -124,34 +126,69 @@ local function remember(entity)
     return entity
 end
 
--- The entity of a name, if it was lately, or is, in the store.
-local function stored(host)
+--- The entity of a name that was in the store 30 seconds ago at most. A file may have taken it away
+-- since: it is to be put again where it is not.
+-- @tparam string host
+-- @treturn table|nil of the kind `names`
+-- @phases any
+function _M.remembered(host)
     local it = remembered[host]
-    if it and ngx.now() < it.time + FRESH_SECONDS then
-        return it.entity
-    end
-    local row = apply.read("get", "names", host)
-    return row and remember(entity_text.decode(row.text))
+    return it and ngx.now() < it.time + FRESH_SECONDS and it.entity or nil
 end
 
---- The entities of names that something begins to use: what the store has, or else what the
--- resolver says. Files may take names away meanwhile, so that all are to be put where they are not.
--- Yields.
+-- What came after those who asked had gone on.
+local function add_late(found)
+    local changes = {}
+    for host, addresses in pairs(found) do
+        local row = apply.read("get", "names", host)
+        if row then
+            changes[#changes + 1] = difference(row, entity_text.decode(row.text), addresses)
+        end
+    end
+    -- What cannot be changed now, the next round of `refresh` sees.
+    return #changes > 0 and apply.transaction(changes)
+end
+
+-- Asks for names, and waits so many seconds. Without an answer there is none yet.
+local function ask_for(hosts, seconds)
+    if #hosts == 0 then
+        return {}
+    end
+    local found, is_late = nil, false
+    local done = assert(require("ngx.semaphore").new(0))
+    local asked = ngx.timer.at(0, function(premature)
+        if premature then
+            return
+        end
+        found = names.ask(hosts)
+        done:post(1)
+        return is_late and add_late(found)
+    end)
+    if asked then
+        done:wait(seconds)
+    end
+    is_late = found == nil
+    return found or {}
+end
+
+--- The entities of names that something begins to use, with addresses where the resolver has them
+-- within so many seconds; else they come when it has. Yields.
 -- @tparam {string,...} hosts
--- @treturn {table,...} entities of the kind `names`
+-- @tparam number seconds
+-- @treturn {table,...} of the kind `names`, each to be put where the store has none
 -- @phases content, timer
-function _M.of(hosts)
-    local found, unknown = {}, {}
+function _M.of(hosts, seconds)
+    local entities, unknown = {}, {}
     for _, host in ipairs(hosts) do
-        local entity = stored(host)
-        found[#found + 1] = entity
-        unknown[#unknown + 1] = not entity and host or nil
+        local row = apply.read("get", "names", host)
+        entities[#entities + 1] = row and remember(entity_text.decode(row.text))
+        unknown[#unknown + 1] = not row and host or nil
     end
-    local addresses = names.ask(unknown)
+    local found = ask_for(unknown, seconds)
     for _, host in ipairs(unknown) do
-        found[#found + 1] = remember(items.name(host, addresses[host]))
+        entities[#entities + 1] = remember(items.name(host, found[host] or "no answer yet"))
     end
-    return found
+    return entities
 end
 
 --- Starts to keep addresses fresh.

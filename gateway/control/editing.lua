@@ -9,6 +9,7 @@ local addresses = require("gateway.control.addresses")
 local apply = require("gateway.control.apply")
 local drafts = require("gateway.control.draft")
 local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
 local garbage_collector = require("gateway.control.garbage_collector")
 local items = require("gateway.config.items")
 local operations = require("gateway.control.operations")
@@ -25,21 +26,51 @@ local MAX_TRIES = 100
 local FEW = 20
 -- How long many wait for others who are many.
 local TURN_SECONDS = 10
+-- How long a new name's addresses are waited for.
+local NAME_SECONDS = 2
 
 local _M = {}
 
--- Names that services and targets begin to use, with their addresses.
+-- The name of an upstream that it has no more: services with this host are to have addresses.
+local function lost_name(run, entry)
+    local row = entry.kind == "upstreams" and run.live.read("get", "upstreams", entry.id)
+    local name = row and row.id == entry.id and entity_text.decode(row.text).name
+    return name and not (entry.entity and entry.entity.name == name) and name or nil
+end
+
+-- Whether an entity's host is an upstream, as that of a service may be.
+local function is_upstream(run, entry, name)
+    if entry.kind ~= "services" then
+        return false
+    elseif run.upstreams[name] == nil then
+        run.upstreams[name] = run.draft:by_name("upstreams", name) ~= nil
+    end
+    return run.upstreams[name]
+end
+
+-- Names that are used from now on are put with them.
 local function add_names(run)
-    local hosts, seen = {}, {}
-    for _, entry in ipairs(run.draft.entries) do
-        local kind, entity = entry.kind, entry.entity
-        local host = entity and items.name_of(kind, entity)
-        if host and not seen[host] then
-            seen[host] = true
-            hosts[#hosts + 1] = host
+    local asked, lost, seen = {}, {}, {}
+    for i = 1, #run.draft.entries do
+        local entry = run.draft.entries[i]
+        local host = entry.entity and items.name_of(entry.kind, entry.entity)
+        local name = host or lost_name(run, entry)
+        local known = name and not seen[name] and addresses.remembered(name)
+        if known then
+            run.draft:put_missing("names", known)
+        end
+        local is_new = name and not seen[name] and not known
+        if is_new and not is_upstream(run, entry, name) then
+            local list = host and asked or lost
+            list[#list + 1] = name
+            seen[name] = true
         end
     end
-    for _, entity in ipairs(addresses.of(hosts)) do
+    for _, entity in ipairs(addresses.of(asked, NAME_SECONDS)) do
+        run.draft:put_missing("names", entity)
+    end
+    -- Services seldom have such a host: nobody waits.
+    for _, entity in ipairs(addresses.of(lost, 0)) do
         run.draft:put_missing("names", entity)
     end
 end
@@ -157,6 +188,8 @@ function _M.run(live, list, size)
             draft = drafts.new(live.read),
             pairs = route_pairs.new(size),
             results = {},
+            -- name -> whether it is an upstream's
+            upstreams = {},
             tries = tries,
         }
         local ok, done = pcall(try, run, list)

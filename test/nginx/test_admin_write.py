@@ -10,7 +10,7 @@ from admin_client import Client, uuid
 
 from sluice import Gateway
 from upstream import Upstream
-from wire import Reply
+from wire import Reply, wait_until
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -54,6 +54,24 @@ def test_a_host_that_has_to_be_resolved(client: Client, upstream: Upstream) -> N
     client.must(201, "POST", "/upstreams/pool/targets", {"target": f"localhost:{port}"})
     client.must(200, "PATCH", "/services/s", {"host": "pool"})
     assert client.running.ask("/a").status == 200
+
+
+def test_an_upstream_that_goes(client: Client, upstream: Upstream) -> None:
+    """The host of its services is a name from then on, as it was before it came."""
+    port = int(upstream.url.rsplit(":", 1)[1])
+    service = {"name": "s", "host": "localhost", "port": port}
+    for back in (
+        ("DELETE", "/upstreams/localhost", None),
+        ("PATCH", "/upstreams/localhost", {"name": "other"}),
+        ("PUT", f"/upstreams/{uuid(1)}", {"name": "another"}),
+    ):
+        client.must(201, "POST", "/config", {"_format_version": "3.0"})
+        client.must(200, "PUT", f"/upstreams/{uuid(1)}", {"name": "localhost"})
+        client.must(201, "POST", "/services", service)
+        client.must(201, "POST", "/services/s/routes", {"paths": ["/a"]})
+        assert client.running.ask("/a").status == 503
+        client.ask(*back)
+        wait_until(lambda: client.running.ask("/a").status == 200, f"addresses after {back}")
 
 
 def test_put_replaces(client: Client) -> None:
