@@ -14,6 +14,9 @@ local setmetatable = setmetatable
 local pairs = pairs
 local type = type
 
+-- Rows that are read at a time.
+local PAGE = 1000
+
 local _M = {}
 local methods = {}
 local mt = { __index = methods }
@@ -145,6 +148,34 @@ function methods:by_parent(kind, name, field, parent)
         return nil, err
     end
     return unchanged(self, kind, rows[1])
+end
+
+--- All entities of a kind that refer to one.
+-- @tparam string kind
+-- @tparam string field
+-- @tparam string id of the other
+-- @treturn {table,...}|nil entities, not to be changed
+-- @treturn nil|table error
+function methods:all(kind, field, id)
+    local found, offset = {}, nil
+    repeat
+        local options = { size = PAGE, offset = offset, where = { [field] = id } }
+        local rows, next_offset = self.read("list", kind, options)
+        if not rows then
+            return nil, next_offset
+        end
+        for _, row in ipairs(rows) do
+            found[#found + 1] = unchanged(self, kind, row)
+        end
+        offset = next_offset
+    until not offset
+    for _, entry in ipairs(self.by_id[kind] and self.entries or {}) do
+        local owner = entry.kind == kind and entry.entity and entry.entity[field]
+        if owner and owner.id == id then
+            found[#found + 1] = entry.entity
+        end
+    end
+    return found
 end
 
 local function enter(self, kind, id)

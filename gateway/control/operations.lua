@@ -125,7 +125,7 @@ local function resolve(run, field, reference)
     end
     local found = must(run.draft:by_name(field.reference, name))
     if not found then
-        local key = entities.get(field.reference).endpoint_key
+        local key = entities.get(field.reference).endpoint_key or "id"
         refusals.throw(refusals.no_reference(field.name, field.reference, { [key] = name }))
     end
     return found.id
@@ -142,6 +142,17 @@ local function resolve_all(run, operation, entity, owner)
                 refusals.throw(refusals.invalid_field(field.name, "value must be that of the path"))
             end
             entity[field.name] = { id = id }
+        end
+    end
+end
+
+-- Lists of ids, of which the store knows nothing.
+local function check_ids(run, kind, entity)
+    for _, field in ipairs(entities.id_lists(kind)) do
+        for _, id in ipairs(entity[field.name] or {}) do
+            if not must(run.draft:by_its_id(field.reference, id)) then
+                refusals.throw(refusals.no_reference(field.name, field.reference, { id = id }))
+            end
         end
     end
 end
@@ -175,6 +186,7 @@ local function check(run, operation, value, owner)
     references.put(entity)
     entity.__references = nil
     resolve_all(run, operation, entity, owner)
+    check_ids(run, kind, entity)
     if kind == "routes" then
         check_pairs(run, entity)
     end
@@ -235,13 +247,34 @@ local function value_of(run, operation, name)
     return copy(value)
 end
 
-local function put(run, operation, entity, revision)
-    draw(operation.kind, entity)
-    set_dates(operation.kind, entity)
-    return run.draft:put(operation.kind, entity, run.at, revision)
+local verbs = {}
+
+-- What an entity was sent with and is not stored in it: by its schema it makes further operations.
+local function spread(run, kind, entity)
+    local definition, values = entities.get(kind), {}
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        if field.transient then
+            values[name], entity[name] = entity[name], nil
+        end
+    end
+    local function find_all(...)
+        return must(run.draft:all(...))
+    end
+    local more = definition.spread and definition.spread(entity, values, find_all) or {}
+    for _, operation in ipairs(more) do
+        verbs[operation.method](run, operation)
+    end
 end
 
-local verbs = {}
+local function put(run, operation, entity, revision)
+    local kind = operation.kind
+    draw(kind, entity)
+    set_dates(kind, entity)
+    local entry = run.draft:put(kind, entity, run.at, revision)
+    spread(run, kind, entity)
+    return entry
+end
 
 function verbs.POST(run, operation)
     local owner = parent_id(run, operation)
