@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import admin
 import change
 import config_change
 import core
@@ -23,6 +24,7 @@ from setting import Setting, prepared
 
 # All but `proxy`, whose sides alternate in slices (proxy.py).
 KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
+    **admin.MEASURES,
     **events_scenarios.MEASURES,
     **change.MEASURES,
     "config-change": config_change.measure,

@@ -1,0 +1,360 @@
+"""Scenarios of the Admin API: entities written and listed over HTTP, as its clients do.
+
+The store is the truth (no file); a route's PUT changes its second path. `admin-write`: one after the
+other, beside bare commits of the same row in the control worker (`lua/plugins/bench-store.lua`).
+`admin-bulk`: clients at the same time, each with a connection and routes of its own.
+`admin-under-load`: what requests notice of paced writes. `admin-list`: the first and the last page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import selectors
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import load
+import sides
+import stats
+from ordered import Ordered, changed, with_plugin
+from probe import Client, ProbeError, split_address
+from progress import progress
+from report import Metric, metric
+from setting import Setting
+from verify import InvalidRun
+
+RECEIVE_BYTES = 65536
+ANSWER_TIMEOUT_S = 30
+# Of the writes that were to be made; a machine that is too busy makes fewer.
+FEWEST_DONE = 0.9
+PAGE = 1000
+
+
+class Stored(Ordered):
+    """A gateway that serves its store, which has what the declared file says."""
+
+    def write(self) -> None:
+        super().write()
+        command = [*self.program, "import", str(self.folder / "sluice.json")]
+        done = subprocess.run(
+            command, env=self.environment(), cwd=self.folder, capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise sides.StartError(f"{self.name} did not import: {done.stderr.strip()}")
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | {"SLUICE_FILE": ""}
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a PUT of a route has to say again."""
+
+    id: str
+    name: str
+    service: str
+
+    def put(self, number: int) -> bytes:
+        """The request that makes it the change of this number."""
+        body = json.dumps(
+            {
+                "name": self.name,
+                "paths": [f"/{self.name}", f"/changed-{number}"],
+                "service": {"id": self.service},
+            }
+        )
+        return (
+            f"PUT /routes/{self.id} HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
+
+
+def _get(client: Client, path: str) -> dict[str, Any]:
+    answer = client.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    if answer.status != 200:
+        raise InvalidRun(f"{path} is answered {answer.status}")
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def _route(client: Client, number: int) -> Route:
+    found = _get(client, f"/routes/route-{number}")
+    return Route(found["id"], found["name"], found["service"]["id"])
+
+
+def _put(client: Client, route: Route, number: int) -> float:
+    """Milliseconds until it is live on every worker."""
+    request = route.put(number)
+    began = time.monotonic()
+    answer = client.ask(request)
+    took = time.monotonic() - began
+    if answer.status != 200:
+        raise InvalidRun(f"a PUT is answered {answer.status}: {answer.body[:200]!r}")
+    return took * 1000
+
+
+def write(setting: Setting) -> dict[str, Metric]:
+    """Measures one PUT beside a bare commit."""
+    data = setting.data
+    found: dict[str, list[list[float]]] = {"put": [], "commit": []}
+    with (
+        changed(setting, data["routes"], Stored, with_plugin("bench-store")) as gateway,
+        Client(gateway.admin, ANSWER_TIMEOUT_S) as client,
+    ):
+        route, number = _route(client, 1), 0
+        for order in [list(found), *setting.rounds(list(found), 0, 1)]:
+            for case in order:
+                progress(f"{setting.name}: {case}")
+                if case == "commit":
+                    found[case].append(gateway.order(case, data["changes"]))
+                    continue
+                took = []
+                for _ in range(data["changes"]):
+                    number += 1
+                    took.append(_put(client, route, number))
+                found[case].append(took)
+    progress("")
+    found = {case: rounds[1:] for case, rounds in found.items()}  # without the warm-up
+    medians = [
+        stats.quantile(sorted(put), 0.5) - stats.quantile(sorted(bare), 0.5)
+        for put, bare in zip(found["put"], found["commit"], strict=True)
+    ]
+    return {
+        f"{case}_ms_p{share}": metric("ms", stats.pooled_quantile(rounds, share / 100))
+        for case, rounds in found.items()
+        for share in (50, 99)
+    } | {"put_minus_commit_ms_p50": metric("ms", stats.mean(medians))}
+
+
+class Writer:
+    """One connection that writes its route again and again, a request at a time."""
+
+    def __init__(self, address: str, route: Route, first: int) -> None:
+        self.socket = socket.create_connection(split_address(address), ANSWER_TIMEOUT_S)
+        self.route = route
+        self.done = 0
+        self._number = first
+        self._answer = b""
+
+    def send(self) -> None:
+        """The next request."""
+        self._number += 1
+        self.socket.sendall(self.route.put(self._number))
+
+    def receive(self) -> bool:
+        """Takes what has come; whether that is the whole answer."""
+        part = self.socket.recv(RECEIVE_BYTES)
+        if not part:
+            raise InvalidRun("the admin listener closed a connection")
+        self._answer += part
+        head, end, body = self._answer.partition(b"\r\n\r\n")
+        if not end:
+            return False
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        if len(body) < length:
+            return False
+        if not head.startswith(b"HTTP/1.1 200 "):
+            raise InvalidRun(f"a PUT is answered {self._answer[:300]!r}")
+        self._answer = b""
+        self.done += 1
+        return True
+
+
+def _write_all(writers: list[Writer], seconds: float) -> float:
+    """Lets them write for so long; writes a second."""
+    began = time.monotonic()
+    ends = began + seconds
+    before = sum(writer.done for writer in writers)
+    with selectors.DefaultSelector() as selector:
+        for writer in writers:
+            selector.register(writer.socket, selectors.EVENT_READ, writer)
+            writer.send()
+        busy = len(writers)
+        while busy:
+            ready = selector.select(ANSWER_TIMEOUT_S)
+            if not ready:
+                raise InvalidRun("a PUT is not answered")
+            for key, _ in ready:
+                if not key.data.receive():
+                    continue
+                if time.monotonic() < ends:
+                    key.data.send()
+                else:
+                    busy -= 1
+    return (sum(writer.done for writer in writers) - before) / (time.monotonic() - began)
+
+
+def bulk(setting: Setting) -> dict[str, Metric]:
+    """Measures writes by clients at the same time."""
+    data = setting.data
+    clients: int = data["clients"]
+    found: list[float] = []
+    with changed(setting, data["routes"], Stored, {}) as gateway:
+        with Client(gateway.admin, ANSWER_TIMEOUT_S) as client:
+            routes = [_route(client, number + 1) for number in range(clients)]
+        writers = [Writer(gateway.admin, route, 1000 * n) for n, route in enumerate(routes)]
+        _write_all(writers, data["seconds"])  # warm-up
+        for _ in setting.rounds(["puts"], 0, 1):
+            found.append(_write_all(writers, data["seconds"]))
+        for writer in writers:
+            writer.socket.close()
+    progress("")
+    return {"puts_per_s": metric("1/s", stats.level(found))}
+
+
+class Paced:
+    """Writes routes at a fixed rate as long as it is entered."""
+
+    def __init__(self, address: str, rate: float, routes: list[Route]) -> None:
+        self.done = 0
+        self._address, self._rate, self._routes = address, rate, routes
+        self._over = threading.Event()
+        self._trouble: str | None = None
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        try:
+            with Client(self._address, ANSWER_TIMEOUT_S) as client:
+                while not self._over.is_set():
+                    _put(client, self._routes[self.done % len(self._routes)], self.done)
+                    self.done += 1
+                    due += 1 / self._rate
+                    self._over.wait(max(0.0, due - time.monotonic()))
+        except (InvalidRun, ProbeError) as error:
+            self._trouble = str(error)
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Writes go on meanwhile."""
+        self._over.clear()
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+        if self._trouble:
+            raise InvalidRun(self._trouble)
+
+
+def under_load(setting: Setting) -> dict[str, Metric]:
+    """Measures what requests notice of writes."""
+    data = setting.data
+    routes, rate, seconds = data["routes"], data["rate"], data["seconds"]
+    found: dict[str, list[load.Slice]] = {"alone": [], "written": []}
+    some = random.Random(1).sample(range(1, routes), k=min(routes - 1, 1000))
+    with changed(setting, routes, Stored, {}) as gateway:
+        requests = gateway.folder / "requests"
+        heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in some)
+        requests.write_text("".join(heads))
+        with Client(gateway.admin, ANSWER_TIMEOUT_S) as client:
+            paced = Paced(gateway.admin, rate, [_route(client, n) for n in some[:100]])
+        _slice(gateway, requests, data)  # warm-up
+        for order in setting.rounds(list(found), 0, 1):
+            for name in order:
+                progress(f"{setting.name}: {name}")
+                before = paced.done
+                quiet = contextlib.nullcontext()
+                with paced.at_work() if name == "written" else quiet:
+                    found[name].append(_slice(gateway, requests, data))
+                made = paced.done - before
+                if name == "written" and made < rate * seconds * FEWEST_DONE:
+                    raise InvalidRun(f"{made} writes were made of {rate * seconds}")
+    progress("")
+    pairs = [
+        [[getattr(one, field) for one in found[of]] for of in ("written", "alone")]
+        for field in ("rps", "p99_ms")
+    ]
+    return {
+        "rps_share": metric("ratio", stats.ratio(*pairs[0])),
+        "p99_ratio": metric("ratio", stats.ratio(*pairs[1])),
+    }
+
+
+def _slice(gateway: sides.Sluice, requests: Path, data: dict[str, Any]) -> load.Slice:
+    slice_ = load.run(
+        gateway.address, requests, gateway.workers, None, data["connections"], data["seconds"]
+    )
+    if errors := slice_.report.errors():
+        raise InvalidRun(f"requests beside writes: {errors}")
+    return slice_
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """A configuration with so many consumers and nothing else."""
+
+    count: int
+
+    def sluice_file(self, words: dict[str, str]) -> str:
+        """The declarative file."""
+        consumers = [{"username": f"consumer-{number}"} for number in range(self.count)]
+        return json.dumps({"_format_version": "3.0", "consumers": consumers})
+
+    def changed_file(self, words: dict[str, str]) -> str | None:
+        """Nothing is changed before it is measured."""
+        return None
+
+
+def listed(setting: Setting) -> dict[str, Metric]:
+    """Measures the first and the last page of a long list."""
+    data = setting.data
+    folder = setting.fresh()
+    folder.chmod(0o755)  # workers of a master run by root are somebody else
+    gateway = Stored(
+        Consumers(data["consumers"]),
+        folder / "sluice",
+        sides.free_address(),
+        sides.free_address(),
+        None,
+        root=setting.root,
+        count=data["workers"],
+        admin=sides.free_address(),
+    )
+    found: dict[str, list[float]] = {"first": [], "last": []}
+    with gateway, Client(gateway.admin, ANSWER_TIMEOUT_S) as client:
+        pages = {"first": f"/consumers?size={PAGE}", "last": _last_page(client, data["consumers"])}
+        for order in [list(found), *setting.rounds(list(found), 0, 1)]:
+            for name in order:
+                began = time.monotonic()
+                if len(_get(client, pages[name])["data"]) != PAGE:
+                    raise InvalidRun(f"the {name} page is not full")
+                found[name].append((time.monotonic() - began) * 1000)
+        if trouble := gateway.trouble():
+            raise InvalidRun(f"{gateway.name} logged: {trouble}")
+    progress("")
+    found = {name: values[1:] for name, values in found.items()}  # without the warm-up
+    return {f"{name}_ms": metric("ms", stats.level(values)) for name, values in found.items()} | {
+        "page_ratio": metric("ratio", stats.ratio(found["last"], found["first"]))
+    }
+
+
+def _last_page(client: Client, count: int) -> str:
+    path, number = f"/consumers?size={PAGE}", 1
+    while True:
+        found = _get(client, path)
+        following = found.get("next")
+        if not following:
+            break
+        path, number = following, number + 1
+        progress(f"page {number}")
+    if number * PAGE != count:
+        raise InvalidRun(f"{number} pages of {PAGE} for {count} consumers")
+    return path
+
+
+MEASURES = {
+    "admin-write": write,
+    "admin-bulk": bulk,
+    "admin-under-load": under_load,
+    "admin-list": listed,
+}
