@@ -1,9 +1,9 @@
 """Scenarios of the Admin API: entities written and listed over HTTP, as its clients do.
 
-The store is the truth (no file); a route's PUT changes its second path. `admin-write`: one after the
-other, beside bare commits of the same row in the control worker (`lua/plugins/bench-store.lua`).
-`admin-bulk`: clients at the same time, each with a connection and routes of its own.
-`admin-under-load`: what requests notice of paced writes. `admin-list`: the first and the last page.
+The store is the truth (no file). A PUT changes the second path of a route. `admin-write`: one after
+another, beside bare commits of the row in the control worker (`lua/plugins/bench-store.lua`).
+`admin-bulk`: clients at the same time, each with a connection and a route of its own.
+`admin-under-load`: what requests notice of paced writes. `admin-list`: first page and last page.
 """
 
 from __future__ import annotations
