@@ -92,15 +92,14 @@ class Client:
         for name, value in pairs:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         size = len(head)
-        body = b""
         if headers.get("transfer-encoding") == "chunked":
-            while True:
+            chunks: list[bytes] = []
+            while not chunks or chunks[-1]:
                 line = self._take(self._find(b"\r\n") + 2)
                 chunk = self._take(int(line.split(b";")[0], 16) + 2)
                 size += len(line) + len(chunk)
-                body += chunk[:-2]
-                if len(chunk) == 2:
-                    break
+                chunks.append(chunk[:-2])
+            body = b"".join(chunks)
         else:
             body = self._take(int(headers.get("content-length", 0)))
             size += len(body)

@@ -10,7 +10,13 @@
 local abi = require("sluice.abi")
 local ffi = require("ffi")
 
+-- Declares the rows that are written.
+require("sluice.exposition")
+
 local C = ffi.C
+
+-- Of nginx: what sluice_metrics_names_read() returns.
+local OK, AGAIN = 0, -2
 
 local is_nginx = abi.declare([[
 typedef enum {
@@ -23,7 +29,7 @@ typedef enum {
     SLUICE_METRICS_TIMER_RUNS,
     SLUICE_METRICS_TIMER_FAILURES,
     SLUICE_METRICS_POOL_IDLE,
-    SLUICE_METRICS_COUNTS = 16
+    SLUICE_METRICS_COUNTS = 15
 } sluice_metrics_count_e;
 typedef enum {
     SLUICE_METRICS_ROUTE = 0,
@@ -34,15 +40,14 @@ typedef struct {
     uint64_t sum;
 } sluice_metrics_histogram_t;
 typedef struct {
-    uint32_t stamp;
-    uint32_t unanswered;
+    uint64_t unanswered;
     uint64_t answered[5];
     uint64_t received;
     uint64_t sent;
     sluice_metrics_histogram_t total;
     sluice_metrics_histogram_t upstream;
     sluice_metrics_histogram_t gateway;
-} sluice_metrics_line_t;
+} sluice_metrics_sum_t;
 typedef struct {
     uint64_t accepted;
     uint64_t handled;
@@ -54,9 +59,14 @@ typedef struct {
 void sluice_metrics_count(int what);
 uint32_t sluice_metrics_limit(void);
 const uint32_t *sluice_metrics_bounds(void);
-void sluice_metrics_node(sluice_metrics_line_t *sum, uint64_t *counts);
-int sluice_metrics_entity(int kind, uint32_t slot, uint32_t generation,
-    sluice_metrics_line_t *sum);
+void sluice_metrics_node(sluice_metrics_sum_t *sum, uint64_t *counts);
+typedef struct sluice_metrics_names_s sluice_metrics_names_t;
+sluice_metrics_names_t *sluice_metrics_names_create(int kind);
+int sluice_metrics_names_read(sluice_metrics_names_t *names, uint32_t slots);
+void sluice_metrics_names_destroy(sluice_metrics_names_t *names);
+uint32_t sluice_metrics_names_count(const sluice_metrics_names_t *names);
+size_t sluice_metrics_write(const sluice_metrics_names_t *names,
+    const sluice_exposition_row_t *row, uint32_t *next, char *out, size_t size);
 int sluice_metrics_connections(sluice_metrics_connections_t *connections);
 ]])
 
@@ -99,11 +109,11 @@ function _M.series()
 end
 
 --- The node's sums.
--- @treturn cdata sluice_metrics_line_t
+-- @treturn cdata sluice_metrics_sum_t
 -- @treturn table counts by name: `retries`, `rate_limited`, `pool_opened` ...
 -- @phases any but init
 function _M.node()
-    local line = ffi.new("sluice_metrics_line_t")
+    local line = ffi.new("sluice_metrics_sum_t")
     local sums = ffi.new("uint64_t[?]", C.SLUICE_METRICS_COUNTS)
     C.sluice_metrics_node(line, sums)
     local counts = {}
@@ -113,15 +123,54 @@ function _M.node()
     return line, counts
 end
 
---- Adds up what workers have counted of a route or service.
+--- Which of a sum's numbers a field is: what rows of `sluice.exposition` are told.
+-- @tparam string field of sluice_metrics_sum_t
+-- @treturn number from 0
+-- @phases all
+function _M.number(field)
+    return ffi.offsetof("sluice_metrics_sum_t", field) / 8
+end
+
+--- The labels of all routes, or services, that may have lines: of none, until `read_names` has read
+-- them. They hold what was live then, and some 100 bytes each, until they are collected.
 -- @tparam number kind ROUTE or SERVICE
--- @tparam number slot
--- @tparam number generation
--- @tparam cdata line sluice_metrics_line_t, that gets the sums
--- @treturn boolean whether anything was counted
+-- @treturn cdata
+-- @raise no memory
 -- @phases any but init
-function _M.entity(kind, slot, generation, line)
-    return C.sluice_metrics_entity(kind, slot, generation, line) ~= 0
+function _M.names(kind)
+    local names = C.sluice_metrics_names_create(kind)
+    if names == nil then
+        error("no memory")
+    end
+    return ffi.gc(names, C.sluice_metrics_names_destroy)
+end
+
+--- Reads the labels of some more slots: some hundred nanoseconds each.
+-- @tparam cdata names
+-- @tparam number slots
+-- @treturn boolean whether there are more
+-- @raise no memory
+-- @phases any but init
+function _M.read_names(names, slots)
+    local rc = C.sluice_metrics_names_read(names, slots)
+    if rc ~= OK and rc ~= AGAIN then
+        error("no memory")
+    end
+    return rc == AGAIN
+end
+
+--- Writes a row's samples of all who have been counted, as many as have room: some 50 ns each.
+-- @tparam cdata names
+-- @tparam table row of `sluice.exposition`
+-- @tparam cdata next uint32_t[1]: the name to begin with, from 0, then the one to go on with
+-- @tparam cdata out char*
+-- @tparam number size
+-- @treturn number bytes
+-- @treturn boolean whether there are more names
+-- @phases any but init
+function _M.write(names, row, next, out, size)
+    local length = tonumber(C.sluice_metrics_write(names, row.row, next, out, size))
+    return length, next[0] < C.sluice_metrics_names_count(names)
 end
 
 --- nginx's connections with clients.

@@ -19,6 +19,7 @@
 #include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_refuse.h"
 #include "ngx_http_sluice_var.h"
+#include "exposition.h"
 #include "answer.h"           /* behind nginx's: it includes system headers */
 
 
@@ -222,10 +223,22 @@ typedef struct {
     f(uint32_t, sluice_metrics_limit, (void))                                 \
     f(const uint32_t *, sluice_metrics_bounds, (void))                        \
     f(void, sluice_metrics_node,                                              \
-      (sluice_metrics_line_t *sum, uint64_t *counts))                         \
-    f(int, sluice_metrics_entity,                                             \
-      (int kind, uint32_t slot, uint32_t generation,                          \
-       sluice_metrics_line_t *sum))                                           \
+      (sluice_metrics_sum_t *sum, uint64_t *counts))                          \
+    f(sluice_metrics_names_t *, sluice_metrics_names_create, (int kind))      \
+    f(int, sluice_metrics_names_read,                                         \
+      (sluice_metrics_names_t *names, uint32_t slots))                        \
+    f(void, sluice_metrics_names_destroy, (sluice_metrics_names_t *names))    \
+    f(uint32_t, sluice_metrics_names_count,                                   \
+      (const sluice_metrics_names_t *names))                                  \
+    f(size_t, sluice_metrics_write,                                           \
+      (const sluice_metrics_names_t *names,                                   \
+       const sluice_exposition_row_t *row, uint32_t *next, char *out,         \
+       size_t size))                                                          \
+    f(size_t, sluice_exposition_bound,                                        \
+      (const sluice_exposition_row_t *row, size_t labels))                    \
+    f(char *, sluice_exposition_write,                                        \
+      (char *out, const sluice_exposition_row_t *row,                         \
+       const sluice_core_text_t *labels, const uint64_t *numbers))            \
     f(int, sluice_metrics_connections,                                        \
       (sluice_metrics_connections_t *connections))                            \
                                                                               \

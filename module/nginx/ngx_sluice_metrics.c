@@ -8,6 +8,12 @@
 #include "ngx_sluice_abi.h"
 
 
+/* Of a line, and of a sum. */
+
+#define NGX_SLUICE_METRICS_NUMBERS                                            \
+    (sizeof(sluice_metrics_sum_t) / sizeof(uint64_t))
+
+
 static ngx_int_t ngx_sluice_metrics_lock(int command, ngx_uint_t seat,
     struct flock *lock);
 static void ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared,
@@ -16,8 +22,8 @@ static sluice_metrics_line_t *ngx_sluice_metrics_place(
     ngx_sluice_metrics_t *shared, ngx_uint_t seat, ngx_uint_t kind,
     uint32_t slot);
 static ngx_uint_t ngx_sluice_metrics_is_held(ngx_uint_t seat);
-static void ngx_sluice_metrics_sum(sluice_metrics_line_t *sum,
-    const sluice_metrics_line_t *line);
+static void ngx_sluice_metrics_sum(uint64_t *sums,
+    const sluice_metrics_line_t *line, ngx_uint_t from, ngx_uint_t to);
 
 
 static ngx_sluice_metrics_seat_t  ngx_sluice_metrics_own;
@@ -101,8 +107,9 @@ ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared, ngx_uint_t seat)
 sluice_metrics_line_t *
 ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
 {
-    sluice_metrics_line_t  *line;
+    uint32_t               *end;
     ngx_sluice_metrics_t   *shared;
+    sluice_metrics_line_t  *line;
 
     shared = ngx_sluice_page_metrics(NULL);
 
@@ -122,6 +129,9 @@ ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
     if (line->stamp && (int32_t) (generation + 1 - line->stamp) < 0) {
         return NULL;
     }
+
+    end = &ngx_sluice_metrics_seat->ends[kind];
+    __atomic_store_n(end, ngx_max(*end, slot + 1), __ATOMIC_RELAXED);
 
     /* readers look at the stamp before and after the counts */
 
@@ -166,13 +176,13 @@ sluice_metrics_limit(void)
 /* The node's: sums of all seats. */
 
 void
-sluice_metrics_node(sluice_metrics_line_t *sum, uint64_t *counts)
+sluice_metrics_node(sluice_metrics_sum_t *sum, uint64_t *counts)
 {
     ngx_uint_t                  i, k;
     ngx_sluice_metrics_t       *shared;
     ngx_sluice_metrics_seat_t  *seat;
 
-    ngx_memzero(sum, sizeof(sluice_metrics_line_t));
+    ngx_memzero(sum, sizeof(sluice_metrics_sum_t));
     ngx_memzero(counts, SLUICE_METRICS_COUNTS * sizeof(uint64_t));
 
     shared = ngx_sluice_page_metrics(NULL);
@@ -180,7 +190,8 @@ sluice_metrics_node(sluice_metrics_line_t *sum, uint64_t *counts)
     for (i = 0; shared && i < shared->used; i++) {
         seat = &shared->seats[i];
 
-        ngx_sluice_metrics_sum(sum, &seat->node);
+        ngx_sluice_metrics_sum((uint64_t *) sum, &seat->node, 0,
+                               NGX_SLUICE_METRICS_NUMBERS);
 
         for (k = 0; k < SLUICE_METRICS_POOL_IDLE; k++) {
             counts[k] += seat->counts[k];
@@ -209,28 +220,59 @@ ngx_sluice_metrics_is_held(ngx_uint_t seat)
 }
 
 
-/* Of a route or service; 0: nobody has counted anything of it. */
+/* What will be read of an entity soon: stamps, and numbers from this on. */
 
-int
-sluice_metrics_entity(int kind, uint32_t slot, uint32_t generation,
-    sluice_metrics_line_t *sum)
+void
+ngx_sluice_metrics_prefetch(ngx_uint_t kind, uint32_t slot, ngx_uint_t number)
 {
-    int                     found;
-    uint32_t                stamp;
     ngx_uint_t              i;
+    ngx_sluice_metrics_t   *shared;
+    sluice_metrics_line_t  *line;
+
+    shared = ngx_sluice_page_metrics(NULL);
+
+    for (i = 0; shared && i < shared->used; i++) {
+
+        if (slot < shared->seats[i].ends[kind]) {
+            line = ngx_sluice_metrics_place(shared, i, kind, slot);
+
+            __builtin_prefetch(line);
+            __builtin_prefetch((uint64_t *) line + number);
+        }
+    }
+}
+
+
+/*
+ * Of a route or service, those numbers of a sluice_metrics_sum_t which are
+ * asked for: a scrape needs few at a time, and lines are cold.  0: nobody has
+ * counted anything of it.
+ */
+
+ngx_uint_t
+ngx_sluice_metrics_entity(ngx_uint_t kind, uint32_t slot, uint32_t generation,
+    ngx_uint_t from, ngx_uint_t to, uint64_t *sums)
+{
+    uint32_t                stamp;
+    ngx_uint_t              i, found;
     ngx_sluice_metrics_t   *shared;
     sluice_metrics_line_t  *line, copy;
 
-    ngx_memzero(sum, sizeof(sluice_metrics_line_t));
     found = 0;
-
     shared = ngx_sluice_page_metrics(NULL);
 
     if (shared == NULL || slot >= shared->series) {
         return 0;
     }
 
+    ngx_memzero(&sums[from], (to - from) * sizeof(uint64_t));
+
     for (i = 0; i < shared->used; i++) {
+
+        if (slot >= shared->seats[i].ends[kind]) {
+            continue;
+        }
+
         line = ngx_sluice_metrics_place(shared, i, kind, slot);
 
         stamp = __atomic_load_n(&line->stamp, __ATOMIC_ACQUIRE);
@@ -238,11 +280,12 @@ sluice_metrics_entity(int kind, uint32_t slot, uint32_t generation,
             continue;
         }
 
-        copy = *line;
+        ngx_memcpy((uint64_t *) &copy + from, (uint64_t *) line + from,
+                   (to - from) * sizeof(uint64_t));
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
         if (__atomic_load_n(&line->stamp, __ATOMIC_RELAXED) == stamp) {
-            ngx_sluice_metrics_sum(sum, &copy);
+            ngx_sluice_metrics_sum(sums, &copy, from, to);
             found = 1;
         }
     }
@@ -251,23 +294,17 @@ sluice_metrics_entity(int kind, uint32_t slot, uint32_t generation,
 }
 
 
-/* All behind the stamp and its neighbour are numbers of 64 bits. */
-
 static void
-ngx_sluice_metrics_sum(sluice_metrics_line_t *sum,
-    const sluice_metrics_line_t *line)
+ngx_sluice_metrics_sum(uint64_t *sums, const sluice_metrics_line_t *line,
+    ngx_uint_t from, ngx_uint_t to)
 {
     ngx_uint_t       i;
-    uint64_t        *to;
-    const uint64_t  *from;
+    const uint64_t  *numbers;
 
-    sum->unanswered += line->unanswered;
+    numbers = (const uint64_t *) line;
 
-    to = (uint64_t *) sum;
-    from = (const uint64_t *) line;
-
-    for (i = 1; i < sizeof(sluice_metrics_line_t) / sizeof(uint64_t); i++) {
-        to[i] += from[i];
+    for (i = from; i < to; i++) {
+        sums[i] += i ? numbers[i] : line->unanswered;
     }
 }
 

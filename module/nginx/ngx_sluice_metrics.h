@@ -22,7 +22,9 @@
  * comes into a slot after another begins at zero, and what still comes of the
  * other counts for the node alone.
  *
- * Readers take no lock.  They may see one request counted in half.
+ * Readers take no lock.  They may see one request counted in half.  They look
+ * at no line behind a seat's last one: to read memory that nobody has written
+ * takes pages of it.
  */
 
 
@@ -52,7 +54,7 @@ typedef enum {
     SLUICE_METRICS_TIMER_RUNS,
     SLUICE_METRICS_TIMER_FAILURES,
     SLUICE_METRICS_POOL_IDLE,                  /* a gauge */
-    SLUICE_METRICS_COUNTS = 16
+    SLUICE_METRICS_COUNTS = 15
 } sluice_metrics_count_e;
 
 
@@ -81,6 +83,11 @@ typedef struct {
 } sluice_metrics_histogram_t;
 
 
+/* What a scrape makes the text of; ngx_sluice_metrics_text.c has them. */
+
+typedef struct sluice_metrics_names_s  sluice_metrics_names_t;
+
+
 /* Its first cache line is all that a request needs to be counted in. */
 
 typedef struct {
@@ -96,9 +103,24 @@ typedef struct {
 } sluice_metrics_line_t;
 
 
+/* A line of all seats together: all of it are numbers of 64 bits. */
+
+typedef struct {
+    uint64_t                    unanswered;
+    uint64_t                    answered[SLUICE_METRICS_CLASSES];
+    uint64_t                    received;
+    uint64_t                    sent;
+
+    sluice_metrics_histogram_t  total;
+    sluice_metrics_histogram_t  upstream;
+    sluice_metrics_histogram_t  gateway;
+} sluice_metrics_sum_t;
+
+
 typedef struct {
     sluice_metrics_line_t  node;
     uint64_t               counts[SLUICE_METRICS_COUNTS];
+    uint32_t               ends[SLUICE_METRICS_KINDS];  /* of slots in use */
 } ngx_sluice_metrics_seat_t;
 
 
@@ -114,6 +136,10 @@ typedef struct {
 
 
 _Static_assert(sizeof(sluice_metrics_line_t) == 448, "whole cache lines");
+_Static_assert(sizeof(sluice_metrics_sum_t) == sizeof(sluice_metrics_line_t)
+               && offsetof(sluice_metrics_sum_t, answered)
+                  == offsetof(sluice_metrics_line_t, answered),
+               "the same but for what stands before the classes");
 _Static_assert(sizeof(ngx_sluice_metrics_seat_t) == 576, "whole cache lines");
 _Static_assert(offsetof(ngx_sluice_metrics_t, seats) == 64, "a cache line");
 
@@ -140,6 +166,10 @@ extern ngx_sluice_metrics_seat_t  *ngx_sluice_metrics_seat;
 ngx_int_t ngx_sluice_metrics_init_process(ngx_cycle_t *cycle);
 sluice_metrics_line_t *ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot,
     uint32_t generation);
+void ngx_sluice_metrics_prefetch(ngx_uint_t kind, uint32_t slot,
+    ngx_uint_t number);
+ngx_uint_t ngx_sluice_metrics_entity(ngx_uint_t kind, uint32_t slot,
+    uint32_t generation, ngx_uint_t from, ngx_uint_t to, uint64_t *sums);
 
 
 #endif /* NGX_SLUICE_METRICS_H_INCLUDED */

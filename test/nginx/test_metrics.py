@@ -309,6 +309,36 @@ def test_a_long_name_that_is_no_ascii(gateway: Start, upstream: Upstream) -> Non
     assert value(scrape(running, OPEN), "sluice_route_requests_total", **labels) == 1
 
 
+def test_labels_follow_the_configuration(gateway: Start, upstream: Upstream) -> None:
+    """Also after a scrape: names that are others, ids where there are none, routes that come."""
+    ids = [f"00000000-0000-4000-8000-00000000000{n}" for n in range(3)]
+
+    def named(service: str | None, routes: list[str | None]) -> dict[str, Any]:
+        made = config(upstream.url, len(routes))
+        made["services"][0].update(id=ids[0], name=service)
+        for route, id_, name in zip(made["services"][0]["routes"], ids[1:], routes, strict=False):
+            route.update(id=id_, name=name)
+        return made
+
+    running = gateway(named("a", ["x"]), metrics_series=10)
+    seen: list[dict[str, str]] = []
+    for count, (service, routes) in enumerate(
+        [("a", ["x"]), ("b", ["x"]), ("b", ["y"]), (None, [None]), ("a", ["y", "x"])], 1
+    ):
+        running.reload(named(service, routes))
+        for n in range(len(routes)):
+            assert running.get(f"/r{n}").status_code == 200
+        total = count + len(routes) - 1
+        settles(running, {"2xx": total}, "sluice_route_requests_total")
+        labels = {"route": routes[0] or ids[1], "service": service or ids[0], "code": "2xx"}
+        families = scrape(running)
+        assert value(families, "sluice_route_requests_total", **labels) == count
+        of_service = {"service": labels["service"], "code": "2xx"}
+        assert value(families, "sluice_service_requests_total", **of_service) == total
+        seen.append(labels)
+    assert len({tuple(labels.items()) for labels in seen}) == 5
+
+
 def test_a_slot_of_another_route_begins_at_zero(gateway: Start, upstream: Upstream) -> None:
     running = gateway(config(upstream.url), metrics_series=1)
     for n in range(5):

@@ -7,11 +7,16 @@
 --   unit     which the name ends with (optional)
 --   labels   their names (optional)
 --   help     what it says
---   samples  `(figures, add)`: calls `add(value, word)` for each, `word` being the value of a label
---            that is not the entity's; a histogram's value is a sluice_metrics_histogram_t
 --
--- Rows of a line are made for the node, for routes and for services: `figures` is that line, and an
--- entity's own labels come first.
+-- Rows of a line are made for the node, for routes and for services; an entity's own labels come
+-- first. C writes them, and is told:
+--
+--   numbers  array of `{ field, index, word }`: a field of sluice_metrics_sum_t, which of an array,
+--            and the value of the label that is not the entity's: with one, 0 has no sample
+--
+-- All other rows are read and written in Lua:
+--
+--   samples  `(figures, add)`: calls `add(value, word)` for each, `word` as above
 
 local _M = {}
 
@@ -21,16 +26,13 @@ _M.BOUNDS = { 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000
 local STATES = { "starting", "waiting", "building", "live", "stopped", "left" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
 
-local function requests(line, add)
+local function requests()
+    local numbers = {}
     for i, class in ipairs(CLASSES) do
-        local count = tonumber(line.answered[i - 1])
-        if count > 0 then
-            add(count, class)
-        end
+        numbers[i] = { field = "answered", index = i - 1, word = class }
     end
-    if line.unanswered > 0 then
-        add(line.unanswered, "none")
-    end
+    numbers[#numbers + 1] = { field = "unanswered", word = "none" }
+    return numbers
 end
 
 -- A row whose one sample is a field of a part of the figures; none where that is missing.
@@ -64,9 +66,7 @@ local function line_rows(prefix, what, labels)
             unit = "seconds",
             labels = with(),
             help = help:format(what),
-            samples = function(line, add)
-                add(line[field])
-            end,
+            numbers = { { field = field } },
         }
     end
     local function bytes(name, field, help)
@@ -76,9 +76,7 @@ local function line_rows(prefix, what, labels)
             unit = "bytes",
             labels = with(),
             help = help:format(what),
-            samples = function(line, add)
-                add(tonumber(line[field]))
-            end,
+            numbers = { { field = field } },
         }
     end
     return {
@@ -89,7 +87,7 @@ local function line_rows(prefix, what, labels)
             help = "Requests"
                 .. what
                 .. " by the class of their status; none: closed without an answer.",
-            samples = requests,
+            numbers = requests(),
         },
         bytes("received", "received", "Bytes of requests%s, heads and bodies."),
         bytes("sent", "sent", "Bytes of responses%s, heads and bodies."),

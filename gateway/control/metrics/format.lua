@@ -8,6 +8,8 @@
 -- @module gateway.control.metrics.format
 
 local declaration = require("gateway.control.metrics.declaration")
+local exposition = require("sluice.exposition")
+local metrics = require("sluice.metrics")
 
 local concat = table.concat
 local format = string.format
@@ -20,9 +22,9 @@ local _M = {
 local BUCKETS = {}
 for i, bound in ipairs(declaration.BOUNDS) do
     local text = format("%.14g", bound / 1000)
-    BUCKETS[i] = format('le="%s"} ', text:find(".", 1, true) and text or text .. ".0")
+    BUCKETS[i] = format('le="%s"', text:find(".", 1, true) and text or text .. ".0")
 end
-BUCKETS[#BUCKETS + 1] = 'le="+Inf"} '
+BUCKETS[#BUCKETS + 1] = 'le="+Inf"'
 
 local ESCAPES = { ["\\"] = "\\\\", ['"'] = '\\"', ["\n"] = "\\n" }
 
@@ -71,34 +73,63 @@ function _M.head(row, is_open)
     return concat(lines)
 end
 
-local function number(value)
+-- A sample of a line for C; `own` is the label that is not the entity's.
+local function sample(name, own, has_labels, number, form)
+    if has_labels then
+        local after = (own and "," .. own or "") .. "} "
+        return { before = name .. "{", after = after, number = number, form = form }
+    end
+    local before = name .. (own and "{" .. own .. "} " or " ")
+    return { before = before, after = "", number = number, form = form }
+end
+
+local function histogram(name, has_labels, number)
+    local samples = {}
+    for i, le in ipairs(BUCKETS) do
+        local at = number + i - 1
+        samples[i] = sample(name .. "_bucket", le, has_labels, at, exposition.BUCKET)
+    end
+    local sum = number + #BUCKETS
+    samples[#samples + 1] = sample(name .. "_sum", nil, has_labels, sum, exposition.SECONDS)
+    samples[#samples + 1] = sample(name .. "_count", nil, has_labels, sum, exposition.BUCKETS)
+    return samples
+end
+
+local function counters(row)
+    local samples = {}
+    for i, one in ipairs(row.numbers) do
+        local own = one.word and _M.label(row.labels[#row.labels], one.word)
+        local has_labels = #row.labels > (own and 1 or 0)
+        local number = metrics.number(one.field) + (one.index or 0)
+        local form = own and exposition.SEEN or exposition.NUMBER
+        samples[i] = sample(row.name .. "_total", own, has_labels, number, form)
+    end
+    return samples
+end
+
+--- Makes what C writes a row of a line by.
+-- @tparam table row of `declaration.node`, `.routes` or `.services`
+-- @treturn table for `sluice.exposition`
+function _M.row(row)
+    if row.type ~= "histogram" then
+        return exposition.row(counters(row))
+    end
+    local number = metrics.number(row.numbers[1].field)
+    return exposition.row(histogram(row.name, #row.labels > 0, number))
+end
+
+local function digits(value)
     return value % 1 == 0 and format("%.0f", value) or format("%.3f", value)
 end
 
-local function histogram(out, name, labels, value)
-    local open = name .. "_bucket{" .. labels .. (labels == "" and "" or ",")
-    local braced = labels == "" and " " or "{" .. labels .. "} "
-    local count = 0
-    for i, le in ipairs(BUCKETS) do
-        count = count + tonumber(value.buckets[i - 1])
-        out:put(open, le, number(count), "\n")
-    end
-    out:put(name, "_sum", braced, number(tonumber(value.sum) / 1000), "\n")
-    out:put(name, "_count", braced, number(count), "\n")
-end
-
---- Appends the samples of a row.
+--- Appends the samples of a row that is read in Lua.
 -- @tparam table out string.buffer
 -- @tparam table row
 -- @tparam string labels those that all samples have, as text, or ""
--- @tparam table|cdata figures what the row reads
+-- @tparam table figures what the row reads
 function _M.samples(out, row, labels, figures)
     local name, own = row.name, row.labels and row.labels[#row.labels]
-    if row.type == "histogram" then
-        return row.samples(figures, function(value)
-            histogram(out, name, labels, value)
-        end)
-    elseif row.type == "counter" then
+    if row.type == "counter" then
         name = name .. "_total"
     end
     row.samples(figures, function(value, word)
@@ -106,7 +137,7 @@ function _M.samples(out, row, labels, figures)
         if word then
             all = (labels == "" and "" or labels .. ",") .. _M.label(own, word)
         end
-        out:put(name, all == "" and " " or "{" .. all .. "} ", number(value), "\n")
+        out:put(name, all == "" and " " or "{" .. all .. "} ", digits(value), "\n")
     end)
 end
 

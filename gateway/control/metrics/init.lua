@@ -7,6 +7,7 @@
 
 local core = require("sluice.core")
 local declaration = require("gateway.control.metrics.declaration")
+local exposition = require("sluice.exposition")
 local ffi = require("ffi")
 local format = require("gateway.control.metrics.format")
 local images = require("sluice.images")
@@ -17,25 +18,33 @@ local version = require("gateway.version")
 local C = images.C
 local clock = os.clock
 
--- Rendering stops for other work after so long. To collect garbage and to send what came of it may
--- take 3 ms more.
-local TURN_SECONDS = 0.001
+-- Rendering stops for other work after so long.
+local TURN_SECONDS = 0.005
 local PAUSE_SECONDS = 0.001
--- Entities between two looks at the clock: some ten microseconds each at most.
-local STRIDE = 4
+-- What is sent at a time, and what more C may write into it; both stay in a core's cache.
+local PIECE_BYTES = 64 * 1024
+-- Names between two looks at the clock: some hundred microseconds.
+local STRIDE = 500
 
 local FIRST_HISTOGRAM = 4
 
 local _M = {}
 
-local head = ffi.new("sluice_core_entity_t")
-local found, owner = ffi.new("sluice_core_found_t"), ffi.new("sluice_core_found_t")
-local line = ffi.new("sluice_metrics_line_t")
+-- What C writes each row of a line by.
+local c_rows = {}
 
---- Lets this worker see the names of entities that have lines.
+-- Of each kind the labels, and the revision of the configuration that they are of.
+local labels = {}
+
+--- Tells C the rows, and lets this worker see the names of entities that have lines.
 -- @tparam string folder of images
 -- @phases init_worker
 function _M.init_worker(folder)
+    for _, rows in ipairs({ declaration.node, declaration.routes, declaration.services }) do
+        for _, row in ipairs(rows) do
+            c_rows[row] = format.row(row)
+        end
+    end
     if metrics.series() > 0 then
         local rc = C.sluice_images_open(folder, #folder)
         if rc ~= C.SLUICE_CORE_OK then
@@ -47,100 +56,76 @@ end
 -- A text of them; `give(text)` gets it in pieces, with turns of other requests between. `give` says
 -- whether there are to be more.
 local function new_writer(give)
-    local out, finish, steps = string_buffer.new(), clock() + TURN_SECONDS, 0
+    local out, finish = string_buffer.new(), clock() + TURN_SECONDS
     local writer = { out = out }
 
-    --- Ends a turn where it is time to. False: nobody wants more.
+    --- Sends what is a piece, and ends a turn where it is time to. False: nobody wants more.
     function writer.step()
-        steps = steps + 1
-        if steps % STRIDE ~= 0 or clock() < finish then
-            return true
-        end
-        if #out > 0 and not give(out:get()) then
+        if #out >= PIECE_BYTES and not give(out:get()) then
             return false
         end
-        -- Not 0: on stock nginx such a timer goes off before anything else has its turn.
-        ngx.sleep(PAUSE_SECONDS)
-        finish = clock() + TURN_SECONDS
+        if clock() >= finish then
+            -- Not 0: on stock nginx such a timer goes off before anything else has its turn.
+            ngx.sleep(PAUSE_SECONDS)
+            finish = clock() + TURN_SECONDS
+        end
         return true
     end
 
     return writer
 end
 
-local function name_of(record, field)
-    local name = core.text(record, field)
-    if name and name ~= "" then
-        return name
-    end
-    local hex = ffi.string(head.id, 16):gsub(".", function(char)
-        return ("%02x"):format(char:byte())
-    end)
-    return (hex:gsub("^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)", "%1-%2-%3-%4-"))
-end
-
-local function service_label(record)
-    C.sluice_core_head(record, head)
-    return format.label("service", name_of(record, C.SLUICE_CORE_SERVICE_NAME))
-end
-
-local READ_LABELS = {
-    [metrics.SERVICE] = service_label,
-    [metrics.ROUTE] = function(record)
-        local route = format.label("route", name_of(record, C.SLUICE_CORE_ROUTE_NAME))
-        local service = C.sluice_core_number(record, C.SLUICE_CORE_ROUTE_SERVICE)
-        local has_service = service ~= core.NOBODY
-            and C.sluice_images_by_slot(C.SLUICE_CORE_SERVICE, service, owner)
-                == C.SLUICE_CORE_OK
-        return route .. "," .. (has_service and service_label(owner) or 'service=""')
-    end,
-}
-
-local CORE_KINDS =
-    { [metrics.ROUTE] = C.SLUICE_CORE_ROUTE, [metrics.SERVICE] = C.SLUICE_CORE_SERVICE }
-
--- The entity in a slot, where it has been counted: slot, generation and labels.
-local function look(kind, slot)
-    if C.sluice_images_by_slot(CORE_KINDS[kind], slot, found) ~= C.SLUICE_CORE_OK then
-        return nil
-    end
-    C.sluice_core_head(found, head)
-    local generation = head.generation
-    if not metrics.entity(kind, slot, generation, line) then
-        return nil
-    end
-    return { slot = slot, generation = generation, labels = READ_LABELS[kind](found) }
-end
-
--- Those of a kind that have been counted, and that this worker can see; nil: nobody wants more.
+-- The labels of all of a kind that this worker can see; nil: nobody wants more. They are read when
+-- the configuration is another than that of the last scrape.
 local function find(writer, kind)
-    local list = {}
-    C.sluice_images_refresh()
-    for slot = 0, metrics.series() - 1 do
-        list[#list + 1] = look(kind, slot)
+    local is_seen = C.sluice_images_refresh() == C.SLUICE_CORE_OK
+    local revision = is_seen and C.sluice_images_view().revision or 0
+    if labels[kind] and labels[kind].revision == revision then
+        return labels[kind].names
+    end
+    local names = metrics.names(kind)
+    while metrics.read_names(names, STRIDE) do
         if not writer.step() then
             return nil
         end
     end
-    return list
+    if is_seen and C.sluice_images_view().revision == revision then
+        labels[kind] = { names = names, revision = revision }
+    end
+    return names
+end
+
+-- A family of routes or services; false: nobody wants more. Without samples it has no head.
+local function write_family(writer, names, row, head)
+    local next, size, is_more = ffi.new("uint32_t[1]"), PIECE_BYTES, true
+    while is_more do
+        local length
+        local before = next[0]
+        local to = writer.out:reserve(#head + size)
+        length, is_more = metrics.write(names, row, next, to + #head, size)
+        if length > 0 then
+            ffi.copy(to, head, #head)
+            writer.out:commit(#head + length)
+            head = ""
+        end
+        -- Of long names one may have more than a piece.
+        size = next[0] == before and 2 * size or PIECE_BYTES
+        if not writer.step() then
+            return false
+        end
+    end
+    return true
 end
 
 -- Families of routes or services; false: nobody wants more.
 local function write_entities(writer, kind, rows, last, is_open)
-    local list = find(writer, kind)
-    if not list then
+    local names = find(writer, kind)
+    if not names then
         return false
     end
-    for i = 1, #list > 0 and last or 0 do
-        writer.out:put(format.head(rows[i], is_open))
-        for _, entity in ipairs(list) do
-            -- Not any more: another has the slot by now.
-            if metrics.entity(kind, entity.slot, entity.generation, line) then
-                format.samples(writer.out, rows[i], entity.labels, line)
-            end
-            if not writer.step() then
-                return false
-            end
+    for i = 1, last do
+        if not write_family(writer, names, c_rows[rows[i]], format.head(rows[i], is_open)) then
+            return false
         end
     end
     return true
@@ -177,15 +162,16 @@ function _M.write(live, is_open, give)
     local node, figures = collect(live)
     for _, row in ipairs(declaration.node) do
         out:put(format.head(row, is_open))
-        format.samples(out, row, "", node)
+        exposition.write(out, c_rows[row], "", node)
     end
     for _, row in ipairs(declaration.rest) do
         out:put(format.head(row, is_open))
         format.samples(out, row, "", figures)
     end
     local last = live.settings.metrics_latencies and #declaration.routes or FIRST_HISTOGRAM - 1
-    local is_wanted = write_entities(writer, metrics.SERVICE, declaration.services, last, is_open)
-        and write_entities(writer, metrics.ROUTE, declaration.routes, last, is_open)
+    local is_wanted = metrics.series() == 0
+        or write_entities(writer, metrics.SERVICE, declaration.services, last, is_open)
+            and write_entities(writer, metrics.ROUTE, declaration.routes, last, is_open)
     if is_wanted then
         out:put(is_open and "# EOF\n" or "")
         give(out:get())
