@@ -17,7 +17,7 @@ from wire import Reply
 @pytest.fixture(scope="module")
 def running() -> Iterator[Gateway]:
     """A gateway that begins with nothing."""
-    with Gateway({}) as gateway:
+    with Gateway(None) as gateway:
         yield gateway
 
 

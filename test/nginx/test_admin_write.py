@@ -74,6 +74,23 @@ def test_an_upstream_that_goes(client: Client, upstream: Upstream) -> None:
         wait_until(lambda: client.running.ask("/a").status == 200, f"addresses after {back}")
 
 
+def test_methods(client: Client) -> None:
+    collection, one = "GET, HEAD, OPTIONS, POST", "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"
+    client.must(200, "PUT", "/services/s", {"host": "127.0.0.1"})
+    for target, allowed, wrong in (
+        ("/services", collection, ("PUT", "PATCH", "DELETE")),
+        ("/services/s/routes", collection, ("PUT", "PATCH", "DELETE")),
+        ("/services/s", one, ("POST",)),
+        ("/services/s/routes/r", one, ("POST",)),
+        ("/batch", "POST, OPTIONS", ("GET", "PUT", "PATCH", "DELETE")),
+    ):
+        for method in wrong:
+            reply = client.ask(method, target, {})
+            assert (reply.status, reply.headers.get("allow")) == (405, allowed)
+        reply = client.ask("OPTIONS", target)
+        assert (reply.status, reply.headers.get("allow")) == (204, allowed)
+
+
 def test_put_replaces(client: Client) -> None:
     made = client.must(
         200, "PUT", f"/services/{uuid(1)}", {"name": "a", "url": "http://127.0.0.1:8080/x"}

@@ -46,7 +46,7 @@ local pages = {
     ["/plugins/enabled"] = reading(function(live)
         return response.json(200, node.enabled_plugins(live))
     end),
-    ["/batch"] = { allowed = "POST, OPTIONS", POST = batch.post },
+    ["/batch"] = { allowed = "POST, OPTIONS", POST = batch.post, is_write = true },
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
 

@@ -1,0 +1,26 @@
+"""The examples of docs/admin.md do what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+
+from sluice import ROOT, Gateway
+
+Start = Callable[..., Gateway]
+
+EXAMPLE = re.compile(r"^curl (.*\S) +# (\d{3})$", re.MULTILINE)
+
+
+def test_what_is_written(gateway: Start) -> None:
+    """Each command after the other, with the status that stands behind it."""
+    running = gateway(None)
+    examples = EXAMPLE.findall((ROOT / "docs" / "admin.md").read_text())
+    assert len(examples) > 10
+    for arguments, status in examples:
+        words = [word.replace(":8001", f":{running.admin_port}") for word in shlex.split(arguments)]
+        command = ["curl", "--silent", "--noproxy", "*", "--write-out", "\n%{http_code}", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        assert done.stdout.endswith(f"\n{status}"), f"curl {arguments}: {done.stdout}"
