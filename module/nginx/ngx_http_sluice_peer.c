@@ -16,7 +16,7 @@
  * What belongs to the tries stands beside the upstream's own state: who was
  * tried is known from the first retry on, so that a first try costs the same
  * for any number of targets.  A retry whose peer has another Host header
- * writes the request anew.
+ * writes the request anew, at most so often.
  *
  * A request goes on with the targets that it began with, also when one is
  * removed meanwhile.
@@ -25,6 +25,11 @@
 
 #include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_peer.h"
+
+
+/* what is written anew takes memory until the request ends */
+
+#define NGX_HTTP_SLUICE_PEER_REWRITES  256
 
 
 typedef struct {
@@ -39,6 +44,7 @@ typedef struct {
     ngx_http_sluice_rotation_t     *rotation;
     ngx_uint_t                      peer;      /* of this try */
     uint64_t                       *tried;     /* NULL until the first retry */
+    ngx_uint_t                      rewrites;
 
     unsigned                        begun:1;
     unsigned                        preserve_host:1;
@@ -235,6 +241,7 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
     try->rotation = ctx->destination->rotation;
     try->peer = ctx->peer;
     try->tried = NULL;
+    try->rewrites = 0;
     try->begun = 0;
     try->preserve_host = (ctx->route_flags
                           & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST) != 0;
@@ -313,10 +320,15 @@ ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_sluice_peer_try_t  *try = data;
 
+    ngx_int_t                rc;
     ngx_http_sluice_peer_t  *peer;
 
-    if (try->begun && ngx_http_sluice_peer_next(try) != NGX_OK) {
-        return NGX_ERROR;
+    if (try->begun) {
+        rc = ngx_http_sluice_peer_next(try);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     try->begun = 1;
@@ -331,6 +343,8 @@ ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
     return NGX_OK;
 }
 
+
+/* NGX_OK, NGX_BUSY: this was the last try, NGX_ERROR */
 
 static ngx_int_t
 ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
@@ -368,6 +382,10 @@ ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
             && ngx_memcmp(was->data, is->data, is->len) == 0))
     {
         return NGX_OK;
+    }
+
+    if (++try->rewrites > NGX_HTTP_SLUICE_PEER_REWRITES) {
+        return NGX_BUSY;
     }
 
     return ngx_http_sluice_peer_rewrite(try);

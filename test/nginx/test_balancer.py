@@ -209,6 +209,19 @@ def test_when_all_were_tried_they_are_tried_again(gateway: Start) -> None:
     assert set(addresses[:2]) == {one.address, two.address}
 
 
+def test_tries_with_other_hosts_take_bounded_memory(gateway: Start) -> None:
+    """A try that goes to another name writes the request anew."""
+    with DeadPort() as dead:
+        names = [(f"localhost:{dead.port}", 2), (dead.address, 1)]
+        running = gateway(balanced(*names, retries=2000), log_level="error", **LOG)
+        running.expect_log(REFUSED, range(256, 1000))
+        running.expect_log("no live upstreams", 1)
+        big = [(f"X-{number}", "x" * 7000) for number in range(4)]
+        assert running.ask("/", headers=big).status == 502
+        (addresses,) = tried(running, 1)
+    assert len(addresses) < 1000
+
+
 def test_a_target_that_is_removed_during_a_retry(gateway: Start, servers: list[Upstream]) -> None:
     """The request goes on with the targets it began with; the next one has those that are live."""
     with Blackhole() as hole:
