@@ -71,9 +71,7 @@ def check(running: Gateway, method: str, scheme: str, framing: str, at: int, end
 
 
 @pytest.mark.parametrize("buffering", [True, False])
-def test_no_part_of_a_response_looks_whole(
-    gateway: Start, tmp_path: Path, buffering: bool
-) -> None:
+def test_no_part_of_a_response_looks_whole(gateway: Start, tmp_path: Path, buffering: bool) -> None:
     """Half of the cuts are buffered, the other half are not."""
     with Upstream(cut) as plain, Upstream(cut, tls=self_signed(tmp_path)) as secure:
         config = proxying(plain, paths=["/http"], response_buffering=buffering)
@@ -88,13 +86,13 @@ def test_no_part_of_a_response_looks_whole(
         )
         cuts = [
             ("GET", scheme, framing, at, ending)
-            for scheme, framing, ending in itertools.product(
-                ["http", "https"], RESPONSES, ENDINGS
-            )
+            for scheme, framing, ending in itertools.product(["http", "https"], RESPONSES, ENDINGS)
             for at in range(len(RESPONSES[framing]) + 1)
             if (at + ENDINGS.index(ending)) % 2 == int(buffering)
         ]
-        cuts += [("POST", "http", "length", at, "fin") for at in range(len(RESPONSES["length"]) + 1)]
+        cuts += [
+            ("POST", "http", "length", at, "fin") for at in range(len(RESPONSES["length"]) + 1)
+        ]
         with ThreadPoolExecutor(4) as pool:
             for _ in pool.map(lambda one: check(running, *one), cuts):
                 pass

@@ -104,6 +104,16 @@ CONTEXTS = """
         proxy_ssl_trusted_certificate @folder@/cert.pem;
         proxy_pass https://pooled;
     }
+    location /trusting_more {
+        proxy_ssl_verify on;
+        proxy_ssl_trusted_certificate @folder@/more.pem;
+        proxy_pass https://pooled;
+    }
+    location /mine_too {
+        proxy_ssl_certificate @folder@/more.pem;
+        proxy_ssl_certificate_key @folder@/key.pem;
+        proxy_pass https://pooled;
+    }
     location /mine {
         proxy_ssl_certificate @folder@/cert.pem;
         proxy_ssl_certificate_key @folder@/key.pem;
@@ -119,25 +129,36 @@ CONTEXTS = """
 """
 
 
+def contexts(folder: Path) -> str:
+    """The locations, by the server's certificate and by a file that has it twice."""
+    (folder / "more.pem").write_bytes((folder / "cert.pem").read_bytes() * 2)
+    return CONTEXTS.replace("@folder@", str(folder))
+
+
 def test_contexts_and_schemes_share_no_connection(tmp_path: Path) -> None:
+    """Each pair of them differs in little: verification, CAs, certificate, name or scheme."""
     chosen = random.Random(3)
-    more = CONTEXTS.replace("@folder@", str(tmp_path))
-    paths = [line.split()[1] for line in more.splitlines() if "location" in line]
-    with Either(answer, tls=named(tmp_path)) as upstream, pooled("20", more=more) as running:
+    paths = [line.split()[1] for line in CONTEXTS.splitlines() if "location" in line]
+    with (
+        Either(answer, tls=named(tmp_path)) as upstream,
+        pooled("20", more=contexts(tmp_path)) as running,
+    ):
         whose: dict[int, str] = {}
         for _ in range(120):
             path = chosen.choice(paths)
             use = used(ask(running, upstream, "test", path))
             assert whose.setdefault(use.connection, path) == path
-            assert use.name == ("test" if path in ("/unverified", "/verified", "/mine") else None)
-            assert use.certificate == (path == "/mine")
+            assert use.name == (None if "nameless" in path or path == "/plain" else "test")
+            assert use.certificate == path.startswith("/mine")
         assert len(whose) == len(paths), "each of them was pooled"
 
 
 def test_a_wrong_certificate_is_found_whoever_has_connected_before(tmp_path: Path) -> None:
     """The same address by another name, without verification first."""
-    more = CONTEXTS.replace("@folder@", str(tmp_path))
-    with Upstream(answer, tls=named(tmp_path)) as upstream, pooled("20", more=more) as running:
+    with (
+        Upstream(answer, tls=named(tmp_path)) as upstream,
+        pooled("20", more=contexts(tmp_path)) as running,
+    ):
         running.expect_log('certificate does not match "other"', 2)
         for _ in range(2):
             assert ask(running, upstream, "test", "/verified").status == 200

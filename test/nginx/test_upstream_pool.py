@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from changes import document, post
 
 from pools import Either, List, answer, ask, named, pooled, used, walk
 from sluice import Gateway, proxying
@@ -224,6 +225,23 @@ def test_an_idle_connection_is_closed_in_time(server: Upstream) -> None:
         ask(running, server)
         assert ended.wait(DEADLINE)
         assert used(ask(running, server)).connection == 1
+
+
+def test_connections_to_a_removed_target_age_out(gateway: Start) -> None:
+    """Not at once: the target may come back. Those to who stays go on."""
+    with Upstream(name="goes") as goes, Upstream(name="stays") as stays:
+        config = proxying("http://some")
+        targets = [{"target": server.address} for server in (goes, stays)]
+        config["upstreams"] = [{"name": "some", "targets": targets}]
+        running = gateway(config, upstream_keepalive_idle_timeout="2s")
+        for _ in range(4):
+            assert running.ask("/").status == 200
+        config["upstreams"][0]["targets"] = targets[1:]
+        assert post(running, document(config)).status_code == 201
+        assert running.ask("/").json()["upstream"] == "stays"
+        assert goes.open() == 1
+        wait_until(lambda: running.ask("/").status == 200 and not goes.open(), "the connection")
+        assert (goes.connections, stays.connections) == (1, 1)
 
 
 def test_a_connection_has_a_time_in_which_it_takes_requests(server: Upstream) -> None:

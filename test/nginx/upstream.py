@@ -199,6 +199,11 @@ class Upstream:
         self._listener.close()
         self.drop_connections()
 
+    def open(self) -> int:
+        """Number of open connections."""
+        with self._changed:
+            return len(self._open)
+
     def drop_connections(self) -> None:
         """Cuts every open connection, idle ones too."""
         with self._changed:
