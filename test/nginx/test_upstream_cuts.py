@@ -99,7 +99,7 @@ def test_no_part_of_a_response_looks_whole(gateway: Start, tmp_path: Path, buffe
         times = Counter(request.target for request in plain.requests)
     for target, count in times.items():
         _, method, framing, at, ending = target.split("/")
-        if method == "POST" or int(at) == len(RESPONSES[framing]) and ending == "fin":
+        if method == "POST" or (int(at) == len(RESPONSES[framing]) and ending == "fin"):
             assert count == 1, target
         elif int(at) < len(HEAD):
             assert count == 2, f"{target}: one retry"
