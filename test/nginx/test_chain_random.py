@@ -1,7 +1,8 @@
 """Random chains of plugins, and of their failures, against a slow model of what must happen.
 
 The model knows nothing of how chains are compiled: for each plugin and request it asks the scopes
-in the order of their precedence, one by one. The suite makes a few hundred requests;
+in the order of their precedence, one by one. Plugins are in Lua and in C, and some rounds have an
+upstream that is dead. The suite makes a few hundred requests;
 CHAIN_ROUNDS=400 makes ten thousand (25 requests a round), CHAIN_SEED others.
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 from changes import document, post
 
 from sluice import Gateway
-from upstream import Upstream
+from upstream import DeadPort, Upstream
 
 Start = Callable[..., Gateway]
 
@@ -74,7 +75,8 @@ class Plugin:
 
     name: str
     priority: int
-    body: str
+    body: str = ""
+    """In Lua; "" of one in C."""
 
     def source(self) -> str:
         """As a module of Lua."""
@@ -90,7 +92,9 @@ class Plugin:
 PLUGINS = [
     Plugin("first", 3000, ACCESS + HEADER_FILTER),
     Plugin("auth", 2000, AUTH),
+    Plugin("key-auth", 1250),
     Plugin("alpha", 1000, ACCESS + CONFIGURE),
+    Plugin("rate-limiting", 910),
     Plugin("beta", 500, HEADER_FILTER),
     Plugin("gamma", 500, ACCESS),
     Plugin("omega", 1, ACCESS + HEADER_FILTER + CONFIGURE),
@@ -108,9 +112,16 @@ def make_binding(chosen: random.Random, number: int) -> Binding:
     """Any plugin but auth, in any scope."""
     name = chosen.choice([plugin.name for plugin in PLUGINS if plugin.name != "auth"])
     binding: Binding = {"name": name, "config": {"tag": f"t{number}"}}
+    if name == "key-auth":
+        binding["config"] = {"anonymous": chosen.choice([None, *CONSUMERS])}
+    elif name == "rate-limiting":
+        limits = [2, 7, 1000 + number]
+        binding["config"] = {"year": chosen.choice(limits), "limit_by": "service"}
     for kind, names in (("route", list(ROUTES)), ("service", SERVICES), ("consumer", CONSUMERS)):
-        if chosen.random() < 0.4:
+        if chosen.random() < 0.4 and (name, kind) != ("key-auth", "consumer"):
             binding[kind] = chosen.choice(names)
+    if name in ("key-auth", "rate-limiting"):
+        return binding
     if chosen.random() < 0.1:
         binding["config"]["stop"] = chosen.choice([200, 403])
     if chosen.random() < 0.15:
@@ -141,6 +152,8 @@ class Expected:
     status: int = 200
     access: list[str] = field(default_factory=list)
     filtered: list[str] = field(default_factory=list)
+    limit: tuple[int, int] | None = None
+    """Of the rule that has counted it, and how many are left."""
     # The request ended by an error, which leaves the headers of access to nginx.
     is_error: bool = False
 
@@ -148,8 +161,17 @@ class Expected:
 class Model:
     """All that is configured, asked one scope after the other."""
 
-    def __init__(self, bindings: list[Binding]) -> None:
+    def __init__(self, bindings: list[Binding], dead: str, before: Model | None) -> None:
         self.bindings = [binding for binding in bindings if binding.get("enabled", True)]
+        self.dead = dead
+        scopes = {scope_of(binding) for binding in bindings}
+        counted = before.counted if before else {}
+        self.counted = {
+            (scope, service): count
+            for (scope, service), count in counted.items()
+            if scope in scopes
+        }
+        """By rule and service; a rule that is gone for a while begins anew."""
 
     def find(self, name: str, route: str, consumer: str | None) -> Binding | None:
         """The configuration of a plugin that a request has."""
@@ -168,29 +190,42 @@ class Model:
                     return binding
         return None
 
-    def expect(self, route: str, who: str | None) -> Expected:
+    def expect(self, route: str, who: str | None, key: str | None) -> Expected:
         """What the request must be answered with."""
-        expected, consumer = Expected(), None
+        expected, consumer, has_credential, ended = Expected(), None, False, False
         for plugin in ORDER:
             binding = self.find(plugin.name, route, None)
             if binding and self.fails(plugin, binding, "configure"):
                 # Before any step: nobody knows what the plugin would have refused.
-                expected.status, expected.is_error = 500, True
-        for plugin in ORDER if expected.status == 200 and not expected.is_error else []:
+                expected.status, expected.is_error, ended = 500, True, True
+        for plugin in ORDER if not ended else []:
             if plugin.name == "auth":
-                consumer = who
+                consumer, has_credential = who, who is not None
                 continue
             binding = self.find(plugin.name, route, consumer)
-            if not binding or not plugin.has("access"):
+            if not binding or not (plugin.has("access") or not plugin.body):
                 continue
             config = binding["config"]
             if self.fails(plugin, binding, "configure") or config.get("fail") == "access":
-                expected.status, expected.is_error = 500, True
+                expected.status, expected.is_error, ended = 500, True, True
                 break
-            expected.access.append(f"{plugin.name}:{config['tag']}")
-            if "stop" in config:
-                expected.status = config["stop"]
+            if plugin.name == "key-auth":
+                if has_credential and config["anonymous"]:
+                    continue
+                consumer = key if key in CONSUMERS else config["anonymous"]
+                has_credential = key in CONSUMERS
+                if not consumer:
+                    expected.status, consumer = 401, who
+            elif plugin.name == "rate-limiting":
+                expected.status = self.count(expected, binding, ROUTES[route])
+            else:
+                expected.access.append(f"{plugin.name}:{config['tag']}")
+                expected.status = config.get("stop", expected.status)
+            ended = expected.status != 200 or "stop" in config
+            if ended:
                 break
+        if not ended and ROUTES[route] == self.dead:
+            expected.status, expected.is_error = 502, True
         for plugin in ORDER:
             binding = self.find(plugin.name, route, consumer)
             if not binding or not plugin.has("header_filter"):
@@ -200,6 +235,15 @@ class Model:
                 tag = binding["config"]["tag"]
                 expected.filtered.append(f"{plugin.name}:{tag}:{consumer or '-'}")
         return expected
+
+    def count(self, expected: Expected, binding: Binding, service: str) -> int:
+        """The status after a rule has counted a request, or has not."""
+        limit, rule = binding["config"]["year"], (scope_of(binding), service)
+        used = self.counted.get(rule, 0)
+        if used < limit:
+            self.counted[rule] = used + 1
+        expected.limit = (limit, max(0, limit - used - 1))
+        return 200 if used < limit else 429
 
     def fails(self, plugin: Plugin, binding: Binding, phase: str) -> bool:
         """Whether a configuration throws in a phase that its plugin has."""
@@ -219,24 +263,44 @@ def test_random_chains_do_what_a_slow_model_says(gateway: Start, upstream: Upstr
         services.append({"name": service, "url": upstream.url, "routes": routes})
     config: dict[str, Any] = {
         "services": services,
-        "consumers": [{"username": name} for name in CONSUMERS],
+        "consumers": [
+            {"username": name, "keyauth_credentials": [{"key": name}]} for name in CONSUMERS
+        ],
         "plugins": [{"name": "auth"}],
     }
-    running = gateway(config, plugins={plugin.name: plugin.source() for plugin in PLUGINS})
+    sources = {plugin.name: plugin.source() for plugin in PLUGINS if plugin.body}
+    running = gateway(config, plugins=sources)
     running.expect_log("failed on purpose", range(100_000))
+    running.expect_log(r"connect\(\) failed", range(100_000))
     bindings: list[Binding] = []
-    for number in range(ROUNDS):
-        bindings = change(chosen, bindings, number)
-        config["plugins"] = [{"name": "auth"}, *bindings]
-        answer = post(running, document(config))
-        assert answer.status_code == 201, answer.text
-        model = Model(bindings)
-        for _ in range(REQUESTS):
-            route, who = chosen.choice(list(ROUTES)), chosen.choice([None, *CONSUMERS])
-            expected = model.expect(route, who)
-            reply = running.ask(f"/{route}", headers={"X-Who": who} if who else None)
-            where = f"round {number} of CHAIN_SEED={SEED}, {route} by {who}: {bindings}"
-            assert reply.status == expected.status, where
-            assert split(reply.headers.get("x-filter")) == expected.filtered, where
-            if not expected.is_error:
-                assert split(reply.headers.get("x-access")) == expected.access, where
+    model: Model | None = None
+    with DeadPort() as port:
+        for number in range(ROUNDS):
+            bindings = change(chosen, bindings, number)
+            config["plugins"] = [{"name": "auth"}, *bindings]
+            dead = chosen.choice([*SERVICES, "", "", ""])
+            for service in services:
+                service["url"] = port.url if service["name"] == dead else upstream.url
+            answer = post(running, document(config))
+            assert answer.status_code == 201, answer.text
+            model = Model(bindings, dead, model)
+            where = f"round {number} of CHAIN_SEED={SEED}, {dead} is dead, {bindings}"
+            for _ in range(REQUESTS):
+                check(running, model, chosen, where)
+
+
+def check(running: Gateway, model: Model, chosen: random.Random, where: str) -> None:
+    """Asks for a random route as anybody."""
+    route, who = chosen.choice(list(ROUTES)), chosen.choice([None, *CONSUMERS])
+    key = chosen.choice([None, "wrong", *CONSUMERS])
+    expected = model.expect(route, who, key)
+    headers = {"X-Who": who, "apikey": key}
+    reply = running.ask(f"/{route}", headers={n: v for n, v in headers.items() if v})
+    where = f"{route} by {who} with {key}: {where}"
+    assert reply.status == expected.status, where
+    assert split(reply.headers.get("x-filter")) == expected.filtered, where
+    if expected.is_error:
+        return
+    assert split(reply.headers.get("x-access")) == expected.access, where
+    told = [reply.headers.get(f"x-ratelimit-{what}-year") for what in ("limit", "remaining")]
+    assert told == ([str(n) for n in expected.limit] if expected.limit else [None, None]), where
