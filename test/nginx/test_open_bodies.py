@@ -1,4 +1,4 @@
-"""Requests that last over many changes of the configuration, deaths of workers beside them."""
+"""Bodies of both directions that stay open over many changes of the configuration."""
 
 from __future__ import annotations
 
