@@ -21,11 +21,13 @@ local copies = require("gateway.store.copies")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local filling = require("gateway.store.filling")
+local history = require("gateway.store.history")
 local layout = require("gateway.store.layout")
 local opening = require("gateway.store.opening")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local transaction = require("gateway.store.transaction")
+local writing = require("gateway.store.writing")
 
 local error = error
 local format = string.format
@@ -65,6 +67,7 @@ local function wrap(path, parts)
         layouts = parts.layouts,
         by_kind = layout.by_kind(parts.layouts),
         packing = parts.packing,
+        history = parts.history or 0,
         before_commit = nil,
     }, mt)
 end
@@ -77,6 +80,7 @@ end
 -- @tparam[opt="full"] string opts.synchronous "off": for a copy that can be made again
 -- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
+-- @tparam[opt=0] number opts.history revisions that are kept to go back to; 0 forgets those that are
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
 -- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
 -- puts the bytes that stand beside a text of that size and says whether there are any, or nil and
@@ -89,7 +93,7 @@ function _M.open(path, opts)
     if not parts then
         return nil, err
     end
-    parts.packing = opts.packing
+    parts.packing, parts.history = opts.packing, opts.history
     return wrap(path, parts)
 end
 
@@ -102,6 +106,7 @@ function methods:handle()
         path = self.path,
         lock = self.lock,
         layouts = self.layouts,
+        history = self.history,
     }
 end
 
@@ -114,6 +119,7 @@ function _M.attach(handle, packing)
         db = sqlite.attach(handle.address),
         lock = handle.lock,
         layouts = handle.layouts,
+        history = handle.history,
         packing = packing,
     })
 end
@@ -176,6 +182,31 @@ function methods:tags(opts)
     end)
 end
 
+--- Who changed what when, the newest first, a page at a time.
+-- @tparam[opt] table opts `size`, `offset` of gateway.store.history
+-- @treturn {table,...}|nil of gateway.store.history's `list`
+-- @treturn string|nil|table as `list`
+function methods:changes_made(opts)
+    return guarded(self, function()
+        return page_of(nil, history.list(self.db, opts or {}))
+    end)
+end
+
+--- The changes that lead back to a revision, as of one moment.
+-- @tparam number revision
+-- @treturn {table,...}|nil changes whose `put` is a text
+-- @treturn table the revision that they are for; after a nil the error: "not found", "too old"
+function methods:changes_back(revision)
+    return guarded(self, function()
+        self.db:run("BEGIN")
+        local changes, word = history.changes_back(self.db, self.by_kind, revision)
+        if not changes then
+            error({ refused = { err = word, field = "revision", value = revision } }, 0)
+        end
+        return changes, reading.revision(self.db)
+    end)
+end
+
 --- The last revision.
 -- @treturn table|nil `{ uuid =, revision =, origin = }`
 function methods:revision()
@@ -210,117 +241,19 @@ function methods:read(fn)
     end)
 end
 
--- A commit that the disk broke may stand in the log all the same, for whoever opens it next. A
--- checkpoint that empties the log decides it; where the disk does not let it, or there is no log
--- (an `alone` store), nothing more is written through this connection.
-local function settle(db, thrown)
-    if db:in_transaction() then
-        pcall(db.run, db, "ROLLBACK")
-    end
-    if sqlite.basic(thrown.code) ~= sqlite.IOERR then
-        return
-    end
-    local ok, row = pcall(db.row, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-    if not ok or row[1] ~= 0 or row[2] < 0 then
-        db:run("PRAGMA query_only = ON")
-    end
-end
-
-local function commit(db)
-    local ok, thrown = pcall(db.run, db, "COMMIT")
-    if not ok then
-        settle(db, thrown)
-        error(thrown, 0)
-    end
-end
-
-local function make_changes(self, changes)
-    transaction.check_revisions(self.db, self.by_kind, changes)
-    local revision, planned = transaction.make(self.db, self.by_kind, changes, nil, self.packing)
-    local dates, has_dates = {}, false
-    for i, it in ipairs(planned) do
-        dates[i] = it.undated and { it.created_at or false, it.updated_at or false } or false
-        has_dates = has_dates or it.undated ~= nil
-    end
-    return { revision = revision, dates = has_dates and dates or nil }
-end
-
--- A lone member has no savepoint, whose journal SQLite goes through again with each deletion: where
--- it is refused, so is all that was begun.
-local function make_member(self, changes, is_lone)
-    local db = self.db
-    if not is_lone then
-        db:run("SAVEPOINT member")
-    end
-    local ok, made = pcall(make_changes, self, changes)
-    local is_refused = not ok and type(made) == "table" and made.refused
-    if not ok and not is_refused then
-        error(made, 0)
-    elseif is_lone and is_refused then
-        db:run("ROLLBACK")
-        db:run("BEGIN IMMEDIATE")
-    elseif not is_lone then
-        if is_refused then
-            db:run("ROLLBACK TO member")
-        end
-        db:run("RELEASE member")
-    end
-    return is_refused or made
-end
-
--- Whether changes concern more than what the gateway has found out itself.
-local function concerns_file(self, changes)
-    for _, change in ipairs(changes) do
-        if not self.by_kind[change.kind].is_internal then
-            return true
-        end
-    end
-    return false
-end
-
--- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
--- transaction. What it throws undoes all of it, as where the disk refuses.
-local function finish(self, since)
-    local now = reading.revision(self.db)
-    if self.before_commit and now.revision > since.revision then
-        self.before_commit(self.db, since, now)
-    end
-    commit(self.db)
-end
-
 --- Makes many transactions with one commit, each for itself: one that is refused leaves the others
 -- alone. `before_commit(db, since, now)`, where the store has one, is called once before the commit
 -- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
 -- `{ refused = error }`.
--- @tparam {table,...} members array of arrays of changes, as for `transaction`
+-- @tparam {table,...} members array of arrays of changes, as for `transaction`; with `by` (who, for
+-- the history), and `at_revision` where they are only for that revision of the store ("changed")
 -- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin =, dates = }` (the origin
 -- after all of them), or an error of its changes. `dates`, where a change has left dates to the
 -- store, has for each such change `{ created_at, updated_at }`, false where the kind has none; and
 -- false for other changes
 -- @treturn nil|table the error of the disk: none of them was made
 function methods:batch(members)
-    return guarded(self, function()
-        local db, results = self.db, {}
-        db:run("BEGIN IMMEDIATE")
-        local since = reading.revision(db)
-        local revision, origin = since.revision, since.origin
-        for i, changes in ipairs(members) do
-            local made = make_member(self, changes, #members == 1)
-            if made.revision and made.revision > revision then
-                revision = made.revision
-                origin = not concerns_file(self, changes) and origin or nil
-            end
-            results[i] = made
-        end
-        if origin ~= since.origin then
-            db:run("UPDATE meta SET origin = NULL")
-        end
-        for _, made in ipairs(results) do
-            made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
-        end
-        finish(self, since)
-        return results
-    end)
+    return guarded(self, writing.batch, members)
 end
 
 --- Makes changes, all or none. What counts is the state after all of them: two entities may swap
@@ -344,29 +277,14 @@ function methods:transaction(changes)
     return results[1]
 end
 
--- `make()` makes the changes and gives the revision.
-local function replace(self, origin, make)
-    local db = self.db
-    db:run("BEGIN IMMEDIATE")
-    local since = reading.revision(db)
-    local revision = make()
-    db:run("UPDATE meta SET origin = ?", origin)
-    finish(self, since)
-    return {
-        revision = revision,
-        uuid = since.uuid,
-        origin = origin,
-        changed = revision > since.revision,
-    }
-end
-
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
 -- keep their slots.
 -- @tparam {table,...} items `{ kind =, put = }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
+-- @tparam[opt] string by who, for the history
 -- @treturn table|nil `{ uuid =, revision =, origin =, changed = whether anything has }`
 -- @treturn nil|table error
-function methods:replace(items, origin)
+function methods:replace(items, origin, by)
     return guarded(self, function()
         local db, by_kind, packing = self.db, self.by_kind, self.packing
         local counts = {}
@@ -377,13 +295,13 @@ function methods:replace(items, origin)
         end
         if filling.is_empty(db, self.layouts) then
             return filling.without_references(db, function()
-                return replace(self, origin, function()
+                return writing.replace(self, origin, by, function()
                     return filling.make(db, by_kind, items, packing)
                 end)
             end)
         end
         -- Without a savepoint, whose journal SQLite goes through again with each deletion.
-        return replace(self, origin, function()
+        return writing.replace(self, origin, by, function()
             return transaction.make(db, by_kind, items, self.layouts, packing)
         end)
     end)
@@ -418,7 +336,7 @@ function methods:release(slots)
                 )
             end
         end
-        commit(db)
+        writing.commit(db)
         return true
     end)
 end
@@ -437,7 +355,8 @@ function methods:compact(revision)
             db:run("DELETE" .. which, revision)
             db:run("UPDATE meta SET compacted = max(compacted, ?)", last)
         end
-        commit(db)
+        history.trim(db, self.history)
+        writing.commit(db)
         return true
     end)
 end

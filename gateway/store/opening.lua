@@ -3,6 +3,7 @@
 
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
+local history = require("gateway.store.history")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
@@ -81,6 +82,7 @@ local function set_up(db, opts)
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
     end
     tables.adapt(db, opts.layouts, opts.packing)
+    history.adapt(db, opts.layouts, (opts.history or 0) > 0)
     if opts.packing then
         tables.note_packing(db, opts.layouts, opts.packing)
     end

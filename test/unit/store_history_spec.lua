@@ -1,0 +1,133 @@
+--- The history of the store: what is noted, and the way back.
+
+local entity_text = require("gateway.store.entity_text")
+local support = require("test.unit.support.store")
+
+local put, delete, to = support.put, support.delete, support.to
+
+describe("the history of the store", function()
+    local s, path
+
+    before_each(function()
+        path = support.folder() .. "/store/store.db"
+        s = assert(support.open(path, { history = 5 }))
+    end)
+
+    after_each(function()
+        s:close()
+        support.clean()
+    end)
+
+    local function by(who, changes)
+        changes.by = who
+        return assert(s:transaction(changes)).revision
+    end
+
+    -- Everything that the store holds, as text.
+    local function state()
+        local found = {}
+        for _, kind in ipairs({ "services", "routes" }) do
+            for _, row in ipairs(assert(s:list(kind, {}))) do
+                found[#found + 1] = kind .. " " .. row.id .. " " .. row.text
+            end
+        end
+        table.sort(found)
+        return found
+    end
+
+    local function go_back(revision)
+        local changes, now = s:changes_back(revision)
+        if not changes then
+            return nil, now
+        end
+        changes.at_revision = now.revision
+        return s:transaction(changes)
+    end
+
+    it("tells who changed what, the newest first", function()
+        by("ann", { put("services", { id = "s", name = "a" }), put("services", { id = "t" }) })
+        by("bob", { put("services", { id = "s", name = "b" }), delete("services", "t") })
+        local page, offset = s:changes_made({ size = 1 })
+        assert.equal(1, #page)
+        assert.same({ 2, "bob", 0, 1, 1 }, {
+            page[1].revision,
+            page[1].by,
+            page[1].created,
+            page[1].changed,
+            page[1].deleted,
+        })
+        assert.is_true(math.abs(page[1].at - os.time()) < 60)
+        page, offset = s:changes_made({ size = 1, offset = offset })
+        assert.same({ 1, "ann", 2 }, { page[1].revision, page[1].by, page[1].created })
+        assert.is_nil(offset)
+        assert.equal("invalid size", select(2, s:changes_made({ size = 0 })).err)
+        assert.equal("invalid offset", select(2, s:changes_made({ offset = "x" })).err)
+    end)
+
+    it("leads back to what was, cascades and places among them", function()
+        local states = { [0] = state() }
+        by("a", { put("services", { id = "s", name = "one", host = "h" }), put("services", { id = "t" }) })
+        states[1] = state()
+        by("a", { put("routes", { id = "r", service = to("s") }) })
+        states[2] = state()
+        by("a", { put("services", { id = "s", name = "two" }), put("services", { id = "u", name = "one" }) })
+        states[3] = state()
+        by("a", { delete("routes", "r"), delete("services", "s") })
+        states[4] = state()
+        for _, revision in ipairs({ 1, 3, 0, 2, 4 }) do
+            -- The history goes on, so that each step back can be taken back.
+            s:close()
+            s = assert(support.open(path, { history = 100 }))
+            assert(go_back(revision))
+            assert.same(states[revision], state())
+        end
+        assert(go_back(2))
+        local places = {}
+        for i, row in ipairs(s:list("services", {})) do
+            places[i] = row.id
+        end
+        assert.same({ "s", "t" }, places)
+        assert.is_true(s:check())
+    end)
+
+    it("refuses what it does not reach, and what was overtaken", function()
+        for i = 1, 8 do
+            by("a", { put("services", { id = "s", name = "n" .. i }) })
+        end
+        assert(s:compact(0))
+        assert.equal(5, #s:changes_made({}))
+        assert.equal("too old", select(2, go_back(2)).err)
+        assert.equal("not found", select(2, go_back(9)).err)
+        assert(go_back(3))
+        assert.equal("n3", entity_text.decode(s:get("services", "s").text).name)
+        local changes, now = s:changes_back(4)
+        by("b", { put("services", { id = "z" }) })
+        changes.at_revision = now.revision
+        assert.equal("changed", select(2, s:transaction(changes)).err)
+    end)
+
+    it("is forgotten where a writer keeps none", function()
+        by("a", { put("services", { id = "s" }) })
+        s:close()
+        s = assert(support.open(path))
+        assert.same({}, s:changes_made({}))
+        by("a", { put("services", { id = "t" }) })
+        assert.equal("too old", select(2, go_back(1)).err)
+        s:close()
+        s = assert(support.open(path, { history = 5 }))
+        assert.equal("too old", select(2, go_back(1)).err)
+        by("a", { put("services", { id = "u" }) })
+        assert(go_back(2))
+        assert.is_nil((s:get("services", "u")))
+    end)
+
+    it("has replacements, and nothing of internal kinds", function()
+        by("a", { put("services", { id = "s" }) })
+        assert(s:replace({ put("services", { id = "t" }) }, "origin", "file"))
+        local page = s:changes_made({})
+        assert.same({ "file", 1, 1 }, { page[1].by, page[1].created, page[1].deleted })
+        assert(go_back(1))
+        assert.is_truthy((s:get("services", "s")))
+        assert.is_nil((s:get("services", "t")))
+    end)
+end)
