@@ -57,6 +57,17 @@ _M.list = {
             .. "prefix is the truth, and the Admin API writes it.",
     },
     {
+        name = "history",
+        section = "files",
+        type = "integer",
+        default = "1000",
+        unit = "revisions",
+        min = 0,
+        max = 1000000,
+        doc = "How far `sluice rollback` reaches, where the store is the truth: the last so many "
+            .. "changes, or 64 MiB of what they replaced. 0 keeps none.",
+    },
+    {
         name = "image_dir",
         section = "files",
         type = "path",

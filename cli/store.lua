@@ -78,7 +78,8 @@ function _M.load(settings, instance, items, origin)
             store = instance.store,
             images = settings.image_dir,
             layouts = layout.derive(entities.stored(), entities.packers()),
-        }, items, origin)
+            history = settings.file == "" and settings.history or 0,
+        }, items, origin, "sluice import")
     end)
     return done and true, err and text_of(err, settings)
 end

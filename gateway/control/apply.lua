@@ -38,6 +38,8 @@ local STRIDE = 16
 
 local READS = {
     backup = true,
+    changes_back = true,
+    changes_made = true,
     changes_since = true,
     check = true,
     export = true,
@@ -57,6 +59,7 @@ local by_kind
 -- @tparam string opts.store path
 -- @tparam string opts.images folder
 -- @tparam {table,...} opts.layouts of gateway.store.layout
+-- @tparam number opts.history revisions to keep (gateway.store.database)
 -- @phases init_worker
 function _M.start(opts)
     local page = images.page()
@@ -65,6 +68,7 @@ function _M.start(opts)
         store = opts.store,
         images = opts.images,
         layouts = opts.layouts,
+        history = opts.history,
         page = page and tonumber(ffi.cast("uintptr_t", page)),
     })
 end
@@ -96,14 +100,16 @@ end
 -- @tparam {table,...} changes `{ kind =, put = entity }` or `{ kind =, delete = id }`, each entity
 -- once; with `if_revision`, that at which it was read (0: there was none), "changed" where it has
 -- another by now; with `lenient` it is no error that one is there already, or none
+-- @tparam[opt] table opts `by`: who, for the history; `at_revision`: "changed" where the store has
+-- another by now
 -- @treturn table|nil `{ uuid =, revision =, dates = }` of gateway.store.database's `batch`
 -- @treturn nil|table error
 -- @phases content, timer
-function _M.transaction(changes)
+function _M.transaction(changes, opts)
     if not loop.is_open() then
         return loop.not_ready()
     end
-    local members = {}
+    local members = { by = opts and opts.by, at_revision = opts and opts.at_revision }
     local ok, err = describe_in_turns(changes, function(described, i)
         members[i] = described
     end)
@@ -116,10 +122,11 @@ end
 --- Makes the store hold these entities and no others. Yields.
 -- @tparam {table,...} items `{ kind =, put = entity }`, in their order
 -- @tparam[opt] string origin what they were made from
+-- @tparam[opt] string by who, for the history
 -- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
 -- @treturn nil|table error
 -- @phases content, timer
-function _M.replace(items, origin)
+function _M.replace(items, origin, by)
     if not loop.is_open() then
         return loop.not_ready()
     end
@@ -139,7 +146,7 @@ function _M.replace(items, origin)
         return nil, err
     end
     flush()
-    return loop.enqueue({ pieces = pieces, origin = origin })
+    return loop.enqueue({ pieces = pieces, origin = origin, by = by })
 end
 
 --- Asks the store; never waits for one who writes. Yields.

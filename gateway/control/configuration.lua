@@ -72,11 +72,12 @@ end
 --- Replaces what is live. Yields; live on every worker when it returns.
 -- @tparam string text a declarative file
 -- @tparam string|nil kind "json" or "yaml"; nil: told by the text
+-- @tparam string by who, for the history
 -- @treturn table|nil `{ uuid, revision, hash }`
 -- @treturn string|nil "invalid", "busy", or a word of gateway.control.apply's `replace`
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 -- @phases content
-function _M:replace(text, kind)
+function _M:replace(text, kind, by)
     local snapshot, word, why = check(self, text, kind)
     if not snapshot then
         return nil, word, why
@@ -86,7 +87,7 @@ function _M:replace(text, kind)
     local list, unresolved = items.of(snapshot, found)
     warn(kept)
     warn(unresolved)
-    local done, err = apply.replace(list, origins.of(snapshot.hash, self.surroundings))
+    local done, err = apply.replace(list, origins.of(snapshot.hash, self.surroundings), by)
     if not done then
         return nil, err.err, err.message or err.err
     end

@@ -157,7 +157,7 @@ local function try(run, list)
     if #changes == 0 then
         return { revision = apply.state().revision, results = run.results }
     end
-    local done, err = apply.transaction(changes)
+    local done, err = apply.transaction(changes, { by = run.by })
     if done then
         take_dates(run, done.dates)
         return { revision = done.revision, results = run.results }
@@ -176,15 +176,17 @@ end
 -- key = id or name (not of POST), parent = { kind =, key =, field = of the child }, value = table,
 -- is_form = whether the value's leaves are texts }`
 -- @tparam number size bytes that they came in, for what they may cost
+-- @tparam string by who, for the history
 -- @treturn table|nil `{ revision =, results = array of { status = 200, 201 or 204, kind =,
 -- entity = } }`
 -- @treturn nil|table a refusal of gateway.control.refusals
 -- @treturn nil|number the place of the operation that is to blame, where one is
 -- @phases content, timer
-function _M.run(live, list, size)
+function _M.run(live, list, size, by)
     for tries = 1, MAX_TRIES do
         local run = {
             live = live,
+            by = by,
             draft = drafts.new(live.read),
             pairs = route_pairs.new(size),
             results = {},

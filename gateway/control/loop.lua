@@ -92,8 +92,8 @@ end
 -- The queue --------------------------------------------------------------------------------------
 
 --- Waits until an entry's turn has come and is over. Yields.
--- @tparam table entry `changes` of one transaction, `pieces` and `origin` of a replacement, or
--- `verb` and `arguments` of the writer
+-- @tparam table entry `changes` of one transaction; `pieces`, `origin` and `by` of a replacement;
+-- or `verb` and `arguments` of the writer
 -- @treturn table|nil
 -- @treturn nil|table error
 function _M.enqueue(entry)
@@ -173,7 +173,8 @@ local function run(taken)
     end
     local result, err
     if entry.pieces then
-        result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, entry.origin)
+        local pieces, origin, by = entry.pieces, entry.origin, entry.by
+        result, err = in_thread(WRITER, "replace", self.handle, pieces, origin, by)
         if result then
             note_made(result)
         end

@@ -173,6 +173,7 @@ end
 -- serves: only the copy for the next start is made
 -- @tparam[opt] string opts.images folder of images; without a page it has to have room for them
 -- @tparam[opt] number opts.delta_bytes of gateway.control.images
+-- @tparam[opt=0] number opts.history revisions to keep (gateway.store.database)
 -- @tparam[opt=false] boolean opts.check look at every page of the store first
 -- @treturn table|nil writer
 -- @treturn nil|table error, "locked" among them
@@ -182,6 +183,7 @@ function _M.open(opts)
         packing = packing,
         check = opts.check or false,
         alone = not opts.page,
+        history = opts.history,
     })
     if not store then
         return nil, err
@@ -323,25 +325,27 @@ end
 --- Makes the store hold these entities and no others.
 -- @tparam {table,...} items `{ kind =, put = entity }`, or those of `describe`, in their order
 -- @tparam[opt] string origin
+-- @tparam[opt] string by who, for the history
 -- @treturn table|nil `{ uuid =, revision =, origin =, changed = boolean }`
 -- @treturn nil|table error
-function methods:replace(items, origin)
-    return run(self, "replace", items, origin)
+function methods:replace(items, origin, by)
+    return run(self, "replace", items, origin, by)
 end
 
 --- Loads a configuration without nginx.
 -- @tparam table opts of `open`, without a page
 -- @tparam {table,...} items `{ kind =, put = entity }` of every kind, in their order
 -- @tparam[opt] string origin
+-- @tparam[opt] string by who, for the history
 -- @treturn table|nil `{ uuid =, revision =, changed = }`
 -- @treturn nil|table error
-function _M.load(opts, items, origin)
+function _M.load(opts, items, origin, by)
     local self, err = _M.open(opts)
     if not self then
         return nil, err
     end
     local done
-    done, err = self:replace(items, origin)
+    done, err = self:replace(items, origin, by)
     self:close()
     return done, err
 end

@@ -60,9 +60,10 @@ end
 -- @tparam table handle
 -- @tparam {string,...} pieces arrays of changes, as `string.buffer` encodes them
 -- @tparam[opt] string origin
+-- @tparam[opt] string by
 -- @return what `replace` of the writer returns
-function _M.replace(handle, pieces, origin)
-    local done, err = find(handle):replace(decode(pieces), origin)
+function _M.replace(handle, pieces, origin, by)
+    local done, err = find(handle):replace(decode(pieces), origin, by)
     -- The thread's VM stays, and would keep what was a configuration.
     collectgarbage()
     return done, err

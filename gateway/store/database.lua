@@ -36,7 +36,6 @@ local math = math
 local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
-local type = type
 
 local MAX_DETAILS = 10
 
@@ -80,7 +79,8 @@ end
 -- @tparam[opt="full"] string opts.synchronous "off": for a copy that can be made again
 -- @tparam[opt=false] boolean opts.alone nobody reads meanwhile: a new file is filled without a log
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
--- @tparam[opt=0] number opts.history revisions that are kept to go back to; 0 forgets those that are
+-- @tparam[opt=0] number opts.history revisions that are kept to go back to; 0 forgets those there
+-- are
 -- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
 -- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
 -- puts the bytes that stand beside a text of that size and says whether there are any, or nil and
@@ -184,11 +184,11 @@ end
 
 --- Who changed what when, the newest first, a page at a time.
 -- @tparam[opt] table opts `size`, `offset` of gateway.store.history
--- @treturn {table,...}|nil of gateway.store.history's `list`
+-- @treturn {table,...}|nil of gateway.store.history
 -- @treturn string|nil|table as `list`
 function methods:changes_made(opts)
     return guarded(self, function()
-        return page_of(nil, history.list(self.db, opts or {}))
+        return page_of(nil, history.changes_made(self.db, opts or {}))
     end)
 end
 

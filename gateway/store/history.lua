@@ -7,8 +7,8 @@
 -- | `history_item` | what it changed, with the text that was there before |
 -- | `history_reach` | one row: the oldest revision that can be gone back to |
 --
--- Triggers write the items, so that none escapes: cascades, replacements. A store whose writer keeps
--- no history has neither triggers nor rows. Internal kinds are in no history.
+-- Triggers write the items, so that none escapes: cascades, replacements. Where the writer keeps no
+-- history there are neither triggers nor rows. Internal kinds are in no history.
 -- @module gateway.store.history
 
 local format = string.format
@@ -105,7 +105,7 @@ function _M.note(db, revision, by)
     db:run("INSERT INTO history VALUES (?, ?, ?)", revision, os.time(), by and by:sub(1, MAX_BY))
 end
 
---- Forgets the oldest: more than so many revisions, or 64 MiB of texts. In the caller's transaction.
+--- Forgets the oldest beyond so many revisions, or 64 MiB of texts. In the caller's transaction.
 -- @tparam table db
 -- @tparam number count of revisions to keep
 function _M.trim(db, count)
@@ -135,7 +135,8 @@ end
 local function counts(db, revision)
     local found = { created = 0, changed = 0, deleted = 0 }
     local kinds = {}
-    local sql = "SELECT kind, what, count(*) FROM history_item WHERE revision = ? GROUP BY kind, what"
+    local sql = "SELECT kind, what, count(*) FROM history_item WHERE revision = ? "
+        .. "GROUP BY kind, what"
     for _, row in ipairs(db:rows(sql, revision)) do
         found[row[2]] = found[row[2]] + row[3]
         kinds[#kinds + 1] = { kind = row[1], what = row[2], count = row[3] }
@@ -150,7 +151,7 @@ end
 -- @treturn {table,...}|nil `{ revision =, at = seconds, by =, created =, changed =, deleted =
 -- numbers of entities, kinds = array of `{ kind =, what =, count = }` }`
 -- @treturn string|nil offset of the next page; after a nil "invalid size" or "invalid offset"
-function _M.list(db, opts)
+function _M.changes_made(db, opts)
     local size = tonumber(opts.size or 100)
     if not size or size < 1 or size > MAX_SIZE or size % 1 ~= 0 then
         return nil, "invalid size"
@@ -198,8 +199,8 @@ end
 -- @tparam table by_kind kind -> layout
 -- @tparam number revision
 -- @treturn {table,...}|nil `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
--- @treturn string|nil after a nil "not found": no such revision yet; "too old": the history does not
--- reach back to it
+-- @treturn string|nil after a nil "not found": no such revision yet; "too old": the history does
+-- not reach back to it
 function _M.changes_back(db, by_kind, revision)
     if revision > db:row("SELECT revision FROM meta")[1] then
         return nil, "not found"

@@ -89,6 +89,7 @@ local ELSEWHERE = {
     admin_insecure = true,
     admin_token = true,
     admin_read_token = true,
+    history = true,
     admin_secrets = true,
 }
 

@@ -2,6 +2,7 @@
 -- @module gateway.control.admin.batch
 
 local body = require("gateway.control.admin.body")
+local caller = require("gateway.control.admin.caller")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.control.admin.entities")
 local json = require("gateway.control.admin.json")
@@ -107,7 +108,7 @@ function _M.post(live, args)
     local operations, done, at
     operations, refusal, at = read_all(list)
     if operations then
-        done, refusal, at = editing.run(live, operations, sent.size)
+        done, refusal, at = editing.run(live, operations, sent.size, caller.describe())
     end
     if not done then
         return entities.refuse(live, refusal, at and at - 1)

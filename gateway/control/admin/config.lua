@@ -3,6 +3,7 @@
 
 local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
+local caller = require("gateway.control.admin.caller")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
 local json = require("gateway.control.admin.json")
@@ -104,7 +105,7 @@ function _M.post(live, args)
         return response.not_modified()
     end
     local begun = ngx.now()
-    local result, word, why = live.configuration:replace(text, kind)
+    local result, word, why = live.configuration:replace(text, kind, caller.describe())
     if word == "invalid" then
         return refuse(why)
     elseif not result then

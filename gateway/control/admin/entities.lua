@@ -321,7 +321,7 @@ local function write(live, operation, args)
     end
     operation.value, operation.is_form = sent.value, sent.is_form
     local done
-    done, refusal = editing.run(live, { operation }, sent.size)
+    done, refusal = editing.run(live, { operation }, sent.size, caller.describe())
     if not done then
         return _M.refuse(live, refusal)
     end

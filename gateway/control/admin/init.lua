@@ -11,6 +11,7 @@ local caller = require("gateway.control.admin.caller")
 local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
+local history = require("gateway.control.admin.history")
 local metrics = require("gateway.control.admin.metrics")
 local node = require("gateway.control.admin.node")
 local paths = require("gateway.control.admin.path")
@@ -47,6 +48,8 @@ local pages = {
         return response.json(200, node.enabled_plugins(live))
     end),
     ["/batch"] = { allowed = "POST, OPTIONS", POST = batch.post, is_write = true },
+    ["/history"] = reading(history.get),
+    ["/rollback"] = { allowed = "POST, OPTIONS", POST = history.rollback, is_write = true },
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
 }
 
