@@ -66,23 +66,17 @@ describe("the history of the store", function()
 
     it("leads back to what was, cascades and places among them", function()
         local states = { [0] = state() }
-        by(
-            "a",
-            {
-                put("services", { id = "s", name = "one", host = "h" }),
-                put("services", { id = "t" }),
-            }
-        )
+        by("a", {
+            put("services", { id = "s", name = "one", host = "h" }),
+            put("services", { id = "t" }),
+        })
         states[1] = state()
         by("a", { put("routes", { id = "r", service = to("s") }) })
         states[2] = state()
-        by(
-            "a",
-            {
-                put("services", { id = "s", name = "two" }),
-                put("services", { id = "u", name = "one" }),
-            }
-        )
+        by("a", {
+            put("services", { id = "s", name = "two" }),
+            put("services", { id = "u", name = "one" }),
+        })
         states[3] = state()
         by("a", { delete("routes", "r"), delete("services", "s") })
         states[4] = state()
