@@ -33,7 +33,7 @@ function methods:add(route)
         return true
     end
     local message = "its %d pairs of a host and a path are too many: with the routes before "
-        .. "it %d, at most %d in a file of this size"
+        .. "it %d, at most %d in a text of this size"
     return nil, format(message, here, self.count, self.most)
 end
 

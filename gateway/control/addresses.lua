@@ -11,6 +11,7 @@ local names = require("gateway.control.names")
 
 local assert = assert
 local ipairs = ipairs
+local next = next
 local ngx = ngx
 local pairs = pairs
 local tostring = tostring
@@ -23,6 +24,9 @@ local PAGE = 1000
 -- How long it is remembered which names the store has, and how many.
 local FRESH_SECONDS = 30
 local MAX_REMEMBERED = 10000
+-- How often, and how long after another, it is looked for whose addresses have come late.
+local LATE_TRIES = 10
+local LATE_SECONDS = 0.1
 
 local _M = {}
 
@@ -136,17 +140,24 @@ function _M.remembered(host)
     return it and ngx.now() < it.time + FRESH_SECONDS and it.entity or nil
 end
 
--- What came after those who asked had gone on.
+-- What came after those who asked had gone on; their change may still be under way.
 local function add_late(found)
-    local changes = {}
-    for host, addresses in pairs(found) do
-        local row = apply.read("get", "names", host)
-        if row then
-            changes[#changes + 1] = difference(row, entity_text.decode(row.text), addresses)
+    for _ = 1, LATE_TRIES do
+        local changes = {}
+        for host, addresses in pairs(found) do
+            local row = apply.read("get", "names", host)
+            if row then
+                changes[#changes + 1] = difference(row, entity_text.decode(row.text), addresses)
+                found[host] = nil
+            end
         end
+        -- What cannot be changed now, the next round of `refresh` sees.
+        local done = #changes == 0 or apply.transaction(changes)
+        if not done or next(found) == nil then
+            return
+        end
+        ngx.sleep(LATE_SECONDS)
     end
-    -- What cannot be changed now, the next round of `refresh` sees.
-    return #changes > 0 and apply.transaction(changes)
 end
 
 -- Asks for names, and waits so many seconds. Without an answer there is none yet.
@@ -162,7 +173,9 @@ local function ask_for(hosts, seconds)
         end
         found = names.ask(hosts)
         done:post(1)
-        return is_late and add_late(found)
+        if is_late then
+            add_late(found)
+        end
     end)
     if asked then
         done:wait(seconds)

@@ -40,6 +40,9 @@ local STATUS = {
     unbuildable = 400,
 }
 
+-- What is said of a word without a message.
+local MESSAGES = { changed = "others have changed it meanwhile, again and again" }
+
 local _M = {}
 
 --- Ends an operation.
@@ -231,7 +234,8 @@ function _M.of(err, entity)
     elseif (word == "unbuildable" or word == "invalid") and err.field then
         return _M.invalid_field(err.field, err.reason or err.message or "cannot be stored")
     end
-    return { status = _M.status(word), message = err.message or word, name = word }
+    local message = err.message or MESSAGES[word] or word
+    return { status = _M.status(word), message = message, name = word }
 end
 
 return _M

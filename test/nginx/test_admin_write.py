@@ -253,6 +253,7 @@ def test_targets(client: Client) -> None:
     for key in ("127.0.0.1:8000", "127.0.0.1", made["id"]):
         again = client.must(200, "PUT", f"/upstreams/u/targets/{key}", {"target": "127.0.0.1"})
         assert (again["id"], again["weight"]) == (made["id"], 100)
+        assert client.must(200, "GET", f"/upstreams/u/targets/{key}") == again
     known = client.must(409, "POST", "/upstreams/u/targets", {"target": "127.0.0.1:8000"})
     assert known["fields"] == {"upstream": {"id": made["upstream"]["id"]}, "target": made["target"]}
     client.must(200, "PATCH", "/upstreams/u/targets/127.0.0.1:8000", {"weight": 0})

@@ -60,7 +60,7 @@ local CASES = {
         "hosts and paths that multiply",
         "routes: [{hosts: [" .. ("a, "):rep(101) .. "], paths: [" .. ("/, "):rep(100) .. "]}]",
         "routes[0]: its 10100 pairs of a host and a path are too many: with the routes before it "
-            .. "10100, at most 10000 in a file of this size",
+            .. "10100, at most 10000 in a text of this size",
     },
     {
         "a limit without an end",

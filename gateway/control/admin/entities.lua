@@ -8,6 +8,7 @@
 local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
+local drafts = require("gateway.control.draft")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
@@ -207,7 +208,7 @@ local function find_child(live, child, parent, id_or_name)
     if not name then
         return nil
     end
-    local where = { [child.field] = parent.id, [name] = id_or_name }
+    local where = { [child.field] = parent.id, [name] = drafts.normal_name(child.kind, id_or_name) }
     local rows
     rows, err = live.read("list", child.kind, { size = 1, where = where })
     return rows and rows[1], err
