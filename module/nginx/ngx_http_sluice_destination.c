@@ -91,7 +91,7 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
     sluice_core_head(service, &head);
 
     to->generation = head.generation;
-    to->tries = (port & 0xffff) + 1;
+    to->tries = ngx_min((port & 0xffff) + 1, NGX_HTTP_SLUICE_TRIES);
     to->https = (sluice_core_number(service, SLUICE_CORE_SERVICE_FLAGS)
                  & NGX_HTTP_SLUICE_SERVICE_HTTPS) != 0;
 

@@ -13,6 +13,14 @@
 #include "ngx_http_sluice_rotation.h"
 
 
+/*
+ * Tries of a request, whatever a service wants: those that are refused at once
+ * are made in one turn, in which the worker does nothing else.
+ */
+
+#define NGX_HTTP_SLUICE_TRIES  1000
+
+
 struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
     ngx_str_t                    path;       /* "/" where it has none */
@@ -25,7 +33,7 @@ struct ngx_http_sluice_destination_s {
     uint32_t                     send_ms;
     uint32_t                     read_ms;
 
-    uint32_t                     tries;      /* retries + 1 */
+    uint32_t                     tries;      /* retries + 1, at most */
     uint32_t                     generation; /* of the service */
 
     unsigned                     https:1;

@@ -222,6 +222,16 @@ def test_tries_with_other_hosts_take_bounded_memory(gateway: Start) -> None:
     assert len(addresses) < 1000
 
 
+def test_tries_are_bounded_whatever_a_service_wants(gateway: Start) -> None:
+    """Those that are refused at once hold the worker up."""
+    with DeadPort() as dead:
+        running = gateway(balanced((dead.address, 1), retries=32767), log_level="error", **LOG)
+        running.expect_log(REFUSED, range(900, 1100))
+        assert running.ask("/").status == 502
+        (addresses,) = tried(running, 1)
+    assert len(addresses) == 1000
+
+
 def test_a_target_that_is_removed_during_a_retry(gateway: Start, servers: list[Upstream]) -> None:
     """The request goes on with the targets it began with; the next one has those that are live."""
     with Blackhole() as hole:
