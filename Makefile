@@ -136,6 +136,8 @@ docs: folder
 	mv build/config.md docs/config.md
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) gateway/control/metrics/reference.lua > build/metrics.md
 	mv build/metrics.md docs/metrics.md
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'io.write(require("test.house.openapi").text())' > build/openapi.json
+	mv build/openapi.json docs/openapi.json
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
 

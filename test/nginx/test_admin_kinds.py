@@ -17,7 +17,7 @@ from sluice import Gateway, proxying
 from upstream import Upstream
 from wire import Wire
 
-CERTIFICATE_ID = "6f2c1a30-0000-4000-8000-000000000010"
+CERTIFICATE_ID = "6f2c1a30-0000-4000-8000-000000000020"
 CA_ID = "6f2c1a30-0000-4000-8000-000000000011"
 
 
@@ -71,7 +71,7 @@ def config(pair: Pair) -> dict[str, Any]:
                 "ca_certificates": [CA_ID],
             },
         ],
-        "upstreams": [{"name": "pool", "client_certificate": {"id": CERTIFICATE_ID}}],
+        "upstreams": [{"name": "mutual", "client_certificate": {"id": CERTIFICATE_ID}}],
     }
 
 
@@ -93,7 +93,7 @@ def check_views(admin: Admin, pair: Pair) -> None:
     assert listed["snis"] == certificate["snis"]
     assert admin.names(f"/certificates/{CERTIFICATE_ID}/snis") == ["b.example", "*.a.example"]
     assert admin.names(f"/certificates/{CERTIFICATE_ID}/services") == ["tls"]
-    assert admin.names(f"/certificates/{CERTIFICATE_ID}/upstreams") == ["pool"]
+    assert admin.names(f"/certificates/{CERTIFICATE_ID}/upstreams") == ["mutual"]
     sni = admin.get("/snis/%2A.a.example")
     assert (sni["certificate"], sni["tags"]) == ({"id": CERTIFICATE_ID}, ["edge"])
     (ca,) = admin.get("/ca_certificates")["data"]

@@ -1,5 +1,6 @@
 -- The documents name what there is: a suite or a folder that comes later cannot be forgotten.
 
+local openapi = require("test.house.openapi")
 local scan = require("test.house.scan")
 
 local function read(path)
@@ -26,6 +27,12 @@ describe("docs/testing.md", function()
         for name in text:gmatch("`(test_[%w_]+%.py)`") do
             assert.is_true(there[name], name .. " is no file")
         end
+    end)
+end)
+
+describe("docs/openapi.json", function()
+    it("is what `make docs` writes", function()
+        assert.is_true(openapi.text() == read("docs/openapi.json"))
     end)
 end)
 

@@ -36,6 +36,9 @@ json.decode_max_depth(MAX_DEPTH)
 
 local _M = {}
 
+--- Bytes of an entity as it is sent: none that is larger can be stored.
+_M.MAX_BYTES = 16 * 1024 * 1024
+
 local function refuse(status, message, ...)
     return nil, { status = status, message = message:format(...) }
 end

@@ -1,11 +1,12 @@
 --- The entities: `/services`, `/services/{id or name}`, `/services/{id or name}/routes` and the
 -- like for every kind, read and written.
 --
--- Which collections there are, what stands nested in what and how an entity is found by name are
--- read from the schemas.
+-- Which collections there are, what stands nested in what (gateway.control.admin.collections) and
+-- how an entity is found by name are read from the schemas.
 -- @module gateway.control.admin.entities
 
 local body = require("gateway.control.admin.body")
+local collections = require("gateway.control.admin.collections")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
 local drafts = require("gateway.control.draft")
@@ -13,15 +14,14 @@ local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
 local json = require("gateway.control.admin.json")
+local paging = require("gateway.control.admin.paging")
 local schema = require("gateway.schema")
 
 local ngx = ngx
 
-local MAX_SIZE = 1000
-
 local UUID = "^%x+%-%x+%-%x+%-%x+%-%x+$"
--- Bytes of an entity as it is sent: none that is larger can be stored.
-local MAX_BYTES = 16 * 1024 * 1024
+-- Entities that are read at a time.
+local PIECE = 1000
 
 -- Methods of a collection, and of one entity.
 local OF_ALL = "GET, HEAD, OPTIONS, POST"
@@ -30,50 +30,13 @@ local READ_METHODS = "GET, HEAD, OPTIONS"
 local READS = { GET = true, HEAD = true }
 local WRITES = { DELETE = true, PATCH = true, POST = true, PUT = true }
 
--- Kinds that have no collection of their own, only one in their parent.
-local NESTED_ONLY = { targets = true }
-
 local _M = {}
-
-local function path_name(kind, is_nested)
-    local definition = entities.get(kind)
-    return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind
-end
-
--- Whether a kind has paths of its own.
-local function is_shown(kind)
-    return entities.get(kind).generate_admin_api ~= false
-end
-
--- Name in the path -> kind.
-local collections
--- Kind of the parent -> name in the path -> { kind =, field = of the child that names the parent }.
-local nested = {}
-
--- At the first request: the plugins have added their kinds by then.
-local function find_collection(name)
-    if not collections then
-        collections = {}
-        for _, kind in ipairs(entities.kinds) do
-            if not NESTED_ONLY[kind] and is_shown(kind) then
-                collections[path_name(kind)] = kind
-            end
-            nested[kind] = {}
-            for child, field in pairs(entities.children(kind)) do
-                if is_shown(child) then
-                    nested[kind][path_name(child, true)] = { kind = child, field = field }
-                end
-            end
-        end
-    end
-    return collections[name]
-end
 
 --- All entities of a kind with a reference to one.
 local function find_all(live, kind, field, id)
     local found, offset = {}, nil
     repeat
-        local options = { size = MAX_SIZE, offset = offset, where = { [field] = id } }
+        local options = { size = PIECE, offset = offset, where = { [field] = id } }
         local rows, next_offset = live.read("list", kind, options)
         for _, row in ipairs(rows or {}) do
             found[#found + 1] = entity_text.decode(row.text)
@@ -105,33 +68,18 @@ end
 
 --- Reads the arguments of a list.
 -- @treturn table|nil options for the store
--- @treturn string|nil Kong's name of the error
--- @treturn number|nil Kong's number of the error
--- @treturn string|nil what is wrong
+-- @return as of gateway.control.admin.paging
 local function read_options(kind, args)
-    local options = {}
-    if args.size ~= nil then
-        options.size = tonumber(args.size)
-        if not options.size then
-            return nil, "invalid size", 9, "size must be a number"
-        end
-        local is_whole = args.size:find("^%d+$") ~= nil
-        if not is_whole or options.size < 1 or options.size > MAX_SIZE then
-            return nil, "invalid size", 9, "size must be an integer between 1 and " .. MAX_SIZE
-        end
-    end
-    if args.offset ~= nil then
-        if type(args.offset) ~= "string" then
-            return nil, "invalid offset", 7, "offset must be given once"
-        end
-        options.offset = args.offset
+    local options, name, code, message = paging.read(args)
+    if not options then
+        return nil, name, code, message
     end
     if args.tags ~= nil then
         if type(args.tags) ~= "string" or args.tags == "" then
             return nil, "invalid options", 11, "invalid option (tags: cannot be null)"
         end
         if not has_tags(kind) then
-            local message = ("invalid option (tags: cannot be used with '%s')"):format(kind)
+            message = ("invalid option (tags: cannot be used with '%s')"):format(kind)
             return nil, "invalid options", 11, message
         end
         options.tags = args.tags
@@ -139,58 +87,42 @@ local function read_options(kind, args)
     return options
 end
 
---- The path of the next page, or null.
-local function next_page(path, offset, args)
-    if not offset then
-        return json.null
-    end
-    local link = path .. "?offset=" .. ngx.escape_uri(offset)
-    if args.tags then
-        link = link .. "&tags=" .. ngx.escape_uri(args.tags)
-    end
-    if args.size then
-        link = link .. "&size=" .. args.size
-    end
-    return link
-end
-
---- What a client gets where the store cannot be read.
-local function unreadable(err)
-    return response.json(503, { message = err.message or err.err, name = err.err })
-end
-
-local function list(live, kind, args, path, where)
+--- Answers with a page of a kind. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam string kind
+-- @tparam table args arguments of the query
+-- @tparam string path of the list
+-- @tparam[opt] table where as of the store's `list`
+-- @tparam[opt] table more fields of the answer; `change(entity)` adds to what is shown of each
+-- @phases content
+function _M.list(live, kind, args, path, where, more)
     local options, name, code, message = read_options(kind, args)
     if not options then
         return response.bad_request(name, code, message)
     end
     options.where = where
     local page, offset = live.read("list", kind, options)
-    local word = not page and offset.err
-    if word == "invalid offset" then
-        message = ("'%s' is not a valid offset"):format(options.offset)
-        return response.bad_request("invalid offset", 7, message)
-    elseif word == "invalid tags" then
+    if not page and offset.err == "invalid tags" then
         message = "invalid option (tags: invalid filter syntax)"
         return response.bad_request("invalid options", 11, message)
-    elseif word then
-        return unreadable(offset)
+    elseif not page then
+        return paging.refuse(offset, options)
     end
     local data = json.array({})
     for i, row in ipairs(page) do
         data[i] = to_json(live, kind, entity_text.decode(row.text))
+        if more then
+            more.change(data[i])
+        end
     end
-    return response.json(
-        200,
-        { data = data, next = next_page(path, offset, args), offset = offset }
-    )
+    return paging.answer(path, args, data, offset, more and { node_id = more.node_id })
 end
 
 local function show(live, kind, row, err)
     if row then
         return response.json(200, to_json(live, kind, entity_text.decode(row.text)))
     elseif err and err.err ~= "not found" then
-        return unreadable(err)
+        return paging.unreadable(err)
     end
     return response.not_found()
 end
@@ -214,23 +146,6 @@ local function find_child(live, child, parent, id_or_name)
     return rows and rows[1], err
 end
 
--- What a path leads to: a kind, `key` of one entity or none for all, `parent` of nested ones.
-local function find(segments)
-    local kind, depth = find_collection(segments[1]), #segments
-    if not kind or depth > 4 then
-        return nil
-    elseif depth <= 2 then
-        return { kind = kind, key = segments[2] }
-    end
-    local child = nested[kind][segments[3]]
-    return child
-        and {
-            kind = child.kind,
-            key = segments[4],
-            parent = { kind = kind, key = segments[2], field = child.field },
-        }
-end
-
 local function get_nested(live, found, segments, args)
     local parent, err = live.read("get", found.parent.kind, found.parent.key)
     if not parent then
@@ -239,7 +154,7 @@ local function get_nested(live, found, segments, args)
     -- In Kong "all" once meant old revisions of targets, too.
     if not found.key or (found.kind == "targets" and found.key == "all") then
         local path = ("/%s/%s/%s"):format(segments[1], parent.id, segments[3])
-        return list(live, found.kind, args, path, { [found.parent.field] = parent.id })
+        return _M.list(live, found.kind, args, path, { [found.parent.field] = parent.id })
     end
     local child = { kind = found.kind, field = found.parent.field }
     return show(live, found.kind, find_child(live, child, parent, found.key))
@@ -251,7 +166,7 @@ local function get(live, found, segments, args)
     elseif found.key then
         return show(live, found.kind, live.read("get", found.kind, found.key))
     end
-    return list(live, found.kind, args, "/" .. segments[1])
+    return _M.list(live, found.kind, args, "/" .. segments[1])
 end
 
 --- The operation of gateway.control.editing that a method on a path is.
@@ -261,7 +176,7 @@ end
 -- @treturn nil|string methods that the path has, as in an Allow header, where it has not this one
 -- @phases any
 function _M.operation(method, segments)
-    local found = find(segments)
+    local found = collections.find(segments)
     if not found then
         return nil
     end
@@ -313,7 +228,7 @@ local function write(live, operation, args)
     if wrong_argument then
         return _M.refuse(live, wrong_argument)
     end
-    local sent, refusal = body.read(MAX_BYTES)
+    local sent, refusal = body.read(body.MAX_BYTES)
     if not sent then
         return _M.refuse(live, refusal)
     elseif sent.value[1] ~= nil then
@@ -341,7 +256,7 @@ end
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.handle(live, method, segments, args)
-    local found = find(segments)
+    local found = collections.find(segments)
     if not found then
         return response.not_found()
     elseif READS[method] then
@@ -366,14 +281,9 @@ end
 function _M.public_path(segments)
     local shown = {}
     for i, segment in ipairs(segments) do
-        local kind
-        if i == 2 then
-            kind = find_collection(segments[1])
-        elseif i == 4 then
-            local child = (nested[find_collection(segments[1])] or {})[segments[3]]
-            kind = child and child.kind
-        end
-        local is_secret = kind and entities.get(kind).has_secret_name and not segment:find(UUID)
+        local is_name = i == 2 or i == 4
+        local of = is_name and collections.find({ unpack(segments, 1, i) })
+        local is_secret = of and entities.get(of.kind).has_secret_name and not segment:find(UUID)
         shown[i] = is_secret and "REDACTED" or ngx.escape_uri(segment)
     end
     return "/" .. table.concat(shown, "/")

@@ -8,18 +8,26 @@
 local batch = require("gateway.control.admin.batch")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
+local collections = require("gateway.control.admin.collections")
 local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
 local history = require("gateway.control.admin.history")
 local metrics = require("gateway.control.admin.metrics")
+local json = require("gateway.control.admin.json")
 local node = require("gateway.control.admin.node")
+local openapi = require("gateway.control.admin.openapi")
 local paths = require("gateway.control.admin.path")
+local schemas = require("gateway.control.admin.schemas")
 local status = require("gateway.control.admin.status")
+local tags = require("gateway.control.admin.tags")
 local timers = require("gateway.control.admin.timers")
+local upstream_health = require("gateway.control.admin.upstream_health")
 local variables = require("gateway.request.variables")
 
 local ngx = ngx
+
+local BRACE = ("{"):byte()
 
 local READ_METHODS = "GET, HEAD, OPTIONS"
 local READS = { GET = true, HEAD = true, OPTIONS = true }
@@ -34,9 +42,28 @@ local function reading(get)
     return { allowed = READ_METHODS, GET = get, HEAD = get }
 end
 
+local VALIDATE = { allowed = "POST, OPTIONS", POST = schemas.validate }
+
+local pages
+
+-- Of Kong's: a slash sorts before all else, so that `/a/z` stands before `/ab`.
+local function endpoints()
+    local list = json.array({})
+    for path in pairs(pages) do
+        list[#list + 1] = path
+    end
+    for _, of in ipairs(collections.list()) do
+        list[#list + 1] = of.path
+    end
+    table.sort(list, function(a, b)
+        return a:gsub("/", "\0") < b:gsub("/", "\0")
+    end)
+    return response.json(200, { data = list })
+end
+
 -- What is not a view of entities, by path: functions by method; `is_write` where they write single
--- entities.
-local pages = {
+-- entities. A part in braces stands for any. gateway.control.admin.pages has what is said of them.
+pages = {
     ["/"] = reading(function(live)
         return response.json(200, node.describe(live))
     end),
@@ -51,7 +78,46 @@ local pages = {
     ["/history"] = reading(history.get),
     ["/rollback"] = { allowed = "POST, OPTIONS", POST = history.rollback, is_write = true },
     ["/config"] = { allowed = "POST, OPTIONS", POST = config.post },
+    ["/endpoints"] = reading(endpoints),
+    ["/openapi.json"] = reading(function(live)
+        return response.json(200, openapi.document(live.plugins))
+    end),
+    ["/tags"] = reading(tags.get),
+    ["/tags/{tag}"] = reading(tags.get),
+    ["/schemas/{kind}"] = reading(schemas.get),
+    ["/schemas/plugins/{name}"] = reading(schemas.get_plugin),
+    ["/schemas/vaults/{name}"] = reading(schemas.get_vault),
+    ["/schemas/{kind}/validate"] = VALIDATE,
+    ["/upstreams/{upstreams}/health"] = reading(upstream_health.get),
 }
+
+-- Paths with parts in braces, the first that fits: `/schemas/plugins/validate` is no plugin's.
+local templates = {
+    { "schemas", "{kind}", "validate" },
+    { "schemas", "plugins", "{name}" },
+    { "schemas", "vaults", "{name}" },
+    { "schemas", "{kind}" },
+    { "tags", "{tag}" },
+    { "upstreams", "{upstreams}", "health" },
+}
+
+local function fits(template, segments)
+    for i, part in ipairs(template) do
+        if part ~= segments[i] and part:byte() ~= BRACE then
+            return false
+        end
+    end
+    return #template == #segments
+end
+
+local function find_page(segments)
+    for _, template in ipairs(templates) do
+        if fits(template, segments) then
+            return pages["/" .. table.concat(template, "/")]
+        end
+    end
+    return pages["/" .. table.concat(segments, "/")]
+end
 
 --- Answers one request of the admin listener. Yields.
 -- @tparam table live what gateway.control makes of this worker: `read(verb, ...)` and `state()` of
@@ -83,7 +149,7 @@ function _M.handle(live)
     end
     -- Before anything is read, so that the answer is of this revision at least.
     response.set_revision(state.revision)
-    local page = pages["/" .. table.concat(segments, "/")]
+    local page = find_page(segments)
     if page and method == "OPTIONS" then
         return response.options(page.allowed)
     elseif page and page.is_write and not live.is_writable then
@@ -99,7 +165,7 @@ function _M.handle(live)
     if refused then
         return response.json(refused, { message = why })
     elseif page then
-        return page[method](live, args)
+        return page[method](live, args, segments)
     end
     return entities.handle(live, method, segments, args)
 end

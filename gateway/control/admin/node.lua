@@ -22,7 +22,10 @@ local PAGE = 1000
 local _M = {}
 
 --- A UUID that tells this installation from others and stays over restarts: version 3 of RFC 4122.
-local function node_id(settings)
+-- @tparam table settings resolved settings
+-- @treturn string
+-- @phases any
+function _M.id(settings)
     local name = "sluice://" .. variables.hostname:get() .. settings.prefix
     local b = { byte(ngx.md5_bin(URL_NAMESPACE .. name), 1, 16) }
     b[7] = bit.bor(bit.band(b[7], 0x0f), 0x30)
@@ -104,7 +107,7 @@ function _M.describe(live)
             configuration_version = now.revision,
         },
         hostname = variables.hostname:get(),
-        node_id = node_id(live.settings),
+        node_id = _M.id(live.settings),
         lua_version = jit.version,
         configuration = configuration(live),
         plugins = {

@@ -1,0 +1,97 @@
+--- Which entities have which paths, read off the schemas: `/services`, `/services/{services}`,
+-- `/services/{services}/routes` and so on.
+-- @module gateway.control.admin.collections
+
+local entities = require("gateway.entities")
+
+local ipairs = ipairs
+local pairs = pairs
+local sort = table.sort
+
+-- Kinds that have no collection of their own, only one in their parent.
+local NESTED_ONLY = { targets = true }
+
+local _M = {}
+
+-- Name in the path -> kind.
+local collections
+-- Kind of the parent -> name in the path -> { kind =, field = of the child that names the parent }.
+local nested
+
+local function path_name(kind, is_nested)
+    local definition = entities.get(kind)
+    return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind
+end
+
+-- Whether a kind has paths.
+local function is_shown(kind)
+    return entities.get(kind).generate_admin_api ~= false
+end
+
+-- At the first request: the plugins have added their kinds by then.
+local function load()
+    collections, nested = {}, {}
+    for _, kind in ipairs(entities.kinds) do
+        if is_shown(kind) and not NESTED_ONLY[kind] then
+            collections[path_name(kind)] = kind
+        end
+        nested[kind] = {}
+        for child, field in pairs(entities.children(kind)) do
+            if is_shown(child) then
+                nested[kind][path_name(child, true)] = { kind = child, field = field }
+            end
+        end
+    end
+end
+
+--- What a path leads to.
+-- @tparam {string,...} segments of the path, unescaped
+-- @treturn table|nil `{ kind =, key = of one entity, nil for all of them, parent = { kind =, key =,
+-- field = } of nested ones }`
+function _M.find(segments)
+    if not collections then
+        load()
+    end
+    local kind, depth = collections[segments[1]], #segments
+    if not kind or depth > 4 then
+        return nil
+    elseif depth <= 2 then
+        return { kind = kind, key = segments[2] }
+    end
+    local child = nested[kind][segments[3]]
+    return child
+        and {
+            kind = child.kind,
+            key = segments[4],
+            parent = { kind = kind, key = segments[2], field = child.field },
+        }
+end
+
+local function add(paths, path, kind, parent)
+    paths[#paths + 1] = { path = path, kind = kind, parent = parent }
+    paths[#paths + 1] =
+        { path = path .. "/{" .. kind .. "}", kind = kind, parent = parent, is_one = true }
+end
+
+--- All paths of entities, sorted.
+-- @treturn {table,...} `{ path =, kind =, is_one = whether of one entity, parent = { kind =,
+-- field = } of nested ones }`, parts that stand for a name in braces
+function _M.list()
+    if not collections then
+        load()
+    end
+    local paths = {}
+    for name, kind in pairs(collections) do
+        add(paths, "/" .. name, kind)
+        for child_name, child in pairs(nested[kind]) do
+            local path = ("/%s/{%s}/%s"):format(name, kind, child_name)
+            add(paths, path, child.kind, { kind = kind, field = child.field })
+        end
+    end
+    sort(paths, function(a, b)
+        return a.path < b.path
+    end)
+    return paths
+end
+
+return _M

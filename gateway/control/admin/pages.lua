@@ -1,0 +1,202 @@
+--- What the admin listener has beside entities: path -> method -> what it says. Paths, arguments
+-- and answers are what OpenAPI documents say of them (gateway.control.admin.openapi);
+-- gateway.control.admin has the functions.
+-- @module gateway.control.admin.pages
+
+local function text(description, more)
+    local out = { type = "string", description = description }
+    for name, value in pairs(more or {}) do
+        out[name] = value
+    end
+    return out
+end
+
+local function list_of(items)
+    return { type = "array", items = items }
+end
+
+local function object(properties)
+    local required = {}
+    for name in pairs(properties) do
+        required[#required + 1] = name
+    end
+    table.sort(required)
+    return { type = "object", properties = properties, required = required }
+end
+
+local number, any = { type = "number" }, { type = "object" }
+local is_set = text(nil, { enum = { "0", "1" } })
+
+local PAGING = {
+    size = { type = "integer", minimum = 1, maximum = 1000, default = 100 },
+    offset = text("That of the page before."),
+}
+
+local function page_of(properties, more)
+    local page =
+        object({ data = list_of(object(properties)), next = { type = { "string", "null" } } })
+    page.properties.offset = text("Of the next page; absent on the last.")
+    for name, property in pairs(more or {}) do
+        page.properties[name] = property
+    end
+    return page
+end
+
+local tags = page_of({
+    tag = text(),
+    entity_name = text("Its kind."),
+    entity_id = text(nil, { format = "uuid" }),
+})
+
+local a_schema = object({ fields = list_of(any), entity_checks = list_of(any) })
+local valid = object({ message = text() })
+
+return {
+    ["/"] = {
+        GET = {
+            summary = "What this node is, and what it runs with",
+            answer = object({
+                version = text("Of Kong's formats and interface."),
+                sluice = any,
+                hostname = text(),
+                node_id = text(nil, { format = "uuid" }),
+                lua_version = text(),
+                configuration = any,
+                plugins = any,
+                pids = any,
+                timers = any,
+            }),
+        },
+    },
+    ["/status"] = {
+        GET = {
+            summary = "Connections, memory, the configuration that is live",
+            arguments = {
+                unit = text(nil, { enum = { "b", "k", "m", "g" }, default = "m" }),
+                scale = { type = "integer", minimum = 0, default = 2 },
+            },
+            answer = any,
+        },
+    },
+    ["/events"] = { GET = { summary = "What the workers have told each other", answer = any } },
+    ["/timers"] = {
+        GET = {
+            summary = "The timers of a worker, or of all",
+            arguments = { workers = text(nil, { enum = { "all" } }) },
+            answer = object({ worker = any, stats = any }),
+        },
+    },
+    ["/metrics"] = { GET = { summary = "What was counted, for Prometheus", is_text = true } },
+    ["/plugins/enabled"] = {
+        GET = {
+            summary = "Names of the plugins that may be used",
+            answer = object({ enabled_plugins = list_of(text()) }),
+        },
+    },
+    ["/batch"] = {
+        POST = {
+            summary = "Writes of entities, all of them made or none",
+            body = {
+                ["application/json"] = {
+                    type = "array",
+                    maxItems = 1000,
+                    items = {
+                        type = "object",
+                        properties = {
+                            method = text(nil, { enum = { "POST", "PUT", "PATCH", "DELETE" } }),
+                            path = text("Such as /services/orders."),
+                            body = any,
+                        },
+                        required = { "method", "path" },
+                        additionalProperties = false,
+                    },
+                },
+            },
+            arguments = { sync = is_set },
+            answer = list_of(object({ status = { type = "integer" } })),
+            errors = { "404", "405", "409" },
+        },
+    },
+    ["/config"] = {
+        POST = {
+            summary = "Replaces the configuration by a declarative file",
+            arguments = { check_hash = is_set, wait = is_set },
+            body = {
+                ["application/json"] = any,
+                ["text/yaml"] = text(),
+                ["application/yaml"] = text(),
+                ["text/plain"] = text(),
+                ["application/x-www-form-urlencoded"] = object({ config = text() }),
+                ["multipart/form-data"] = object({ config = text() }),
+            },
+            status = 201,
+            answer = object({
+                version = { type = "integer" },
+                store = text(nil, { format = "uuid" }),
+                hash = text(),
+                workers = { type = "integer" },
+                ms = number,
+            }),
+            more = { "304" },
+        },
+    },
+    ["/history"] = {
+        GET = {
+            summary = "Who changed what, the newest first",
+            arguments = PAGING,
+            answer = page_of({
+                revision = { type = "integer" },
+                at = number,
+                by = { type = { "string", "null" } },
+                created = { type = "integer" },
+                changed = { type = "integer" },
+                deleted = { type = "integer" },
+                kinds = { type = "array" },
+            }),
+        },
+    },
+    ["/rollback"] = {
+        POST = {
+            summary = "Goes back to a revision, which makes a new one",
+            body = {
+                ["application/json"] = object({ revision = { type = "integer", minimum = 0 } }),
+            },
+            answer = object({ revision = { type = "integer" }, changes = { type = "integer" } }),
+            errors = { "404", "405", "409" },
+        },
+    },
+    ["/endpoints"] = {
+        GET = { summary = "The paths that there are", answer = object({ data = list_of(text()) }) },
+    },
+    ["/openapi.json"] = { GET = { summary = "This document", answer = any } },
+    ["/tags"] = { GET = { summary = "Tags, and who has them", arguments = PAGING, answer = tags } },
+    ["/tags/{tag}"] = { GET = { summary = "Who has a tag", arguments = PAGING, answer = tags } },
+    ["/schemas/{kind}"] = {
+        GET = { summary = "The schema of a kind of entities", answer = a_schema },
+    },
+    ["/schemas/plugins/{name}"] = {
+        GET = { summary = "The schema of a plugin's configurations", answer = a_schema },
+    },
+    ["/schemas/vaults/{name}"] = {
+        GET = { summary = "The schema of a kind of vault", answer = a_schema },
+    },
+    ["/schemas/{kind}/validate"] = {
+        POST = {
+            summary = "Checks an entity, and stores nothing",
+            body = { ["application/json"] = any },
+            answer = valid,
+        },
+    },
+    ["/upstreams/{upstreams}/health"] = {
+        GET = {
+            summary = "The targets of an upstream, and whether they are well",
+            arguments = PAGING,
+            answer = page_of({
+                id = text(nil, { format = "uuid" }),
+                target = text(),
+                weight = number,
+                health = text(nil, { enum = { "HEALTHCHECKS_OFF", "DNS_ERROR" } }),
+            }, { node_id = text(nil, { format = "uuid" }) }),
+        },
+    },
+}

@@ -1,0 +1,45 @@
+--- `/upstreams/{upstreams}/health`: the targets of an upstream. This version checks none, so that a
+-- target is known by whether its name has addresses.
+-- @module gateway.control.admin.upstream_health
+
+local address = require("sluice.address")
+local entities = require("gateway.control.admin.entities")
+local entity_text = require("gateway.store.entity_text")
+local node = require("gateway.control.admin.node")
+local paging = require("gateway.control.admin.paging")
+local response = require("gateway.control.admin.response")
+
+local _M = {}
+
+local function health_of(live, target)
+    local host = address.split(target)
+    if address.literal(host) then
+        return "HEALTHCHECKS_OFF"
+    end
+    local row = live.read("get", "names", host)
+    local name = row and entity_text.decode(row.text)
+    return name and name.failure and "DNS_ERROR" or "HEALTHCHECKS_OFF"
+end
+
+--- Answers with a page of the targets, with `health`. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam table args arguments of the query
+-- @tparam {string,...} segments of the path, unescaped
+-- @phases content
+function _M.get(live, args, segments)
+    local row, err = live.read("get", "upstreams", segments[2])
+    if not row and err.err ~= "not found" then
+        return paging.unreadable(err)
+    elseif not row then
+        return response.not_found()
+    end
+    local path = ("/upstreams/%s/health"):format(row.id)
+    return entities.list(live, "targets", args, path, { upstream = row.id }, {
+        node_id = node.id(live.settings),
+        change = function(target)
+            target.health = health_of(live, target.target)
+        end,
+    })
+end
+
+return _M

@@ -1,0 +1,164 @@
+"""What the admin listener says of itself: schemas, OpenAPI, endpoints, tags, upstreams' health."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from test_admin import CONFIG, Admin
+from test_admin_kinds import Pair, config
+
+from sluice import Gateway
+
+DOCUMENT = Path(__file__).parents[2] / "docs/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
+    """A gateway with something of each kind; nothing here changes what it shows."""
+    whole: dict[str, Any] = config(Pair(tmp_path_factory.mktemp("pair")))
+    for kind, entities in CONFIG.items():
+        whole[kind] = whole.get(kind, []) + [
+            entity for entity in entities if entity.get("username") not in ("alice", "bob")
+        ]
+    whole["consumers"][0]["keyauth_credentials"] = [{"key": "secret-1", "tags": ["blue"]}]
+    with Gateway(whole) as running:
+        yield Admin(running)
+
+
+def field(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """A field of a schema in Kong's layout."""
+    (found,) = [entry[name] for entry in schema["fields"] if name in entry]
+    return found
+
+
+def test_schemas_are_in_kongs_layout(admin: Admin) -> None:
+    services = admin.get("/schemas/services")
+    assert field(services, "retries") == {"type": "integer", "default": 5, "between": [0, 32767]}
+    assert field(services, "host") == {"type": "string", "required": True}
+    assert field(services, "client_certificate")["reference"] == "certificates"
+    assert [*services["shorthand_fields"][0]] == ["url"]
+    upstreams = admin.get("/schemas/upstreams")
+    healthy = field(field(field(upstreams, "healthchecks"), "active"), "healthy")
+    assert field(healthy, "http_statuses")["default"] == [200, 302]
+    for kind in ("routes", "targets", "consumers", "plugins", "certificates", "snis", "vaults"):
+        schema = admin.get(f"/schemas/{kind}")
+        assert field(schema, "id") == {"type": "string", "uuid": True, "auto": True}
+    plugin = admin.get("/schemas/plugins/key-auth")
+    assert field(field(plugin, "config"), "key_names")["default"] == ["apikey"]
+    assert field(plugin, "protocols")["default"] == ["grpc", "grpcs", "http", "https"]
+    assert field(field(admin.get("/schemas/vaults/env"), "config"), "prefix")["type"] == "string"
+    for target, message in (
+        ("/schemas/names", "No entity named 'names'"),
+        ("/schemas/plugins/acl", "No plugin named 'acl'"),
+        ("/schemas/vaults/aws", "No vault named 'aws'"),
+    ):
+        reply = admin.ask(target)
+        assert (reply.status, reply.json()) == (404, {"message": message})
+
+
+JSON = [("Content-Type", "application/json")]
+FORM = [("Content-Type", "application/x-www-form-urlencoded")]
+
+
+def test_values_are_checked_and_not_stored(admin: Admin) -> None:
+    before = admin.get("/")["sluice"]["configuration_version"]
+
+    def ask(kind: str, body: bytes, headers: list[tuple[str, str]] = JSON) -> tuple[int, Any]:
+        reply = admin.ask(f"/schemas/{kind}/validate", "POST", headers=headers, body=body)
+        return reply.status, reply.json()
+
+    good = (200, {"message": "schema validation successful"})
+    assert ask("services", b'{"name":"new","host":"a"}') == good
+    assert ask("services", b"name=new&host=a&port=81&tags=x", FORM) == good
+    assert ask("plugins", b'{"name":"rate-limiting","config":{"minute":1}}') == good
+    assert ask("services", b'{"port":"x"}') == (
+        400,
+        {
+            "message": "2 schema violations (host: required field missing; "
+            "port: expected an integer)",
+            "name": "schema violation",
+            "code": 2,
+            "fields": {"host": "required field missing", "port": "expected an integer"},
+        },
+    )
+    status, refused = ask("plugins", b'{"name":"rate-limiting","config":{"minute":"x"}}')
+    assert (status, refused["fields"]) == (400, {"config": {"minute": "expected a number"}})
+    status, refused = ask("plugins", b'{"name":"acl"}')
+    assert (status, refused["fields"]) == (400, {"name": "plugin 'acl' not installed"})
+    assert ask("things", b"{}") == (404, {"message": "No entity named 'things'"})
+    assert ask("services", b"[]")[0] == 400
+    assert ask("services", b"{")[0] == 400
+    assert ask("services", b"a", [("Content-Type", "text/plain")])[0] == 415
+    assert admin.ask("/schemas/services/validate").status == 405
+    assert admin.get("/")["sluice"]["configuration_version"] == before
+
+
+def test_tags(admin: Admin) -> None:
+    found = admin.get("/tags?size=1000")["data"]
+    services = {entity["id"]: entity["name"] for entity in admin.get("/services")["data"]}
+    named = [(row["tag"], services.get(row["entity_id"])) for row in found]
+    assert [row for row in named if row[1]] == [
+        ("blue", "orders"),
+        ("blue", "stock"),
+        ("team-a", "orders"),
+    ]
+    kinds = ["certificates", "snis", "services", "services", "routes", "keyauth_credentials"]
+    assert [row["entity_name"] for row in admin.get("/tags/blue")["data"]] == kinds[2:]
+    assert [row["entity_name"] for row in admin.get("/tags/edge")["data"]] == kinds[:2]
+    assert admin.get("/tags/none") == {"data": [], "next": None}
+    paged, target = [], "/tags?size=2"
+    while target:
+        page = admin.get(target)
+        paged += page["data"]
+        target = page["next"]
+        assert bool(target) == ("offset" in page)
+    assert paged == found
+    for target in ("/tags?offset=x", "/tags?size=0", "/tags/a%2Cb", "/tags/blue?offset=none:1:a"):
+        reply = admin.ask(target)
+        assert (reply.status, type(reply.json()["message"])) == (400, str)
+
+
+def test_the_health_of_an_upstream(admin: Admin) -> None:
+    (upstream,) = [one for one in admin.get("/upstreams")["data"] if one["name"] == "pool"]
+    page = admin.get("/upstreams/pool/health?size=1")
+    assert page["node_id"] == admin.get("/")["node_id"]
+    (target,) = page["data"]
+    assert (target["target"], target["health"]) == ("127.0.0.1:1111", "HEALTHCHECKS_OFF")
+    assert target["upstream"] == {"id": upstream["id"]}
+    (target,) = admin.get(page["next"])["data"]
+    assert target["target"] == "127.0.0.1:2222"
+    assert admin.ask("/upstreams/none/health").status == 404
+
+
+def test_endpoints_are_those_of_the_document(admin: Admin) -> None:
+    endpoints = admin.get("/endpoints")["data"]
+    assert sorted(admin.get("/openapi.json")["paths"]) == sorted(endpoints)
+    assert endpoints.index("/services/{services}") < endpoints.index("/snis")
+    assert endpoints == sorted(endpoints, key=lambda path: path.replace("/", "\0"))
+
+
+def test_the_document_is_openapi_and_that_of_the_docs(admin: Admin) -> None:
+    document = admin.get("/openapi.json")
+    OpenAPIV31SpecValidator(document).validate()
+    assert document == json.loads(DOCUMENT.read_text())
+
+
+def test_what_is_answered_is_as_the_document_says(admin: Admin) -> None:
+    document = admin.get("/openapi.json")
+    looked_at = 0
+    for path, item in document["paths"].items():
+        if "{" in path or path in ("/metrics", "/openapi.json"):
+            continue
+        content = item.get("get", {}).get("responses", {}).get("200", {}).get("content")
+        if content:
+            schema = content["application/json"]["schema"]
+            components = {"components": document["components"]}
+            OAS31Validator(schema | components).validate(admin.get(path))
+            looked_at += 1
+    assert looked_at > 15
