@@ -62,6 +62,8 @@ int
 sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
     u_char *value, size_t length)
 {
+    ngx_http_sluice_header_line_t  line;
+
     if (r == NULL
         || r->connection->fd == (ngx_socket_t) -1
         || r->header_sent)
@@ -69,8 +71,12 @@ sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
         return NGX_DECLINED;
     }
 
-    if (header->own && ngx_http_sluice_response_add_own(r, header) != NGX_OK) {
-        return NGX_ERROR;
+    if (header->own) {
+        line.header = header;
+
+        if (ngx_http_sluice_response_add_own(r, &line, 1) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     return ngx_http_sluice_header_push(r, &r->headers_out.headers, header,
@@ -141,27 +147,42 @@ ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
 
 ngx_int_t
 ngx_http_sluice_header_set_response(ngx_http_request_t *r,
-    sluice_header_t *header, ngx_str_t *value)
+    ngx_http_sluice_header_line_t *lines, ngx_uint_t n)
 {
-    ngx_uint_t   count;
-    ngx_list_t  *list;
+    ngx_uint_t        i, count, is_empty;
+    ngx_list_t       *list;
+    sluice_header_t  *header;
 
     list = &r->headers_out.headers;
+    is_empty = list->part.nelts == 0 && list->part.next == NULL;
 
-    if (header->own && ngx_http_sluice_response_add_own(r, header) != NGX_OK) {
+    if (ngx_http_sluice_response_add_own(r, lines, n) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_sluice_header_find(list, header->lowcase, header->length,
-                                    &count)
-        && ngx_http_sluice_header_list_drop(list, r->pool,
-                                            ngx_http_sluice_header_is, header)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
+    for (i = 0; i < n; i++) {
+        header = lines[i].header;
+
+        if (!is_empty
+            && ngx_http_sluice_header_find(list, header->lowcase,
+                                           header->length, &count)
+            && ngx_http_sluice_header_list_drop(list, r->pool,
+                                               ngx_http_sluice_header_is,
+                                               header)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_sluice_header_add(list, header, lines[i].value.data,
+                                       lines[i].value.len)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
-    return ngx_http_sluice_header_add(list, header, value->data, value->len);
+    return NGX_OK;
 }
 
 

@@ -24,6 +24,14 @@ typedef struct {
 } sluice_header_t;
 
 
+/* a header with what it is to say */
+
+typedef struct {
+    sluice_header_t  *header;
+    ngx_str_t         value;
+} ngx_http_sluice_header_line_t;
+
+
 /* what a request's response says by headers of the gateway's own */
 
 typedef struct {
@@ -45,13 +53,13 @@ typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
 /* ngx_http_sluice_header.c */
 
 /*
- * Sets a header of the response, in place of all that were set under this
- * name.  Name and value are not copied: they live as long as the request.
- * Not for those that nginx keeps in places of their own (Location, Server).
- * NGX_ERROR: no memory.
+ * Sets headers of the response, each with another name, in place of all that
+ * were set under these names and of the upstream's.  Names and values are not
+ * copied: they live as long as the request.  Not for those that nginx keeps in
+ * places of their own (Location, Server).  NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_header_set_response(ngx_http_request_t *r,
-    sluice_header_t *header, ngx_str_t *value);
+    ngx_http_sluice_header_line_t *lines, ngx_uint_t n);
 
 /* Adds a line to a list, whatever is there; the same of name and value. */
 ngx_int_t ngx_http_sluice_header_add(ngx_list_t *list,
@@ -71,8 +79,9 @@ ngx_int_t ngx_http_sluice_header_clear(ngx_http_request_t *r, u_char *lowcase,
 
 /* ngx_http_sluice_response.c */
 
+/* The upstream's lines of these names are not passed on. */
 ngx_int_t ngx_http_sluice_response_add_own(ngx_http_request_t *r,
-    sluice_header_t *header);
+    const ngx_http_sluice_header_line_t *lines, ngx_uint_t n);
 
 /* ngx_http_sluice_response_lines.c */
 

@@ -5,6 +5,7 @@
  */
 
 
+#include "decimal.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_rate_limiting.h"
 
@@ -16,27 +17,26 @@
 #define NGX_HTTP_SLUICE_RATE_WHOLE  1e14
 
 
-typedef enum {
-    NGX_HTTP_SLUICE_RATE_WINDOWS = 0,        /* two a period */
+/* Of each period two, by its number; then those of the tightest window. */
+
+enum {
     NGX_HTTP_SLUICE_RATE_LIMIT = 2 * SLUICE_CORE_PERIODS,
     NGX_HTTP_SLUICE_RATE_REMAINING,
     NGX_HTTP_SLUICE_RATE_RESET,
     NGX_HTTP_SLUICE_RATE_RETRY_AFTER,
     NGX_HTTP_SLUICE_RATE_HEADERS
-} ngx_http_sluice_rate_header_e;
+};
 
 
-#define ngx_http_sluice_rate_header(name, lowcase, own)                       \
-    { (u_char *) name, (u_char *) lowcase, sizeof(name) - 1, 0, own }
+#define ngx_http_sluice_rate_header(name, lowcase)                            \
+    { (u_char *) name, (u_char *) lowcase, sizeof(name) - 1, 0, 1 }
 
 #define ngx_http_sluice_rate_window(period, lowcase)                          \
     ngx_http_sluice_rate_header("X-RateLimit-Limit-" period,                  \
-                                "x-ratelimit-limit-" lowcase, 1),             \
+                                "x-ratelimit-limit-" lowcase),                \
     ngx_http_sluice_rate_header("X-RateLimit-Remaining-" period,              \
-                                "x-ratelimit-remaining-" lowcase, 1)
+                                "x-ratelimit-remaining-" lowcase)
 
-
-/* They replace an upstream's, which nobody asks where a request is refused. */
 
 static sluice_header_t
     ngx_http_sluice_rate_headers[NGX_HTTP_SLUICE_RATE_HEADERS] =
@@ -47,11 +47,10 @@ static sluice_header_t
     ngx_http_sluice_rate_window("Day", "day"),
     ngx_http_sluice_rate_window("Month", "month"),
     ngx_http_sluice_rate_window("Year", "year"),
-    ngx_http_sluice_rate_header("RateLimit-Limit", "ratelimit-limit", 1),
-    ngx_http_sluice_rate_header("RateLimit-Remaining", "ratelimit-remaining",
-                                1),
-    ngx_http_sluice_rate_header("RateLimit-Reset", "ratelimit-reset", 1),
-    ngx_http_sluice_rate_header("Retry-After", "retry-after", 0)
+    ngx_http_sluice_rate_header("RateLimit-Limit", "ratelimit-limit"),
+    ngx_http_sluice_rate_header("RateLimit-Remaining", "ratelimit-remaining"),
+    ngx_http_sluice_rate_header("RateLimit-Reset", "ratelimit-reset"),
+    ngx_http_sluice_rate_header("Retry-After", "retry-after")
 };
 
 
@@ -72,7 +71,7 @@ u_char *
 ngx_http_sluice_rate_print(u_char *p, double number)
 {
     if (number < NGX_HTTP_SLUICE_RATE_WHOLE && number == (int64_t) number) {
-        return ngx_sprintf(p, "%L", (int64_t) number);
+        return (u_char *) sluice_core_decimal((char *) p, (uint64_t) number);
     }
 
     return p + snprintf((char *) p, NGX_HTTP_SLUICE_RATE_TEXT, "%.14g",
@@ -85,12 +84,13 @@ ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
     ngx_http_sluice_rate_limiting_t *conf, const sluice_core_taken_t *taken,
     uint64_t now, ngx_uint_t is_refused)
 {
-    double                       left, least;
-    u_char                      *p;
-    uint32_t                     i, tightest;
-    ngx_str_t                    values[NGX_HTTP_SLUICE_RATE_HEADERS];
-    ngx_str_t                   *value;
-    const sluice_core_window_t  *window;
+    double                          left, least;
+    u_char                         *p;
+    uint32_t                        i, tightest;
+    sluice_header_t                *header;
+    const sluice_core_window_t     *window;
+    ngx_http_sluice_header_line_t  *line, *tight;
+    ngx_http_sluice_header_line_t   lines[NGX_HTTP_SLUICE_RATE_HEADERS];
 
     p = ngx_pnalloc(r->pool,
                     (conf->rule.count + 1) * NGX_HTTP_SLUICE_RATE_TEXT);
@@ -98,21 +98,26 @@ ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ngx_memzero(values, sizeof(values));
-
-    least = 0;
+    line = lines;
     tightest = 0;
+    least = 0;
 
     for (i = 0; i < conf->rule.count; i++) {
-        value = &values[2 * conf->rule.windows[i].period];
+        window = &conf->rule.windows[i];
+        header = &ngx_http_sluice_rate_headers[2 * window->period];
 
         left = conf->rates[i].number - (double) taken->used[i];
         left = ngx_max(left, 0);
 
-        value[0] = conf->rates[i].text;
-        value[1].data = p;
+        line->header = header;
+        line->value = conf->rates[i].text;
+        line++;
+
+        line->header = header + 1;
+        line->value.data = p;
         p = ngx_http_sluice_rate_print(p, left);
-        value[1].len = p - value[1].data;
+        line->value.len = p - line->value.data;
+        line++;
 
         /* of several the longest, since that keeps the client waiting */
 
@@ -122,30 +127,32 @@ ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
         }
     }
 
+    tight = &lines[2 * tightest];
+    header = ngx_http_sluice_rate_headers;
+
+    line->header = &header[NGX_HTTP_SLUICE_RATE_LIMIT];
+    line->value = tight[0].value;
+    line++;
+
+    line->header = &header[NGX_HTTP_SLUICE_RATE_REMAINING];
+    line->value = tight[1].value;
+    line++;
+
     window = &conf->rule.windows[tightest];
 
-    values[NGX_HTTP_SLUICE_RATE_LIMIT] = conf->rates[tightest].text;
-    values[NGX_HTTP_SLUICE_RATE_REMAINING] = values[2 * window->period + 1];
-
-    value = &values[NGX_HTTP_SLUICE_RATE_RESET];
-    value->data = p;
-    value->len = ngx_sprintf(p, "%uL", window->finish > now
-                                       ? window->finish - now : 1) - p;
+    line->header = &header[NGX_HTTP_SLUICE_RATE_RESET];
+    line->value.data = p;
+    line->value.len = sluice_core_decimal((char *) p, window->finish > now
+                                                      ? window->finish - now
+                                                      : 1)
+                      - (char *) p;
+    line++;
 
     if (is_refused) {
-        values[NGX_HTTP_SLUICE_RATE_RETRY_AFTER] = *value;
+        line->header = &header[NGX_HTTP_SLUICE_RATE_RETRY_AFTER];
+        line->value = line[-1].value;
+        line++;
     }
 
-    for (i = 0; i < NGX_HTTP_SLUICE_RATE_HEADERS; i++) {
-
-        if (values[i].len
-            && ngx_http_sluice_header_set_response(r,
-                   &ngx_http_sluice_rate_headers[i], &values[i])
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
+    return ngx_http_sluice_header_set_response(r, lines, line - lines);
 }

@@ -110,12 +110,11 @@ ngx_module_t  ngx_http_sluice_response_module = {
 };
 
 
-/* The upstream's lines of this name are not passed on. */
-
 ngx_int_t
 ngx_http_sluice_response_add_own(ngx_http_request_t *r,
-    sluice_header_t *header)
+    const ngx_http_sluice_header_line_t *lines, ngx_uint_t n)
 {
+    ngx_uint_t                        i;
     sluice_header_t                 **own;
     ngx_http_sluice_response_ctx_t   *ctx;
 
@@ -132,13 +131,15 @@ ngx_http_sluice_response_add_own(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    own = ngx_array_push(&ctx->own.headers);
+    own = ngx_array_push_n(&ctx->own.headers, n);
     if (own == NULL) {
         return NGX_ERROR;
     }
 
-    *own = header;
-    ctx->own.hashes |= ngx_http_sluice_response_own_bit(header->hash);
+    for (i = 0; i < n; i++) {
+        own[i] = lines[i].header;
+        ctx->own.hashes |= ngx_http_sluice_response_own_bit(own[i]->hash);
+    }
 
     return NGX_OK;
 }
