@@ -145,7 +145,8 @@ ngx_http_sluice_identity_id(ngx_pool_t *pool, const sluice_core_entity_t *head,
 void
 ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id)
 {
-    ngx_uint_t  i;
+    ngx_uint_t           i;
+    static const u_char  digits[] = "0123456789abcdef";
 
     for (i = 0; i < 16; i++) {
 
@@ -153,7 +154,8 @@ ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id)
             *text++ = '-';
         }
 
-        text = ngx_hex_dump(text, (u_char *) &id[i], 1);
+        *text++ = digits[id[i] >> 4];
+        *text++ = digits[id[i] & 0x0f];
     }
 }
 

@@ -16,21 +16,10 @@
 #define NGX_SLUICE_DIGEST_SLOTS  2048
 
 
-typedef struct {
-    u_char      digest[SLUICE_CORE_DIGEST];
-    u_char      text[NGX_SLUICE_DIGEST_TEXT];
-    uint32_t    length;
-    uint64_t    hash;
-} ngx_sluice_digest_key_t;
-
-
-static void ngx_sluice_digest_text(ngx_sluice_digest_t *d, const u_char *kind,
-    size_t kind_length, const u_char *key, size_t length);
+static void ngx_sluice_digest_text(ngx_sluice_digest_key_t *key,
+    const u_char *kind, size_t kind_length, const u_char *text, size_t length);
 static ngx_uint_t ngx_sluice_digest_has_secret(void);
-static uint16_t *ngx_sluice_digest_slot(const ngx_sluice_digest_t *d);
-static int ngx_sluice_digest_compute(u_char *digest,
-    const sluice_core_view_t *view, const u_char *kind, size_t kind_length,
-    const u_char *key, size_t length);
+static uint16_t *ngx_sluice_digest_slot(const ngx_sluice_digest_key_t *key);
 
 
 static EVP_MD_CTX  *ngx_sluice_digest_context;
@@ -38,7 +27,7 @@ static EVP_MD_CTX  *ngx_sluice_digest_context;
 static uint64_t    ngx_sluice_digest_secret[2];
 static ngx_uint_t  ngx_sluice_digest_drawn;
 
-static ngx_sluice_digest_key_t
+static _Alignas(64) ngx_sluice_digest_key_t
     ngx_sluice_digest_keys[NGX_SLUICE_DIGEST_KEYS];
 static ngx_uint_t  ngx_sluice_digest_count;
 
@@ -47,36 +36,34 @@ static ngx_uint_t  ngx_sluice_digest_count;
 static uint16_t  ngx_sluice_digest_slots[NGX_SLUICE_DIGEST_SLOTS];
 
 
-int
-ngx_sluice_digest(ngx_sluice_digest_t *d, const sluice_core_view_t *view,
-    const u_char *kind, size_t kind_length, const u_char *key, size_t length)
+ngx_uint_t
+ngx_sluice_digest_find(ngx_sluice_digest_key_t *key, const u_char *kind,
+    size_t kind_length, const u_char *text, size_t length)
 {
     uint16_t  slot;
 
-    ngx_sluice_digest_text(d, kind, kind_length, key, length);
+    ngx_sluice_digest_text(key, kind, kind_length, text, length);
 
-    if (d->length) {
-        slot = *ngx_sluice_digest_slot(d);
-
-        if (slot) {
-            ngx_memcpy(d->digest, ngx_sluice_digest_keys[slot - 1].digest,
-                       SLUICE_CORE_DIGEST);
-            d->is_kept = 1;
-            return SLUICE_CORE_OK;
-        }
+    if (key->length == 0) {
+        return 0;
     }
 
-    return ngx_sluice_digest_compute(d->digest, view, kind, kind_length, key,
-                                     length);
+    slot = *ngx_sluice_digest_slot(key);
+
+    if (slot == 0) {
+        return 0;
+    }
+
+    key->found = ngx_sluice_digest_keys[slot - 1].found;
+
+    return 1;
 }
 
 
 void
-ngx_sluice_digest_keep(const ngx_sluice_digest_t *d)
+ngx_sluice_digest_keep(const ngx_sluice_digest_key_t *key)
 {
-    ngx_sluice_digest_key_t  *key;
-
-    if (d->length == 0 || d->is_kept) {
+    if (key->length == 0) {
         return;
     }
 
@@ -84,14 +71,9 @@ ngx_sluice_digest_keep(const ngx_sluice_digest_t *d)
         ngx_sluice_digest_forget();
     }
 
-    key = &ngx_sluice_digest_keys[ngx_sluice_digest_count++];
+    ngx_sluice_digest_keys[ngx_sluice_digest_count++] = *key;
 
-    ngx_memcpy(key->digest, d->digest, SLUICE_CORE_DIGEST);
-    ngx_memcpy(key->text, d->text, d->length);
-    key->length = d->length;
-    key->hash = d->hash;
-
-    *ngx_sluice_digest_slot(d) = (uint16_t) ngx_sluice_digest_count;
+    *ngx_sluice_digest_slot(key) = (uint16_t) ngx_sluice_digest_count;
 }
 
 
@@ -120,13 +102,12 @@ ngx_sluice_digest_exit_process(void)
 
 
 static void
-ngx_sluice_digest_text(ngx_sluice_digest_t *d, const u_char *kind,
-    size_t kind_length, const u_char *key, size_t length)
+ngx_sluice_digest_text(ngx_sluice_digest_key_t *key, const u_char *kind,
+    size_t kind_length, const u_char *text, size_t length)
 {
     u_char  *p;
 
-    d->length = 0;
-    d->is_kept = 0;
+    key->length = 0;
 
     if (kind_length >= NGX_SLUICE_DIGEST_TEXT
         || length >= NGX_SLUICE_DIGEST_TEXT - kind_length
@@ -135,13 +116,13 @@ ngx_sluice_digest_text(ngx_sluice_digest_t *d, const u_char *kind,
         return;
     }
 
-    p = ngx_cpymem(d->text, kind, kind_length);
+    p = ngx_cpymem(key->text, kind, kind_length);
     *p++ = '\0';
-    p = ngx_cpymem(p, key, length);
+    p = ngx_cpymem(p, text, length);
 
-    d->length = (uint32_t) (p - d->text);
-    d->hash = sluice_core_siphash(ngx_sluice_digest_secret, 1, 3, 0, d->text,
-                                  d->length);
+    key->length = (uint32_t) (p - key->text);
+    key->hash = sluice_core_siphash(ngx_sluice_digest_secret, 1, 3, 0,
+                                    key->text, key->length);
 }
 
 
@@ -162,23 +143,23 @@ ngx_sluice_digest_has_secret(void)
 /* the slot that has the key, or where it belongs; ends: half are free */
 
 static uint16_t *
-ngx_sluice_digest_slot(const ngx_sluice_digest_t *d)
+ngx_sluice_digest_slot(const ngx_sluice_digest_key_t *key)
 {
-    uint16_t                 *slot;
-    uint64_t                  i;
-    ngx_sluice_digest_key_t  *key;
+    uint16_t                       *slot;
+    uint64_t                        i;
+    const ngx_sluice_digest_key_t  *kept;
 
-    for (i = d->hash; /* void */ ; i++) {
+    for (i = key->hash; /* void */ ; i++) {
         slot = &ngx_sluice_digest_slots[i % NGX_SLUICE_DIGEST_SLOTS];
 
         if (*slot == 0) {
             return slot;
         }
 
-        key = &ngx_sluice_digest_keys[*slot - 1];
+        kept = &ngx_sluice_digest_keys[*slot - 1];
 
-        if (key->hash == d->hash && key->length == d->length
-            && ngx_memcmp(key->text, d->text, d->length) == 0)
+        if (kept->hash == key->hash && kept->length == key->length
+            && ngx_memcmp(kept->text, key->text, key->length) == 0)
         {
             return slot;
         }
@@ -188,8 +169,8 @@ ngx_sluice_digest_slot(const ngx_sluice_digest_t *d)
 
 /* the context keeps its method, so that OpenSSL looks for it once */
 
-static int
-ngx_sluice_digest_compute(u_char *digest, const sluice_core_view_t *view,
+int
+ngx_sluice_digest(u_char *digest, const sluice_core_view_t *view,
     const u_char *kind, size_t kind_length, const u_char *key, size_t length)
 {
     EVP_MD_CTX              *context;

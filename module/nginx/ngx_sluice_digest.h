@@ -5,11 +5,10 @@
  * copied image of no use elsewhere.
  *
  * To compute one costs more than all else that authentication does.  So keys
- * that were found are kept with their digests, by a hash that clients cannot
- * aim at, and compared as a whole.  A kept digest says nothing of what is
- * live: each request looks for it in what is published now.  Keys are kept
- * only until something is published: then all are overwritten, in an idle
- * worker within a second.
+ * that were found are kept with their credentials' records, by a hash that
+ * clients cannot aim at, and compared as a whole.  A record says what is live
+ * until something is published, and so long keys are kept: then all of them
+ * are overwritten, in an idle worker within a second.
  */
 
 
@@ -24,24 +23,35 @@
 
 
 /* Bytes of a kind, a zero and a key; longer ones are not kept. */
-#define NGX_SLUICE_DIGEST_TEXT  84
+#define NGX_SLUICE_DIGEST_TEXT  92
 
+
+/* A key, as it is kept: two lines of a cache. */
 
 typedef struct {
-    u_char      digest[SLUICE_CORE_DIGEST];
-    u_char      text[NGX_SLUICE_DIGEST_TEXT];
-    uint32_t    length;         /* of text; 0: it is too long */
-    uint64_t    hash;
-    ngx_uint_t  is_kept;
-} ngx_sluice_digest_t;
+    u_char               text[NGX_SLUICE_DIGEST_TEXT];
+    uint32_t             length;         /* of text; 0: it is too long */
+    uint64_t             hash;
+    sluice_core_found_t  found;          /* its credential */
+} ngx_sluice_digest_key_t;
 
+
+/*
+ * Looks for a key among those that are kept.  1: found says whose it is; 0:
+ * it is not kept, and may be by ngx_sluice_digest_keep().
+ */
+ngx_uint_t ngx_sluice_digest_find(ngx_sluice_digest_key_t *key,
+    const u_char *kind, size_t kind_length, const u_char *text, size_t length);
 
 /* The digest of a key.  SLUICE_CORE_OK, or _MEMORY. */
-int ngx_sluice_digest(ngx_sluice_digest_t *d, const sluice_core_view_t *view,
+int ngx_sluice_digest(u_char *digest, const sluice_core_view_t *view,
     const u_char *kind, size_t kind_length, const u_char *key, size_t length);
 
-/* Keeps one whose key was found: who sends wrong keys fills nothing. */
-void ngx_sluice_digest_keep(const ngx_sluice_digest_t *d);
+/*
+ * Keeps one whose credential was found since ngx_sluice_digest_find(): who
+ * sends wrong keys fills nothing.
+ */
+void ngx_sluice_digest_keep(const ngx_sluice_digest_key_t *key);
 
 /* Overwrites all keys. */
 void ngx_sluice_digest_forget(void);

@@ -80,25 +80,32 @@ int
 sluice_images_credential(const u_char *kind, size_t kind_length,
     const u_char *key, size_t length, sluice_core_found_t *found)
 {
-    int                  rc;
-    ngx_sluice_digest_t  d;
+    int                      rc;
+    u_char                   digest[SLUICE_CORE_DIGEST];
+    ngx_sluice_digest_key_t  kept;
 
     rc = sluice_images_refresh();
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }
 
-    rc = ngx_sluice_digest(&d, sluice_images_view(), kind, kind_length, key,
-                           length);
+    if (ngx_sluice_digest_find(&kept, kind, kind_length, key, length)) {
+        *found = kept.found;
+        return SLUICE_CORE_OK;
+    }
+
+    rc = ngx_sluice_digest(digest, sluice_images_view(), kind, kind_length,
+                           key, length);
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }
 
-    rc = sluice_images_by_key(SLUICE_CORE_CREDENTIAL, d.digest,
+    rc = sluice_images_by_key(SLUICE_CORE_CREDENTIAL, digest,
                               SLUICE_CORE_DIGEST, found);
 
     if (rc == SLUICE_CORE_OK) {
-        ngx_sluice_digest_keep(&d);
+        kept.found = *found;
+        ngx_sluice_digest_keep(&kept);
     }
 
     return rc;
