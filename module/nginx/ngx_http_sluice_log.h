@@ -45,14 +45,31 @@ typedef struct {
 
 /* ngx_http_sluice_log_write.c */
 
-void ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
-    size_t length);
+/* Room for so many bytes at pos; 0: no memory, now or before. */
+ngx_uint_t ngx_http_sluice_log_grow(ngx_http_sluice_log_t *log, size_t size);
 void ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
     size_t length);
 void ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
     size_t length);
 void ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number);
 ngx_uint_t ngx_http_sluice_log_is_ascii(ngx_http_sluice_log_t *log);
+
+#define ngx_http_sluice_log_has_room(log, size)                               \
+    ((size) <= (size_t) ((log)->end - (log)->pos)                             \
+     || ngx_http_sluice_log_grow(log, size))
+
+
+/* Inline: most of an entry are names that stand in the code. */
+
+static ngx_inline void
+ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
+    size_t length)
+{
+    if (ngx_http_sluice_log_has_room(log, length)) {
+        log->pos = ngx_cpymem(log->pos, text, length);
+    }
+}
+
 
 #define ngx_http_sluice_log_text(log, text)                                   \
     ngx_http_sluice_log_raw(log, text, sizeof(text) - 1)

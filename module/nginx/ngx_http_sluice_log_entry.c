@@ -10,6 +10,14 @@
 #include "ngx_sluice_abi.h"
 
 
+/* of a variable */
+
+typedef struct {
+    ngx_str_t   name;
+    ngx_uint_t  hash;           /* 0: not computed yet */
+} ngx_http_sluice_log_name_t;
+
+
 static void ngx_http_sluice_log_request(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 static void ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log,
@@ -25,10 +33,27 @@ static void ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
 static void ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_proxied);
 static ngx_str_t ngx_http_sluice_log_variable(ngx_http_request_t *r,
-    const char *name);
+    ngx_http_sluice_log_name_t *name);
 
 
 static ngx_http_sluice_log_t  ngx_http_sluice_log;
+
+#define ngx_http_sluice_log_name(as, name)                                    \
+    static ngx_http_sluice_log_name_t  ngx_http_sluice_log_##as = {           \
+        ngx_string(name), 0                                                   \
+    }
+
+ngx_http_sluice_log_name(via, "sluice_response_via");
+ngx_http_sluice_log_name(id, "sluice_request_id");
+ngx_http_sluice_log_name(scheme, "scheme");
+ngx_http_sluice_log_name(host, "host");
+ngx_http_sluice_log_name(port, "server_port");
+ngx_http_sluice_log_name(protocol, "ssl_protocol");
+ngx_http_sluice_log_name(cipher, "ssl_cipher");
+ngx_http_sluice_log_name(verify, "ssl_client_verify");
+ngx_http_sluice_log_name(uri, "sluice_uri");
+ngx_http_sluice_log_name(status, "upstream_status");
+ngx_http_sluice_log_name(proxy_ms, "sluice_proxy_ms");
 
 
 /*
@@ -60,7 +85,7 @@ sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
 
     /* the gateway empties it where it answers itself */
 
-    via = ngx_http_sluice_log_variable(r, "sluice_response_via");
+    via = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_via);
     is_proxied = (is_asked && via.len);
 
     ngx_http_sluice_log_upstream(log, r, is_asked);
@@ -107,20 +132,20 @@ ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
     uri = ngx_http_sluice_log_redact(log, r, &r->unparsed_uri);
 
     ngx_http_sluice_log_text(log, "\"id\":");
-    text = ngx_http_sluice_log_variable(r, "sluice_request_id");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_id);
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"uri\":");
     ngx_http_sluice_log_string(log, uri.data, uri.len);
 
     ngx_http_sluice_log_text(log, ",\"url\":\"");
-    text = ngx_http_sluice_log_variable(r, "scheme");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_scheme);
     ngx_http_sluice_log_escape(log, text.data, text.len);
     ngx_http_sluice_log_text(log, ":\\/\\/");
-    text = ngx_http_sluice_log_variable(r, "host");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_host);
     ngx_http_sluice_log_escape(log, text.data, text.len);
     ngx_http_sluice_log_text(log, ":");
-    text = ngx_http_sluice_log_variable(r, "server_port");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_port);
     ngx_http_sluice_log_escape(log, text.data, text.len);
     ngx_http_sluice_log_escape(log, uri.data, uri.len);
 
@@ -158,15 +183,15 @@ ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
     ngx_str_t  text;
 
     ngx_http_sluice_log_text(log, ",\"tls\":{\"version\":");
-    text = ngx_http_sluice_log_variable(r, "ssl_protocol");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_protocol);
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"cipher\":");
-    text = ngx_http_sluice_log_variable(r, "ssl_cipher");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_cipher);
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"client_verify\":");
-    text = ngx_http_sluice_log_variable(r, "ssl_client_verify");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_verify);
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, "}");
@@ -301,7 +326,7 @@ ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_str_null(&text);
 
     if (is_asked) {
-        text = ngx_http_sluice_log_variable(r, "sluice_uri");
+        text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_uri);
         text = ngx_http_sluice_log_redact(log, r, &text);
     }
 
@@ -309,7 +334,7 @@ ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"upstream_status\":");
-    text = ngx_http_sluice_log_variable(r, "upstream_status");
+    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_status);
     ngx_http_sluice_log_string(log, text.data, text.len);
 }
 
@@ -365,7 +390,7 @@ ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     kong = NGX_ERROR;
 
     if (is_proxied) {
-        text = ngx_http_sluice_log_variable(r, "sluice_proxy_ms");
+        text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_proxy_ms);
         kong = ngx_atoi(text.data, text.len);
     }
 
@@ -387,17 +412,19 @@ ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
 /* empty where it has no value */
 
 static ngx_str_t
-ngx_http_sluice_log_variable(ngx_http_request_t *r, const char *name)
+ngx_http_sluice_log_variable(ngx_http_request_t *r,
+    ngx_http_sluice_log_name_t *name)
 {
-    ngx_str_t                   key, value;
+    ngx_str_t                   value;
     ngx_http_variable_value_t  *v;
 
-    key.data = (u_char *) name;
-    key.len = ngx_strlen(name);
+    if (name->hash == 0) {
+        name->hash = ngx_hash_key(name->name.data, name->name.len);
+    }
 
     ngx_str_null(&value);
 
-    v = ngx_http_get_variable(r, &key, ngx_hash_key(key.data, key.len));
+    v = ngx_http_get_variable(r, &name->name, name->hash);
 
     if (v && !v->not_found) {
         value.data = v->data;

@@ -140,7 +140,7 @@ ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
                 return;
             }
 
-            /* of a response nginx fills no lowcase_key */
+            /* of a response not all modules fill lowcase_key */
 
             name.len = h[i].key.len;
             name.data = ngx_pnalloc(r->pool, name.len);
@@ -415,23 +415,27 @@ ngx_http_sluice_log_redact(ngx_http_sluice_log_t *log, ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_sluice_log_is_plain(ngx_str_t *text)
 {
-    size_t  i;
+    u_char               *p, *last;
+    static const u_char   begins[256] = {
+        ['?'] = 1, ['&'] = 1, [';'] = 1, ['#'] = 1, ['@'] = 1, ['%'] = 1,
+        ['/'] = 2
+    };
 
-    for (i = 0; i < text->len; i++) {
+    last = text->data + text->len;
 
-        switch (text->data[i]) {
-        case '?':
-        case '&':
-        case ';':
-        case '#':
-        case '@':
-        case '%':
+    for (p = text->data; p < last; p++) {
+
+        if (begins[*p] == 0) {
+            continue;
+        }
+
+        if (begins[*p] == 1
+            || ((size_t) (last - p) >= sizeof("/key-auth") - 1
+                && ngx_memcmp(p, "/key-auth", sizeof("/key-auth") - 1) == 0))
+        {
             return 0;
         }
     }
 
-    return text->len < sizeof("/key-auth") - 1
-           || memmem(text->data, text->len, "/key-auth",
-                     sizeof("/key-auth") - 1)
-              == NULL;
+    return 1;
 }

@@ -5,38 +5,17 @@
 
 
 #include "ngx_http_sluice_log.h"
+#include "decimal.h"
 #include "json.h"
-
-
-static u_char *ngx_http_sluice_log_reserve(ngx_http_sluice_log_t *log,
-    size_t size);
-
-
-void
-ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
-    size_t length)
-{
-    u_char  *p;
-
-    p = ngx_http_sluice_log_reserve(log, length);
-
-    if (p) {
-        log->pos = ngx_cpymem(p, text, length);
-    }
-}
 
 
 void
 ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
     size_t length)
 {
-    u_char  *p;
-
-    p = ngx_http_sluice_log_reserve(log, sluice_json_string_bound(length));
-
-    if (p) {
-        log->pos = (u_char *) sluice_json_string((char *) p, (char *) text,
-                                                 length);
+    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
+        log->pos = (u_char *) sluice_json_string((char *) log->pos,
+                                                 (char *) text, length);
     }
 }
 
@@ -45,13 +24,9 @@ void
 ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
     size_t length)
 {
-    u_char  *p;
-
-    p = ngx_http_sluice_log_reserve(log, sluice_json_string_bound(length));
-
-    if (p) {
-        log->pos = (u_char *) sluice_json_escape((char *) p, (char *) text,
-                                                 length);
+    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
+        log->pos = (u_char *) sluice_json_escape((char *) log->pos,
+                                                 (char *) text, length);
     }
 }
 
@@ -59,30 +34,31 @@ ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
 void
 ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number)
 {
-    u_char  *p;
+    uint64_t  size;
 
-    p = ngx_http_sluice_log_reserve(log, NGX_INT64_LEN);
-
-    if (p) {
-        log->pos = ngx_sprintf(p, "%L", number);
+    if (!ngx_http_sluice_log_has_room(log, 1 + SLUICE_CORE_DECIMAL)) {
+        return;
     }
+
+    size = (uint64_t) number;
+
+    if (number < 0) {
+        *log->pos++ = '-';
+        size = -size;
+    }
+
+    log->pos = (u_char *) sluice_core_decimal((char *) log->pos, size);
 }
 
 
-/* NULL: no memory */
-
-static u_char *
-ngx_http_sluice_log_reserve(ngx_http_sluice_log_t *log, size_t size)
+ngx_uint_t
+ngx_http_sluice_log_grow(ngx_http_sluice_log_t *log, size_t size)
 {
     u_char  *start;
     size_t   used, wanted;
 
     if (log->failed) {
-        return NULL;
-    }
-
-    if (size <= (size_t) (log->end - log->pos)) {
-        return log->pos;
+        return 0;
     }
 
     used = log->pos - log->start;
@@ -91,7 +67,7 @@ ngx_http_sluice_log_reserve(ngx_http_sluice_log_t *log, size_t size)
     start = ngx_alloc(wanted, ngx_cycle->log);
     if (start == NULL) {
         log->failed = 1;
-        return NULL;
+        return 0;
     }
 
     if (log->start) {
@@ -103,7 +79,7 @@ ngx_http_sluice_log_reserve(ngx_http_sluice_log_t *log, size_t size)
     log->pos = start + used;
     log->end = start + wanted;
 
-    return log->pos;
+    return 1;
 }
 
 

@@ -16,6 +16,9 @@
 #define NGX_SLUICE_NAMES_SLOTS   2048
 
 
+#define ngx_sluice_redact_bit(c)  ((uint32_t) 1 << ((c) & 31))
+
+
 static ngx_str_t *ngx_sluice_redact_slot(u_char *name, size_t length);
 static void ngx_sluice_redact_default_names(void);
 static u_char ngx_sluice_redact_fold(u_char c);
@@ -24,6 +27,10 @@ static u_char ngx_sluice_redact_fold(u_char c);
 static ngx_str_t   ngx_sluice_names[NGX_SLUICE_NAMES_SLOTS];
 static ngx_uint_t  ngx_sluice_names_count;
 static ngx_uint_t  ngx_sluice_names_begun;
+
+/* of each length, a bit for each letter that a name begins with */
+
+static uint32_t    ngx_sluice_names_first[NGX_SLUICE_NAME_MAX + 1];
 
 /* more names than the list holds: everything is a secret */
 
@@ -136,6 +143,8 @@ sluice_redact_add(u_char *name, size_t length)
     slot->data = copy;
     slot->len = length;
 
+    ngx_sluice_names_first[length] |= ngx_sluice_redact_bit(copy[0]);
+
     return NGX_OK;
 
 full:
@@ -158,7 +167,14 @@ ngx_sluice_redact_is_secret(u_char *name, size_t length)
         return 1;
     }
 
-    if (length > NGX_SLUICE_NAME_MAX) {
+    /* most names are told apart from all secrets here */
+
+    if (length == 0
+        || length > NGX_SLUICE_NAME_MAX
+        || (ngx_sluice_names_first[length]
+            & ngx_sluice_redact_bit(ngx_sluice_redact_fold(name[0])))
+           == 0)
+    {
         return 0;
     }
 
