@@ -33,8 +33,8 @@ local keys_of_kind
 
 local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
 
--- Routes and services that requests were matched with, by their texts.
-local decoded
+-- Routes and services that requests were matched with: by slot {text, entity}.
+local routes_and_services
 
 -- Configuration -> {slot, generation}.
 local places = setmetatable({}, { __mode = "k" })
@@ -43,7 +43,7 @@ local function clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
     keys_of_kind = {}
-    decoded = cache.new(CAPACITY)
+    routes_and_services = { route = cache.new(CAPACITY), service = cache.new(CAPACITY) }
 end
 
 --- Starts with nothing.
@@ -202,13 +202,18 @@ end
 -- @tparam string kind "route" or "service"
 -- @treturn table|nil not to be changed; nil: no route has matched, or it has no service
 function store.matched(_, kind)
-    local text = matched.entity(kind)
-    local entity = text and decoded:get(text)
-    if text and not entity then
-        entity = entity_text.decode(text)
-        decoded:set(text, entity)
+    local slot = matched.entity(kind)
+    if not slot then
+        return nil
     end
-    return entity
+    local kept = routes_and_services[kind]
+    local entry = kept:get(slot)
+    if not entry or not matched.is_body(entry.text) then
+        local text = matched.body()
+        entry = { text = text, entity = entity_text.decode(text) }
+        kept:set(slot, entry)
+    end
+    return entry.entity
 end
 
 --- Finds a credential, in what is published now: a key that was revoked while its request waited in

@@ -55,14 +55,15 @@ sluice_ctx_path(ngx_http_request_t *r, sluice_core_text_t *path)
 
 
 /*
- * The text of the route or the service (SLUICE_CORE_ROUTE, _SERVICE) that the
- * request is of; NGX_DECLINED: it has none, or no plugin in Lua.
+ * Slot and text of the route or the service (SLUICE_CORE_ROUTE, _SERVICE) that
+ * the request is of; NGX_DECLINED: it has none, or no plugin in Lua.
  */
 
 int
-sluice_ctx_entity(ngx_http_request_t *r, int kind, sluice_core_text_t *body)
+sluice_ctx_entity(ngx_http_request_t *r, int kind,
+    sluice_core_entity_t *entity)
 {
-    ngx_str_t              *text;
+    ngx_str_t              *body;
     ngx_http_sluice_ctx_t  *ctx;
 
     ctx = ngx_http_sluice_ctx(r);
@@ -71,10 +72,17 @@ sluice_ctx_entity(ngx_http_request_t *r, int kind, sluice_core_text_t *body)
         return NGX_DECLINED;
     }
 
-    text = kind == SLUICE_CORE_ROUTE ? &ctx->route_body : &ctx->service_body;
+    if (kind == SLUICE_CORE_ROUTE) {
+        entity->slot = ctx->route;
+        body = &ctx->route_body;
 
-    body->data = (const char *) text->data;
-    body->length = (uint32_t) text->len;
+    } else {
+        entity->slot = ctx->service;
+        body = &ctx->service_body;
+    }
 
-    return text->data ? NGX_OK : NGX_DECLINED;
+    entity->body = (const char *) body->data;
+    entity->body_length = (uint32_t) body->len;
+
+    return body->data ? NGX_OK : NGX_DECLINED;
 }

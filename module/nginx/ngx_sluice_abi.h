@@ -247,7 +247,7 @@ typedef struct {
     f(void, sluice_ctx_path,                                                  \
       (ngx_http_request_t *r, sluice_core_text_t *path))                      \
     f(int, sluice_ctx_entity,                                                 \
-      (ngx_http_request_t *r, int kind, sluice_core_text_t *body))            \
+      (ngx_http_request_t *r, int kind, sluice_core_entity_t *entity))        \
     f(int, sluice_access_look, (ngx_http_request_t *r))                       \
     f(int, sluice_access_route,                                               \
       (ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal))            \
