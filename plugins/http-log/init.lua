@@ -75,14 +75,19 @@ local function compile(conf)
 end
 
 --- The request with a batch: an array of entries, or where batches are of one the entry itself.
+-- In pieces: one string of all would be hashed, copied twice, and new memory each time.
 local function request_of(target, entries, count)
-    local body
     if target.settings.max_batch_size == 1 then
-        body = entries[1]
-    else
-        body = "[" .. table.concat(entries, ",", 1, count) .. "]"
+        return { target.head, #entries[1], "\r\n\r\n", entries[1] }
     end
-    return { target.head, #body, "\r\n\r\n", body }
+    local pieces, length = {}, 0
+    for i = 1, count do
+        local entry = entries[i]
+        pieces[2 * i - 1] = i == 1 and "[" or ","
+        pieces[2 * i] = entry
+        length = length + 1 + #entry
+    end
+    return { target.head, length + 1, "\r\n\r\n", pieces, "]" }
 end
 
 local function send(target, entries, count, seconds_left)
