@@ -118,17 +118,10 @@ local function answer(request)
     return response.error(status, text)
 end
 
---- Runs the request's plugins in the access phase. May yield where one does, and for the body.
--- Returns if all of them have let the request pass.
--- @raise what a plugin throws, which answers 500: a broken check must not let a request pass
--- @phases access
-function _M.access()
-    local request = get_request()
-    while true do
-        local rc = C.sluice_chain_access(request, next_step)
-        if rc == OK then
-            return
-        elseif rc == STEP then
+--- What is left of the access phase once C has asked for something.
+local function go_on(request, rc)
+    while rc ~= OK do
+        if rc == STEP then
             run(next_step, "access")
         elseif rc == CONFIGURE then
             configure(request, next_step)
@@ -139,6 +132,25 @@ function _M.access()
         else
             error("no memory", 0)
         end
+        rc = C.sluice_chain_access(request, next_step)
+    end
+end
+
+--- Runs the request's plugins in the access phase. May yield where one does, and for the body.
+-- Returns if all of them have let the request pass.
+-- @raise what a plugin throws, which answers 500: a broken check must not let a request pass
+-- @phases access
+function _M.access()
+    local request = get_request()
+    local rc = C.sluice_chain_access(request, next_step)
+    -- Most chains have one plugin in Lua. LuaJIT compiles no caller of a loop, so there is none on
+    -- their way.
+    if rc == STEP then
+        run(next_step, "access")
+        rc = C.sluice_chain_access(request, next_step)
+    end
+    if rc ~= OK then
+        return go_on(request, rc)
     end
 end
 
@@ -162,18 +174,32 @@ function _M.rewrite()
     end
 end
 
+local function run_late(step, phase)
+    local ok, err = pcall(run, step, phase)
+    if not ok then
+        local name = plugins[step.plugin + 1].name
+        ngx.log(ngx.ERR, "plugin '", name, "' failed in ", phase, ": ", err)
+    end
+end
+
+local function run_others_late(phase, count)
+    for i = 1, count - 1 do
+        run_late(steps[i], phase)
+    end
+end
+
 --- Runs what the request's plugins have in a phase after the access phase. There a thrown error
 -- cannot become a response any more: it is logged and the next plugin runs.
 -- @tparam string phase its name
 -- @phases header_filter, body_filter, log
 function _M.late(phase)
-    for i = 0, count_steps(phase) - 1 do
-        local step = steps[i]
-        local ok, err = pcall(run, step, phase)
-        if not ok then
-            local name = plugins[step.plugin + 1].name
-            ngx.log(ngx.ERR, "plugin '", name, "' failed in ", phase, ": ", err)
-        end
+    local count = count_steps(phase)
+    -- As above: no loop where there is one.
+    if count > 0 then
+        run_late(steps[0], phase)
+    end
+    if count > 1 then
+        run_others_late(phase, count)
     end
 end
 
