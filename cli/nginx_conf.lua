@@ -138,19 +138,8 @@ local function forwarded(settings)
     return result
 end
 
-local function upstream(name, pool)
-    return lines(
-        ("upstream %s {"):format(name),
-        "    server 0.0.0.1;",
-        "    sluice_balancer;",
-        "    sluice_response_head;",
-        pool,
-        "}"
-    )
-end
-
---- One block of each scheme for every service, each with a pool of its own.
-local function upstreams(settings)
+--- One block for every service.
+local function upstream(settings)
     local pool = ""
     if settings.upstream_keepalive_pool_size > 0 then
         pool = ("    sluice_keepalive %d requests=%d timeout=%s;"):format(
@@ -159,7 +148,14 @@ local function upstreams(settings)
             settings.upstream_keepalive_idle_timeout
         )
     end
-    return lines(upstream("sluice_http", pool), upstream("sluice_https", pool))
+    return lines(
+        "upstream sluice_upstream {",
+        "    server 0.0.0.1;",
+        "    sluice_balancer;",
+        "    sluice_response_head;",
+        pool,
+        "}"
+    )
 end
 
 --- The gateway's variables.
@@ -236,7 +232,7 @@ local function http(settings, root, forward)
         ("sluice_asked_scheme %s;"):format(forward.proto),
         ("sluice_asked_host %s;"):format(forward.host),
         forward.conf,
-        upstreams(settings)
+        upstream(settings)
     )
 end
 
@@ -246,24 +242,21 @@ end
 
 local function response_headers(settings)
     local out = {}
+    local function add(name, value)
+        out[#out + 1] = ("sluice_response_header %s %s;"):format(name, value)
+    end
     for _, name in ipairs(own_headers.hidden_of_response(settings)) do
         out[#out + 1] = directive("proxy_hide_header", { name })
     end
     if has(settings.headers, "latency_tokens") then
-        out[#out + 1] = ("add_header %s-Upstream-Latency $sluice_upstream_ms always;"):format(
-            settings.header_prefix
-        )
-        out[#out + 1] = ("add_header %s-Proxy-Latency $sluice_proxy_ms always;"):format(
-            settings.header_prefix
-        )
+        add(settings.header_prefix .. "-Upstream-Latency", "$sluice_upstream_ms")
+        add(settings.header_prefix .. "-Proxy-Latency", "$sluice_proxy_ms")
     end
     if has(settings.headers, "server_tokens") then
-        out[#out + 1] = "add_header Via $sluice_response_via always;"
+        add("Via", "$sluice_response_via")
     end
     if has(settings.headers, "request_id") then
-        out[#out + 1] = ("add_header %s-Request-Id $sluice_request_id always;"):format(
-            settings.header_prefix
-        )
+        add(settings.header_prefix .. "-Request-Id", "$sluice_request_id")
     end
     return table.concat(out, "\n")
 end
@@ -272,23 +265,28 @@ local function request_headers(settings, forward)
     local out = {
         directive("sluice_drop_headers", own_headers.dropped_of_request(settings)),
         directive("sluice_guard_headers", own_headers.guarded_of_request(settings)),
-        "proxy_set_header Host $sluice_host;",
+        -- All lines but those that frame a body are the module's (ngx_http_sluice_head.c).
+        'proxy_set_header Host "";',
         'proxy_set_header Connection "";',
-        'proxy_set_header Proxy "";',
-        'proxy_set_header Proxy-Connection "";',
-        "proxy_set_header Via $sluice_via;",
-        "proxy_set_header X-Real-IP $remote_addr;",
-        ("proxy_set_header X-Forwarded-For %s;"):format(forward.client),
-        ("proxy_set_header X-Forwarded-Proto %s;"):format(forward.proto),
-        ("proxy_set_header X-Forwarded-Host %s;"):format(forward.host),
-        ("proxy_set_header X-Forwarded-Port %s;"):format(forward.port),
-        ("proxy_set_header X-Forwarded-Path %s;"):format(forward.path),
-        ("proxy_set_header X-Forwarded-Prefix %s;"):format(forward.prefix),
+        "proxy_pass_request_headers off;",
     }
+    local function send(name, value)
+        out[#out + 1] = ("sluice_upstream_header %s %s;"):format(name, value)
+    end
+    send("Host", "$sluice_host")
+    send("Via", "$sluice_via")
+    send("X-Real-IP", "$remote_addr")
+    send("X-Forwarded-For", forward.client)
+    send("X-Forwarded-Proto", forward.proto)
+    send("X-Forwarded-Host", forward.host)
+    send("X-Forwarded-Port", forward.port)
+    send("X-Forwarded-Path", forward.path)
+    send("X-Forwarded-Prefix", forward.prefix)
     if has(settings.headers, "request_id") then
-        out[#out + 1] = ("proxy_set_header %s-Request-Id $sluice_request_id;"):format(
-            settings.header_prefix
-        )
+        send(settings.header_prefix .. "-Request-Id", "$sluice_request_id")
+    end
+    for _, name in ipairs(own_headers.of_this_hop) do
+        send(name, '""')
     end
     return table.concat(out, "\n")
 end
@@ -316,7 +314,7 @@ local function proxy_location(variant)
         out[#out + 1] = call("access", "access")
     end
     out[#out + 1] = error_pages(variant.error_location)
-    out[#out + 1] = "proxy_pass $sluice_upstream$sluice_uri;"
+    out[#out + 1] = "proxy_pass https://sluice_upstream;"
     out[#out + 1] = "}"
     return table.concat(out, "\n    ")
 end
@@ -349,6 +347,7 @@ local function proxy_server(settings, forward)
             settings.reject_encoded_climbs and "on" or "off"
         ),
         "proxy_http_version 1.1;",
+        "proxy_redirect off;",
         ("proxy_buffer_size %s;"):format(settings.proxy_buffer_size),
         ("proxy_buffers %s;"):format(settings.proxy_buffers),
         "proxy_pass_header Server;",

@@ -367,7 +367,7 @@ _M.list = {
         unit = "connections",
         min = 0,
         max = 1048576,
-        doc = "Idle upstream connections that a worker keeps, for http and for https each; 0 "
+        doc = "Idle upstream connections that a worker keeps, of all services together; 0 "
             .. "closes each after its request. A connection with TLS serves only requests for "
             .. "the server name that it was made with.",
     },

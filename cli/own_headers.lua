@@ -24,6 +24,20 @@ local OF_REQUEST = {
     "X-Real-IP",
 }
 
+--- Those of a request that are for the gateway alone: of what the client has sent nothing is passed
+-- on. The module frames bodies, and asks for an upgrade, with lines of its own.
+_M.of_this_hop = {
+    "Connection",
+    "Content-Length",
+    "Expect",
+    "Keep-Alive",
+    "Proxy",
+    "Proxy-Connection",
+    "TE",
+    "Transfer-Encoding",
+    "Upgrade",
+}
+
 -- Those of a response that are for the gateway alone (RFC 9110, 7.6.1). Connection, Keep-Alive and
 -- Transfer-Encoding are nginx's; the Upgrade of a 101 is the module's
 -- (module/nginx/ngx_http_sluice_upgrade.c).

@@ -69,7 +69,6 @@ static uint32_t  ngx_http_sluice_id_count;
 
 static ngx_str_t  ngx_http_sluice_nothing = ngx_null_string;
 static ngx_str_t  ngx_http_sluice_zero = ngx_string("0");
-static ngx_str_t  ngx_http_sluice_upstream = ngx_string("http://sluice_http");
 
 
 static ngx_http_variable_t  ngx_http_sluice_gateway_variables[] = {
@@ -80,9 +79,6 @@ static ngx_http_variable_t  ngx_http_sluice_gateway_variables[] = {
       ngx_http_sluice_gateway_request_id, 0, 0, 0 },
 
     /* what goes upstream, if it is not what the client has sent */
-
-    { ngx_string("sluice_upstream"), NULL, ngx_http_sluice_gateway_constant,
-      (uintptr_t) &ngx_http_sluice_upstream, NGX_HTTP_VAR_CHANGEABLE, 0 },
 
     { ngx_string("sluice_uri"), NULL,
       ngx_http_sluice_gateway_asked_uri, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },

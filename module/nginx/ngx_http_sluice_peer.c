@@ -3,7 +3,7 @@
  * Whom a request goes to: one selector for the first try and for those after
  * it.
  *
- *     upstream sluice_http {
+ *     upstream sluice_upstream {
  *         server 0.0.0.1;
  *         sluice_balancer;
  *     }
@@ -16,7 +16,7 @@
  * What belongs to the tries stands beside the upstream's own state: who was
  * tried is known from the first retry on, so that a first try costs the same
  * for any number of targets.  A retry whose peer has another Host header
- * writes the request anew, at most so often.
+ * writes the request's head anew, at most so often.
  *
  * A request goes on with the targets that it began with, also when one is
  * removed meanwhile.
@@ -24,6 +24,7 @@
 
 
 #include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_head.h"
 #include "ngx_http_sluice_peer.h"
 
 
@@ -45,6 +46,7 @@ typedef struct {
     ngx_uint_t                      peer;      /* of this try */
     uint64_t                       *tried;     /* NULL until the first retry */
     ngx_uint_t                      rewrites;
+    ngx_str_t                       frame;     /* of the request's head */
 
     unsigned                        begun:1;
     unsigned                        preserve_host:1;
@@ -59,13 +61,13 @@ static void *ngx_http_sluice_peer_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
+static void ngx_http_sluice_peer_set_scheme(ngx_http_request_t *r,
+    ngx_http_sluice_destination_t *destination);
 static ngx_int_t ngx_http_sluice_peer_time(ngx_http_request_t *r,
     ngx_http_sluice_destination_t *destination);
 static ngx_int_t ngx_http_sluice_peer_get(ngx_peer_connection_t *pc,
     void *data);
 static ngx_int_t ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try);
-static ngx_int_t ngx_http_sluice_peer_rewrite(
-    ngx_http_sluice_peer_try_t *try);
 static void ngx_http_sluice_peer_set_host(ngx_http_request_t *r,
     ngx_str_t *host);
 static void ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
@@ -264,7 +266,33 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
         r->upstream->buffering = 0;
     }
 
+    ngx_http_sluice_peer_set_scheme(r, ctx->destination);
+
+    ngx_http_sluice_head_frame(r, &try->frame);
+
+    if (ngx_http_sluice_head_write(r, &try->frame) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_sluice_peer_time(r, ctx->destination);
+}
+
+
+/* proxy_pass says https, so that its context of TLS is there. */
+
+static void
+ngx_http_sluice_peer_set_scheme(ngx_http_request_t *r,
+    ngx_http_sluice_destination_t *destination)
+{
+    if (destination->https) {
+        return;
+    }
+
+#if (NGX_HTTP_SSL)
+    r->upstream->ssl = 0;
+#endif
+
+    ngx_str_set(&r->upstream->schema, "http://");
 }
 
 
@@ -388,26 +416,9 @@ ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
         return NGX_BUSY;
     }
 
-    return ngx_http_sluice_peer_rewrite(try);
-}
+    ngx_http_sluice_peer_set_host(try->request, is);
 
-
-/* The body stands where it was: what a try has sent were copies of it. */
-
-static ngx_int_t
-ngx_http_sluice_peer_rewrite(ngx_http_sluice_peer_try_t *try)
-{
-    ngx_http_request_t   *r;
-    ngx_http_upstream_t  *u;
-
-    r = try->request;
-    u = r->upstream;
-
-    ngx_http_sluice_peer_set_host(r, &try->rotation->peers[try->peer].host);
-
-    u->request_bufs = r->request_body ? r->request_body->bufs : NULL;
-
-    return u->create_request(r);
+    return ngx_http_sluice_head_write(try->request, &try->frame);
 }
 
 

@@ -2,7 +2,7 @@
 /*
  * Connections to upstreams are kept for later requests.
  *
- *     upstream sluice_https {
+ *     upstream sluice_upstream {
  *         server 0.0.0.1;
  *         sluice_balancer;
  *         sluice_keepalive 512 requests=10000 timeout=60s;

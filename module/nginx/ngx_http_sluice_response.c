@@ -3,7 +3,7 @@
  * The head of an upstream's response, before nginx makes the client's of it
  * (which lines of it: ngx_http_sluice_response_lines.c).
  *
- *     upstream sluice_http {
+ *     upstream sluice_upstream {
  *         server 0.0.0.1;
  *         sluice_balancer;
  *         sluice_response_head;
@@ -45,7 +45,6 @@ typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
 typedef struct {
     ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
     ngx_http_sluice_response_step_pt  reinit_request;
-    ngx_http_sluice_response_step_pt  create_request;  /* of an Upgrade */
     ngx_uint_t                        interim;
     ngx_http_sluice_response_own_t    own;
 } ngx_http_sluice_response_ctx_t;
@@ -56,7 +55,6 @@ static ngx_http_sluice_response_ctx_t *ngx_http_sluice_response_get_ctx(
 static ngx_int_t ngx_http_sluice_response_wrap(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_response_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-static ngx_int_t ngx_http_sluice_response_create(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_process_header(
     ngx_http_request_t *r);
@@ -195,35 +193,9 @@ ngx_http_sluice_response_init(ngx_http_request_t *r,
     u->process_header = ngx_http_sluice_response_process_header;
     u->reinit_request = ngx_http_sluice_response_reinit;
 
-    if (ngx_http_sluice_upgrade_asked(r)) {
-        ctx->create_request = u->create_request;
-        u->create_request = ngx_http_sluice_response_create;
-
-        if (ngx_http_sluice_upgrade_write(r) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
     ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
 
     return ucf->init_peer(r, us);
-}
-
-
-/* nginx's was called before we came; again for a peer with another name. */
-
-static ngx_int_t
-ngx_http_sluice_response_create(ngx_http_request_t *r)
-{
-    ngx_http_sluice_response_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
-
-    if (ctx->create_request(r) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_sluice_upgrade_write(r);
 }
 
 

@@ -1,7 +1,7 @@
 
 /*
  * From a matched route and what plugins have left of the request to the
- * variables of nginx.conf's proxy_pass and proxy_set_header.  Usually the
+ * variables of which its head is made (ngx_http_sluice_head.c).  Usually the
  * upstream is asked for what came, and nothing is set.
  */
 
@@ -13,8 +13,7 @@
 
 
 typedef enum {
-    NGX_HTTP_SLUICE_TARGET_UPSTREAM = 0,
-    NGX_HTTP_SLUICE_TARGET_URI,
+    NGX_HTTP_SLUICE_TARGET_URI = 0,
     NGX_HTTP_SLUICE_TARGET_REQUEST_PATH,
     NGX_HTTP_SLUICE_TARGET_PREFIX,
     NGX_HTTP_SLUICE_TARGET_PROXY_MS,
@@ -81,8 +80,6 @@ ngx_http_sluice_target_set(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     ngx_int_t              rc;
     sluice_path_request_t  request;
 
-    static const char      https[] = "https://sluice_https";
-
     ngx_http_sluice_target_text(&request.raw, &ctx->raw);
     ngx_http_sluice_target_text(&request.query, &ctx->query);
     ngx_http_sluice_target_text(&request.path, &ctx->path);
@@ -115,11 +112,6 @@ ngx_http_sluice_target_set(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     if (ctx->query.len) {
         ngx_http_sluice_target_put(r, NGX_HTTP_SLUICE_TARGET_REQUEST_PATH,
                                    ctx->raw.data, ctx->raw.len);
-    }
-
-    if (ctx->destination->https) {
-        ngx_http_sluice_target_put(r, NGX_HTTP_SLUICE_TARGET_UPSTREAM, https,
-                                   sizeof(https) - 1);
     }
 
     return NGX_OK;
@@ -265,7 +257,6 @@ ngx_http_sluice_target_init(ngx_conf_t *cf)
     ngx_http_sluice_target_conf_t  *conf;
 
     static ngx_str_t  names[] = {
-        ngx_string("sluice_upstream"),
         ngx_string("sluice_uri"),
         ngx_string("sluice_request_path"),
         ngx_string("sluice_prefix"),

@@ -3,9 +3,6 @@
  * WebSocket through the gateway (ngx_http_sluice_upgrade.h).  When the
  * upstream has switched, nginx carries the bytes of both sides until one of
  * them closes, or none has sent any for as long as a read may take.
- *
- * The lines are added to what nginx has written for the upstream: a variable
- * in proxy_set_header would be evaluated for all other requests, too.
  */
 
 
@@ -23,9 +20,6 @@ static ngx_uint_t ngx_http_sluice_upgrade_is(ngx_table_elt_t *h,
 /* what marks a line: no other value has this address */
 
 static u_char  ngx_http_sluice_upgrade_websocket[] = "websocket";
-
-static char  ngx_http_sluice_upgrade_lines[] =
-    "Connection: upgrade" CRLF "Upgrade: websocket" CRLF CRLF;
 
 
 ngx_uint_t
@@ -53,36 +47,6 @@ ngx_http_sluice_upgrade_asked(ngx_http_request_t *r)
     return r->headers_in.upgrade
            && r->headers_in.upgrade->value.data
               == ngx_http_sluice_upgrade_websocket;
-}
-
-
-ngx_int_t
-ngx_http_sluice_upgrade_write(ngx_http_request_t *r)
-{
-    u_char     *p;
-    size_t      head, lines;
-    ngx_buf_t  *b;
-
-    /* one buffer, as nginx expects that writes it anew; without the CRLF */
-
-    b = r->upstream->request_bufs->buf;
-    head = b->last - b->pos - (sizeof(CRLF) - 1);
-    lines = sizeof(ngx_http_sluice_upgrade_lines) - 1;
-
-    p = ngx_pnalloc(r->pool, head + lines);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(p, b->pos, head);
-    ngx_memcpy(p + head, ngx_http_sluice_upgrade_lines, lines);
-
-    b->start = p;
-    b->pos = p;
-    b->last = p + head + lines;
-    b->end = b->last;
-
-    return NGX_OK;
 }
 
 

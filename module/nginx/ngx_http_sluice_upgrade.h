@@ -27,10 +27,6 @@ ngx_uint_t ngx_http_sluice_upgrade_accept(ngx_http_request_t *r);
 
 ngx_uint_t ngx_http_sluice_upgrade_asked(ngx_http_request_t *r);
 
-/* Adds the two lines to what goes to the upstream: nginx has left them out. */
-
-ngx_int_t ngx_http_sluice_upgrade_write(ngx_http_request_t *r);
-
 /*
  * Makes the client's head of a 101.  NGX_DECLINED: nobody has asked for it, or
  * it is for another protocol.  NGX_ERROR: no memory.

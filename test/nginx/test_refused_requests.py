@@ -17,7 +17,7 @@ from wire import Wire
 
 INDEX = (
     "default $sluice_ctx $sluice_host $sluice_prefix $sluice_proxy_ms $sluice_request_id "
-    "$sluice_request_path $sluice_response_via $sluice_upstream $sluice_upstream_ms $sluice_uri "
+    "$sluice_request_path $sluice_response_via $sluice_upstream_ms $sluice_uri "
     "$sluice_via $args $host $http_host $http_via $http_x_a $arg_a $cookie_a $request_uri $status "
     "$sent_http_x_a $upstream_addr $upstream_status $request_body $uri"
 )

@@ -26,13 +26,13 @@ BESIDE = """
         proxy_pass_request_body off;
         proxy_set_header Content-Length "";
         proxy_set_header X-For $request_uri;
-        proxy_pass http://sluice_http/asked;
+        proxy_pass http://sluice_upstream/asked;
     }
     location = /mirrored {
         internal;
         error_page 599 /mirrored;
         proxy_set_header X-For $request_uri;
-        proxy_pass http://sluice_http/mirrored;
+        proxy_pass http://sluice_upstream/mirrored;
     }
 """
 SUBS = ("", "/asked ", "/mirrored ")
