@@ -22,6 +22,8 @@ return {
                         key_names = {
                             type = "array",
                             required = true,
+                            -- Each request is searched for all of them.
+                            len_max = 100,
                             elements = typedefs.header_name,
                             default = { "apikey" },
                             description = "Names under which a request may carry its key, as a "

@@ -315,6 +315,15 @@ def test_bad_settings_are_refused(gateway: Start, upstream: Upstream) -> None:
     assert 'plugins[0] "key-auth".config.keys_in_header: unknown field' in output
 
 
+def test_key_names_are_bounded(gateway: Start, upstream: Upstream) -> None:
+    names = [f"name-{number}" for number in range(101)]
+    broken = Gateway(protected(upstream, key_names=names))
+    done = broken.command("check")
+    broken.close()
+    assert done.returncode != 0
+    assert "key_names: length must be at most 100" in done.stdout + done.stderr
+
+
 def test_fields_by_names_are_no_product(gateway: Start, upstream: Upstream) -> None:
     """Thousands of fields, fifty names to look for: the query and the body are cut once."""
     names = [f"none{number}" for number in range(50)]
