@@ -21,6 +21,39 @@ local function check_types(certificate)
             .. "(e.g. RSA and ECDSA), the provided certificates were both of the same type"
 end
 
+local function check_distinct(names)
+    local seen = {}
+    for _, name in ipairs(names) do
+        if seen[name] then
+            return nil, name .. " is duplicated"
+        end
+        seen[name] = true
+    end
+    return true
+end
+
+-- What a list of names makes of a certificate's SNIs: these, no others. Without one they stay.
+local function spread(certificate, values, find_all)
+    local wanted, operations = {}, {}
+    for _, name in ipairs(values.snis or {}) do
+        wanted[name] = true
+    end
+    local there = values.snis and find_all("snis", "certificate", certificate.id) or {}
+    for _, sni in ipairs(there) do
+        if not wanted[sni.name] then
+            operations[#operations + 1] = { method = "DELETE", kind = "snis", key = sni.id }
+        end
+        wanted[sni.name] = nil
+    end
+    for _, name in ipairs(values.snis or {}) do
+        if wanted[name] then
+            local value = { name = name, certificate = { id = certificate.id } }
+            operations[#operations + 1] = { method = "POST", kind = "snis", value = value }
+        end
+    end
+    return operations
+end
+
 return {
     name = "certificates",
     primary_key = { "id" },
@@ -37,7 +70,14 @@ return {
         { key_alt = typedefs.key({ referenceable = true, encrypted = true }) },
         { tags = typedefs.tags },
         -- The names of its SNIs, which are entities of their own.
-        { snis = { type = "array", elements = typedefs.wildcard_host, transient = true } },
+        {
+            snis = {
+                type = "array",
+                elements = typedefs.wildcard_host,
+                custom_validator = check_distinct,
+                transient = true,
+            },
+        },
     },
     entity_checks = {
         { mutually_required = { "cert_alt", "key_alt" } },
@@ -50,6 +90,8 @@ return {
         },
         { custom_entity_check = { field_sources = { "cert", "cert_alt" }, fn = check_types } },
     },
+    -- What a write makes beside the entity.
+    spread = spread,
     -- What an answer shows beside what is stored.
     show = function(certificate, find)
         local names = {}

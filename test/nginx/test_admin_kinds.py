@@ -184,3 +184,32 @@ def test_check_says_what_has_no_effect(gateway: Start, pair: Pair, tmp_path: Pat
     for name in ("certificates", "snis", "services.ca_certificates", "vaults"):
         line = f"{name}: checked and stored, without an effect in this version"
         assert line in checked.stdout + checked.stderr
+
+
+def test_a_certificate_brings_its_names(gateway: Start, pair: Pair) -> None:
+    admin = Admin(gateway(None))
+    json_type = [("Content-Type", "application/json")]
+
+    def write(method: str, target: str, **value: Any) -> tuple[int, Any]:
+        reply = admin.ask(target, method, headers=json_type, body=json.dumps(value).encode())
+        return reply.status, reply.json()
+
+    one = f"/certificates/{CERTIFICATE_ID}"
+    pem = {"cert": pair.cert, "key": pair.key}
+    status, made = write("PUT", one, **pem, snis=["b.example", "a.example"])
+    assert (status, made["snis"]) == (200, ["a.example", "b.example"])
+    kept = admin.get("/snis/b.example")["id"]
+    assert write("PATCH", one, tags=["x"])[1]["snis"] == ["a.example", "b.example"]
+    assert write("PUT", one, **pem)[1]["snis"] == ["a.example", "b.example"]
+    assert write("PATCH", one, snis=["b.example", "*.c"])[1]["snis"] == ["*.c", "b.example"]
+    assert admin.get("/snis/b.example")["id"] == kept
+    status, refused = write("POST", "/certificates", **pem, snis=["*.c"])
+    assert (status, refused["fields"]) == (409, {"name": "*.c"})
+    assert len(admin.get("/certificates")["data"]) == 1
+    status, refused = write("PATCH", one, snis=["a", "a"])
+    assert (status, refused["fields"]) == (400, {"snis": "a is duplicated"})
+    assert write("PATCH", one, snis=[])[1]["snis"] is None
+    assert admin.names("/snis") == []
+    write("PATCH", one, snis=["a"])
+    assert admin.ask(one, "DELETE").status == 204
+    assert admin.names("/snis") == []
