@@ -140,10 +140,23 @@ ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf(
     ngx_http_sluice_live_t *live, ngx_http_sluice_declared_t *plugin,
     sluice_core_found_t *found);
 
+/* The same for one request, in its pool. */
+ngx_http_sluice_conf_t *ngx_http_sluice_chain_compile_conf(ngx_pool_t *pool,
+    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found);
+
 /* ngx_http_sluice_chain_consumer.c */
 
 /* The chain, with what its consumer has configured; NULL: no memory. */
 ngx_http_sluice_chain_t *ngx_http_sluice_chain_now(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx);
+
+/* ngx_http_sluice_chain_leave.c */
+
+/*
+ * Leaves live's pool, after the access phase: the late phases run by a copy in
+ * the request's own.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_chain_leave(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
 
 /* ngx_http_sluice_chain_run.c */

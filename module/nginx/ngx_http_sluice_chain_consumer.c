@@ -14,11 +14,12 @@ static ngx_http_sluice_chain_t *ngx_http_sluice_chain_of_consumer(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
 static uint32_t ngx_http_sluice_chain_same(int kind, uint32_t slot,
     uint32_t generation);
-static ngx_http_sluice_live_t *ngx_http_sluice_chain_live(
-    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
-static ngx_int_t ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live,
-    u_char *ranks, sluice_core_found_t *found,
+static ngx_int_t ngx_http_sluice_chain_put(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, u_char *ranks, sluice_core_found_t *found,
     ngx_http_sluice_chain_t *chain);
+static ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf_now(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found);
 
 
 ngx_http_sluice_chain_t *
@@ -48,7 +49,6 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
     const uint32_t            *slots;
     sluice_core_found_t        found;
     const sluice_core_view_t  *view;
-    ngx_http_sluice_live_t    *live;
     ngx_http_sluice_chain_t   *chain;
 
     view = sluice_images_view();
@@ -67,11 +67,6 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
                              ctx->consumer_slot, &slots);
     if (n == 0) {
         return ctx->chain;
-    }
-
-    live = ngx_http_sluice_chain_live(r, ctx);
-    if (live == NULL) {
-        return NULL;
     }
 
     size = ctx->chain->nelts * sizeof(ngx_http_sluice_step_t);
@@ -98,7 +93,8 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
         found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
 
         if (found.record
-            && ngx_http_sluice_chain_put(live, ranks, &found, chain) != NGX_OK)
+            && ngx_http_sluice_chain_put(r, ctx, ranks, &found, chain)
+               != NGX_OK)
         {
             return NULL;
         }
@@ -135,35 +131,11 @@ ngx_http_sluice_chain_same(int kind, uint32_t slot, uint32_t generation)
 }
 
 
-/*
- * Where the configurations of a consumer are compiled.  Since the match the
- * worker may have gone on to another epoch, in which a slot is another's.
- */
-
-static ngx_http_sluice_live_t *
-ngx_http_sluice_chain_live(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
-{
-    ngx_http_sluice_live_t  *live;
-
-    if (ctx->live->epoch == sluice_images_epoch()) {
-        return ctx->live;
-    }
-
-    live = ngx_http_sluice_live();
-
-    if (live == NULL || ngx_http_sluice_live_hold(live, r->pool) != NGX_OK) {
-        return NULL;
-    }
-
-    return live;
-}
-
-
 /* Puts a configuration of a consumer into its step, if it wins there. */
 
 static ngx_int_t
-ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live, u_char *ranks,
-    sluice_core_found_t *found, ngx_http_sluice_chain_t *chain)
+ngx_http_sluice_chain_put(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    u_char *ranks, sluice_core_found_t *found, ngx_http_sluice_chain_t *chain)
 {
     u_char                       rank;
     uint32_t                     route, service;
@@ -204,7 +176,7 @@ ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live, u_char *ranks,
 
     ranks[i] = rank;
 
-    step->conf = ngx_http_sluice_chain_conf(live, plugin, found);
+    step->conf = ngx_http_sluice_chain_conf_now(r, ctx, plugin, found);
     if (step->conf == NULL) {
         return NGX_ERROR;
     }
@@ -214,4 +186,22 @@ ngx_http_sluice_chain_put(ngx_http_sluice_live_t *live, u_char *ranks,
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Since the match something else may have been published, in which a slot is
+ * another's: what live has of slots is of the epoch of the match.
+ */
+
+static ngx_http_sluice_conf_t *
+ngx_http_sluice_chain_conf_now(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_declared_t *plugin,
+    sluice_core_found_t *found)
+{
+    if (ctx->live->epoch == sluice_images_epoch()) {
+        return ngx_http_sluice_chain_conf(ctx->live, plugin, found);
+    }
+
+    return ngx_http_sluice_chain_compile_conf(r->pool, plugin, found);
 }

@@ -134,10 +134,33 @@ ngx_http_sluice_chain_conf(ngx_http_sluice_live_t *live,
         return conf;
     }
 
-    conf = ngx_pcalloc(live->pool, sizeof(ngx_http_sluice_conf_t));
+    conf = ngx_http_sluice_chain_compile_conf(live->pool, plugin, found);
+
+    if (conf == NULL
+        || ngx_http_sluice_live_put(live, NGX_HTTP_SLUICE_LIVE_CONFS,
+                                    head.slot, conf)
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return conf;
+}
+
+
+ngx_http_sluice_conf_t *
+ngx_http_sluice_chain_compile_conf(ngx_pool_t *pool,
+    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found)
+{
+    sluice_core_entity_t     head;
+    ngx_http_sluice_conf_t  *conf;
+
+    conf = ngx_pcalloc(pool, sizeof(ngx_http_sluice_conf_t));
     if (conf == NULL) {
         return NULL;
     }
+
+    sluice_core_head(found, &head);
 
     conf->revision = head.revision;
     conf->slot = head.slot;
@@ -146,18 +169,11 @@ ngx_http_sluice_chain_conf(ngx_http_sluice_live_t *live,
     if (plugin->native) {
         conf->ready = 1;
 
-        if (ngx_http_sluice_chain_conf_native(live->pool, plugin, found, conf)
+        if (ngx_http_sluice_chain_conf_native(pool, plugin, found, conf)
             != NGX_OK)
         {
             return NULL;
         }
-    }
-
-    if (ngx_http_sluice_live_put(live, NGX_HTTP_SLUICE_LIVE_CONFS, head.slot,
-                                 conf)
-        != NGX_OK)
-    {
-        return NULL;
     }
 
     return conf;

@@ -16,9 +16,21 @@
 #define NGX_HTTP_SLUICE_LIVE_BITS   4                      /* at first */
 
 
+/* A request, in its pool. */
+
+typedef struct {
+    ngx_queue_t                     queue;      /* of live's */
+    ngx_http_sluice_live_t         *live;       /* NULL: it has left */
+    ngx_http_request_t             *request;
+    ngx_http_sluice_live_leave_pt   leave;
+} ngx_http_sluice_live_holder_t;
+
+
 static ngx_http_sluice_live_t *ngx_http_sluice_live_create(uint64_t epoch);
+static void ngx_http_sluice_live_leave_old(void);
 static void ngx_http_sluice_live_release(void *data);
-static void ngx_http_sluice_live_free(ngx_http_sluice_live_t *live);
+static void ngx_http_sluice_live_remove(ngx_http_sluice_live_holder_t *holder);
+static void ngx_http_sluice_live_free_unused(ngx_http_sluice_live_t *live);
 static ngx_int_t ngx_http_sluice_live_grow(
     ngx_http_sluice_live_table_t *table, ngx_pool_t *pool);
 static ngx_http_sluice_live_entry_t *ngx_http_sluice_live_find(
@@ -27,6 +39,12 @@ static void ngx_http_sluice_live_count(ngx_http_sluice_live_t *live);
 
 
 static ngx_http_sluice_live_t  *ngx_http_sluice_live_now;
+
+/* that requests still hold */
+
+static ngx_queue_t  ngx_http_sluice_lives_old = {
+    &ngx_http_sluice_lives_old, &ngx_http_sluice_lives_old
+};
 
 
 ngx_http_sluice_live_t *
@@ -55,9 +73,11 @@ ngx_http_sluice_live(void)
 
     ngx_http_sluice_live_now = live;
 
-    if (old && old->holders == 0) {
-        ngx_http_sluice_live_free(old);
+    if (old) {
+        ngx_queue_insert_tail(&ngx_http_sluice_lives_old, &old->queue);
     }
+
+    ngx_http_sluice_live_leave_old();
 
     return live;
 }
@@ -84,24 +104,63 @@ ngx_http_sluice_live_create(uint64_t epoch)
     live->last = pool;
     live->size = NGX_HTTP_SLUICE_LIVE_BLOCK;
     live->epoch = epoch;
+    ngx_queue_init(&live->holders);
 
     return live;
 }
 
 
-ngx_int_t
-ngx_http_sluice_live_hold(ngx_http_sluice_live_t *live, ngx_pool_t *pool)
-{
-    ngx_pool_cleanup_t  *cln;
+/* Of each old one: a request may not have been able to leave it before. */
 
-    cln = ngx_pool_cleanup_add(pool, 0);
+static void
+ngx_http_sluice_live_leave_old(void)
+{
+    ngx_queue_t                    *l, *h, *next;
+    ngx_http_sluice_live_t         *live;
+    ngx_http_sluice_live_holder_t  *holder;
+
+    for (l = ngx_queue_head(&ngx_http_sluice_lives_old);
+         l != ngx_queue_sentinel(&ngx_http_sluice_lives_old);
+         l = next)
+    {
+        next = ngx_queue_next(l);
+        live = ngx_queue_data(l, ngx_http_sluice_live_t, queue);
+
+        h = ngx_queue_head(&live->holders);
+
+        while (h != ngx_queue_sentinel(&live->holders)) {
+            holder = ngx_queue_data(h, ngx_http_sluice_live_holder_t, queue);
+            h = ngx_queue_next(h);
+
+            if (holder->leave(holder->request)) {
+                ngx_http_sluice_live_remove(holder);
+            }
+        }
+
+        ngx_http_sluice_live_free_unused(live);
+    }
+}
+
+
+ngx_int_t
+ngx_http_sluice_live_hold(ngx_http_sluice_live_t *live, ngx_http_request_t *r,
+    ngx_http_sluice_live_leave_pt leave)
+{
+    ngx_pool_cleanup_t             *cln;
+    ngx_http_sluice_live_holder_t  *holder;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_sluice_live_holder_t));
     if (cln == NULL) {
         return NGX_ERROR;
     }
 
+    holder = cln->data;
+    holder->live = live;
+    holder->request = r;
+    holder->leave = leave;
+
+    ngx_queue_insert_head(&live->holders, &holder->queue);
     cln->handler = ngx_http_sluice_live_release;
-    cln->data = live;
-    live->holders++;
 
     return NGX_OK;
 }
@@ -110,20 +169,40 @@ ngx_http_sluice_live_hold(ngx_http_sluice_live_t *live, ngx_pool_t *pool)
 static void
 ngx_http_sluice_live_release(void *data)
 {
-    ngx_http_sluice_live_t  *live = data;
+    ngx_http_sluice_live_t         *live;
+    ngx_http_sluice_live_holder_t  *holder = data;
 
-    live->holders--;
+    live = holder->live;
 
-    if (live->holders == 0 && live != ngx_http_sluice_live_now) {
-        ngx_http_sluice_live_free(live);
+    if (live == NULL) {
+        return;
+    }
+
+    ngx_http_sluice_live_remove(holder);
+
+    if (live != ngx_http_sluice_live_now) {
+        ngx_http_sluice_live_free_unused(live);
     }
 }
 
 
 static void
-ngx_http_sluice_live_free(ngx_http_sluice_live_t *live)
+ngx_http_sluice_live_remove(ngx_http_sluice_live_holder_t *holder)
 {
-    ngx_destroy_pool(live->pool);
+    ngx_queue_remove(&holder->queue);
+    holder->live = NULL;
+}
+
+
+/* An old one. */
+
+static void
+ngx_http_sluice_live_free_unused(ngx_http_sluice_live_t *live)
+{
+    if (ngx_queue_empty(&live->holders)) {
+        ngx_queue_remove(&live->queue);
+        ngx_destroy_pool(live->pool);
+    }
 }
 
 

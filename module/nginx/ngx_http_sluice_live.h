@@ -8,12 +8,10 @@
  * begins with an empty one, and so does an epoch whose pool has come to 8 MB:
  * memory does not grow with the configuration, and nothing is evicted one by
  * one.  A pool that is not live any more goes with the last request that
- * holds it.
+ * holds it.  Requests that last (tunnels, downloads) do not keep it: each time
+ * a pool is replaced, those that hold an old one are asked to leave it.
  *
- * A request takes the live one once, right after its match, and uses no other.
- * What it lets compile later, after a return to the event loop, is of what is
- * published by then: whoever does that compares generation and revision with
- * what the match has said.
+ * A request holds the live pool from its match on, and compiles into no other.
  */
 
 
@@ -48,6 +46,13 @@ typedef struct {
 } ngx_http_sluice_live_table_t;
 
 
+/*
+ * Whether a request has all that it still needs in its own memory, and uses
+ * the pools that it holds no more.
+ */
+typedef ngx_uint_t (*ngx_http_sluice_live_leave_pt)(ngx_http_request_t *r);
+
+
 struct ngx_http_sluice_live_s {
     ngx_pool_t                    *pool;     /* values are in it, or die
                                                 with it */
@@ -55,7 +60,8 @@ struct ngx_http_sluice_live_s {
     ngx_pool_t                    *last;     /*   blocks up to this one, */
     ngx_pool_large_t              *large;    /*   large pieces from this on */
     uint64_t                       epoch;
-    ngx_uint_t                     holders;  /* requests */
+    ngx_queue_t                    holders;  /* requests */
+    ngx_queue_t                    queue;    /* among the old ones */
     ngx_http_sluice_live_table_t   tables[NGX_HTTP_SLUICE_LIVE_TABLES];
 
     unsigned                       full:1;   /* the next request makes a new
@@ -70,11 +76,12 @@ struct ngx_http_sluice_live_s {
 ngx_http_sluice_live_t *ngx_http_sluice_live(void);
 
 /*
- * Keeps it until a pool is destroyed, which is a request's: once a request.
- * NGX_ERROR: no memory.
+ * Keeps it until the request is freed, or has left it.  leave is called from
+ * within ngx_http_sluice_live(), as often as that makes a new one, for any
+ * request but the one that it is called for.  NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_live_hold(ngx_http_sluice_live_t *live,
-    ngx_pool_t *pool);
+    ngx_http_request_t *r, ngx_http_sluice_live_leave_pt leave);
 
 /* What was put there; NULL: nothing. */
 void *ngx_http_sluice_live_get(ngx_http_sluice_live_t *live,

@@ -83,7 +83,7 @@ static void ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc,
 extern ngx_module_t  ngx_http_sluice_peer_module;
 
 
-static ngx_str_t  ngx_http_sluice_peer_host = ngx_string("sluice_host");
+static ngx_str_t  ngx_http_sluice_peer_host_name = ngx_string("sluice_host");
 
 
 static ngx_command_t  ngx_http_sluice_peer_commands[] = {
@@ -178,7 +178,7 @@ ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf)
     ngx_int_t                     index;
     ngx_http_sluice_peer_conf_t  *conf;
 
-    index = ngx_http_get_variable_index(cf, &ngx_http_sluice_peer_host);
+    index = ngx_http_get_variable_index(cf, &ngx_http_sluice_peer_host_name);
     if (index == NGX_ERROR) {
         return NGX_ERROR;
     }
@@ -425,17 +425,26 @@ ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
 static void
 ngx_http_sluice_peer_set_host(ngx_http_request_t *r, ngx_str_t *host)
 {
-    ngx_http_variable_value_t    *v;
-    ngx_http_sluice_peer_conf_t  *conf;
+    ngx_http_variable_value_t  *v;
 
-    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_peer_module);
-    v = &r->variables[conf->host];
+    v = ngx_http_sluice_peer_host(r);
 
     v->data = host->data;
     v->len = host->len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
+}
+
+
+ngx_http_variable_value_t *
+ngx_http_sluice_peer_host(ngx_http_request_t *r)
+{
+    ngx_http_sluice_peer_conf_t  *conf;
+
+    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_peer_module);
+
+    return &r->variables[conf->host];
 }
 
 

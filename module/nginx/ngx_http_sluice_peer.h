@@ -21,4 +21,16 @@ ngx_int_t ngx_http_sluice_peer_begin(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
 
 
+/* The value of $sluice_host. */
+ngx_http_variable_value_t *ngx_http_sluice_peer_host(ngx_http_request_t *r);
+
+/* ngx_http_sluice_peer_leave.c */
+
+/*
+ * Leaves the pool of the destination, when the head of the response was sent:
+ * no other peer is asked then.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_peer_leave(ngx_http_request_t *r);
+
+
 #endif /* NGX_HTTP_SLUICE_PEER_H_INCLUDED */

@@ -47,7 +47,8 @@ typedef struct {
     /*
      * NGX_OK: the next plugin runs.  NGX_AGAIN: it wants the body; it is
      * called again when that was read (r->request_body), and may not ask
-     * twice.  Else what ngx_http_sluice_answer() has returned.
+     * twice.  Else what ngx_http_sluice_answer() has returned.  Texts of conf
+     * that go into headers are copied: a response may outlive it.
      */
     ngx_int_t  (*access)(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
                          void *conf);

@@ -353,6 +353,10 @@ ngx_http_sluice_pool_free_peer(ngx_peer_connection_t *pc, void *data,
     if (c && peer->pooled && ngx_http_sluice_pool_may_keep(peer, c, state)) {
 
         if (peer->entry == NULL) {
+
+            /* the balancer may have moved it since */
+            peer->key.sockaddr = pc->sockaddr;
+
             peer->entry = ngx_http_sluice_pool_make_entry(peer->pool,
                                                           &peer->key, c);
         }

@@ -93,7 +93,7 @@ ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
     ngx_http_sluice_header_line_t   lines[NGX_HTTP_SLUICE_RATE_HEADERS];
 
     p = ngx_pnalloc(r->pool,
-                    (conf->rule.count + 1) * NGX_HTTP_SLUICE_RATE_TEXT);
+                    (2 * conf->rule.count + 1) * NGX_HTTP_SLUICE_RATE_TEXT);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -110,8 +110,13 @@ ngx_http_sluice_rate_headers_set(ngx_http_request_t *r,
         left = ngx_max(left, 0);
 
         line->header = header;
-        line->value = conf->rates[i].text;
+        line->value.data = p;
+        line->value.len = conf->rates[i].text.len;
         line++;
+
+        /* a copy: logs read it when conf may be gone */
+
+        p = ngx_cpymem(p, conf->rates[i].text.data, conf->rates[i].text.len);
 
         line->header = header + 1;
         line->value.data = p;

@@ -40,5 +40,14 @@ void ngx_http_sluice_route_enter(ngx_http_request_t *r,
 ngx_int_t ngx_http_sluice_route_refuse_unread(
     ngx_http_sluice_refusal_t *refusal);
 
+/* ngx_http_sluice_route_leave.c */
+
+/*
+ * Whether a request can do without what its epoch has compiled: the head of
+ * its response was sent, and it has what logs and late phases ask for in its
+ * own memory, since this call at the latest.
+ */
+ngx_uint_t ngx_http_sluice_route_leave(ngx_http_request_t *r);
+
 
 #endif /* NGX_HTTP_SLUICE_ROUTE_H_INCLUDED */

@@ -239,7 +239,10 @@ ngx_http_sluice_route_hold(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
         return NGX_OK;
     }
 
-    if (live == NULL || ngx_http_sluice_live_hold(live, r->pool) != NGX_OK) {
+    if (live == NULL
+        || ngx_http_sluice_live_hold(live, r, ngx_http_sluice_route_leave)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -12,6 +12,7 @@
 
 #include "fields.h"
 #include "support.h"
+#include "text.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -84,34 +85,6 @@ static const struct {
 
 static lua_State  *lua;
 static uint64_t    state, opened, refused, found, several, taken;
-
-
-/* What of a text is in memory of its own, to the byte. */
-
-static sluice_core_text_t
-fields_own(const char *data, size_t length)
-{
-    char                *copy;
-    sluice_core_text_t   text;
-
-    copy = malloc(length ? length : 1);
-    test_check(copy != NULL, "no memory");
-    memcpy(copy, data, length);
-
-    /* a text of no bytes begins where its memory ends */
-
-    text.data = length ? copy : copy + 1;
-    text.length = (uint32_t) length;
-
-    return text;
-}
-
-
-static void
-fields_free(const sluice_core_text_t *text)
-{
-    free((char *) (text->length ? text->data : text->data - 1));
-}
 
 
 static void
@@ -402,7 +375,7 @@ fields_check(int kind, const sluice_core_text_t *text,
     for (i = 0; i < FIELDS_NAMES; i++) {
         name = i ? wanted[test_below(&state, sizeof(wanted) / sizeof(char *))]
                  : "key";
-        names[i].name = fields_own(name, strlen(name));
+        names[i].name = text_own(name, strlen(name));
     }
 
     if (rc == SLUICE_CORE_OK) {
@@ -425,7 +398,7 @@ fields_check(int kind, const sluice_core_text_t *text,
                        lua_isnil(lua, 2) ? "none" : "ok");
         }
 
-        fields_free(&names[i].name);
+        text_free(&names[i].name);
     }
 }
 
@@ -451,13 +424,13 @@ fields_case(int kind)
         }
     }
 
-    own = fields_own(text.data, text.length);
-    own_type = fields_own(type.data, type.length);
+    own = text_own(text.data, text.length);
+    own_type = text_own(type.data, type.length);
 
     fields_check(kind, &own, &own_type);
 
-    fields_free(&own);
-    fields_free(&own_type);
+    text_free(&own);
+    text_free(&own_type);
 }
 
 

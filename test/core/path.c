@@ -8,6 +8,7 @@
 
 #include "path.h"
 #include "support.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,34 +29,6 @@ static const char *const  pieces[] = {
 
 
 static uint64_t  state, same, made, refused;
-
-
-/* What of a text is in memory of its own, to the byte. */
-
-static sluice_core_text_t
-path_own(const char *data, size_t length)
-{
-    char                *copy;
-    sluice_core_text_t   text;
-
-    copy = malloc(length ? length : 1);
-    test_check(copy != NULL, "no memory");
-    memcpy(copy, data, length);
-
-    /* a text of no bytes begins where its memory ends */
-
-    text.data = length ? copy : copy + 1;
-    text.length = (uint32_t) length;
-
-    return text;
-}
-
-
-static void
-path_free(const sluice_core_text_t *text)
-{
-    free((char *) (text->length ? text->data : text->data - 1));
-}
 
 
 static int
@@ -188,7 +161,7 @@ path_ask(const char *data, size_t length, const char *base, const char *args)
     sluice_core_text_t      target;
     sluice_path_request_t   r;
 
-    target = path_own(data, length);
+    target = text_own(data, length);
     memset(&r, 0, sizeof(r));
     sluice_path_split(&target, &r.raw, &r.query);
     test_check(r.raw.length + r.query.length == target.length, "split");
@@ -198,18 +171,18 @@ path_ask(const char *data, size_t length, const char *base, const char *args)
     path_escape(&r.raw);
     path_escape(&r.path);
 
-    r.base = path_own(base, strlen(base));
-    r.args = path_own(args, strlen(args));
+    r.base = text_own(base, strlen(base));
+    r.args = text_own(args, strlen(args));
 
     for (r.flags = 0; r.flags < 16; r.flags++) {
         r.prefix = (int32_t) test_below(&state, r.path.length + 2) - 1;
         path_upstream(&r);
     }
 
-    path_free(&r.args);
-    path_free(&r.base);
+    text_free(&r.args);
+    text_free(&r.base);
     free(buffer);
-    path_free(&target);
+    text_free(&target);
 }
 
 

@@ -1,0 +1,85 @@
+
+/*
+ * What the late phases of a request need of its chain
+ * (ngx_http_sluice_chain.h), in the request's own memory.
+ */
+
+
+#include "ngx_http_sluice_chain.h"
+
+
+static ngx_http_sluice_chain_t *ngx_http_sluice_chain_copy(ngx_pool_t *pool,
+    ngx_http_sluice_chain_t *chain);
+
+
+ngx_int_t
+ngx_http_sluice_chain_leave(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_http_sluice_chain_t  *chain;
+
+    if (ctx->chain == NULL) {
+        return NGX_OK;
+    }
+
+    chain = NULL;
+
+    if (ngx_http_sluice_chain_level(ctx->chain)) {
+
+        chain = ngx_http_sluice_chain_now(r, ctx);
+
+        if (chain) {
+            chain = ngx_http_sluice_chain_copy(r->pool, chain);
+        }
+
+        if (chain == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    ctx->chain = chain;
+    ctx->consumer_chain = NULL;
+
+    return NGX_OK;
+}
+
+
+/* All that Lua is told of, and nothing that the access phase alone needs. */
+
+static ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_copy(ngx_pool_t *pool, ngx_http_sluice_chain_t *chain)
+{
+    ngx_uint_t                i;
+    ngx_http_sluice_conf_t   *conf;
+    ngx_http_sluice_step_t   *step;
+    ngx_http_sluice_chain_t  *copy;
+
+    copy = ngx_pcalloc(pool, sizeof(ngx_http_sluice_chain_t)
+                             + chain->nelts * (sizeof(ngx_http_sluice_step_t)
+                                             + sizeof(ngx_http_sluice_conf_t)));
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    copy->steps = (ngx_http_sluice_step_t *) &copy[1];
+    copy->nelts = chain->nelts;
+    copy->phases = chain->phases;
+    copy->ready = 1;
+
+    conf = (ngx_http_sluice_conf_t *) &copy->steps[copy->nelts];
+
+    for (i = 0; i < chain->nelts; i++) {
+        step = &chain->steps[i];
+        copy->steps[i].plugin = step->plugin;
+
+        if (step->conf == NULL) {
+            continue;
+        }
+
+        conf[i].revision = step->conf->revision;
+        conf[i].slot = step->conf->slot;
+        conf[i].generation = step->conf->generation;
+        copy->steps[i].conf = &conf[i];
+    }
+
+    return copy;
+}
