@@ -48,14 +48,16 @@ ngx_http_sluice_chain_leave(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 static ngx_http_sluice_chain_t *
 ngx_http_sluice_chain_copy(ngx_pool_t *pool, ngx_http_sluice_chain_t *chain)
 {
+    size_t                    size;
     ngx_uint_t                i;
     ngx_http_sluice_conf_t   *conf;
     ngx_http_sluice_step_t   *step;
     ngx_http_sluice_chain_t  *copy;
 
+    size = sizeof(ngx_http_sluice_step_t) + sizeof(ngx_http_sluice_conf_t);
+
     copy = ngx_pcalloc(pool, sizeof(ngx_http_sluice_chain_t)
-                             + chain->nelts * (sizeof(ngx_http_sluice_step_t)
-                                             + sizeof(ngx_http_sluice_conf_t)));
+                             + chain->nelts * size);
     if (copy == NULL) {
         return NULL;
     }

@@ -1,5 +1,5 @@
 
-/* Texts whose memory ends where they do: ASan sees a byte that is read behind. */
+/* Texts whose memory ends where they do: ASan sees a read behind them. */
 
 
 #ifndef TEST_CORE_TEXT_H_INCLUDED

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changes import document, post
 
+import guard
 from sluice import Gateway, proxying, sanitizers
 from upstream import Upstream
 from wire import request_bytes, wait_until
 
 Start = Callable[..., Gateway]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In which workers may write."""
+    made = guard.folder("sluice-chain-")
+    made.chmod(0o777)
+    yield made
+    guard.remove(made)
+
 
 PLUGIN = """
 return {
@@ -57,7 +68,7 @@ COUNTS = """
 
 
 def test_the_last_plugin_with_a_late_phase_goes(
-    gateway: Start, upstream: Upstream, tmp_path: Path
+    folder: Path, gateway: Start, upstream: Upstream
 ) -> None:
     """ngx.ctx was kept for it, and must not be kept for ever."""
     phases = {"counts": COUNTS, "waits": WAITS, "late": "log = function() end,"}
@@ -68,8 +79,7 @@ def test_the_last_plugin_with_a_late_phase_goes(
     config: dict[str, Any] = proxying(upstream)
     config["plugins"] = [{"name": name} for name in sources]
     running = gateway(config, plugins=sources)
-    wait = tmp_path / "wait"
-    tmp_path.chmod(0o777)
+    wait = folder / "wait"
     wires = [running.wire() for _ in range(5)]
     for wire in wires:
         wire.send(request_bytes("/", headers=[("X-Wait", str(wait))]))
@@ -104,13 +114,12 @@ void *malloc(size_t size)
 
 @pytest.mark.skipif(bool(sanitizers()), reason="a sanitizer has a malloc() of its own")
 def test_a_configuration_that_lacked_memory_is_compiled_again(
-    gateway: Start, upstream: Upstream, tmp_path: Path
+    folder: Path, gateway: Start, upstream: Upstream
 ) -> None:
     realm = "r" * 20_000
     # What the plugin copies of it, with a byte more.
     size = len(f'Key realm="{realm}"') + 1
-    library, scarce = tmp_path / "scarce.so", tmp_path / "scarce"
-    tmp_path.chmod(0o777)
+    library, scarce = folder / "scarce.so", folder / "scarce"
     subprocess.run(
         ["gcc", "-x", "c", "-shared", "-fPIC", "-o", str(library), "-"],
         input=SCARCE % {"size": size, "path": scarce},
@@ -121,6 +130,6 @@ def test_a_configuration_that_lacked_memory_is_compiled_again(
     running = gateway(config, env={"LD_PRELOAD": str(library)})
     running.expect_log(rf"malloc\({size}\) failed", 1)
     scarce.touch()
-    assert running.ask("/").status == 500
+    assert running.ask("/").status == 503
     scarce.unlink()
     assert running.ask("/").status == 401
