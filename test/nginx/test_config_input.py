@@ -52,7 +52,8 @@ def test_errors_that_aliases_multiply_are_a_hundred(gateway: Start) -> None:
 
 
 def test_requests_are_answered_while_a_file_is_checked(gateway: Start) -> None:
-    running = gateway({}, workers=1)
+    # More than the connection carries where the check is slow, and the requests are not.
+    running = gateway({}, workers=1, keepalive_requests=10_000_000)
     # The last one is wrong: what follows the check is not what this is about.
     services = ", ".join(["{host: a}"] * 9_000)
     body = f'_format_version: "3.0"\nservices: [{services}, 1]\n'
