@@ -10,7 +10,9 @@ local control = require("cli.control")
 local control_worker = require("cli.control_worker")
 local images = require("cli.images")
 
+local completion = require("cli.completion")
 local config = require("gateway.config")
+local entity_commands = require("cli.entity_commands")
 local invocation = require("cli.invocation")
 local launch = require("cli.launch")
 local options = require("cli.options")
@@ -329,10 +331,27 @@ function _M.check(arguments, context)
     return DONE
 end
 
+_M.apply = entity_commands.apply
+_M.delete = entity_commands.delete
+_M.get = entity_commands.get
+_M.history = entity_commands.history
+_M.rollback = entity_commands.rollback
+
 _M.backup = store_commands.backup
 _M.diff = store_commands.diff
 _M.export = store_commands.export
 _M.import = store_commands.import
+
+--- completion: a script for a shell.
+_M.completion = function(arguments, context)
+    local settings, problems = invocation.settings(arguments)
+    if not settings or not preflight.load_plugins(settings, problems) then
+        return fail(problems, WRONG_USE)
+    end
+    local kinds = entity_commands.kinds()
+    say("%s", completion.script(context.parser(kinds), arguments.shell, kinds))
+    return DONE
+end
 
 --- version: the product's, and LuaJIT's.
 function _M.version()

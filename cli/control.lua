@@ -79,6 +79,7 @@ end
 -- @tparam[opt] number timeout_s of each wait, whole seconds
 -- @treturn number|nil status
 -- @treturn table|string the response's JSON; why there is none, when the first is nil
+-- @treturn nil|string the JSON's text
 function _M.ask(path, method, target, body, timeout_s)
     local fd, err = connect(path, timeout_s or TIMEOUT_S)
     if not fd then
@@ -97,7 +98,7 @@ function _M.ask(path, method, target, body, timeout_s)
     if not status or not read then
         return nil, "the gateway did not answer: " .. (reason or (sent and "no JSON" or "cut off"))
     end
-    return tonumber(status), value
+    return tonumber(status), value, content
 end
 
 return _M

@@ -52,6 +52,7 @@ local timers = require("cli.timers")
 
 local WRONG_USE = 2
 local QUIT_TIMEOUT_S = "30"
+local HISTORY_SIZE = "20"
 
 local function seconds(text)
     local number = tonumber(text)
@@ -106,6 +107,14 @@ local function count(text)
     return number
 end
 
+local function revision(text)
+    local number = text:find("^%d+$") and #text < 16 and tonumber(text)
+    if not number then
+        return nil, ("'%s' is not right; expected the number of a revision"):format(text)
+    end
+    return number
+end
+
 local function add_timers(parser)
     local command = parser:command("timers", "Say what the timers of all workers do.")
     command
@@ -150,7 +159,65 @@ local function add_store_commands(parser)
     add_options(backup, PREFIX_ONLY)
 end
 
-local function build_parser()
+-- For completion, `kinds` has the kinds of entities.
+local function add_entity_commands(parser, kinds)
+    local function add_kind(command)
+        local kind =
+            command:argument("kind", "routes, services, ...; or such as upstreams/NAME/targets.")
+        if kinds then
+            kind:choices(kinds)
+        end
+    end
+    local get = parser:command("get", "List entities of the running gateway, or show one.")
+    add_kind(get)
+    get:argument("name", "A name or id; all when absent."):args("?")
+    get:option("--tags")
+        :argname("<tags>")
+        :description("Those that have all of these (a,b), or one of them (a/b)")
+    get:flag("--reveal", "Show secrets.")
+    get:flag("--json", "Whole entities, as a JSON array.")
+    add_options(get, PREFIX_ONLY)
+
+    local apply =
+        parser:command("apply", "Make or change the entities of a file; leave all others.")
+    apply:argument("path", "A declarative file; - for standard input.")
+    local of_list = apply
+        :option("--kind")
+        :argname("<kind>")
+        :description("What a list in place of a declarative file is a list of")
+    if kinds then
+        of_list:choices(kinds)
+    end
+    apply:flag("--dry-run", "Say what would change, and change nothing."):target("dry_run")
+    apply:flag("--json", "As JSON.")
+    add_options(apply, PREFIX_ONLY)
+
+    local delete = parser:command("delete", "Delete entities, all of these or none.")
+    add_kind(delete)
+    delete:argument("names", "Names or ids."):args("+")
+    add_options(delete, PREFIX_ONLY)
+
+    -- There is a setting of this name.
+    local history = parser
+        :command("history", "Say who changed what, the newest first.")
+        :target("history_command")
+    history
+        :option("--size")
+        :argname("<count>")
+        :convert(count)
+        :default(HISTORY_SIZE)
+        :description("Revisions at most")
+    history:flag("--json", "As JSON.")
+    add_options(history, PREFIX_ONLY)
+    local rollback =
+        parser:command("rollback", "Make a new revision that holds what an old one did.")
+    rollback
+        :argument("revision", "A number of sluice history; 0: before the first.")
+        :convert(revision)
+    add_options(rollback, PREFIX_ONLY)
+end
+
+local function build_parser(kinds)
     local parser = argparse(
         "sluice",
         "Sluice, an API gateway on nginx.",
@@ -200,6 +267,11 @@ local function build_parser()
     add_options(check, CHECK_ONLY)
 
     add_store_commands(parser)
+    add_entity_commands(parser, kinds)
+
+    local completion = parser:command("completion", "Print what completes commands in a shell.")
+    completion:argument("shell", "bash or zsh."):choices({ "bash", "zsh" })
+    add_options(completion, CHECK_ONLY)
 
     parser:command("version", "Print the version.")
     return parser
@@ -213,7 +285,7 @@ local function main()
         io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments:gsub("\n", "; ")))
         return WRONG_USE
     end
-    return commands[arguments.command](arguments, { root = root })
+    return commands[arguments.command](arguments, { root = root, parser = build_parser })
 end
 
 -- A command ends before most of what it makes is garbage: a large file of entities would be walked

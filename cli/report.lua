@@ -1,5 +1,7 @@
 --- What the commands print for people: lines of text from tables.
 
+local tables = require("cli.table")
+
 local _M = {}
 
 local COLUMNS = {
@@ -45,22 +47,7 @@ function _M.events(stats)
     local total = row_of(stats.total)
     total[1] = "total"
     rows[#rows + 1] = total
-
-    local widths = {}
-    for _, row in ipairs(rows) do
-        for i, text in ipairs(row) do
-            widths[i] = math.max(widths[i] or 0, #text)
-        end
-    end
-    local lines = {}
-    for r, row in ipairs(rows) do
-        local cells = {}
-        for i, text in ipairs(row) do
-            cells[i] = (" "):rep(widths[i] - #text) .. text
-        end
-        lines[r] = table.concat(cells, "  ")
-    end
-    return lines
+    return tables.lines(rows)
 end
 
 local function duration(seconds)

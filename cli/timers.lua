@@ -3,6 +3,7 @@
 local cjson = require("cjson")
 local flame = require("cli.flame")
 local signal = require("posix.signal")
+local tables = require("cli.table")
 local time = require("posix.time")
 
 local _M = {}
@@ -171,27 +172,19 @@ end
 function _M.lines(answer, key, top)
     local list = sorted(answer.stats.timers, key)
     local shown = math.min(#list, top or #list)
-    local rows, widths = { {} }, {}
+    local rows = { {} }
     for i, column in ipairs(COLUMNS) do
         rows[1][i] = column[1]
     end
+    rows[1][#COLUMNS + 1] = "created at"
     for i = 1, shown do
         rows[i + 1] = row_of(list[i])
-    end
-    for _, row in ipairs(rows) do
-        for i, text in ipairs(row) do
-            widths[i] = math.max(widths[i] or 0, #text)
-        end
+        rows[i + 1][#COLUMNS + 1] = list[i].name
     end
     local lines = totals(answer)
     lines[#lines + 1] = ""
-    for r, row in ipairs(rows) do
-        local cells = {}
-        for i, text in ipairs(row) do
-            cells[i] = (" "):rep(widths[i] - #text) .. text
-        end
-        cells[#cells + 1] = r == 1 and "created at" or list[r - 1].name
-        lines[#lines + 1] = table.concat(cells, "  ")
+    for _, line in ipairs(tables.lines(rows, { left = { [#COLUMNS + 1] = true } })) do
+        lines[#lines + 1] = line
     end
     if shown < #list then
         lines[#lines + 1] = ("... and %d places more"):format(#list - shown)

@@ -82,7 +82,8 @@ end
 --- Decodes a text.
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; by the text itself when absent
--- @tparam[opt] table opts those of gateway.config.yaml
+-- @tparam[opt] table opts those of gateway.config.yaml; and `list_of`: what a list at the top is a
+-- list of, a kind of entities
 -- @treturn table|nil the mapping at the top; null inside is `cjson.null`
 -- @treturn nil|string reason, beginning with `line L, column C: ` when known
 -- @treturn nil|string path of the field that it is about, when known
@@ -101,6 +102,10 @@ function _M.decode(source, kind, opts)
         end
         local where = line and format("line %d, column %d: ", line, column) or ""
         return nil, where .. err.message, err.path
+    end
+    local list_of = opts and opts.list_of
+    if list_of and type(value) == "table" and value[1] ~= nil then
+        value = { _format_version = "3.0", [list_of] = value }
     end
     if value == cjson.null then
         return nil, "empty document"

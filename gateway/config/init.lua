@@ -36,18 +36,39 @@ function _M.hash(source)
     return hex:sub(1, HASH_LENGTH)
 end
 
-local function build(source, kind, registry, opts, errors)
-    local decoded, err, where = document.decode(source, kind, { pause = opts.pause })
+local function collect_all(source, kind, registry, opts, errors)
+    local decoded, err, where =
+        document.decode(source, kind, { pause = opts.pause, list_of = opts.list_of })
     if not decoded then
         errors:add(where or "", err)
         return nil
     end
-    local state = collect.run(decoded, registry, errors, opts)
+    return collect.run(decoded, registry, errors, opts)
+end
+
+local function build(source, kind, registry, opts, errors)
+    local state = collect_all(source, kind, registry, opts, errors)
+    if not state then
+        return nil
+    end
     local snapshot = link.run(state, opts.at or os.time(), #source)
     snapshot.format_version = "3.0"
     snapshot.hash = _M.hash(source)
     snapshot.warnings = state.warnings
     return snapshot
+end
+
+-- What `fn` makes of a text; nil and its errors, with their places.
+local function report_errors(fn, source, kind, registry, opts)
+    local errors = report.new()
+    local ok, made = pcall(fn, source, kind, registry, opts, errors)
+    if not ok and made ~= report.FULL then
+        error(made, 0)
+    elseif #errors > 0 then
+        locate.run(errors, source, kind, opts.pause)
+        return nil, errors
+    end
+    return made
 end
 
 --- Parses and checks the text of a declarative file.
@@ -69,16 +90,20 @@ end
 -- the whole text, the last three as gateway.config.locate has them. When it stopped at 100 one
 -- more says so
 function _M.parse(source, kind, registry, opts)
-    opts = opts or {}
-    local errors = report.new()
-    local ok, snapshot = pcall(build, source, kind, registry, opts, errors)
-    if not ok and snapshot ~= report.FULL then
-        error(snapshot, 0)
-    elseif #errors > 0 then
-        locate.run(errors, source, kind, opts.pause)
-        return nil, errors
-    end
-    return snapshot
+    return report_errors(build, source, kind, registry, opts or {})
+end
+
+--- Parses a text and checks its entities each for itself: not where their references lead, nor
+-- what is unique. Otherwise as `parse`.
+-- @tparam string source
+-- @tparam[opt] string kind
+-- @tparam table registry
+-- @tparam table opts `vault` and `pause` of `parse`; `list_of`: a kind of which the text may be a
+-- list
+-- @treturn table|nil as gateway.config.collect returns it
+-- @treturn nil|table errors, as from `parse`
+function _M.collect(source, kind, registry, opts)
+    return report_errors(collect_all, source, kind, registry, opts)
 end
 
 --- Reads, parses and checks a declarative file.

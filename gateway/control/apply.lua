@@ -43,6 +43,7 @@ local READS = {
     changes_since = true,
     check = true,
     export = true,
+    find = true,
     get = true,
     list = true,
     revision = true,
@@ -150,7 +151,7 @@ function _M.replace(items, origin, by)
 end
 
 --- Asks the store; never waits for one who writes. Yields.
--- @tparam string verb get, list, tags, revision, changes_since, check, backup or export
+-- @tparam string verb get, find, list, tags, revision, changes_since, check, backup or export
 -- @param ... its arguments (gateway.store.database)
 -- @return what it returns
 -- @phases content, timer

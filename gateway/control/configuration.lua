@@ -50,23 +50,37 @@ function _M:origin(text)
     return origins.of(config.hash(text), self.surroundings)
 end
 
---- Checks a file, one file at a time.
-local function check(self, text, kind)
+-- Has gateway.config's `parse` or `collect` check a file, one file at a time.
+local function check(self, parse, text, kind, list_of)
     if not garbage_collector.enter(CHECK_SECONDS) then
         local message = "other files were being checked for %d seconds"
         return nil, "busy", message:format(CHECK_SECONDS)
     end
-    local ok, snapshot, errors =
-        pcall(garbage_collector.hold, config.parse, text, kind, self.registry, {
-            at = ngx.time(),
-            vault = self.vault,
-            pause = garbage_collector.pauses(),
-        })
+    local ok, found, errors = pcall(garbage_collector.hold, parse, text, kind, self.registry, {
+        at = ngx.time(),
+        vault = self.vault,
+        pause = garbage_collector.pauses(),
+        list_of = list_of,
+    })
     garbage_collector.leave()
     if not ok then
-        error(snapshot, 0)
+        error(found, 0)
     end
-    return snapshot, "invalid", errors
+    return found, "invalid", errors
+end
+
+--- The entities of a file, each checked for itself. Yields.
+-- @tparam string text a declarative file, or a list of entities
+-- @tparam string|nil kind "json" or "yaml"; nil: told by the text
+-- @tparam[opt] string list_of the kind of those in a list
+-- @treturn table|nil as gateway.config.collect returns it
+-- @treturn string|nil "invalid" or "busy"
+-- @treturn table|string|nil errors of gateway.config with "invalid", else why
+-- @phases content
+function _M:collect(text, kind, list_of)
+    local state, word, why = check(self, config.collect, text, kind, list_of)
+    warn(state and state.warnings or {})
+    return state, word, why
 end
 
 --- Replaces what is live. Yields; live on every worker when it returns.
@@ -78,7 +92,7 @@ end
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 -- @phases content
 function _M:replace(text, kind, by)
-    local snapshot, word, why = check(self, text, kind)
+    local snapshot, word, why = check(self, config.parse, text, kind)
     if not snapshot then
         return nil, word, why
     end

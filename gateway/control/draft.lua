@@ -9,6 +9,7 @@ local entity_text = require("gateway.store.entity_text")
 local schema = require("gateway.schema")
 
 local ipairs = ipairs
+local next = next
 local pcall = pcall
 local setmetatable = setmetatable
 local pairs = pairs
@@ -25,8 +26,9 @@ local mt = { __index = methods }
 -- @tparam function read of gateway.control.apply
 -- @treturn table
 function _M.new(read)
-    -- entries in the order in which they came; kind -> id -> entry
-    return setmetatable({ read = read, entries = {}, by_id = {} }, mt)
+    -- entries in the order in which they came; kind -> id -> entry; kind -> name -> the last entry
+    -- that was put with it
+    return setmetatable({ read = read, entries = {}, by_id = {}, by_its_name = {} }, mt)
 end
 
 local function entry_of(self, kind, id)
@@ -101,15 +103,49 @@ end
 -- @return as `by_its_id`
 function methods:by_name(kind, name)
     local field = entities.get(kind).endpoint_key
-    local found = find_changed(self, kind, function(entity)
-        return entity[field] == name
-    end)
+    local last = (self.by_its_name[kind] or {})[name]
+    if last and last.entity and last.entity[field] == name then
+        return last.entity
+    end
+    -- One that was put before it may have the name.
+    local found = last
+        and find_changed(self, kind, function(entity)
+            return entity[field] == name
+        end)
     if found then
         return found
     end
     local row, err = self.read("get", kind, name)
     if row then
         return unchanged(self, kind, row)
+    end
+    return absent(err)
+end
+
+-- The fields of an entity that are unique, alone or together, with values.
+local function unique_values(kind, entity)
+    local definition, values = entities.get(kind), {}
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        values[name] = field.unique and entity[name] or nil
+    end
+    for _, name in ipairs(definition.cache_key or {}) do
+        values[name] = entity[name]
+    end
+    return values
+end
+
+--- Finds what an entity would be in the place of: the one that has its name or what else is unique,
+-- or its id. Looks into the store alone.
+-- @tparam string kind
+-- @tparam table entity checked, its references resolved
+-- @tparam string id
+-- @treturn table|nil row of gateway.store.reading; after a nil the error, none where there is none
+function methods:same(kind, entity, id)
+    -- A given id means that entity and no other.
+    local row, err = self.read("find", kind, entity.id and {} or unique_values(kind, entity), id)
+    if row then
+        return row
     end
     return absent(err)
 end
@@ -199,6 +235,11 @@ function methods:put(kind, entity, operation, revision)
     local is_known = entry_of(self, kind, entity.id) ~= nil
     local entry = enter(self, kind, entity.id)
     entry.entity, entry.operation = entity, operation
+    local name = entity[entities.get(kind).endpoint_key]
+    if name then
+        self.by_its_name[kind] = self.by_its_name[kind] or {}
+        self.by_its_name[kind][name] = entry
+    end
     if not is_known then
         entry.revision = revision
     end

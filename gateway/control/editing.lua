@@ -118,7 +118,7 @@ end
 -- entity of this name.
 local function is_lost_race(entry, err)
     if err.err == "changed" then
-        return entry.revision ~= 0
+        return entry.revision ~= 0 or entry.is_upsert
     elseif err.err == "unique violation" and entry.is_named then
         local name = entities.get(entry.kind).endpoint_key
         return (", " .. err.field .. ","):find(", " .. name .. ",", 1, true) ~= nil
@@ -152,6 +152,9 @@ end
 
 local function try(run, list)
     prepare_in_turns(run, list)
+    if run.is_trial then
+        return { revision = apply.state().revision, results = run.results }
+    end
     add_names(run)
     local changes = run.draft:changes()
     if #changes == 0 then
@@ -174,15 +177,19 @@ end
 -- @tparam table live what gateway.control.admin is given
 -- @tparam {table,...} list of operations: `{ method = "POST", "PUT", "PATCH" or "DELETE", kind =,
 -- key = id or name (not of POST), parent = { kind =, key =, field = of the child }, value = table,
--- is_form = whether the value's leaves are texts }`
+-- is_form = whether the value's leaves are texts }`; or `{ method = "UPSERT", kind =, value = what
+-- gateway.config.collect found right, parent = { field =, operation = one before it } }`, which get
+-- their `id` and `change`: "created", "changed" or "unchanged"
 -- @tparam number size bytes that they came in, for what they may cost
 -- @tparam string by who, for the history
+-- @tparam[opt] boolean is_trial whether nothing is to be changed; then nobody finds out
+-- what the store alone can tell, such as that another has a unique value
 -- @treturn table|nil `{ revision =, results = array of { status = 200, 201 or 204, kind =,
 -- entity = } }`
 -- @treturn nil|table a refusal of gateway.control.refusals
 -- @treturn nil|number the place of the operation that is to blame, where one is
 -- @phases content, timer
-function _M.run(live, list, size, by)
+function _M.run(live, list, size, by, is_trial)
     for tries = 1, MAX_TRIES do
         local run = {
             live = live,
@@ -190,6 +197,8 @@ function _M.run(live, list, size, by)
             draft = drafts.new(live.read),
             pairs = route_pairs.new(size),
             results = {},
+            again = {},
+            is_trial = is_trial,
             -- name -> whether it is an upstream's
             upstreams = {},
             tries = tries,

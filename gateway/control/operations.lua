@@ -2,14 +2,16 @@
 -- put into a draft (gateway.control.draft).
 --
 -- A run has `draft`; `live`, what gateway.control.admin is given; `pairs` of
--- gateway.config.route_pairs; `at`, the place of the operation in hand. What is wrong is thrown
--- (gateway.control.refusals).
+-- gateway.config.route_pairs; `at`, the place of the operation in hand; `again`, how often what has
+-- no name came. What is wrong is thrown (gateway.control.refusals).
 -- @module gateway.control.operations
 
 local cjson = require("cjson")
 local drafts = require("gateway.control.draft")
 local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
+local identity = require("gateway.config.identity")
 local random = require("openssl.rand")
 local references = require("gateway.config.references")
 local refusals = require("gateway.control.refusals")
@@ -166,6 +168,18 @@ local function check_pairs(run, entity)
     end
 end
 
+-- What was found right, with its references resolved.
+local function link(run, operation, entity, owner)
+    references.put(entity)
+    entity.__references = nil
+    resolve_all(run, operation, entity, owner)
+    check_ids(run, operation.kind, entity)
+    if operation.kind == "routes" then
+        check_pairs(run, entity)
+    end
+    return entity
+end
+
 -- A value with its defaults, its references resolved: what the store is to hold but for id, dates.
 local function check(run, operation, value, owner)
     local kind, parent = operation.kind, operation.parent
@@ -183,24 +197,23 @@ local function check(run, operation, value, owner)
         refusals.throw(refusals.invalid(errors))
     end
     entity.__references = found
-    references.put(entity)
-    entity.__references = nil
-    resolve_all(run, operation, entity, owner)
-    check_ids(run, kind, entity)
-    if kind == "routes" then
-        check_pairs(run, entity)
-    end
-    return entity
+    return link(run, operation, entity, owner)
 end
 
--- Values that nobody gave, and may not be guessed.
-local function draw(kind, entity)
+-- Values that nobody gave, and may not be guessed: calls `fn(name)` for each.
+local function each_missing(kind, entity, fn)
     for _, entry in ipairs(entities.get(kind).fields) do
         local name, field = next(entry)
         if field.auto and field.type == "string" and not field.uuid and entity[name] == nil then
-            entity[name] = draw_key()
+            fn(name)
         end
     end
+end
+
+local function draw(kind, entity)
+    each_missing(kind, entity, function(name)
+        entity[name] = draw_key()
+    end)
 end
 
 local function set_date(entity, fields, name)
@@ -376,6 +389,73 @@ function verbs.DELETE(run, operation)
         run.draft:delete(operation.kind, id, run.at)
     end
     return 204
+end
+
+local function require_given(name)
+    -- A drawn one would differ each time.
+    refusals.throw(
+        refusals.invalid_field(name, "required field missing: a declarative file must give it")
+    )
+end
+
+-- Whether two that have nothing in common but an id that was made for both are two.
+local function is_another(kind, row, entity)
+    local definition = entities.get(kind)
+    if not definition.has_secret_name or entity.id then
+        return false
+    end
+    local name = definition.endpoint_key
+    return entity_text.decode(row.text)[name] ~= entity[name]
+end
+
+-- The id of an entity of a file, as gateway.config.link gives it, and the row that has it or is the
+-- same by its name or what else is unique.
+local function find_same(run, kind, entity)
+    local key = not entity.id and identity.key(entities.get(kind), entity)
+    while true do
+        local id = entity.id
+        if key then
+            local place = kind .. key
+            local again = (run.again[place] or 0) + 1
+            run.again[place] = again
+            id = identity.uuid(kind, again > 1 and key .. "#" .. again or key)
+        end
+        local row = must(run.draft:same(kind, entity, id))
+        if not row or not is_another(kind, row, entity) then
+            return row, row and row.id or id
+        end
+    end
+end
+
+local function change_of(row, entity)
+    if not row then
+        return "created"
+    end
+    local text = entity_text.encode(entity)
+    local created_at = entity.__undated.created_at and row.created_at or entity.created_at
+    return entity_text.with_dates(text, created_at, row.updated_at) == row.text and "unchanged"
+        or "changed"
+end
+
+-- An entity of a declarative file, checked by gateway.config.collect: in the place of the one that
+-- is there, or new. `operation.id` is for what is nested in it, `operation.change` for people.
+function verbs.UPSERT(run, operation)
+    local kind, parent = operation.kind, operation.parent
+    local entity, owner = copy(operation.value), parent and parent.operation.id
+    if parent then
+        entity[parent.field] = { id = owner }
+    end
+    link(run, operation, entity, owner)
+    each_missing(kind, entity, require_given)
+    local row, id = find_same(run, kind, entity)
+    if run.draft:has(kind, id) then
+        refusals.throw(refusals.invalid_field("@entity", "it stands twice in the file"))
+    end
+    entity.id, operation.id = id, id
+    local entry = put(run, operation, entity, row and row.revision or 0)
+    entry.is_upsert = true
+    operation.change = change_of(row, entity)
+    return 200, entity
 end
 
 --- Makes one operation, in the draft. Yields where it has to read.

@@ -32,6 +32,9 @@ local OWN = {
     "plugins",
 }
 
+-- Kinds that have no collection of their own, only one in their parent.
+local NESTED_ONLY = { targets = true }
+
 --- Collections that files of Kong can hold and nobody here serves, unless a plugin adds their kind.
 _M.unsupported = {}
 for _, name in ipairs({
@@ -152,6 +155,22 @@ end
 -- @treturn table name of a plugin -> `{ version =, module = }`; no name of one without `pack`
 function _M.packers()
     return packers
+end
+
+--- The name of a kind in paths of the Admin API.
+-- @tparam string kind
+-- @tparam[opt] boolean is_nested whether it stands in its parent's path
+-- @treturn string such as "key-auths", "key-auth" where nested
+function _M.path_name(kind, is_nested)
+    local definition = schemas[kind]
+    return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind
+end
+
+--- Whether a kind has a path of its own, and not one in its parent's alone.
+-- @tparam string kind
+-- @treturn boolean
+function _M.has_collection(kind)
+    return not NESTED_ONLY[kind] and schemas[kind].generate_admin_api ~= false
 end
 
 --- The schemas of all that a store keeps (gateway.store.layout): the kinds, then internal ones.

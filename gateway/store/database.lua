@@ -140,6 +140,13 @@ local function layout_of(self, kind)
     return of
 end
 
+local function not_found(kind, value)
+    error(
+        { refused = { err = "not found", kind = kind, field = "id", value = tostring(value) } },
+        0
+    )
+end
+
 --- Finds an entity by its id or its name.
 -- @tparam string kind
 -- @tparam string id_or_name
@@ -148,11 +155,19 @@ end
 function methods:get(kind, id_or_name)
     return guarded(self, function()
         local row = reading.get(self.db, layout_of(self, kind), id_or_name)
-        if not row then
-            local value = tostring(id_or_name)
-            error({ refused = { err = "not found", kind = kind, field = "id", value = value } }, 0)
-        end
-        return row
+        return row or not_found(kind, id_or_name)
+    end)
+end
+
+--- Finds the entity that one would be, by what is unique.
+-- @tparam string kind
+-- @tparam table values of fields, and
+-- @tparam string id, as gateway.store.reading's `find` has them
+-- @treturn table|nil as `get`
+-- @treturn nil|table error: "not found"
+function methods:find(kind, values, id)
+    return guarded(self, function()
+        return reading.find(self.db, layout_of(self, kind), values, id) or not_found(kind, id)
     end)
 end
 

@@ -1,6 +1,8 @@
 --- What a store can be asked: one entity, a page of a kind, what has changed.
 -- @module gateway.store.reading
 
+local layout = require("gateway.store.layout")
+
 local concat = table.concat
 local format = string.format
 local ipairs = ipairs
@@ -47,6 +49,24 @@ function _M.get(db, of, id_or_name)
         end
     end
     return row_of(row)
+end
+
+--- Finds an entity that has one of an entity's unique values, or else its id.
+-- @tparam table db
+-- @tparam table of layout of its kind
+-- @tparam table values what the entity has in fields that are unique, alone or together
+-- @tparam string id
+-- @treturn table|nil row
+function _M.find(db, of, values, id)
+    local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
+    for _, column in ipairs(of.columns) do
+        local value = column.role == "unique" and layout.value(column, values)
+        local row = value and db:row(sql .. column.column .. " = ?", value)
+        if row then
+            return row_of(row)
+        end
+    end
+    return row_of(db:row(sql .. "id = ?", id))
 end
 
 -- "a,b": both tags, "a/b": one of them.

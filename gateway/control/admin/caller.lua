@@ -28,14 +28,17 @@ function _M.note_path(path)
     variables.sluice_admin_path:set(query and query ~= "" and path .. "?" .. query or path)
 end
 
---- Takes the argument `reveal` of the query: 1 shows the secrets.
+--- Takes the argument `reveal` of the query: 1 shows the secrets, 0 hides them.
 -- @tparam table args arguments of the query
 -- @treturn number|nil status to refuse it with
 -- @treturn string|nil why
 -- @phases content
 function _M.read_reveal(args)
     local reveal = args.reveal
-    if reveal == nil or reveal == "0" then
+    if reveal == nil then
+        return nil
+    elseif reveal == "0" then
+        ngx.ctx.hides_secrets = true
         return nil
     elseif reveal ~= "1" then
         return 400, "reveal must be 0 or 1, given once"
@@ -52,11 +55,13 @@ function _M.hides_secrets()
     return ngx.ctx.hides_secrets
 end
 
---- Who asks and from where, for people: "admin_token from 10.0.0.1".
+--- Who asks and from where, for people: "admin_token from 10.0.0.1", "control socket".
 -- @treturn string
 -- @phases content
 function _M.describe()
-    return ngx.ctx.caller.name .. " from " .. variables.remote_addr:get()
+    local name, from = ngx.ctx.caller.name, variables.remote_addr:get()
+    -- nginx's address of a client on a UNIX socket.
+    return from == "unix:" and name or name .. " from " .. from
 end
 
 return _M

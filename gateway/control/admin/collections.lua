@@ -8,9 +8,6 @@ local ipairs = ipairs
 local pairs = pairs
 local sort = table.sort
 
--- Kinds that have no collection of their own, only one in their parent.
-local NESTED_ONLY = { targets = true }
-
 local _M = {}
 
 -- Name in the path -> kind.
@@ -18,27 +15,18 @@ local collections
 -- Kind of the parent -> name in the path -> { kind =, field = of the child that names the parent }.
 local nested
 
-local function path_name(kind, is_nested)
-    local definition = entities.get(kind)
-    return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind
-end
-
--- Whether a kind has paths.
-local function is_shown(kind)
-    return entities.get(kind).generate_admin_api ~= false
-end
-
 -- At the first request: the plugins have added their kinds by then.
 local function load()
     collections, nested = {}, {}
     for _, kind in ipairs(entities.kinds) do
-        if is_shown(kind) and not NESTED_ONLY[kind] then
-            collections[path_name(kind)] = kind
+        if entities.has_collection(kind) then
+            collections[entities.path_name(kind)] = kind
         end
         nested[kind] = {}
         for child, field in pairs(entities.children(kind)) do
-            if is_shown(child) then
-                nested[kind][path_name(child, true)] = { kind = child, field = field }
+            if entities.get(child).generate_admin_api ~= false then
+                local name = entities.path_name(child, true)
+                nested[kind][name] = { kind = child, field = field }
             end
         end
     end

@@ -1,11 +1,15 @@
---- `POST /config`: a whole declarative file replaces the configuration of all workers.
+--- Declarative files: `POST /config` replaces the whole configuration by one, `POST /apply` makes
+-- or changes the entities of one and leaves the others.
 -- @module gateway.control.admin.config
 
 local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
+local collect = require("gateway.config.collect")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
+local editing = require("gateway.control.editing")
+local entities = require("gateway.entities")
 local json = require("gateway.control.admin.json")
 local refusals = require("gateway.control.refusals")
 
@@ -25,7 +29,7 @@ local KINDS = {
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
 
 -- Arguments of the query.
-local SWITCHES = { "check_hash", "wait" }
+local SWITCHES = { "check_hash", "dry_run", "wait" }
 
 local _M = {}
 
@@ -85,31 +89,144 @@ local function refuse(errors)
     })
 end
 
+-- What is wrong with the arguments of the query; nil where nothing is.
+local function check_switches(args)
+    for _, name in ipairs(SWITCHES) do
+        local value = args[name]
+        if value ~= nil and value ~= "0" and value ~= "1" then
+            return name .. " must be 0 or 1, given once"
+        end
+    end
+    return nil
+end
+
+-- The file of the request, or its refusal is sent. Yields.
+local function read_file()
+    local text, kind = read_text()
+    if not text then
+        response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
+    end
+    return text, kind
+end
+
+-- What could not be checked.
+local function refuse_file(word, why)
+    if word == "invalid" then
+        return refuse(why)
+    end
+    return response.json(refusals.status(word), { message = why, name = word })
+end
+
+-- The items of gateway.config.collect as operations, in an order in which those that others refer
+-- to come first.
+local function operations_of(state)
+    local operations, by_item = {}, {}
+    for _, kind in ipairs(entities.kinds) do
+        for _, item in ipairs(state.items[kind]) do
+            local parent = item.parent
+                and { field = item.parent_field, operation = by_item[item.parent] }
+            local operation = {
+                method = "UPSERT",
+                kind = kind,
+                value = item.entity,
+                parent = parent,
+                item = item,
+            }
+            operations[#operations + 1] = operation
+            by_item[item] = operation
+        end
+    end
+    return operations
+end
+
+-- What an entity is known by, and is no secret.
+local function name_of(kind, entity)
+    local definition = entities.get(kind)
+    local name = not definition.has_secret_name and entity[definition.endpoint_key]
+    return name or (kind == "plugins" and entity.name) or nil
+end
+
+local function answer_applied(done, operations, is_trial)
+    local counts, list = { created = 0, changed = 0, unchanged = 0 }, json.array({})
+    for i, operation in ipairs(operations) do
+        local kind, change = operation.kind, operation.change
+        counts[change] = counts[change] + 1
+        list[i] = {
+            kind = entities.path_name(kind),
+            name = name_of(kind, operation.value) or json.null,
+            id = operation.id,
+            change = change,
+        }
+    end
+    response.set_revision(done.revision)
+    counts.entities = list
+    counts.revision = not is_trial and done.revision or json.null
+    return response.json(200, counts)
+end
+
+--- Makes or changes the entities of a file, all of them or none, and leaves others alone: 200 with
+-- what has become of each. With `?dry_run=1` says what would. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam table args arguments of the query: `dry_run`; `kind`: of a list in place of a file
+-- @phases content
+function _M.apply(live, args)
+    local message, list_of = check_switches(args), args.kind
+    for _, kind in ipairs(entities.kinds) do
+        list_of = entities.path_name(kind) == list_of and kind or list_of
+    end
+    if list_of ~= nil and not (type(list_of) == "string" and entities.get(list_of)) then
+        message = "kind must be one of entities, such as services, given once"
+    end
+    if message then
+        return response.json(400, { message = message })
+    end
+    local text, kind = read_file()
+    if not text then
+        return
+    end
+    local state, word, why = live.configuration:collect(text, kind, list_of)
+    if not state then
+        return refuse_file(word, why)
+    end
+    local operations = operations_of(state)
+    local done, refusal, at =
+        editing.run(live, operations, #text, caller.describe(), args.dry_run == "1")
+    if done then
+        return answer_applied(done, operations, args.dry_run == "1")
+    end
+    local blamed = operations[at]
+    return response.json(refusal.status, {
+        message = refusal.message,
+        name = refusal.name,
+        code = refusal.code,
+        fields = refusal.fields,
+        path = blamed and collect.path(blamed.item),
+        entity = blamed and name_of(blamed.kind, blamed.value),
+        state = refusal.name == "not ready" and live.state().state or nil,
+    })
+end
+
 --- Answers the request: 201 when every worker serves it; 304 with `?check_hash=1` when it is live
 -- already. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.post(live, args)
-    for _, name in ipairs(SWITCHES) do
-        local value = args[name]
-        if value ~= nil and value ~= "0" and value ~= "1" then
-            return response.json(400, { message = name .. " must be 0 or 1, given once" })
-        end
+    local message = check_switches(args)
+    if message then
+        return response.json(400, { message = message })
     end
-    local text, kind = read_text()
+    local text, kind = read_file()
     if not text then
-        return response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
+        return
     end
     if args.check_hash == "1" and live.configuration:origin(text) == live.state().origin then
         return response.not_modified()
     end
     local begun = ngx.now()
     local result, word, why = live.configuration:replace(text, kind, caller.describe())
-    if word == "invalid" then
-        return refuse(why)
-    elseif not result then
-        return response.json(refusals.status(word), { message = why, name = word })
+    if not result then
+        return refuse_file(word, why)
     end
     ngx.update_time()
     return response.json(201, {

@@ -74,6 +74,7 @@ pages = {
     ["/plugins/enabled"] = reading(function(live)
         return response.json(200, node.enabled_plugins(live))
     end),
+    ["/apply"] = { allowed = "POST, OPTIONS", POST = config.apply, is_write = true },
     ["/batch"] = { allowed = "POST, OPTIONS", POST = batch.post, is_write = true },
     ["/history"] = reading(history.get),
     ["/rollback"] = { allowed = "POST, OPTIONS", POST = history.rollback, is_write = true },

@@ -48,6 +48,15 @@ local tags = page_of({
     entity_id = text(nil, { format = "uuid" }),
 })
 
+local A_FILE = {
+    ["application/json"] = any,
+    ["text/yaml"] = text(),
+    ["application/yaml"] = text(),
+    ["text/plain"] = text(),
+    ["application/x-www-form-urlencoded"] = object({ config = text() }),
+    ["multipart/form-data"] = object({ config = text() }),
+}
+
 local a_schema = object({ fields = list_of(any), entity_checks = list_of(any) })
 local valid = object({ message = text() })
 
@@ -117,18 +126,34 @@ return {
             errors = { "404", "405", "409" },
         },
     },
+    ["/apply"] = {
+        POST = {
+            summary = "Makes or changes the entities of a declarative file, and leaves all others",
+            arguments = {
+                dry_run = is_set,
+                kind = text("Of what a list in place of a file has, such as services."),
+            },
+            body = A_FILE,
+            answer = object({
+                created = { type = "integer" },
+                changed = { type = "integer" },
+                unchanged = { type = "integer" },
+                revision = { type = { "integer", "null" } },
+                entities = list_of(object({
+                    kind = text(),
+                    name = { type = { "string", "null" } },
+                    id = text(nil, { format = "uuid" }),
+                    change = text(nil, { enum = { "created", "changed", "unchanged" } }),
+                })),
+            }),
+            errors = { "405", "409" },
+        },
+    },
     ["/config"] = {
         POST = {
             summary = "Replaces the configuration by a declarative file",
             arguments = { check_hash = is_set, wait = is_set },
-            body = {
-                ["application/json"] = any,
-                ["text/yaml"] = text(),
-                ["application/yaml"] = text(),
-                ["text/plain"] = text(),
-                ["application/x-www-form-urlencoded"] = object({ config = text() }),
-                ["multipart/form-data"] = object({ config = text() }),
-            },
+            body = A_FILE,
             status = 201,
             answer = object({
                 version = { type = "integer" },
