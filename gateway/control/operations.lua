@@ -411,15 +411,12 @@ end
 -- The id of an entity of a file, as gateway.config.link gives it, and the row that has it or is the
 -- same by its name or what else is unique.
 local function find_same(run, kind, entity)
-    local key = not entity.id and identity.key(entities.get(kind), entity)
+    local key, is_unique = identity.key(entities.get(kind), entity)
+    local place = kind .. key
     while true do
-        local id = entity.id
-        if key then
-            local place = kind .. key
-            local again = (run.again[place] or 0) + 1
-            run.again[place] = again
-            id = identity.uuid(kind, again > 1 and key .. "#" .. again or key)
-        end
+        local again = is_unique and 1 or (run.again[place] or 0) + 1
+        run.again[place] = again
+        local id = entity.id or identity.uuid(kind, again > 1 and key .. "#" .. again or key)
         local row = must(run.draft:same(kind, entity, id))
         if not row or not is_another(kind, row, entity) then
             return row, row and row.id or id

@@ -32,7 +32,7 @@ def script(instance: Instance) -> Path:
 def complete(script: Path, *words: str) -> list[str]:
     """What may stand in the place of the last word."""
     done = subprocess.run(
-        ["bash", "-u", "-c", BASH, "bash", str(script), "sluice", *words],
+        ["bash", "-c", BASH, "bash", str(script), "sluice", *words],
         capture_output=True,
         text=True,
         timeout=30,

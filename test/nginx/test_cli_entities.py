@@ -60,9 +60,7 @@ def client(running: Gateway) -> Iterator[Client]:
     client.clear()
 
 
-def run(
-    running: Gateway, *arguments: str, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
+def run(running: Gateway, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """A command, with a text for it to read."""
     return subprocess.run(
         [str(COMMAND), *arguments],
@@ -130,7 +128,9 @@ def test_entities_of_a_file_are_made_and_changed_and_others_stay(
     assert [running.ask(path).status for path in ("/one", "/two")] == [200, 200]
     revision = said[-1].split()[-1]
     # Again it changes nothing.
-    assert apply(running, text)[-1] == f"0 created, 0 changed, {COUNT} unchanged: revision {revision}"
+    assert (
+        apply(running, text)[-1] == f"0 created, 0 changed, {COUNT} unchanged: revision {revision}"
+    )
     changed = apply(running, text.replace("blue", "green").replace("weight: 5", "weight: 6"))
     assert [line for line in changed if line.endswith(" changed")] == [
         "services/orders changed",
@@ -161,7 +161,9 @@ def test_what_is_there_is_found_by_what_is_unique(running: Gateway, client: Clie
         ],
         plugins=[{"name": "key-auth"}, {"name": "key-auth", "service": "s"}],
         upstreams=[{"name": "u", "targets": [{"target": "10.0.0.1:80"}]}],
-        consumers=[{"custom_id": "7", "keyauth_credentials": [{"key": "second"}, {"key": "first"}]}],
+        consumers=[
+            {"custom_id": "7", "keyauth_credentials": [{"key": "second"}, {"key": "first"}]}
+        ],
     )
     said = apply(running, text)
     assert said[-1].startswith("4 created, 0 changed, 6 unchanged")
@@ -190,7 +192,9 @@ def test_references_lead_into_the_file_and_into_the_store(
                 {
                     "name": "later",
                     "url": upstream.url,
-                    "plugins": [{"name": "rate-limiting", "consumer": "alice", "config": {"hour": 5}}],
+                    "plugins": [
+                        {"name": "rate-limiting", "consumer": "alice", "config": {"hour": 5}}
+                    ],
                 }
             ],
             consumers=[{"username": "alice"}],
@@ -205,7 +209,7 @@ def test_all_or_none_and_errors_say_where(running: Gateway, client: Client) -> N
     said = refuse(running, "apply", "-", stdin=text)
     assert said[0] == "sluice: stdin: 2 errors:"
     assert sorted(line.split(": ")[:2] for line in said[1:3]) == [
-        ["  line 18", "upstreams[0].targets[1].weight (10.0.0.2:80)"],
+        ["  line 20", "upstreams[0].targets[1].weight (10.0.0.2:80)"],
         ["  line 8", "services[0].routes[0].paths[0] (one)"],
     ]
     assert said[3:] == ["sluice: nothing was changed"]
@@ -225,7 +229,9 @@ def test_all_or_none_and_errors_say_where(running: Gateway, client: Client) -> N
             "consumers[1] (a): schema violation (@entity: it stands twice in the file)",
         ),
         (
-            document(consumers=[{"username": "a", "custom_id": "1"}, {"username": "b", "custom_id": "1"}]),
+            document(
+                consumers=[{"username": "a", "custom_id": "1"}, {"username": "b", "custom_id": "1"}]
+            ),
             "consumers[1] (b): UNIQUE violation detected on '{custom_id=\"1\"}'",
         ),
         (
@@ -254,7 +260,9 @@ def test_more_than_a_batch_holds_and_every_page_of_it(running: Gateway, client: 
     assert len(succeed(running, "get", "consumers", "--tags", "t0/t1")) == 2500
 
 
-def test_what_get_prints_can_be_applied(running: Gateway, client: Client, upstream: Upstream) -> None:
+def test_what_get_prints_can_be_applied(
+    running: Gateway, client: Client, upstream: Upstream
+) -> None:
     apply(running, FILE.format(url=upstream.url))
     for kind in ("services", "routes", "plugins", "consumers", "upstreams"):
         (text,) = succeed(running, "get", kind, "--json")
@@ -263,9 +271,10 @@ def test_what_get_prints_can_be_applied(running: Gateway, client: Client, upstre
     # A secret that was not shown is not taken for none.
     (text,) = succeed(running, "get", "key-auths", "--json")
     assert json.loads(text)[0]["key"] is None
-    assert "key: required field missing" in refuse(
-        running, "apply", "-", "--kind", "key-auths", stdin=text
-    )[0]
+    assert (
+        "key: required field missing"
+        in refuse(running, "apply", "-", "--kind", "key-auths", stdin=text)[0]
+    )
     (text,) = succeed(running, "get", "key-auths", "--json", "--reveal")
     assert apply(running, text, "--kind", "key-auths")[-1].startswith("0 created, 0 changed, 1")
     assert refuse(running, "apply", "-", stdin="- name: x\n", code=2) == [
@@ -414,7 +423,9 @@ def test_history_and_the_way_back(gateway: Start, upstream: Upstream) -> None:
 # Where it cannot be
 
 
-def test_where_a_file_is_the_truth_it_says_how_to_switch(gateway: Start, upstream: Upstream) -> None:
+def test_where_a_file_is_the_truth_it_says_how_to_switch(
+    gateway: Start, upstream: Upstream
+) -> None:
     running = gateway(FILE.format(url=upstream.url))
     assert len(succeed(running, "get", "routes")) == 3
     for arguments in (("apply", str(running.file)), ("delete", "routes", "one"), ("rollback", "0")):
