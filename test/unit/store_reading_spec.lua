@@ -31,6 +31,25 @@ describe("reading the store", function()
         return table.concat(out, "|")
     end
 
+    it("finds by any unique value, then by id", function()
+        make({
+            put("services", { id = "a", name = "x" }),
+            put("services", { id = "b", name = "y" }),
+            put("upstreams", { id = "u", name = "u.test" }),
+            put("targets", { id = "t", upstream = to("u"), target = "x:80" }),
+        })
+        local function found(...)
+            local row, err = s:find(...)
+            return row and row.id or err.err
+        end
+        assert.equal("b", found("services", { name = "y" }, "a"))
+        assert.equal("a", found("services", { name = "z" }, "a"))
+        assert.equal("a", found("services", {}, "a"))
+        assert.equal("not found", found("services", { name = "z" }, "c"))
+        assert.equal("t", found("targets", { upstream = to("u"), target = "x:80" }, "other"))
+        assert.equal("not found", found("targets", { upstream = to("v"), target = "x:80" }, "c"))
+    end)
+
     it("gets by id and by name, the id first", function()
         make({
             put("services", { id = "a", name = "b", created_at = 5 }),
