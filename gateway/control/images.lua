@@ -42,14 +42,12 @@ typedef struct {
 } gateway_images_t;
 
 void *calloc(size_t count, size_t size);
-void *aligned_alloc(size_t alignment, size_t size);
 void free(void *pointer);
 char *strerror(int number);
 ]])
 
 local ENOMEM, ENOSPC, EDQUOT = 12, 28, 122
 local HEADER_ONLY, CHECK = 0, 1
-local LINE = 64
 local OTHERS = tonumber("077", 8)
 
 local _M = {}
@@ -208,40 +206,35 @@ end
 
 -- Building: pure, of any thread -------------------------------------------------------------------
 
--- Calls fn with the bytes of an image, which are gone when it returns.
-local function with_image(entities, count, identity, fn)
-    local bound = tonumber(C.sluice_core_image_bound(entities, count))
-    local buffer = C.aligned_alloc(LINE, bound + -bound % LINE)
-    if buffer == nil then
-        refuse("full", "an image", "no memory")
-    end
-    local used = ffi.new("uint64_t[1]")
-    local ok, thrown = pcall(function()
-        local rc = C.sluice_core_image_build(identity, entities, count, buffer, bound, used)
-        check(rc, "an image")
-        fn(buffer, used[0])
-    end)
-    C.free(buffer)
-    if not ok then
-        error(thrown, 0)
-    end
+local function begin(path, entities, count, identity)
+    local work = ffi.new("sluice_core_work_t", {
+        identity = identity,
+        entities = entities,
+        count = count,
+        path = path,
+    })
+    C.sluice_core_work_begin(work)
+    return { work = work, path = path }
 end
 
---- Builds an image as a file.
+--- Begins to build an image as a file, in a thread of its own. `finish` has to follow; until then
+-- what is given stays as it is. What a cut of power leaves of the file is found by its checksum.
 -- @tparam string path
 -- @tparam cdata entities of the core
 -- @tparam number count
 -- @tparam string store 16 bytes
 -- @tparam number revision
--- @tparam[opt] boolean sync has it on the disk
--- @treturn number its bytes
-function _M.write(path, entities, count, store, revision, sync)
-    local bytes
-    with_image(entities, count, identity_of(store, revision), function(buffer, used)
-        check(C.sluice_core_file_write(path, buffer, used, sync and 1 or 0), path)
-        bytes = tonumber(used)
-    end)
-    return bytes
+-- @treturn table
+function _M.begin(path, entities, count, store, revision)
+    return begin(path, entities, count, identity_of(store, revision))
+end
+
+--- Waits for an image.
+-- @tparam table begun of `begin`
+-- @treturn number its bytes; throws
+function _M.finish(begun)
+    check(C.sluice_core_work_end(begun.work), begun.path)
+    return tonumber(begun.work.size)
 end
 
 local function open_base(path, how)
@@ -287,10 +280,8 @@ function methods:merge(from, number)
         C.sluice_core_identity(view.base, identity)
         identity.revision = from.revision
         check(C.sluice_core_live(view, nil, 0, live), "a merge")
-        with_image(live.entities, live.count, identity, function(buffer, used)
-            local path = path_of(self, "base", number)
-            check(C.sluice_core_file_write(path, buffer, used, 0), path)
-        end)
+        local path = path_of(self, "base", number)
+        _M.finish(begin(path, live.entities, live.count, identity))
     end)
     C.sluice_core_live_free(live)
     unmap(view)
@@ -391,16 +382,11 @@ function methods:find_base(path, store)
     return self:take_base(number)
 end
 
---- A new base of these entities, with a delta on it, which nobody sees yet.
--- @tparam table memory of gateway.image.rows
--- @tparam string store 16 bytes
--- @tparam number revision
--- @treturn table
-function methods:build_base(memory, store, revision)
-    local number = self:take_number()
-    local path = path_of(self, "base", number)
-    _M.write(path, memory.entities, memory.count, store, revision)
-    return self:take_base(number)
+--- Where a base is, or will be.
+-- @tparam number number
+-- @treturn string
+function methods:base_path(number)
+    return path_of(self, "base", number)
 end
 
 --- Removes the file of a base that was not taken.

@@ -67,33 +67,81 @@ local function stage(self, db, made, now)
         end)
 end
 
-local function build(self, db, now)
-    return with_rows(rows.all(db, self.store.layouts, now), function(memory)
-        return self.images:build_base(memory, rows.uuid_bytes(now.uuid), now.revision)
-    end)
+-- Begins a new base of these entities: without images to publish the copy for the next start, which
+-- shows that they can be built, and that they have room. It is not on the disk when the store is:
+-- what a cut of power leaves of it is not sound, and the next start builds another.
+local function begin_build(self, memory, now)
+    local building = { memory = memory, number = self.images and self.images:take_number() }
+    self.building = building
+    local path = self.images and self.images:base_path(building.number) or self.copy .. ".next"
+    local store = rows.uuid_bytes(now.uuid)
+    building.path = path
+    building.begun = images.begin(path, memory.entities, memory.count, store, now.revision)
 end
 
--- Without images to publish: the copy for the next start, which shows that they can be built, and
--- that they have room.
-local function build_copy(self, db, now)
-    local path = self.copy .. ".next"
-    return with_rows(rows.all(db, self.store.layouts, now), function(memory)
-        local store = rows.uuid_bytes(now.uuid)
-        local bytes = images.write(path, memory.entities, memory.count, store, now.revision, true)
-        local lack = self.image_dir and room.lacks(self.image_dir, bytes)
-        if lack then
-            os.remove(path)
-            local message = self.image_dir .. " " .. lack
-            error({ refused = { err = "full", path = self.image_dir, message = message } }, 0)
-        end
-        return { is_copy = true }
-    end)
+-- Waits for it.
+local function finish_build(self)
+    local building = self.building
+    local ok, bytes = pcall(images.finish, building.begun)
+    building.memory:free()
+    self.building = nil
+    if not ok then
+        error(bytes, 0)
+    elseif building.number then
+        return self.images:take_base(building.number)
+    end
+    local lack = self.image_dir and room.lacks(self.image_dir, bytes)
+    if lack then
+        os.remove(building.path)
+        local message = self.image_dir .. " " .. lack
+        error({ refused = { err = "full", path = self.image_dir, message = message } }, 0)
+    end
+    return { is_copy = true }
+end
+
+local function build(self, db, now)
+    begin_build(self, rows.all(db, self.store.layouts, now), now)
+    return finish_build(self)
+end
+
+-- Gathers an image while an empty store is filled, and has it built while that goes on.
+local function on_filling(self, since)
+    local gathering = rows.gather(since.uuid)
+    self.gathering = gathering
+    return {
+        add = function(_, ...)
+            gathering:add(...)
+        end,
+        finish = function(_, revision)
+            gathering:finish(revision)
+            self.gathering = nil
+            begin_build(self, gathering.memory, { uuid = since.uuid, revision = revision })
+        end,
+    }
+end
+
+-- What was gathered or is built where the filling was broken off.
+local function abandon_filling(self)
+    if self.gathering then
+        self.gathering.memory:free()
+        self.gathering = nil
+    end
+    if self.building then
+        local building = self.building
+        pcall(images.finish, building.begun)
+        building.memory:free()
+        os.remove(building.path)
+        self.building = nil
+    end
 end
 
 -- Runs in the transaction of each change, before it is decided.
 local function before_commit(self, db, now)
-    if not self.images then
-        self.made = build_copy(self, db, now)
+    if self.building then
+        self.made = finish_build(self)
+        return
+    elseif not self.images then
+        self.made = build(self, db, now)
         return
     end
     local made = self.images:current()
@@ -152,6 +200,9 @@ local function wrap(store, images_)
     }, mt)
     store.before_commit = function(db, _, now)
         before_commit(self, db, now)
+    end
+    store.on_filling = function(since)
+        return on_filling(self, since)
     end
     return self
 end
@@ -300,6 +351,7 @@ local function run(self, verb, ...)
         return nil, { err = "not ready", message = "nothing is published yet" }
     end
     local done, err = self.store[verb](self.store, ...)
+    abandon_filling(self)
     settle(self, done ~= nil)
     return done, err
 end

@@ -81,6 +81,7 @@ local function prepare(of)
         local name = column.fields[1]
         found.references[i] = {
             column = column.column,
+            kind = column.reference,
             at = COLUMNS.REFERENCES + 2 * (i - 1),
             field = entities.reference(of, name),
             -- a route is not there while its service is disabled
@@ -109,14 +110,27 @@ local function is_hidden(row, of)
     return false
 end
 
+-- An entity of the core with what all of them have.
+local function add_entity(reading, of, slot, generation, revision)
+    local known = prepare(of)
+    local entity = reading.memory:add()
+    entity.kind, entity.slot = known.kind, slot + known.first
+    entity.generation, entity.revision = generation, revision
+    return entity
+end
+
+-- The body and the fields of an entity. Bytes are copied.
+local function fill_entity(reading, of, entity, text, length, packed, packed_length)
+    local memory_ = reading.memory
+    entity.body, entity.body_length = memory_:copy(text, length), length
+    local copy = memory_:copy(packed, packed_length)
+    entities.unpack(entity, of, copy, memory_, reading.store)
+end
+
 -- The row as an entity of the core; a hidden one as one that is gone.
 local function put_row(reading, of, row, hidden)
-    local known, memory_ = prepare(of), reading.memory
-    local entity = memory_:add()
-    entity.kind = known.kind
-    entity.slot = row:integer(COLUMNS.SLOT) + known.first
-    entity.generation = row:integer(COLUMNS.GENERATION)
-    entity.revision = row:integer(COLUMNS.REVISION)
+    local slot, generation = row:integer(COLUMNS.SLOT), row:integer(COLUMNS.GENERATION)
+    local entity = add_entity(reading, of, slot, generation, row:integer(COLUMNS.REVISION))
     if hidden then
         entity.gone = 1
         return entity
@@ -125,11 +139,10 @@ local function put_row(reading, of, row, hidden)
     entity.created_at = row:integer(COLUMNS.CREATED_AT)
     put_id(entity.id, row:bytes(COLUMNS.ID))
     local text, length = row:bytes(COLUMNS.TEXT)
-    entity.body, entity.body_length = memory_:copy(text, length), length
-    local packed = memory_:copy(row:bytes(COLUMNS.PACKED))
-    entities.unpack(entity, of, packed, memory_, reading.store)
-    for i = 1, #known.references do
-        local reference = known.references[i]
+    fill_entity(reading, of, entity, text, length, row:bytes(COLUMNS.PACKED))
+    local references = prepare(of).references
+    for i = 1, #references do
+        local reference = references[i]
         if reference.field and not row:is_null(reference.at) then
             entity.fields[reference.field].number = row:integer(reference.at) + reference.first
         end
@@ -171,9 +184,13 @@ local function too_many_plugins()
     error({ refused = err }, 0)
 end
 
+local function new_reading(uuid)
+    return { memory = memory.new(), store = _M.uuid_bytes(uuid), seen = {}, names = {} }
+end
+
 -- Calls fn with a fresh reading, whose memory is given back where it throws.
 local function with_memory(uuid, fn, ...)
-    local reading = { memory = memory.new(), store = _M.uuid_bytes(uuid), seen = {} }
+    local reading = new_reading(uuid)
     local ok, result = pcall(fn, reading, ...)
     if not ok or not result then
         reading.memory:free()
@@ -184,30 +201,37 @@ local function with_memory(uuid, fn, ...)
     return result or nil
 end
 
-local function read_all(reading, db, layouts, now)
-    local names = {}
-    for _, of in ipairs(layouts) do
-        if entities.kind_of(of) then
-            local is_plugins = of.kind == "plugins"
-            packed_rows.each(db, of, "1", function(row)
-                if not is_hidden(row, of) then
-                    local entity = put_row(reading, of, row, false)
-                    local name = is_plugins and consumers_plugin(entity)
-                    if name and not names[name] then
-                        names[name] = true
-                        names[#names + 1] = name
-                    end
-                end
-            end)
-        end
+-- Notes the plugin that an entity configures for a consumer.
+local function note_name(reading, of, entity)
+    local name = of.kind == "plugins" and consumers_plugin(entity)
+    if name and not reading.names[name] then
+        reading.names[name] = true
+        reading.names[#reading.names + 1] = name
     end
+end
+
+local function put_placeholders(reading, revision)
+    local names = reading.names
     if #names > PLACEHOLDERS then
         too_many_plugins()
     end
     sort(names)
     for i, name in ipairs(names) do
-        put_placeholder(reading, name, i - 1, now.revision, false)
+        put_placeholder(reading, name, i - 1, revision, false)
     end
+end
+
+local function read_all(reading, db, layouts, now)
+    for _, of in ipairs(layouts) do
+        if entities.kind_of(of) then
+            packed_rows.each(db, of, "1", function(row)
+                if not is_hidden(row, of) then
+                    note_name(reading, of, put_row(reading, of, row, false))
+                end
+            end)
+        end
+    end
+    put_placeholders(reading, now.revision)
     return reading.memory
 end
 
@@ -219,6 +243,77 @@ end
 -- `{ refused = { err = "unbuildable" } }`
 function _M.all(db, layouts, now)
     return with_memory(now.uuid, read_all, db, layouts, now)
+end
+
+-- Filling ----------------------------------------------------------------------------------------
+
+local gathering_methods = {}
+local gathering_mt = { __index = gathering_methods }
+
+--- Gathers what stands in an image while entities are put into a store that has none
+-- (gateway.store.filling), so that nobody has to read them back.
+-- @tparam string uuid of the store
+-- @treturn table `memory` with `entities` and `count`, for the caller to free; `add`, `finish`
+function _M.gather(uuid)
+    local gathering = new_reading(uuid)
+    -- kind -> slots of those that are disabled
+    gathering.disabled = {}
+    return setmetatable(gathering, gathering_mt)
+end
+
+local function note_disabled(gathering, of, slot)
+    local slots = gathering.disabled[of.kind] or {}
+    gathering.disabled[of.kind] = slots
+    slots[slot] = true
+end
+
+local function bytes_of(text)
+    if type(text) == "string" then
+        return text, #text
+    end
+    return text:ref()
+end
+
+--- Takes an entity that was put. What it refers to has come before it.
+-- @tparam table of layout of its kind
+-- @tparam table change of gateway.store.change, with packed bytes
+-- @tparam table place `slot`, `generation`, `sequence`, `revision`, and the slots of its
+-- `references`, false where it has none
+function gathering_methods:add(of, change, place)
+    local known = prepare(of)
+    if not known.kind then
+        return
+    end
+    local packed, packed_length = bytes_of(change.packed)
+    if entities.is_disabled(packed) then
+        return note_disabled(self, of, place.slot)
+    end
+    local references = known.references
+    for i = 1, #references do
+        local reference = references[i]
+        local disabled = reference.hides and self.disabled[reference.kind]
+        if disabled and disabled[place.references[i]] then
+            return
+        end
+    end
+    local entity = add_entity(self, of, place.slot, place.generation, place.revision)
+    entity.sequence, entity.created_at = place.sequence, change.created_at or 0
+    put_id(entity.id, change.id, #change.id)
+    local text, length = bytes_of(change.put)
+    fill_entity(self, of, entity, text, length, packed, packed_length)
+    for i = 1, #references do
+        local reference, slot = references[i], place.references[i]
+        if reference.field and slot then
+            entity.fields[reference.field].number = slot + reference.first
+        end
+    end
+    note_name(self, of, entity)
+end
+
+--- Takes what stands for consumers' plugins. Throws as `all`.
+-- @tparam number revision of the store
+function gathering_methods:finish(revision)
+    put_placeholders(self, revision)
 end
 
 -- Changes ----------------------------------------------------------------------------------------

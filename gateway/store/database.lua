@@ -68,6 +68,7 @@ local function wrap(path, parts)
         packing = parts.packing,
         history = parts.history or 0,
         before_commit = nil,
+        on_filling = nil,
     }, mt)
 end
 
@@ -293,7 +294,8 @@ function methods:transaction(changes)
 end
 
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
--- keep their slots.
+-- keep their slots. Where the store has none, `on_filling(since)`, where there is one, gives what is
+-- called for each (`image` of gateway.store.filling).
 -- @tparam {table,...} items `{ kind =, put = }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
 -- @tparam[opt] string by who, for the history
@@ -310,8 +312,10 @@ function methods:replace(items, origin, by)
         end
         if filling.is_empty(db, self.layouts) then
             return filling.without_references(db, function()
-                return writing.replace(self, origin, by, function()
-                    return filling.make(db, by_kind, items, packing)
+                return writing.replace(self, origin, by, function(since)
+                    local image = self.on_filling and self.on_filling(since)
+                    local opts = { packing = packing, image = image }
+                    return filling.make(db, by_kind, items, opts)
                 end)
             end)
         end

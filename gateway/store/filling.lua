@@ -2,7 +2,8 @@
 --
 -- An index that is made of all rows is sorted once; one that grows by the row is searched for each,
 -- and ids come in no order. So it takes a third of the time of a transaction (`transaction.lua`),
--- and refuses what that refuses.
+-- and refuses what that refuses. An image of the rows is gathered on the way, and built while the
+-- indexes are made.
 -- @module gateway.store.filling
 
 local change_of = require("gateway.store.change")
@@ -12,6 +13,7 @@ local sqlite = require("gateway.store.sqlite")
 local error = error
 local format = string.format
 local ipairs = ipairs
+local pairs = pairs
 local pcall = pcall
 local tostring = tostring
 local type = type
@@ -69,7 +71,19 @@ local function drop_indexes(db, of)
         db:run("DROP INDEX " .. row[1])
         statements[i] = row[2]
     end
-    return { of = of, statements = statements }
+    return statements
+end
+
+-- What is filled of a kind: how its indexes are made again, and where its rows have references.
+local function begin_kind(self, of)
+    local filled = { of = of, statements = drop_indexes(self.db, of), references = {} }
+    for i, column in ipairs(of.columns) do
+        if column.role == "foreign" then
+            filled.references[#filled.references + 1] = { value = i, kind = column.reference }
+        end
+    end
+    self.filled[#self.filled + 1] = filled
+    return filled
 end
 
 -- The second entity, in their order, that has a value of a column.
@@ -131,49 +145,108 @@ local function check_references(db, of)
 end
 
 local function insert(rows, of, change, revision)
-    local ok, failure = pcall(rows.insert, rows, of, change, revision)
+    local ok, slot, generation, sequence = pcall(rows.insert, rows, of, change, revision)
     if not ok then
         -- A file of an older version, whose ids are unique without an index that can be dropped.
-        if is_constraint(failure) then
+        if is_constraint(slot) then
             refuse_id(of, change.id)
         end
-        error(failure, 0)
+        error(slot, 0)
     end
+    return slot, generation, sequence
+end
+
+-- The slots of what a row refers to, into `place`. Whether all of it has come.
+local function find_references(self, filled, values, place)
+    for i = 1, #filled.references do
+        local reference = filled.references[i]
+        local id, slots = values[reference.value], self.slots[reference.kind]
+        local slot = id and slots and slots[id] or false
+        if id and not slot then
+            return false
+        end
+        place[i] = slot
+    end
+    return true
+end
+
+local function put(self, filled, change, revision)
+    local of, place = filled.of, self.place
+    local slot, generation, sequence = insert(self.rows, of, change, revision)
+    local slots = self.slots[of.kind]
+    if slots then
+        slots[change.id] = slot
+    end
+    self.is_sure = self.is_sure and find_references(self, filled, change.values, place.references)
+    if self.image and self.is_sure then
+        place.slot, place.generation, place.sequence = slot, generation, sequence
+        place.revision = revision
+        self.image:add(of, change, place)
+    end
+end
+
+-- kind -> id -> slot, of the kinds that others refer to.
+local function referred(by_kind)
+    local slots = {}
+    for _, of in pairs(by_kind) do
+        for _, column in ipairs(of.columns) do
+            if column.role == "foreign" then
+                slots[column.reference] = slots[column.reference] or {}
+            end
+        end
+    end
+    return slots
+end
+
+-- The indexes, and the references, unless each was seen to be right.
+local function finish(self)
+    for _, filled in ipairs(self.filled) do
+        create_indexes(self.db, filled)
+    end
+    for _, filled in ipairs(self.is_sure and {} or self.filled) do
+        check_references(self.db, filled.of)
+    end
+    self.rows:finish()
 end
 
 --- Puts entities into a store that has none. Throws as `transaction.make`.
 -- @tparam table db connection, in a transaction, whose references SQLite does not check
 -- @tparam table by_kind kind -> layout
 -- @tparam {table,...} changes upserts, each with its `sequence`
--- @tparam[opt] table packing of gateway.store.database
+-- @tparam[opt] table opts `packing` of gateway.store.database; `image`, which has `add(layout,
+-- change, place)` called for each, as gateway.image.rows has it, and `finish(revision)` before the
+-- indexes are made. Where an entity stands before one that it refers to, it is not finished
 -- @treturn number the revision of these changes, or the last one where there are none
-function _M.make(db, by_kind, changes, packing)
+function _M.make(db, by_kind, changes, opts)
     local revision = db:row("SELECT revision FROM meta")[1]
-    local rows, filled, seen = new_rows.begin(db), {}, {}
+    local self = {
+        db = db,
+        image = opts.image,
+        rows = new_rows.begin(db),
+        filled = {},
+        slots = referred(by_kind),
+        place = { references = {} },
+        is_sure = true,
+    }
+    local of_kind = {}
     for _, given in ipairs(changes) do
         local of = by_kind[given.kind]
         if not of then
             refuse({ err = "unknown kind", kind = given.kind })
-        elseif not seen[of] then
-            seen[of] = true
-            filled[#filled + 1] = drop_indexes(db, of)
         end
-        local change, err = change_of.brief(given, of, packing)
+        of_kind[of] = of_kind[of] or begin_kind(self, of)
+        local change, err = change_of.brief(given, of, opts.packing)
         if not change then
             refuse(err)
         end
-        insert(rows, of, change, revision + 1)
+        put(self, of_kind[of], change, revision + 1)
     end
-    for _, it in ipairs(filled) do
-        create_indexes(db, it)
-    end
-    for _, it in ipairs(filled) do
-        check_references(db, it.of)
-    end
-    if #filled == 0 then
+    if #self.filled == 0 then
         return revision
+    elseif self.image and self.is_sure then
+        self.image:finish(revision + 1)
     end
-    rows:finish()
+    finish(self)
     db:run("UPDATE meta SET revision = ?", revision + 1)
     return revision + 1
 end

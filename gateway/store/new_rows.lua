@@ -107,6 +107,9 @@ end
 -- @tparam table of layout of its kind
 -- @tparam table change of gateway.store.change, with its `sequence` where that is given
 -- @tparam number revision
+-- @treturn number its slot
+-- @treturn number the slot's generation
+-- @treturn number its sequence
 function methods:insert(of, change, revision)
     local slot, generation = take_slot(self, of.space)
     local sequence = self:take_sequence(change.sequence)
@@ -125,6 +128,7 @@ function methods:insert(of, change, revision)
     if change.tags and of.has_tags then
         tables.add_tags(self.db, of.kind, sequence, change.tags)
     end
+    return slot, generation, sequence
 end
 
 return _M

@@ -138,13 +138,13 @@ end
 -- @tparam table self store
 -- @tparam string|nil origin
 -- @tparam string|nil by who, for the history
--- @tparam function make makes the changes; the revision that they have
+-- @tparam function make `(since)` makes the changes; the revision that they have
 -- @treturn table `{ uuid =, revision =, origin =, changed = }`
 function _M.replace(self, origin, by, make)
     local db = self.db
     db:run("BEGIN IMMEDIATE")
     local since = reading.revision(db)
-    local revision = make()
+    local revision = make(since)
     db:run("UPDATE meta SET origin = ?", origin)
     if self.history > 0 and revision > since.revision then
         history.note(db, revision, by)

@@ -152,6 +152,19 @@ int sluice_core_image_build(const sluice_core_identity_t *identity,
 int sluice_core_check(const void *image, uint64_t size);
 int sluice_core_file_write(const char *path, const void *data, uint64_t size,
     int sync);
+typedef struct {
+    sluice_core_identity_t identity;
+    const sluice_core_entity_t *entities;
+    size_t count;
+    const char *path;
+    uint64_t size;
+    uint64_t thread;
+    int is_begun;
+    int rc;
+    int error;
+} sluice_core_work_t;
+void sluice_core_work_begin(sluice_core_work_t *work);
+int sluice_core_work_end(sluice_core_work_t *work);
 int sluice_core_file_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
 void sluice_core_file_close(sluice_core_space_t *space);

@@ -434,6 +434,35 @@ int sluice_core_check(const void *image, uint64_t size);
 int sluice_core_file_write(const char *path, const void *data, uint64_t size,
     int sync);
 
+/*
+ * An image that is built and written as a file while the caller does something
+ * else.  It is not on the disk when it is there.
+ */
+
+typedef struct {
+    sluice_core_identity_t       identity;
+    const sluice_core_entity_t  *entities;
+    size_t                       count;
+    const char                  *path;
+    uint64_t                     size;      /* of the image, at the end */
+    uint64_t                     thread;
+    int                          is_begun;
+    int                          rc;
+    int                          error;     /* errno */
+} sluice_core_work_t;
+
+/*
+ * What work points at has to stay as it is until sluice_core_work_end(), which
+ * has to follow.  Needs the image's bytes once, and its scratch memory.
+ */
+void sluice_core_work_begin(sluice_core_work_t *work);
+
+/*
+ * Waits for the file; where there was no thread, makes it.  The codes of
+ * sluice_core_image_build() and sluice_core_file_write(), with their errno.
+ */
+int sluice_core_work_end(sluice_core_work_t *work);
+
 #define SLUICE_CORE_HEADER_ONLY    0
 #define SLUICE_CORE_CHECK          1
 

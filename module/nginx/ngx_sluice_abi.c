@@ -150,6 +150,17 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_core_found_t, record),
     ngx_sluice_abi_field(sluice_core_found_t, space),
 
+    ngx_sluice_abi_struct(sluice_core_work_t),
+    ngx_sluice_abi_field(sluice_core_work_t, identity),
+    ngx_sluice_abi_field(sluice_core_work_t, entities),
+    ngx_sluice_abi_field(sluice_core_work_t, count),
+    ngx_sluice_abi_field(sluice_core_work_t, path),
+    ngx_sluice_abi_field(sluice_core_work_t, size),
+    ngx_sluice_abi_field(sluice_core_work_t, thread),
+    ngx_sluice_abi_field(sluice_core_work_t, is_begun),
+    ngx_sluice_abi_field(sluice_core_work_t, rc),
+    ngx_sluice_abi_field(sluice_core_work_t, error),
+
     ngx_sluice_abi_struct(sluice_core_writer_t),
     ngx_sluice_abi_field(sluice_core_writer_t, space),
     ngx_sluice_abi_field(sluice_core_writer_t, tail),

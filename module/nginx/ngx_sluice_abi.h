@@ -134,6 +134,10 @@ typedef struct {
        const sluice_core_entity_t *entities, size_t count, void *buffer,      \
        uint64_t size, uint64_t *used))                                        \
     f(int, sluice_core_check, (const void *image, uint64_t size))             \
+    f(void, sluice_core_work_begin,                                           \
+      (sluice_core_work_t *work))                                             \
+    f(int, sluice_core_work_end,                                              \
+      (sluice_core_work_t *work))                                             \
     f(int, sluice_core_file_write,                                            \
       (const char *path, const void *data, uint64_t size, int sync))          \
     f(int, sluice_core_file_open,                                             \
