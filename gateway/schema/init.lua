@@ -17,7 +17,8 @@
 local cjson = require("cjson")
 local context = require("gateway.schema.context")
 local entity_checks = require("gateway.schema.entity_checks")
-local rules = require("gateway.schema.rules")
+local generated = require("gateway.schema.generated")
+local plans = require("gateway.schema.plan")
 local to_json = require("gateway.schema.to_json")
 local types = require("gateway.schema.types")
 
@@ -28,7 +29,6 @@ local ipairs = ipairs
 local next = next
 local pairs = pairs
 local pcall = pcall
-local setmetatable = setmetatable
 local sort = table.sort
 local tostring = tostring
 local type = type
@@ -45,72 +45,12 @@ local MAX_ERRORS = 101
 
 local _M = {}
 
--- definition -> { rules and their arguments, fields by name and in order }
-local compiled = setmetatable({}, { __mode = "k" })
-
+local default_of, merged, plan_of = plans.default, plans.merged, plans.of
 local fail = context.fail
 local has_type = types.has
 local is_null = types.is_null
 
 local fill
-
--- Two tables into one; where both say something, `over` wins.
-local function merged(under, over)
-    local out = {}
-    for key, value in pairs(under) do
-        out[key] = value
-    end
-    for key, value in pairs(over) do
-        local both = type(value) == "table" and type(out[key]) == "table"
-        out[key] = both and merged(out[key], value) or value
-    end
-    return out
-end
-
-local function default_of(field)
-    local default = field.default
-    if default ~= nil and default ~= NULL then
-        return type(default) == "table" and merged({}, default) or default
-    end
-    if field.type == "record" and field.required ~= false and field.fields then
-        return {}
-    end
-end
-
-local function compile(definition)
-    local plan = { rules = {}, fields = nil, by_name = {}, defaults = 0 }
-    for _, name in ipairs(rules.order) do
-        local argument = definition[name]
-        -- an empty string is no value in Kong, unless a field says so
-        if name == "len_min" and argument == nil and definition.type == "string" then
-            argument = 1
-        end
-        if argument ~= nil and not (name == "eq" and argument == NULL) then
-            plan.rules[#plan.rules + 1] = { fn = rules.check[name], argument = argument }
-        end
-    end
-    if definition.fields then
-        plan.fields = {}
-        for i, entry in ipairs(definition.fields) do
-            local name, field = next(entry)
-            plan.fields[i] = { name = name, field = field }
-            plan.by_name[name] = field
-            if default_of(field) ~= nil then
-                plan.defaults = plan.defaults + 1
-            end
-        end
-    end
-    for _, entry in ipairs(definition.shorthand_fields or {}) do
-        local name, field = next(entry)
-        plan.by_name[name] = field
-    end
-    compiled[definition] = plan
-    return plan
-end
-
-local function plan_of(definition)
-    return compiled[definition] or compile(definition)
-end
 
 local function enter(ctx, key, field, value)
     local depth = ctx.depth + 1
@@ -242,10 +182,12 @@ end
 -- What a field is when it is not given, found out once: most fields are not. Without one where
 -- that is an error.
 local function find_absent(entry)
-    local ctx = context.take("")
-    entry.absent = fill(ctx, entry.field, nil)
-    entry.has_absent = #ctx.errors == 0
-    context.give_back(ctx)
+    if entry.has_absent == nil then
+        local ctx = context.take("")
+        entry.absent = fill(ctx, entry.field, nil)
+        entry.has_absent = #ctx.errors == 0
+        context.give_back(ctx)
+    end
     return entry.has_absent
 end
 
@@ -302,11 +244,7 @@ local function fill_record(ctx, definition, value)
         if not is_null(given) then
             out[entry.name] = enter(ctx, entry.name, entry.field, given)
         elseif not lenient then
-            local has_absent = entry.has_absent
-            if has_absent == nil then
-                has_absent = find_absent(entry)
-            end
-            if not has_absent then
+            if not find_absent(entry) then
                 enter(ctx, entry.name, entry.field, nil)
             elseif entry.absent ~= nil then -- nil would take a place, too
                 out[entry.name] = copy(entry.absent)
@@ -408,18 +346,8 @@ fill = function(ctx, field, value)
     return value
 end
 
---- Checks a value against a schema and fills in the defaults.
--- Errors are collected, 101 at most. The given value is not changed. Does not yield; the
--- cost is linear in the size of the value.
--- @tparam table definition schema (a record: it has `fields`)
--- @param value what to check, any Lua value
--- @tparam[opt=""] string path where the value stands, for the messages
--- @tparam[opt] function vault looks references up, of gateway.config.vault
--- @treturn table|nil a new table with defaults filled, unset fields nil
--- @treturn nil|table array of `{ path =, keys =, message = }` when the value is not valid: where it
--- stands as a text, and as the keys below `path`, indices of lists from 0
--- @treturn nil|table array of `{ keys =, text = }`: the references that were looked up
-function _M.validate(definition, value, path, vault)
+--- Checks a value as `validate` does, by walking over the schema.
+function _M.walk(definition, value, path, vault)
     local ctx = context.take(path or "", vault, MAX_ERRORS)
     if not has_type(value, "record") then
         fail(ctx, "expected a record")
@@ -435,6 +363,28 @@ function _M.validate(definition, value, path, vault)
     return filled, nil, ctx.references
 end
 
+--- Checks a value against a schema and fills in the defaults.
+-- Errors are collected, 101 at most. The given value is not changed. Does not yield; the
+-- cost is linear in the size of the value. What is right is told by a generated function, all else
+-- by a walk over the schema.
+-- @tparam table definition schema (a record: it has `fields`)
+-- @param value what to check, any Lua value
+-- @tparam[opt=""] string path where the value stands, for the messages
+-- @tparam[opt] function vault looks references up, of gateway.config.vault
+-- @treturn table|nil a new table with defaults filled, unset fields nil
+-- @treturn nil|table array of `{ path =, keys =, message = }` when the value is not valid: where it
+-- stands as a text, and as the keys below `path`, indices of lists from 0
+-- @treturn nil|table array of `{ keys =, text = }`: the references that were looked up
+function _M.validate(definition, value, path, vault)
+    if has_type(value, "record") then
+        local ok, filled = pcall(generated.record(definition), value)
+        if ok and filled then
+            return filled
+        end
+    end
+    return _M.walk(definition, value, path, vault)
+end
+
 --- Checks one value against one field definition.
 -- @tparam table field definition
 -- @param value
@@ -446,26 +396,21 @@ function _M.first_error(field, value)
     return ctx.errors[1] and ctx.errors[1].message
 end
 
---- The fields of a schema by name, shorthands among them.
--- @tparam table definition schema
--- @treturn table name -> definition, not to be changed
-function _M.fields(definition)
-    return plan_of(definition).by_name
-end
-
---- Finds a field's definition by its dotted name.
--- @tparam table definition schema
--- @tparam string name such as `config.redis.host`
--- @treturn table|nil
-function _M.field(definition, name)
-    for part in name:gmatch("[^.]+") do
-        definition = definition and plan_of(definition).by_name[part]
-    end
-    return definition
-end
+--- As those of gateway.schema.plan.
+_M.fields, _M.field = plans.fields, plans.field
 
 host.fails = _M.first_error
 host.field = _M.field
+
+-- The fields that shorthands stand for, in a new table; nil where one is wrong.
+local function expand(definition, value)
+    local ctx = context.take("")
+    local expanded = expand_shorthands(ctx, definition, value)
+    context.give_back(ctx)
+    return #ctx.errors == 0 and expanded or nil
+end
+
+generated.lend({ absent = find_absent, expand = expand, run = run, transform = transform })
 
 --- As `to_json.entity`.
 _M.to_json_entity = to_json.entity

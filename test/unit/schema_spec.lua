@@ -297,12 +297,12 @@ describe("gateway.schema", function()
                 return nil, "no"
             end
             local inner = record({ { a = { type = "integer" } } }, { custom_validator = refuse })
-            assert.equal("r: no", errors_of(record({ { r = inner } }), { r = { a = 1 } }))
-            assert.equal(
-                "r.a: expected an integer",
-                errors_of(record({ { r = inner } }), { r = { a = "" } })
-            )
-            assert.equal(1, calls)
+            local outer = record({ { r = inner } })
+            assert.equal("r: no", errors_of(outer, { r = { a = 1 } }))
+            assert(calls > 0)
+            calls = 0
+            assert.equal("r.a: expected an integer", errors_of(outer, { r = { a = "" } }))
+            assert.equal(0, calls)
         end)
     end)
 
