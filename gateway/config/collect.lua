@@ -23,7 +23,7 @@ local NULL = cjson.null
 local REMARKS = { _comment = "string", _ignore = "table" }
 -- Few entities give more, with their parent.
 local OWN_FIELDS = 7
--- Those of `run`, and the id that gateway.config.link adds.
+-- Those of `run`, and what gateway.config.link adds: an id, a reference to those without a parent.
 local ITEM_FIELDS = 8
 -- Of a kind whose entities have none.
 local NO_LINKS = {}

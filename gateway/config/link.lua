@@ -97,7 +97,9 @@ local function resolve(state, item, field)
         found = find(state, field.reference, reference)
     end
     if found and item.entity then
-        item.entity[field.name] = { id = found.id }
+        -- One for all who refer to it.
+        found.reference = found.reference or { id = found.id }
+        item.entity[field.name] = found.reference
     elseif found then
         return true
     elseif reference ~= nil then

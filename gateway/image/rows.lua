@@ -44,13 +44,16 @@ local unsigned_chars = ffi.typeof("const uint8_t *")
 -- The 16 bytes of a UUID.
 local function put_id(id, text, length)
     text = cast(unsigned_chars, text)
-    local digit = 0
+    local at, high = 0, -1
     for i = 0, length - 1 do
         local char = text[i]
-        if char ~= DASH and digit < 32 then
-            local at = (digit - digit % 2) / 2
-            id[at] = id[at] * 16 + NIBBLES[char]
-            digit = digit + 1
+        if char ~= DASH and at < 16 then
+            if high < 0 then
+                high = NIBBLES[char] * 16
+            else
+                id[at] = high + NIBBLES[char]
+                at, high = at + 1, -1
+            end
         end
     end
 end

@@ -294,7 +294,7 @@ function methods:transaction(changes)
 end
 
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
--- keep their slots. Where the store has none, `on_filling(since)`, where there is one, gives what is
+-- keep their slots. Where the store has none, `on_filling(since)`, if there is one, gives what is
 -- called for each (`image` of gateway.store.filling).
 -- @tparam {table,...} items `{ kind =, put = }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
