@@ -4,6 +4,7 @@
 -- @module gateway.config.migrate
 
 local router_path = require("gateway.router.path")
+local text = require("gateway.schema.text")
 
 local char = string.char
 local concat = table.concat
@@ -14,6 +15,7 @@ local type = type
 
 local RESERVED = "[!#$%%&'()*+,/:;=?@%[%]]"
 local REGEX_META = "[.^{}\\|-]"
+local is_plain = text.made_of("[%w._~/%%-]")
 
 local _M = {}
 
@@ -29,7 +31,7 @@ end
 -- @tparam string path
 -- @treturn boolean
 function _M.looks_like_regex(path)
-    return not path:find("^[%w._~/%%-]*$")
+    return not is_plain(path)
 end
 
 local function migrate_path(path)

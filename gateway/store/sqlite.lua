@@ -5,7 +5,7 @@
 -- Each call blocks on the disk.
 --
 -- Declared by hand after https://sqlite.org/c3ref/intro.html; these functions keep their ABI over
--- all of SQLite 3. A destructor is declared as a number: only the constant -1 is ever passed.
+-- all of SQLite 3. A destructor is declared as a number: only its two constants are ever passed.
 -- @module gateway.store.sqlite
 
 local ffi = require("ffi")
@@ -66,7 +66,8 @@ local OPEN_READWRITE = 2
 local OPEN_FULLMUTEX = 0x10000
 local PREPARE_PERSISTENT = 1
 local DBSTATUS_DEFERRED_FKS = 10
-local TRANSIENT = -1
+-- Whether bound bytes stay where they are until the statement has run, or SQLite has to copy them.
+local STATIC, TRANSIENT = 0, -1
 local chars = ffi.typeof("const char *")
 -- types of columns
 local INTEGER, FLOAT, NULL = 1, 2, 5
@@ -166,23 +167,23 @@ local function prepared(self, sql)
     return statement
 end
 
-local function bind(self, statement, values, count)
+local function bind(self, statement, values, count, keep)
     for i = 1, count do
         local value = values[i]
         local code
         if value == nil then
             code = library.sqlite3_bind_null(statement, i)
         elseif type(value) == "string" then
-            code = library.sqlite3_bind_text(statement, i, value, #value, TRANSIENT)
+            code = library.sqlite3_bind_text(statement, i, value, #value, keep)
         elseif type(value) == "userdata" then
             local bytes, length = value:ref()
-            code = library.sqlite3_bind_text(statement, i, bytes, length, TRANSIENT)
+            code = library.sqlite3_bind_text(statement, i, bytes, length, keep)
         elseif type(value) == "table" then
             local bytes, length = value.bytes, #value.bytes
             if type(bytes) == "userdata" then
                 bytes = bytes:ref()
             end
-            code = library.sqlite3_bind_blob(statement, i, bytes, length, TRANSIENT)
+            code = library.sqlite3_bind_blob(statement, i, bytes, length, keep)
         elseif value % 1 == 0 then
             code = library.sqlite3_bind_int64(statement, i, value)
         else
@@ -249,11 +250,11 @@ end
 --- The same with the values in an array, which the JIT compiles: for statements that are run for
 -- each entity.
 -- @tparam string sql
--- @tparam table values
+-- @tparam table values which nobody changes meanwhile: SQLite copies none of them
 -- @tparam number count of values, nil ones among them
 function methods:run_with(sql, values, count)
     local statement = prepared(self, sql)
-    bind(self, statement, values, count)
+    bind(self, statement, values, count, STATIC)
     step(self, statement)
 end
 
@@ -261,7 +262,7 @@ end
 -- @treturn {table,...} arrays of values; nil for NULL
 function methods:rows(sql, ...)
     local statement, rows = prepared(self, sql), {}
-    bind(self, statement, { ... }, select("#", ...))
+    bind(self, statement, { ... }, select("#", ...), TRANSIENT)
     step(self, statement, rows)
     return rows
 end
@@ -303,7 +304,7 @@ end
 -- @param ... values
 function methods:each(sql, visit, ...)
     local statement = prepared(self, sql)
-    bind(self, statement, { ... }, select("#", ...))
+    bind(self, statement, { ... }, select("#", ...), TRANSIENT)
     local row = setmetatable({ statement = statement }, row_mt)
     local code = library.sqlite3_step(statement)
     while code == _M.ROW do
@@ -327,7 +328,7 @@ end
 -- @treturn table|nil
 function methods:row(sql, ...)
     local statement, rows = prepared(self, sql), {}
-    bind(self, statement, { ... }, select("#", ...))
+    bind(self, statement, { ... }, select("#", ...), TRANSIENT)
     step(self, statement, rows, 1)
     return rows[1]
 end
