@@ -86,8 +86,8 @@ end
 --- The plan of a schema or of a field.
 -- @tparam table definition
 -- @treturn table not to be changed: `rules`, array of `{ name =, fn =, argument = }` in their
--- order; `fields`, array of `{ name =, field = }`; `by_name`, shorthands among them; `defaults`, how
--- many of the fields have one
+-- order; `fields`, array of `{ name =, field = }`; `by_name`, shorthands among them; `defaults`,
+-- how many of the fields have one
 function _M.of(definition)
     return plans[definition] or make(definition)
 end
