@@ -15,15 +15,10 @@ local setmetatable = setmetatable
 ffi.cdef([[
 void *malloc(size_t size);
 void *realloc(void *pointer, size_t size);
-int posix_memalign(void **pointer, size_t alignment, size_t size);
-int madvise(void *pointer, size_t size, int advice);
 void free(void *pointer);
 ]])
 
--- Of a change, which seldom needs more than a part of it; and those after it: huge pages, as each
--- page that is touched for the first time costs a fault.
-local CHUNK, HUGE = 1024 * 1024, 2 * 1024 * 1024
-local MADV_HUGEPAGE = 14
+local CHUNK = 1024 * 1024
 local ENTITY = "sluice_core_entity_t"
 
 local _M = {}
@@ -52,29 +47,16 @@ local function check(pointer)
     return pointer
 end
 
-local out = ffi.new("void *[1]")
-
-local function take_chunk(self, size)
-    if size > CHUNK or #self.chunks == 0 then
-        local bytes_taken = size > CHUNK and size or CHUNK
-        return check(C.malloc(bytes_taken)), bytes_taken
-    end
-    out[0] = nil
-    C.posix_memalign(out, HUGE, HUGE)
-    C.madvise(check(out[0]), HUGE, MADV_HUGEPAGE)
-    return out[0], HUGE
-end
-
 --- Takes bytes, not zeroed, aligned to 8.
 -- @tparam number size
 -- @treturn cdata `char *`
 function methods:take(size)
     size = size + -size % 8
     if size > self.left then
-        local taken, left = take_chunk(self, size)
-        taken = cast(bytes, taken)
+        local chunk = size > CHUNK and size or CHUNK
+        local taken = cast(bytes, check(C.malloc(chunk)))
         self.chunks[#self.chunks + 1] = taken
-        self.at, self.left = taken, left
+        self.at, self.left = taken, chunk
     end
     local found = self.at
     self.at, self.left = found + size, self.left - size
