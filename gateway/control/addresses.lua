@@ -186,16 +186,17 @@ end
 
 --- The entities of names that something begins to use, with addresses where the resolver has them
 -- within so many seconds; else they come when it has. Yields.
--- @tparam {string,...} hosts
+-- @tparam {string,...} hosts which may stand there several times
 -- @tparam number seconds
--- @treturn {table,...} of the kind `names`, each to be put where the store has none
+-- @treturn {table,...} of the kind `names`, one for each host, to be put where the store has none
 -- @phases content, timer
 function _M.of(hosts, seconds)
-    local entities, unknown = {}, {}
+    local entities, unknown, seen = {}, {}, {}
     for _, host in ipairs(hosts) do
-        local row = apply.read("get", "names", host)
-        entities[#entities + 1] = row and remember(entity_text.decode(row.text))
-        unknown[#unknown + 1] = not row and host or nil
+        local row = not seen[host] and apply.read("get", "names", host)
+        entities[#entities + 1] = row and remember(entity_text.decode(row.text)) or nil
+        unknown[#unknown + 1] = not (row or seen[host]) and host or nil
+        seen[host] = true
     end
     local found = ask_for(unknown, seconds)
     for _, host in ipairs(unknown) do

@@ -121,3 +121,13 @@ def test_a_way_back_that_others_are_in_is_refused(gateway: Start) -> None:
     back(running, revision)
     assert send(running, "GET", "/consumers/b").status_code == 404
     assert send(running, "GET", "/consumers/a").json()["custom_id"] == "x"
+
+
+def test_a_name_that_several_have_comes_back_once(gateway: Start) -> None:
+    running = gateway(None)
+    for name in ("a", "b"):
+        send(running, "PUT", f"/services/{name}", json={"host": "localhost"})
+    revision = int(send(running, "GET", "/").headers["Sluice-Revision"])
+    for name in ("a", "b"):
+        send(running, "PATCH", f"/services/{name}", json={"retries": 1})
+    assert back(running, revision)["changes"] == 2
