@@ -107,8 +107,13 @@ local function place(fields, keys, message)
         end
         fields = there
     end
-    fields["@entity"] = fields["@entity"] or {}
-    fields["@entity"][#fields["@entity"] + 1] = message
+    local messages = fields["@entity"] or {}
+    if type(messages) == "string" then
+        -- A client has sent a field of this name.
+        messages = { messages }
+    end
+    messages[#messages + 1] = message
+    fields["@entity"] = messages
 end
 
 local function line_of(keys, message)

@@ -99,6 +99,19 @@ def test_values_that_are_wrong(client: Client, body: bytes, fields: dict[str, An
     assert fields is None or refused.json()["fields"] == fields
 
 
+def test_a_field_that_is_named_like_the_entity(client: Client) -> None:
+    """It does not hide what is wrong with several fields."""
+    for send in (
+        lambda: client.ask("POST", "/routes", {"@entity": "a", "service": {"name": "s"}}),
+        lambda: client.form("POST", "/routes", "@entity=a&service.name=s"),
+    ):
+        reply = send()
+        assert reply.status == 400, str(reply)
+        first, *others = reply.json()["fields"]["@entity"]
+        assert first == "unknown field"
+        assert others
+
+
 def test_several_are_named(client: Client) -> None:
     config = {"minute": "x", "hour": 0, "y": 1}
     refused = client.must(400, "POST", "/plugins", {"name": "rate-limiting", "config": config})
