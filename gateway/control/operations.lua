@@ -301,8 +301,8 @@ function verbs.POST(run, operation)
     return 201, entity
 end
 
--- By name: one that is there stays the same entity. The entity, its revision in the store (0: there
--- is to be none), and whether it is new by this name.
+-- By name: one that is there stays the same entity. The entity, and its revision in the store (0:
+-- there is to be none).
 local function put_by_name(run, operation, value, owner)
     local kind, key = operation.kind, operation.key
     local definition = entities.get(kind)
@@ -323,22 +323,24 @@ local function put_by_name(run, operation, value, owner)
     end
     local is_given = entity.id ~= nil
     entity.id = entity.id or files.draw_uuid()
-    return entity, is_given and 0 or nil, true
+    return entity, is_given and 0 or nil
 end
 
 function verbs.PUT(run, operation)
     local owner = parent_id(run, operation)
     local value = value_of(run, operation)
-    local entity, revision, is_named
-    if rules.check.uuid(operation.key) then
+    local is_named = not rules.check.uuid(operation.key)
+    local entity, revision
+    if not is_named then
         must_be("id", value.id, operation.key)
         value.id = operation.key
         entity = check(run, operation, value, owner)
     else
-        entity, revision, is_named = put_by_name(run, operation, value, owner)
+        entity, revision = put_by_name(run, operation, value, owner)
     end
     local before = run.draft:changed(operation.kind, entity.id)
     entity.created_at = entity.created_at or made_at(before)
+    -- One that is there by this name may be another by the time of the transaction.
     put(run, operation, entity, revision).is_named = is_named
     return 200, entity
 end
