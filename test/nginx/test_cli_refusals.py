@@ -56,7 +56,6 @@ def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ({"file": None}, "file: no declarative configuration; give --file FILE"),
         ({"file": "/none.yaml"}, "file: cannot read /none.yaml: No such file or directory"),
         ({"file": "/"}, "file: cannot read /: it is a directory"),
         (
