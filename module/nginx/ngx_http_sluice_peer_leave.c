@@ -9,6 +9,7 @@
 #include "ngx_http_sluice_peer.h"
 
 
+static ngx_int_t ngx_http_sluice_peer_leave_address(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_peer_leave_states(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_peer_leave_name(ngx_pool_t *pool,
     ngx_str_t **name);
@@ -18,17 +19,35 @@ static ngx_int_t ngx_http_sluice_peer_leave_host(ngx_http_request_t *r);
 ngx_int_t
 ngx_http_sluice_peer_leave(ngx_http_request_t *r)
 {
+    if (ngx_http_sluice_peer_leave_address(r) != NGX_OK
+        || ngx_http_sluice_peer_leave_name(r->pool, &r->upstream->peer.name)
+           != NGX_OK
+        || ngx_http_sluice_peer_leave_states(r) != NGX_OK
+        || ngx_http_sluice_peer_leave_host(r) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* nginx has none when the peer has sent all: the client may still read. */
+
+static ngx_int_t
+ngx_http_sluice_peer_leave_address(ngx_http_request_t *r)
+{
     struct sockaddr        *sockaddr;
     ngx_peer_connection_t  *pc;
 
     pc = &r->upstream->peer;
 
+    if (pc->sockaddr == NULL) {
+        return NGX_OK;
+    }
+
     sockaddr = ngx_palloc(r->pool, pc->socklen);
-    if (sockaddr == NULL
-        || ngx_http_sluice_peer_leave_name(r->pool, &pc->name) != NGX_OK
-        || ngx_http_sluice_peer_leave_states(r) != NGX_OK
-        || ngx_http_sluice_peer_leave_host(r) != NGX_OK)
-    {
+    if (sockaddr == NULL) {
         return NGX_ERROR;
     }
 

@@ -29,6 +29,9 @@ PERTURB = {"MALLOC_PERTURB_": "85"}
 # A configuration of so many bytes, in each epoch's pool.
 REALM = 300_000
 
+# More than the sockets between nginx and a client hold.
+LARGE = 20_000_000
+
 KEY = ("apikey", "good")
 
 
@@ -165,3 +168,30 @@ def test_a_download(gateway: Start, upstream: Upstream, streams: bool) -> None:
     assert upstream.connections == 1
     line = f"200 {upstream.address} 100000 100000\n"
     wait_until(lambda: running.access_log().count(line) == 2, "the lines of the log")
+
+
+def test_a_client_that_reads_slowly(gateway: Start, upstream: Upstream) -> None:
+    """The upstream has sent all and is gone long before the client has it."""
+    config = guarded(upstream)
+    running = gateway(config, access_log_format=FORMAT, env=PERTURB)
+    (worker,) = running.workers()
+    gone = threading.Event()
+
+    def whole(exchange: Exchange) -> None:
+        exchange.keep = False
+        exchange.head(200, [("Content-Length", str(LARGE)), ("Connection", "close")])
+        exchange.send(b"x" * LARGE)
+        assert exchange.ended()
+        gone.set()
+
+    upstream.handler = whole
+    with running.wire() as wire, running.wire() as other:
+        wire.send(request_bytes("/", headers=[KEY]))
+        assert wire.read_head().status == 200
+        assert gone.wait(20)
+        change(running, config)
+        assert other.ask("/", headers=[("apikey", "bad")]).status == 401
+        assert wire.read_exactly(LARGE) == b"x" * LARGE
+    line = f"200 {upstream.address} 100000 100000\n"
+    wait_until(lambda: line in running.access_log(), "the line of the log")
+    assert running.workers() == [worker]
