@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from changes import document, post
 from rate_limits import PERIODS, early_in_the_window, limited, told
 
 from sluice import Gateway
-from upstream import Upstream
+from upstream import Exchange, Upstream
+from wire import request_bytes
 
 Start = Callable[..., Gateway]
 
@@ -162,3 +166,31 @@ def test_what_has_ended_makes_room(gateway: Start, upstream: Upstream) -> None:
                 early_in_the_window(1, 1)
             assert wire.ask("/api", headers={"X-Tenant": str(i)}).status == 200
         assert wire.ask("/b", headers={"X-Tenant": "0"}).status == 429
+
+
+def test_requests_that_wait_shrink_no_share(gateway: Start, upstream: Upstream) -> None:
+    """Each holds what its epoch has compiled, and all epochs have the same rules."""
+    rules, epochs = 40, 6
+    assert rules < LINES // 8 < rules * epochs
+    config = many_rules(upstream, rules, **dict.fromkeys(PERIODS, 5000))
+    running = gateway(config, rate_limiting_memory="128k")
+    end = threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        if exchange.request.target.endswith("waits"):
+            end.wait(20)
+        exchange.reply(200)
+
+    upstream.handler = answer
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(running.wire()) for _ in range(epochs)]
+        for number, wire in enumerate(waiting):
+            config["services"][0]["read_timeout"] = 50_000 + number
+            assert post(running, document(config)).is_success
+            wire.send(request_bytes("/0/waits"))
+            with running.wire() as other:
+                for rule in range(rules):
+                    assert other.ask(f"/{rule}/").status == 200
+        end.set()
+        assert [wire.read_reply().status for wire in waiting] == [200] * epochs
+    assert "has no share" not in running.error_log()
