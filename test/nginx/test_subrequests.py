@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from sluice import Gateway, proxying
 from upstream import DeadPort, Exchange, Request, Upstream
 from wire import wait_until
@@ -139,3 +141,33 @@ def test_one_that_a_plugin_makes_has_no_peer(gateway: Start, upstream: Upstream)
         for _ in range(3):
             assert wire.ask("/").status == 200
     assert [r.headers.get("x-captured") for r in upstream.requests] == ["500"] * 3
+
+
+EXEC = """
+return {
+    name = "exec", version = "1", priority = 1,
+    schema = { name = "exec", fields = { { config = { type = "record", fields = {} } } } },
+    PHASE = function()
+        ngx.req.set_header("X-Runs", (ngx.req.get_headers()["x-runs"] or "") .. "x")
+        if not ngx.req.is_internal() then
+            ngx.exec("/other", "b=2")
+        end
+    end,
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("phase", "status", "seen"),
+    [("access", 200, [("/first?b=2", "xx")]), ("rewrite", 404, [])],
+)
+def test_one_that_a_plugin_sends_elsewhere(
+    gateway: Start, upstream: Upstream, phase: str, status: int, seen: list[tuple[str, str]]
+) -> None:
+    """It begins again by its own path; before its route is known there is no way back."""
+    upstream.answer(200)
+    config = proxying(upstream) | {"plugins": [{"name": "exec"}]}
+    running = gateway(config, plugins={"exec": EXEC.replace("PHASE", phase)})
+    with running.wire() as wire:
+        assert wire.ask("/first?a=1").status == status
+    assert [(r.target, r.headers.get("x-runs")) for r in upstream.requests] == seen
