@@ -168,18 +168,29 @@ end
 -- @tparam string parent id
 -- @return as `by_its_id`
 function methods:by_parent(kind, name, field, parent)
-    local definition = entities.get(kind)
-    local name_field = definition.endpoint_key
-    name = _M.normal_name(kind, name)
+    local name_field = entities.get(kind).endpoint_key
+    local where = { [field] = parent, [name_field] = _M.normal_name(kind, name) }
+    return self:by_values(kind, where)
+end
+
+--- Finds an entity by values that no two entities of its kind have together.
+-- @tparam string kind
+-- @tparam table where field -> value, of a reference the id
+-- @return as `by_its_id`
+function methods:by_values(kind, where)
     local found = find_changed(self, kind, function(entity)
-        local owner = entity[field]
-        return entity[name_field] == name and owner and owner.id == parent
+        for field, value in pairs(where) do
+            local has = entity[field]
+            if (type(has) == "table" and has.id or has) ~= value then
+                return false
+            end
+        end
+        return true
     end)
     if found then
         return found
     end
-    local rows, err =
-        self.read("list", kind, { size = 1, where = { [field] = parent, [name_field] = name } })
+    local rows, err = self.read("list", kind, { size = 1, where = where })
     if not rows then
         return nil, err
     end

@@ -176,10 +176,12 @@ end
 -- worker when it returns.
 -- @tparam table live what gateway.control.admin is given
 -- @tparam {table,...} list of operations: `{ method = "POST", "PUT", "PATCH" or "DELETE", kind =,
--- key = id or name (not of POST), parent = { kind =, key =, field = of the child }, value = table,
--- is_form = whether the value's leaves are texts }`; or `{ method = "UPSERT", kind =, value = what
--- gateway.config.collect found right, parent = { field =, operation = one before it } }`, which get
--- their `id` and `change`: "created", "changed" or "unchanged"
+-- key = id or name, parent = { kind =, key =, field = of the child }, value = table, is_form =
+-- whether the value's leaves are texts }`. A POST has no key; a DELETE without one is of all that
+-- the parent has. What joins two entities has the one as its parent, the other's key as its own.
+-- Or `{ method = "UPSERT", kind =, value = what gateway.config.collect found right, parent = {
+-- field =, operation = one before it } }`, which get their `id` and `change`: "created", "changed"
+-- or "unchanged".
 -- @tparam number size bytes that they came in, for what they may cost
 -- @tparam string by who, for the history
 -- @tparam[opt] boolean is_trial whether nothing is to be changed; then nobody finds out

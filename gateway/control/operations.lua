@@ -90,11 +90,27 @@ local function parent_id(run, operation)
     return found.id
 end
 
+-- What joins the parent with another entity, by the name or id of that one.
+local function find_joining(run, operation, owner)
+    local definition, parent = entities.get(operation.kind), operation.parent
+    local first, second = definition.joins[1], definition.joins[2]
+    local other = parent.field == first and second or first
+    local id = operation.key
+    if not rules.check.uuid(id) then
+        local found = find(run.draft, schema.field(definition, other).reference, id)
+        id = found and found.id
+    end
+    local where = { [parent.field] = owner, [other] = id }
+    return id and must(run.draft:by_values(operation.kind, where))
+end
+
 -- The entity that an operation is about.
 local function find_own(run, operation, owner)
     local kind, key, parent = operation.kind, operation.key, operation.parent
     local definition = entities.get(kind)
-    if rules.check.uuid(key) then
+    if definition.joins then
+        return find_joining(run, operation, owner)
+    elseif rules.check.uuid(key) then
         local found, revision = must(run.draft:by_its_id(kind, key))
         local has = found and parent and found[parent.field]
         if found and parent and not (type(has) == "table" and has.id == owner) then
@@ -380,9 +396,20 @@ function verbs.PATCH(run, operation)
     return 200, entity
 end
 
+-- Without a key, all that the parent has.
+local function delete_all(run, operation)
+    local owner = parent_id(run, operation)
+    for _, entity in ipairs(must(run.draft:all(operation.kind, operation.parent.field, owner))) do
+        run.draft:delete(operation.kind, entity.id, run.at)
+    end
+    return 204
+end
+
 function verbs.DELETE(run, operation)
     local id = operation.key
-    if operation.parent or not rules.check.uuid(id) then
+    if not id then
+        return delete_all(run, operation)
+    elseif operation.parent or not rules.check.uuid(id) then
         local owner = parent_id(run, operation)
         local found = find_own(run, operation, owner)
         id = found and found.id

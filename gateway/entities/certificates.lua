@@ -59,6 +59,8 @@ return {
     primary_key = { "id" },
     -- what an id is made of
     identity = { "cert" },
+    -- Kong's paths take the name of an SNI for its certificate.
+    known_by = { kind = "snis", field = "certificate" },
     unused = true,
     fields = {
         { id = typedefs.uuid },

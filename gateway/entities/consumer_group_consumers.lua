@@ -1,5 +1,5 @@
 --- Schema of a membership: a consumer that is in a group. Clients see it in the group and in the
--- consumer only; in files it is a collection, as in Kong's.
+-- consumer only (gateway.control.admin.memberships); in files it is a collection, as in Kong's.
 -- @module gateway.entities.consumer_group_consumers
 
 local typedefs = require("gateway.schema.typedefs")
@@ -8,6 +8,8 @@ return {
     name = "consumer_group_consumers",
     primary_key = { "id" },
     cache_key = { "consumer_group", "consumer" },
+    -- In the path of the one it goes by the other.
+    joins = { "consumer_group", "consumer" },
     generate_admin_api = false,
     unused = true,
     fields = {

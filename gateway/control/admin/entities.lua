@@ -32,8 +32,14 @@ local WRITES = { DELETE = true, PATCH = true, POST = true, PUT = true }
 
 local _M = {}
 
---- All entities of a kind with a reference to one.
-local function find_all(live, kind, field, id)
+--- All entities of a kind with a reference to one. Yields.
+-- @tparam table live what `gateway.control.admin` is given
+-- @tparam string kind
+-- @tparam string field that refers
+-- @tparam string id
+-- @treturn {table,...}
+-- @phases content
+function _M.find_all(live, kind, field, id)
     local found, offset = {}, nil
     repeat
         local options = { size = PIECE, offset = offset, where = { [field] = id } }
@@ -50,7 +56,7 @@ local function to_json(live, kind, entity)
     local definition = entities.get(kind)
     if definition.show then
         definition.show(entity, function(...)
-            return find_all(live, ...)
+            return _M.find_all(live, ...)
         end)
     end
     -- A reload may have taken away a plugin that is still configured.
@@ -93,7 +99,8 @@ end
 -- @tparam table args arguments of the query
 -- @tparam string path of the list
 -- @tparam[opt] table where as of the store's `list`
--- @tparam[opt] table more fields of the answer; `change(entity)` adds to what is shown of each
+-- @tparam[opt] table more `node_id` of the answer; `size` of a page where the client names none;
+-- `show(entity)` -> what stands for it, nil: nothing
 -- @phases content
 function _M.list(live, kind, args, path, where, more)
     local options, name, code, message = read_options(kind, args)
@@ -101,6 +108,7 @@ function _M.list(live, kind, args, path, where, more)
         return response.bad_request(name, code, message)
     end
     options.where = where
+    options.size = options.size or more and more.size
     local page, offset = live.read("list", kind, options)
     if not page and offset.err == "invalid tags" then
         message = "invalid option (tags: invalid filter syntax)"
@@ -109,11 +117,9 @@ function _M.list(live, kind, args, path, where, more)
         return paging.refuse(offset, options)
     end
     local data = json.array({})
-    for i, row in ipairs(page) do
-        data[i] = to_json(live, kind, entity_text.decode(row.text))
-        if more then
-            more.change(data[i])
-        end
+    for _, row in ipairs(page) do
+        local entity = to_json(live, kind, entity_text.decode(row.text))
+        data[#data + 1] = more and more.show(entity) or not more and entity or nil
     end
     return paging.answer(path, args, data, offset, more and { node_id = more.node_id })
 end
@@ -146,6 +152,15 @@ local function find_child(live, child, parent, id_or_name)
     return rows and rows[1], err
 end
 
+-- Puts the id in the place of a name that is another entity's.
+local function lead(live, at)
+    local other = entities.get(at.kind).known_by
+    local row = other and at.key and live.read("get", other.kind, at.key)
+    if row and row.id ~= at.key then
+        at.key = entity_text.decode(row.text)[other.field].id
+    end
+end
+
 local function get_nested(live, found, segments, args)
     local parent, err = live.read("get", found.parent.kind, found.parent.key)
     if not parent then
@@ -161,6 +176,7 @@ local function get_nested(live, found, segments, args)
 end
 
 local function get(live, found, segments, args)
+    lead(live, found.parent or found)
     if found.parent then
         return get_nested(live, found, segments, args)
     elseif found.key then
@@ -223,18 +239,30 @@ end
 -- @treturn table for gateway.control.admin.json
 _M.to_json = to_json
 
-local function write(live, operation, args)
+--- Reads what a write has sent. Yields.
+-- @tparam table args arguments of the query
+-- @treturn table|nil `{ value = table, is_form =, size = }` of gateway.control.admin.body
+-- @treturn nil|table refusal
+-- @phases content
+function _M.read_sent(args)
     local wrong_argument = _M.check_arguments(args)
     if wrong_argument then
-        return _M.refuse(live, wrong_argument)
+        return nil, wrong_argument
     end
     local sent, refusal = body.read(body.MAX_BYTES)
+    if sent and sent.value[1] ~= nil then
+        local message = "Cannot parse JSON body (expected an object)"
+        return nil, { status = 400, message = message }
+    end
+    return sent, refusal
+end
+
+local function write(live, operation, args)
+    local sent, refusal = _M.read_sent(args)
     if not sent then
         return _M.refuse(live, refusal)
-    elseif sent.value[1] ~= nil then
-        local message = "Cannot parse JSON body (expected an object)"
-        return _M.refuse(live, { status = 400, message = message })
     end
+    lead(live, operation.parent or operation)
     operation.value, operation.is_form = sent.value, sent.is_form
     local done
     done, refusal = editing.run(live, { operation }, sent.size, caller.describe())

@@ -13,6 +13,7 @@ local config = require("gateway.control.admin.config")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
 local history = require("gateway.control.admin.history")
+local memberships = require("gateway.control.admin.memberships")
 local metrics = require("gateway.control.admin.metrics")
 local json = require("gateway.control.admin.json")
 local node = require("gateway.control.admin.node")
@@ -53,7 +54,7 @@ local function endpoints()
         list[#list + 1] = path
     end
     for _, of in ipairs(collections.list()) do
-        list[#list + 1] = of.path
+        list[#list + 1] = not pages[of.path] and of.path or nil
     end
     table.sort(list, function(a, b)
         return a:gsub("/", "\0") < b:gsub("/", "\0")
@@ -61,8 +62,20 @@ local function endpoints()
     return response.json(200, { data = list })
 end
 
+-- Several paths of memberships have the same methods.
+local OF_MEMBERS = {
+    allowed = "GET, HEAD, OPTIONS, POST, DELETE",
+    GET = memberships.list,
+    HEAD = memberships.list,
+    POST = memberships.post,
+    DELETE = memberships.delete,
+    is_write = true,
+}
+local OF_MEMBER = { allowed = "DELETE, OPTIONS", DELETE = memberships.delete, is_write = true }
+
 -- What is not a view of entities, by path: functions by method; `is_write` where they write single
--- entities. A part in braces stands for any. gateway.control.admin.pages has what is said of them.
+-- entities, `is_entity` where all else that is asked of the path is asked of the entity. A part in
+-- braces stands for any. gateway.control.admin.pages has what is said of them.
 pages = {
     ["/"] = reading(function(live)
         return response.json(200, node.describe(live))
@@ -90,6 +103,15 @@ pages = {
     ["/schemas/vaults/{name}"] = reading(schemas.get_vault),
     ["/schemas/{kind}/validate"] = VALIDATE,
     ["/upstreams/{upstreams}/health"] = reading(upstream_health.get),
+    ["/consumer_groups/{consumer_groups}"] = {
+        GET = memberships.get,
+        HEAD = memberships.get,
+        is_entity = true,
+    },
+    ["/consumer_groups/{consumer_groups}/consumers"] = OF_MEMBERS,
+    ["/consumer_groups/{consumer_groups}/consumers/{consumers}"] = OF_MEMBER,
+    ["/consumers/{consumers}/consumer_groups"] = OF_MEMBERS,
+    ["/consumers/{consumers}/consumer_groups/{consumer_groups}"] = OF_MEMBER,
 }
 
 -- Paths with parts in braces, the first that fits: `/schemas/plugins/validate` is no plugin's.
@@ -100,6 +122,11 @@ local templates = {
     { "schemas", "{kind}" },
     { "tags", "{tag}" },
     { "upstreams", "{upstreams}", "health" },
+    { "consumer_groups", "{consumer_groups}" },
+    { "consumer_groups", "{consumer_groups}", "consumers" },
+    { "consumer_groups", "{consumer_groups}", "consumers", "{consumers}" },
+    { "consumers", "{consumers}", "consumer_groups" },
+    { "consumers", "{consumers}", "consumer_groups", "{consumer_groups}" },
 }
 
 local function fits(template, segments)
@@ -111,10 +138,11 @@ local function fits(template, segments)
     return #template == #segments
 end
 
-local function find_page(segments)
+local function find_page(segments, method)
     for _, template in ipairs(templates) do
         if fits(template, segments) then
-            return pages["/" .. table.concat(template, "/")]
+            local page = pages["/" .. table.concat(template, "/")]
+            return (page[method] or not page.is_entity) and page or nil
         end
     end
     return pages["/" .. table.concat(segments, "/")]
@@ -150,10 +178,10 @@ function _M.handle(live)
     end
     -- Before anything is read, so that the answer is of this revision at least.
     response.set_revision(state.revision)
-    local page = find_page(segments)
+    local page = find_page(segments, method)
     if page and method == "OPTIONS" then
         return response.options(page.allowed)
-    elseif page and page.is_write and not live.is_writable then
+    elseif page and page.is_write and not READS[method] and not live.is_writable then
         return response.read_only(READ_METHODS)
     elseif page and not page[method] then
         return response.method_not_allowed(page.allowed)

@@ -251,7 +251,7 @@ local function page_operation(path, method, page)
     local status = format("%d", page.status or 200)
     local made = operation({
         id = operation_id(method, path == "/" and "/node" or path),
-        tag = "node",
+        tag = page.kind or "node",
         path = path,
         summary = page.summary,
         arguments = page.arguments,
@@ -273,7 +273,7 @@ end
 
 local function page_paths(paths)
     for path, methods in pairs(pages) do
-        paths[path] = {}
+        paths[path] = paths[path] or {}
         for method, page in pairs(methods) do
             paths[path][method:lower()] = page_operation(path, method, page)
         end

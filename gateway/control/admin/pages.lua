@@ -32,9 +32,8 @@ local PAGING = {
     offset = text("That of the page before."),
 }
 
-local function page_of(properties, more)
-    local page =
-        object({ data = list_of(object(properties)), next = { type = { "string", "null" } } })
+local function page_of(item, more)
+    local page = object({ data = list_of(item), next = { type = { "string", "null" } } })
     page.properties.offset = text("Of the next page; absent on the last.")
     for name, property in pairs(more or {}) do
         page.properties[name] = property
@@ -42,11 +41,60 @@ local function page_of(properties, more)
     return page
 end
 
-local tags = page_of({
+local tags = page_of(object({
     tag = text(),
     entity_name = text("Its kind."),
     entity_id = text(nil, { format = "uuid" }),
-})
+}))
+
+local function ref(kind)
+    return { ["$ref"] = "#/components/schemas/" .. kind }
+end
+
+-- Of memberships: `kind` is that of the path, `others` that of the other side; `one`, the former's
+-- name in answers, `sent`, the latter's name in a body.
+local function members(kind, others, one, sent)
+    local reference = {
+        type = { "string", "object" },
+        description = "A name, an id, or one of them as an object.",
+    }
+    local body = object({ [sent] = { anyOf = { reference, list_of(reference) } } })
+    return {
+        GET = {
+            kind = kind,
+            summary = "A page of all that it is joined with",
+            arguments = PAGING,
+            answer = page_of(ref(others)),
+        },
+        POST = {
+            kind = kind,
+            summary = "Joins it with one or several",
+            arguments = { sync = is_set },
+            body = {
+                ["application/json"] = body,
+                ["application/x-www-form-urlencoded"] = body,
+                ["multipart/form-data"] = body,
+            },
+            status = 201,
+            answer = object({ [one] = ref(kind), [others] = list_of(ref(others)) }),
+            errors = { "405", "409" },
+        },
+        DELETE = {
+            kind = kind,
+            summary = "Parts it from all",
+            arguments = { sync = is_set },
+            status = 204,
+            errors = { "405", "507" },
+        },
+    }
+end
+
+local function member(kind)
+    local summary = "Parts one from the other, if they are joined"
+    local parting = { kind = kind, summary = summary, arguments = { sync = is_set } }
+    parting.status, parting.errors = 204, { "405", "507" }
+    return { DELETE = parting }
+end
 
 local A_FILE = {
     ["application/json"] = any,
@@ -169,7 +217,7 @@ return {
         GET = {
             summary = "Who changed what, the newest first",
             arguments = PAGING,
-            answer = page_of({
+            answer = page_of(object({
                 revision = { type = "integer" },
                 at = number,
                 by = { type = { "string", "null" } },
@@ -177,7 +225,7 @@ return {
                 changed = { type = "integer" },
                 deleted = { type = "integer" },
                 kinds = { type = "array" },
-            }),
+            })),
         },
     },
     ["/rollback"] = {
@@ -216,12 +264,45 @@ return {
         GET = {
             summary = "The targets of an upstream, and whether they are well",
             arguments = PAGING,
-            answer = page_of({
-                id = text(nil, { format = "uuid" }),
-                target = text(),
-                weight = number,
-                health = text(nil, { enum = { "HEALTHCHECKS_OFF", "DNS_ERROR" } }),
-            }, { node_id = text(nil, { format = "uuid" }) }),
+            answer = page_of(
+                object({
+                    id = text(nil, { format = "uuid" }),
+                    target = text(),
+                    weight = number,
+                    health = text(nil, { enum = { "HEALTHCHECKS_OFF", "DNS_ERROR" } }),
+                }),
+                { node_id = text(nil, { format = "uuid" }) }
+            ),
         },
     },
+    ["/consumer_groups/{consumer_groups}"] = {
+        GET = {
+            kind = "consumer_groups",
+            summary = "A group and its consumers",
+            arguments = { list_consumers = text(nil, { enum = { "true", "false" } }) },
+            answer = {
+                type = "object",
+                properties = {
+                    consumer_group = ref("consumer_groups"),
+                    consumers = list_of(ref("consumers")),
+                    plugins = list_of(any),
+                },
+                required = { "consumer_group", "plugins" },
+            },
+        },
+    },
+    ["/consumer_groups/{consumer_groups}/consumers"] = members(
+        "consumer_groups",
+        "consumers",
+        "consumer_group",
+        "consumer"
+    ),
+    ["/consumer_groups/{consumer_groups}/consumers/{consumers}"] = member("consumer_groups"),
+    ["/consumers/{consumers}/consumer_groups"] = members(
+        "consumers",
+        "consumer_groups",
+        "consumer",
+        "group"
+    ),
+    ["/consumers/{consumers}/consumer_groups/{consumer_groups}"] = member("consumers"),
 }

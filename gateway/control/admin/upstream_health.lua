@@ -36,8 +36,9 @@ function _M.get(live, args, segments)
     local path = ("/upstreams/%s/health"):format(row.id)
     return entities.list(live, "targets", args, path, { upstream = row.id }, {
         node_id = node.id(live.settings),
-        change = function(target)
+        show = function(target)
             target.health = health_of(live, target.target)
+            return target
         end,
     })
 end
