@@ -129,6 +129,19 @@ local function ask(instance, method, target, value)
     return answer, text
 end
 
+-- Asks for one entity, as `ask` does. That of a group stands in an object of Kong's.
+local function ask_one(instance, kind, path, name, reveals)
+    local target = ("%s/%s?reveal=%d"):format(path, escape(name), reveals and 1 or 0)
+    if kind ~= "consumer_groups" then
+        return ask(instance, "GET", target)
+    end
+    local answer, text, status = ask(instance, "GET", target .. "&list_consumers=false")
+    if not answer then
+        return nil, text, status
+    end
+    return answer.consumer_group, text:match('^{"consumer_group":(.*),"plugins":%[%]}$')
+end
+
 -- All pages of a list: `keep(answer, text)` gets each. Nil, and lines that say why not.
 local function each_page(instance, path, query, keep)
     local offset
@@ -169,7 +182,7 @@ local function names_of(instance, references)
         end
         -- One that is gone by now is shown by its id.
         for _, id in ipairs(#ids <= FEW and ids or {}) do
-            keep(ask(instance, "GET", path .. "/" .. id) or {})
+            keep(ask_one(instance, kind, path, id) or {})
         end
     end
     return names
@@ -215,8 +228,8 @@ _M.get = on_entities(function(instance, arguments)
     end
     local done, lines, status
     if arguments.name then
-        local target = ("%s/%s?%s"):format(found.path, escape(arguments.name), query:sub(2))
-        done, lines, status = ask(instance, "GET", target)
+        done, lines, status =
+            ask_one(instance, found.kind, found.path, arguments.name, arguments.reveal)
         if done then
             keep(done, lines)
         end
@@ -239,8 +252,7 @@ end)
 local function deletions(instance, found, arguments)
     local list, lines = {}, {}
     for _, name in ipairs(arguments.names) do
-        local entity, why, status =
-            ask(instance, "GET", ("%s/%s?reveal=0"):format(found.path, escape(name)))
+        local entity, why, status = ask_one(instance, found.kind, found.path, name)
         if entity then
             local label = ("%s/%s"):format(arguments.kind, name_of(found.kind, entity))
             list[#list + 1] =

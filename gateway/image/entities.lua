@@ -429,9 +429,9 @@ end
 --- Where an entity of the core has a reference.
 -- @tparam table of layout of its kind
 -- @tparam string name of the entity's field
--- @treturn number|nil
+-- @treturn number|nil nil: it has none, or images have none of its kind
 function _M.reference(of, name)
-    for i, field in ipairs(fields_of(of)) do
+    for i, field in ipairs(fields_of(of) or {}) do
         if field[1] == "slot" and field[2] == name then
             return i - 1
         end
