@@ -324,6 +324,19 @@ def test_tables_show_what_tells_and_no_secrets(
     assert succeed(running, "get", "vaults", "--json") == ["[]"]
 
 
+def test_a_group_is_shown_without_its_consumers(running: Gateway, client: Client) -> None:
+    gold = client.must(201, "POST", "/consumer_groups", {"name": "gold"})
+    client.must(201, "POST", "/consumers", {"username": "alice"})
+    client.must(201, "POST", "/consumer_groups/gold/consumers", {"consumer": "alice"})
+    assert rows(succeed(running, "get", "consumer_groups", "gold"))[1][0] == "gold"
+    (text,) = succeed(running, "get", "consumer_groups", "gold", "--json")
+    assert json.loads(text) == [gold]
+    assert succeed(running, "delete", "consumer_groups", "gold")[0].startswith(
+        "consumer_groups/gold"
+    )
+    assert client.must(200, "GET", "/consumer_groups")["data"] == []
+
+
 def test_a_table_fits_the_terminal(running: Gateway, client: Client) -> None:
     name = "n" * 60 + "\N{LATIN SMALL LETTER E WITH ACUTE}" * 30
     client.must(200, "PUT", f"/services/{name.encode().hex()}", {"host": "h" * 60})
