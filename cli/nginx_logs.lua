@@ -10,7 +10,7 @@ local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$req
 
 -- What a change was asked for by whom, and how it ended. Sluice-Revision: when it is live.
 local AUDIT_LOG = '{"time":"$time_iso8601","by":"$sluice_admin_by","from":"$remote_addr",'
-    .. '"method":"$request_method","path":"$sluice_admin_path","status":$status,'
+    .. '"method":"$request_method","path":"$request_uri","status":$status,'
     .. '"revision":"$sent_http_sluice_revision"}'
 
 local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
@@ -83,18 +83,6 @@ function _M.access_log(path, settings)
     return ("access_log %s sluice;"):format(_M.quote(path))
 end
 
--- A format in which the admin listener's path stands without secrets: a key may be a name.
-local function with_public_path(format)
-    return (
-        format:gsub("%${?([%w_]+)}?", {
-            request = "$request_method $sluice_admin_path $server_protocol",
-            request_uri = "$sluice_admin_path",
-            uri = "$sluice_admin_path",
-            document_uri = "$sluice_admin_path",
-        })
-    )
-end
-
 local function log_format(name, escape, format)
     return ("log_format %s escape=%s '%s';"):format(
         name,
@@ -103,7 +91,7 @@ local function log_format(name, escape, format)
     )
 end
 
---- The directives of the logs' formats: `sluice`, `sluice_admin`, `sluice_audit`.
+--- The directives of the logs' formats: `sluice`, `sluice_audit`.
 -- @tparam table settings resolved settings
 -- @treturn string
 function _M.formats(settings)
@@ -115,21 +103,20 @@ function _M.formats(settings)
     end
     return table.concat({
         log_format("sluice", escape, format),
-        log_format("sluice_admin", escape, with_public_path(format)),
         log_format("sluice_audit", "json", AUDIT_LOG),
         "map $request_method $sluice_admin_writes { default 1; GET 0; HEAD 0; OPTIONS 0; }",
     }, "\n")
 end
 
---- The directives of the admin listener's logs, and the variables that they show.
+--- The directives of the admin listener's logs, and the variable that one shows.
 -- @tparam table settings resolved settings
 -- @treturn string
 function _M.admin(settings)
-    local out = { "set $sluice_admin_by -;", "set $sluice_admin_path -;" }
+    local out = { "set $sluice_admin_by -;" }
     local path = _M.target(settings.admin_access_log, settings)
     local audit = _M.target(settings.audit_log, settings)
     if path ~= "off" then
-        out[#out + 1] = ("access_log %s sluice_admin;"):format(_M.quote(path))
+        out[#out + 1] = ("access_log %s sluice;"):format(_M.quote(path))
     end
     if audit ~= "off" then
         out[#out + 1] = ("access_log %s sluice_audit if=$sluice_admin_writes;"):format(

@@ -24,8 +24,6 @@ local NAMES = {
     "scheme",
     "server_addr",
     "sluice_admin_by",
-    "sluice_admin_path",
-    "sluice_log_args",
 }
 
 local declared = {}

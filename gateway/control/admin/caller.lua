@@ -1,7 +1,7 @@
 --- Who asks the admin listener, as far as its answers depend on it.
 --
--- It stands in the request's variables, which the audit log has as well (cli/nginx_logs.lua):
--- `sluice_admin_by`, the caller's name, and `sluice_admin_path`, path and query without secrets.
+-- Its name stands in the variable `sluice_admin_by`, which the audit log has as well
+-- (cli/nginx_logs.lua).
 -- @module gateway.control.admin.caller
 
 local variables = require("gateway.request.variables")
@@ -18,14 +18,6 @@ function _M.note(caller, hides_secrets)
     variables.sluice_admin_by:set(caller.name)
     ngx.ctx.caller = caller
     ngx.ctx.hides_secrets = hides_secrets or not caller.can_write
-end
-
---- Notes what a log may show of the path; of the query it shows what it does elsewhere.
--- @tparam string path
--- @phases content
-function _M.note_path(path)
-    local query = variables.sluice_log_args:get()
-    variables.sluice_admin_path:set(query and query ~= "" and path .. "?" .. query or path)
 end
 
 --- Takes the argument `reveal` of the query: 1 shows the secrets, 0 hides them.

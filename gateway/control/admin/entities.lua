@@ -19,7 +19,6 @@ local schema = require("gateway.schema")
 
 local ngx = ngx
 
-local UUID = "^%x+%-%x+%-%x+%-%x+%-%x+$"
 -- Entities that are read at a time.
 local PIECE = 1000
 
@@ -299,22 +298,6 @@ function _M.handle(live, method, segments, args)
         return response.method_not_allowed(allowed)
     end
     return write(live, operation, args)
-end
-
---- A path as a log may show it: where an entity's name is a secret (a key), it stands there by its
--- id alone.
--- @tparam table segments of the path
--- @treturn string
--- @phases any
-function _M.public_path(segments)
-    local shown = {}
-    for i, segment in ipairs(segments) do
-        local is_name = i == 2 or i == 4
-        local of = is_name and collections.find({ unpack(segments, 1, i) })
-        local is_secret = of and entities.get(of.kind).has_secret_name and not segment:find(UUID)
-        shown[i] = is_secret and "REDACTED" or ngx.escape_uri(segment)
-    end
-    return "/" .. table.concat(shown, "/")
 end
 
 return _M

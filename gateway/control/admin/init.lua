@@ -172,7 +172,6 @@ function _M.handle(live)
     if not segments then
         return response.not_found()
     end
-    caller.note_path(entities.public_path(segments))
     if not (who.can_write or READS[method]) then
         return response.json(403, { message = "this token only reads" })
     end
