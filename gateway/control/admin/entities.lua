@@ -17,8 +17,6 @@ local json = require("gateway.control.admin.json")
 local paging = require("gateway.control.admin.paging")
 local schema = require("gateway.schema")
 
-local ngx = ngx
-
 -- Entities that are read at a time.
 local PIECE = 1000
 
