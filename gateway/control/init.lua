@@ -15,6 +15,7 @@ local failures = require("gateway.control.failures")
 local ffi = require("ffi")
 local layout = require("gateway.store.layout")
 local metrics = require("gateway.control.metrics")
+local names = require("gateway.control.names")
 
 local next = next
 local ngx = ngx
@@ -105,6 +106,7 @@ function _M.init_worker(opts)
     })
     metrics.init_worker(settings.image_dir)
     addresses.start(opts.timers)
+    names.serve(opts.bus, opts.timers)
     opts.timers:at(NEVER_SECONDS, leave)
 end
 

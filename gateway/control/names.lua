@@ -1,66 +1,76 @@
---- Names to addresses while the gateway runs: the system's resolver, in a thread, remembered.
+--- Names to addresses while the gateway runs: the system's resolver, in a thread.
 -- @module gateway.control.names
 
-local address = require("sluice.address")
+local names = require("gateway.plugin.names")
 
 local ngx = ngx
-
--- How long addresses are good, and how long an old one serves where no new one is to be had.
-local FRESH_SECONDS = 30
-
--- Names to remember; beyond, all are forgotten.
-local MAX_NAMES = 1000
+local pcall = pcall
+local tostring = tostring
 
 local _M = {}
 
--- name -> {addresses, time}
-local known, count = {}, 0
+-- Names of plugins to ask for at most; workers ask again for what is beyond.
+local MAX_WAITING = 1000
+
+-- Hosts that plugins wait for: in the order of their questions, and by themselves.
+local queue, first, last, waits = {}, 1, 0, {}
 
 --- Asks for names, in a thread where there are any: the resolver blocks. Yields.
--- @tparam {string,...} names
--- @treturn table name -> array of addresses (IPv6 in brackets), or why there is none
+-- @tparam {string,...} hosts
+-- @treturn table host -> array of addresses (IPv6 in brackets), or why there is none
 -- @phases access, content, timers
-function _M.ask(names)
-    if #names == 0 then
+function _M.ask(hosts)
+    if #hosts == 0 then
         return {}
     end
     local ok, found =
-        ngx.run_worker_thread("sluice_dns", "gateway.control.resolver", "resolve_all", names)
+        ngx.run_worker_thread("sluice_dns", "gateway.control.resolver", "resolve_all", hosts)
     if not ok then
         error("the thread for names: " .. tostring(found))
     end
     return found
 end
 
---- The addresses of one host, at most 30 seconds old unless the resolver fails. Yields.
--- @tparam string host name or address
--- @treturn {string,...}|nil addresses, IPv6 in brackets
--- @treturn string|nil the resolver's reason
--- @phases access, content, timers
-function _M.resolve(host)
-    local literal = address.literal(host)
-    if literal then
-        return { literal }
-    end
-    local found = known[host]
-    local now = ngx.now()
-    if found and now < found.time + FRESH_SECONDS then
-        return found.addresses
-    end
-    local addresses = _M.ask({ host })[host]
-    if type(addresses) == "table" then
-        if not found then
-            if count >= MAX_NAMES then
-                known, count = {}, 0
-            end
-            count = count + 1
+-- Asks for the names of the queue, one after the other as the one thread does; tells all workers,
+-- so that each is asked for once.
+local function answer_all(bus)
+    while first <= last do
+        local host, time = queue[first], ngx.now()
+        local ok, found = pcall(_M.ask, { host })
+        local message = { host = host, addresses = ok and found[host] or found, time = time }
+        queue[first] = nil
+        waits[host] = nil
+        first = first + 1
+        local sent, err = bus:publish("all", names.SOURCE, "answer", message)
+        if not sent then
+            ngx.log(ngx.ERR, "the addresses of ", host, " reach no worker: ", err)
         end
-        known[host] = { addresses = addresses, time = now }
-        return addresses
-    elseif found then
-        return found.addresses
     end
-    return nil, addresses
+end
+
+--- Answers plugins in all workers (gateway.plugin.names).
+-- @tparam table bus of sluice.events
+-- @tparam table timers of sluice.timer
+-- @phases init_worker
+function _M.serve(bus, timers)
+    -- A timer: too many callbacks that wait hold up other events.
+    local runs = false
+    local function run(premature)
+        if not premature then
+            answer_all(bus)
+        end
+        runs = false
+    end
+    bus:subscribe(names.SOURCE, "ask", function(question)
+        local host = question.host
+        if waits[host] or last - first >= MAX_WAITING then
+            return
+        end
+        waits[host] = true
+        last = last + 1
+        queue[last] = host
+        runs = runs or timers:at(0, run) ~= nil
+    end)
 end
 
 return _M

@@ -7,7 +7,7 @@
 local identity = require("gateway.request.identity")
 local log_entry = require("gateway.request.log_entry")
 local matched = require("gateway.request.matched")
-local resolver = require("gateway.control.names")
+local names = require("gateway.plugin.names")
 local response = require("gateway.request.response")
 
 local variables = require("gateway.request.variables")
@@ -48,7 +48,7 @@ end
 -- @treturn {string,...}|nil addresses, IPv6 in brackets
 -- @treturn string|nil the resolver's reason
 -- @phases access, timers
-_M.resolve = resolver.resolve
+_M.resolve = names.resolve
 
 --- The matched route, nil before routing or where none matched.
 -- @phases access, header_filter, body_filter, log

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -298,6 +300,30 @@ def test_a_log_server_with_tls_and_a_name(
         log.wait_for_marks(ask(running, *range(5)))
         assert log.connections == 1
     assert names == ["localhost"]
+
+
+def test_a_name_is_asked_for_again_where_the_control_worker_dies(
+    gateway: Start, upstream: Upstream, log: LogServer
+) -> None:
+    url = f"http://localhost:{log.port}/in"
+    running = gateway(logging_to(upstream, log.port, http_endpoint=url))
+    running.expect_log("exited on signal 9")
+    control = running.control()
+    os.kill(control, signal.SIGSTOP)
+    marks = ask(running, *range(5))
+    os.kill(control, signal.SIGKILL)
+    log.wait_for_marks(marks)
+
+
+def test_a_name_without_addresses(gateway: Start, upstream: Upstream) -> None:
+    queue = {"max_retry_time": -1}
+    config = logging_to(upstream, 0, queue, http_endpoint="http://no-such-name.invalid/in")
+    running = gateway(config)
+    reason = "no-such-name.invalid cannot be resolved: "
+    running.expect_log(f"dropped, not delivered in time: {reason}", range(1, 6))
+    ask(running, *range(5))
+    wait_until(lambda: reason in running.error_log(), "the resolver's answer")
+    assert "has not answered" not in running.error_log()
 
 
 def test_a_route_without_it_pays_nothing(

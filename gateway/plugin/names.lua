@@ -1,0 +1,116 @@
+--- Names to addresses for plugins: the control worker asks the system's resolver, in a thread, and
+-- tells all workers, which remember.
+--
+-- A traffic worker has no threads (module/nginx/ngx_sluice_threads.c), and the resolver blocks.
+-- @module gateway.plugin.names
+
+local address = require("sluice.address")
+
+local assert = assert
+local ngx = ngx
+local type = type
+
+-- How long addresses are good.
+local FRESH_SECONDS = 30
+
+-- How long to wait for the resolver. It may be busy with other names; the control worker may have
+-- died, so that its successor has to be asked.
+local WAIT_SECONDS, ASK_AGAIN_SECONDS = 30, 3
+
+-- Names to remember; beyond, all are forgotten.
+local MAX_NAMES = 1000
+
+local CONTROL_WORKER = { worker = 0 }
+
+local _M = {
+    -- The events: `ask` with {host}, `answer` with {host, addresses or why there are none, time}.
+    SOURCE = "sluice-gateway-names",
+}
+
+local bus
+
+-- host -> {addresses, time}
+local known, count = {}, 0
+
+-- host -> {semaphore, waiters, err}, as long as somebody waits
+local asked = {}
+
+local function remember(host, addresses, time)
+    if not known[host] then
+        if count >= MAX_NAMES then
+            known, count = {}, 0
+        end
+        count = count + 1
+    end
+    known[host] = { addresses = addresses, time = time }
+end
+
+local function hear(answer)
+    local round = asked[answer.host]
+    if type(answer.addresses) == "table" then
+        remember(answer.host, answer.addresses, answer.time)
+    elseif round then
+        round.err = answer.addresses
+    end
+    if round then
+        asked[answer.host] = nil
+        round.semaphore:post(round.waiters)
+    end
+end
+
+--- Hears of names from then on.
+-- @tparam table events of sluice.events, of this worker
+-- @phases init_worker
+function _M.init_worker(events)
+    bus = events
+    bus:subscribe(_M.SOURCE, "answer", hear)
+end
+
+-- Asks until there is an answer, or nobody gives one. Yields.
+local function ask(host)
+    local round = asked[host]
+    if round then
+        round.waiters = round.waiters + 1
+        return round.semaphore:wait(WAIT_SECONDS), round
+    end
+    round = { semaphore = assert(require("ngx.semaphore").new(0)), waiters = 1 }
+    asked[host] = round
+    local done
+    for _ = 1, WAIT_SECONDS / ASK_AGAIN_SECONDS do
+        local sent, err = bus:publish(CONTROL_WORKER, _M.SOURCE, "ask", { host = host })
+        round.err = err
+        done = sent and round.semaphore:wait(ASK_AGAIN_SECONDS)
+        if done or not sent then
+            break
+        end
+    end
+    if not done then
+        asked[host] = nil
+    end
+    return done, round
+end
+
+--- The addresses of a host, at most 30 seconds old unless the resolver fails. Yields, for 30
+-- seconds at most.
+-- @tparam string host name or address
+-- @treturn {string,...}|nil addresses, IPv6 in brackets
+-- @treturn string|nil the resolver's reason, or that it has not answered
+-- @phases access, timers
+function _M.resolve(host)
+    local literal = address.literal(host)
+    if literal then
+        return { literal }
+    end
+    local found = known[host]
+    if found and ngx.now() < found.time + FRESH_SECONDS then
+        return found.addresses
+    end
+    local done, round = ask(host)
+    found = known[host] or found
+    if found then
+        return found.addresses
+    end
+    return nil, round.err or (done and "no address" or "the resolver has not answered")
+end
+
+return _M
