@@ -14,18 +14,17 @@ import random
 import selectors
 import socket
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import beside
 import load
 import sides
 import stats
+from beside import Beside
 from ordered import Ordered, changed, with_plugin
-from probe import Client, ProbeError, split_address
+from probe import Client, split_address
 from progress import progress
 from report import Metric, metric
 from setting import Setting
@@ -210,40 +209,18 @@ def bulk(setting: Setting) -> dict[str, Metric]:
     return {"puts_per_s": metric("1/s", stats.level(found))}
 
 
-class Paced:
+class Paced(Beside):
     """Writes routes at a fixed rate as long as it is entered."""
 
-    def __init__(self, address: str, rate: float, routes: list[Route]) -> None:
+    def __init__(self, client: Client, rate: float, routes: list[Route]) -> None:
+        super().__init__(rate)
         self.done = 0
-        self._address, self._rate, self._routes = address, rate, routes
-        self._over = threading.Event()
-        self._trouble: str | None = None
+        self._client, self._routes = client, routes
 
-    def _run(self) -> None:
-        due = time.monotonic()
-        try:
-            with Client(self._address, ANSWER_TIMEOUT_S) as client:
-                while not self._over.is_set():
-                    _put(client, self._routes[self.done % len(self._routes)], self.done)
-                    self.done += 1
-                    due += 1 / self._rate
-                    self._over.wait(max(0.0, due - time.monotonic()))
-        except (InvalidRun, ProbeError) as error:
-            self._trouble = str(error)
-
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Writes go on meanwhile."""
-        self._over.clear()
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-        if self._trouble:
-            raise InvalidRun(self._trouble)
+    def once(self) -> None:
+        """One write."""
+        _put(self._client, self._routes[self.done % len(self._routes)], self.done)
+        self.done += 1
 
 
 def under_load(setting: Setting) -> dict[str, Metric]:
@@ -252,20 +229,22 @@ def under_load(setting: Setting) -> dict[str, Metric]:
     routes, rate, seconds = data["routes"], data["rate"], data["seconds"]
     found: dict[str, list[load.Slice]] = {"alone": [], "written": []}
     some = random.Random(1).sample(range(1, routes), k=min(routes - 1, 1000))
-    with changed(setting, routes, Stored, {}) as gateway:
+    with (
+        changed(setting, routes, Stored, {}) as gateway,
+        Client(gateway.admin, ANSWER_TIMEOUT_S) as client,
+    ):
         requests = gateway.folder / "requests"
         heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in some)
         requests.write_text("".join(heads))
-        with Client(gateway.admin, ANSWER_TIMEOUT_S) as client:
-            paced = Paced(gateway.admin, rate, [_route(client, n) for n in some[:100]])
-        _slice(gateway, requests, data)  # warm-up
+        paced = Paced(client, rate, [_route(client, n) for n in some[:100]])
+        beside.requests(gateway, requests, data, "writes")  # warm-up
         for order in setting.rounds(list(found), 0, 1):
             for name in order:
                 progress(f"{setting.name}: {name}")
                 before = paced.done
                 quiet = contextlib.nullcontext()
                 with paced.at_work() if name == "written" else quiet:
-                    found[name].append(_slice(gateway, requests, data))
+                    found[name].append(beside.requests(gateway, requests, data, "writes"))
                 made = paced.done - before
                 if name == "written" and made < rate * seconds * FEWEST_DONE:
                     raise InvalidRun(f"{made} writes were made of {rate * seconds}")
@@ -278,15 +257,6 @@ def under_load(setting: Setting) -> dict[str, Metric]:
         "rps_share": metric("ratio", stats.ratio(*pairs[0])),
         "p99_ratio": metric("ratio", stats.ratio(*pairs[1])),
     }
-
-
-def _slice(gateway: sides.Sluice, requests: Path, data: dict[str, Any]) -> load.Slice:
-    slice_ = load.run(
-        gateway.address, requests, gateway.workers, None, data["connections"], data["seconds"]
-    )
-    if errors := slice_.report.errors():
-        raise InvalidRun(f"requests beside writes: {errors}")
-    return slice_
 
 
 @dataclass(frozen=True)

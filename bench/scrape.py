@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import random
-import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
+import beside
 import load
 import sides
 import stats
+from beside import Beside
 from change import changed
-from probe import Client, ProbeError
+from probe import Client
 from progress import progress
 from report import Metric, metric
 from setting import Setting
@@ -29,17 +27,16 @@ COUNTED_S = 10
 LINE = b"sluice_route_received_bytes_total{"
 
 
-class Scraper:
+class Scraper(Beside):
     """Reads `/metrics` at a fixed rate as long as it is entered."""
 
     def __init__(self, address: str, rate: float, routes: int) -> None:
+        super().__init__(rate)
         self.seconds: list[float] = []
         self.bytes: list[float] = []
-        self._address, self._rate, self._routes = address, rate, routes
-        self._over = threading.Event()
-        self._trouble: str | None = None
+        self._address, self._routes = address, routes
 
-    def read(self) -> None:
+    def once(self) -> None:
         """One scrape."""
         began = time.monotonic()
         with Client(self._address, 60) as client:
@@ -48,29 +45,6 @@ class Scraper:
         self.bytes.append(len(answer.body))
         if answer.status != 200 or answer.body.count(LINE) < self._routes:
             raise InvalidRun(f"a scrape has {answer.body.count(LINE)} routes of {self._routes}")
-
-    def _run(self) -> None:
-        try:
-            while not self._over.is_set():
-                due = time.monotonic() + 1 / self._rate
-                self.read()
-                self._over.wait(max(0.0, due - time.monotonic()))
-        except (InvalidRun, ProbeError) as error:
-            self._trouble = str(error)
-
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Scrapes go on meanwhile."""
-        self._over.clear()
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-        if self._trouble:
-            raise InvalidRun(self._trouble)
 
 
 def measure(setting: Setting) -> dict[str, Metric]:
@@ -88,13 +62,13 @@ def measure(setting: Setting) -> dict[str, Metric]:
         requests.write_text("".join(_head(n) for n in some))
         scraper = Scraper(gateway.admin, data["scrapes"], routes - 1)
         _wait_for_all(scraper)
-        _slice(gateway, requests, data)  # warm-up
+        beside.requests(gateway, requests, data, "scrapes")  # warm-up
         for order in setting.rounds(list(found), 0, 1):
             for name in order:
                 progress(f"{setting.name}: {name}")
                 quiet = contextlib.nullcontext()
                 with scraper.at_work() if name == "scraped" else quiet:
-                    found[name].append(_slice(gateway, requests, data))
+                    found[name].append(beside.requests(gateway, requests, data, "scrapes"))
     progress("")
     pairs = [
         [[getattr(one, field) for one in found[of]] for of in ("scraped", "alone")]
@@ -125,17 +99,8 @@ def _wait_for_all(scraper: Scraper) -> None:
     deadline = time.monotonic() + COUNTED_S
     while True:
         try:
-            return scraper.read()
+            return scraper.once()
         except InvalidRun:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
-
-
-def _slice(gateway: sides.Sluice, requests: Path, data: dict[str, Any]) -> load.Slice:
-    slice_ = load.run(
-        gateway.address, requests, gateway.workers, None, data["connections"], data["seconds"]
-    )
-    if errors := slice_.report.errors():
-        raise InvalidRun(f"requests beside scrapes: {errors}")
-    return slice_

@@ -4,11 +4,11 @@
 local body = require("gateway.control.admin.body")
 local caller = require("gateway.control.admin.caller")
 local json = require("gateway.control.admin.json")
+local paging = require("gateway.control.admin.paging")
 local response = require("gateway.control.admin.response")
 local rollback = require("gateway.control.rollback")
 
 local ipairs = ipairs
-local ngx = ngx
 local pairs = pairs
 local tonumber = tonumber
 local tostring = tostring
@@ -45,10 +45,6 @@ local function refuse(err)
 end
 
 local function described(entry)
-    local kinds = json.array({})
-    for i, each in ipairs(entry.kinds) do
-        kinds[i] = each
-    end
     return {
         revision = entry.revision,
         at = entry.at,
@@ -56,7 +52,7 @@ local function described(entry)
         created = entry.created,
         changed = entry.changed,
         deleted = entry.deleted,
-        kinds = kinds,
+        kinds = json.array(entry.kinds),
     }
 end
 
@@ -65,24 +61,19 @@ end
 -- @tparam table args arguments of the query: size, offset
 -- @phases content
 function _M.get(live, args)
-    local page, offset =
-        live.read("changes_made", { size = tostring(args.size or 100), offset = args.offset })
+    local options, name, code, message = paging.read(args)
+    if not options then
+        return response.bad_request(name, code, message)
+    end
+    local page, offset = live.read("changes_made", options)
     if not page then
-        local word = offset.err
-        if word == "invalid size" then
-            return response.bad_request(word, 9, "size must be an integer between 1 and 1000")
-        elseif word == "invalid offset" then
-            return response.bad_request(word, 7, "offset must be one of a page before, given once")
-        end
-        return refuse(offset)
+        return paging.refuse(offset, options)
     end
     local data = json.array({})
     for i, entry in ipairs(page) do
         data[i] = described(entry)
     end
-    local next_page = offset
-        and ("/history?size=%s&offset=%s"):format(args.size or 100, ngx.escape_uri(offset))
-    return response.json(200, { data = data, next = next_page or json.null, offset = offset })
+    return paging.answer("/history", args, data, offset)
 end
 
 -- What the body asks for; nil and why it cannot be.
