@@ -13,6 +13,7 @@ local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
 local entities = require("gateway.proxy.entities")
+local flags = require("gateway.image.flags")
 local image = require("gateway.proxy.image")
 local pdk = require("gateway.plugin.pdk")
 local response = require("gateway.request.response")
@@ -37,6 +38,9 @@ int sluice_access_route(void *r, sluice_refusal_t *refusal);
 int sluice_access_enter(void *r, sluice_refusal_t *refusal);
 int sluice_access_leave(void *r, sluice_refusal_t *refusal);
 ]])
+abi.check_flags("ROUTE", flags.route)
+abi.check_flags("SERVICE", flags.service)
+abi.check_flags("PLUGIN", flags.plugin)
 
 local C = ffi.C
 

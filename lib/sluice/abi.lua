@@ -2,7 +2,7 @@
 -- nginx has loaded (module/nginx/ngx_sluice_abi.c).
 --
 -- Structs and their fields have the same sizes and places, functions as many arguments of the same
--- kinds; what the module does not have is a mismatch, too.
+-- kinds; what the module does not have is a mismatch, too. So is a flag of another value.
 -- @module sluice.abi
 -- @usage
 -- local is_there, err = abi.declare("int sluice_var_count(void);")
@@ -41,7 +41,8 @@ local KINDS = {
     size_t = "uint64_t",
 }
 
---- What the module has: `functions`: name -> text, `structs`: name -> `{ size, fields }`.
+--- What the module has: `functions`: name -> text, `structs`: name -> `{ size, fields }`; flags are
+-- fields of one struct, their values in place of offsets.
 local shared
 
 local function version()
@@ -127,6 +128,22 @@ local function difference(declarations)
         end
     end
     return nil
+end
+
+--- Compares flags with the module's, which is loaded.
+-- @tparam string kind what they are of, as the module's names begin: "ROUTE"
+-- @tparam table flags name -> value
+-- @raise the module is of another version, for people
+-- @phases all
+function _M.check_flags(kind, flags)
+    shared = shared or read_module()
+    for name, value in pairs(flags) do
+        name = kind .. "_" .. name
+        local flag = shared.structs.flags.fields[name]
+        if not flag or flag.offset ~= value then
+            error(MISMATCH:format(name), 0)
+        end
+    end
 end
 
 --- Declares structs and functions of the module to FFI.

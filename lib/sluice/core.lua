@@ -172,10 +172,6 @@ void sluice_core_identity(const sluice_core_space_t *space,
     sluice_core_identity_t *identity);
 sluice_core_found_t sluice_core_by_slot(const sluice_core_view_t *view,
     int kind, uint32_t slot);
-sluice_core_found_t sluice_core_by_id(const sluice_core_view_t *view, int kind,
-    const uint8_t *id);
-sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
-    int kind, const void *data, uint32_t length);
 uint32_t sluice_core_children(const sluice_core_view_t *view, int child,
     int kind, uint32_t slot, const uint32_t **slots);
 uint32_t sluice_core_number(const sluice_core_found_t *found, int field);
@@ -224,7 +220,6 @@ int sluice_core_delta_stage(sluice_core_writer_t *writer,
     size_t count, uint64_t revision);
 void sluice_core_delta_abandon(sluice_core_writer_t *writer);
 void sluice_core_delta_link(sluice_core_writer_t *writer);
-uint64_t sluice_core_dependents(const sluice_core_view_t *view);
 uint64_t sluice_core_delta_room(const sluice_core_writer_t *writer);
 int sluice_core_live(const sluice_core_view_t *view,
     const sluice_core_entity_t *changes, size_t count,

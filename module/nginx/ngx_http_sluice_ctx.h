@@ -22,7 +22,8 @@
 #include "core.h"
 
 
-/* Of a route and of a service: those of gateway/image/flags.lua. */
+/* Of routes, services and plugins: those of gateway/image/flags.lua, which
+   ngx_sluice_abi.c compares. */
 
 #define NGX_HTTP_SLUICE_ROUTE_STRIP_PATH       0x01
 #define NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST    0x02

@@ -12,6 +12,9 @@
 
 #define ngx_sluice_abi_struct(type)  { #type, "", 0, sizeof(type) }
 
+#define ngx_sluice_abi_flag(name)                                             \
+    { "flags", #name, NGX_HTTP_SLUICE_##name, 0 }
+
 #define ngx_sluice_abi_field(type, field)                                     \
     { #type, #field, offsetof(type, field), sizeof(((type *) NULL)->field) }
 
@@ -257,6 +260,18 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_metrics_connections_t, reading),
     ngx_sluice_abi_field(sluice_metrics_connections_t, writing),
     ngx_sluice_abi_field(sluice_metrics_connections_t, waiting),
+
+    /* those of gateway/image/flags.lua, like the fields of a struct */
+    { "flags", "", 0, 0 },
+    ngx_sluice_abi_flag(ROUTE_STRIP_PATH),
+    ngx_sluice_abi_flag(ROUTE_PRESERVE_HOST),
+    ngx_sluice_abi_flag(ROUTE_STREAM_REQUEST),
+    ngx_sluice_abi_flag(ROUTE_STREAM_RESPONSE),
+    ngx_sluice_abi_flag(ROUTE_HTTPS_ONLY),
+    ngx_sluice_abi_flag(ROUTE_PATH_V1),
+    ngx_sluice_abi_flag(ROUTE_REDIRECT),
+    ngx_sluice_abi_flag(SERVICE_HTTPS),
+    ngx_sluice_abi_flag(PLUGIN_CONSUMER_ONLY),
 
     { NULL, NULL, 0, 0 }
 };

@@ -33,7 +33,8 @@ typedef struct {
 } sluice_header_value_t;
 
 
-/* A function and how it is called, a field and where it is, or a struct. */
+/* A function and how it is called, a field and where it is, a struct, or a
+   flag and its value. */
 
 typedef struct {
     const char  *name;
@@ -148,11 +149,6 @@ typedef struct {
       (const sluice_core_space_t *space, sluice_core_identity_t *identity))   \
     f(sluice_core_found_t, sluice_core_by_slot,                               \
       (const sluice_core_view_t *view, int kind, uint32_t slot))              \
-    f(sluice_core_found_t, sluice_core_by_id,                                 \
-      (const sluice_core_view_t *view, int kind, const uint8_t *id))          \
-    f(sluice_core_found_t, sluice_core_by_key,                                \
-      (const sluice_core_view_t *view, int kind, const void *data,            \
-       uint32_t length))                                                      \
     f(uint32_t, sluice_core_children,                                         \
       (const sluice_core_view_t *view, int child, int kind, uint32_t slot,    \
        const uint32_t **slots))                                               \
@@ -186,7 +182,6 @@ typedef struct {
       (const char *path, uint32_t uid, sluice_core_space_t *space))           \
     f(void, sluice_core_delta_abandon, (sluice_core_writer_t *writer))        \
     f(void, sluice_core_delta_link, (sluice_core_writer_t *writer))           \
-    f(uint64_t, sluice_core_dependents, (const sluice_core_view_t *view))     \
     f(uint64_t, sluice_core_delta_room, (const sluice_core_writer_t *writer)) \
     f(int, sluice_core_live,                                                  \
       (const sluice_core_view_t *view, const sluice_core_entity_t *changes,   \

@@ -54,3 +54,26 @@ def test_each_way_to_differ_is_an_error_that_names_it() -> None:
         "run 'make build', then restart nginx"
         for name in DIFFERENT.values()
     ]
+
+
+def test_a_flag_that_differs_is_an_error_that_names_it() -> None:
+    http = """
+        init_by_lua_block {
+            local abi = require("sluice.abi")
+            abi.declare("int sluice_var_count(void);")
+            local said = {}
+            for _, flags in ipairs({ { HTTPS = 1 }, { HTTPS = 2 }, { UNKNOWN = 1 } }) do
+                local _, err = pcall(abi.check_flags, "SERVICE", flags)
+                said[#said + 1] = tostring(err)
+            end
+            package.loaded.said = table.concat(said, "\\n")
+        }
+        server {
+            listen 127.0.0.1:@port@;
+            location / { content_by_lua_block { ngx.say(package.loaded.said) } }
+        }
+    """
+    with Bare(http, workers=1) as server:
+        same, *errors = server.text("/").strip().split("\n")
+    assert same == "nil"
+    assert ["(SERVICE_HTTPS)" in errors[0], "(SERVICE_UNKNOWN)" in errors[1]] == [True, True]
