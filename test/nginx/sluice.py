@@ -66,6 +66,11 @@ def sanitizers() -> list[str]:
     return [name for name in names if name in os.environ and "ASAN_OPTIONS" in os.environ]
 
 
+def preloaded(library: Path) -> str:
+    """LD_PRELOAD with one more library, after the sanitizers' own: those have to come first."""
+    return ":".join(filter(None, (os.environ.get("LD_PRELOAD"), str(library))))
+
+
 class HasUrl(Protocol):
     """A server of upstream.py."""
 

@@ -11,7 +11,7 @@ import pytest
 from changes import document, post
 
 import guard
-from sluice import Gateway, proxying, sanitizers
+from sluice import Gateway, preloaded, proxying, sanitizers
 from upstream import Upstream
 from wire import request_bytes, wait_until
 
@@ -127,7 +127,7 @@ def test_a_configuration_that_lacked_memory_is_compiled_again(
         check=True,
     )
     config = proxying(upstream) | {"plugins": [{"name": "key-auth", "config": {"realm": realm}}]}
-    running = gateway(config, env={"LD_PRELOAD": str(library)})
+    running = gateway(config, env={"LD_PRELOAD": preloaded(library)})
     running.expect_log(rf"malloc\({size}\) failed", 1)
     scarce.touch()
     assert running.ask("/").status == 503

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, ONE, SECONDS, TWO, Instance, Instances, copy_checkout
-from sluice import COMMAND, alive
+from sluice import COMMAND, alive, preloaded
 from upstream import Exchange, Upstream
 from wire import wait_until
 
@@ -61,7 +61,7 @@ def test_start_and_reload_wait_for_workers_that_are_yet_to_be_forked(instance: I
     library = instance.folder / "fork.so"
     build = ["gcc", "-x", "c", "-shared", "-fPIC", "-o", str(library), "-"]
     subprocess.run(build, input=SLOW_FORK, text=True, check=True, timeout=SECONDS)
-    instance.environment["LD_PRELOAD"] = str(library)
+    instance.environment["LD_PRELOAD"] = preloaded(library)
     instance.succeed("start", workers="3")
     assert len(instance.status()["workers"]["ready"]) == 3
     said = instance.succeed("reload", "--new-workers", workers="4")

@@ -17,7 +17,7 @@ from test_reload import VERSION, versioned
 
 import guard
 from instance import AS_ROOT, ONE, Instance
-from sluice import Gateway
+from sluice import Gateway, preloaded
 from upstream import Upstream
 from wire import wait_until
 
@@ -375,7 +375,7 @@ def test_a_decision_is_on_the_disk_before_it_is_answered(
 ) -> None:
     order = guard.folder("sluice-order-") / "order"
     order.touch()
-    env = {"LD_PRELOAD": str(preload), "SYNC_ORDER": str(order)}
+    env = {"LD_PRELOAD": preloaded(preload), "SYNC_ORDER": str(order)}
     running = gateway(versioned(upstream, 0), plugins=VERSION, env=env)
     prefix = running.settings["prefix"]
     lines = order.read_text().splitlines()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import guard
-from sluice import Gateway, proxying
+from sluice import Gateway, preloaded, proxying, sanitizers
 from upstream import Upstream
 
 Start = Callable[..., Gateway]
@@ -144,15 +144,14 @@ def test_every_address_of_a_name_is_used(gateway: Start) -> None:
     hosts = guard.folder("sluice-hosts-") / "hosts"
     addresses = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
     hosts.write_text("".join(f"{address} many.test\n" for address in addresses))
-    env = {"LD_PRELOAD": str(NSS_WRAPPER[0]), "NSS_WRAPPER_HOSTS": str(hosts)}
+    env = {"LD_PRELOAD": preloaded(NSS_WRAPPER[0]), "NSS_WRAPPER_HOSTS": str(hosts)}
     with ExitStack() as stack:
         first = stack.enter_context(Upstream(name=addresses[0], host=addresses[0]))
         for address in addresses[1:]:
             stack.enter_context(Upstream(name=address, host=address, port=first.port))
         # nginx keeps of the environment what it is named; the control worker asks, too.
-        running = gateway(
-            proxying(f"http://many.test:{first.port}"), env=env, vault_env="NSS_WRAPPER_HOSTS"
-        )
+        kept = [*sanitizers(), "NSS_WRAPPER_HOSTS"]
+        running = gateway(proxying(f"http://many.test:{first.port}"), env=env, vault_env=kept)
         assert Counter(picks(running, 9)) == dict.fromkeys(addresses, 3)
         assert first.last.headers.get("host") == f"many.test:{first.port}"
 

@@ -13,6 +13,7 @@ from test_timer import wait_for
 from timer_bare import Timers
 
 from events_ring import cpu_seconds, descriptors, switches
+from sluice import preloaded
 from wire import Wire, wait_until
 
 # A clock of the whole process that somebody else sets: no user of the monotonic one sees it.
@@ -335,7 +336,7 @@ def test_the_wall_clock_neither_fires_nor_starves(jump: int, tmp_path: Path) -> 
     shift.write_text("0\n")
     tmp_path.chmod(0o755)
     shift.chmod(0o644)
-    environment = os.environ | {"LD_PRELOAD": str(library), "SHIFT_FILE": str(shift)}
+    environment = os.environ | {"LD_PRELOAD": preloaded(library), "SHIFT_FILE": str(shift)}
     with Timers(environment=environment, main="env SHIFT_FILE;\n") as timers:
         began = timers.run("""
             probe.far, probe.n = 0, 0
