@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from admin_client import Client
 
 from instance import Instance, Instances
 from sluice import ROOT, Config, Gateway
@@ -44,6 +45,21 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
 
     with stack:
         yield start
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Gateway]:
+    """One for all tests of a file; it begins with nothing."""
+    with Gateway(None) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def client(running: Gateway) -> Iterator[Client]:
+    """A client of it; what the test has made is gone afterwards."""
+    client = Client(running)
+    yield client
+    client.clear()
 
 
 @pytest.fixture

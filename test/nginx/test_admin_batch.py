@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from admin_client import Client, uuid
 
-from sluice import Gateway
 from upstream import Upstream
 from wire import Reply
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Gateway]:
-    """A gateway that begins with nothing."""
-    with Gateway(None) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def client(running: Gateway) -> Iterator[Client]:
-    """A client of it; what the test has made is gone afterwards."""
-    client = Client(running)
-    yield client
-    client.clear()
 
 
 def put(path: str, **body: Any) -> dict[str, Any]:
@@ -104,6 +87,10 @@ def test_all_or_none(client: Client) -> None:
         assert reply.status == status, f"{wrong}: {reply}"
         assert reply.json()["message"].startswith(message)
         assert reply.json()["operation"] == 1
+        sent = wrong if isinstance(wrong, dict) else {}
+        for name in ("method", "path"):
+            shown = sent.get(name) if isinstance(sent.get(name), str) else None
+            assert reply.json().get(name) == shown, f"{wrong}: {reply}"
     for value in ({"a": 1}, "x", b"null"):
         assert client.ask("POST", "/batch", value).status == 400
     assert client.form("POST", "/batch", "method=PUT").status == 400
@@ -131,7 +118,21 @@ def test_who_is_to_blame(client: Client) -> None:
             status,
             2 if second == third or second.get("body", {}).get("id") else 1,
         ), str(reply)
+        blamed = (second, third)[reply.json()["operation"] - 1]
+        assert (reply.json()["method"], reply.json()["path"]) == (blamed["method"], blamed["path"])
     assert names(client, "services") == ["s"]
+
+
+def test_blame_is_short_and_shows_no_secret(client: Client) -> None:
+    client.must(200, "PUT", "/consumers/alice", {})
+    for path, shown in (
+        ("/consumers/alice/key-auth/hunter%2F2", "/consumers/alice/key-auth/***"),
+        ("/key-auths/hunter2/", "/key-auths/***"),
+        ("/services/" + "x" * 9000, "/services/" + "x" * 190 + "[... 8710 bytes ...]" + "x" * 100),
+    ):
+        reply = client.ask("POST", "/batch", [put(path, bad=1)])
+        assert (reply.status, reply.json()["path"]) == (400, shown)
+        assert "hunter" not in str(reply.json())
 
 
 def test_names_can_be_swapped(client: Client) -> None:

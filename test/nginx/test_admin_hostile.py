@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,21 +18,6 @@ from sluice import Gateway
 
 Start = Callable[..., Gateway]
 SECRET = "hunter2-of-the-tenant"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Gateway]:
-    """A gateway that begins with nothing."""
-    with Gateway(None) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def client(running: Gateway) -> Iterator[Client]:
-    """A client of it; what the test has made is gone afterwards."""
-    client = Client(running)
-    yield client
-    client.clear()
 
 
 NAMES = (

@@ -22,14 +22,6 @@ def running() -> Iterator[Gateway]:
         yield gateway
 
 
-@pytest.fixture
-def client(running: Gateway) -> Iterator[Client]:
-    """A client of it; what the test has made is gone afterwards."""
-    client = Client(running)
-    yield client
-    client.clear()
-
-
 def test_what_is_answered_is_served(client: Client, upstream: Upstream) -> None:
     """Each worker, and connections that were open before."""
     with client.running.wire() as before:

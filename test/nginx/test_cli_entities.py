@@ -7,11 +7,10 @@ import os
 import pty
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from admin_client import Client, uuid
 
 from instance import Instance
@@ -43,21 +42,6 @@ upstreams:
     targets: [{{target: "10.0.0.1:80"}}, {{target: "10.0.0.2:80", weight: 5}}]
 """
 COUNT = 9
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Gateway]:
-    """A gateway that begins with nothing."""
-    with Gateway(None) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def client(running: Gateway) -> Iterator[Client]:
-    """A client of it; what the test has made is gone afterwards."""
-    client = Client(running)
-    yield client
-    client.clear()
 
 
 def run(running: Gateway, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

@@ -3,11 +3,14 @@
 
 local body = require("gateway.control.admin.body")
 local caller = require("gateway.control.admin.caller")
+local collections = require("gateway.control.admin.collections")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.control.admin.entities")
 local json = require("gateway.control.admin.json")
+local kinds = require("gateway.entities")
 local paths = require("gateway.control.admin.path")
 local response = require("gateway.control.admin.response")
+local text = require("gateway.schema.text")
 
 local format = string.format
 local ipairs = ipairs
@@ -22,6 +25,11 @@ local MAX_BYTES = 64 * 1024 * 1024
 -- What an operation may have, and of which type.
 local FIELDS = { method = "string", path = "string", body = "table" }
 local WORDS = { string = "a string", table = "an object" }
+
+-- Bytes of a method or path that a refusal quotes.
+local MAX_QUOTED = 300
+-- In the place of a name that is a secret.
+local SECRET = "***"
 
 local _M = {}
 
@@ -85,6 +93,28 @@ local function answer(live, done)
     return response.json(200, results)
 end
 
+-- The path of an operation without the name that is a secret.
+local function shown_path(path)
+    local segments = paths.split(path)
+    local found = segments and collections.find(segments)
+    if found and found.key and kinds.get(found.kind).has_secret_name then
+        path = path:gsub("/$", ""):gsub("[^/]+$", SECRET)
+    end
+    return path
+end
+
+-- What a refusal says of the operation that is to blame.
+local function blame(list, at)
+    local sent = list[at]
+    local blamed = { operation = at - 1 }
+    if type(sent) == "table" then
+        local method, path = sent.method, sent.path
+        blamed.method = type(method) == "string" and text.shorten(method, MAX_QUOTED) or nil
+        blamed.path = type(path) == "string" and text.shorten(shown_path(path), MAX_QUOTED) or nil
+    end
+    return blamed
+end
+
 --- Answers the request. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table args arguments of the query
@@ -111,7 +141,7 @@ function _M.post(live, args)
         done, refusal, at = editing.run(live, operations, sent.size, caller.describe())
     end
     if not done then
-        return entities.refuse(live, refusal, at and at - 1)
+        return entities.refuse(live, refusal, at and blame(list, at))
     end
     return answer(live, done)
 end

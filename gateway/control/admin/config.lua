@@ -100,8 +100,13 @@ local function check_switches(args)
     return nil
 end
 
--- The file of the request, or its refusal is sent. Yields.
-local function read_file()
+-- The file of the request, or its refusal is sent: of its arguments too, where `message` says what
+-- is wrong with them. Yields.
+local function read_file(message)
+    if message then
+        response.json(400, { message = message })
+        return nil
+    end
     local text, kind = read_text()
     if not text then
         response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
@@ -177,10 +182,7 @@ function _M.apply(live, args)
     if list_of ~= nil and not (type(list_of) == "string" and entities.get(list_of)) then
         message = "kind must be one of entities, such as services, given once"
     end
-    if message then
-        return response.json(400, { message = message })
-    end
-    local text, kind = read_file()
+    local text, kind = read_file(message)
     if not text then
         return
     end
@@ -212,11 +214,7 @@ end
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.post(live, args)
-    local message = check_switches(args)
-    if message then
-        return response.json(400, { message = message })
-    end
-    local text, kind = read_file()
+    local text, kind = read_file(check_switches(args))
     if not text then
         return
     end

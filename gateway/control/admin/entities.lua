@@ -216,15 +216,19 @@ end
 --- Answers with a refusal of gateway.control.editing.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table refusal
--- @tparam[opt] number operation which of several is to blame, from 0
+-- @tparam[opt] table blamed which of several operations is to blame: `operation`, its place from 0;
+-- `method` and `path`
 -- @phases content
-function _M.refuse(live, refusal, operation)
+function _M.refuse(live, refusal, blamed)
+    blamed = blamed or {}
     return response.json(refusal.status, {
         message = refusal.message,
         name = refusal.name,
         code = refusal.code,
         fields = refusal.fields,
-        operation = operation,
+        operation = blamed.operation,
+        method = blamed.method,
+        path = blamed.path,
         state = refusal.name == "not ready" and live.state().state or nil,
     })
 end

@@ -56,15 +56,6 @@ local function ref(part, name)
     return { ["$ref"] = "#/components/" .. part .. "/" .. name }
 end
 
-local function sorted_keys(map)
-    local keys = {}
-    for key in pairs(map) do
-        keys[#keys + 1] = key
-    end
-    table.sort(keys)
-    return keys
-end
-
 -- Of the parts in braces, then of the query.
 local function parameters(path, arguments)
     local list = {}
@@ -76,7 +67,7 @@ local function parameters(path, arguments)
             schema = { type = "string", minLength = 1 },
         }
     end
-    for _, name in ipairs(sorted_keys(arguments or {})) do
+    for _, name in ipairs(schema.sorted_keys(arguments or {})) do
         list[#list + 1] = { name = name, ["in"] = "query", schema = arguments[name] }
     end
     return #list > 0 and list or nil
