@@ -174,10 +174,23 @@ end
 -- The members of a list of references as entities of the kind that links both sides.
 local function linked(link, list)
     local out = list
-    if type(list) == "table" then
+    if type(list) == "table" and list[1] ~= nil then
         out = {}
         for i, reference in ipairs(list) do
             out[i] = { [link.field] = reference }
+        end
+    end
+    return out
+end
+
+-- The same where their names are all that is there, as the Admin API shows a certificate's SNIs.
+local function named(kind, child_kind, list)
+    local field = schema.field(entities.get(kind), child_kind)
+    local name, out = entities.get(child_kind).endpoint_key, list
+    if field and field.transient and type(list) == "table" and list[1] ~= nil then
+        out = {}
+        for i, item in ipairs(list) do
+            out[i] = type(item) == "string" and { [name] = item } or item
         end
     end
     return out
@@ -207,7 +220,8 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
     local links = nested and entities.get(kind).links or NO_LINKS
     for _, child_kind in ipairs(nested and entities.kinds or {}) do
         if nested[child_kind] ~= nil and not links[child_kind] then
-            collect_list(state, child_kind, nested[child_kind], item, child_kind)
+            local children = named(kind, child_kind, nested[child_kind])
+            collect_list(state, child_kind, children, item, child_kind)
         end
     end
     for name, link in pairs(links) do

@@ -11,6 +11,7 @@ local drafts = require("gateway.control.draft")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
+local finding = require("gateway.control.finding")
 local identity = require("gateway.config.identity")
 local random = require("openssl.rand")
 local references = require("gateway.config.references")
@@ -32,13 +33,6 @@ local KEY_LENGTH = 32
 local LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 local _M = {}
-
-local function must(value, err)
-    if value == nil and err then
-        refusals.throw(refusals.of(err))
-    end
-    return value, err
-end
 
 local function draw_key()
     local out = {}
@@ -66,63 +60,13 @@ local function copy(value)
     return out
 end
 
--- Finding ----------------------------------------------------------------------------------------
-
-local function find(draft, kind, key)
-    if rules.check.uuid(key) then
-        return must(draft:by_its_id(kind, key))
-    end
-    return must(draft:by_name(kind, key))
-end
-
--- The id of the parent; one that is not there is found out by the store, at no cost.
-local function parent_id(run, operation)
-    local parent = operation.parent
-    if not parent then
-        return nil
-    elseif rules.check.uuid(parent.key) and not run.draft:has(parent.kind) then
-        return parent.key
-    end
-    local found = find(run.draft, parent.kind, parent.key)
-    if not found then
-        refusals.throw(refusals.NOT_FOUND)
-    end
-    return found.id
-end
-
--- What joins the parent with another entity, by the name or id of that one.
-local function find_joining(run, operation, owner)
-    local definition, parent = entities.get(operation.kind), operation.parent
-    local first, second = definition.joins[1], definition.joins[2]
-    local other = parent.field == first and second or first
-    local id = operation.key
-    if not rules.check.uuid(id) then
-        local found = find(run.draft, schema.field(definition, other).reference, id)
-        id = found and found.id
-    end
-    local where = { [parent.field] = owner, [other] = id }
-    return id and must(run.draft:by_values(operation.kind, where))
-end
-
--- The entity that an operation is about.
-local function find_own(run, operation, owner)
-    local kind, key, parent = operation.kind, operation.key, operation.parent
-    local definition = entities.get(kind)
-    if definition.joins then
-        return find_joining(run, operation, owner)
-    elseif rules.check.uuid(key) then
-        local found, revision = must(run.draft:by_its_id(kind, key))
-        local has = found and parent and found[parent.field]
-        if found and parent and not (type(has) == "table" and has.id == owner) then
-            return nil
+local function contains(list, value)
+    for _, item in ipairs(list) do
+        if item == value then
+            return true
         end
-        return found, revision
-    elseif not definition.endpoint_key then
-        return nil
-    elseif parent then
-        return must(run.draft:by_parent(kind, key, parent.field, owner))
     end
-    return must(run.draft:by_name(kind, key))
+    return false
 end
 
 -- References --------------------------------------------------------------------------------------
@@ -141,7 +85,7 @@ local function resolve(run, field, reference)
     elseif rules.check.uuid(name) then
         return name
     end
-    local found = must(run.draft:by_name(field.reference, name))
+    local found = refusals.must(run.draft:by_name(field.reference, name))
     if not found then
         local key = entities.get(field.reference).endpoint_key or "id"
         refusals.throw(refusals.no_reference(field.name, field.reference, { [key] = name }))
@@ -168,7 +112,7 @@ end
 local function check_ids(run, kind, entity)
     for _, field in ipairs(entities.id_lists(kind)) do
         for _, id in ipairs(entity[field.name] or {}) do
-            if not must(run.draft:by_its_id(field.reference, id)) then
+            if not refusals.must(run.draft:by_its_id(field.reference, id)) then
                 refusals.throw(refusals.no_reference(field.name, field.reference, { id = id }))
             end
         end
@@ -265,15 +209,38 @@ end
 
 -- Verbs ------------------------------------------------------------------------------------------
 
+-- What is sent with an entity, and makes others: null is none of them, where it is left out those
+-- that there are stay.
+local function complete_transient(operation, value)
+    local definition = entities.get(operation.kind)
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        if field.transient and value[name] == NULL then
+            value[name] = {}
+        end
+    end
+    if operation.new_name then
+        local field = definition.known_by.kind
+        local names = type(value[field]) == "table" and copy(value[field]) or {}
+        if not contains(names, operation.new_name) then
+            names[#names + 1] = operation.new_name
+        end
+        value[field] = names
+    end
+    return value
+end
+
 -- The value of an operation: a form's texts as its schema wants them.
 local function value_of(run, operation, name)
     local value = operation.value or {}
     if operation.is_form then
         local like = { name = value.name or name }
         local definition = entities.definition(operation.kind, like, run.live.plugins)
-        return texts.typed(definition, value)
+        value = texts.typed(definition, value)
+    else
+        value = copy(value)
     end
-    return copy(value)
+    return complete_transient(operation, value)
 end
 
 local verbs = {}
@@ -288,7 +255,7 @@ local function spread(run, kind, entity)
         end
     end
     local function find_all(...)
-        return must(run.draft:all(...))
+        return refusals.must(run.draft:all(...))
     end
     local more = definition.spread and definition.spread(entity, values, find_all) or {}
     for _, operation in ipairs(more) do
@@ -306,7 +273,7 @@ local function put(run, operation, entity, revision)
 end
 
 function verbs.POST(run, operation)
-    local owner = parent_id(run, operation)
+    local owner = finding.parent_id(run, operation)
     local entity = check(run, operation, value_of(run, operation), owner)
     local is_given = entity.id ~= nil
     entity.id = entity.id or files.draw_uuid()
@@ -331,7 +298,7 @@ local function put_by_name(run, operation, value, owner)
     end
     local entity = check(run, operation, value, owner)
     must_be(name, entity[name], drafts.normal_name(kind, key))
-    local found = find_own(run, operation, owner)
+    local found = finding.find_own(run, operation, owner)
     if found then
         must_be("id", entity.id, found.id)
         entity.id = found.id
@@ -343,7 +310,7 @@ local function put_by_name(run, operation, value, owner)
 end
 
 function verbs.PUT(run, operation)
-    local owner = parent_id(run, operation)
+    local owner = finding.parent_id(run, operation)
     local value = value_of(run, operation)
     local is_named = not rules.check.uuid(operation.key)
     local entity, revision
@@ -378,8 +345,8 @@ end
 
 function verbs.PATCH(run, operation)
     local kind = operation.kind
-    local owner = parent_id(run, operation)
-    local found, revision = find_own(run, operation, owner)
+    local owner = finding.parent_id(run, operation)
+    local found, revision = finding.find_own(run, operation, owner)
     if not found then
         refusals.throw(refusals.NOT_FOUND)
     end
@@ -398,8 +365,10 @@ end
 
 -- Without a key, all that the parent has.
 local function delete_all(run, operation)
-    local owner = parent_id(run, operation)
-    for _, entity in ipairs(must(run.draft:all(operation.kind, operation.parent.field, owner))) do
+    local owner = finding.parent_id(run, operation)
+    for _, entity in
+        ipairs(refusals.must(run.draft:all(operation.kind, operation.parent.field, owner)))
+    do
         run.draft:delete(operation.kind, entity.id, run.at)
     end
     return 204
@@ -410,8 +379,8 @@ function verbs.DELETE(run, operation)
     if not id then
         return delete_all(run, operation)
     elseif operation.parent or not rules.check.uuid(id) then
-        local owner = parent_id(run, operation)
-        local found = find_own(run, operation, owner)
+        local owner = finding.parent_id(run, operation)
+        local found = finding.find_own(run, operation, owner)
         id = found and found.id
     end
     if id then
@@ -446,7 +415,7 @@ local function find_same(run, kind, entity)
         local again = is_unique and 1 or (run.again[place] or 0) + 1
         run.again[place] = again
         local id = entity.id or identity.uuid(kind, again > 1 and key .. "#" .. again or key)
-        local row = must(run.draft:same(kind, entity, id))
+        local row = refusals.must(run.draft:same(kind, entity, id))
         if not row or not is_another(kind, row, entity) then
             return row, row and row.id or id
         end
@@ -491,7 +460,7 @@ end
 -- @treturn table|nil entity
 -- @phases content, timer
 function _M.run(run, operation)
-    return verbs[operation.method](run, operation)
+    return verbs[operation.method](run, finding.lead(run, operation))
 end
 
 return _M

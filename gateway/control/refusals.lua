@@ -243,4 +243,15 @@ function _M.of(err, entity)
     return { status = _M.status(word), message = message, name = word }
 end
 
+--- The result of a read, whose error ends the operation.
+-- @param value
+-- @tparam[opt] table err of gateway.control.apply
+-- @return the same
+function _M.must(value, err)
+    if value == nil and err then
+        _M.throw(_M.of(err))
+    end
+    return value, err
+end
+
 return _M

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from admin_client import Client
 from test_admin import Admin, Start
 
 from sluice import Gateway, proxying
@@ -211,5 +212,69 @@ def test_a_certificate_brings_its_names(gateway: Start, pair: Pair) -> None:
     assert write("PATCH", one, snis=[])[1]["snis"] is None
     assert admin.names("/snis") == []
     write("PATCH", one, snis=["a"])
+    assert write("PUT", one, **pem, snis=None)[1]["snis"] is None
+    assert admin.names("/snis") == []
+    write("PATCH", one, snis=["a"])
     assert admin.ask(one, "DELETE").status == 204
     assert admin.names("/snis") == []
+
+
+def test_a_certificate_goes_by_its_names(gateway: Start, pair: Pair) -> None:
+    client = Client(gateway(None))
+    pem = {"cert": pair.cert, "key": pair.key}
+    made = client.must(200, "PUT", "/certificates/a.example", pem | {"snis": ["b.example"]})
+    assert made["snis"] == ["a.example", "b.example"]
+    assert client.must(200, "GET", "/certificates/b.example") == made
+    again = client.must(200, "PUT", "/certificates/a.example", pem | {"tags": ["x"]})
+    assert (again["id"], again["snis"]) == (made["id"], made["snis"])
+    both = [
+        {"method": "PATCH", "path": "/certificates/b.example", "body": {"tags": ["y"]}},
+        {
+            "method": "POST",
+            "path": "/certificates/b.example/snis",
+            "body": {"name": "c.example"},
+        },
+        {"method": "PATCH", "path": "/certificates/c.example", "body": {"tags": ["z"]}},
+    ]
+    client.must(200, "POST", "/batch", both)
+    kept = client.must(200, "GET", "/certificates/c.example")
+    assert (kept["id"], kept["tags"], len(kept["snis"])) == (made["id"], ["z"], 3)
+    for method in ("PATCH", "PUT"):
+        target = f"/certificates/{'d.example' if method == 'PATCH' else 'no name'}"
+        status = client.ask(method, target.replace(" ", "%20"), pem).status
+        assert status == (404 if method == "PATCH" else 400)
+    assert client.ask("DELETE", "/certificates/d.example").status == 204
+    assert len(client.must(200, "GET", "/certificates")["data"]) == 1
+    client.must(204, "DELETE", "/certificates/a.example")
+    assert client.must(200, "GET", "/snis")["data"] == []
+
+
+def test_what_was_got_can_be_applied(gateway: Start, pair: Pair) -> None:
+    """Names of SNIs, as the Admin API shows them, stand for the SNIs."""
+    running = gateway(None)
+    client = Client(running)
+    client.must(200, "PUT", f"/certificates/{CERTIFICATE_ID}", {"cert": pair.cert, "key": pair.key})
+
+    def apply(text: str) -> dict[str, Any]:
+        return client.must(200, "POST", "/apply?kind=certificates", text.encode())
+
+    def got(*more: str) -> str:
+        done = running.command("get", "certificates", "--json", *more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    hidden = client.ask("POST", "/apply?kind=certificates", got().encode()).json()
+    assert hidden["fields"] == {"certificates[0].key": "required field missing"}
+    assert apply(got("--reveal"))["unchanged"] == 1  # no names: null
+    for name in ("b.example", "a.example"):
+        client.must(201, "POST", f"/certificates/{CERTIFICATE_ID}/snis", {"name": name})
+    before = client.must(200, "GET", "/snis")["data"]
+    text = got("--reveal")
+    assert apply(text)["unchanged"] == 3
+    client.must(204, "DELETE", f"/certificates/{CERTIFICATE_ID}")
+    assert apply(text)["created"] == 3
+    assert apply(text)["unchanged"] == 3
+    after = client.must(200, "GET", "/snis")["data"]
+    assert {sni["name"] for sni in after} == {sni["name"] for sni in before}
+    wrong = text.replace('["a.example","b.example"]', '{"a":"b"}')
+    assert client.ask("POST", "/apply?kind=certificates", wrong.encode()).status == 400

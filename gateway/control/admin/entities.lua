@@ -263,7 +263,6 @@ local function write(live, operation, args)
     if not sent then
         return _M.refuse(live, refusal)
     end
-    lead(live, operation.parent or operation)
     operation.value, operation.is_form = sent.value, sent.is_form
     local done
     done, refusal = editing.run(live, { operation }, sent.size, caller.describe())
