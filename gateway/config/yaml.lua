@@ -73,7 +73,7 @@ local function raise(message, mark)
     error({ message = message, line = line, column = column }, 0)
 end
 
-local function plain_scalar(value)
+local function plain_scalar(value, mark)
     local constant = CONSTANTS[value]
     if constant ~= nil then
         return constant
@@ -81,7 +81,11 @@ local function plain_scalar(value)
     if find(value, "^[-+.%d]") and #value <= MAX_NUMBER then
         for _, parse in ipairs(NUMBERS) do
             local number = parse(value)
-            if number ~= nil then
+            if number ~= number then
+                -- As a key it corrupts memory in LuaJIT before September 2023; JSON has none:
+                -- https://github.com/LuaJIT/LuaJIT/issues/1069
+                raise(format("'%s' is no number", value), mark)
+            elseif number ~= nil then
                 return number
             end
         end
@@ -95,7 +99,7 @@ local function scalar(event)
     local tag = event.tag
     if not tag then
         if event.plain_implicit then
-            return plain_scalar(event.value)
+            return plain_scalar(event.value, event.start_mark)
         end
         return event.value
     elseif tag == TAG .. "str" or tag == "!" then
@@ -104,7 +108,7 @@ local function scalar(event)
         return NULL
     end
     local wanted = WANTED_TYPE[tag:match("^" .. TAG .. "(.*)$")]
-    local value = plain_scalar(event.value)
+    local value = plain_scalar(event.value, event.start_mark)
     if not wanted then
         raise(format("unknown tag '%s'", tag), event.start_mark)
     elseif type(value) ~= wanted then

@@ -81,6 +81,8 @@ describe("gateway.config.document", function()
             ["a: {<<: 1}\n"] = "line 1, column 5: '<<' needs a mapping or a sequence of mappings",
             ["[a]: 1\n"] = "line 1, column 1: a key must be a plain text",
             ["a: !thing 1\n"] = "line 1, column 4: unknown tag '!thing'",
+            ["a: [.nan]\n"] = "line 1, column 5: '.nan' is no number",
+            ["a: !!float .NaN\n"] = "line 1, column 4: '.NaN' is no number",
             ["a: !!int x\n"] = "line 1, column 4: 'x' is not of type tag:yaml.org,2002:int",
             ["a: 1\n---\nb: 1\n"] = "line 2, column 1: a second document begins",
             ["a: 1\nb: \1\n"] = "line 2, column 4: control characters are not allowed",
