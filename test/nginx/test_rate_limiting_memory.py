@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from rate_limits import PERIODS, early_in_the_window, limited, told
 
 from sluice import Gateway
 from upstream import Exchange, Upstream
-from wire import request_bytes
+from wire import request_bytes, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -35,6 +38,13 @@ def many_rules(upstream: Upstream, count: int, **config: Any) -> dict[str, Any]:
     return made
 
 
+def slots_of_plugins(running: Gateway) -> list[tuple[int, int]]:
+    """Slots and generations of the plugins that the store has."""
+    path = running.settings["prefix"] / "store" / "store.db"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+        return store.execute("SELECT slot, generation FROM e_plugins").fetchall()
+
+
 @pytest.mark.parametrize("fault_tolerant", [True, False])
 def test_a_full_memory(gateway: Start, upstream: Upstream, fault_tolerant: bool) -> None:
     upstream.answer(200)
@@ -53,7 +63,8 @@ def test_a_full_memory(gateway: Start, upstream: Upstream, fault_tolerant: bool)
         replies = [wire.ask(f"/{number}/", headers=JSON) for number in range(count)]
         uncounted = [number for number, reply in enumerate(replies) if not told(reply)]
         assert len(uncounted) > count - LINES
-        assert uncounted[0] > LINES / 2
+        # Chance has a say in where lines stand: the least of 4,000 simulated runs is 838.
+        assert uncounted[0] > LINES * 2 / 5
         for number in uncounted[:3]:
             reply = wire.ask(f"/{number}/", headers=JSON)
             assert told(reply) == {}
@@ -135,6 +146,46 @@ def test_rules_that_are_gone_leave_room_to_count(gateway: Start, upstream: Upstr
             flood = [wire.ask("/api", headers={"X-Tenant": str(i)}) for i in range(LINES)]
         assert all(told(reply) for reply in flood)
         assert flood[-1].status == 429
+
+
+def test_a_rule_in_the_slot_of_one_that_is_gone_counts_anew(
+    gateway: Start, upstream: Upstream
+) -> None:
+    """While a request still holds what was compiled of that one."""
+    end = threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        if exchange.request.target.endswith("waits"):
+            end.wait(20)
+        exchange.reply(200)
+
+    def ask() -> list[int]:
+        with running.wire() as wire:
+            return [wire.ask("/api").status for _ in range(3)]
+
+    upstream.handler = answer
+    config = limited(upstream, day=3)
+    running = gateway(config)
+    running.expect_log("exited on signal 9", 1)
+    early_in_the_window(86400, 60)
+    with running.wire() as waiting:
+        waiting.send(request_bytes("/api/waits"))
+        upstream.wait_for(1)
+        assert ask() == [200, 200, 429]
+        ((slot, generation),) = slots_of_plugins(running)
+
+        # So many are no delta: whoever writes next begins on a base that does not know the slot.
+        others = [{"username": f"c{number}"} for number in range(5001)]
+        assert post(running, document(config | {"plugins": [], "consumers": others})).is_success
+        victim = running.control()
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: running.control() != victim, "another control worker")
+        assert post(running, document(config | {"consumers": others})).is_success
+        assert slots_of_plugins(running) == [(slot, generation + 1)]
+        assert ask() == [200, 200, 200]
+        end.set()
+        assert waiting.read_reply().status == 200
+    assert ask() == [429, 429, 429]
 
 
 def test_more_rules_than_there_is_memory_for_are_told(gateway: Start, upstream: Upstream) -> None:
