@@ -228,6 +228,7 @@ def under_load(setting: Setting) -> dict[str, Metric]:
     data = setting.data
     routes, rate, seconds = data["routes"], data["rate"], data["seconds"]
     found: dict[str, list[load.Slice]] = {"alone": [], "written": []}
+    spent_us: list[float] = []
     some = random.Random(1).sample(range(1, routes), k=min(routes - 1, 1000))
     with (
         changed(setting, routes, Stored, {}) as gateway,
@@ -241,21 +242,19 @@ def under_load(setting: Setting) -> dict[str, Metric]:
         for order in setting.rounds(list(found), 0, 1):
             for name in order:
                 progress(f"{setting.name}: {name}")
-                before = paced.done
+                before, began_ns = paced.done, load.schedstat(gateway.control)[0]
                 quiet = contextlib.nullcontext()
                 with paced.at_work() if name == "written" else quiet:
                     found[name].append(beside.requests(gateway, requests, data, "writes"))
+                if name == "alone":
+                    continue
                 made = paced.done - before
-                if name == "written" and made < rate * seconds * FEWEST_DONE:
+                if made < rate * seconds * FEWEST_DONE:
                     raise InvalidRun(f"{made} writes were made of {rate * seconds}")
+                spent_us.append((load.schedstat(gateway.control)[0] - began_ns) / made / 1e3)
     progress("")
-    pairs = [
-        [[getattr(one, field) for one in found[of]] for of in ("written", "alone")]
-        for field in ("rps", "p99_ms")
-    ]
-    return {
-        "rps_share": metric("ratio", stats.ratio(*pairs[0])),
-        "p99_ratio": metric("ratio", stats.ratio(*pairs[1])),
+    return beside.noticed(found["written"], found["alone"]) | {
+        "write_cpu_us": metric("us", stats.level(spent_us))
     }
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import load
 import sides
+import stats
 from probe import ProbeError
+from report import Metric, metric
 from verify import InvalidRun
 
 
@@ -60,3 +62,23 @@ def requests(gateway: sides.Sluice, file: Path, data: dict[str, Any], what: str)
     if errors := slice_.report.errors():
         raise InvalidRun(f"requests beside {what}: {errors}")
     return slice_
+
+
+def noticed(
+    beside: list[load.Slice], alone: list[load.Slice], suffix: str = ""
+) -> dict[str, Metric]:
+    """What requests notice of what is beside them, in pairs of slices.
+
+    Throughput and latency tell of the machine's cores too; the workers' CPU time for a request
+    is theirs alone.
+    """
+    fields = {"rps_share": "rps", "p99_ratio": "p99_ms", "cpu_ratio": "cpu_us"}
+    return {
+        f"{name}{suffix}": metric(
+            "ratio",
+            stats.ratio(
+                [getattr(one, field) for one in beside], [getattr(one, field) for one in alone]
+            ),
+        )
+        for name, field in fields.items()
+    }

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import beside
 import load
 import publish
 import sides
@@ -78,12 +79,7 @@ def _beside_requests(setting: Setting) -> dict[str, Metric]:
                 found[int(name)].append(_slice(gateway, requests, int(name), data))
     out: dict[str, Metric] = {}
     for rate in rates:
-        pairs = [
-            [[getattr(one, field) for one in found[of]] for of in (rate, 0)]
-            for field in ("rps", "p99_ms")
-        ]
-        out[f"rps_share_{rate}"] = metric("ratio", stats.ratio(*pairs[0]))
-        out[f"p99_ratio_{rate}"] = metric("ratio", stats.ratio(*pairs[1]))
+        out |= beside.noticed(found[rate], found[0], f"_{rate}")
     return out
 
 

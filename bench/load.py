@@ -153,9 +153,9 @@ def parse(output: str) -> Report:
 
 
 def schedstat(pid: int) -> tuple[int, int]:
-    """Nanoseconds that a process has run, and has waited for a CPU, since it started."""
-    run, wait, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
-    return int(run), int(wait)
+    """Nanoseconds that the threads of a process have run, and have waited for a CPU."""
+    each = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(run) for run, _, _ in each), sum(int(wait) for _, wait, _ in each)
 
 
 def schedstats(pids: Sequence[int]) -> tuple[int, int]:

@@ -70,13 +70,7 @@ def measure(setting: Setting) -> dict[str, Metric]:
                 with scraper.at_work() if name == "scraped" else quiet:
                     found[name].append(beside.requests(gateway, requests, data, "scrapes"))
     progress("")
-    pairs = [
-        [[getattr(one, field) for one in found[of]] for of in ("scraped", "alone")]
-        for field in ("rps", "p99_ms")
-    ]
-    return {
-        "rps_share": metric("ratio", stats.ratio(*pairs[0])),
-        "p99_ratio": metric("ratio", stats.ratio(*pairs[1])),
+    return beside.noticed(found["scraped"], found["alone"]) | {
         "scrape_ms": metric("ms", stats.level([1000 * one for one in scraper.seconds])),
         "scrape_bytes": metric("bytes", stats.level(scraper.bytes)),
     }

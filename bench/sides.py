@@ -390,6 +390,13 @@ class Sluice(Server):
                 return []
         return super().find_workers(master)
 
+    @property
+    def control(self) -> int:
+        """The control worker."""
+        master = self.master()
+        pids = children(master) if master else []
+        return next(pid for pid in pids if b"nginx: control process" in _title(pid))
+
     def stop(self) -> None:
         super().stop()
         # Stopped as a service is, by a signal: its images stay for its next start.
