@@ -84,7 +84,8 @@ _M.list = {
         type = "name_list",
         default = "",
         doc = "Environment variables that a declarative configuration may refer to as "
-            .. "`{vault://env/NAME}`, separated by commas. They are read when the gateway starts. "
+            .. "`{vault://env/NAME}` or through a vault, separated by commas. They are read "
+            .. "when the gateway starts. "
             .. "Whoever may post a configuration can send them to a server of his.",
     },
     -- listeners

@@ -6,6 +6,7 @@ local cjson = require("cjson")
 local context = require("gateway.schema.context")
 local entities = require("gateway.entities")
 local migrate = require("gateway.config.migrate")
+local references = require("gateway.config.references")
 local schema = require("gateway.schema")
 
 local format = string.format
@@ -162,11 +163,11 @@ local function check(state, item, own)
     elseif item.kind == "routes" and state.old_format then
         own.paths = migrate.paths(own.paths)
     end
-    local entity, errors, references = schema.validate(definition, own, "", state.vault)
+    local entity, errors, found = schema.validate(definition, own, "", state.vault)
     if errors then
         add_all(state, _M.path(item), errors)
-    elseif references then
-        entity.__references = references
+    elseif found then
+        references.note(entity, found, state.begin_of)
     end
     item.entity = not unknown_plugin and entity or nil
 end
@@ -256,13 +257,29 @@ local function split_top(state, document)
     return top
 end
 
+-- What the names of a vault's variables begin with: of one in the file, else of one that the caller
+-- has. Those of the file are not checked yet; where one is wrong the file is refused.
+local function begin_of(document, others)
+    local begins = {}
+    for _, raw in ipairs(type(document.vaults) == "table" and document.vaults or {}) do
+        local prefix = type(raw) == "table" and raw.prefix
+        if type(prefix) == "string" then
+            local begin = type(raw.config) == "table" and raw.config.prefix
+            begins[prefix] = type(begin) == "string" and begin or ""
+        end
+    end
+    return function(prefix)
+        return begins[prefix] or (others and others(prefix))
+    end
+end
+
 --- Collects and checks the entities of a decoded file.
 -- Order within a kind: entities nested in others as their parents stand, in the
 -- order of `entities.kinds`, those at the top of the file after them.
 -- @tparam table document
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
--- @tparam table opts `vault` and `pause` of gateway.config
+-- @tparam table opts `vault`, `begin_of` and `pause` of gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
 function _M.run(document, registry, errors, opts)
@@ -271,11 +288,12 @@ function _M.run(document, registry, errors, opts)
         errors = errors,
         warnings = {},
         registry = registry,
-        vault = opts.vault,
+        begin_of = begin_of(document, opts.begin_of),
         pause = opts.pause,
         -- The fields of the entity in hand, looked at before the next one: one table for all.
         own = new_table(0, OWN_FIELDS),
     }
+    state.vault = references.with(opts.vault, state.begin_of)
     local top, top_errors = schema.validate(top_schema, split_top(state, document), "")
     if top_errors then
         add_all(state, "", top_errors)

@@ -99,7 +99,8 @@ end
 -- @tparam[opt] string kind
 -- @tparam table registry
 -- @tparam table opts `vault` and `pause` of `parse`; `list_of`: a kind of which the text may be a
--- list
+-- list; `begin_of(prefix)` says what the names of variables begin with of a vault that the text has
+-- not, nil: there is none
 -- @treturn table|nil as gateway.config.collect returns it
 -- @treturn nil|table errors, as from `parse`
 function _M.collect(source, kind, registry, opts)

@@ -8,6 +8,7 @@ local config = require("gateway.config")
 local garbage_collector = require("gateway.control.garbage_collector")
 local items = require("gateway.config.items")
 local origins = require("gateway.config.origin")
+local vaults = require("gateway.control.vaults")
 
 local ngx = ngx
 
@@ -51,7 +52,7 @@ function _M:origin(text)
 end
 
 -- Has gateway.config's `parse` or `collect` check a file, one file at a time.
-local function check(self, parse, text, kind, list_of)
+local function check(self, parse, text, kind, more)
     if not garbage_collector.enter(CHECK_SECONDS) then
         local message = "other files were being checked for %d seconds"
         return nil, "busy", message:format(CHECK_SECONDS)
@@ -60,7 +61,8 @@ local function check(self, parse, text, kind, list_of)
         at = ngx.time(),
         vault = self.vault,
         pause = garbage_collector.pauses(),
-        list_of = list_of,
+        list_of = more.list_of,
+        begin_of = more.begin_of,
     })
     garbage_collector.leave()
     if not ok then
@@ -74,11 +76,17 @@ end
 -- @tparam string|nil kind "json" or "yaml"; nil: told by the text
 -- @tparam[opt] string list_of the kind of those in a list
 -- @treturn table|nil as gateway.config.collect returns it
--- @treturn string|nil "invalid" or "busy"
+-- @treturn string|nil "invalid", "busy", or a word of gateway.control.apply's `read`
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 -- @phases content
 function _M:collect(text, kind, list_of)
-    local state, word, why = check(self, config.collect, text, kind, list_of)
+    local begin_of, failure = vaults.finder_in_store(apply.read)
+    local more = { list_of = list_of, begin_of = begin_of }
+    local state, word, why = check(self, config.collect, text, kind, more)
+    local err = failure()
+    if err then
+        return nil, err.err, err.message or err.err
+    end
     warn(state and state.warnings or {})
     return state, word, why
 end
@@ -92,7 +100,7 @@ end
 -- @treturn table|string|nil errors of gateway.config with "invalid", else why
 -- @phases content
 function _M:replace(text, kind, by)
-    local snapshot, word, why = check(self, config.parse, text, kind)
+    local snapshot, word, why = check(self, config.parse, text, kind, {})
     if not snapshot then
         return nil, word, why
     end

@@ -72,6 +72,14 @@ function methods:has(kind, id)
     return self:changed(kind, id) ~= nil
 end
 
+--- Whether an entity was changed or deleted here.
+-- @tparam string kind
+-- @tparam string id
+-- @treturn boolean
+function methods:knows(kind, id)
+    return entry_of(self, kind, id) ~= nil
+end
+
 --- An entity as it was changed here.
 -- @tparam string kind
 -- @tparam string id
@@ -264,6 +272,17 @@ function methods:put_missing(kind, entity)
     if not entry_of(self, kind, entity.id) then
         local entry = enter(self, kind, entity.id)
         entry.entity, entry.is_lenient = entity, true
+    end
+end
+
+--- Wants an entity to be in the end what was read, and changes nothing of it.
+-- @tparam string kind
+-- @tparam table entity
+-- @tparam number revision at which it was read
+function methods:guard(kind, entity, revision)
+    if not entry_of(self, kind, entity.id) then
+        local entry = enter(self, kind, entity.id)
+        entry.entity, entry.is_lenient, entry.revision = entity, true, revision
     end
 end
 

@@ -15,6 +15,7 @@ local items = require("gateway.config.items")
 local operations = require("gateway.control.operations")
 local refusals = require("gateway.control.refusals")
 local route_pairs = require("gateway.config.route_pairs")
+local vaults = require("gateway.control.vaults")
 
 local error = error
 local ipairs = ipairs
@@ -117,7 +118,9 @@ end
 -- Whether another try may have another end: what was read has changed, or another has made an
 -- entity of this name.
 local function is_lost_race(entry, err)
-    if err.err == "changed" then
+    if not entry then
+        return err.err == "changed"
+    elseif err.err == "changed" then
         return entry.revision ~= 0 or entry.is_upsert
     elseif err.err == "unique violation" and entry.is_named then
         local name = entities.get(entry.kind).endpoint_key
@@ -152,6 +155,7 @@ end
 
 local function try(run, list)
     prepare_in_turns(run, list)
+    vaults.check(run)
     if run.is_trial then
         return { revision = apply.state().revision, results = run.results }
     end
@@ -160,13 +164,13 @@ local function try(run, list)
     if #changes == 0 then
         return { revision = apply.state().revision, results = run.results }
     end
-    local done, err = apply.transaction(changes, { by = run.by })
+    local done, err = apply.transaction(changes, { by = run.by, at_revision = run.at_revision })
     if done then
         take_dates(run, done.dates)
         return { revision = done.revision, results = run.results }
     end
     local entry = entry_of(run, err)
-    if entry and run.tries < MAX_TRIES and is_lost_race(entry, err) then
+    if run.tries < MAX_TRIES and is_lost_race(entry, err) then
         return nil
     end
     refusals.throw(refusal_of(run, list, entry, err))

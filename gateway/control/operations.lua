@@ -19,6 +19,7 @@ local refusals = require("gateway.control.refusals")
 local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
 local texts = require("gateway.schema.texts")
+local vaults = require("gateway.control.vaults")
 
 local concat = table.concat
 local ipairs = ipairs
@@ -152,11 +153,13 @@ local function check(run, operation, value, owner)
     if parent and is_null(value[parent.field]) then
         value[parent.field] = { id = owner }
     end
-    local entity, errors, found = schema.validate(definition, value, "", run.live.vault)
+    local begin_of = vaults.finder_in_run(run)
+    local vault = references.with(run.live.vault, begin_of)
+    local entity, errors, found = schema.validate(definition, value, "", vault)
     if errors then
         refusals.throw(refusals.invalid(errors))
     end
-    entity.__references = found
+    references.note(entity, found, begin_of)
     return link(run, operation, entity, owner)
 end
 
@@ -354,6 +357,7 @@ function verbs.PATCH(run, operation)
     must_be("id", value.id, found.id)
     local like = { name = value.name or found.name }
     local merged = merge(entities.definition(kind, like, run.live.plugins), found, value)
+    merged._vaults = nil
     if found.__undated then
         merged.__undated = nil
         merged.created_at = value.created_at or made_at(found)

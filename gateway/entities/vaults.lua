@@ -7,7 +7,6 @@ return {
     name = "vaults",
     primary_key = { "id" },
     endpoint_key = "prefix",
-    unused = true,
     fields = {
         { id = typedefs.uuid },
         -- It stands in references: `{vault://<prefix>/...}`.

@@ -364,7 +364,7 @@ function _M.walk(definition, value, path, vault)
 end
 
 --- Checks a value against a schema and fills in the defaults.
--- Errors are collected, 101 at most. The given value is not changed. Does not yield; the
+-- Errors are collected, 101 at most. The given value is not changed. Yields where `vault` does; the
 -- cost is linear in the size of the value. What is right is told by a generated function, all else
 -- by a walk over the schema.
 -- @tparam table definition schema (a record: it has `fields`)

@@ -2,6 +2,7 @@
 -- Each is written beside its name, synced, and then renamed.
 -- @module gateway.store.copies
 
+local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
@@ -81,7 +82,7 @@ local function write_kind(db, of, put)
         page, offset = reading.list(db, of, { size = PIECE, offset = offset })
         for _, row in ipairs(page) do
             put(separator or "\n")
-            put(row.text)
+            put(entity_text.as_file(row.text))
             separator = ",\n"
         end
     until not offset

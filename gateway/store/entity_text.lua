@@ -238,6 +238,14 @@ function _M.with_dates(text, created_at, updated_at)
     return sub(text, 1, -2) .. tail .. "}"
 end
 
+--- The text of an entity as a file has it: without what stands there for workers alone, in fields
+-- that begin with `_`: `_vaults` of gateway.config.references.
+-- @tparam string text of `encode`
+-- @treturn string
+function _M.as_file(text)
+    return (gsub(text, '^{"_vaults":{[^{}]*},', "{"))
+end
+
 --- Reads a text of `encode`, or any JSON object.
 -- @tparam string text
 -- @treturn table|nil

@@ -2,6 +2,7 @@
 
 local config = require("gateway.config")
 local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
 local references = require("gateway.config.references")
 local schema = require("gateway.schema")
 local support = require("test.unit.support.config")
@@ -54,15 +55,102 @@ describe("gateway.config.vault", function()
         )
     end)
 
-    for _, reference in ipairs({ "{vault://aws/x}", "{vault://env/}", "{vault://env/a?b=c}" }) do
+    for _, reference in ipairs({
+        "{vault://env/}",
+        "{vault://env/a?b=c}",
+        "{vault:///a}",
+        "{vault://env/../a}",
+        "{vault://e.v/a}",
+    }) do
         it("refuses " .. reference, function()
             assert.same({
                 nil,
-                "expected {vault://env/NAME} or {vault://env/NAME/KEY}: the prefixes of vaults "
-                    .. "are not looked up by this version",
+                "expected {vault://PREFIX/NAME} or {vault://PREFIX/NAME/KEY}",
             }, { get(reference) })
         end)
     end
+
+    it("puts what a vault's variables begin with before the name", function()
+        local function begin_of(prefix)
+            return ({ short = "pa", whole = "", other = "HO-" })[prefix]
+        end
+        assert.equal(PATH, get("{vault://short/th}", begin_of))
+        assert.equal(PATH, get("{vault://whole/path}", begin_of))
+        assert.same(
+            { nil, "there is no vault with the prefix 'aws'" },
+            { get("{vault://aws/path}", begin_of) }
+        )
+        assert.same({
+            nil,
+            "the environment variable 'HO_ME' of the vault 'other' may not be referred to: the "
+                .. "setting vault_env does not name it",
+        }, { get("{vault://other/me}", begin_of) })
+    end)
+
+    it("asks no vault for 'env'", function()
+        assert.equal(PATH, get("{vault://env/path}", error))
+    end)
+end)
+
+describe("a vault of the file", function()
+    local VAULTS = "vaults: [{name: env, prefix: my-env, config: {prefix: PA}}, "
+        .. "{name: env, prefix: whole}]\n"
+    local log = http_log("http_endpoint: 'http://a', headers: {A: '{vault://my-env/th}'}")
+
+    local function parse_with(body)
+        local text = "_format_version: '3.0'\n" .. body
+        return config.parse(text, "yaml", support.registry, { vault = vault.new({ "PATH" }) })
+    end
+
+    it("is looked up, and workers find what it stood for", function()
+        for _, body in ipairs({ VAULTS .. log, log .. "\n" .. VAULTS }) do
+            local plugin = assert(parse_with(body)).plugins[1]
+            assert.equal(PATH, plugin.config.headers.A)
+            assert.same({ ["my-env"] = "PA" }, plugin._vaults)
+            local text = assert(entity_text.encode(references.put(plugin)))
+            assert.is_nil(entity_text.as_file(text):find("_vaults", 1, true))
+            local shown = references.put(plugin)
+            shown._vaults = nil
+            assert.equal(entity_text.encode(shown), entity_text.as_file(text))
+            local decoded = entity_text.decode(text)
+            local resolved = references.resolve(text, decoded, vault.new({ "PATH" }))
+            assert.equal(PATH, resolved.config.headers.A)
+        end
+    end)
+
+    it("is one that is right, and there", function()
+        for body, message in pairs({
+            [log] = "there is no vault with the prefix 'my-env'",
+            ["vaults: {my-env: 1}\n" .. log] = "there is no vault with the prefix 'my-env'",
+            ["vaults: [1, {prefix: 1}, {prefix: my-env, name: env, config: 1}]\n" .. log] = "the "
+                .. "environment variable 'TH' of the vault 'my-env' may not be referred to: the "
+                .. "setting vault_env does not name it",
+        }) do
+            local _, errors = parse_with(body)
+            local found = {}
+            for _, err in ipairs(errors) do
+                found[err.message] = true
+            end
+            assert.is_true(found[message], support.lines(errors))
+        end
+    end)
+
+    it("has no prefix that shadows another, and refers to none", function()
+        local begin = "vaults: [{name: env, prefix: a1, config: {prefix: '{vault://a1/b}'}}]"
+        for body, path in pairs({
+            [begin] = "vaults[0].config.prefix",
+            ["vaults: [{name: env, prefix: env}]"] = "vaults[0].prefix",
+            ["vaults: [{name: env, prefix: Env}]"] = "vaults[0].prefix",
+            ["vaults: [{name: env, prefix: env/path}]"] = "vaults[0].prefix",
+            ["vaults: [{name: '{vault://a1/b}', prefix: a1}]"] = "vaults[0].name",
+            ["vaults: [{name: env, prefix: '{vault://env/path}'}]"] = "vaults[0].prefix",
+            ["vaults: [{name: env, prefix: a1}, {name: env, prefix: a1}]"] = "vaults[1].prefix",
+            ["plugins: [{name: key-auth, _vaults: {a: B}}]"] = "plugins[0]._vaults",
+        }) do
+            local _, errors = parse_with(body)
+            assert.equal(path, errors and errors[1].path, body)
+        end
+    end)
 end)
 
 describe("a reference", function()

@@ -4,10 +4,12 @@
 local body = require("gateway.control.admin.body")
 local entities = require("gateway.entities")
 local json = require("gateway.control.admin.json")
+local references = require("gateway.config.references")
 local refusals = require("gateway.control.refusals")
 local response = require("gateway.control.admin.response")
 local schema = require("gateway.schema")
 local texts = require("gateway.schema.texts")
+local vaults = require("gateway.control.vaults")
 
 local pairs = pairs
 local type = type
@@ -108,7 +110,8 @@ function _M.validate(live, _, segments)
         return refuse(refusals.invalid_field("name", ("plugin '%s' not installed"):format(name)))
     end
     value = sent.is_form and texts.typed(definition, value) or value
-    local checked, errors = schema.validate(definition, value, "", live.vault)
+    local vault = references.with(live.vault, (vaults.finder_in_store(live.read)))
+    local checked, errors = schema.validate(definition, value, "", vault)
     if not checked then
         return refuse(refusals.invalid(errors))
     end

@@ -1,0 +1,167 @@
+--- Vaults, where entities refer to them: what is checked with a vault stays what it was checked as.
+--
+-- An entity notes what the names of a vault's variables begin with (gateway.config.references), and
+-- is served with that. So a vault may be changed or deleted as long as this makes nothing else of
+-- any reference; who refers to it is to be changed first, or in the same batch.
+-- @module gateway.control.vaults
+
+local entities = require("gateway.entities")
+local entity_text = require("gateway.store.entity_text")
+local references = require("gateway.config.references")
+local refusals = require("gateway.control.refusals")
+
+local ipairs = ipairs
+local next = next
+local pairs = pairs
+local type = type
+
+local must = refusals.must
+
+-- Entities that are read at a time.
+local PAGE = 1000
+
+local _M = {}
+
+local function begin_of(vault)
+    return type(vault.config) == "table" and vault.config.prefix or ""
+end
+
+-- What references are looked up with: `(prefix)` -> what the names of a vault's variables begin
+-- with; nil: there is no such vault.
+local function finder(find)
+    local known = {}
+    return function(prefix)
+        if known[prefix] == nil then
+            local vault = find(prefix)
+            -- An id may look like a prefix.
+            known[prefix] = vault and vault.prefix == prefix and begin_of(vault) or false
+        end
+        return known[prefix] or nil
+    end
+end
+
+--- Makes what references are looked up with in the store.
+-- @tparam function read of gateway.control.apply
+-- @treturn function `(prefix)` -> what the names of a vault's variables begin with; nil: there is
+-- no such vault. Yields
+-- @treturn function the error of the first read that failed; nil: none did
+function _M.finder_in_store(read)
+    local failure
+    local function find(prefix)
+        local row, err = read("get", "vaults", prefix)
+        failure = failure or (not row and err.err ~= "not found" and err) or nil
+        return row and entity_text.decode(row.text)
+    end
+    return finder(find), function()
+        return failure
+    end
+end
+
+-- The vault of a prefix as a run leaves it.
+local function find(run, prefix)
+    local found, revision = must(run.draft:by_name("vaults", prefix))
+    if found and found.prefix == prefix then
+        return found, revision
+    end
+    return nil
+end
+
+--- Makes what references are looked up with in a run.
+-- @tparam table run of gateway.control.operations
+-- @treturn function as of `finder_in_store`
+function _M.finder_in_run(run)
+    return finder(function(prefix)
+        return (find(run, prefix))
+    end)
+end
+
+-- Kinds whose entities may have references.
+local function referring_kinds()
+    local kinds = {}
+    for _, kind in ipairs(entities.kinds) do
+        local definition = entities.get(kind)
+        local refers = definition.subschema_key ~= nil
+        for _, entry in ipairs(definition.fields) do
+            local _, field = next(entry)
+            refers = refers or field.referenceable
+        end
+        kinds[#kinds + 1] = refers and kind or nil
+    end
+    return kinds
+end
+
+-- Whether an entity of the store that stays as it is refers to what is not there any more.
+local function is_broken(run, kind, row, prefix, begin)
+    if run.draft:knows(kind, row.id) or not references.has(row.text, prefix) then
+        return false
+    end
+    local noted = entity_text.decode(row.text)._vaults
+    return noted ~= nil and noted[prefix] ~= nil and noted[prefix] ~= begin
+end
+
+local function check_rows(run, kind, prefix, begin)
+    local offset
+    repeat
+        local rows, next_offset = run.live.read("list", kind, { size = PAGE, offset = offset })
+        for _, row in ipairs(must(rows, next_offset)) do
+            if is_broken(run, kind, row, prefix, begin) then
+                refusals.throw(refusals.of({ err = "referenced", kind = "vaults", by = kind }))
+            end
+        end
+        offset = next_offset
+    until not offset
+end
+
+-- Where a vault becomes another, or goes.
+local function check_vault(run, entry)
+    -- Whoever comes between begins anew.
+    run.at_revision = run.at_revision or must(run.live.read("revision")).revision
+    local row, err = run.live.read("get", "vaults", entry.id)
+    if not row and err.err ~= "not found" then
+        must(row, err)
+    elseif not row or row.id ~= entry.id then
+        return
+    end
+    local old, now = entity_text.decode(row.text), entry.entity
+    if now and now.prefix == old.prefix and begin_of(now) == begin_of(old) then
+        return
+    end
+    local left = find(run, old.prefix)
+    run.at = entry.operation
+    for _, kind in ipairs(referring_kinds()) do
+        check_rows(run, kind, old.prefix, left and begin_of(left))
+    end
+    run.at = nil
+end
+
+-- Where an entity refers to vaults: they are to be what it was checked with.
+local function check_referrer(run, entry)
+    for prefix, begin in pairs(entry.entity._vaults) do
+        local vault, revision = find(run, prefix)
+        if not vault or begin_of(vault) ~= begin then
+            run.at = entry.operation
+            local message = "the vault with the prefix '%s', which it refers to, is gone or another"
+            refusals.throw(refusals.invalid_field("@entity", message:format(prefix)))
+        elseif revision then
+            run.draft:guard("vaults", vault, revision)
+        end
+    end
+end
+
+--- Sees to it that every reference leads where it did when it was checked, at the end of a run.
+-- Yields where there are references or vaults: a change of a vault reads all entities that might
+-- refer to it. Sets `run.at_revision` where nothing may come between.
+-- @tparam table run
+function _M.check(run)
+    local list = run.draft.entries
+    for i = 1, #list do
+        local entry = list[i]
+        if entry.entity and entry.entity._vaults then
+            check_referrer(run, entry)
+        elseif entry.kind == "vaults" and not entry.is_lenient then
+            check_vault(run, entry)
+        end
+    end
+end
+
+return _M
