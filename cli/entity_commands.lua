@@ -139,7 +139,7 @@ local function ask_one(instance, kind, path, name, reveals)
     if not answer then
         return nil, text, status
     end
-    return answer.consumer_group, text:match('^{"consumer_group":(.*),"plugins":%[%]}$')
+    return answer.consumer_group, text:match('^{"consumer_group":(.-),"plugins":%[')
 end
 
 -- All pages of a list: `keep(answer, text)` gets each. Nil, and lines that say why not.

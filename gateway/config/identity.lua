@@ -115,7 +115,9 @@ local function by_cache_key(schema, entity)
     local parts = { schema.name, WORKSPACE }
     for _, name in ipairs(schema.cache_key) do
         local value = entity[name]
-        parts[#parts + 1] = type(value) == "table" and value.id or value or ""
+        if value ~= nil or name ~= schema.optional_in_ids then
+            parts[#parts + 1] = type(value) == "table" and value.id or value or ""
+        end
     end
     return concat(parts, ":")
 end

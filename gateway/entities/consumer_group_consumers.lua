@@ -11,7 +11,6 @@ return {
     -- In the path of the one it goes by the other.
     joins = { "consumer_group", "consumer" },
     generate_admin_api = false,
-    unused = true,
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },

@@ -7,7 +7,6 @@ return {
     name = "consumer_groups",
     primary_key = { "id" },
     endpoint_key = "name",
-    unused = true,
     -- decK's files name the consumers of a group in it.
     links = { consumers = { kind = "consumer_group_consumers", field = "consumer" } },
     fields = {

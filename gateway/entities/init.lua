@@ -229,7 +229,12 @@ function _M.for_plugin(plugin)
         local name, field = next(entry)
         schema.fields[i] = { [name] = own[name] or field }
     end
-    schema.entity_checks = plugin.schema.entity_checks
+    schema.entity_checks = {}
+    for _, checks in ipairs({ base.entity_checks, plugin.schema.entity_checks or {} }) do
+        for _, check in ipairs(checks) do
+            table.insert(schema.entity_checks, check)
+        end
+    end
     of_plugin[plugin] = schema
     return schema
 end

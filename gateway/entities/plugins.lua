@@ -7,7 +7,9 @@ return {
     name = "plugins",
     primary_key = { "id" },
     endpoint_key = "instance_name",
-    cache_key = { "name", "route", "service", "consumer" },
+    cache_key = { "name", "route", "service", "consumer", "consumer_group" },
+    -- Ids in files are older than groups: those of plugins without one stay.
+    optional_in_ids = "consumer_group",
     subschema_key = "name",
     fields = {
         { id = typedefs.uuid },
@@ -23,9 +25,6 @@ return {
                 type = "foreign",
                 reference = "consumer_groups",
                 on_delete = "cascade",
-                supported = false,
-                err = "plugins of consumer groups are not supported by this version: "
-                    .. "nothing would run them",
             },
         },
         { config = { type = "record" } },
@@ -34,4 +33,5 @@ return {
         { ordering = { type = "any", supported = false } },
         { tags = typedefs.tags },
     },
+    entity_checks = { { mutually_exclusive = { "consumer", "consumer_group" } } },
 }

@@ -44,15 +44,10 @@ local BODY_MAX = 2 ^ 24
 local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
--- Of the store's slots of plugins: those below are for what stands for consumers' configurations.
-local PLACEHOLDERS = 256
-
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "2"
+local VERSION = "3"
 
-local _M = {
-    PLACEHOLDERS = PLACEHOLDERS,
-}
+local _M = {}
 
 local function only_https(protocols)
     local has_https = false
@@ -145,10 +140,11 @@ local KINDS = {
     plugins = {
         kind = C.SLUICE_CORE_PLUGIN,
         { "slot", "consumer" },
+        { "slot", "consumer_group" },
         { "slot", "route" },
         { "slot", "service" },
         { "text", "name" },
-        -- only what stands for consumers' configurations has some (gateway.image.rows)
+        -- only placeholders have some (gateway.image.placeholders)
         { "none", "flags" },
         { "made", "config", packed_config },
     },
@@ -156,6 +152,17 @@ local KINDS = {
         kind = C.SLUICE_CORE_NAME,
         { "text", "name" },
         { "list", "addresses" },
+    },
+    consumer_groups = {
+        kind = C.SLUICE_CORE_GROUP,
+        { "text", "name" },
+    },
+    consumer_group_consumers = {
+        kind = C.SLUICE_CORE_MEMBERSHIP,
+        -- Both references are all that there is to know.
+        has_no_body = true,
+        { "slot", "consumer" },
+        { "slot", "consumer_group" },
     },
 }
 
@@ -190,6 +197,13 @@ end
 function _M.kind_of(of)
     local fields = fields_of(of)
     return fields and fields.kind
+end
+
+--- Whether images have an entity's own text.
+-- @tparam table of layout of its kind, which images have
+-- @treturn boolean
+function _M.has_body(of)
+    return not fields_of(of).has_no_body
 end
 
 -- Packing ----------------------------------------------------------------------------------------

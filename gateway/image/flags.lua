@@ -29,8 +29,9 @@ _M.service = {
 
 --- Of a plugin binding.
 _M.plugin = {
-    -- It has no configuration: it says that some consumer has one of this plugin.
-    CONSUMER_ONLY = 0x01,
+    -- It has no configuration: it says that some consumer, or some group, has one of this plugin.
+    OF_CONSUMERS = 0x01,
+    OF_GROUPS = 0x02,
 }
 
 return _M

@@ -2,30 +2,24 @@
 --
 -- What is no image's is left out: disabled services, their routes, disabled plugins. A change of
 -- such a service is a change of its routes.
---
--- A plugin that is configured for consumers only has a *placeholder*, a global binding without
--- configuration in one of the slots below 256, which the store's slots stand behind.
 -- @module gateway.image.rows
 
 local core = require("sluice.core")
 local entities = require("gateway.image.entities")
 local ffi = require("ffi")
-local flags = require("gateway.image.flags")
 local layout = require("gateway.store.layout")
 local memory = require("gateway.image.memory")
 local packed_rows = require("gateway.store.packed_rows")
+local placeholders = require("gateway.image.placeholders")
 
 local C = core.C
 local cast = ffi.cast
 local error = error
 local ipairs = ipairs
-local pairs = pairs
 local pcall = pcall
 local setmetatable = setmetatable
-local sort = table.sort
 
 local COLUMNS = packed_rows.COLUMNS
-local PLACEHOLDERS = entities.PLACEHOLDERS
 -- core.h: slots of a kind
 local SLOTS_MAX = 2 ^ 24
 
@@ -77,7 +71,7 @@ local function prepare(of)
     end
     found = {
         kind = entities.kind_of(of),
-        first = of.kind == "plugins" and PLACEHOLDERS or 0,
+        first = of.kind == "plugins" and placeholders.SLOTS or 0,
         references = {},
     }
     for i, column in ipairs(packed_rows.references(of)) do
@@ -89,7 +83,7 @@ local function prepare(of)
             field = entities.reference(of, name),
             -- a route is not there while its service is disabled
             hides = of.kind == "routes" and name == "service",
-            first = column.reference == "plugins" and PLACEHOLDERS or 0,
+            first = column.reference == "plugins" and placeholders.SLOTS or 0,
         }
     end
     prepared[of] = found
@@ -125,7 +119,9 @@ end
 -- The body and the fields of an entity. Bytes are copied.
 local function fill_entity(reading, of, entity, text, length, packed, packed_length)
     local memory_ = reading.memory
-    entity.body, entity.body_length = memory_:copy(text, length), length
+    if entities.has_body(of) then
+        entity.body, entity.body_length = memory_:copy(text, length), length
+    end
     local copy = memory_:copy(packed, packed_length)
     entities.unpack(entity, of, copy, memory_, reading.store)
 end
@@ -153,42 +149,8 @@ local function put_row(reading, of, row, hidden)
     return entity
 end
 
-local function field_text(entity, field)
-    local value = entity.fields[field]
-    return ffi.string(value.data, value.count)
-end
-
--- The plugin that an entity configures for a consumer.
-local function consumers_plugin(entity)
-    local consumer = entity.fields[C.SLUICE_CORE_PLUGIN_CONSUMER].number
-    return entity.gone == 0
-        and consumer ~= core.NOBODY
-        and field_text(entity, C.SLUICE_CORE_PLUGIN_NAME)
-end
-
-local function put_placeholder(reading, name, slot, revision, gone)
-    local entity = reading.memory:add()
-    entity.kind, entity.slot = C.SLUICE_CORE_PLUGIN, slot
-    entity.generation, entity.revision = 1, revision
-    entity.gone = gone and 1 or 0
-    for field = C.SLUICE_CORE_PLUGIN_CONSUMER, C.SLUICE_CORE_PLUGIN_SERVICE do
-        entity.fields[field].number = core.NOBODY
-    end
-    if not gone then
-        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].data = reading.memory:put(name)
-        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].count = #name
-        entity.fields[C.SLUICE_CORE_PLUGIN_FLAGS].number = flags.plugin.CONSUMER_ONLY
-    end
-end
-
-local function too_many_plugins()
-    local message = ("more than %d plugins are configured for consumers"):format(PLACEHOLDERS)
-    local err = { err = "unbuildable", kind = "plugins", field = "consumer", message = message }
-    error({ refused = err }, 0)
-end
-
 local function new_reading(uuid)
-    return { memory = memory.new(), store = _M.uuid_bytes(uuid), seen = {}, names = {} }
+    return { memory = memory.new(), store = _M.uuid_bytes(uuid), seen = {}, placeholders = {} }
 end
 
 -- Calls fn with a fresh reading, whose memory is given back where it throws.
@@ -204,37 +166,18 @@ local function with_memory(uuid, fn, ...)
     return result or nil
 end
 
--- Notes the plugin that an entity configures for a consumer.
-local function note_name(reading, of, entity)
-    local name = of.kind == "plugins" and consumers_plugin(entity)
-    if name and not reading.names[name] then
-        reading.names[name] = true
-        reading.names[#reading.names + 1] = name
-    end
-end
-
-local function put_placeholders(reading, revision)
-    local names = reading.names
-    if #names > PLACEHOLDERS then
-        too_many_plugins()
-    end
-    sort(names)
-    for i, name in ipairs(names) do
-        put_placeholder(reading, name, i - 1, revision, false)
-    end
-end
-
 local function read_all(reading, db, layouts, now)
     for _, of in ipairs(layouts) do
         if entities.kind_of(of) then
             packed_rows.each(db, of, "1", function(row)
-                if not is_hidden(row, of) then
-                    note_name(reading, of, put_row(reading, of, row, false))
+                local entity = not is_hidden(row, of) and put_row(reading, of, row, false)
+                if entity and of.kind == "plugins" then
+                    placeholders.note(reading.placeholders, entity)
                 end
             end)
         end
     end
-    put_placeholders(reading, now.revision)
+    placeholders.put_all(reading.memory, reading.placeholders, now.revision)
     return reading.memory
 end
 
@@ -310,13 +253,15 @@ function gathering_methods:add(of, change, place)
             entity.fields[reference.field].number = slot + reference.first
         end
     end
-    note_name(self, of, entity)
+    if of.kind == "plugins" then
+        placeholders.note(self.placeholders, entity)
+    end
 end
 
---- Takes what stands for consumers' plugins. Throws as `all`.
+--- Takes the placeholders of plugins. Throws as `all`.
 -- @tparam number revision of the store
 function gathering_methods:finish(revision)
-    put_placeholders(self, revision)
+    placeholders.put_all(self.memory, self.placeholders, revision)
 end
 
 -- Changes ----------------------------------------------------------------------------------------
@@ -327,18 +272,9 @@ local function old_record(reading, kind, slot)
     return found.record ~= nil and found or nil
 end
 
--- Notes the plugin whose configurations for consumers may have become some, or none.
 local function note_plugin(reading, entity)
-    local name = consumers_plugin(entity)
-    if name then
-        reading.plugins[name] = true
-    end
     local old = old_record(reading, entity.kind, entity.slot)
-    local consumer = old and C.sluice_core_number(old, C.SLUICE_CORE_PLUGIN_CONSUMER)
-    if old and consumer ~= core.NOBODY then
-        name = core.text(old, C.SLUICE_CORE_PLUGIN_NAME)
-        reading.plugins[name] = reading.plugins[name] or false
-    end
+    placeholders.note_change(reading.plugins, entity, old)
 end
 
 local function is_first(reading, kind, slot)
@@ -407,64 +343,6 @@ local function change_gone(reading, db, by_kind, since)
     return reading.memory.count <= reading.limit
 end
 
-local function has_consumers(db, of, name)
-    local key, consumer
-    for _, column in ipairs(of.columns) do
-        if column.role == "unique" and #column.fields > 1 and column.fields[1] == "name" then
-            key = column.column
-        elseif column.fields[1] == "consumer" then
-            consumer = column.column
-        end
-    end
-    local found = false
-    local condition = ("e.%s >= ? AND e.%s < ? AND e.%s IS NOT NULL"):format(key, key, consumer)
-    packed_rows.each(db, of, condition, function(row)
-        found = not is_hidden(row, of)
-        return not found
-    end, layout.range(name))
-    return found
-end
-
--- Slots of placeholders that the view has: name -> slot, slot -> true
-local function find_placeholders(view)
-    local slots = ffi.new("const uint32_t *[1]")
-    local count = C.sluice_core_children(view, C.SLUICE_CORE_PLUGIN, C.SLUICE_CORE_KINDS, 0, slots)
-    local by_name, taken = {}, {}
-    for i = 0, count - 1 do
-        local slot = slots[0][i]
-        if slot >= PLACEHOLDERS then
-            break
-        end
-        local found = C.sluice_core_by_slot(view, C.SLUICE_CORE_PLUGIN, slot)
-        by_name[core.text(found, C.SLUICE_CORE_PLUGIN_NAME)] = slot
-        taken[slot] = true
-    end
-    return by_name, taken
-end
-
-local function change_placeholders(reading, db, by_kind, revision)
-    local there, taken
-    for name, is_sure in pairs(reading.plugins) do
-        if not there then
-            there, taken = find_placeholders(reading.view)
-        end
-        local wanted = is_sure or has_consumers(db, by_kind.plugins, name)
-        if there[name] and not wanted then
-            put_placeholder(reading, name, there[name], revision, true)
-        elseif wanted and not there[name] then
-            local slot = 0
-            while taken[slot] do
-                slot = slot + 1
-            end
-            if slot >= PLACEHOLDERS then
-                too_many_plugins()
-            end
-            taken[slot] = true
-            put_placeholder(reading, name, slot, revision, false)
-        end
-    end
-end
-
 local function read_changes(reading, db, layouts, change)
     local by_kind = layout.by_kind(layouts)
     reading.view, reading.limit = change.view, change.limit
@@ -482,7 +360,14 @@ local function read_changes(reading, db, layouts, change)
     then
         return false
     end
-    change_placeholders(reading, db, by_kind, change.now.revision)
+    placeholders.put_changed(
+        reading.memory,
+        change.view,
+        reading.plugins,
+        db,
+        by_kind.plugins,
+        change.now.revision
+    )
     return reading.memory
 end
 

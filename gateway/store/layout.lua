@@ -12,6 +12,7 @@
 -- | `internal = true` | in no export |
 -- @module gateway.store.layout
 
+local concat = table.concat
 local error = error
 local ipairs = ipairs
 local next = next
@@ -89,7 +90,9 @@ local function of_schema(schema, known, packers)
         for i, name in ipairs(schema.cache_key) do
             fields[i] = name
         end
-        columns[#columns + 1] = { role = "unique", column = "k_cache_key", fields = fields }
+        -- other fields are another column: what stands in this one was made of these
+        local column = checked("k_" .. concat(fields, "_"))
+        columns[#columns + 1] = { role = "unique", column = column, fields = fields }
     end
     return layout
 end
@@ -139,7 +142,7 @@ function _M.value(column, entity)
         local text = plain(entity[name])
         parts[i] = text and #text .. ":" .. text or "-"
     end
-    return table.concat(parts, ",")
+    return concat(parts, ",")
 end
 
 --- Between which values a column of several fields has those with one value of the first.

@@ -45,6 +45,8 @@ typedef enum {
     SLUICE_CORE_CREDENTIAL,
     SLUICE_CORE_PLUGIN,
     SLUICE_CORE_NAME,
+    SLUICE_CORE_GROUP,
+    SLUICE_CORE_MEMBERSHIP,
     SLUICE_CORE_KINDS
 } sluice_core_kind_e;
 enum {
@@ -88,6 +90,7 @@ enum {
 };
 enum {
     SLUICE_CORE_PLUGIN_CONSUMER = 0,
+    SLUICE_CORE_PLUGIN_GROUP,
     SLUICE_CORE_PLUGIN_ROUTE,
     SLUICE_CORE_PLUGIN_SERVICE,
     SLUICE_CORE_PLUGIN_NAME,
@@ -97,6 +100,13 @@ enum {
 enum {
     SLUICE_CORE_NAME_HOST = 0,
     SLUICE_CORE_NAME_ADDRESSES
+};
+enum {
+    SLUICE_CORE_GROUP_NAME = 0
+};
+enum {
+    SLUICE_CORE_MEMBERSHIP_CONSUMER = 0,
+    SLUICE_CORE_MEMBERSHIP_GROUP
 };
 typedef struct {
     const char *data;

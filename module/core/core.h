@@ -56,7 +56,7 @@
  *              that finds everything: entries by host and path, rooms by
  *              host, consumers by id and name, credentials by digest,
  *              upstreams and names by name, children (targets, plugin
- *              bindings) by their owner
+ *              bindings, memberships) by their owner
  *     slots    of each kind, the record's reference
  *     bodies   the entities' own texts
  *
@@ -136,7 +136,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       3
+#define SLUICE_CORE_LAYOUT       4
 
 #define SLUICE_CORE_FIELDS       8
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
@@ -187,6 +187,8 @@ typedef enum {
     SLUICE_CORE_CREDENTIAL,
     SLUICE_CORE_PLUGIN,
     SLUICE_CORE_NAME,
+    SLUICE_CORE_GROUP,
+    SLUICE_CORE_MEMBERSHIP,
     SLUICE_CORE_KINDS
 } sluice_core_kind_e;
 
@@ -240,8 +242,9 @@ enum {
 
 enum {
     SLUICE_CORE_PLUGIN_CONSUMER = 0,    /* slots; the first that is given */
-    SLUICE_CORE_PLUGIN_ROUTE,           /*   owns the binding, else */
-    SLUICE_CORE_PLUGIN_SERVICE,         /*   it is global */
+    SLUICE_CORE_PLUGIN_GROUP,           /*   owns the binding, else */
+    SLUICE_CORE_PLUGIN_ROUTE,           /*   it is global */
+    SLUICE_CORE_PLUGIN_SERVICE,
     SLUICE_CORE_PLUGIN_NAME,            /* text */
     SLUICE_CORE_PLUGIN_FLAGS,           /* number: the caller's */
     SLUICE_CORE_PLUGIN_PACKED           /* text: what a native plugin reads */
@@ -250,6 +253,15 @@ enum {
 enum {
     SLUICE_CORE_NAME_HOST = 0,          /* text, a key */
     SLUICE_CORE_NAME_ADDRESSES          /* list of texts; none: it has none */
+};
+
+enum {
+    SLUICE_CORE_GROUP_NAME = 0          /* text: of a group of consumers */
+};
+
+enum {
+    SLUICE_CORE_MEMBERSHIP_CONSUMER = 0,    /* slot: its owner */
+    SLUICE_CORE_MEMBERSHIP_GROUP            /* slot */
 };
 
 
@@ -505,8 +517,9 @@ sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
 
 /*
  * Slots of the children of an entity, ascending: targets of an upstream,
- * plugins of a consumer, route, service, or (kind SLUICE_CORE_KINDS, slot 0)
- * of all.  Their number; slots points into the view.
+ * memberships of a consumer, plugins of a consumer, group, route, service, or
+ * (kind SLUICE_CORE_KINDS, slot 0) of all.  Their number; slots points into
+ * the view.
  */
 uint32_t sluice_core_children(const sluice_core_view_t *view, int child,
     int kind, uint32_t slot, const uint32_t **slots);

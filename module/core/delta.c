@@ -48,7 +48,6 @@ static void core_note_moves(core_stage_t *s, uint32_t ref);
 static void core_note_move(core_stage_t *s, const sluice_core_record_t *record,
     uint32_t is_added);
 static int core_by_owner(const void *a, const void *b);
-static int core_has_dependents(int kind);
 static void core_set_bit(_Atomic uint64_t *bits, uint32_t n);
 
 
@@ -191,7 +190,7 @@ core_stage_change(core_stage_t *s, const sluice_core_entity_t *change)
         return rc;
     }
 
-    if (core_has_dependents(change->kind)) {
+    if (sluice_core_schemas[change->kind].has_dependents) {
         s->writer->dependents = s->revision;
     }
 
@@ -479,16 +478,6 @@ core_by_owner(const void *a, const void *b)
     n = n ? n : core_compare(ma->slot, mb->slot);
 
     return n ? n : core_compare(ma->of, mb->of);
-}
-
-
-/* What is read after a match beside the route itself, or compiled from it. */
-
-static int
-core_has_dependents(int kind)
-{
-    return kind != SLUICE_CORE_ROUTE && kind != SLUICE_CORE_CONSUMER
-           && kind != SLUICE_CORE_CREDENTIAL;
 }
 
 

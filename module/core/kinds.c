@@ -20,10 +20,12 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
 
     [SLUICE_CORE_SERVICE] = {
         .types = { N, T, T, T, N, N, N, N },
+        .has_dependents = 1,
     },
 
     [SLUICE_CORE_UPSTREAM] = {
         .types = { K, T, N, N },
+        .has_dependents = 1,
     },
 
     [SLUICE_CORE_CONSUMER] = {
@@ -39,6 +41,7 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     [SLUICE_CORE_TARGET] = {
         .types = { O, T, N },
         .refers = { SLUICE_CORE_UPSTREAM },
+        .has_dependents = 1,
     },
 
     [SLUICE_CORE_CREDENTIAL] = {
@@ -47,14 +50,25 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     },
 
     [SLUICE_CORE_PLUGIN] = {
-        .types = { O, O, O, T, N, T },
-        .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_ROUTE,
-                    SLUICE_CORE_SERVICE },
+        .types = { O, O, O, O, T, N, T },
+        .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_GROUP,
+                    SLUICE_CORE_ROUTE, SLUICE_CORE_SERVICE },
         .owned = 1,
+        .has_dependents = 1,
     },
 
     [SLUICE_CORE_NAME] = {
         .types = { K, L },
+        .has_dependents = 1,
+    },
+
+    [SLUICE_CORE_GROUP] = {
+        .types = { T },
+    },
+
+    [SLUICE_CORE_MEMBERSHIP] = {
+        .types = { O, S },
+        .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_GROUP },
     },
 };
 

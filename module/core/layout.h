@@ -218,7 +218,7 @@ typedef struct {
     uint32_t               tails;          /* lengths of hosts */
     uint32_t               heads;
     sluice_core_section_t  bodies;         /* count: bytes */
-    uint64_t               zero[5];
+    uint64_t               zero;
 } sluice_core_image_t;
 
 
@@ -303,6 +303,8 @@ typedef struct {
     uint8_t  refers[SLUICE_CORE_FIELDS];   /* kind; of slots and owners */
     uint8_t  owned;                        /* without an owner, by all */
     uint8_t  by_id;
+    uint8_t  has_dependents;               /* it is read after a match beside
+                                              the route, or compiled */
 } sluice_core_schema_t;
 
 extern const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS];

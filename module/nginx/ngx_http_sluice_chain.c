@@ -12,8 +12,8 @@
 
 
 typedef struct {
-    sluice_core_found_t  found;       /* record NULL: none */
-    ngx_uint_t           rank;
+    sluice_core_found_t  found;
+    ngx_uint_t           rank;        /* of found; 0: none */
     ngx_uint_t           used;        /* some binding names the plugin */
 } ngx_http_sluice_chain_best_t;
 
@@ -180,8 +180,7 @@ static ngx_int_t
 ngx_http_sluice_chain_compare(ngx_http_sluice_chain_compile_t *c,
     uint32_t slot)
 {
-    uint32_t                       route, service;
-    ngx_uint_t                     rank;
+    ngx_uint_t                     rank, owners;
     sluice_core_text_t             name;
     sluice_core_found_t            found;
     ngx_http_sluice_declared_t    *plugin;
@@ -202,11 +201,11 @@ ngx_http_sluice_chain_compare(ngx_http_sluice_chain_compile_t *c,
 
     best = &c->best[plugin->number];
 
-    if (sluice_core_number(&found, SLUICE_CORE_PLUGIN_FLAGS)
-        & NGX_HTTP_SLUICE_PLUGIN_CONSUMER_ONLY)
-    {
+    owners = sluice_core_number(&found, SLUICE_CORE_PLUGIN_FLAGS);
+
+    if (owners) {
         best->used = 1;
-        c->chain->by_consumer = 1;
+        c->chain->owners |= owners;
         return NGX_OK;
     }
 
@@ -216,18 +215,9 @@ ngx_http_sluice_chain_compare(ngx_http_sluice_chain_compile_t *c,
         return NGX_ERROR;
     }
 
-    route = sluice_core_number(&found, SLUICE_CORE_PLUGIN_ROUTE);
-    service = sluice_core_number(&found, SLUICE_CORE_PLUGIN_SERVICE);
+    rank = ngx_http_sluice_chain_rank(&found, c->chain);
 
-    if ((route != SLUICE_CORE_NOBODY && route != c->chain->route)
-        || (service != SLUICE_CORE_NOBODY && service != c->chain->service))
-    {
-        return NGX_OK;
-    }
-
-    rank = (route != SLUICE_CORE_NOBODY) * 2 + (service != SLUICE_CORE_NOBODY);
-
-    if (best->found.record == NULL || rank >= best->rank) {
+    if (rank > best->rank) {
         best->found = found;
         best->rank = rank;
         best->used = 1;
@@ -312,11 +302,11 @@ ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
         step->plugin = &c->plugins[i];
         chain->phases |= step->plugin->phases;
 
-        if (best->found.record == NULL) {
+        if (best->rank == 0) {
             continue;
         }
 
-        step->outranks = best->rank == 3;
+        step->rank = best->rank;
         step->conf = ngx_http_sluice_chain_conf(c->live, step->plugin,
                                                 &best->found);
         if (step->conf == NULL) {

@@ -7,9 +7,11 @@
  * the worker has compiled of an epoch (ngx_http_sluice_live.h): routes without
  * plugins of their own share their service's.  Of the configurations of one
  * plugin the most specific wins, as in Kong: consumer+route+service,
- * consumer+route, consumer+service, route+service, consumer, route, service,
- * global.  A consumer is known only after authentication: then the chain is
- * copied, with the configurations of that consumer, once a request.
+ * group+route+service, consumer+route, consumer+service, group+route,
+ * group+service, route+service, consumer, group, route, service, global.  Of
+ * several groups that of the first name wins, in the order of bytes.  A
+ * consumer, and so his groups, is known only after authentication: then the
+ * chain is copied, with their configurations, once a request.
  *
  * A plugin may run because another one has let the request pass, and most of
  * them refuse something: so what cannot be run as it is configured (a plugin
@@ -91,8 +93,7 @@ typedef struct {
 typedef struct {
     ngx_http_sluice_declared_t  *plugin;
     ngx_http_sluice_conf_t      *conf;   /* NULL: only consumers have one */
-
-    unsigned     outranks:1;    /* a consumer's that has no other owner */
+    ngx_uint_t                   rank;   /* of conf, among scopes */
 } ngx_http_sluice_step_t;
 
 
@@ -105,9 +106,9 @@ struct ngx_http_sluice_chain_s {
     uint32_t                 route;      /* whose it is, or NOBODY */
     uint32_t                 service;
     ngx_uint_t               phases;     /* that some plugin has */
+    ngx_uint_t               owners;     /* PLUGIN_OF_: who else has some */
     ngx_str_t                failure;    /* of length 0: it can be run */
 
-    unsigned                 by_consumer:1;   /* some have configurations */
     unsigned                 ready:1;
 };
 
@@ -134,6 +135,13 @@ ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugins(ngx_uint_t *count);
 /* That of a plugin's entity; NULL: it is not loaded. */
 ngx_http_sluice_declared_t *ngx_http_sluice_chain_plugin(
     sluice_core_found_t *found);
+
+/*
+ * How specific a plugin's entity is, from 1 (global) on; 0: it is of another
+ * route or service.  Of groups whose consumer has one the rank is the same.
+ */
+ngx_uint_t ngx_http_sluice_chain_rank(sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain);
 
 /* A configuration, in live; NULL: no memory. */
 ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf(

@@ -1,7 +1,7 @@
 
 /*
  * Chains (ngx_http_sluice_chain.h) with the configurations that a request's
- * consumer has.
+ * consumer has, and the groups that he is in.
  */
 
 
@@ -14,9 +14,20 @@ static ngx_http_sluice_chain_t *ngx_http_sluice_chain_of_consumer(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
 static uint32_t ngx_http_sluice_chain_same(int kind, uint32_t slot,
     uint32_t generation);
+static ngx_int_t ngx_http_sluice_chain_groups(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_chain_t **chain);
+static ngx_int_t ngx_http_sluice_chain_owner(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, int kind, uint32_t slot,
+    ngx_http_sluice_chain_t **chain);
+static ngx_http_sluice_chain_t *ngx_http_sluice_chain_own(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
 static ngx_int_t ngx_http_sluice_chain_put(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, u_char *ranks, sluice_core_found_t *found,
+    ngx_http_sluice_ctx_t *ctx, sluice_core_found_t *found,
     ngx_http_sluice_chain_t *chain);
+static ngx_uint_t ngx_http_sluice_chain_precedes(sluice_core_found_t *found,
+    ngx_http_sluice_conf_t *conf);
+static sluice_core_text_t ngx_http_sluice_chain_group_name(
+    sluice_core_found_t *found);
 static ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf_now(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found);
@@ -25,9 +36,7 @@ static ngx_http_sluice_conf_t *ngx_http_sluice_chain_conf_now(
 ngx_http_sluice_chain_t *
 ngx_http_sluice_chain_now(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 {
-    if (!ctx->chain->by_consumer
-        || ctx->consumer_slot == SLUICE_CORE_NOBODY)
-    {
+    if (ctx->chain->owners == 0 || ctx->consumer_slot == SLUICE_CORE_NOBODY) {
         return ctx->chain;
     }
 
@@ -43,16 +52,11 @@ static ngx_http_sluice_chain_t *
 ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx)
 {
-    u_char                    *ranks;
-    size_t                     size;
-    uint32_t                   i, n;
-    const uint32_t            *slots;
-    sluice_core_found_t        found;
-    const sluice_core_view_t  *view;
-    ngx_http_sluice_chain_t   *chain;
+    ngx_uint_t                i;
+    ngx_http_sluice_conf_t   *conf;
+    ngx_http_sluice_chain_t  *chain;
 
-    view = sluice_images_view();
-    if (view == NULL) {
+    if (sluice_images_view() == NULL) {
         return NULL;
     }
 
@@ -63,40 +67,27 @@ ngx_http_sluice_chain_of_consumer(ngx_http_request_t *r,
         return ctx->chain;
     }
 
-    n = sluice_core_children(view, SLUICE_CORE_PLUGIN, SLUICE_CORE_CONSUMER,
-                             ctx->consumer_slot, &slots);
-    if (n == 0) {
-        return ctx->chain;
-    }
+    chain = ctx->chain;
 
-    size = ctx->chain->nelts * sizeof(ngx_http_sluice_step_t);
-
-    chain = ngx_palloc(r->pool, sizeof(ngx_http_sluice_chain_t) + size
-                                + ctx->chain->nelts);
-    if (chain == NULL) {
+    if ((ctx->chain->owners & NGX_HTTP_SLUICE_PLUGIN_OF_CONSUMERS)
+        && ngx_http_sluice_chain_owner(r, ctx, SLUICE_CORE_CONSUMER,
+                                       ctx->consumer_slot, &chain)
+           != NGX_OK)
+    {
         return NULL;
     }
 
-    *chain = *ctx->chain;
-    chain->route = ngx_http_sluice_chain_same(SLUICE_CORE_ROUTE, ctx->route,
-                                              ctx->route_generation);
-    chain->service = ngx_http_sluice_chain_same(SLUICE_CORE_SERVICE,
-                                                ctx->service,
-                                                ctx->service_generation);
-    chain->steps = (ngx_http_sluice_step_t *) &chain[1];
-    ngx_memcpy(chain->steps, ctx->chain->steps, size);
+    if ((ctx->chain->owners & NGX_HTTP_SLUICE_PLUGIN_OF_GROUPS)
+        && ngx_http_sluice_chain_groups(r, ctx, &chain) != NGX_OK)
+    {
+        return NULL;
+    }
 
-    ranks = (u_char *) chain->steps + size;
-    ngx_memzero(ranks, chain->nelts);
+    for (i = 0; chain != ctx->chain && i < chain->nelts; i++) {
+        conf = chain->steps[i].conf;
 
-    for (i = 0; i < n; i++) {
-        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
-
-        if (found.record
-            && ngx_http_sluice_chain_put(r, ctx, ranks, &found, chain)
-               != NGX_OK)
-        {
-            return NULL;
+        if (conf && conf->failure.len) {
+            chain->failure = conf->failure;
         }
     }
 
@@ -131,24 +122,117 @@ ngx_http_sluice_chain_same(int kind, uint32_t slot, uint32_t generation)
 }
 
 
-/* Puts a configuration of a consumer into its step, if it wins there. */
+/* Puts in what the consumer's groups have. */
+
+static ngx_int_t
+ngx_http_sluice_chain_groups(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_chain_t **chain)
+{
+    uint32_t                   i, n, group;
+    const uint32_t            *slots;
+    sluice_core_found_t        found;
+    const sluice_core_view_t  *view;
+
+    view = sluice_images_view();
+
+    n = sluice_core_children(view, SLUICE_CORE_MEMBERSHIP,
+                             SLUICE_CORE_CONSUMER, ctx->consumer_slot, &slots);
+
+    for (i = 0; i < n; i++) {
+        found = sluice_core_by_slot(view, SLUICE_CORE_MEMBERSHIP, slots[i]);
+
+        if (found.record == NULL) {
+            continue;
+        }
+
+        group = sluice_core_number(&found, SLUICE_CORE_MEMBERSHIP_GROUP);
+
+        if (ngx_http_sluice_chain_owner(r, ctx, SLUICE_CORE_GROUP, group,
+                                        chain)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Puts in what a consumer or a group has; the first makes chain a copy. */
+
+static ngx_int_t
+ngx_http_sluice_chain_owner(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    int kind, uint32_t slot, ngx_http_sluice_chain_t **chain)
+{
+    uint32_t                   i, n;
+    const uint32_t            *slots;
+    sluice_core_found_t        found;
+    const sluice_core_view_t  *view;
+
+    view = sluice_images_view();
+    n = sluice_core_children(view, SLUICE_CORE_PLUGIN, kind, slot, &slots);
+
+    if (n && *chain == ctx->chain) {
+        *chain = ngx_http_sluice_chain_own(r, ctx);
+        if (*chain == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    for (i = 0; i < n; i++) {
+        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, slots[i]);
+
+        if (found.record
+            && ngx_http_sluice_chain_put(r, ctx, &found, *chain) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_own(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    size_t                    size;
+    ngx_http_sluice_chain_t  *chain;
+
+    size = ctx->chain->nelts * sizeof(ngx_http_sluice_step_t);
+
+    chain = ngx_palloc(r->pool, sizeof(ngx_http_sluice_chain_t) + size);
+    if (chain == NULL) {
+        return NULL;
+    }
+
+    *chain = *ctx->chain;
+    chain->route = ngx_http_sluice_chain_same(SLUICE_CORE_ROUTE, ctx->route,
+                                              ctx->route_generation);
+    chain->service = ngx_http_sluice_chain_same(SLUICE_CORE_SERVICE,
+                                                ctx->service,
+                                                ctx->service_generation);
+    chain->steps = (ngx_http_sluice_step_t *) &chain[1];
+    ngx_memcpy(chain->steps, ctx->chain->steps, size);
+
+    return chain;
+}
+
+
+/* Puts a configuration into its step, if it wins there. */
 
 static ngx_int_t
 ngx_http_sluice_chain_put(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    u_char *ranks, sluice_core_found_t *found, ngx_http_sluice_chain_t *chain)
+    sluice_core_found_t *found, ngx_http_sluice_chain_t *chain)
 {
-    u_char                       rank;
-    uint32_t                     route, service;
-    ngx_uint_t                   i;
+    ngx_uint_t                   i, rank;
     ngx_http_sluice_step_t      *step;
     ngx_http_sluice_declared_t  *plugin;
 
-    route = sluice_core_number(found, SLUICE_CORE_PLUGIN_ROUTE);
-    service = sluice_core_number(found, SLUICE_CORE_PLUGIN_SERVICE);
+    rank = ngx_http_sluice_chain_rank(found, chain);
 
-    if ((route != SLUICE_CORE_NOBODY && route != chain->route)
-        || (service != SLUICE_CORE_NOBODY && service != chain->service))
-    {
+    if (rank == 0) {
         return NGX_OK;
     }
 
@@ -167,25 +251,65 @@ ngx_http_sluice_chain_put(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     step = &chain->steps[i];
 
-    rank = (u_char) (1 + (route != SLUICE_CORE_NOBODY) * 2
-                     + (service != SLUICE_CORE_NOBODY));
-
-    if (rank < ranks[i] || (rank == 1 && step->outranks)) {
+    if (rank < step->rank
+        || (rank == step->rank
+            && !ngx_http_sluice_chain_precedes(found, step->conf)))
+    {
         return NGX_OK;
     }
 
-    ranks[i] = rank;
+    step->rank = rank;
 
     step->conf = ngx_http_sluice_chain_conf_now(r, ctx, plugin, found);
-    if (step->conf == NULL) {
-        return NGX_ERROR;
+
+    return step->conf ? NGX_OK : NGX_ERROR;
+}
+
+
+/* Only groups' have one rank: whether this group's name is the first. */
+
+static ngx_uint_t
+ngx_http_sluice_chain_precedes(sluice_core_found_t *found,
+    ngx_http_sluice_conf_t *conf)
+{
+    int                  order;
+    sluice_core_text_t   name, other_name;
+    sluice_core_found_t  other;
+
+    other = sluice_core_by_slot(sluice_images_view(), SLUICE_CORE_PLUGIN,
+                                conf->slot);
+
+    if (other.record == NULL) {
+        return 1;
     }
 
-    if (step->conf->failure.len) {
-        chain->failure = step->conf->failure;
+    name = ngx_http_sluice_chain_group_name(found);
+    other_name = ngx_http_sluice_chain_group_name(&other);
+
+    order = ngx_memcmp(name.data, other_name.data,
+                       ngx_min(name.length, other_name.length));
+
+    return order < 0 || (order == 0 && name.length < other_name.length);
+}
+
+
+static sluice_core_text_t
+ngx_http_sluice_chain_group_name(sluice_core_found_t *found)
+{
+    uint32_t             slot;
+    sluice_core_text_t   name;
+    sluice_core_found_t  group;
+
+    slot = sluice_core_number(found, SLUICE_CORE_PLUGIN_GROUP);
+    group = sluice_core_by_slot(sluice_images_view(), SLUICE_CORE_GROUP, slot);
+
+    if (group.record == NULL) {
+        name.data = "";
+        name.length = 0;
+        return name;
     }
 
-    return NGX_OK;
+    return sluice_core_text(&group, SLUICE_CORE_GROUP_NAME);
 }
 
 

@@ -119,6 +119,48 @@ ngx_http_sluice_chain_plugin(sluice_core_found_t *found)
 }
 
 
+ngx_uint_t
+ngx_http_sluice_chain_rank(sluice_core_found_t *found,
+    ngx_http_sluice_chain_t *chain)
+{
+    uint32_t    route, service;
+    ngx_uint_t  owner;
+
+    /* by its owner, whether it has a route, whether it has a service */
+
+    static const u_char  ranks[3][2][2] = {
+        { { 1, 2 }, { 3, 6 } },
+        { { 4, 7 }, { 8, 11 } },         /* a group's */
+        { { 5, 9 }, { 10, 12 } }         /* a consumer's */
+    };
+
+    route = sluice_core_number(found, SLUICE_CORE_PLUGIN_ROUTE);
+    service = sluice_core_number(found, SLUICE_CORE_PLUGIN_SERVICE);
+
+    if ((route != SLUICE_CORE_NOBODY && route != chain->route)
+        || (service != SLUICE_CORE_NOBODY && service != chain->service))
+    {
+        return 0;
+    }
+
+    owner = 0;
+
+    if (sluice_core_number(found, SLUICE_CORE_PLUGIN_CONSUMER)
+        != SLUICE_CORE_NOBODY)
+    {
+        owner = 2;
+
+    } else if (sluice_core_number(found, SLUICE_CORE_PLUGIN_GROUP)
+               != SLUICE_CORE_NOBODY)
+    {
+        owner = 1;
+    }
+
+    return ranks[owner][route != SLUICE_CORE_NOBODY]
+                [service != SLUICE_CORE_NOBODY];
+}
+
+
 ngx_http_sluice_conf_t *
 ngx_http_sluice_chain_conf(ngx_http_sluice_live_t *live,
     ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found)

@@ -35,7 +35,8 @@
 
 #define NGX_HTTP_SLUICE_SERVICE_HTTPS          0x01
 
-#define NGX_HTTP_SLUICE_PLUGIN_CONSUMER_ONLY   0x01
+#define NGX_HTTP_SLUICE_PLUGIN_OF_CONSUMERS    0x01
+#define NGX_HTTP_SLUICE_PLUGIN_OF_GROUPS       0x02
 
 
 typedef struct ngx_http_sluice_ctx_s          ngx_http_sluice_ctx_t;

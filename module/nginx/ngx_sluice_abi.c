@@ -271,7 +271,8 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_flag(ROUTE_PATH_V1),
     ngx_sluice_abi_flag(ROUTE_REDIRECT),
     ngx_sluice_abi_flag(SERVICE_HTTPS),
-    ngx_sluice_abi_flag(PLUGIN_CONSUMER_ONLY),
+    ngx_sluice_abi_flag(PLUGIN_OF_CONSUMERS),
+    ngx_sluice_abi_flag(PLUGIN_OF_GROUPS),
 
     { NULL, NULL, 0, 0 }
 };

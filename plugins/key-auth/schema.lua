@@ -12,6 +12,7 @@ return {
     fields = {
         -- Who asks is what the plugin finds out, so it cannot depend on it.
         { consumer = typedefs.no_consumer },
+        { consumer_group = typedefs.no_consumer_group },
         { protocols = typedefs.protocols_http },
         {
             config = {

@@ -245,7 +245,9 @@ transaction(void)
 
         if (changes[i].kind != SLUICE_CORE_ROUTE
             && changes[i].kind != SLUICE_CORE_CONSUMER
-            && changes[i].kind != SLUICE_CORE_CREDENTIAL)
+            && changes[i].kind != SLUICE_CORE_CREDENTIAL
+            && changes[i].kind != SLUICE_CORE_GROUP
+            && changes[i].kind != SLUICE_CORE_MEMBERSHIP)
         {
             dependents = revision;
         }

@@ -125,6 +125,7 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
 
     case SLUICE_CORE_UPSTREAM:
     case SLUICE_CORE_CONSUMER:
+    case SLUICE_CORE_GROUP:
         make_set(&entity->fields[0], make_text(name));
         break;
 
@@ -143,9 +144,17 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
             SLUICE_CORE_DIGEST;
         break;
 
+    case SLUICE_CORE_MEMBERSHIP:
+        entity->fields[SLUICE_CORE_MEMBERSHIP_CONSUMER].number =
+            make_slot(make, 0);
+        entity->fields[SLUICE_CORE_MEMBERSHIP_GROUP].number =
+            make_slot(make, 0);
+        break;
+
     case SLUICE_CORE_PLUGIN:
         entity->fields[SLUICE_CORE_PLUGIN_CONSUMER].number =
             make_slot(make, 1);
+        entity->fields[SLUICE_CORE_PLUGIN_GROUP].number = make_slot(make, 1);
         entity->fields[SLUICE_CORE_PLUGIN_ROUTE].number = make_slot(make, 1);
         entity->fields[SLUICE_CORE_PLUGIN_SERVICE].number =
             make_slot(make, 1);

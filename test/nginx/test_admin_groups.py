@@ -106,6 +106,35 @@ def test_many(client: Client) -> None:
     assert many["fields"] == {"consumer": "expected at most 1000"}
 
 
+def test_plugins_of_a_group(client: Client) -> None:
+    """Under its path, in the answer for it, and among all plugins."""
+    target = "/consumer_groups/gold/plugins"
+    made = client.must(201, "POST", target, {"name": "rate-limiting", "config": {"hour": 9}})
+    gold = client.must(200, "GET", "/consumer_groups/gold?list_consumers=false")
+    assert made["consumer_group"] == {"id": gold["consumer_group"]["id"]}
+    assert gold["plugins"] == [made] == client.must(200, "GET", target)["data"]
+    assert client.must(200, "GET", f"{target}/{made['id']}") == made
+    assert client.must(200, "GET", f"/plugins/{made['id']}") == made
+    silver = {"name": "rate-limiting", "consumer_group": {"name": "silver"}, "config": {"hour": 1}}
+    other = client.must(201, "POST", "/plugins", silver)
+    client.must(404, "GET", f"{target}/{other['id']}")
+    changed = client.must(200, "PATCH", f"{target}/{made['id']}", {"config": {"hour": 10}})
+    assert changed["config"]["hour"] == 10
+    taken = client.must(409, "POST", target, {"name": "rate-limiting", "config": {"hour": 1}})
+    assert taken["fields"]["consumer_group"] == made["consumer_group"]
+    both = {"name": "http-log", "consumer": "alice", "config": {"http_endpoint": "http://a"}}
+    refused = client.must(400, "POST", target, both)
+    assert refused["fields"]["@entity"] == [
+        "only one or none of these fields must be set: 'consumer', 'consumer_group'"
+    ]
+    refused = client.must(400, "POST", target, {"name": "key-auth"})
+    assert refused["fields"] == {"consumer_group": "value must be null"}
+    client.must(204, "DELETE", "/consumer_groups/silver")
+    client.must(404, "GET", f"/plugins/{other['id']}")
+    client.must(204, "DELETE", f"{target}/{made['id']}")
+    assert client.must(200, "GET", target)["data"] == []
+
+
 def test_who_is_there_already(client: Client) -> None:
     target = "/consumer_groups/gold/consumers"
     whole = client.must(201, "POST", target, {"consumer": "alice"})

@@ -104,8 +104,27 @@ ORDER = sorted(PLUGINS, key=lambda plugin: (plugin.priority, plugin.name), rever
 SERVICES = ["s0", "s1"]
 ROUTES = {"r0": "s0", "r1": "s0", "r2": "s1"}
 CONSUMERS = ["ann", "ben"]
+GROUPS = ["gold", "gol", "silver"]
+
+# Kong's: whether a route, whether a service, and whose.
+PRECEDENCE = [
+    (True, True, "consumer"),
+    (True, True, "group"),
+    (True, False, "consumer"),
+    (False, True, "consumer"),
+    (True, False, "group"),
+    (False, True, "group"),
+    (True, True, ""),
+    (False, False, "consumer"),
+    (False, False, "group"),
+    (True, False, ""),
+    (False, True, ""),
+    (False, False, ""),
+]
 
 Binding = dict[str, Any]
+Groups = dict[str, list[str]]
+"""By consumer."""
 
 
 def make_binding(chosen: random.Random, number: int) -> Binding:
@@ -117,8 +136,9 @@ def make_binding(chosen: random.Random, number: int) -> Binding:
     elif name == "rate-limiting":
         limits = [2, 7, 1000 + number]
         binding["config"] = {"year": chosen.choice(limits), "limit_by": "service"}
-    for kind, names in (("route", list(ROUTES)), ("service", SERVICES), ("consumer", CONSUMERS)):
-        if chosen.random() < 0.4 and (name, kind) != ("key-auth", "consumer"):
+    owner, owners = chosen.choice([("consumer", CONSUMERS), ("consumer_group", GROUPS)])
+    for kind, names in (("route", list(ROUTES)), ("service", SERVICES), (owner, owners)):
+        if chosen.random() < 0.4 and not (name == "key-auth" and kind == owner):
             binding[kind] = chosen.choice(names)
     if name in ("key-auth", "rate-limiting"):
         return binding
@@ -134,7 +154,8 @@ def make_binding(chosen: random.Random, number: int) -> Binding:
 
 def scope_of(binding: Binding) -> tuple[Any, ...]:
     """What only one configuration of a plugin may have."""
-    return (binding["name"], *(binding.get(kind) for kind in ("route", "service", "consumer")))
+    kinds = ("route", "service", "consumer", "consumer_group")
+    return (binding["name"], *(binding.get(kind) for kind in kinds))
 
 
 def change(chosen: random.Random, bindings: list[Binding], number: int) -> list[Binding]:
@@ -161,8 +182,11 @@ class Expected:
 class Model:
     """All that is configured, asked one scope after the other."""
 
-    def __init__(self, bindings: list[Binding], dead: str, before: Model | None) -> None:
+    def __init__(
+        self, bindings: list[Binding], groups: Groups, dead: str, before: Model | None
+    ) -> None:
         self.bindings = [binding for binding in bindings if binding.get("enabled", True)]
+        self.groups = groups
         self.dead = dead
         scopes = {scope_of(binding) for binding in bindings}
         counted = before.counted if before else {}
@@ -176,15 +200,17 @@ class Model:
     def find(self, name: str, route: str, consumer: str | None) -> Binding | None:
         """The configuration of a plugin that a request has."""
         service = ROUTES[route]
-        scopes = [(None, None, None)]
-        scopes += [(None, service, None), (route, None, None)]
-        if consumer:
-            scopes += [(None, None, consumer)]
-        scopes += [(route, service, None)]
-        if consumer:
-            scopes += [(None, service, consumer), (route, None, consumer)]
-            scopes += [(route, service, consumer)]
-        for scope in reversed(scopes):
+        groups = sorted(self.groups.get(consumer or "", []))
+        scopes: list[tuple[str | None, ...]] = []
+        for has_route, has_service, owner in PRECEDENCE:
+            where = (route if has_route else None, service if has_service else None)
+            if owner == "consumer" and consumer:
+                scopes.append((*where, consumer, None))
+            elif owner == "group":
+                scopes += [(*where, None, group) for group in groups]
+            elif not owner:
+                scopes.append((*where, None, None))
+        for scope in scopes:
             for binding in self.bindings:
                 if scope_of(binding) == (name, *scope):
                     return binding
@@ -266,6 +292,7 @@ def test_random_chains_do_what_a_slow_model_says(gateway: Start, upstream: Upstr
         "consumers": [
             {"username": name, "keyauth_credentials": [{"key": name}]} for name in CONSUMERS
         ],
+        "consumer_groups": [{"name": name} for name in GROUPS],
         "plugins": [{"name": "auth"}],
     }
     sources = {plugin.name: plugin.source() for plugin in PLUGINS if plugin.body}
@@ -278,13 +305,16 @@ def test_random_chains_do_what_a_slow_model_says(gateway: Start, upstream: Upstr
         for number in range(ROUNDS):
             bindings = change(chosen, bindings, number)
             config["plugins"] = [{"name": "auth"}, *bindings]
+            groups = {name: [g for g in GROUPS if chosen.random() < 0.5] for name in CONSUMERS}
+            for consumer in config["consumers"]:
+                consumer["groups"] = [{"name": name} for name in groups[consumer["username"]]]
             dead = chosen.choice([*SERVICES, "", "", ""])
             for service in services:
                 service["url"] = port.url if service["name"] == dead else upstream.url
             answer = post(running, document(config))
             assert answer.status_code == 201, answer.text
-            model = Model(bindings, dead, model)
-            where = f"round {number} of CHAIN_SEED={SEED}, {dead} is dead, {bindings}"
+            model = Model(bindings, groups, dead, model)
+            where = f"round {number} of CHAIN_SEED={SEED}, {dead} is dead, {groups}, {bindings}"
             for _ in range(REQUESTS):
                 check(running, model, chosen, where)
 

@@ -251,7 +251,7 @@ local CASES = {
         "plugins that stand twice",
         "plugins: [{name: key-auth}, {name: key-auth, instance_name: x}]",
         "plugins[1]: uniqueness violation: 'plugins' entity with the same name, route, service, "
-            .. "consumer already declared (plugins[0])",
+            .. "consumer, consumer_group already declared (plugins[0])",
     },
 }
 

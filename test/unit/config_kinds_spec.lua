@@ -199,8 +199,9 @@ describe("groups of consumers in files", function()
     it("say where an error stands", function()
         assert.equal(
             table.concat({
-                "consumer_groups[0].plugins[0].consumer_group: plugins of consumer groups are not "
-                    .. "supported by this version: nothing would run them",
+                "consumer_groups[0].plugins[0].consumer_group: value must be null",
+                "consumer_groups[0].plugins[1]: only one or none of these fields must be set: "
+                    .. "'consumer', 'consumer_group'",
                 "consumer_groups[1].consumers: expected an array",
                 "consumers[0].groups[1].consumer_group: expected a reference: a name, an id, "
                     .. "{ id = ... } or { name = ... }",
@@ -211,7 +212,8 @@ describe("groups of consumers in files", function()
                     .. "(consumers[0].groups[2])",
             }, "\n"),
             support.errors(
-                "consumer_groups: [{name: a, plugins: [{name: key-auth}]}, "
+                "consumer_groups: [{name: a, plugins: [{name: key-auth}, "
+                    .. "{name: http-log, consumer: u, config: {http_endpoint: 'http://a'}}]}, "
                     .. "{name: b, consumers: x}]\n"
                     .. "consumers: [{username: u, groups: [{name: none}, 5, b, b]}]"
             )

@@ -114,6 +114,6 @@ end)
 
 describe("the place of packed configurations", function()
     it("is what both languages say", function()
-        assert.equal(5, tonumber(core.C.SLUICE_CORE_PLUGIN_PACKED))
+        assert.equal(6, tonumber(core.C.SLUICE_CORE_PLUGIN_PACKED))
     end)
 end)

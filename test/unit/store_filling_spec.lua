@@ -163,7 +163,7 @@ describe("the filling of an empty store", function()
         db:run([[CREATE TABLE e_things (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
             slot INTEGER NOT NULL UNIQUE, generation INTEGER NOT NULL, revision INTEGER NOT NULL,
             created_at REAL, updated_at REAL, text TEXT NOT NULL, packed BLOB,
-            f_parent_cascade TEXT, n_label TEXT, u_code TEXT, k_cache_key TEXT)]])
+            f_parent_cascade TEXT, n_label TEXT, u_code TEXT, k_parent_label TEXT)]])
         db:close()
         local s = open(path)
         local thing = { kind = "things", put = { id = "t" } }

@@ -27,10 +27,10 @@ describe("gateway.store.layout", function()
         assert.equal("u_name f_client_certificate_restrict", columns(by_kind.services))
         assert.equal("u_name f_service_restrict", columns(by_kind.routes))
         assert.equal("u_username u_custom_id", columns(by_kind.consumers))
-        assert.equal("f_upstream_cascade n_target k_cache_key", columns(by_kind.targets))
+        assert.equal("f_upstream_cascade n_target k_upstream_target", columns(by_kind.targets))
         assert.equal(
             "u_instance_name f_route_cascade f_service_cascade f_consumer_cascade "
-                .. "f_consumer_group_cascade k_cache_key",
+                .. "f_consumer_group_cascade k_name_route_service_consumer_consumer_group",
             columns(by_kind.plugins)
         )
         assert.equal("f_consumer_cascade u_key", columns(by_kind.keyauth_credentials))

@@ -77,8 +77,8 @@ describe("a transaction of the store", function()
         )
         refused({
             err = "unique violation",
-            field = "name, route, service, consumer",
-            value = "key-auth, null, null, null",
+            field = "name, route, service, consumer, consumer_group",
+            value = "key-auth, null, null, null, null",
         }, { put("plugins", { id = "p2", name = "key-auth" }) })
     end)
 

@@ -234,24 +234,37 @@ describe("the writer", function()
         assert.equal("r1 r2 r3", routes())
     end)
 
-    it("has a placeholder for what only consumers have configured", function()
+    it("has placeholders for what only consumers or groups have configured", function()
         local function placeholders()
             local found = {}
             for line in support.published(place):gmatch("[^\n]+") do
-                found[#found + 1] = line:match("^kind 6 %d+ %d+ %d+ (%S+) 1 ")
+                local name, flags = line:match("^kind 6 %d+ %d+ %d+ %d+ (%S+) ([12]) ")
+                found[#found + 1] = name and name .. flags
             end
             return table.concat(found, " ")
         end
-        local function plugin(number, more)
+        local function plugin(number, owner, more)
             local entity = { id = id(number), name = "key-auth", config = {} }
-            entity.consumer, entity.enabled = { id = id(50) }, more ~= "disabled"
+            entity[owner], entity.enabled = { id = id(50) }, more ~= "disabled"
             return put("plugins", entity)
         end
-        make(put("consumers", { id = id(50), username = "ann" }), plugin(1))
-        assert.equal("key-auth", placeholders())
-        make(plugin(1, "disabled"))
-        assert.equal("", placeholders())
-        make(plugin(1))
+        make(
+            put("consumers", { id = id(50), username = "ann" }),
+            put("consumer_groups", { id = id(50), name = "gold" })
+        )
+        for flag, owner in ipairs({ "consumer", "consumer_group" }) do
+            make(plugin(1, owner))
+            assert.equal("key-auth" .. flag, placeholders())
+            make(plugin(1, owner, "disabled"))
+            assert.equal("", placeholders())
+        end
+        make(plugin(1, "consumer"), plugin(2, "consumer_group"))
+        assert.equal("key-auth1 key-auth2", placeholders())
+        make(plugin(1, "consumer", "disabled"))
+        assert.equal("key-auth2", placeholders())
+        make(plugin(1, "consumer"))
+        make({ kind = "consumer_groups", delete = id(50) })
+        assert.equal("key-auth1", placeholders())
         make({ kind = "consumers", delete = id(50) })
         assert.equal("", placeholders())
         assert.equal(support.built(opened), (support.published(place)))

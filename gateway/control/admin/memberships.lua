@@ -56,6 +56,14 @@ local function refuse_read(err)
     return paging.unreadable(err)
 end
 
+local function plugins_of(live, id)
+    local list = json.array({})
+    for i, plugin in ipairs(entities.find_all(live, "plugins", "consumer_group", id)) do
+        list[i] = entities.to_json(live, "plugins", plugin)
+    end
+    return list
+end
+
 -- The group or consumer of the path, with all on the other side unless they are not wanted.
 local function show(live, status, segments, is_alone)
     local kind = segments[1]
@@ -67,13 +75,12 @@ local function show(live, status, segments, is_alone)
     return response.json(status, {
         [side.field] = entities.to_json(live, kind, entity_text.decode(row.text)),
         [side.others] = not is_alone and others_of(live, side, row.id) or nil,
-        -- No plugin can be bound to a group.
-        plugins = kind == "consumer_groups" and json.array({}) or nil,
+        plugins = kind == "consumer_groups" and plugins_of(live, row.id) or nil,
     })
 end
 
---- Answers with a group and its consumers; `?list_consumers=false`: without them. Yields; one read
--- for each consumer.
+--- Answers with a group, its consumers and its plugins; `?list_consumers=false`: without consumers.
+-- Yields; one read for each consumer.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table args arguments of the query
 -- @tparam {string,...} segments of the path, unescaped

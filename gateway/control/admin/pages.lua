@@ -278,14 +278,14 @@ return {
     ["/consumer_groups/{consumer_groups}"] = {
         GET = {
             kind = "consumer_groups",
-            summary = "A group and its consumers",
+            summary = "A group, its consumers and its plugins",
             arguments = { list_consumers = text(nil, { enum = { "true", "false" } }) },
             answer = {
                 type = "object",
                 properties = {
                     consumer_group = ref("consumer_groups"),
                     consumers = list_of(ref("consumers")),
-                    plugins = list_of(any),
+                    plugins = list_of(ref("plugins")),
                 },
                 required = { "consumer_group", "plugins" },
             },

@@ -373,14 +373,8 @@ return {
         instance_name = { good = { "a" }, bad = { { "a b", NAME:format("a b") } } },
         ordering = { good = { {} }, bad = { { { before = {} }, UNSUPPORTED } } },
         consumer_group = {
-            good = {},
-            bad = {
-                {
-                    "gold",
-                    "plugins of consumer groups are not supported by this version: "
-                        .. "nothing would run them",
-                },
-            },
+            good = { "gold", { id = "x" } },
+            bad = { { 1, REFERENCE } },
         },
         enabled = { good = { false }, bad = { { 0, "expected a boolean" } } },
     },

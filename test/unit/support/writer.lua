@@ -19,8 +19,10 @@ local TYPES = {
     [tonumber(C.SLUICE_CORE_ROUTE)] = "NNTLLLHN",
     [tonumber(C.SLUICE_CORE_TARGET)] = "NTN",
     [tonumber(C.SLUICE_CORE_CREDENTIAL)] = "NT",
-    [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNTNT",
+    [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNNTNT",
     [tonumber(C.SLUICE_CORE_NAME)] = "TL",
+    [tonumber(C.SLUICE_CORE_GROUP)] = "T",
+    [tonumber(C.SLUICE_CORE_MEMBERSHIP)] = "NN",
 }
 
 --- A place and options for writers, one after the other.
