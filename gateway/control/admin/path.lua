@@ -15,7 +15,8 @@ function _M.split(path)
         if segment == "" then
             return nil
         end
-        segments[#segments + 1] = ngx.unescape_uri(segment)
+        -- In a path a plus is one; unescape_uri makes it a blank, as in forms.
+        segments[#segments + 1] = ngx.unescape_uri((segment:gsub("%+", "%%2B")))
     end
     return segments
 end
