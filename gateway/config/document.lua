@@ -2,18 +2,12 @@
 -- @module gateway.config.document
 
 local cjson = require("cjson")
-local json_keys = require("gateway.config.json_keys")
+local json_text = require("gateway.config.json_text")
 local yaml = require("gateway.config.yaml")
 
 local format = string.format
 local io = io
-local pcall = pcall
-local tonumber = tonumber
 local type = type
-
-local json = cjson.new()
-json.decode_invalid_numbers(false)
-json.decode_max_depth(yaml.MAX_DEPTH)
 
 local _M = {}
 
@@ -28,23 +22,13 @@ local function line_and_column(source, offset)
     return line, offset - start + 1
 end
 
-local function decode_json(source)
+local function decode_json(source, pause)
     -- To cjson the text ends there, whatever follows.
     local nul = source:find("\0", 1, true)
     if nul then
         return nil, { message = "a NUL byte", offset = nul }
     end
-    local ok, value = pcall(json.decode, source)
-    if ok then
-        local double = json_keys.find_double(source)
-        if not double then
-            return value
-        end
-        local message = format("the key '%s' stands twice", double.key)
-        return nil, { message = message, offset = double.offset, path = double.path }
-    end
-    local message, offset = value:match("^(.-) at character (%d+)")
-    return nil, { message = message or value, offset = tonumber(offset) }
+    return json_text.decode(source, pause)
 end
 
 local function sniff(source)
@@ -91,7 +75,7 @@ function _M.decode(source, kind, opts)
     kind = kind or sniff(source)
     local value, err
     if kind == "json" then
-        value, err = decode_json((source:gsub("^\239\187\191", "")))
+        value, err = decode_json((source:gsub("^\239\187\191", "")), opts and opts.pause)
     else
         value, err = yaml.decode(source, opts)
     end

@@ -69,21 +69,40 @@ function _M.leave()
     is_taken = false
 end
 
---- Makes a function that gives other requests their turn when some milliseconds have gone by since
--- it last did. What `hold` calls may call it now and then: only meanwhile something is collected.
--- @treturn function yields
--- @phases content, timer
-function _M.pauses()
+-- Not 0: on stock nginx such a timer goes off before anything else has its turn.
+local function rest()
+    ngx.sleep(TURN_PAUSE_SECONDS)
+end
+
+local function rest_and_collect()
+    collectgarbage("restart", -1)
+    rest()
+    collectgarbage("stop")
+end
+
+local function in_turns(fn)
     local finish = os.clock() + TURN_SECONDS
     return function()
         if os.clock() >= finish then
-            collectgarbage("restart", -1)
-            -- Not 0: on stock nginx such a timer goes off before anything else has its turn.
-            ngx.sleep(TURN_PAUSE_SECONDS)
-            collectgarbage("stop")
+            fn()
             finish = os.clock() + TURN_SECONDS
         end
     end
+end
+
+--- Makes a function that gives other requests their turn when some milliseconds have gone by since
+-- it last did.
+-- @treturn function yields
+-- @phases content, timer
+function _M.turns()
+    return in_turns(rest)
+end
+
+--- The same for what `hold` calls: only meanwhile something is collected.
+-- @treturn function yields
+-- @phases content, timer
+function _M.pauses()
+    return in_turns(rest_and_collect)
 end
 
 --- Calls a function while nothing is collected; a collection may follow in the

@@ -200,6 +200,21 @@ function _M.id_lists(kind)
     return id_lists[kind]
 end
 
+--- The fields of a kind by which a list can be asked for the one that has a value: unique, no
+-- secret, and not its name.
+-- @tparam string kind
+-- @treturn {string,...} names, in the schema's order
+function _M.unique_fields(kind)
+    local names, schema = {}, schemas[kind]
+    for _, entry in ipairs(schema.fields) do
+        local name, field = next(entry)
+        if field.unique and name ~= schema.endpoint_key and not field.encrypted then
+            names[#names + 1] = name
+        end
+    end
+    return names
+end
+
 --- The kinds that can stand nested in an entity.
 -- @tparam string kind of the parent
 -- @treturn table kind of the child -> the child's field that names the parent

@@ -131,7 +131,8 @@ local types = {
     no_consumer_group = define({ type = "foreign", reference = "consumer_groups", eq = NULL }),
 }
 
-types.tags = define({ type = "set", elements = types.tag })
+-- Each is a row of the store: a batch of 1,000 entities has that many of each.
+types.tags = define({ type = "set", elements = types.tag, len_max = 256 })
 types.methods = define({ type = "set", elements = types.http_method })
 
 types.protocols = define({

@@ -6,6 +6,7 @@ local layout = require("gateway.store.layout")
 local concat = table.concat
 local format = string.format
 local ipairs = ipairs
+local math = math
 local pairs = pairs
 local sort = table.sort
 local tonumber = tonumber
@@ -16,6 +17,10 @@ local unpack = unpack
 local DEFAULT_SIZE = 100
 local MAX_SIZE = 10000
 local MAX_TAGS = 50
+-- Bytes of a page's texts; a page has one entity at least.
+local MAX_BYTES = 8 * 1024 * 1024
+-- Where an entity's text stands in a row.
+local TEXT = 8
 local COLUMNS =
     "e.sequence, e.id, e.slot, e.generation, e.revision, e.created_at, e.updated_at, e.text"
 
@@ -129,8 +134,20 @@ local function integer(value, most)
     return number and number <= most and number or nil
 end
 
---- A page of a kind, in order of sequence. What is added or deleted between two pages changes
--- nothing of the others.
+-- Rows of a page, and one more where there are more: so many, or as many as have so many bytes.
+local function rows_of_page(db, sql, values, size)
+    local bytes, is_long = 0, false
+    local function is_enough(rows)
+        bytes = bytes + #rows[#rows][TEXT]
+        is_long = #rows > 1 and bytes > MAX_BYTES
+        return is_long
+    end
+    local rows = db:rows_until(is_enough, sql, unpack(values))
+    return rows, is_long and #rows - 1 or math.min(#rows, size)
+end
+
+--- A page of a kind, in order of sequence; shorter than asked for where its texts have 8 MiB. What
+-- is added or deleted between two pages changes nothing of the others.
 -- @tparam table db
 -- @tparam table of layout
 -- @tparam table opts `size` 1 to 10,000 (100), `offset` of the page before, `tags` "a,b" for both
@@ -165,12 +182,12 @@ function _M.list(db, of, opts)
     end
     values[#values + 1] = size + 1
     local sql = "SELECT %s FROM e_%s e WHERE e.sequence > ?%s ORDER BY e.sequence LIMIT ?"
-    local rows = db:rows(format(sql, COLUMNS, of.kind, condition), unpack(values))
+    local rows, count = rows_of_page(db, format(sql, COLUMNS, of.kind, condition), values, size)
     local page = {}
-    for i = 1, #rows < size and #rows or size do
+    for i = 1, count do
         page[i] = row_of(rows[i])
     end
-    return page, rows[size + 1] and tostring(page[size].sequence) or nil
+    return page, rows[count + 1] and tostring(page[count].sequence) or nil
 end
 
 -- The place of a tag among all, as an offset says it.

@@ -222,14 +222,14 @@ local function fail_reset(self, statement)
     error(failure, 0)
 end
 
--- Steps to the end, or over `max` rows.
-local function step(self, statement, rows, max)
+-- Steps to the end, or to the row behind which nothing is wanted.
+local function step(self, statement, rows, is_enough)
     local code = library.sqlite3_step(statement)
     while code == _M.ROW do
         if rows then
             rows[#rows + 1] = read_row(statement)
         end
-        if max and #rows == max then
+        if is_enough and is_enough(rows) then
             break
         end
         code = library.sqlite3_step(statement)
@@ -261,10 +261,23 @@ end
 --- All rows of a statement.
 -- @treturn {table,...} arrays of values; nil for NULL
 function methods:rows(sql, ...)
+    return self:rows_until(nil, sql, ...)
+end
+
+--- The first rows of a query. Not for statements that write: they would not be run to their end.
+-- @tparam function|nil is_enough `(rows)`: whether nothing is wanted behind the last of these
+-- @tparam string sql
+-- @param ... values
+-- @treturn {table,...}
+function methods:rows_until(is_enough, sql, ...)
     local statement, rows = prepared(self, sql), {}
     bind(self, statement, { ... }, select("#", ...), TRANSIENT)
-    step(self, statement, rows)
+    step(self, statement, rows, is_enough)
     return rows
+end
+
+local function has_one()
+    return true
 end
 
 -- The row that a statement stands on; its columns are counted from 0.
@@ -327,10 +340,7 @@ end
 --- The first row of a query. Not for statements that write: they would not be run to their end.
 -- @treturn table|nil
 function methods:row(sql, ...)
-    local statement, rows = prepared(self, sql), {}
-    bind(self, statement, { ... }, select("#", ...), TRANSIENT)
-    step(self, statement, rows, 1)
-    return rows[1]
+    return self:rows_until(has_one, sql, ...)[1]
 end
 
 --- Has a transaction begun?

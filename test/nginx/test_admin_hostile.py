@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import subprocess
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from admin_client import JSON, Client, uuid
 import guard
 from instance import AS_ROOT
 from sluice import Gateway
+from wire import Wire, request_bytes
 
 Start = Callable[..., Gateway]
 SECRET = "hunter2-of-the-tenant"
@@ -50,6 +52,58 @@ def test_any_name_of_a_consumer(client: Client, name: str) -> None:
     client.must(204, "DELETE", path)
     assert [c["username"] for c in client.must(200, "GET", "/consumers")["data"]] == ["other"]
     assert client.must(200, "GET", "/key-auths")["data"] == []
+
+
+def test_a_plus_in_a_path_is_one(client: Client) -> None:
+    """As it stands in mail addresses, by which consumers are often named; also in batches."""
+    made = client.must(200, "PUT", "/consumers/a+b@c.example", {"tags": ["c++"]})
+    assert made["username"] == "a+b@c.example"
+    assert client.must(200, "GET", "/consumers/a%2Bb@c.example") == made
+    assert client.must(200, "GET", "/tags/c++")["data"][0]["entity_id"] == made["id"]
+    client.must(200, "POST", "/batch", [{"method": "DELETE", "path": "/consumers/a+b@c.example"}])
+    assert client.ask("GET", "/consumers/a+b@c.example").status == 404
+
+
+def test_many_tags(client: Client) -> None:
+    """Each is a row of the store: a thousand entities with thousands of tags took half a minute."""
+    client.must(200, "PUT", "/consumers/t", {"tags": [f"t{n}" for n in range(256)]})
+    refused = client.must(400, "PUT", "/consumers/t", {"tags": [f"t{n}" for n in range(257)]})
+    assert set(refused["fields"]) == {"tags"}
+
+
+def test_pages_of_large_entities(client: Client) -> None:
+    """They end early: a thousand of a megabyte would not fit into any worker."""
+    names = [f"c{n}" for n in range(12)]
+    for name in names:
+        client.must(200, "PUT", f"/consumers/{name}", {"custom_id": name + "x" * (2**20 - 10)})
+    found, target = [], "/consumers?size=1000"
+    while target:
+        page = client.must(200, "GET", target)
+        assert len(page["data"]) <= 8
+        found += [consumer["username"] for consumer in page["data"]]
+        target = page["next"]
+    assert found == names
+
+
+HOLDING = {
+    "lists": b"[" + b"[]," * (5 * 2**20) + b"[]]",
+    "keys": b'{"a":{' + b",".join(b'"k%d":1' % n for n in range(2**20)) + b"}}",
+    "numbers": b'{"services":[' + b"1," * (7 * 2**20) + b"1]}",
+}
+
+
+@pytest.mark.parametrize("name", list(HOLDING))
+@pytest.mark.parametrize("path", ["/batch", "/config", "/apply", "/services"])
+def test_a_large_body_holds_nobody_up(running: Gateway, path: str, name: str) -> None:
+    """While 14 MB are read and refused, others are answered many times."""
+    with Wire(running.admin_port) as sender, Wire(running.admin_port) as other:
+        sender.send(request_bytes(path, "POST", JSON, HOLDING[name]))
+        answered = 0
+        while not select.select([sender.sock], [], [], 0)[0]:
+            assert other.ask("/plugins/enabled").status == 200
+            answered += 1
+        assert sender.read_reply().status in (400, 413)
+    assert answered > (20 if path != "/services" else 0)
 
 
 def test_ids_of_other_kinds(client: Client) -> None:

@@ -346,3 +346,14 @@ def test_multipart(client: Client) -> None:
     kind = {"Content-Type": "multipart/form-data; boundary=x"}
     reply = client.ask("POST", "/services", body + b"--x--\r\n", kind)
     assert (reply.status, reply.json()["tags"], reply.json()["port"]) == (201, ["a", "b"], 81)
+
+
+def test_a_consumer_by_its_custom_id(client: Client) -> None:
+    """Kong's clients ask so, and take the first of what they get."""
+    for name in ("a", "b", "c"):
+        client.must(200, "PUT", f"/consumers/{name}", {"custom_id": "id of " + name})
+    found = client.must(200, "GET", "/consumers?custom_id=id%20of%20b")
+    assert [consumer["username"] for consumer in found["data"]] == ["b"]
+    assert client.must(200, "GET", "/consumers?custom_id=none") == {"data": [], "next": None}
+    for query in ("custom_id", "custom_id=", "custom_id=a&custom_id=b"):
+        assert client.ask("GET", "/consumers?" + query).status == 400

@@ -6,6 +6,7 @@ local caller = require("gateway.control.admin.caller")
 local collections = require("gateway.control.admin.collections")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.control.admin.entities")
+local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local kinds = require("gateway.entities")
 local paths = require("gateway.control.admin.path")
@@ -18,9 +19,9 @@ local next = next
 local pairs = pairs
 local type = type
 
--- Operations, and bytes of all: they are parsed in one go.
+-- Operations, and bytes of all.
 local MAX_OPERATIONS = 1000
-local MAX_BYTES = 64 * 1024 * 1024
+local MAX_BYTES = 16 * 1024 * 1024
 
 -- What an operation may have, and of which type.
 local FIELDS = { method = "string", path = "string", body = "table" }
@@ -81,8 +82,9 @@ local function read_all(list)
 end
 
 local function answer(live, done)
-    local results = json.array({})
+    local results, pause = json.array({}), garbage_collector.turns()
     for i, result in ipairs(done.results) do
+        pause()
         local entity = result.entity
         results[i] = {
             status = result.status,

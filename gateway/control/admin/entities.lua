@@ -13,6 +13,7 @@ local drafts = require("gateway.control.draft")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
+local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local paging = require("gateway.control.admin.paging")
 local schema = require("gateway.schema")
@@ -69,13 +70,34 @@ local function has_tags(kind)
     return schema.field(entities.get(kind), "tags") ~= nil
 end
 
+-- What a client asks for by a unique value, as Kong's do by `?custom_id=`: they take the first of
+-- the answer for it.
+local function read_wanted(kind, args, where)
+    local wanted = {}
+    for _, name in ipairs(entities.unique_fields(kind)) do
+        local value = args[name]
+        if value and (type(value) ~= "string" or value == "") then
+            return nil, ("invalid option (%s: must be given once)"):format(name)
+        end
+        wanted[name] = value
+    end
+    for name, value in pairs(where or {}) do
+        wanted[name] = value
+    end
+    return wanted
+end
+
 --- Reads the arguments of a list.
 -- @treturn table|nil options for the store
 -- @return as of gateway.control.admin.paging
-local function read_options(kind, args)
+local function read_options(kind, args, where)
     local options, name, code, message = paging.read(args)
     if not options then
         return nil, name, code, message
+    end
+    options.where, message = read_wanted(kind, args, where)
+    if message then
+        return nil, "invalid options", 11, message
     end
     if args.tags ~= nil then
         if type(args.tags) ~= "string" or args.tags == "" then
@@ -100,11 +122,10 @@ end
 -- `show(entity)` -> what stands for it, nil: nothing
 -- @phases content
 function _M.list(live, kind, args, path, where, more)
-    local options, name, code, message = read_options(kind, args)
+    local options, name, code, message = read_options(kind, args, where)
     if not options then
         return response.bad_request(name, code, message)
     end
-    options.where = where
     options.size = options.size or more and more.size
     local page, offset = live.read("list", kind, options)
     if not page and offset.err == "invalid tags" then
@@ -113,8 +134,9 @@ function _M.list(live, kind, args, path, where, more)
     elseif not page then
         return paging.refuse(offset, options)
     end
-    local data = json.array({})
+    local data, pause = json.array({}), garbage_collector.turns()
     for _, row in ipairs(page) do
+        pause()
         local entity = to_json(live, kind, entity_text.decode(row.text))
         data[#data + 1] = more and more.show(entity) or not more and entity or nil
     end

@@ -14,6 +14,8 @@ local gsub = string.gsub
 local sort = table.sort
 
 local NULL = cjson.null
+-- Items of a list between two pauses.
+local STRIDE = 16
 local ESCAPES = {
     ['"'] = '\\"',
     ["\\"] = "\\\\",
@@ -57,6 +59,9 @@ local function write_array(out, array)
     for i = 1, #array do
         if i > 1 then
             out[#out + 1] = ","
+        end
+        if out.pause and i % STRIDE == 0 then
+            out.pause()
         end
         write(out, array[i])
     end
@@ -109,13 +114,14 @@ function _M.array(list)
     return setmetatable(list, array_mt)
 end
 
---- Encodes a value. Does not yield; the cost is linear in the value's size.
+--- Encodes a value. The cost is linear in the value's size.
 -- Functions become null; keys of objects must be strings, tables without a cycle.
 -- @tparam any value
+-- @tparam[opt] function pause called every few items of a list, may yield
 -- @treturn string
 -- @phases any
-function _M.encode(value)
-    local out = {}
+function _M.encode(value, pause)
+    local out = { pause = pause }
     write(out, value)
     return concat(out)
 end

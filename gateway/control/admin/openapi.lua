@@ -190,6 +190,17 @@ local function operation_id(method, path)
     return method:lower() .. path:gsub("[^%w]+", "-"):gsub("%-$", "")
 end
 
+local function list_arguments(kind)
+    local arguments = {}
+    for name, argument in pairs(LIST_ARGUMENTS) do
+        arguments[name] = argument
+    end
+    for _, name in ipairs(entities.unique_fields(kind)) do
+        arguments[name] = { type = "string", minLength = 1, description = "The one that has it." }
+    end
+    return arguments
+end
+
 local function add_reading(state, item, of)
     local entity = shown(state, of.kind)
     item.get = operation({
@@ -197,7 +208,7 @@ local function add_reading(state, item, of)
         tag = of.kind,
         path = of.path,
         summary = of.is_one and "One of them" or "A page of all",
-        arguments = not of.is_one and LIST_ARGUMENTS or nil,
+        arguments = not of.is_one and list_arguments(of.kind) or nil,
         status = "200",
         answer = of.is_one and entity or page_of(entity),
         errors = (of.is_one or of.parent) and READING or {},

@@ -1,6 +1,7 @@
 --- Responses of the admin listener.
 -- @module gateway.control.admin.response
 
+local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local responses = require("gateway.request.response")
 local version = require("gateway.version")
@@ -17,13 +18,13 @@ local function send(status, body, headers)
     return responses.write(status, body, body and JSON, headers)
 end
 
---- Answers with a value as JSON.
+--- Answers with a value as JSON. Yields where that is long.
 -- @tparam number status
 -- @tparam table value
 -- @tparam table|nil headers name -> value
 -- @phases content
 function _M.json(status, value, headers)
-    return send(status, json.encode(value), headers)
+    return send(status, json.encode(value, garbage_collector.turns()), headers)
 end
 
 --- Begins a response that the caller prints piece by piece.
