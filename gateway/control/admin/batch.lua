@@ -3,13 +3,12 @@
 
 local body = require("gateway.control.admin.body")
 local caller = require("gateway.control.admin.caller")
-local collections = require("gateway.control.admin.collections")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.control.admin.entities")
 local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
-local kinds = require("gateway.entities")
 local paths = require("gateway.control.admin.path")
+local redact = require("sluice.redact")
 local response = require("gateway.control.admin.response")
 local text = require("gateway.schema.text")
 
@@ -29,8 +28,6 @@ local WORDS = { string = "a string", table = "an object" }
 
 -- Bytes of a method or path that a refusal quotes.
 local MAX_QUOTED = 300
--- In the place of a name that is a secret.
-local SECRET = "***"
 
 local _M = {}
 
@@ -95,16 +92,6 @@ local function answer(live, done)
     return response.json(200, results)
 end
 
--- The path of an operation without the name that is a secret.
-local function shown_path(path)
-    local segments = paths.split(path)
-    local found = segments and collections.find(segments)
-    if found and found.key and kinds.get(found.kind).has_secret_name then
-        path = path:gsub("/$", ""):gsub("[^/]+$", SECRET)
-    end
-    return path
-end
-
 -- What a refusal says of the operation that is to blame.
 local function blame(list, at)
     local sent = list[at]
@@ -112,7 +99,7 @@ local function blame(list, at)
     if type(sent) == "table" then
         local method, path = sent.method, sent.path
         blamed.method = type(method) == "string" and text.shorten(method, MAX_QUOTED) or nil
-        blamed.path = type(path) == "string" and text.shorten(shown_path(path), MAX_QUOTED) or nil
+        blamed.path = type(path) == "string" and text.shorten(redact.uri(path), MAX_QUOTED) or nil
     end
     return blamed
 end
