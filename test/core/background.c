@@ -18,41 +18,43 @@ static make_t                make;
 static sluice_core_entity_t  list[MOST];
 
 
-static int
-work(const char *path, size_t count, int is_begun, uint64_t *size)
+static sluice_core_work_t
+work_on(const char *path, size_t count)
 {
-    int                 rc;
-    sluice_core_work_t  it;
+    sluice_core_work_t  work;
 
-    memset(&it, 0, sizeof(it));
-    memset(&it.identity, 7, sizeof(it.identity));
-    it.identity.revision = 5;
-    it.entities = list;
-    it.count = count;
-    it.path = path;
+    memset(&work, 0, sizeof(work));
+    memset(&work.identity, 7, sizeof(work.identity));
+    work.identity.revision = 5;
+    work.entities = list;
+    work.count = count;
+    work.path = path;
 
-    if (is_begun) {
-        sluice_core_work_begin(&it);
-    }
-
-    rc = sluice_core_work_end(&it);
-    *size = it.size;
-
-    return rc;
+    return work;
 }
 
+
+/* The caller builds the same meanwhile. */
 
 static void
 check_file(size_t count, int is_begun)
 {
     int                   rc;
     uint8_t              *image;
-    uint64_t              size, made;
+    uint64_t              size;
+    sluice_core_work_t    work;
     sluice_core_space_t   space;
 
+    work = work_on("image", count);
+
+    if (is_begun) {
+        sluice_core_work_begin(&work);
+    }
+
     image = make_image(list, count, 5, &size);
-    rc = work("image", count, is_begun, &made);
-    test_check(rc == SLUICE_CORE_OK && made == size, "work: %s",
+
+    rc = sluice_core_work_end(&work);
+    test_check(rc == SLUICE_CORE_OK && work.size == size, "work: %s",
                sluice_core_word(rc));
 
     rc = sluice_core_file_open("image", (uint32_t) geteuid(),
@@ -66,13 +68,25 @@ check_file(size_t count, int is_begun)
 }
 
 
+static int
+fail_at(const char *path, size_t count)
+{
+    sluice_core_work_t  work;
+
+    work = work_on(path, count);
+    sluice_core_work_begin(&work);
+
+    return sluice_core_work_end(&work);
+}
+
+
 int
 main(void)
 {
     int       rc;
     char      folder[] = "/tmp/sluice-core-XXXXXX";
     size_t    count;
-    uint64_t  i, n, size;
+    uint64_t  i, n;
 
     state = test_seed("background");
     n = test_env("OPS", 100);
@@ -87,11 +101,11 @@ main(void)
 
         check_file(count, i % 4 != 0);
 
-        rc = work("no/image", count, 1, &size);
+        rc = fail_at("no/image", count);
         test_check(rc == SLUICE_CORE_SYSTEM && errno == ENOENT, "no folder");
 
         list[count] = list[0];
-        rc = work("image", count + 1, 1, &size);
+        rc = fail_at("image", count + 1);
         test_check(rc == SLUICE_CORE_REPEAT && access("image", F_OK) == -1,
                    "one slot: %s", sluice_core_word(rc));
 
