@@ -358,8 +358,13 @@ local function proxy_server(settings, forward)
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),
         response_headers(settings),
-        -- What it comes to is for C to say (module/nginx/ngx_http_sluice_route.c).
+        -- What a request comes to is for C to say (module/nginx/ngx_http_sluice_route.c); the
+        -- location is for subrequests that somebody has written in here.
         error_pages(REFUSED),
+        ("location = %s {"):format(REFUSED),
+        "internal;",
+        "sluice_error_page;",
+        "}",
     }
     for _, variant in ipairs(late_phases.variants) do
         out[#out + 1] = proxy_location(variant)

@@ -10,7 +10,7 @@
  *     }
  *
  * The answer is sent in the content phase, so that the late phases of the
- * location see it.
+ * location see it.  A subrequest gets nginx's own page.
  */
 
 
@@ -74,6 +74,12 @@ ngx_http_sluice_error_page_handler(ngx_http_request_t *r)
     /* without an error somebody has asked for the page by its own name */
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
+
+    /* what the answer sets are variables, which its main request has, too */
+
+    if (r != r->main) {
+        return status;
+    }
 
     return ngx_http_sluice_answer(r, status, NULL);
 }

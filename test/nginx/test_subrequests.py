@@ -19,11 +19,9 @@ from wire import wait_until
 
 Start = Callable[..., Gateway]
 
-# Their errors are their own: the server's page would ask the upstream for the request once more.
 BESIDE = """
     location = /asked {
         internal;
-        error_page 599 /asked;
         proxy_method GET;
         proxy_pass_request_body off;
         proxy_set_header Content-Length "";
@@ -32,7 +30,6 @@ BESIDE = """
     }
     location = /mirrored {
         internal;
-        error_page 599 /mirrored;
         proxy_set_header X-For $request_uri;
         proxy_pass http://sluice_upstream/mirrored;
     }
