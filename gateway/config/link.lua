@@ -7,12 +7,14 @@ local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local migrate = require("gateway.config.migrate")
 local route_pairs = require("gateway.config.route_pairs")
+local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
 
 local concat = table.concat
 local format = string.format
 local ipairs = ipairs
 local next = next
+local normal_id = rules.normal_id
 local path_of = collect.path
 local type = type
 
@@ -64,9 +66,11 @@ local function find(state, kind, reference)
     local index = state.index[kind]
     local names = index.by[entities.get(kind).endpoint_key] or NO_NAMES
     if type(reference) == "string" then
-        return names[reference] or index.by_id[reference]
+        return names[reference] or index.by_id[normal_id(reference)]
+    elseif reference.id then
+        return index.by_id[normal_id(reference.id)]
     end
-    return index.by_id[reference.id] or names[reference.name or reference.username]
+    return names[reference.name or reference.username]
 end
 
 local function reference_text(reference)
@@ -182,7 +186,7 @@ end
 local function remember_broken(state, item)
     local index = state.index[item.kind]
     local id = item.raw.id
-    item.id = type(id) == "string" and id or identity.uuid(item.kind, path_of(item))
+    item.id = type(id) == "string" and normal_id(id) or identity.uuid(item.kind, path_of(item))
     index.by_id[item.id] = index.by_id[item.id] or item
 end
 

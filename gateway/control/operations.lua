@@ -25,6 +25,7 @@ local concat = table.concat
 local ipairs = ipairs
 local next = next
 local ngx = ngx
+local normal_id = rules.normal_id
 local pairs = pairs
 local type = type
 
@@ -84,7 +85,7 @@ local function resolve(run, field, reference)
         end
         name = reference.name or reference.username
     elseif rules.check.uuid(name) then
-        return name
+        return normal_id(name)
     end
     local found = refusals.must(run.draft:by_name(field.reference, name))
     if not found then
@@ -210,6 +211,10 @@ local function must_be(field, value, wanted)
     end
 end
 
+local function must_be_id(value, wanted)
+    must_be("id", type(value) == "string" and normal_id(value) or value, wanted)
+end
+
 -- Verbs ------------------------------------------------------------------------------------------
 
 -- What is sent with an entity, and makes others: null is none of them, where it is left out those
@@ -318,7 +323,7 @@ function verbs.PUT(run, operation)
     local is_named = not rules.check.uuid(operation.key)
     local entity, revision
     if not is_named then
-        must_be("id", value.id, operation.key)
+        must_be_id(value.id, operation.key)
         value.id = operation.key
         entity = check(run, operation, value, owner)
     else
@@ -354,7 +359,7 @@ function verbs.PATCH(run, operation)
         refusals.throw(refusals.NOT_FOUND)
     end
     local value = value_of(run, operation, found.name)
-    must_be("id", value.id, found.id)
+    must_be_id(value.id, found.id)
     local like = { name = value.name or found.name }
     local merged = merge(entities.definition(kind, like, run.live.plugins), found, value)
     merged._vaults = nil
@@ -457,6 +462,15 @@ function verbs.UPSERT(run, operation)
     return 200, entity
 end
 
+-- Those of its path.
+local function use_normal_ids(operation)
+    local parent = operation.parent
+    operation.key = operation.key and normal_id(operation.key)
+    if parent and parent.key then
+        parent.key = normal_id(parent.key)
+    end
+end
+
 --- Makes one operation, in the draft. Yields where it has to read.
 -- @tparam table run
 -- @tparam table operation of gateway.control.editing
@@ -464,6 +478,7 @@ end
 -- @treturn table|nil entity
 -- @phases content, timer
 function _M.run(run, operation)
+    use_normal_ids(operation)
     return verbs[operation.method](run, finding.lead(run, operation))
 end
 

@@ -24,7 +24,7 @@ local SECRET = "***"
 local MAX_MESSAGE = 300
 
 -- Kong's numbers.
-local INVALID, PRIMARY_KEY, FOREIGN_KEY, UNIQUE = 2, 3, 4, 5
+local INVALID, PRIMARY_KEY, FOREIGN_KEY, UNIQUE, REFERENCED = 2, 3, 4, 5, 19
 
 -- Status of what the store or its files refuse, by the words of gateway.control.apply; 500 else.
 local STATUS = {
@@ -186,6 +186,16 @@ function _M.no_reference(field, kind, reference)
 end
 
 local function referenced(err)
+    if err.by_list then
+        local one = err.kind:gsub("_", " "):gsub("s$", "")
+        local words = "%s %s is still referenced by %s (id = %s)"
+        return {
+            status = 400,
+            message = format(words, one, err.value, err.by, err.by_id),
+            name = "referenced by others",
+            code = REFERENCED,
+        }
+    end
     local message = "an existing '%s' entity references this '%s' entity"
     return {
         status = 400,
@@ -216,9 +226,11 @@ local function taken(err, entity)
 end
 
 local function missing(err)
-    for _, field in ipairs(entities.foreign(err.kind) or {}) do
-        if field.name == err.field then
-            return _M.no_reference(err.field, field.reference, { id = err.value })
+    for _, fields in ipairs({ entities.foreign(err.kind), entities.id_lists(err.kind) }) do
+        for _, field in ipairs(fields) do
+            if field.name == err.field then
+                return _M.no_reference(err.field, field.reference, { id = err.value })
+            end
         end
     end
     return nil

@@ -9,6 +9,7 @@
 local cjson = require("cjson")
 local entity_checks = require("gateway.schema.entity_checks")
 local plans = require("gateway.schema.plan")
+local rules = require("gateway.schema.rules")
 
 local concat = table.concat
 local format = string.format
@@ -126,6 +127,9 @@ local function put_rules(out, field)
         end
         out[#out + 1] = source .. NO
     end
+    if field.uuid then
+        out[#out + 1] = format("value = %s(value)\n", constant(out, rules.normal_id))
+    end
     if field.normalize then
         out[#out + 1] = format("value = %s(value)\n", constant(out, field.normalize))
     end
@@ -169,8 +173,7 @@ function PUT.boolean(out)
     out[#out + 1] = [[if type(value) ~= "boolean"]] .. NO
 end
 
-function PUT.foreign(out)
-    out[#out + 1] = [[
+local FOREIGN = [[
     if type(value) == "table" then
         local key = "id"
         if type(value.id) ~= "string" or value.id == "" then
@@ -183,11 +186,14 @@ function PUT.foreign(out)
         if type(name) ~= "string" or name == "" then
             return nil
         end
-        value = { [key] = name }
+        value = { [key] = key == "id" and %s(name) or name }
     elseif type(value) ~= "string" or value == "" then
         return nil
     else
-    ]] .. NO_REFERENCE .. "end\n"
+]]
+
+function PUT.foreign(out)
+    out[#out + 1] = format(FOREIGN, constant(out, rules.normal_id)) .. NO_REFERENCE .. "end\n"
 end
 
 local LIST = [[

@@ -19,6 +19,7 @@ local context = require("gateway.schema.context")
 local entity_checks = require("gateway.schema.entity_checks")
 local generated = require("gateway.schema.generated")
 local plans = require("gateway.schema.plan")
+local rules = require("gateway.schema.rules")
 local to_json = require("gateway.schema.to_json")
 local types = require("gateway.schema.types")
 
@@ -49,6 +50,7 @@ local default_of, merged, plan_of = plans.default, plans.merged, plans.of
 local fail = context.fail
 local has_type = types.has
 local is_null = types.is_null
+local normal_id = rules.normal_id
 
 local fill
 
@@ -272,7 +274,7 @@ local function check_foreign(ctx, value)
     if type(value) == "table" then
         for _, key in ipairs({ "id", "name", "username" }) do
             if type(value[key]) == "string" and value[key] ~= "" then
-                return { [key] = value[key] }
+                return { [key] = key == "id" and normal_id(value.id) or value[key] }
             end
         end
     end
@@ -339,6 +341,9 @@ fill = function(ctx, field, value)
     end
     if #ctx.errors == errors_before then
         check_rules(ctx, field, value)
+    end
+    if field.uuid and #ctx.errors == errors_before then
+        value = normal_id(value)
     end
     if field.normalize and #ctx.errors == errors_before then
         value = field.normalize(value)

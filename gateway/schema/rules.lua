@@ -10,12 +10,14 @@ local cjson = require("cjson")
 local concat = table.concat
 local format = string.format
 local ipairs = ipairs
+local lower = string.lower
 local pairs = pairs
 local tostring = tostring
 local type = type
 
 local NULL = cjson.null
 local HEX4 = "%x%x%x%x"
+local UUID_LENGTH = 36
 local UUID = "^" .. table.concat({ HEX4 .. HEX4, HEX4, HEX4, HEX4, HEX4:rep(3) }, "%-") .. "$"
 
 local _M = {}
@@ -64,6 +66,16 @@ end
 -- @tparam table words strings, or arrays of strings
 -- @treturn string
 _M.quoted = quoted
+
+--- The id that a text stands for, where it is one: UUIDs in capitals are the same (RFC 4122,
+-- section 3), and are stored in small letters.
+-- @tparam string id
+-- @treturn string the same where it is no UUID
+function _M.normal_id(id)
+    local normal = #id == UUID_LENGTH and lower(id) or id
+    -- Most are in small letters, and the JIT compiles no pattern.
+    return normal ~= id and id:find(UUID) and normal or id
+end
 
 _M.order = {
     "eq",

@@ -6,8 +6,8 @@
 -- Errors are tables `{ err = word, message =, ... }`. Of the disk and the file: the words of
 -- `gateway.store.failure`, with `path`. Of changes, with `kind`, `field` and `value`:
 -- "unique violation" (of several fields their names and values joined with ", "; of a secret
--- "***"), "reference missing", "referenced" (`by` and `by_id`: who refers to what would be gone),
--- "not found", "changed", "invalid", "unknown kind".
+-- "***"), "reference missing", "referenced" (`by`, `by_id`: who refers to what would be gone;
+-- `by_list`: in which list), "not found", "changed", "invalid", "unknown kind".
 -- @module gateway.store.database
 -- @usage
 -- local store = assert(database.open("/var/lib/sluice/store/store.db", { layouts = layouts }))

@@ -7,6 +7,7 @@
 -- | `endpoint_key` that is not unique | a column with an index |
 -- | `cache_key` | one column of all its fields, unique |
 -- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
+-- | a list whose elements have a `reference` | nothing; looked at where a reference would break |
 -- | `tags` | a table of tags |
 -- | a required reference to consumers, and a unique name | credentials: they share their slots |
 -- | `internal = true` | in no export |
@@ -83,6 +84,11 @@ local function of_schema(schema, known, packers)
             columns[#columns + 1] =
                 { role = "name", column = "n_" .. checked(name), fields = { name } }
         end
+        local listed = field.elements and field.elements.reference
+        if listed and known[listed] then
+            layout.lists = layout.lists or {}
+            layout.lists[#layout.lists + 1] = { field = name, reference = listed }
+        end
         layout.has_tags = layout.has_tags or name == "tags"
     end
     if schema.cache_key then
@@ -103,7 +109,8 @@ end
 -- @treturn {table,...} layouts in the same order: `{ kind =, packers =, space = of its slots,
 -- has_tags =, is_internal =, columns = array of
 -- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
--- is_name =, is_secret = } }`; throws where a schema cannot be kept
+-- is_name =, is_secret = }, lists = array of `{ field =, reference = }`, ids in lists }`; throws
+-- where a schema cannot be kept
 function _M.derive(schemas, packers)
     local known, layouts = {}, {}
     for _, schema in ipairs(schemas) do

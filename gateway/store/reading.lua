@@ -2,6 +2,7 @@
 -- @module gateway.store.reading
 
 local layout = require("gateway.store.layout")
+local rules = require("gateway.schema.rules")
 
 local concat = table.concat
 local format = string.format
@@ -47,7 +48,7 @@ end
 -- @treturn table|nil row
 function _M.get(db, of, id_or_name)
     local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
-    local row = db:row(sql .. "id = ?", id_or_name)
+    local row = db:row(sql .. "id = ?", rules.normal_id(id_or_name))
     for _, column in ipairs(row and {} or of.columns) do
         if column.is_name then
             row = db:row(sql .. column.column .. " = ?", id_or_name)

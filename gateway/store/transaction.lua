@@ -17,6 +17,7 @@ local concat = table.concat
 local error = error
 local format = string.format
 local ipairs = ipairs
+local pairs = pairs
 local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
@@ -299,6 +300,69 @@ local function check(db, list, revision)
     error("a broken reference that nobody has", 0)
 end
 
+local function contains(list, id)
+    for _, item in ipairs(type(list) == "table" and list or {}) do
+        if item == id then
+            return true
+        end
+    end
+    return false
+end
+
+-- Who has an id in a list. Reads the texts of all entities of the kind, at the speed of memory.
+local function find_listed(db, of, field, id)
+    local sql = format("SELECT id, text FROM e_%s WHERE instr(text, ?) > 0", of.kind)
+    for _, row in ipairs(db:rows(sql, id)) do
+        if contains(entity_text.decode(row[2])[field], id) then
+            return row[1]
+        end
+    end
+    return nil
+end
+
+-- SQLite knows nothing of lists in texts: whether an entity that is gone stands in one.
+local function check_gone_lists(db, by_kind, revision)
+    for _, of in pairs(by_kind) do
+        for _, list in ipairs(of.lists or {}) do
+            local sql = "SELECT id FROM gone WHERE revision = ? AND kind = ?"
+            for _, row in ipairs(db:rows(sql, revision, list.reference)) do
+                local by_id = find_listed(db, of, list.field, row[1])
+                if by_id then
+                    refuse({
+                        err = "referenced",
+                        kind = list.reference,
+                        field = "id",
+                        value = row[1],
+                        by = of.kind,
+                        by_id = by_id,
+                        by_list = list.field,
+                    })
+                end
+            end
+        end
+    end
+end
+
+-- Whether an entity that is put has something in a list that is not there.
+local function check_put_lists(db, planned)
+    local of = planned.of
+    for _, list in ipairs(planned.put and of.lists or {}) do
+        local is_given = planned.put:find('"' .. list.field .. '":[', 1, true)
+        local ids = is_given and entity_text.decode(planned.put)[list.field]
+        for _, id in ipairs(type(ids) == "table" and ids or {}) do
+            if not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", list.reference), id) then
+                refuse({
+                    err = "reference missing",
+                    kind = of.kind,
+                    field = list.field,
+                    value = id,
+                    id = planned.id,
+                })
+            end
+        end
+    end
+end
+
 --- Checks that entities are still what was read, or that there is still none (`if_revision` 0).
 -- Throws as `make`.
 -- @tparam table db
@@ -363,6 +427,12 @@ function _M.make(db, by_kind, changes, only, packing)
     rows:finish()
     check(db, list, revision)
     check_same(db, has_deletions and same or {})
+    for _, planned in ipairs(list) do
+        check_put_lists(db, planned)
+    end
+    if has_deletions then
+        check_gone_lists(db, by_kind, revision)
+    end
     return revision, all
 end
 

@@ -278,3 +278,28 @@ def test_what_was_got_can_be_applied(gateway: Start, pair: Pair) -> None:
     assert {sni["name"] for sni in after} == {sni["name"] for sni in before}
     wrong = text.replace('["a.example","b.example"]', '{"a":"b"}')
     assert client.ask("POST", "/apply?kind=certificates", wrong.encode()).status == 400
+
+
+def test_a_ca_certificate_that_a_service_names(gateway: Start, pair: Pair) -> None:
+    """It goes together with the last service that names it, not before."""
+    client = Client(gateway(None))
+    target = f"/ca_certificates/{CA_ID}"
+    service = {"name": "tls", "protocol": "https", "host": "127.0.0.1", "ca_certificates": [CA_ID]}
+    refused = client.must(400, "POST", "/services", service)
+    assert refused["fields"] == {"ca_certificates": {"id": CA_ID}}
+    client.must(201, "POST", "/ca_certificates", {"id": CA_ID, "cert": pair.cert})
+    made = client.must(201, "POST", "/services", service)
+    refused = client.must(400, "DELETE", target)
+    assert refused == {
+        "message": f"ca certificate {CA_ID} is still referenced by services (id = {made['id']})",
+        "name": "referenced by others",
+        "code": 19,
+    }
+    gone = {"method": "DELETE", "path": target}
+    client.must(400, "POST", "/batch", [gone, {"method": "POST", "path": "/services", "body": {}}])
+    client.must(200, "PATCH", "/services/tls", {"ca_certificates": None})
+    client.must(204, "DELETE", target)
+    client.must(201, "POST", "/ca_certificates", {"id": CA_ID, "cert": pair.cert})
+    client.must(200, "PATCH", "/services/tls", {"ca_certificates": [CA_ID]})
+    client.must(200, "POST", "/batch", [{"method": "DELETE", "path": "/services/tls"}, gone])
+    client.must(404, "GET", target)

@@ -113,6 +113,41 @@ describe("a transaction of the store", function()
         assert.equal(2, made({ delete("services", "s"), delete("routes", "r") }))
     end)
 
+    it("refuses the same of ids in lists", function()
+        local function service(id, ...)
+            return put("services", { id = id, name = id, ca_certificates = { ... } })
+        end
+        local function missing(id)
+            return {
+                err = "reference missing",
+                kind = "services",
+                field = "ca_certificates",
+                value = id,
+            }
+        end
+        refused(missing("c"), { service("s", "c") })
+        made({
+            service("s", "c", "d"),
+            put("ca_certificates", { id = "c", cert = "1" }),
+            put("ca_certificates", { id = "d", cert = "2" }),
+        })
+        local referenced = {
+            err = "referenced",
+            kind = "ca_certificates",
+            value = "d",
+            by = "services",
+            by_id = "s",
+            by_list = "ca_certificates",
+        }
+        refused(referenced, { delete("ca_certificates", "d") })
+        refused(missing("d"), { delete("ca_certificates", "d"), service("t", "d") })
+        -- A name with the id in it is no reference.
+        made({ service("s", "c"), put("services", { id = "t", name = "d" }) })
+        made({ delete("ca_certificates", "d") })
+        refused(missing("d"), { service("t", "c", "d") })
+        made({ delete("services", "s"), delete("ca_certificates", "c") })
+    end)
+
     it("refuses what is not there, and what it does not understand", function()
         refused({ err = "not found", value = "x" }, { delete("services", "x") })
         refused({ err = "unknown kind", kind = "things" }, { delete("things", "x") })

@@ -16,6 +16,7 @@ local entity_text = require("gateway.store.entity_text")
 local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local paging = require("gateway.control.admin.paging")
+local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
 
 -- Entities that are read at a time.
@@ -175,7 +176,7 @@ end
 local function lead(live, at)
     local other = entities.get(at.kind).known_by
     local row = other and at.key and live.read("get", other.kind, at.key)
-    if row and row.id ~= at.key then
+    if row and not rules.check.uuid(at.key) then
         at.key = entity_text.decode(row.text)[other.field].id
     end
 end
