@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 from collections.abc import Callable
 
-from sluice import ROOT, Gateway
+from sluice import ROOT, Gateway, sanitizers
 
 Start = Callable[..., Gateway]
 
@@ -19,8 +20,12 @@ def test_what_is_written(gateway: Start) -> None:
     running = gateway(None)
     examples = EXAMPLE.findall((ROOT / "docs" / "admin.md").read_text())
     assert len(examples) > 10
+    # Debian's curl does not come to its main() with them.
+    env = {name: value for name, value in os.environ.items() if name not in sanitizers()}
     for arguments, status in examples:
         words = [word.replace(":8001", f":{running.admin_port}") for word in shlex.split(arguments)]
         command = ["curl", "--silent", "--noproxy", "*", "--write-out", "\n%{http_code}", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=30, check=True
+        )
         assert done.stdout.endswith(f"\n{status}"), f"curl {arguments}: {done.stdout}"
