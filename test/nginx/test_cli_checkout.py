@@ -14,6 +14,11 @@ from pathlib import Path
 import pytest
 
 from instance import SECONDS, Instance, copy_checkout
+from sluice import sanitizers
+
+pytestmark = pytest.mark.skipif(
+    bool(sanitizers()), reason="a clone builds a module of its own, without sanitizers"
+)
 
 # Of scripts/run and the demo upstream.
 PROXY, UPSTREAM = 8000, 9080
