@@ -43,6 +43,8 @@ local BRACE = byte("{")
 local LATER_FIELDS = 4
 -- One more than anybody shows (gateway.config.report); then nothing more is looked at.
 local MAX_ERRORS = 101
+-- Unknown fields of a record that are sorted.
+local MAX_UNKNOWN = 10000
 
 local _M = {}
 
@@ -105,7 +107,8 @@ local function by_text(a, b)
     return tostring(a) < tostring(b)
 end
 
---- The keys of a table in the order of their text, so that errors have an order.
+--- The keys of a table in the order of their text, so that errors have an order: of very many only
+-- some, as nobody is told of all.
 -- @tparam table map
 -- @tparam[opt] table known keys to leave out: key -> true value
 -- @treturn table array of keys, not to be changed
@@ -115,6 +118,9 @@ function _M.sorted_keys(map, known)
         if not known or not known[key] then
             keys = keys or {}
             keys[#keys + 1] = key
+            if known and #keys == MAX_UNKNOWN then
+                break
+            end
         end
     end
     if keys and #keys > 1 then

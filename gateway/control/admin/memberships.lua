@@ -41,9 +41,9 @@ local function other_of(live, side, membership)
     return row and entities.to_json(live, side.others, entity_text.decode(row.text))
 end
 
-local function others_of(live, side, id)
+local function others_of(live, side, memberships)
     local list = json.array({})
-    for _, membership in ipairs(entities.find_all(live, KIND, side.field, id)) do
+    for _, membership in ipairs(memberships) do
         list[#list + 1] = other_of(live, side, membership)
     end
     return list
@@ -64,17 +64,21 @@ local function plugins_of(live, id)
     return list
 end
 
--- The group or consumer of the path, with all on the other side unless they are not wanted.
-local function show(live, status, segments, is_alone)
+-- The group or consumer of the path, with those on the other side of some memberships, or of all;
+-- false: without.
+local function show(live, status, segments, memberships)
     local kind = segments[1]
     local side = SIDES[kind]
     local row, err = live.read("get", kind, segments[2])
     if not row then
         return refuse_read(err)
     end
+    if memberships == nil then
+        memberships = entities.find_all(live, KIND, side.field, row.id)
+    end
     return response.json(status, {
         [side.field] = entities.to_json(live, kind, entity_text.decode(row.text)),
-        [side.others] = not is_alone and others_of(live, side, row.id) or nil,
+        [side.others] = memberships and others_of(live, side, memberships) or nil,
         plugins = kind == "consumer_groups" and plugins_of(live, row.id) or nil,
     })
 end
@@ -90,7 +94,10 @@ function _M.get(live, args, segments)
     if wanted == nil then
         return response.json(400, { message = "list_consumers must be true or false, given once" })
     end
-    return show(live, 200, segments, not wanted)
+    if wanted then
+        return show(live, 200, segments)
+    end
+    return show(live, 200, segments, false)
 end
 
 --- Answers with a page of those on the other side. Yields.
@@ -148,7 +155,7 @@ local function read_joined(segments, value)
 end
 
 --- Joins the group or consumer of the path with those that the body names, all or none, and answers
--- with all of its. Yields.
+-- with these: whoever fills a large group one by one is not sent all of it each time. Yields.
 -- @tparam table live what `gateway.control.admin` is given
 -- @tparam table args arguments of the query
 -- @tparam {string,...} segments of the path, unescaped
@@ -166,7 +173,11 @@ function _M.post(live, args, segments)
         return entities.refuse(live, refusal)
     end
     response.set_revision(done.revision)
-    return show(live, 201, segments)
+    local joined = {}
+    for i, result in ipairs(done.results) do
+        joined[i] = result.entity
+    end
+    return show(live, 201, segments, joined)
 end
 
 --- Parts the group or consumer of the path from one, or from all. Yields.
