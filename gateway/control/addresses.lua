@@ -1,5 +1,6 @@
 --- The addresses of the names in the store: asked for when a configuration comes, and again every
--- 30 seconds; what differs then is one change (gateway.control.apply).
+-- 30 seconds; what differs then is one change (gateway.control.apply). Names that nobody has any
+-- more go with it.
 --
 -- A name that cannot be resolved any more keeps the addresses that it had.
 -- @module gateway.control.addresses
@@ -57,22 +58,43 @@ local function difference(row, entity, found)
     return { kind = "names", put = put, if_revision = row.revision }
 end
 
---- Asks for a page of names; what differs.
+-- Which of these names nobody has any more: whoever comes to have one puts it again.
+local function find_unused(hosts)
+    local unused = {}
+    for _, host in ipairs(apply.read("unused", "names", hosts) or {}) do
+        unused[host] = true
+    end
+    return unused
+end
+
+--- Asks for a page of names; what differs, and which are to go.
 local function refresh_page(rows)
-    local hosts, entities, changes = {}, {}, {}
+    local hosts, used, entities, changes = {}, {}, {}, {}
     for i, row in ipairs(rows) do
         entities[i] = entity_text.decode(row.text)
         hosts[i] = entities[i].name
     end
-    local found = names.ask(hosts)
+    local unused = find_unused(hosts)
+    for _, host in ipairs(hosts) do
+        used[#used + 1] = not unused[host] and host or nil
+    end
+    local found = names.ask(used)
     for i, row in ipairs(rows) do
-        changes[#changes + 1] = difference(row, entities[i], found[hosts[i]])
+        if unused[hosts[i]] then
+            changes[#changes + 1] =
+                { kind = "names", delete = row.id, lenient = true, if_unused = true }
+        else
+            changes[#changes + 1] = difference(row, entities[i], found[hosts[i]])
+        end
     end
     return changes
 end
 
---- Asks for all names, and applies what differs. Yields.
-local function refresh(premature)
+--- Asks for all names, and applies what differs; names that no service and no target has any more
+-- go. Yields.
+-- @tparam boolean premature whether the worker leaves
+-- @phases timer
+function _M.refresh(premature)
     local offset
     if premature then
         return
@@ -209,7 +231,7 @@ end
 -- @tparam table timers a started system of sluice.timer
 -- @phases init_worker
 function _M.start(timers)
-    timers:named_every("names", { interval = PERIOD_SECONDS, overlap = "skip" }, refresh)
+    timers:named_every("names", { interval = PERIOD_SECONDS, overlap = "skip" }, _M.refresh)
 end
 
 return _M

@@ -48,6 +48,7 @@ local READS = {
     list = true,
     revision = true,
     tags = true,
+    unused = true,
 }
 
 local _M = {}
@@ -151,7 +152,8 @@ function _M.replace(items, origin, by)
 end
 
 --- Asks the store; never waits for one who writes. Yields.
--- @tparam string verb get, find, list, tags, revision, changes_since, check, backup or export
+-- @tparam string verb get, find, list, tags, unused, revision, changes_since, check, backup or
+-- export
 -- @param ... its arguments (gateway.store.database)
 -- @return what it returns
 -- @phases content, timer

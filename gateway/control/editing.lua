@@ -5,13 +5,12 @@
 -- still so. A race that is lost is run again.
 -- @module gateway.control.editing
 
-local addresses = require("gateway.control.addresses")
 local apply = require("gateway.control.apply")
 local drafts = require("gateway.control.draft")
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
 local garbage_collector = require("gateway.control.garbage_collector")
-local items = require("gateway.config.items")
+local needed_names = require("gateway.control.needed_names")
 local operations = require("gateway.control.operations")
 local refusals = require("gateway.control.refusals")
 local route_pairs = require("gateway.config.route_pairs")
@@ -27,52 +26,17 @@ local MAX_TRIES = 100
 local FEW = 20
 -- How long many wait for others who are many.
 local TURN_SECONDS = 10
--- How long a new name's addresses are waited for.
-local NAME_SECONDS = 2
 
 local _M = {}
 
--- The name of an upstream that it has no more: services with this host are to have addresses.
-local function lost_name(run, entry)
-    local row = entry.kind == "upstreams" and run.live.read("get", "upstreams", entry.id)
-    local name = row and row.id == entry.id and entity_text.decode(row.text).name
-    return name and not (entry.entity and entry.entity.name == name) and name or nil
-end
-
--- Whether an entity's host is an upstream, as that of a service may be.
-local function is_upstream(run, entry, name)
-    if entry.kind ~= "services" then
-        return false
-    elseif run.upstreams[name] == nil then
-        run.upstreams[name] = run.draft:by_name("upstreams", name) ~= nil
-    end
-    return run.upstreams[name]
-end
-
 -- Names that are used from now on are put with them.
 local function add_names(run)
-    local asked, lost, seen = {}, {}, {}
-    for i = 1, #run.draft.entries do
-        local entry = run.draft.entries[i]
-        local host = entry.entity and items.name_of(entry.kind, entry.entity)
-        local name = host or lost_name(run, entry)
-        local known = name and not seen[name] and addresses.remembered(name)
-        if known then
-            run.draft:put_missing("names", known)
-        end
-        local is_new = name and not seen[name] and not known
-        if is_new and not is_upstream(run, entry, name) then
-            local list = host and asked or lost
-            list[#list + 1] = name
-            seen[name] = true
-        end
-    end
-    for _, entity in ipairs(addresses.of(asked, NAME_SECONDS)) do
+    local names, upstreams = needed_names.of(run.draft.entries)
+    for _, entity in ipairs(names) do
         run.draft:put_missing("names", entity)
     end
-    -- Services seldom have such a host: nobody waits.
-    for _, entity in ipairs(addresses.of(lost, 0)) do
-        run.draft:put_missing("names", entity)
+    for _, row in ipairs(upstreams) do
+        run.draft:guard("upstreams", entity_text.decode(row.text), row.revision)
     end
 end
 
@@ -205,8 +169,6 @@ function _M.run(live, list, size, by, is_trial)
             results = {},
             again = {},
             is_trial = is_trial,
-            -- name -> whether it is an upstream's
-            upstreams = {},
             tries = tries,
         }
         local ok, done = pcall(try, run, list)

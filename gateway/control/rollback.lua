@@ -1,33 +1,31 @@
 --- The way back: a new revision that holds what an old one did.
 -- @module gateway.control.rollback
 
-local addresses = require("gateway.control.addresses")
 local apply = require("gateway.control.apply")
 local entity_text = require("gateway.store.entity_text")
-local items = require("gateway.config.items")
+local needed_names = require("gateway.control.needed_names")
 
 local ipairs = ipairs
 
 local MAX_TRIES = 5
--- How long a change waits for the addresses of names that it brings back.
-local NAME_SECONDS = 2
 
 local _M = {}
 
--- The changes with decoded entities, and the names that these need.
+-- The changes with decoded entities, and with the names that these need. Nothing comes between.
 local function changes_of(found)
-    local changes, names = {}, {}
+    local changes, entries = {}, {}
     for i, change in ipairs(found) do
         local entity = change.put and entity_text.decode(change.put)
+        local id = entity and entity.id or change.delete
+        entries[i] = { kind = change.kind, id = id, entity = entity }
         changes[i] = {
             kind = change.kind,
             put = entity,
             delete = change.delete,
             sequence = change.sequence,
         }
-        names[#names + 1] = entity and items.name_of(change.kind, entity)
     end
-    for _, entity in ipairs(addresses.of(names, NAME_SECONDS)) do
+    for _, entity in ipairs((needed_names.of(entries))) do
         changes[#changes + 1] = { kind = "names", put = entity, lenient = true }
     end
     return changes

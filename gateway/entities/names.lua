@@ -9,6 +9,11 @@ return {
     internal = true,
     primary_key = { "id" },
     endpoint_key = "name",
+    -- Who needs a name: gateway.control.addresses finds those that nobody needs any more.
+    used_by = {
+        { kind = "services", field = "host" },
+        { kind = "targets", field = "target", up_to = ":" },
+    },
     fields = {
         -- Of the name, as identity.uuid makes it.
         { id = typedefs.uuid },

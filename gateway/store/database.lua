@@ -176,6 +176,23 @@ local function page_of(kind, page, next_offset)
     return page or error({ refused = { err = next_offset, kind = kind } }, 0), next_offset
 end
 
+--- Which of some names nobody has.
+-- @tparam string kind that the names are of
+-- @tparam {string,...} names
+-- @treturn {string,...}|nil
+-- @treturn nil|table error
+function methods:unused(kind, names)
+    return guarded(self, function()
+        local of, found = layout_of(self, kind), {}
+        for _, name in ipairs(names) do
+            if not reading.is_used(self.db, of, name) then
+                found[#found + 1] = name
+            end
+        end
+        return found
+    end)
+end
+
 --- Lists a kind a page at a time, in order of sequence.
 -- @tparam string kind
 -- @tparam[opt] table opts `size`, `offset`, `tags`, `where` of gateway.store.reading
@@ -279,8 +296,9 @@ end
 -- entity once. What refers to a deleted one by cascade goes with it. With `if_revision` an upsert
 -- that was described, or a deletion, is made only where the entity still has this revision (0:
 -- where there is none), else all are refused: "changed". A `lenient` upsert leaves an entity that
--- is there as it is, a lenient deletion needs none. After changes of what a file can hold, the
--- store has no origin.
+-- is there as it is, a lenient deletion needs none. A deletion with `if_unused` leaves one alone
+-- whose name others have before the changes. After changes of what a file can hold, the store has
+-- no origin.
 -- @treturn table|nil `{ uuid =, revision =, origin =, dates = }`
 -- @treturn nil|table error
 function methods:transaction(changes)

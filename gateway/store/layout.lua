@@ -4,7 +4,8 @@
 -- | of the schema | in the store |
 -- |---|---|
 -- | `unique = true` | a column with a unique index |
--- | `endpoint_key` that is not unique | a column with an index |
+-- | `endpoint_key` that is not unique, a field of some kind's `used_by` | a column with an index |
+-- | `used_by` | who has the name of an entity: `if_unused` of a deletion |
 -- | `cache_key` | one column of all its fields, unique |
 -- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
 -- | a list whose elements have a `reference` | nothing; looked at where a reference would break |
@@ -80,7 +81,7 @@ local function of_schema(schema, known, packers)
                 is_name = name == schema.endpoint_key,
                 is_secret = field.encrypted,
             }
-        elseif name == schema.endpoint_key then
+        elseif name == schema.endpoint_key or known[schema.name][name] then
             columns[#columns + 1] =
                 { role = "name", column = "n_" .. checked(name), fields = { name } }
         end
@@ -103,24 +104,51 @@ local function of_schema(schema, known, packers)
     return layout
 end
 
+-- Who has the names of a kind: the columns of `used_by`, as far as these kinds are kept.
+local function users_of(schema, layouts)
+    local users = {}
+    for _, used_by in ipairs(schema.used_by) do
+        for _, of in ipairs(layouts) do
+            for _, column in ipairs(of.kind == used_by.kind and of.columns or {}) do
+                if column.role == "name" and column.fields[1] == used_by.field then
+                    users[#users + 1] =
+                        { kind = of.kind, column = column.column, up_to = used_by.up_to }
+                end
+            end
+        end
+    end
+    return users
+end
+
 --- The layouts of kinds.
 -- @tparam {table,...} schemas of all kinds that there are, plugins' own ones among them
 -- @tparam[opt] table packers of gateway.entities, for the kind of plugins
 -- @treturn {table,...} layouts in the same order: `{ kind =, packers =, space = of its slots,
--- has_tags =, is_internal =, columns = array of
+-- has_tags =, is_internal =, users = array of `{ kind =, column =, up_to = }`, columns = array of
 -- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
 -- is_name =, is_secret = }, lists = array of `{ field =, reference = }`, ids in lists }`; throws
 -- where a schema cannot be kept
 function _M.derive(schemas, packers)
+    -- kind -> its fields that are names of another kind
     local known, layouts = {}, {}
     for _, schema in ipairs(schemas) do
         if known[schema.name] then
             error("two kinds are named '" .. schema.name .. "'", 0)
         end
-        known[schema.name] = true
+        known[schema.name] = {}
+    end
+    for _, schema in ipairs(schemas) do
+        for _, user in ipairs(schema.used_by or {}) do
+            if known[user.kind] then
+                known[user.kind][user.field] = true
+            end
+        end
     end
     for i, schema in ipairs(schemas) do
         layouts[i] = of_schema(schema, known, packers)
+    end
+    for i, schema in ipairs(schemas) do
+        layouts[i].users = schema.used_by and users_of(schema, layouts)
     end
     return layouts
 end

@@ -75,6 +75,29 @@ function _M.find(db, of, values, id)
     return row_of(db:row(sql .. "id = ?", id))
 end
 
+--- Whether entities of other kinds have a name, as the layout of its kind says.
+-- @tparam table db connection
+-- @tparam table of layout of the name's kind
+-- @tparam string name
+-- @treturn boolean
+function _M.is_used(db, of, name)
+    for _, user in ipairs(of.users or {}) do
+        local sql = format("SELECT 1 FROM e_%s WHERE %s", user.kind, user.column)
+        local row
+        if user.up_to then
+            local last = string.char(user.up_to:byte() + 1)
+            sql = format("%s >= ? AND %s < ? LIMIT 1", sql, user.column)
+            row = db:row(sql, name .. user.up_to, name .. last)
+        else
+            row = db:row(sql .. " = ? LIMIT 1", name)
+        end
+        if row then
+            return true
+        end
+    end
+    return false
+end
+
 -- "a,b": both tags, "a/b": one of them.
 local function split_tags(text)
     local any = text:find("/", 1, true) ~= nil

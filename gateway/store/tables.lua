@@ -390,6 +390,7 @@ function _M.present(db, layouts)
                 columns = columns,
                 has_tags = was_kept.tags or false,
                 is_internal = of.is_internal,
+                users = of.users,
             }
         end
     end

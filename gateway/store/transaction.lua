@@ -130,6 +130,16 @@ local function known_of(db, known, of)
     return found
 end
 
+-- The name of an entity that is there.
+local function name_of(planned)
+    for i, column in ipairs(planned.of.columns) do
+        if column.is_name then
+            return planned.old[OWN + i]
+        end
+    end
+    return nil
+end
+
 local function plan(db, by_kind, change, known, packing)
     local of = by_kind[change.kind]
     if not of then
@@ -151,6 +161,7 @@ local function plan(db, by_kind, change, known, packing)
     local is_there = planned.old ~= nil
     planned.is_same = change.put and is_there and (change.lenient or is_unchanged(planned))
         or (not change.put and not is_there)
+        or (change.if_unused and is_there and reading.is_used(db, of, name_of(planned)))
     return planned
 end
 
@@ -387,7 +398,8 @@ end
 -- @tparam table db connection, in a savepoint
 -- @tparam table by_kind kind -> layout
 -- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`,
--- both with `lenient` where it is no error that there is one already, or none
+-- both with `lenient` where it is no error that there is one already, or none; a deletion with
+-- `if_unused` where it is to be made only if nobody has the name
 -- @tparam[opt] {table,...} only layouts of kinds whose other entities are all deleted
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing

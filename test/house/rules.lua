@@ -165,6 +165,7 @@ _M.alive = {
     -- Called by name, in a thread.
     ["gateway.control.writer.finish_merge"] = "gateway.control.maintenance",
     ["gateway.control.writer.start_merge"] = "gateway.control.maintenance",
+    ["gateway.store.database.unused"] = "gateway.control.addresses",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",

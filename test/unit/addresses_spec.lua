@@ -3,7 +3,7 @@
 local STUBS = { "gateway.control.addresses", "gateway.control.apply", "gateway.control.names" }
 
 describe("addresses", function()
-    local before, stored, answers = {}, {}, {}
+    local before, stored, unused, answers = {}, {}, {}, {}
     local addresses, made
 
     before_each(function()
@@ -21,6 +21,8 @@ describe("addresses", function()
                 assert.equal("names", kind)
                 if verb == "list" then
                     return stored
+                elseif verb == "unused" then
+                    return unused
                 end
                 assert.equal("get", verb)
                 return stored[host] and { text = stored[host] }
@@ -68,7 +70,9 @@ describe("addresses", function()
             { text = '{"name":"same.test","addresses":["10.0.0.1","10.0.0.2"]}', revision = 3 },
             { text = '{"name":"moved.test","addresses":["10.0.0.1"]}', revision = 4 },
             { text = '{"name":"lost.test","addresses":["10.0.0.1"]}', revision = 5 },
+            { text = '{"name":"unused.test","addresses":["10.0.0.1"]}', revision = 6, id = "u" },
         }
+        unused = { "unused.test" }
         answers = {
             ["same.test"] = { "10.0.0.2", "10.0.0.1" },
             ["moved.test"] = { "10.0.0.2" },
@@ -81,8 +85,9 @@ describe("addresses", function()
             end,
         })
         refresh(false)
-        assert.equal(1, #made)
+        assert.equal(2, #made)
         assert.equal("moved.test", made[1].put.name)
         assert.equal(4, made[1].if_revision)
+        assert.same({ kind = "names", delete = "u", lenient = true, if_unused = true }, made[2])
     end)
 end)

@@ -242,6 +242,43 @@ describe("a transaction of the store", function()
         assert.equal(1, s:get("services", "v").generation)
     end)
 
+    it("deletes names only where nobody has them", function()
+        local with_names = { layouts = layout.derive(entities.stored()) }
+        local store = assert(support.open(nil, with_names))
+        local function unused()
+            return table.concat(store:unused("names", { "a", "b", "b.c", "c" }), " ")
+        end
+        local function delete_names(...)
+            local changes = {}
+            for i, id in ipairs({ ... }) do
+                changes[i] = { kind = "names", delete = id, lenient = true, if_unused = true }
+            end
+            return assert(store:transaction(changes)).revision
+        end
+        local function has(id)
+            return store:get("names", id) ~= nil
+        end
+        assert(store:transaction({
+            put("names", { id = "1", name = "a" }),
+            put("names", { id = "2", name = "b" }),
+            put("services", { id = "s", host = "a" }),
+            put("upstreams", { id = "u", name = "u" }),
+            put("targets", { id = "t", upstream = to("u"), target = "b:80" }),
+            put("targets", { id = "t2", upstream = to("u"), target = "c.d:80" }),
+        }))
+        assert.equal("b.c c", unused())
+        assert.equal(1, delete_names("1", "2", "3"))
+        assert(store:transaction({ delete("targets", "t") }))
+        assert.equal("b b.c c", unused())
+        assert.equal(3, delete_names("1", "2"))
+        assert.same({ true, false }, { has("1"), has("2") })
+        assert(store:transaction({ put("services", { id = "s", host = "b" }) }))
+        assert.equal("a b.c c", unused())
+        assert.equal(5, delete_names("1"))
+        assert.is_false(has("1"))
+        store:close()
+    end)
+
     it("makes many with one commit, each for itself", function()
         local results = s:batch({
             { put("services", { id = "s", name = "a" }) },
