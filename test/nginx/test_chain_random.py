@@ -158,11 +158,33 @@ def scope_of(binding: Binding) -> tuple[Any, ...]:
     return (binding["name"], *(binding.get(kind) for kind in kinds))
 
 
+def make_crowd(chosen: random.Random, number: int) -> list[Binding]:
+    """Of one plugin in many scopes that one request has: any two of them may meet."""
+    name, route = chosen.choice(["alpha", "rate-limiting"]), chosen.choice(list(ROUTES))
+    consumer, crowd = chosen.choice(CONSUMERS), []
+    for i, (has_route, has_service, owner) in enumerate(PRECEDENCE):
+        config = {"tag": f"c{number}.{i}"}
+        limits = {"year": 10_000 + 100 * number + i, "limit_by": "service"}
+        binding: Binding = {"name": name, "config": config if name == "alpha" else limits}
+        if has_route:
+            binding["route"] = route
+        if has_service:
+            binding["service"] = ROUTES[route]
+        if owner == "consumer":
+            binding["consumer"] = consumer
+        elif owner:
+            binding["consumer_group"] = chosen.choice(GROUPS)
+        if chosen.random() < 0.4:
+            crowd.append(binding)
+    return crowd
+
+
 def change(chosen: random.Random, bindings: list[Binding], number: int) -> list[Binding]:
     """Some go, some come, some are others now."""
     kept = [binding for binding in bindings if chosen.random() < 0.8]
     for i in range(chosen.randrange(1, 8)):
         kept.append(make_binding(chosen, number * 10 + i))
+    kept += make_crowd(chosen, number)
     return list({scope_of(binding): binding for binding in kept}.values())
 
 
