@@ -99,9 +99,12 @@ function _M.find_own(run, operation, owner)
         local has = found and parent and found[parent.field]
         if found and parent and not (type(has) == "table" and has.id == owner) then
             return nil
+        elseif found then
+            return found, revision
         end
-        return found, revision
-    elseif not definition.endpoint_key then
+    end
+    -- A name may look like an id, as keys often do.
+    if not definition.endpoint_key then
         return nil
     elseif parent then
         return refusals.must(run.draft:by_parent(kind, key, parent.field, owner))

@@ -387,7 +387,7 @@ function verbs.DELETE(run, operation)
     local id = operation.key
     if not id then
         return delete_all(run, operation)
-    elseif operation.parent or not rules.check.uuid(id) then
+    elseif operation.parent or entities.get(operation.kind).endpoint_key then
         local owner = finding.parent_id(run, operation)
         local found = finding.find_own(run, operation, owner)
         id = found and found.id

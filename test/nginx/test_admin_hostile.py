@@ -106,6 +106,22 @@ def test_a_large_body_holds_nobody_up(running: Gateway, path: str, name: str) ->
     assert answered > (20 if path != "/services" else 0)
 
 
+def test_a_key_that_looks_like_an_id(client: Client) -> None:
+    """What a GET finds, a DELETE deletes: a key that was revoked may not go on."""
+    client.must(200, "PUT", "/consumers/a", {})
+    for path in (f"/key-auths/{uuid(1)}", f"/consumers/a/key-auth/{uuid(1)}"):
+        made = client.must(201, "POST", "/consumers/a/key-auth", {"key": uuid(1)})
+        assert client.must(200, "GET", path) == made
+        assert client.must(200, "PATCH", path, {"tags": ["t"]})["id"] == made["id"]
+        client.must(204, "DELETE", path)
+        assert client.must(200, "GET", "/key-auths")["data"] == []
+    named = client.must(201, "POST", "/consumers", {"username": uuid(2)})
+    client.must(200, "PUT", f"/consumers/{uuid(2)}", {"username": "b"})
+    client.must(204, "DELETE", f"/consumers/{uuid(2)}")
+    assert client.ask("GET", "/consumers/b").status == 404
+    assert client.must(200, "GET", f"/consumers/{uuid(2)}") == named
+
+
 def test_ids_of_other_kinds(client: Client) -> None:
     """An id leads to an entity of its own kind and parent alone."""
     for n, kind, body in (
