@@ -10,11 +10,14 @@ local ngx = ngx
 
 local SERVER = "sluice/" .. version.product
 local JSON = "application/json; charset=utf-8"
+-- When a client that was told that nothing can be changed now may ask again.
+local RETRY_SECONDS = 1
 
 local _M = {}
 
 local function send(status, body, headers)
     ngx.header["Server"] = SERVER
+    ngx.header["Retry-After"] = status == 503 and RETRY_SECONDS or nil
     return responses.write(status, body, body and JSON, headers)
 end
 
