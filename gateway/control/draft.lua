@@ -6,9 +6,11 @@
 
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
+local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
 
 local ipairs = ipairs
+local normal_id = rules.normal_id
 local next = next
 local pcall = pcall
 local setmetatable = setmetatable
@@ -96,6 +98,7 @@ end
 -- @treturn nil|number|table the revision at which it was read, nil where it comes from here; after
 -- a nil the error, none where there is no such entity
 function methods:by_its_id(kind, id)
+    id = normal_id(id)
     local entry = entry_of(self, kind, id)
     if entry then
         return entry.entity

@@ -60,7 +60,7 @@ function _M.parent_id(run, operation)
     if not parent then
         return nil
     elseif rules.check.uuid(parent.key) and not run.draft:has(parent.kind) then
-        return parent.key
+        return rules.normal_id(parent.key)
     end
     local found = find(run.draft, parent.kind, parent.key)
     if not found then
@@ -74,7 +74,7 @@ local function find_joining(run, operation, owner)
     local definition, parent = entities.get(operation.kind), operation.parent
     local first, second = definition.joins[1], definition.joins[2]
     local other = parent.field == first and second or first
-    local id = operation.key
+    local id = rules.normal_id(operation.key)
     if not rules.check.uuid(id) then
         local found = find(run.draft, schema.field(definition, other).reference, id)
         id = found and found.id

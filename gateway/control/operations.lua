@@ -323,8 +323,9 @@ function verbs.PUT(run, operation)
     local is_named = not rules.check.uuid(operation.key)
     local entity, revision
     if not is_named then
-        must_be_id(value.id, operation.key)
-        value.id = operation.key
+        local id = normal_id(operation.key)
+        must_be_id(value.id, id)
+        value.id = id
         entity = check(run, operation, value, owner)
     else
         entity, revision = put_by_name(run, operation, value, owner)
@@ -384,7 +385,7 @@ local function delete_all(run, operation)
 end
 
 function verbs.DELETE(run, operation)
-    local id = operation.key
+    local id = operation.key and normal_id(operation.key)
     if not id then
         return delete_all(run, operation)
     elseif operation.parent or entities.get(operation.kind).endpoint_key then
@@ -462,15 +463,6 @@ function verbs.UPSERT(run, operation)
     return 200, entity
 end
 
--- Those of its path.
-local function use_normal_ids(operation)
-    local parent = operation.parent
-    operation.key = operation.key and normal_id(operation.key)
-    if parent and parent.key then
-        parent.key = normal_id(parent.key)
-    end
-end
-
 --- Makes one operation, in the draft. Yields where it has to read.
 -- @tparam table run
 -- @tparam table operation of gateway.control.editing
@@ -478,7 +470,6 @@ end
 -- @treturn table|nil entity
 -- @phases content, timer
 function _M.run(run, operation)
-    use_normal_ids(operation)
     return verbs[operation.method](run, finding.lead(run, operation))
 end
 

@@ -45,6 +45,12 @@ def test_of_paths_and_bodies(client: Client) -> None:
     name = "ABCDEF00-0000-4000-8000-00000000000X"
     client.must(200, "PUT", f"/services/{name}", SERVICE)
     assert client.must(200, "GET", f"/services/{name}")["name"] == name
+    # Nor does a key change that is one.
+    client.must(201, "POST", "/consumers", {"username": "ann"})
+    client.must(201, "POST", "/consumers/ann/key-auth", {"key": CAPITALS})
+    client.must(200, "PATCH", f"/key-auths/{CAPITALS}", {"tags": ["x"]})
+    client.must(204, "DELETE", f"/key-auths/{CAPITALS}")
+    assert client.must(200, "GET", "/key-auths")["data"] == []
 
 
 def test_of_parents_and_references(client: Client) -> None:
