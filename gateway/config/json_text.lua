@@ -108,7 +108,11 @@ local function on_open(self, at, is_list)
     if self.depth > MAX_DEPTH then
         refuse(format("Found too many nested data structures (%d)", self.depth), at)
     end
-    self[self.depth] = { at = at, comma = at, from = at + 1, is_list = is_list }
+    -- One table a depth: to make one for each small list would be most of the memory.
+    local open = self[self.depth] or {}
+    self[self.depth] = open
+    open.at, open.comma, open.from, open.is_list = at, at, at + 1, is_list
+    open.value, open.is_outer, open.is_after = nil, false, false
 end
 
 local function on_comma(self, at)
@@ -141,7 +145,6 @@ local function on_close(self, at, is_list)
             outer.is_outer, outer.is_after, outer.from = false, true, at + 1
         end
     end
-    self[self.depth] = nil
     self.depth = self.depth - 1
     return open.value
 end

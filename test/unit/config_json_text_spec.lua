@@ -104,6 +104,20 @@ describe("gateway.config.json_text (seed " .. SEED .. ")", function()
         assert.equal("Found too many nested data structures (101)", err.message)
     end)
 
+    it("takes little more memory than what it makes", function()
+        local text = "[" .. ("[],"):rep(200000) .. "[]]"
+        local function grown(decode)
+            collectgarbage()
+            collectgarbage("stop")
+            local before = collectgarbage("count")
+            decode(text)
+            local kilobytes = collectgarbage("count") - before
+            collectgarbage("restart")
+            return kilobytes
+        end
+        assert.is_true(grown(json_text.decode) < 1.6 * grown(cjson.decode))
+    end)
+
     it("pauses at least once in 64 KB", function()
         local pauses = 0
         local text = '{"a": [' .. ("[],"):rep(350000) .. "[]]}"
