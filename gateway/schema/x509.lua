@@ -1,7 +1,7 @@
 --- Certificates and private keys as fields hold them, PEM (RFC 7468), read by OpenSSL.
 --
--- No message has anything of a key, nor OpenSSL's own words: what Debian's luaossl makes of them may
--- be any memory that was freed (https://github.com/wahern/luaossl/pull/217).
+-- No message has anything of a key, nor OpenSSL's own words: what Debian's luaossl makes of those
+-- may be any memory that was freed (https://github.com/wahern/luaossl/pull/217).
 -- @module gateway.schema.x509
 
 local pkey = require("openssl.pkey")

@@ -176,6 +176,16 @@ def test_no_error_has_a_key(gateway: Start, pair: Pair, tmp_path: Path) -> None:
         assert secret not in running.error_log()
 
 
+def test_pem_that_cannot_be_read_is_refused_in_our_words(gateway: Start, pair: Pair) -> None:
+    client = Client(gateway(None))
+    torn = {"cert": pair.cert.replace("\nMII", "\n"), "key": pair.key.replace("\nMI", "\n")}
+    said = client.must(400, "POST", "/certificates", torn)["fields"]
+    assert said == {
+        "cert": "invalid certificate: number 1 cannot be read",
+        "key": "invalid key: it cannot be read",
+    }
+
+
 def test_check_says_what_has_no_effect(gateway: Start, pair: Pair, tmp_path: Path) -> None:
     running = gateway({})
     path = tmp_path / "sluice.json"
