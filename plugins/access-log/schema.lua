@@ -8,6 +8,7 @@ return {
     fields = {
         -- It runs before anybody knows who asks.
         { consumer = typedefs.no_consumer },
+        { consumer_group = typedefs.no_consumer_group },
         { protocols = typedefs.protocols_http },
         {
             config = {
