@@ -12,6 +12,7 @@ static void ngx_sluice_error_log_writer(ngx_log_t *log, ngx_uint_t level,
     u_char *line, size_t length);
 static ngx_uint_t ngx_sluice_error_log_is_repeated(ngx_log_t *log,
     u_char *line, size_t length);
+static ngx_uint_t ngx_sluice_error_log_is_syslog(u_char *line, size_t length);
 
 
 static ngx_sluice_error_log_suffix_pt  ngx_sluice_error_log_suffix;
@@ -74,9 +75,21 @@ static ngx_uint_t
 ngx_sluice_error_log_is_repeated(ngx_log_t *log, u_char *line, size_t length)
 {
     static size_t  last_length;
+    static time_t  last_syslog;
     static u_char  last[NGX_MAX_ERROR_STR];
 
     if (log->connection) {
+
+        if (!ngx_sluice_error_log_is_syslog(line, length)) {
+            return 0;
+        }
+
+        if (last_syslog == ngx_time()) {
+            return 1;
+        }
+
+        last_syslog = ngx_time();
+
         return 0;
     }
 
@@ -88,4 +101,31 @@ ngx_sluice_error_log_is_repeated(ngx_log_t *log, u_char *line, size_t length)
     last_length = length;
 
     return 0;
+}
+
+
+/*
+ * Whether a line of a connection, "<time> [warn] <pid>#<tid>: *<number> ...",
+ * is what nginx's log module says when it could not send: no code tells it.
+ * Nothing that a client sends stands before the message.
+ */
+
+static ngx_uint_t
+ngx_sluice_error_log_is_syslog(u_char *line, size_t length)
+{
+    u_char       *p, *last;
+    static char   message[] = " send() to syslog failed";
+
+    last = line + length;
+
+    p = memchr(line, '*', length);
+    if (p == NULL) {
+        return 0;
+    }
+
+    p = memchr(p, ' ', last - p);
+
+    return p
+           && (size_t) (last - p) >= sizeof(message) - 1
+           && ngx_memcmp(p, message, sizeof(message) - 1) == 0;
 }

@@ -24,9 +24,11 @@ typedef u_char *(*ngx_sluice_error_log_suffix_pt)(ngx_log_t *log, u_char *p);
 
 
 /*
- * Has this process write its lines so.  One that belongs to no connection, and
- * is that before it letter by letter, time included, is not written: a syslog
- * that is away has nginx say so for each line that it loses.
+ * Has this process write its lines so.  A syslog that is away has nginx say so
+ * twice for each line that is lost, on behalf of the request and of nobody.
+ * Of the former one a second is written; of the latter, which are all lines
+ * that belong to no connection, none that is the one before letter by letter,
+ * time included.
  */
 void ngx_sluice_error_log_init(ngx_cycle_t *cycle,
     ngx_sluice_error_log_suffix_pt suffix);
