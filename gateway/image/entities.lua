@@ -48,7 +48,7 @@ local DIGEST_BYTES = 32
 local PLACEHOLDERS = 256
 
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "2"
+local VERSION = "3"
 
 local _M = {
     PLACEHOLDERS = PLACEHOLDERS,
@@ -95,6 +95,11 @@ local function port_and_retries(service)
     return service.port * 65536 + service.retries
 end
 
+-- Names in TLS have no case.
+local function lower_name(sni)
+    return sni.name:lower()
+end
+
 -- None of a plugin that is not native, or not loaded here.
 local function packed_config(plugin, of)
     local packer = of.packers and of.packers[plugin.name]
@@ -119,6 +124,8 @@ local KINDS = {
         { "text", "name" },
         { "text", "host_header" },
         { "number", "slots" },
+        { "none", "flags" },
+        { "slot", "client_certificate" },
     },
     consumers = {
         kind = C.SLUICE_CORE_CONSUMER,
@@ -135,6 +142,7 @@ local KINDS = {
         { "list", "methods" },
         { "headers", "headers" },
         { "number", "regex_priority" },
+        { "lower", "snis" },
     },
     targets = {
         kind = C.SLUICE_CORE_TARGET,
@@ -156,6 +164,26 @@ local KINDS = {
         kind = C.SLUICE_CORE_NAME,
         { "text", "name" },
         { "list", "addresses" },
+    },
+    -- Nobody reads their JSON, which would be the same bytes once more.
+    certificates = {
+        kind = C.SLUICE_CORE_CERTIFICATE,
+        has_no_body = true,
+        { "text", "cert" },
+        { "text", "key" },
+        { "text", "cert_alt" },
+        { "text", "key_alt" },
+    },
+    ca_certificates = {
+        kind = C.SLUICE_CORE_CA_CERTIFICATE,
+        has_no_body = true,
+        { "text", "cert" },
+    },
+    snis = {
+        kind = C.SLUICE_CORE_SNI,
+        has_no_body = true,
+        { "slot", "certificate" },
+        { "made", "name", lower_name },
     },
 }
 
@@ -192,6 +220,13 @@ function _M.kind_of(of)
     return fields and fields.kind
 end
 
+--- Whether an image has the JSON of a kind.
+-- @tparam table of its layout
+-- @treturn boolean
+function _M.has_body(of)
+    return not fields_of(of).has_no_body
+end
+
 -- Packing ----------------------------------------------------------------------------------------
 
 -- Writes where `write` says.
@@ -213,6 +248,14 @@ local function put_hosts(hosts)
         end
     end
     put_list(hosts)
+end
+
+local function put_lower(list)
+    local names = {}
+    for i, name in ipairs(type(list) == "table" and list or {}) do
+        names[i] = name:lower()
+    end
+    put_list(names)
 end
 
 local function put_headers(headers)
@@ -237,6 +280,7 @@ local PUT = {
     key = put_text,
     list = put_list,
     hosts = put_hosts,
+    lower = put_lower,
     headers = put_headers,
     slot = function() end,
     none = function() end,
@@ -378,6 +422,7 @@ function READ.list(value, at, memory)
 end
 
 READ.hosts = READ.list
+READ.lower = READ.list
 READ.made = READ.text
 
 function READ.none(_, at)

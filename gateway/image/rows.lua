@@ -125,9 +125,9 @@ end
 -- The body and the fields of an entity. Bytes are copied.
 local function fill_entity(reading, of, entity, text, length, packed, packed_length)
     local memory_ = reading.memory
-    entity.body, entity.body_length = memory_:copy(text, length), length
-    local copy = memory_:copy(packed, packed_length)
-    entities.unpack(entity, of, copy, memory_, reading.store)
+    length = entities.has_body(of) and length or 0
+    entity.body, entity.body_length = length > 0 and memory_:copy(text, length) or nil, length
+    entities.unpack(entity, of, memory_:copy(packed, packed_length), memory_, reading.store)
 end
 
 -- The row as an entity of the core; a hidden one as one that is gone.

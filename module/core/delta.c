@@ -488,7 +488,7 @@ static int
 core_has_dependents(int kind)
 {
     return kind != SLUICE_CORE_ROUTE && kind != SLUICE_CORE_CONSUMER
-           && kind != SLUICE_CORE_CREDENTIAL;
+           && kind != SLUICE_CORE_CREDENTIAL && kind != SLUICE_CORE_SNI;
 }
 
 
