@@ -118,7 +118,6 @@ describe("certificates in files", function()
         local certificates = { { id = ID, cert = cert, key = key } }
         local snapshot = assert(parse({ certificates = certificates, services = { service } }))
         assert.same({
-            "certificates: checked and stored, without an effect in this version",
             "services.client_certificate: checked and stored, without an effect in this version",
         }, snapshot.warnings)
     end)
