@@ -15,6 +15,7 @@ local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local settings_of = require("cli.settings")
 local tls = require("cli.tls")
+local unistd = require("posix.unistd")
 local values = require("cli.values")
 local variables = require("gateway.request.variables")
 
@@ -161,6 +162,17 @@ local function upstream(settings)
     )
 end
 
+--- Whom services trust that list no CAs. Not every machine has the system's file.
+local function trusted(settings)
+    local out = {}
+    for _, path in ipairs(settings.proxy_ssl_trusted_certificate) do
+        if path ~= platform.ca_bundle or unistd.access(path, "r") then
+            out[#out + 1] = ("sluice_upstream_trusted_certificate %s;"):format(quote(path))
+        end
+    end
+    return table.concat(out, "\n")
+end
+
 --- The gateway's variables.
 local function indexed()
     local out = {}
@@ -235,6 +247,7 @@ local function http(settings, root, forward)
         ("sluice_asked_scheme %s;"):format(forward.proto),
         ("sluice_asked_host %s;"):format(forward.host),
         forward.conf,
+        trusted(settings),
         upstream(settings)
     )
 end
@@ -398,6 +411,7 @@ local function proxy_server(settings, root, forward)
         "proxy_pass_header Date;",
         -- An upstream must not steer the gateway's own nginx.
         "proxy_ignore_headers X-Accel-Redirect X-Accel-Limit-Rate X-Accel-Charset;",
+        "proxy_ssl_protocols TLSv1.2 TLSv1.3;",
         "proxy_ssl_server_name on;",
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),

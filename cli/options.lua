@@ -405,7 +405,7 @@ _M.list = {
         max = 1048576,
         doc = "Idle upstream connections that a worker keeps, of all services together; 0 "
             .. "closes each after its request. A connection with TLS serves only requests for "
-            .. "the server name that it was made with.",
+            .. "the server name, CAs and client certificate that it was made with.",
     },
     {
         name = "upstream_keepalive_max_requests",
@@ -425,6 +425,15 @@ _M.list = {
         unit = "seconds",
         min = 1,
         doc = "How long an idle upstream connection is kept.",
+    },
+    {
+        name = "proxy_ssl_trusted_certificate",
+        section = "upstreams",
+        type = "path_list",
+        default = platform.ca_bundle,
+        doc = "Files of CA certificates (PEM), separated by commas: whom services trust that have "
+            .. "`tls_verify` and no `ca_certificates`. The default, the system's, is read only if "
+            .. "it exists; one that was asked for has to. A start and a reload read them.",
     },
     {
         name = "proxy_buffer_size",

@@ -32,6 +32,9 @@ _M.http2_directive_since = "1.25.1"
 -- room to spare the listeners, logs and channels to other workers.
 _M.files_beside_connections = 512
 
+-- The CAs that the system trusts; of the package ca-certificates, which not every machine has.
+_M.ca_bundle = "/etc/ssl/certs/ca-certificates.crt"
+
 -- Debian's Lua module finds Debian's libraries by itself.
 _M.lua_package_cpath = ""
 

@@ -88,7 +88,13 @@ local function flags_of_route(route)
 end
 
 local function flags_of_service(service)
-    return service.protocol == "https" and flags.service.HTTPS or 0
+    local is = flags.service
+    local depth = type(service.tls_verify_depth) == "number" and service.tls_verify_depth + 1
+    return bor(
+        service.protocol == "https" and is.HTTPS or 0,
+        service.tls_verify == true and is.VERIFY or 0,
+        (depth or 0) * is.DEPTH
+    )
 end
 
 local function port_and_retries(service)

@@ -53,10 +53,12 @@ def make(
     is_ca: bool = False,
     days: int = 30,
     names: tuple[str, ...] = (),
+    extensions: tuple[str, ...] = (),
 ) -> Pair:
     """Makes a certificate: signed by its own key, or by an issuer, who then stands behind it.
 
-    `names` are subject alternative names as OpenSSL writes them ("DNS:a.example", "IP:::1").
+    `names` are subject alternative names as OpenSSL writes them ("DNS:a.example", "IP:::1"), and
+    so are `extensions` ("extendedKeyUsage=clientAuth").
     """
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
@@ -65,6 +67,8 @@ def make(
         arguments += ["-addext", f"basicConstraints=critical,CA:{str(is_ca).upper()}"]
         if names:
             arguments += ["-addext", f"subjectAltName={','.join(names)}"]
+        for extension in extensions:
+            arguments += ["-addext", extension]
         if issuer:
             (at / "ca").write_text(issuer.cert)
             (at / "ca-key").write_text(issuer.key)
@@ -72,6 +76,23 @@ def make(
         run(*arguments)
         cert = (at / "cert").read_text() + (issuer.cert if issuer else "")
         return Pair(cert, (at / "key").read_text())
+
+
+def server(pair: Pair, *clients: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+    """A server that shows this certificate. It wants one of the clients' CAs, if any are given;
+    `version`: the one that it speaks.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(pair.key + pair.cert)
+        file.flush()
+        made.load_cert_chain(file.name)
+    if version:
+        made.minimum_version = made.maximum_version = version
+    for authority in clients:
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.load_verify_locations(cadata=authority.cert)
+    return made
 
 
 def context(

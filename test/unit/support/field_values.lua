@@ -151,7 +151,7 @@ return {
             good = {},
             bad = {
                 { false, "value must be null (given the value of field 'protocol')" },
-                { true, "'true' is not supported by this version (supported: false)" },
+                { true, "value must be null (given the value of field 'protocol')" },
             },
         },
     },
