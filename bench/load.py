@@ -179,8 +179,8 @@ def switches(pids: Sequence[int]) -> int:
 class Way:
     """How requests come: as soon as the last is answered (wrk), or otherwise.
 
-    `rate`: by a timetable, latency counts from when they were due (pace.c). `handshake`: each on a TLS
-    connection of its own, `full` or `resumed` (handshake.c).
+    `rate`: by a timetable, latency counts from when they were due (pace.c). `handshake`: each on a
+    TLS connection of its own, `full` or `resumed` (handshake.c).
     """
 
     scheme: str = "http"

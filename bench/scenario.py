@@ -95,9 +95,9 @@ class Scenario:
 
     `rate`: requests a second by a timetable, instead of as many as are answered. `settings`: those
     of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
-    how many routes Sluice is told of anew once it runs, so that they stand in its delta. `secure`: who
-    speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty. `handshake`: each
-    request on a connection of its own, `full` or `resumed`.
+    how many routes Sluice is told of anew once it runs, so that they stand in its delta. `secure`:
+    who speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty.
+    `handshake`: each request on a connection of its own, `full` or `resumed`.
     """
 
     kind = "proxy"
