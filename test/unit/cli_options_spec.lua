@@ -54,6 +54,10 @@ local EFFECTS = {
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
     reject_encoded_climbs = { "off", "sluice_reject_encoded_climbs off;" },
+    proxy_ssl_trusted_certificate = {
+        "/t/ca.pem",
+        'sluice_upstream_trusted_certificate "/t/ca.pem";',
+    },
     proxy_buffer_size = { "20k", "proxy_buffer_size 20k;" },
     proxy_buffers = { "9 16k", "proxy_buffers 9 16k;" },
     upstream_keepalive_pool_size = { "15", "sluice_keepalive 15 " },
