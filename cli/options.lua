@@ -109,6 +109,14 @@ _M.list = {
             .. "ssl_ciphers count.",
     },
     {
+        name = "ask_client_certificate",
+        section = "listeners",
+        type = "boolean",
+        default = "off",
+        doc = "Ask clients for a certificate in the TLS handshake, as the plugin mtls-auth needs "
+            .. "it; who has none goes on without. A browser that has some asks its user.",
+    },
+    {
         name = "ssl_protocols",
         section = "listeners",
         type = "text",
