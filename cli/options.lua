@@ -398,9 +398,10 @@ _M.list = {
         type = "enum",
         default = "drop",
         values = { "drop", "pass" },
-        doc = "What happens to X-Consumer-*, X-Credential-* and X-Anonymous-Consumer that clients "
-            .. "send: `drop`, or `pass` them on routes without authentication, as Kong does. With "
-            .. "an underscore for a dash they are dropped in either case.",
+        doc = "What happens to X-Consumer-*, X-Credential-*, X-Anonymous-Consumer and "
+            .. "X-Client-Cert-* that clients send: `drop`, or `pass` them on routes without "
+            .. "authentication, as Kong does. With an underscore for a dash they are dropped in "
+            .. "either case.",
     },
     -- upstreams
     {
