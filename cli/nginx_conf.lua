@@ -383,10 +383,15 @@ local function tls_server(settings)
         ("ssl_certificate_key %s;"):format(certificate),
         ("ssl_protocols %s;"):format(suite.protocols),
         ("ssl_ciphers %s;"):format(quote(suite.ciphers)),
+        settings.ask_client_certificate and "sluice_tls_ask_certificate on;" or "",
         -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
         "ssl_session_cache off;",
         "ssl_session_timeout 1h;",
-        has_http2 and ("http2_max_concurrent_streams %d;"):format(settings.http2_max_concurrent_streams) or ""
+        has_http2
+                and ("http2_max_concurrent_streams %d;"):format(
+                    settings.http2_max_concurrent_streams
+                )
+            or ""
     )
 end
 

@@ -110,6 +110,14 @@ _M.list = {
             .. "ssl_ciphers count.",
     },
     {
+        name = "ask_client_certificate",
+        section = "listeners",
+        type = "boolean",
+        default = "off",
+        doc = "Ask clients for a certificate in the TLS handshake, as the plugin mtls-auth needs "
+            .. "it; who has none goes on without. A browser that has some asks its user.",
+    },
+    {
         name = "ssl_protocols",
         section = "listeners",
         type = "text",
@@ -391,9 +399,10 @@ _M.list = {
         type = "enum",
         default = "drop",
         values = { "drop", "pass" },
-        doc = "What happens to X-Consumer-*, X-Credential-* and X-Anonymous-Consumer that clients "
-            .. "send: `drop`, or `pass` them on routes without authentication, as Kong does. With "
-            .. "an underscore for a dash they are dropped in either case.",
+        doc = "What happens to X-Consumer-*, X-Credential-*, X-Anonymous-Consumer and "
+            .. "X-Client-Cert-* that clients send: `drop`, or `pass` them on routes without "
+            .. "authentication, as Kong does. With an underscore for a dash they are dropped in "
+            .. "either case.",
     },
     -- upstreams
     {

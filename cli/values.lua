@@ -318,7 +318,8 @@ local function read_listen(text, option)
         if not listen or seen[key] or (listen.ssl and not option.tls) then
             return nil, expected
         elseif listen.http2 and not listen.ssl then
-            return nil, "ssl wherever there is http2: one address cannot serve HTTP/1 and HTTP/2 without TLS"
+            return nil,
+                "ssl wherever there is http2: without TLS one address cannot serve both versions"
         end
         seen[key] = true
         items[i] = item:gsub("%s+", " ")

@@ -18,14 +18,16 @@
 
 typedef struct {
     ngx_flag_t  enable;
+    ngx_flag_t  ask;
 } ngx_http_sluice_tls_conf_t;
 
 
 /* Of a connection, in its pool. */
 
 typedef struct {
-    ngx_str_t   name;
-    u_char      data[NGX_SLUICE_CERTIFICATES_NAME];
+    ngx_http_sluice_tls_verified_t   verified;
+    ngx_str_t                        name;
+    u_char                           data[NGX_SLUICE_CERTIFICATES_NAME];
 } ngx_http_sluice_tls_t;
 
 
@@ -34,14 +36,15 @@ static char *ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_sluice_tls_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_tls_init_server(ngx_conf_t *cf,
-    ngx_http_core_srv_conf_t *cscf);
+    ngx_http_core_srv_conf_t *cscf, ngx_http_sluice_tls_conf_t *conf);
 static int ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data);
 static ngx_http_sluice_tls_t *ngx_http_sluice_tls_make(SSL *ssl,
     ngx_connection_t *c);
 static ngx_int_t ngx_http_sluice_tls_read_name(SSL *ssl,
     ngx_http_sluice_tls_t *tls);
 static int ngx_http_sluice_tls_set_context(SSL *ssl,
-    ngx_http_sluice_tls_t *tls);
+    ngx_http_sluice_tls_t *tls, ngx_flag_t ask);
+static int ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data);
 static int ngx_http_sluice_tls_certificate(SSL *ssl, void *data);
 static ngx_int_t ngx_http_sluice_tls_use(SSL *ssl,
     const ngx_sluice_certificate_t *certificate);
@@ -53,7 +56,9 @@ extern ngx_module_t  ngx_http_sluice_tls_module;
 
 /* Of OpenSSL's connections; made once a process image. */
 
-static int  ngx_http_sluice_tls_index = -1;
+static int         ngx_http_sluice_tls_index = -1;
+
+static ngx_uint_t  ngx_http_sluice_tls_asked;
 
 
 static ngx_command_t  ngx_http_sluice_tls_commands[] = {
@@ -63,6 +68,13 @@ static ngx_command_t  ngx_http_sluice_tls_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_SRV_CONF_OFFSET,
       offsetof(ngx_http_sluice_tls_conf_t, enable),
+      NULL },
+
+    { ngx_string("sluice_tls_ask_certificate"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_sluice_tls_conf_t, ask),
       NULL },
 
       ngx_null_command
@@ -111,6 +123,7 @@ ngx_http_sluice_tls_create_conf(ngx_conf_t *cf)
     }
 
     conf->enable = NGX_CONF_UNSET;
+    conf->ask = NGX_CONF_UNSET;
 
     return conf;
 }
@@ -123,6 +136,7 @@ ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_sluice_tls_conf_t  *conf = child;
 
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
+    ngx_conf_merge_value(conf->ask, prev->ask, 0);
 
     return NGX_CONF_OK;
 }
@@ -138,12 +152,13 @@ ngx_http_sluice_tls_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     servers = cmcf->servers.elts;
+    ngx_http_sluice_tls_asked = 0;
 
     for (i = 0; i < cmcf->servers.nelts; i++) {
         conf = servers[i]->ctx->srv_conf[ngx_http_sluice_tls_module.ctx_index];
 
         if (conf->enable
-            && ngx_http_sluice_tls_init_server(cf, servers[i]) != NGX_OK)
+            && ngx_http_sluice_tls_init_server(cf, servers[i], conf) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -154,7 +169,8 @@ ngx_http_sluice_tls_init(ngx_conf_t *cf)
 
 
 static ngx_int_t
-ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf)
+ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf,
+    ngx_http_sluice_tls_conf_t *conf)
 {
     SSL_CTX                  *ctx;
     ngx_http_ssl_srv_conf_t  *sscf;
@@ -177,7 +193,13 @@ ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf)
         }
     }
 
-    SSL_CTX_set_client_hello_cb(ctx, ngx_http_sluice_tls_hello, NULL);
+    if (conf->ask) {
+        ngx_http_sluice_tls_asked = 1;
+        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+        SSL_CTX_set_cert_verify_callback(ctx, ngx_http_sluice_tls_take, NULL);
+    }
+
+    SSL_CTX_set_client_hello_cb(ctx, ngx_http_sluice_tls_hello, conf);
     SSL_CTX_set_cert_cb(ctx, ngx_http_sluice_tls_certificate, NULL);
 
     return ngx_http_sluice_tls_tickets_init(cf, ctx);
@@ -187,6 +209,8 @@ ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf)
 static int
 ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data)
 {
+    ngx_http_sluice_tls_conf_t  *conf = data;
+
     ngx_connection_t       *c;
     ngx_http_sluice_tls_t  *tls;
 
@@ -205,7 +229,7 @@ ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data)
         return SSL_CLIENT_HELLO_ERROR;
     }
 
-    if (!ngx_http_sluice_tls_set_context(ssl, tls)) {
+    if (!ngx_http_sluice_tls_set_context(ssl, tls, conf->ask)) {
         *alert = SSL_AD_INTERNAL_ERROR;
         return SSL_CLIENT_HELLO_ERROR;
     }
@@ -224,7 +248,7 @@ ngx_http_sluice_tls_make(SSL *ssl, ngx_connection_t *c)
     tls = SSL_get_ex_data(ssl, ngx_http_sluice_tls_index);
 
     if (tls == NULL) {
-        tls = ngx_palloc(c->pool, sizeof(ngx_http_sluice_tls_t));
+        tls = ngx_pcalloc(c->pool, sizeof(ngx_http_sluice_tls_t));
 
         if (tls == NULL
             || !SSL_set_ex_data(ssl, ngx_http_sluice_tls_index, tls))
@@ -282,21 +306,43 @@ ngx_http_sluice_tls_read_name(SSL *ssl, ngx_http_sluice_tls_t *tls)
 
 
 static int
-ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls)
+ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls,
+    ngx_flag_t ask)
 {
     u_char  text[sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT)
-                 + NGX_SLUICE_CERTIFICATES_NAME], *p;
+                 + 1 + NGX_SLUICE_CERTIFICATES_NAME], *p;
     u_char  digest[SHA256_DIGEST_LENGTH];
 
     /* with the NUL, so that no name goes on where the text ends */
 
     p = ngx_cpymem(text, NGX_HTTP_SLUICE_TLS_CONTEXT,
                    sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT));
+    *p++ = ask ? 1 : 0;
     p = ngx_cpymem(p, tls->name.data, tls->name.len);
 
     (void) SHA256(text, p - text, digest);
 
     return SSL_set_session_id_context(ssl, digest, sizeof(digest));
+}
+
+
+/* The client's certificate is not looked at: who needs it, verifies it. */
+
+static int
+ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data)
+{
+    SSL  *ssl;
+
+    ssl = X509_STORE_CTX_get_ex_data(store,
+                                     SSL_get_ex_data_X509_STORE_CTX_idx());
+
+    /* of TLS 1.3; in 1.2 the ticket is an empty one */
+
+    (void) SSL_set_num_tickets(ssl, 0);
+
+    X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+
+    return 1;
 }
 
 
@@ -369,4 +415,22 @@ ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name)
     } else {
         ngx_str_null(name);
     }
+}
+
+
+ngx_uint_t
+ngx_http_sluice_tls_asks(void)
+{
+    return ngx_http_sluice_tls_asked;
+}
+
+
+ngx_http_sluice_tls_verified_t *
+ngx_http_sluice_tls_verified(ngx_connection_t *c)
+{
+    ngx_http_sluice_tls_t  *tls;
+
+    tls = SSL_get_ex_data(c->ssl->connection, ngx_http_sluice_tls_index);
+
+    return &tls->verified;
 }

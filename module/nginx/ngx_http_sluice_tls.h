@@ -11,6 +11,11 @@
  *     session       OpenSSL resumes one of this context, else makes a new one
  *     certificate   of the name, from the image; else the server's own
  *
+ * With "sluice_tls_ask_certificate on" clients are asked for a certificate, in
+ * each handshake: the route, which says whose is wanted, comes later.  Any is
+ * taken, also none; the plugin mtls-auth verifies.  A session with one gets no
+ * ticket, so that it is resumed nowhere.
+ *
  * The session id context is what keeps a session of one name from being
  * resumed under another: OpenSSL compares it in TLS 1.2 and 1.3, with tickets
  * and without (ssl_get_prev_session()), and takes a difference for a miss.
@@ -31,6 +36,24 @@
  * without a dot at its end; empty: it named none, or this is no TLS.
  */
 void ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name);
+
+/* Whether clients are asked for certificates. */
+ngx_uint_t ngx_http_sluice_tls_asks(void);
+
+/*
+ * What a connection's certificate was last verified by, and until when that
+ * counts; zeroed at first.  Of a connection with TLS.
+ */
+
+typedef struct {
+    uint64_t    epoch;
+    uint64_t    revision;
+    time_t      until;
+    uint32_t    slot;
+} ngx_http_sluice_tls_verified_t;
+
+ngx_http_sluice_tls_verified_t *ngx_http_sluice_tls_verified(
+    ngx_connection_t *c);
 
 /* ngx_http_sluice_tls_tickets.c */
 

@@ -66,6 +66,10 @@ ngx_http_sluice_tls_tickets_key(SSL *ssl, unsigned char *name,
     ngx_int_t                found;
     ngx_sluice_ticket_key_t  key;
 
+    if (encrypt && SSL_get0_peer_certificate(ssl)) {
+        return NGX_HTTP_SLUICE_TLS_TICKET_NONE;
+    }
+
     if (encrypt) {
         found = ngx_sluice_tickets_current(ngx_time(), &key);
 

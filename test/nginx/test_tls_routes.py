@@ -39,7 +39,7 @@ def test_the_name_of_the_handshake_chooses(gateway: START, upstream: Upstream) -
     assert asked("b.example", host="a.example") == "host"
     # Without TLS there is no name to differ.
     assert running.get("/").status_code == 200
-    assert upstream.last.path == "/exact/"
+    assert upstream.last.path == "/exact"
 
 
 def test_a_name_is_one_of_each_connection(gateway: START, upstream: Upstream) -> None:

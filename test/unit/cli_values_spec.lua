@@ -148,16 +148,13 @@ describe("cli.values", function()
     end
 
     it("splits a listen address", function()
-        assert.same(
-            {
-                host = "::1",
-                port = 8000,
-                reuseport = true,
-                ssl = false,
-                http2 = false,
-                backlog = 7,
-            },
-            values.parse_listen("[::1]:8000 backlog=7 reuseport")
-        )
+        assert.same({
+            host = "::1",
+            port = 8000,
+            reuseport = true,
+            ssl = false,
+            http2 = false,
+            backlog = 7,
+        }, values.parse_listen("[::1]:8000 backlog=7 reuseport"))
     end)
 end)
