@@ -105,7 +105,7 @@ def takeover(setting: Setting) -> dict[str, Metric]:
                 None,
                 data["connections"],
                 1,
-                rate=data["requests"],
+                way=load.Way(rate=data["requests"]),
             )
             if errors := slice_.report.errors():
                 raise InvalidRun(f"requests beside a new base: {errors}")

@@ -14,6 +14,7 @@ from pathlib import Path
 import tools
 
 SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
+TLS = ("ssl", "crypto", "pthread")
 MARK = "slice "
 
 # Of smaps: the line that begins a mapping, and one of an image (gateway/control/images.lua).
@@ -174,6 +175,38 @@ def switches(pids: Sequence[int]) -> int:
     return total
 
 
+@dataclass(frozen=True)
+class Way:
+    """How requests come: as soon as the last is answered (wrk), or otherwise.
+
+    `rate`: by a timetable, latency counts from when they were due (pace.c). `handshake`: each on a
+    TLS connection of its own, `full` or `resumed` (handshake.c).
+    """
+
+    scheme: str = "http"
+    rate: int | None = None
+    handshake: str = ""
+
+    def command(self, address: str, requests: Path, connections: int, seconds: int) -> list[str]:
+        """What puts this load on an address."""
+        host, _, port = address.rpartition(":")
+        rest = [host, port, str(requests), str(connections)]
+        if self.handshake:
+            return [
+                str(tools.built("handshake", libraries=TLS)),
+                self.handshake,
+                *rest,
+                f"{seconds}",
+            ]
+        if self.rate is not None:
+            return [str(tools.built("pace")), *rest, f"{self.rate}", f"{seconds}"]
+        wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(SCRIPT)]
+        return [*wrk, f"{self.scheme}://{address}/", "--", str(requests)]
+
+
+DEFAULT_WAY = Way()
+
+
 def run(
     address: str,
     requests: Path,
@@ -182,21 +215,11 @@ def run(
     connections: int,
     seconds: int,
     upstream: Sequence[int] = (),
-    rate: int | None = None,
+    way: Way = DEFAULT_WAY,
 ) -> Slice:
-    """Puts load on `address` for a slice; `core` is the generator's, None: any.
-
-    Without a rate each connection asks as soon as it is answered (wrk); with one, requests come
-    by a timetable and latency counts from when they were due (pace.c).
-    """
+    """Puts load on `address` for a slice; `core` is the generator's, None: any."""
     command = [] if core is None else ["taskset", "-c", str(core)]
-    if rate is None:
-        command += ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
-        command += ["-s", str(SCRIPT), f"http://{address}/", "--", str(requests)]
-    else:
-        host, _, port = address.rpartition(":")
-        command += [str(tools.built("pace")), host, port, str(requests)]
-        command += [f"{connections}", f"{rate}", f"{seconds}"]
+    command += way.command(address, requests, connections, seconds)
     before = _clocks(workers, upstream)
     done = subprocess.run(command, capture_output=True, text=True, env=_environment())
     after = _clocks(workers, upstream)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
+import ssl
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,8 +47,9 @@ def split_address(address: str) -> tuple[str, int]:
 class Client:
     """One keep-alive connection to an address; opens it again when the server has closed it."""
 
-    def __init__(self, address: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, address: str, timeout_s: float = TIMEOUT_S, scheme: str = "http") -> None:
         self._address = address
+        self._is_secure = scheme == "https"
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._buffer = b""
@@ -74,13 +76,22 @@ class Client:
     def ask(self, head: bytes) -> Answer:
         """Sends a request (a head, and a body where it has one) and reads its answer."""
         if not self._socket:
-            self._socket = socket.create_connection(split_address(self._address), self._timeout_s)
+            self._socket = self._connect()
         try:
             self._socket.sendall(head)
             return self._read_answer()
         except OSError as error:
             self.close()
             raise ProbeError(f"no answer: {error}") from None
+
+    def _connect(self) -> socket.socket:
+        plain = socket.create_connection(split_address(self._address), self._timeout_s)
+        if not self._is_secure:
+            return plain
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(plain)
 
     def _read_answer(self) -> Answer:
         head = self._take(self._find(b"\r\n\r\n") + 4)
@@ -130,11 +141,18 @@ class Client:
 class Recorder:
     """An upstream that answers everything with 200 and keeps the last request head.
 
-    On an address, and with the same port on any number of other hosts.
+    On an address, and with the same port on any number of other hosts; behind TLS with a context.
     """
 
-    def __init__(self, address: str, body: bytes, hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        address: str,
+        body: bytes,
+        hosts: Sequence[str] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.head = b""
+        self._tls = tls
         self._answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
         own, port = split_address(address)
         self._listeners = [socket.create_server((host, port)) for host in (own, *hosts)]
@@ -179,6 +197,8 @@ class Recorder:
     def _serve(self, connection: socket.socket) -> None:
         buffer = b""
         try:
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
             while data := connection.recv(65536):
                 buffer += data
                 while b"\r\n\r\n" in buffer:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import certificate
 import load
 import report
 import scenario as scenarios
@@ -124,14 +126,15 @@ def settings(scenario: scenarios.Scenario) -> dict[str, str]:
 def _nginx(scenario: scenarios.Scenario, name: str = "hand-written nginx") -> Maker:
     def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
         address, upstream = sides.free_address(), words["upstream"]
-        return sides.HandWritten(scenario, folder, address, upstream, core, name)
+        return sides.HandWritten(scenario, folder, address, upstream, core, name, words)
 
     return start
 
 
 def _haproxy(scenario: scenarios.Scenario) -> Maker:
     def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
-        return sides.HAProxy(scenario, folder, sides.free_address(), words["upstream"], core)
+        address, upstream = sides.free_address(), words["upstream"]
+        return sides.HAProxy(scenario, folder, address, upstream, core, words)
 
     return start
 
@@ -173,6 +176,7 @@ class Run:
         self.makers = (*lineup.pair, *lineup.yardsticks)
         self.cores = two_cores()
         self.words = {"upstream": sides.free_address(), "sink": sides.free_address()}
+        self.way = load.Way(scenario.scheme, scenario.rate, scenario.handshake)
         self.taken = [Taken() for _ in self.makers]
 
     def measure(self, began: float) -> list[Taken]:
@@ -189,6 +193,7 @@ class Run:
                 self.cores[1],
                 self.scenario.body,
                 self.scenario.listens,
+                self.words if self.scenario.secure == "upstream" else None,
             )
             stack.enter_context(upstream)
             requests = folder / "requests"
@@ -217,12 +222,23 @@ class Run:
 
     def start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
         """Starts all sides and shows that they send the same to the upstream."""
+        if self.scenario.secure:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.words |= certificate.words(folder)
         running = self._start(stack, folder)
         address, body = self.words["upstream"], self.scenario.body.encode()
-        with Recorder(address, body, self.scenario.listens) as recorder:
+        with Recorder(address, body, self.scenario.listens, self._tls()) as recorder:
             for other in running[1:] if self.lineup.strict else []:
                 verify.same_work(self.scenario, recorder, running[0], other)
         return running
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """The upstream's, if it has any."""
+        if self.scenario.secure != "upstream":
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.words["chain_and_key"])
+        return context
 
     def _start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
         for attempt in range(START_ATTEMPTS):
@@ -322,7 +338,7 @@ class Life:
             connections,
             seconds,
             self.upstream.workers,
-            self.run.scenario.rate,
+            self.run.way,
         )
         reached = verify.upstream_count(self.upstream) - before
         with _concerning(index):

@@ -95,7 +95,9 @@ class Scenario:
 
     `rate`: requests a second by a timetable, instead of as many as are answered. `settings`: those
     of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
-    how many routes Sluice is told of anew once it runs, so that they stand in its delta.
+    how many routes Sluice is told of anew once it runs, so that they stand in its delta. `secure`:
+    who speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty.
+    `handshake`: each request on a connection of its own, `full` or `resumed`.
     """
 
     kind = "proxy"
@@ -118,6 +120,13 @@ class Scenario:
     settings: dict[str, str]
     listens: list[str]
     changed: int
+    secure: str
+    handshake: str
+
+    @property
+    def scheme(self) -> str:
+        """What the sides are asked by."""
+        return "https" if self.secure == "clients" else "http"
 
     def probed(self) -> list[Request]:
         """The requests that are looked at in full: all, or so many evenly chosen ones."""
@@ -192,6 +201,8 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             settings=data.pop("settings", {}),
             listens=[each["address"] for each in data.pop("listens", [])],
             changed=data.pop("changed", 0),
+            secure=data.pop("secure", ""),
+            handshake=data.pop("handshake", ""),
             sluice=data.pop("sluice"),
             nginx=expand_text(nginx),
             haproxy=expand_text(haproxy),

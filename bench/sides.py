@@ -35,6 +35,7 @@ PLATFORM = (
     "SLUICE_LUA_PACKAGE_PATH",
     "SLUICE_LUA_PACKAGE_CPATH",
 )
+CERTIFICATES = "ssl_certificate @certificate@;\nssl_certificate_key @key@;"
 START_TIMEOUT_S = 300.0  # a million routes, on a busy machine
 STOP_TIMEOUT_S = 10.0
 CONNECTIONS = "16384"
@@ -103,6 +104,7 @@ class Server:
         self.address = address
         self.core = core
         self.count = count
+        self.scheme = "http"
         self.workers: list[int] = []
         self.error_log = folder / "error.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -249,7 +251,8 @@ class Nginx(Server):
 class Upstream(Nginx):
     """The static upstream: one process, which counts its answers.
 
-    On an address, and with the same port on any number of other hosts.
+    On an address, and with the same port on any number of other hosts; behind TLS with the words of
+    a certificate.
     """
 
     files: ClassVar = {"upstream.conf": "nginx.conf"}
@@ -261,6 +264,7 @@ class Upstream(Nginx):
         core: int | None,
         body: str,
         hosts: Sequence[str] = (),
+        secure: dict[str, str] | None = None,
     ) -> None:
         self._status = free_address()
         self._asked = 0
@@ -272,6 +276,8 @@ class Upstream(Nginx):
             core,
             upstream=address,
             others="".join(f"listen {host}:{port};\n" for host in hosts),
+            ssl=" ssl" if secure else "",
+            certificates=fill(CERTIFICATES, secure) if secure else "",
             status=self._status,
             body=body,
         )
@@ -301,9 +307,12 @@ class HandWritten(Nginx):
         upstream: str,
         core: int,
         name: str = "hand-written nginx",
+        words: dict[str, str] | None = None,
     ) -> None:
         port = upstream.rpartition(":")[2]
-        super().__init__(name, folder, address, core, upstream=upstream, port=port)
+        words = {**(words or {}), "upstream": upstream, "port": port}
+        super().__init__(name, folder, address, core, **words)
+        self.scheme = scenario.scheme
         self._scenario = scenario
 
     def write(self) -> None:
@@ -318,11 +327,21 @@ class HAProxy(Server):
     """Hand-written HAProxy, one thread: the second yardstick."""
 
     def __init__(
-        self, scenario: Scenario, folder: Path, address: str, upstream: str, core: int
+        self,
+        scenario: Scenario,
+        folder: Path,
+        address: str,
+        upstream: str,
+        core: int,
+        words: dict[str, str],
     ) -> None:
         super().__init__("hand-written HAProxy", folder, address, core)
+        self.scheme = scenario.scheme
         self._scenario = scenario
-        self._words = {"listen": address, "upstream": upstream}
+        self._words = words | {"listen": address, "upstream": upstream, "scheme": self.scheme}
+        crt = f" ssl crt {words['chain_and_key']}" if self.scheme == "https" else ""
+        self._words["bound_by"] = crt
+        self._words["reached_by"] = " ssl verify none" if scenario.secure == "upstream" else ""
 
     def write(self) -> None:
         rules = fill(self._scenario.haproxy, self._words)
@@ -380,6 +399,7 @@ class Sluice(Server):
         port = upstream.rpartition(":")[2]
         self._words = {**(words or {}), "listen": address, "upstream": upstream, "port": port}
         self.program = [str(root / "bin" / "sluice")]
+        self.scheme = getattr(declared, "scheme", "http")
 
     def find_workers(self, master: int) -> list[int]:
         """Those that serve traffic; the control worker has any worker's title first."""
@@ -424,6 +444,9 @@ class Sluice(Server):
     def command(self) -> list[str]:
         return [*self.program, "start", "--foreground"]
 
+    def _listen_words(self) -> str:
+        return (" ssl" if self.scheme == "https" else "") + (" reuseport" if self.count > 1 else "")
+
     def environment(self) -> dict[str, str]:
         kept = {
             name: value
@@ -435,7 +458,7 @@ class Sluice(Server):
             "SLUICE_CONF": str(self.folder / "sluice.conf"),
             "SLUICE_FILE": str(self.folder / "sluice.json"),
             # With several workers, each gets its share of the connections.
-            "SLUICE_PROXY_LISTEN": f"{self.address}{' reuseport' if self.count > 1 else ''}",
+            "SLUICE_PROXY_LISTEN": f"{self.address}{self._listen_words()}",
             "SLUICE_ADMIN_LISTEN": self.admin,
             "SLUICE_WORKERS": str(self.count),
             "SLUICE_WORKER_CONNECTIONS": CONNECTIONS,

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 @functools.cache
-def built(name: str, *, preloaded: bool = False) -> Path:
+def built(name: str, *, preloaded: bool = False, libraries: tuple[str, ...] = ()) -> Path:
     """The program of `bench/<name>.c`, or the library to preload, compiled anew if its source has
     changed.
 
@@ -28,6 +28,7 @@ def built(name: str, *, preloaded: bool = False) -> Path:
         draft = program.with_suffix(f".{os.getpid()}")
         command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", draft, source]
         command += ["-shared", "-fPIC"] if preloaded else []
+        command += [f"-l{library}" for library in libraries]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise sides.StartError(f"{source.name} does not compile: {done.stderr.strip()}")

@@ -6,6 +6,7 @@
 --   <prefix>/nginx.pid       written by nginx
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
 --   <prefix>/control/socket  the admin listener for this command; only the owner may enter
+--   <prefix>/tls             a certificate and its key, for names that nobody has one for
 --   <prefix>/store           the entities, of the workers' user (gateway.store.database)
 --
 -- An nginx counts as this instance's only if its command line names this nginx.conf: a stale pid
@@ -39,6 +40,8 @@ function _M.new(prefix)
         logs = prefix .. "/logs",
         tmp = prefix .. "/tmp",
         control_folder = prefix .. "/control",
+        tls_folder = prefix .. "/tls",
+        tls = prefix .. "/tls/self-signed.pem",
         control = prefix .. "/control/socket",
         store_folder = prefix .. "/store",
         store = prefix .. "/store/store.db",

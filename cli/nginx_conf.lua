@@ -8,11 +8,15 @@
 -- request").
 -- @module cli.nginx_conf
 
+local file = require("sluice.file")
 local late_phases = require("gateway.proxy.late_phases")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local settings_of = require("cli.settings")
+local tls = require("cli.tls")
+local unistd = require("posix.unistd")
+local values = require("cli.values")
 local variables = require("gateway.request.variables")
 
 local _M = {}
@@ -158,6 +162,17 @@ local function upstream(settings)
     )
 end
 
+--- Whom services trust that list no CAs. Not every machine has the system's file.
+local function trusted(settings)
+    local out = {}
+    for _, path in ipairs(settings.proxy_ssl_trusted_certificate) do
+        if path ~= platform.ca_bundle or unistd.access(path, "r") then
+            out[#out + 1] = ("sluice_upstream_trusted_certificate %s;"):format(quote(path))
+        end
+    end
+    return table.concat(out, "\n")
+end
+
 --- The gateway's variables.
 local function indexed()
     local out = {}
@@ -232,6 +247,7 @@ local function http(settings, root, forward)
         ("sluice_asked_scheme %s;"):format(forward.proto),
         ("sluice_asked_host %s;"):format(forward.host),
         forward.conf,
+        trusted(settings),
         upstream(settings)
     )
 end
@@ -326,19 +342,65 @@ local function error_location(variant)
     return table.concat(out, "\n    ")
 end
 
-local function listens(list)
-    local out = {}
+local function number_of(version)
+    local major, minor, patch = version:match("^(%d+)%.(%d+)%.(%d+)")
+    return major and (major * 1000 + minor) * 1000 + patch or 0
+end
+
+-- Whether nginx says of a server, not of an address, that it speaks HTTP/2.
+local function has_http2_directive(root)
+    local version = file.read(root .. "/" .. platform.sluice_module_version) or ""
+    return number_of(version) >= number_of(platform.http2_directive_since)
+end
+
+local function listens(list, root)
+    local out, has_http2 = {}, false
     for _, address in ipairs(list) do
-        out[#out + 1] = ("listen %s;"):format(address)
+        local plain, count = address:gsub(" http2%f[%s%z]", "")
+        has_http2 = has_http2 or count > 0
+        out[#out + 1] = ("listen %s;"):format(has_http2_directive(root) and plain or address)
+    end
+    if has_http2 and has_http2_directive(root) then
+        out[#out + 1] = "http2 on;"
     end
     return table.concat(out, "\n")
 end
 
-local function proxy_server(settings, forward)
+-- Without a listener that has TLS there is nothing: the certificate would be read for nobody.
+local function tls_server(settings)
+    local has_ssl, has_http2 = false, false
+    for _, text in ipairs(settings.proxy_listen) do
+        local listen = values.parse_listen(text)
+        has_ssl, has_http2 = has_ssl or listen.ssl, has_http2 or listen.http2
+    end
+    if not has_ssl then
+        return ""
+    end
+    local suite, certificate = tls.suite(settings), quote(settings.prefix .. "/tls/self-signed.pem")
+    return lines(
+        "sluice_tls on;",
+        ("ssl_certificate %s;"):format(certificate),
+        ("ssl_certificate_key %s;"):format(certificate),
+        ("ssl_protocols %s;"):format(suite.protocols),
+        ("ssl_ciphers %s;"):format(quote(suite.ciphers)),
+        settings.ask_client_certificate and "sluice_tls_ask_certificate on;" or "",
+        -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
+        "ssl_session_cache off;",
+        "ssl_session_timeout 1h;",
+        has_http2
+                and ("http2_max_concurrent_streams %d;"):format(
+                    settings.http2_max_concurrent_streams
+                )
+            or ""
+    )
+end
+
+local function proxy_server(settings, root, forward)
     local out = {
         "server {",
         "server_name sluice;",
-        listens(settings.proxy_listen),
+        listens(settings.proxy_listen, root),
+        tls_server(settings),
         logs.proxy(settings),
         "sluice_metrics on;",
         "sluice_check_requests on;",
@@ -354,6 +416,7 @@ local function proxy_server(settings, forward)
         "proxy_pass_header Date;",
         -- An upstream must not steer the gateway's own nginx.
         "proxy_ignore_headers X-Accel-Redirect X-Accel-Limit-Rate X-Accel-Charset;",
+        "proxy_ssl_protocols TLSv1.2 TLSv1.3;",
         "proxy_ssl_server_name on;",
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),
@@ -378,13 +441,13 @@ end
 
 --- The control worker's, and always there: the command line asks through its own socket, for which
 -- it has made a directory that only its user may enter.
-local function admin_server(settings)
+local function admin_server(settings, root)
     return lines(
         "server {",
         "server_name sluice_admin;",
         "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
-        listens(settings.admin_listen),
+        listens(settings.admin_listen, root),
         "client_max_body_size 256m;",
         "client_body_buffer_size 1m;",
         logs.admin(settings),
@@ -435,8 +498,8 @@ function _M.render(settings, root, group)
         main(settings, root, group),
         "http {",
         http(settings, root, forward),
-        proxy_server(settings, forward),
-        admin_server(settings),
+        proxy_server(settings, root, forward),
+        admin_server(settings, root),
         "}",
     }
     return indent(table.concat(out, "\n")) .. "\n"

@@ -94,9 +94,43 @@ _M.list = {
         name = "proxy_listen",
         section = "listeners",
         type = "listen",
-        default = "0.0.0.0:8000",
+        default = "0.0.0.0:8000, 0.0.0.0:8443 ssl http2",
+        tls = true,
         doc = "Addresses that take the traffic, separated by commas: `host:port`, IPv6 as "
-            .. "`[::]:8000`; an address may be followed by `reuseport` and `backlog=N`.",
+            .. "`[::]:8000`; an address may be followed by `ssl`, `http2` (where there is `ssl`), "
+            .. "`reuseport` and `backlog=N`. See [tls.md](tls.md).",
+    },
+    {
+        name = "ssl_cipher_suite",
+        section = "listeners",
+        type = "enum",
+        default = "intermediate",
+        values = { "modern", "intermediate", "custom" },
+        doc = "Versions of TLS and ciphers that clients may speak, after Mozilla's: `intermediate` "
+            .. "is TLS 1.2 and 1.3, `modern` TLS 1.3 alone; with `custom` ssl_protocols and "
+            .. "ssl_ciphers count.",
+    },
+    {
+        name = "ask_client_certificate",
+        section = "listeners",
+        type = "boolean",
+        default = "off",
+        doc = "Ask clients for a certificate in the TLS handshake, as the plugin mtls-auth needs "
+            .. "it; who has none goes on without. A browser that has some asks its user.",
+    },
+    {
+        name = "ssl_protocols",
+        section = "listeners",
+        type = "text",
+        default = "TLSv1.2 TLSv1.3",
+        doc = "Versions of TLS, where ssl_cipher_suite is `custom`.",
+    },
+    {
+        name = "ssl_ciphers",
+        section = "listeners",
+        type = "text",
+        default = "HIGH:!aNULL:!MD5",
+        doc = "Ciphers of TLS 1.2 as OpenSSL names them, where ssl_cipher_suite is `custom`.",
     },
     {
         name = "admin_listen",
@@ -358,6 +392,16 @@ _M.list = {
         doc = "Requests that one client connection may carry.",
     },
     {
+        name = "http2_max_concurrent_streams",
+        section = "clients",
+        type = "integer",
+        default = "128",
+        unit = "streams",
+        min = 1,
+        max = 10000,
+        doc = "Requests that one HTTP/2 connection may have open at once.",
+    },
+    {
         name = "large_client_header_buffers",
         section = "clients",
         type = "buffers",
@@ -380,9 +424,10 @@ _M.list = {
         type = "enum",
         default = "drop",
         values = { "drop", "pass" },
-        doc = "What happens to X-Consumer-*, X-Credential-* and X-Anonymous-Consumer that clients "
-            .. "send: `drop`, or `pass` them on routes without authentication, as Kong does. With "
-            .. "an underscore for a dash they are dropped in either case.",
+        doc = "What happens to X-Consumer-*, X-Credential-*, X-Anonymous-Consumer and "
+            .. "X-Client-Cert-* that clients send: `drop`, or `pass` them on routes without "
+            .. "authentication, as Kong does. With an underscore for a dash they are dropped in "
+            .. "either case.",
     },
     -- upstreams
     {
@@ -395,7 +440,7 @@ _M.list = {
         max = 1048576,
         doc = "Idle upstream connections that a worker keeps, of all services together; 0 "
             .. "closes each after its request. A connection with TLS serves only requests for "
-            .. "the server name that it was made with.",
+            .. "the server name, CAs and client certificate that it was made with.",
     },
     {
         name = "upstream_keepalive_max_requests",
@@ -415,6 +460,15 @@ _M.list = {
         unit = "seconds",
         min = 1,
         doc = "How long an idle upstream connection is kept.",
+    },
+    {
+        name = "proxy_ssl_trusted_certificate",
+        section = "upstreams",
+        type = "path_list",
+        default = platform.ca_bundle,
+        doc = "Files of CA certificates (PEM), separated by commas: whom services trust that have "
+            .. "`tls_verify` and no `ca_certificates`. The default, the system's, is read only if "
+            .. "it exists; one that was asked for has to. A start and a reload read them.",
     },
     {
         name = "proxy_buffer_size",

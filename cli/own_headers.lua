@@ -8,7 +8,7 @@
 local _M = {}
 
 -- Who a request comes from, as authentication has found out.
-local IDENTITY = { "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer" }
+local IDENTITY = { "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Client-Cert-*" }
 
 -- Those of a request that frame it, that say whence and how it came, or that plugins read. Names
 -- without a dash (Host, Via, Connection, ...) can be written in one way only.

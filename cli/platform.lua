@@ -25,9 +25,15 @@ _M.nginx_source = "/usr/share/nginx/src"
 _M.sluice_module = "build/module/ngx_sluice_module.so"
 _M.sluice_module_version = "build/module/nginx_version"
 
+-- From this version on nginx has `http2 on;`, and warns of `listen ... http2`.
+_M.http2_directive_since = "1.25.1"
+
 -- What a worker holds open beside its connections: the events' log and 256 eventfds of it, and with
 -- room to spare the listeners, logs and channels to other workers.
 _M.files_beside_connections = 512
+
+-- The CAs that the system trusts; of the package ca-certificates, which not every machine has.
+_M.ca_bundle = "/etc/ssl/certs/ca-certificates.crt"
 
 -- Debian's Lua module finds Debian's libraries by itself.
 _M.lua_package_cpath = ""

@@ -16,6 +16,7 @@ local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local is_equal = require("cli.equal")
+local tls = require("cli.tls")
 local worker_user = require("cli.worker_user")
 
 local _M = {}
@@ -272,6 +273,7 @@ function _M:make_directories(user, root)
         { instance.logs, mode = LOGS_MODE, is_group = true },
         { instance.tmp },
         { instance.control_folder, mode = PRIVATE_MODE },
+        { instance.tls_folder, mode = PRIVATE_MODE },
         -- The one directory that workers write to by themselves.
         { instance.store_folder, mode = PRIVATE_MODE, is_workers = true },
     }) do
@@ -377,7 +379,15 @@ function _M:write_remembered(remembered)
     return self:write(self.instance.start, cjson.encode(remembered) .. "\n")
 end
 
---- Writes nginx.conf, settings.json and start.json, and makes the log files.
+-- Once: clients may have been told to trust it.
+local function make_certificate(self)
+    if stat.lstat(self.instance.tls) then
+        return true
+    end
+    return self:write(self.instance.tls, tls.self_signed(os.time()))
+end
+
+--- Writes nginx.conf, settings.json and start.json, and makes the log files and the certificate.
 -- @tparam table settings resolved settings
 -- @tparam table remembered what start was given (cli.settings), and the `hash` of the file that is
 -- live
@@ -394,6 +404,10 @@ function _M:write_files(settings, remembered, root)
         if not written then
             return nil, err
         end
+    end
+    local made, err = make_certificate(self)
+    if not made then
+        return nil, err
     end
     return self:make_logs(settings)
 end

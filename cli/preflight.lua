@@ -208,6 +208,15 @@ local function check_logs(settings, foreground, errors)
     end
 end
 
+local function check_trusted(settings, errors)
+    local name = "proxy_ssl_trusted_certificate"
+    for _, path in ipairs(settings[name]) do
+        if path ~= platform.ca_bundle and not unistd.access(path, "r") then
+            add(errors, "%s: cannot read %s; give %s another", name, path, flag(name))
+        end
+    end
+end
+
 local function bind_error(address, listen)
     local passive = { socktype = socket.SOCK_STREAM, flags = socket.AI_PASSIVE }
     local host = listen.host == "*" and "0.0.0.0" or listen.host
@@ -397,6 +406,7 @@ function _M.check(settings, opts)
     check_own_module(settings, opts.root, version, errors)
     check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
+    check_trusted(settings, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
     return errors, check_configuration(settings, opts.store, errors)
 end

@@ -67,6 +67,7 @@ local function plain_addresses(addresses)
     local plain = {}
     for i, address in ipairs(addresses) do
         plain[i] = address:match("^%S+"):gsub("^%*:", "0.0.0.0:")
+            .. (address:match(" ssl%f[%s%z]") or "")
     end
     return #plain > 0 and table.concat(plain, ", ") or "off"
 end

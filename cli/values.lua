@@ -321,8 +321,8 @@ local function read_cidr_list(text)
 end
 
 --- Splits "host:port flags" of a listen address.
--- @tparam string text for example "[::1]:8000 reuseport backlog=64"
--- @treturn table|nil { host, port, reuseport, backlog }: nil when it is none
+-- @tparam string text for example "[::1]:8443 ssl http2 reuseport backlog=64"
+-- @treturn table|nil { host, port, reuseport, ssl, http2, backlog }: nil when it is none
 function _M.parse_listen(text)
     local place, flags = text:match("^(%S+)(.*)$")
     if not place then
@@ -334,11 +334,17 @@ function _M.parse_listen(text)
     if port == 0 or (found.type == "name" and found.host ~= "localhost") then
         return nil
     end
-    local listen = { host = any_port and "*" or found.host, port = port, reuseport = false }
+    local listen = {
+        host = any_port and "*" or found.host,
+        port = port,
+        reuseport = false,
+        ssl = false,
+        http2 = false,
+    }
     for flag in flags:gmatch("%S+") do
         local backlog = flag:match("^backlog=(%d+)$")
-        if flag == "reuseport" and not listen.reuseport then
-            listen.reuseport = true
+        if listen[flag] == false then
+            listen[flag] = true
         elseif backlog and not listen.backlog and #backlog <= 9 and tonumber(backlog) > 0 then
             listen.backlog = tonumber(backlog)
         else
@@ -353,14 +359,18 @@ local function read_listen(text, option)
         return {}
     end
     local expected = "addresses such as 127.0.0.1:8000 or [::1]:8000, each once, with commas"
+        .. (option.tls and "; ssl, http2" or "")
         .. "; reuseport and backlog=N may follow an address"
         .. (option.off and "; or off" or "")
     local items, seen = split(text), {}
     for i, item in ipairs(items) do
         local listen = _M.parse_listen(item)
         local key = listen and (listen.host .. " " .. listen.port)
-        if not listen or seen[key] then
+        if not listen or seen[key] or (listen.ssl and not option.tls) then
             return nil, expected
+        elseif listen.http2 and not listen.ssl then
+            return nil,
+                "ssl wherever there is http2: without TLS one address cannot serve both versions"
         end
         seen[key] = true
         items[i] = item:gsub("%s+", " ")

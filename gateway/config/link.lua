@@ -239,6 +239,23 @@ local function warn_of_unused(state, kind, list)
     end
 end
 
+-- Says once that upstreams may be anybody.
+local function warn_of_unverified(state, services)
+    local count, first = 0, nil
+    for _, service in ipairs(services) do
+        if service.protocol == "https" and service.tls_verify ~= true then
+            count, first = count + 1, first or service
+        end
+    end
+    if count > 0 then
+        state.warnings[#state.warnings + 1] = format(
+            "services.tls_verify: upstreams of %d https services are not verified, such as '%s'",
+            count,
+            first.name or first.id
+        )
+    end
+end
+
 -- Dates that the file does not give. It is noted: of an entity that it has, the store knows better.
 local function finish(item, now)
     local entity = item.entity
@@ -291,6 +308,7 @@ function _M.run(state, now, size)
         end
         warn_of_unused(state, kind, out[kind])
     end
+    warn_of_unverified(state, out.services)
     return out
 end
 

@@ -61,7 +61,6 @@ return {
     identity = { "cert" },
     -- Kong's paths take the name of an SNI for its certificate.
     known_by = { kind = "snis", field = "certificate" },
-    unused = true,
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },

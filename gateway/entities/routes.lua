@@ -44,7 +44,7 @@ return {
         { response_buffering = { type = "boolean", required = true, default = true } },
         { tags = typedefs.tags },
         { service = { type = "foreign", reference = "services" } },
-        { snis = { type = "set", elements = typedefs.wildcard_host, supported = false } },
+        { snis = { type = "set", elements = typedefs.wildcard_host } },
         { sources = typedefs.sources({ supported = false }) },
         { destinations = typedefs.destinations({ supported = false }) },
         { methods = typedefs.methods },

@@ -54,7 +54,7 @@ return {
                 unused = true,
             },
         },
-        { tls_verify = { type = "boolean", supported = { false } } },
+        { tls_verify = { type = "boolean" } },
         { tls_verify_depth = { type = "integer", between = { 0, 64 } } },
         {
             ca_certificates = {

@@ -7,7 +7,6 @@ return {
     name = "snis",
     primary_key = { "id" },
     endpoint_key = "name",
-    unused = true,
     fields = {
         { id = typedefs.uuid },
         { name = typedefs.wildcard_host({ required = true, unique = true }) },

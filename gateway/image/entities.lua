@@ -83,11 +83,22 @@ local function flags_of_route(route)
 end
 
 local function flags_of_service(service)
-    return service.protocol == "https" and flags.service.HTTPS or 0
+    local is = flags.service
+    local depth = type(service.tls_verify_depth) == "number" and service.tls_verify_depth + 1
+    return bor(
+        service.protocol == "https" and is.HTTPS or 0,
+        service.tls_verify == true and is.VERIFY or 0,
+        (depth or 0) * is.DEPTH
+    )
 end
 
 local function port_and_retries(service)
     return service.port * 65536 + service.retries
+end
+
+-- Names in TLS have no case.
+local function lower_name(sni)
+    return sni.name:lower()
 end
 
 -- None of a plugin that is not native, or not loaded here.
@@ -114,6 +125,8 @@ local KINDS = {
         { "text", "name" },
         { "text", "host_header" },
         { "number", "slots" },
+        { "none", "flags" },
+        { "slot", "client_certificate" },
     },
     consumers = {
         kind = C.SLUICE_CORE_CONSUMER,
@@ -130,6 +143,7 @@ local KINDS = {
         { "list", "methods" },
         { "headers", "headers" },
         { "number", "regex_priority" },
+        { "lower", "snis" },
     },
     targets = {
         kind = C.SLUICE_CORE_TARGET,
@@ -163,6 +177,26 @@ local KINDS = {
         has_no_body = true,
         { "slot", "consumer" },
         { "slot", "consumer_group" },
+    },
+    -- Nobody reads their JSON, which would be the same bytes once more.
+    certificates = {
+        kind = C.SLUICE_CORE_CERTIFICATE,
+        has_no_body = true,
+        { "text", "cert" },
+        { "text", "key" },
+        { "text", "cert_alt" },
+        { "text", "key_alt" },
+    },
+    ca_certificates = {
+        kind = C.SLUICE_CORE_CA_CERTIFICATE,
+        has_no_body = true,
+        { "text", "cert" },
+    },
+    snis = {
+        kind = C.SLUICE_CORE_SNI,
+        has_no_body = true,
+        { "slot", "certificate" },
+        { "made", "name", lower_name },
     },
 }
 
@@ -229,6 +263,14 @@ local function put_hosts(hosts)
     put_list(hosts)
 end
 
+local function put_lower(list)
+    local names = {}
+    for i, name in ipairs(type(list) == "table" and list or {}) do
+        names[i] = name:lower()
+    end
+    put_list(names)
+end
+
 local function put_headers(headers)
     local names = {}
     for name in pairs(type(headers) == "table" and headers or {}) do
@@ -251,6 +293,7 @@ local PUT = {
     key = put_text,
     list = put_list,
     hosts = put_hosts,
+    lower = put_lower,
     headers = put_headers,
     slot = function() end,
     none = function() end,
@@ -392,6 +435,7 @@ function READ.list(value, at, memory)
 end
 
 READ.hosts = READ.list
+READ.lower = READ.list
 READ.made = READ.text
 
 function READ.none(_, at)

@@ -25,6 +25,10 @@ _M.redirect_codes = { [0] = 426, 301, 302, 307, 308 }
 --- Of a service.
 _M.service = {
     HTTPS = 0x01,
+    -- tls_verify
+    VERIFY = 0x02,
+    -- tls_verify_depth and 1, in units of this; 0: it has none
+    DEPTH = 0x100,
 }
 
 --- Of a plugin binding.

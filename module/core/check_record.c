@@ -101,7 +101,7 @@ sluice_core_check_entry(sluice_core_check_t *c,
     if (entry->headers != route->fields[SLUICE_CORE_ROUTE_HEADERS]
         || (entry->methods != 0)
            != (route->fields[SLUICE_CORE_ROUTE_METHODS] != 0)
-        || entry->stream)
+        || entry->snis != route->fields[SLUICE_CORE_ROUTE_SNIS])
     {
         return 0;
     }
@@ -131,7 +131,8 @@ sluice_core_check_entry(sluice_core_check_t *c,
             | (entry->flags & SLUICE_CORE_HAS_PORT ? SLUICE_CORE_NEEDS_PORT
                                                    : 0)
             | (entry->methods ? SLUICE_CORE_NEEDS_METHOD : 0)
-            | (entry->headers ? SLUICE_CORE_NEEDS_HEADERS : 0);
+            | (entry->headers ? SLUICE_CORE_NEEDS_HEADERS : 0)
+            | (entry->snis ? SLUICE_CORE_NEEDS_SNI : 0);
 
     return (needs & ~allowed) == 0
            && (entry->regex == 0 || core_check_regex(c, entry->regex));

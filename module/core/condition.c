@@ -13,6 +13,8 @@ static int core_header_matches(sluice_core_search_t *s,
 static int core_line(const sluice_core_request_t *request,
     const sluice_core_chars_t *name, uint32_t index, uint32_t *at,
     sluice_core_text_t *value);
+static int core_sni_is(const sluice_core_chars_t *wanted,
+    const sluice_core_text_t *name);
 static int core_equal_lower(const sluice_core_chars_t *lower,
     const sluice_core_text_t *text);
 
@@ -82,6 +84,62 @@ sluice_core_method_matches(const sluice_core_search_t *s,
     }
 
     return 0;
+}
+
+
+/* A request without TLS has no name that could differ: as in Kong. */
+
+int
+sluice_core_sni_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry)
+{
+    uint32_t                   i;
+    const sluice_core_list_t  *list;
+
+    if (!s->request->is_tls) {
+        return 1;
+    }
+
+    list = sluice_core_refs(space, entry->snis);
+
+    for (i = 0; i < list->count; i++) {
+
+        if (core_sni_is(sluice_core_chars(space, list->items[i]),
+                        &s->request->sni))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* "a.x", "*.x", "x.*", "*" */
+
+static int
+core_sni_is(const sluice_core_chars_t *wanted, const sluice_core_text_t *name)
+{
+    uint32_t  n;
+
+    n = wanted->length;
+
+    if (n == 0 || name->length == 0) {
+        return 0;
+    }
+
+    if (wanted->data[0] == '*') {
+        return n - 1 < name->length
+               && memcmp(wanted->data + 1, name->data + name->length - (n - 1),
+                         n - 1) == 0;
+    }
+
+    if (wanted->data[n - 1] == '*') {
+        return n - 1 < name->length
+               && memcmp(wanted->data, name->data, n - 1) == 0;
+    }
+
+    return n == name->length && memcmp(wanted->data, name->data, n) == 0;
 }
 
 

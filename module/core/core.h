@@ -23,7 +23,7 @@
  *
  * AN ENTITY
  *
- * has a head that is the same for all kinds and up to eight fields, which
+ * has a head that is the same for all kinds and up to nine fields, which
  * one table in kinds.c describes: a number, a reference (a slot), a text, a
  * list of texts, conditions on headers.  The builder takes an array of
  * sluice_core_entity_t, which point at the caller's memory; a row of SQLite
@@ -49,14 +49,15 @@
  * References are offsets from its start, counted in 8 bytes, in 32 bits: no
  * pointers, at most 32 GB.  layout.h has the structures, with their sizes.
  *
- *     record   96 bytes: the head (64) and its fields, each 4 bytes
+ *     record   96 bytes: the head (60) and its fields, each 4 bytes
  *     entry    64 bytes: all that a match needs of one pair of a host and a
  *              path of a route; 96 + 64 are the 160 bytes of a plain route
  *     line     64 bytes: eight items {tag, reference} of the one hash table
  *              that finds everything: entries by host and path, rooms by
- *              host, consumers by id and name, credentials by digest,
- *              upstreams and names by name, children (targets, plugin
- *              bindings, memberships) by their owner
+ *              host, consumers by id and name, certificates by id,
+ *              credentials by digest, upstreams, names and SNIs by name,
+ *              children (targets, plugin bindings, memberships) by their
+ *              owner
  *     slots    of each kind, the record's reference
  *     bodies   the entities' own texts
  *
@@ -138,7 +139,7 @@
 
 #define SLUICE_CORE_LAYOUT       4
 
-#define SLUICE_CORE_FIELDS       8
+#define SLUICE_CORE_FIELDS       9
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
 #define SLUICE_CORE_TEXT_MAX     (1u << 20)
 #define SLUICE_CORE_LIST_MAX     65535
@@ -189,6 +190,9 @@ typedef enum {
     SLUICE_CORE_NAME,
     SLUICE_CORE_GROUP,
     SLUICE_CORE_MEMBERSHIP,
+    SLUICE_CORE_CERTIFICATE,
+    SLUICE_CORE_CA_CERTIFICATE,
+    SLUICE_CORE_SNI,
     SLUICE_CORE_KINDS
 } sluice_core_kind_e;
 
@@ -203,7 +207,8 @@ enum {
     SLUICE_CORE_ROUTE_PATHS,
     SLUICE_CORE_ROUTE_METHODS,
     SLUICE_CORE_ROUTE_HEADERS,          /* headers */
-    SLUICE_CORE_ROUTE_PRIORITY          /* number, signed: regex_priority */
+    SLUICE_CORE_ROUTE_PRIORITY,         /* number, signed: regex_priority */
+    SLUICE_CORE_ROUTE_SNIS              /* list of texts, in lower case */
 };
 
 enum {
@@ -214,14 +219,16 @@ enum {
     SLUICE_CORE_SERVICE_PORT,           /* number: port << 16 | retries */
     SLUICE_CORE_SERVICE_CONNECT_MS,     /* numbers */
     SLUICE_CORE_SERVICE_WRITE_MS,
-    SLUICE_CORE_SERVICE_READ_MS
+    SLUICE_CORE_SERVICE_READ_MS,
+    SLUICE_CORE_SERVICE_TLS             /* text: the caller's */
 };
 
 enum {
     SLUICE_CORE_UPSTREAM_NAME = 0,      /* text, a key */
     SLUICE_CORE_UPSTREAM_HOST_HEADER,   /* text */
     SLUICE_CORE_UPSTREAM_SLOTS,         /* number */
-    SLUICE_CORE_UPSTREAM_FLAGS          /* number: the caller's */
+    SLUICE_CORE_UPSTREAM_FLAGS,         /* number: the caller's */
+    SLUICE_CORE_UPSTREAM_CERTIFICATE    /* slot: the client's */
 };
 
 enum {
@@ -262,6 +269,24 @@ enum {
 enum {
     SLUICE_CORE_MEMBERSHIP_CONSUMER = 0,    /* slot: its owner */
     SLUICE_CORE_MEMBERSHIP_GROUP            /* slot */
+};
+
+/* PEM, or a reference to a vault, which its reader looks up. */
+
+enum {
+    SLUICE_CORE_CERTIFICATE_CERT = 0,   /* texts */
+    SLUICE_CORE_CERTIFICATE_KEY,
+    SLUICE_CORE_CERTIFICATE_CERT_ALT,
+    SLUICE_CORE_CERTIFICATE_KEY_ALT
+};
+
+enum {
+    SLUICE_CORE_CA_CERTIFICATE_CERT = 0 /* text */
+};
+
+enum {
+    SLUICE_CORE_SNI_CERTIFICATE = 0,    /* slot */
+    SLUICE_CORE_SNI_NAME                /* text, a key: in lower case */
 };
 
 
@@ -383,6 +408,8 @@ typedef struct {
     int32_t                      port;     /* -1: none */
     sluice_core_header_pt        header;
     void                        *data;
+    sluice_core_text_t           sni;      /* lower case; empty: none */
+    int                          is_tls;   /* else routes' snis are met */
 } sluice_core_request_t;
 
 
@@ -405,6 +432,7 @@ typedef struct {
 #define SLUICE_CORE_NEEDS_PORT     0x02
 #define SLUICE_CORE_NEEDS_METHOD   0x04
 #define SLUICE_CORE_NEEDS_HEADERS  0x08
+#define SLUICE_CORE_NEEDS_SNI      0x10
 
 
 /* building */
@@ -511,7 +539,7 @@ int sluice_core_match(const sluice_core_view_t *view,
 sluice_core_found_t sluice_core_by_slot(const sluice_core_view_t *view,
     int kind, uint32_t slot);
 sluice_core_found_t sluice_core_by_id(const sluice_core_view_t *view, int kind,
-    const uint8_t *id);                                  /* of consumers */
+    const uint8_t *id);                 /* of consumers and certificates */
 sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
     int kind, const void *data, uint32_t length);
 

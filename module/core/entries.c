@@ -104,6 +104,7 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
         entry.route = route;
         entry.slot = record->slot;
         entry.headers = record->fields[SLUICE_CORE_ROUTE_HEADERS];
+        entry.snis = record->fields[SLUICE_CORE_ROUTE_SNIS];
         entry.methods = core_method_bits(&space,
                                    record->fields[SLUICE_CORE_ROUTE_METHODS]);
         entry.order = (uint16_t) i;
@@ -120,7 +121,8 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
             *needs |= (entry.host_kind ? SLUICE_CORE_NEEDS_HOST : 0)
                       | (hosts[j].has_port ? SLUICE_CORE_NEEDS_PORT : 0)
                       | (entry.methods ? SLUICE_CORE_NEEDS_METHOD : 0)
-                      | (entry.headers ? SLUICE_CORE_NEEDS_HEADERS : 0);
+                      | (entry.headers ? SLUICE_CORE_NEEDS_HEADERS : 0)
+                      | (entry.snis ? SLUICE_CORE_NEEDS_SNI : 0);
 
             rc = emit(data, &entry);
         }
@@ -406,6 +408,7 @@ core_route_score(const sluice_core_space_t *space,
     weight = (route->fields[SLUICE_CORE_ROUTE_METHODS] != 0)
              + (route->fields[SLUICE_CORE_ROUTE_HEADERS] != 0)
              + (route->fields[SLUICE_CORE_ROUTE_PATHS] != 0)
+             + (route->fields[SLUICE_CORE_ROUTE_SNIS] != 0)
              + (count != 0);
 
     for (i = 0, plain = (count != 0); i < count; i++) {

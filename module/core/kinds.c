@@ -19,12 +19,13 @@
 const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
 
     [SLUICE_CORE_SERVICE] = {
-        .types = { N, T, T, T, N, N, N, N },
+        .types = { N, T, T, T, N, N, N, N, T },
         .has_dependents = 1,
     },
 
     [SLUICE_CORE_UPSTREAM] = {
-        .types = { K, T, N, N },
+        .types = { K, T, N, N, S },
+        .refers = { [4] = SLUICE_CORE_CERTIFICATE },
         .has_dependents = 1,
     },
 
@@ -34,7 +35,7 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     },
 
     [SLUICE_CORE_ROUTE] = {
-        .types = { S, N, T, L, L, L, H, N },
+        .types = { S, N, T, L, L, L, H, N, L },
         .refers = { SLUICE_CORE_SERVICE },
     },
 
@@ -69,6 +70,23 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     [SLUICE_CORE_MEMBERSHIP] = {
         .types = { O, S },
         .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_GROUP },
+    },
+
+    [SLUICE_CORE_CERTIFICATE] = {
+        .types = { T, T, T, T },
+        .by_id = 1,
+        .has_dependents = 1,
+    },
+
+    [SLUICE_CORE_CA_CERTIFICATE] = {
+        .types = { T },
+        .by_id = 1,
+        .has_dependents = 1,
+    },
+
+    [SLUICE_CORE_SNI] = {
+        .types = { S, K },
+        .refers = { SLUICE_CORE_CERTIFICATE },
     },
 };
 

@@ -141,8 +141,7 @@ struct sluice_core_record_s {
     uint64_t  sequence;
     uint32_t  body;                        /* bytes, without a NUL */
     uint32_t  body_length;
-    uint32_t  zero;
-    uint16_t  zero2;
+    uint16_t  zero;
     uint8_t   kind;
     uint8_t   gone;                        /* only in a delta */
     uint32_t  slot;
@@ -183,7 +182,7 @@ typedef struct {
     uint32_t  headers;                     /* conditions */
     uint32_t  regex;
     uint32_t  methods;                     /* bits; 0: any */
-    uint32_t  stream;                      /* 0: SNI, source, destination */
+    uint32_t  snis;                        /* list */
     uint16_t  port;
     uint16_t  order;                       /* of the path in its route */
     uint8_t   host_kind;
@@ -218,7 +217,7 @@ typedef struct {
     uint32_t               tails;          /* lengths of hosts */
     uint32_t               heads;
     sluice_core_section_t  bodies;         /* count: bytes */
-    uint64_t               zero;
+    uint64_t               zero[3];
 } sluice_core_image_t;
 
 
@@ -268,7 +267,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little endian");
 _Static_assert(sizeof(sluice_core_text_t) == 16, "text");
 _Static_assert(sizeof(sluice_core_header_t) == 32, "header");
 _Static_assert(sizeof(sluice_core_value_t) == 16, "value");
-_Static_assert(sizeof(sluice_core_entity_t) == 192, "entity");
+_Static_assert(sizeof(sluice_core_entity_t) == 208, "entity");
 _Static_assert(sizeof(sluice_core_item_t) == 8, "item");
 _Static_assert(sizeof(sluice_core_line_t) == SLUICE_CORE_LINE, "line");
 _Static_assert(sizeof(sluice_core_condition_t) == 16, "condition");
@@ -277,7 +276,7 @@ _Static_assert(sizeof(sluice_core_length_t) == 16, "length");
 _Static_assert(sizeof(sluice_core_record_t) == 96, "record");
 _Static_assert(sizeof(sluice_core_entry_t) == SLUICE_CORE_LINE, "entry");
 _Static_assert(offsetof(sluice_core_image_t, checksum) == 8, "checksum");
-_Static_assert(sizeof(sluice_core_image_t) == 320, "image");
+_Static_assert(sizeof(sluice_core_image_t) == 384, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
 _Static_assert(sizeof(sluice_core_delta_t) == 384, "delta");
 _Static_assert(SLUICE_CORE_WEIGHT_BIT + 4 <= 48, "precedence");

@@ -435,6 +435,10 @@ core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
         return 0;
     }
 
+    if (entry->snis && !sluice_core_sni_matches(s, space, entry)) {
+        return 0;
+    }
+
     path = &s->request->path;
 
     if (entry->flags & SLUICE_CORE_HAS_PATH) {

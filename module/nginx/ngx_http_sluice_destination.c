@@ -111,6 +111,12 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
         return NULL;
     }
 
+#if (NGX_HTTP_SSL)
+    if (ngx_http_sluice_upstream_tls_read(pool, service, &to->tls) != NGX_OK) {
+        return NULL;
+    }
+#endif
+
     if (to->rotation->count == 0) {
 
         /* Kong's words */

@@ -12,6 +12,7 @@
 #include "ngx_http_sluice_live.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_rotation.h"
+#include "ngx_http_sluice_upstream_tls.h"
 
 
 /*
@@ -26,8 +27,8 @@ struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
     ngx_http_sluice_named_t      named;      /* the service */
     ngx_str_t                    path;       /* "/" where it has none */
-    ngx_str_t                    empty;      /* words of a 503: it has no
-                                                peer; else of length 0 */
+    ngx_str_t                    empty;      /* words of a 503: there is no
+                                                way; else of length 0 */
 
     /* milliseconds of a try; 0: what nginx.conf has */
 
@@ -37,6 +38,10 @@ struct ngx_http_sluice_destination_s {
 
     uint32_t                     tries;      /* retries + 1, at most */
     uint32_t                     generation; /* of the service */
+
+#if (NGX_HTTP_SSL)
+    ngx_http_sluice_upstream_tls_t  *tls;    /* NULL: nginx.conf's */
+#endif
 
     unsigned                     https:1;
 };

@@ -5,6 +5,7 @@
  *
  * host     nginx's $host: lower case, without port
  * port     the digits behind the Host header's last colon, else the listener's
+ * sni      what the client named in its handshake; not the Host header
  * headers  all lines whose name differs in case and in "-" against "_" only,
  *          since a client must not hide one behind others
  */
@@ -12,6 +13,7 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_tls.h"
 
 
 #define NGX_HTTP_SLUICE_MATCH_REGEXES  1024
@@ -39,6 +41,8 @@ typedef struct {
 static void ngx_http_sluice_match_host(ngx_http_request_t *r,
     sluice_core_text_t *host);
 static int32_t ngx_http_sluice_match_port(ngx_http_request_t *r);
+static void ngx_http_sluice_match_sni(ngx_http_request_t *r,
+    sluice_core_request_t *request);
 static int ngx_http_sluice_match_line(void *data, const char *name,
     uint32_t length, uint32_t index, sluice_core_text_t *value);
 static ngx_http_sluice_match_header_t *ngx_http_sluice_match_find(
@@ -101,6 +105,10 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
     if (needs & SLUICE_CORE_NEEDS_METHOD) {
         request.method.data = (const char *) r->method_name.data;
         request.method.length = (uint32_t) r->method_name.len;
+    }
+
+    if (needs & SLUICE_CORE_NEEDS_SNI) {
+        ngx_http_sluice_match_sni(r, &request);
     }
 
     ctx.too_many = 0;
@@ -184,6 +192,24 @@ ngx_http_sluice_match_port(ngx_http_request_t *r)
     port = ngx_inet_get_port(r->connection->local_sockaddr);
 
     return port ? port : -1;
+}
+
+
+static void
+ngx_http_sluice_match_sni(ngx_http_request_t *r,
+    sluice_core_request_t *request)
+{
+    ngx_str_t  name;
+
+    if (r->connection->ssl == NULL) {
+        return;
+    }
+
+    ngx_http_sluice_tls_name(r->connection, &name);
+
+    request->is_tls = 1;
+    request->sni.data = (const char *) name.data;
+    request->sni.length = (uint32_t) name.len;
 }
 
 

@@ -26,6 +26,7 @@
 #include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_head.h"
 #include "ngx_http_sluice_peer.h"
+#include "ngx_http_sluice_peer_tls.h"
 
 
 /* what is written anew takes memory until the request ends */
@@ -47,6 +48,10 @@ typedef struct {
     uint64_t                       *tried;     /* NULL until the first retry */
     ngx_uint_t                      rewrites;
     ngx_str_t                       frame;     /* of the request's head */
+
+#if (NGX_HTTP_SSL)
+    ngx_http_sluice_peer_tls_t      tls;
+#endif
 
     unsigned                        begun:1;
     unsigned                        preserve_host:1;
@@ -256,6 +261,12 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
     pc->tries = ctx->destination->tries;
 
 #if (NGX_HTTP_SSL)
+    if (ngx_http_sluice_peer_tls_init(&try->tls, r, ctx->destination->tls)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     pc->set_session = ngx_http_sluice_peer_set_session;
     pc->save_session = ngx_http_sluice_peer_save_session;
 #endif
@@ -452,6 +463,12 @@ static void
 ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
+#if (NGX_HTTP_SSL)
+    ngx_http_sluice_peer_try_t  *try = data;
+
+    ngx_http_sluice_peer_tls_free(&try->tls, pc->connection);
+#endif
+
     if (pc->tries) {
         pc->tries--;
     }
@@ -460,19 +477,24 @@ ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
 
 #if (NGX_HTTP_SSL)
 
-/* Sessions are not kept. */
+/* nginx asks when a new connection's SSL is made, before its handshake. */
 
 static ngx_int_t
 ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc, void *data)
 {
-    return NGX_OK;
+    ngx_http_sluice_peer_try_t  *try = data;
+
+    return ngx_http_sluice_peer_tls_make(&try->tls, pc,
+                                         &try->request->upstream->ssl_name);
 }
 
 
 static void
 ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc, void *data)
 {
-    /* void */
+    ngx_http_sluice_peer_try_t  *try = data;
+
+    ngx_http_sluice_peer_tls_save(&try->tls, pc->connection);
 }
 
 #endif

@@ -67,5 +67,9 @@ extern ngx_http_sluice_plugin_t  ngx_http_sluice_access_log_plugin;
 
 extern ngx_http_sluice_plugin_t  ngx_http_sluice_key_auth_plugin;
 
+/* ngx_http_sluice_mtls_auth.c */
+
+extern ngx_http_sluice_plugin_t  ngx_http_sluice_mtls_auth_plugin;
+
 
 #endif /* NGX_HTTP_SLUICE_PLUGIN_H_INCLUDED */

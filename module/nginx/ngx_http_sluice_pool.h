@@ -18,6 +18,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_http_sluice_upstream_tls.h"
+
 
 #if (NGX_HTTP_SSL)
 
@@ -25,11 +27,13 @@
  * Who is spoken to by TLS, and as whom.  CAs, client certificate, protocols
  * and the rest of proxy_ssl_* are the context's: two of the same contents are
  * two identities.  A connection holds its context, so that no other can come
- * to have that address while the connection is kept.
+ * to have that address while the connection is kept.  What is the service's
+ * own is known by its digest.
  */
 
 typedef struct {
     SSL_CTX                      *ctx;          /* NULL: no TLS */
+    u_char                        service[NGX_HTTP_SLUICE_UPSTREAM_TLS_DIGEST];
     ngx_str_t                     name;         /* empty: not looked at */
     unsigned                      server_name:1;   /* is sent (SNI) */
     unsigned                      verify:1;        /* is verified */

@@ -78,8 +78,9 @@ ngx_http_sluice_pool_hash(ngx_http_sluice_pool_key_t *key)
 
 #if (NGX_HTTP_SSL)
     if (key->tls.ctx) {
-        seed = sluice_core_hash((uintptr_t) key->tls.ctx, key->tls.name.data,
-                                key->tls.name.len);
+        ngx_memcpy(&seed, key->tls.service, sizeof(seed));
+        seed = sluice_core_hash(seed ^ (uintptr_t) key->tls.ctx,
+                                key->tls.name.data, key->tls.name.len);
     }
 #endif
 
@@ -105,6 +106,9 @@ ngx_http_sluice_pool_equal(ngx_http_sluice_pool_key_t *one,
         || one->tls.name.len != other->tls.name.len
         || ngx_memcmp(one->tls.name.data, other->tls.name.data,
                       one->tls.name.len)
+           != 0
+        || ngx_memcmp(one->tls.service, other->tls.service,
+                      sizeof(one->tls.service))
            != 0)
     {
         return 0;

@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_pool.h"
 
 
@@ -18,6 +19,7 @@ ngx_http_sluice_pool_tls_read(ngx_http_request_t *r,
     ngx_http_sluice_pool_tls_t *tls)
 {
     u_char                    *p, *last;
+    ngx_http_sluice_ctx_t     *ctx;
     ngx_http_upstream_conf_t  *conf;
 
     ngx_memzero(tls, sizeof(ngx_http_sluice_pool_tls_t));
@@ -39,6 +41,13 @@ ngx_http_sluice_pool_tls_read(ngx_http_request_t *r,
     tls->ctx = conf->ssl->ctx;
     tls->server_name = conf->ssl_server_name;
     tls->verify = conf->ssl_verify;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx && ctx->destination && ctx->destination->tls) {
+        ngx_memcpy(tls->service, ctx->destination->tls->digest,
+                   sizeof(tls->service));
+    }
 
     if (!tls->server_name && !tls->verify) {
         return NGX_OK;

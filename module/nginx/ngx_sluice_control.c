@@ -16,6 +16,7 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
+#include "ngx_sluice_tickets.h"
 
 #include <signal.h>
 #include <time.h>
@@ -291,6 +292,8 @@ ngx_sluice_control_take_place(sluice_control_t *block)
     block->heartbeat = ngx_sluice_control_started;
     block->state = SLUICE_CONTROL_STARTING;
     block->pid = (uint32_t) ngx_pid;
+
+    ngx_sluice_tickets_turn(ngx_time());
 }
 
 
@@ -308,6 +311,7 @@ ngx_sluice_control_beat_handler(ngx_event_t *e)
 
     if (block->pid == (uint32_t) ngx_pid) {
         block->heartbeat = ngx_sluice_control_now(CLOCK_REALTIME);
+        ngx_sluice_tickets_turn(ngx_time());
     }
 
     if (ngx_sluice_control_watchdog) {

@@ -8,10 +8,11 @@
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
 #include "ngx_sluice_shared.h"
+#include "ngx_sluice_tickets.h"
 
 
 #define NGX_SLUICE_PAGE_MAGIC    0x4547415045434c53ull      /* "SLCEPAGE" */
-#define NGX_SLUICE_PAGE_LAYOUT   4             /* grows with each change */
+#define NGX_SLUICE_PAGE_LAYOUT   5             /* grows with each change */
 
 /* Upstreams that have a position; a page that no turn was taken in is free. */
 #define NGX_SLUICE_PAGE_POSITIONS  16384
@@ -26,6 +27,9 @@ typedef struct {
 
     _Alignas(64)
     sluice_control_t   control;
+
+    _Alignas(64)
+    ngx_sluice_tickets_t  tickets;
 
     _Alignas(64)
     u_char             page[64];           /* sluice_core_page_size() */
@@ -170,6 +174,15 @@ ngx_sluice_page_metrics(int *fd)
 
     return (ngx_sluice_metrics_t *)
                ((u_char *) ngx_sluice_page + ngx_sluice_page_counts);
+}
+
+
+/* NULL without "sluice_control on". */
+
+ngx_sluice_tickets_t *
+ngx_sluice_page_tickets(void)
+{
+    return ngx_sluice_page ? &ngx_sluice_page->tickets : NULL;
 }
 
 

@@ -41,6 +41,8 @@ static const char *const  methods[] = { "GET", "POST", "PUT", "get", "X-Y" };
 
 static const char *const  addresses[] = { "127.0.0.1", "[::1]", "10.0.0.7" };
 
+static const char *const  snis[] = { "a.x", "b.x", "*.x", "a.*", "*" };
+
 static const char *const  names[] = { "X-A", "x_b", "X-c-d" };
 
 static const char *const  values[] = {
@@ -126,7 +128,15 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
     case SLUICE_CORE_UPSTREAM:
     case SLUICE_CORE_CONSUMER:
     case SLUICE_CORE_GROUP:
+    case SLUICE_CORE_CERTIFICATE:
+    case SLUICE_CORE_CA_CERTIFICATE:
         make_set(&entity->fields[0], make_text(name));
+        break;
+
+    case SLUICE_CORE_SNI:
+        entity->fields[SLUICE_CORE_SNI_CERTIFICATE].number =
+            make_slot(make, 0);
+        make_set(&entity->fields[SLUICE_CORE_SNI_NAME], make_text(name));
         break;
 
     case SLUICE_CORE_TARGET:
@@ -215,6 +225,11 @@ make_route(make_t *make, sluice_core_entity_t *entity)
     if (test_below(make->state, 3) == 0) {
         make_list_of(make, &fields[SLUICE_CORE_ROUTE_METHODS], methods,
                      make_count(methods), 2);
+    }
+
+    if (test_below(make->state, 6) == 0) {
+        make_list_of(make, &fields[SLUICE_CORE_ROUTE_SNIS], snis,
+                     make_count(snis), 2);
     }
 
     if (test_below(make->state, 4)) {
@@ -379,6 +394,12 @@ make_request(uint64_t *state, make_request_t *made)
     if (test_below(state, 12)) {
         n = (uint32_t) test_below(state, make_count(request_hosts));
         made->request.host = make_text(request_hosts[n]);
+    }
+
+    if (test_below(state, 3)) {
+        n = (uint32_t) test_below(state, make_count(request_hosts));
+        made->request.is_tls = 1;
+        made->request.sni = make_text(request_hosts[n]);
     }
 
     n = (uint32_t) test_below(state, test_below(state, 10) ? 7 : 390);

@@ -138,7 +138,8 @@ class Gateway:
     the text of a YAML file; None: no file, so that the Admin API writes the store. Settings are
     those of docs/config.md by name; True and False are written on and off, lists comma-separated.
     `plugins` maps names to the Lua source of plugins made up by the test. `env` is added to the
-    environment of every command.
+    environment of every command. `tls`: what stands behind the address of a second listener, at
+    `tls_port` ("ssl", "ssl http2"); none where it is empty.
 
     Usable as a context manager; leaving it stops the gateway and reads its error log.
     """
@@ -152,6 +153,7 @@ class Gateway:
         *,
         plugins: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
+        tls: str = "",
         **settings: object,
     ) -> None:
         self.ports = Ports()
@@ -159,6 +161,7 @@ class Gateway:
         self.file = self.prefix / ("sluice.yaml" if isinstance(config, str) else "sluice.json")
         self.proxy_port = self.ports.take()
         self.admin_port = self.ports.take()
+        self.tls_port = self.ports.take() if tls else 0
         self.settings: dict[str, Any] = {
             "prefix": self.prefix / "run",
             "file": "" if config is None else self.file,
@@ -169,6 +172,8 @@ class Gateway:
             "log_level": "notice",
             "vault_env": sanitizers(),
         } | settings
+        if tls:
+            self.settings["proxy_listen"] += f", 127.0.0.1:{self.tls_port} {tls}"
         self.env = env or {}
         if plugins:
             self._write_plugins(plugins)

@@ -52,9 +52,16 @@ local EFFECTS = {
     client_header_timeout = { "11s", "client_header_timeout 11s;" },
     client_body_timeout = { "12s", "client_body_timeout 12s;" },
     keepalive_timeout = { "13s", "keepalive_timeout 13s;" },
+    ssl_cipher_suite = { "modern", "ssl_protocols TLSv1.3;" },
+    ask_client_certificate = { "on", "sluice_tls_ask_certificate on;" },
+    http2_max_concurrent_streams = { "18", "http2_max_concurrent_streams 18;" },
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
     reject_encoded_climbs = { "off", "sluice_reject_encoded_climbs off;" },
+    proxy_ssl_trusted_certificate = {
+        "/t/ca.pem",
+        'sluice_upstream_trusted_certificate "/t/ca.pem";',
+    },
     proxy_buffer_size = { "20k", "proxy_buffer_size 20k;" },
     proxy_buffers = { "9 16k", "proxy_buffers 9 16k;" },
     upstream_keepalive_pool_size = { "15", "sluice_keepalive 15 " },
@@ -94,6 +101,9 @@ local ELSEWHERE = {
     admin_read_token = true,
     history = true,
     admin_secrets = true,
+    -- with ssl_cipher_suite = custom alone, below
+    ssl_ciphers = true,
+    ssl_protocols = true,
 }
 
 describe("cli.options", function()
@@ -103,7 +113,7 @@ describe("cli.options", function()
             sections[section] = true
         end
         for _, option in ipairs(options.list) do
-            assert.is_truthy(option.name:match("^[a-z_]+$"), option.name)
+            assert.is_truthy(option.name:match("^[a-z][a-z0-9_]+$"), option.name)
             assert.is_function(values.readers[option.type], option.name)
             assert.is_true(sections[option.section], option.name)
             assert.is_truthy(option.doc:match("%.$"), option.name)
@@ -135,8 +145,22 @@ describe("cli.options", function()
         assert.is_truthy(conf:find("real_ip_recursive on;", 1, true))
     end)
 
+    it("takes ssl_protocols and ssl_ciphers where the suite is custom", function()
+        local flags = { ssl_protocols = "TLSv1.2", ssl_ciphers = "AES128-SHA" }
+        assert.is_nil(render(flags):find("AES128-SHA;", 1, true))
+        flags.ssl_cipher_suite = "custom"
+        local conf = render(flags)
+        assert.is_truthy(conf:find("ssl_protocols TLSv1.2;", 1, true))
+        assert.is_truthy(conf:find('ssl_ciphers "AES128-SHA";', 1, true))
+    end)
+
+    it("has no TLS where no address has it", function()
+        assert.is_nil(render({ proxy_listen = "127.0.0.1:81" }):find("ssl_certificate"))
+    end)
+
     it("drops the clients' identity headers unless they pass", function()
-        local drop = "sluice_drop_headers X-Consumer-* X-Credential-* X-Anonymous-Consumer;"
+        local drop = "sluice_drop_headers X-Consumer-* X-Credential-* X-Anonymous-Consumer "
+            .. "X-Client-Cert-*;"
         assert.is_truthy(render({}):find(drop, 1, true))
         assert.is_nil(render({ client_identity_headers = "pass" }):find("sluice_drop_headers"))
     end)

@@ -46,7 +46,7 @@ describe("cli.settings", function()
         for _, option in ipairs(options.list) do
             assert.is_not_nil(found[option.name], option.name)
         end
-        assert.same({ "0.0.0.0:8000" }, found.proxy_listen)
+        assert.same({ "0.0.0.0:8000", "0.0.0.0:8443 ssl http2" }, found.proxy_listen)
         assert.equal("auto", found.workers)
         assert.is_false(found.real_ip_recursive)
         assert.equal(16384, found.worker_connections)

@@ -60,6 +60,7 @@ local RIGHT = {
         { "[::]:8000 reuseport backlog=9", "*:1" },
     },
     { "listen", "off", {}, { off = true } },
+    { "listen", "*:1 ssl  http2, *:2 ssl", { "*:1 ssl http2", "*:2 ssl" }, { tls = true } },
     { "text", "$status $uri", "$status $uri" },
     { "word", "X-Real-IP", "X-Real-IP" },
 }
@@ -138,6 +139,8 @@ local WRONG = {
     { "listen", "::1:8000" },
     { "listen", "[::x]:8000" },
     { "listen", "127.0.0.1:80 ssl" },
+    { "listen", "127.0.0.1:80 http2", { tls = true } },
+    { "listen", "127.0.0.1:80 ssl ssl", { tls = true } },
     { "listen", "127.0.0.1:80 backlog=0" },
     { "listen", "127.0.0.1:80, 127.0.0.1:80 reuseport" },
     { "listen", "off" },
@@ -165,9 +168,13 @@ describe("cli.values", function()
     end
 
     it("splits a listen address", function()
-        assert.same(
-            { host = "::1", port = 8000, reuseport = true, backlog = 7 },
-            values.parse_listen("[::1]:8000 backlog=7 reuseport")
-        )
+        assert.same({
+            host = "::1",
+            port = 8000,
+            reuseport = true,
+            ssl = false,
+            http2 = false,
+            backlog = 7,
+        }, values.parse_listen("[::1]:8000 backlog=7 reuseport"))
     end)
 end)

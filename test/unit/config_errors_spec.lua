@@ -108,8 +108,8 @@ local CASES = {
     },
     {
         "a field that is called as one of them",
-        "routes: [{paths: [/], snis: [a.b]}]",
-        "routes[0].snis: this field is not supported by this version",
+        "routes: [{paths: [/], snis: [a:1]}]",
+        "routes[0].snis[0]: must not have a port",
     },
     {
         "defaults of a client's",

@@ -80,7 +80,8 @@ local function answers(compiled, routes, request)
         function(name)
             local sent = request.headers[name]
             return sent and core_router.header(type(sent) == "table" and sent or { sent })
-        end
+        end,
+        request.is_tls and { sni = request.sni } or nil
     )
     local best = oracle.match(routes, request)
     return ("route %s, prefix %s"):format(value, prefix),

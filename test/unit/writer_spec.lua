@@ -270,6 +270,23 @@ describe("the writer", function()
         assert.equal(support.built(opened), (support.published(place)))
     end)
 
+    it("has certificates without their JSON, by names in lower case", function()
+        local to = { id = id(60) }
+        local pair = { id = id(60), cert = "C", key = "{vault://env/KEY}" }
+        make(put("certificates", pair))
+        make(put("snis", { id = id(61), name = "*.Example.COM", certificate = to }))
+        make(put("ca_certificates", { id = id(62), cert = "A" }))
+        local text = support.published(place)
+        local slot = text:match("kind 10 slot (%d+)%.%d+ revision %d+ C {vault://env/KEY} %- %- %-")
+        assert.truthy(slot)
+        assert.truthy(text:match("kind 11 slot %d+%.%d+ revision %d+ A %-"))
+        assert.equal(slot, text:match("kind 12 slot [%d.]+ revision %d+ (%d+) %*%.example%.com %-"))
+        assert.equal(support.built(opened), text)
+        make({ kind = "certificates", delete = id(60) })
+        assert.is_nil(support.published(place):match("kind 10 "))
+        assert.is_nil(support.published(place):match("kind 12 "))
+    end)
+
     describe("begins", function()
         local copy
 

@@ -41,8 +41,8 @@ local function listeners(addresses)
         list[i] = {
             ip = address.bracket(ip),
             port = tonumber(port),
-            ssl = false,
-            http2 = false,
+            ssl = listener:find(" ssl", 1, true) ~= nil,
+            http2 = listener:find(" http2", 1, true) ~= nil,
             listener = listener,
         }
     end

@@ -67,6 +67,7 @@ function _M.route(route, slot, sequence)
         [5] = list(route.methods),
         [6] = list(route.headers),
         [7] = route.regex_priority and signed(route.regex_priority) or 0,
+        [8] = list(route.snis),
     }
 end
 

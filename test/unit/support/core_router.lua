@@ -34,9 +34,10 @@ local function set_text(text, value)
 end
 
 --- Asks a view.
+-- @tparam[opt] table tls `sni`: name, nil without one; nil: a request without TLS
 -- @treturn string the core's word
 -- @treturn cdata match
-function _M.ask(view, method, host, port, path, get)
+function _M.ask(view, method, host, port, path, get, tls)
     local request = ffi.new("sluice_core_request_t")
     local match = ffi.new("sluice_core_match_t")
     set_text(request.method, method)
@@ -44,6 +45,8 @@ function _M.ask(view, method, host, port, path, get)
     set_text(request.path, path)
     request.port = port or -1
     request.header = header
+    request.is_tls = tls and 1 or 0
+    set_text(request.sni, tls and tls.sni)
     get_header, kept = get, {}
     local rc = lib.sluice_core_match(view, request, regexes, match)
     return ffi.string(lib.sluice_core_word(rc)), match
@@ -74,6 +77,8 @@ function _M.ask_with_lines(view, request)
     set_text(asked.host, request.host)
     set_text(asked.path, request.path)
     asked.port = request.port or -1
+    asked.is_tls = request.is_tls and 1 or 0
+    set_text(asked.sni, request.sni)
     asked.headers, asked.headers_count = texts, #lines / 2
     local rc = lib.sluice_core_match(view, asked, regexes, match)
     return ffi.string(lib.sluice_core_word(rc)), match
@@ -84,8 +89,8 @@ function _M.header(lines)
     return { lines = lines }
 end
 
-function methods:match(method, host, port, path, get)
-    local word, match = _M.ask(self.view, method, host, port, path, get)
+function methods:match(method, host, port, path, get, tls)
+    local word, match = _M.ask(self.view, method, host, port, path, get, tls)
     if word == "none" then
         return nil
     end

@@ -68,7 +68,7 @@ function _M.entities(list)
         entity.created_at, entity.sequence = given.created_at or 0, given.sequence or i
         entity.gone = given.gone and 1 or 0
         ffi.copy(entity.id, given.id or "", math.min(#(given.id or ""), 16))
-        for field = 0, 7 do
+        for field = 0, 8 do
             set_field(entity.fields[field], given[field], anchors)
         end
     end

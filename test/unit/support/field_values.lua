@@ -151,7 +151,7 @@ return {
             good = {},
             bad = {
                 { false, "value must be null (given the value of field 'protocol')" },
-                { true, "'true' is not supported by this version (supported: false)" },
+                { true, "value must be null (given the value of field 'protocol')" },
             },
         },
     },
@@ -243,8 +243,8 @@ return {
         request_buffering = { good = { true }, bad = { { 1, "expected a boolean" } } },
         response_buffering = { good = { true }, bad = { { 1, "expected a boolean" } } },
         snis = {
-            good = { {} },
-            bad = { { { "a.b" }, UNSUPPORTED }, { { "a:1" }, "must not have a port", "snis[0]" } },
+            good = { {}, { "a.b", "*.b" } },
+            bad = { { { "a:1" }, "must not have a port", "snis[0]" } },
         },
         sources = {
             good = { {} },

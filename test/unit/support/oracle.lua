@@ -103,6 +103,18 @@ local function admits_method(route, request)
     return false
 end
 
+local function admits_sni(route, request)
+    if not has_items(route.snis) or not request.is_tls then
+        return true
+    end
+    for _, name in ipairs(route.snis) do
+        if admits_host(name, { host = request.sni }) then
+            return true
+        end
+    end
+    return false
+end
+
 --- @treturn string|nil the text that matched
 local function path_text(path, request)
     if starts_with(path, "~") then
@@ -122,7 +134,7 @@ end
 
 local function count_kinds(route)
     local n = 0
-    for _, field in ipairs({ "methods", "hosts", "headers", "paths" }) do
+    for _, field in ipairs({ "methods", "hosts", "headers", "paths", "snis" }) do
         n = n + (has_items(route[field]) and 1 or 0)
     end
     return n
@@ -167,7 +179,11 @@ local function wins(a, b)
 end
 
 local function candidates_of(index, route, request)
-    if not admits_method(route, request) or not admits_headers(route, request) then
+    if
+        not admits_method(route, request)
+        or not admits_headers(route, request)
+        or not admits_sni(route, request)
+    then
         return {}
     end
     local host_ok, port_given = not has_items(route.hosts), false

@@ -57,6 +57,7 @@ local REGEX_PIECES = {
     "\\w",
     "(/a)|",
 }
+local SNIS = { "a.x", "b.x", "*.x", "a.*", "a.b.*", "*.b.x" }
 local METHODS = { "GET", "POST", "PUT" }
 local HEADERS = { "X-A", "x-b", "X-c-d" }
 local VALUES = { "1", "one", "ONE", "2", "~*^o", "~*\\D$" }
@@ -120,6 +121,7 @@ function _M.route()
         paths = chance(75) and paths() or nil,
         methods = chance(30) and some(METHODS, 2) or nil,
         headers = chance(25) and headers() or nil,
+        snis = chance(15) and some(SNIS, 2) or nil,
         regex_priority = random(-1, 1),
         created_at = random(3),
     }
@@ -147,6 +149,8 @@ function _M.request()
         port = random(2),
         path = plain_path(),
         headers = sent,
+        is_tls = chance(60),
+        sni = chance(80) and one(REQUEST_HOSTS) or nil,
     }
 end
 

@@ -13,16 +13,19 @@ local _M = { clean = store.clean, folder = store.folder }
 
 -- What the fields of each kind hold, as kinds.c has them.
 local TYPES = {
-    [tonumber(C.SLUICE_CORE_SERVICE)] = "NTTTNNNN",
-    [tonumber(C.SLUICE_CORE_UPSTREAM)] = "TTNN",
+    [tonumber(C.SLUICE_CORE_SERVICE)] = "NTTTNNNNT",
+    [tonumber(C.SLUICE_CORE_UPSTREAM)] = "TTNNN",
     [tonumber(C.SLUICE_CORE_CONSUMER)] = "TT",
-    [tonumber(C.SLUICE_CORE_ROUTE)] = "NNTLLLHN",
+    [tonumber(C.SLUICE_CORE_ROUTE)] = "NNTLLLHNL",
     [tonumber(C.SLUICE_CORE_TARGET)] = "NTN",
     [tonumber(C.SLUICE_CORE_CREDENTIAL)] = "NT",
     [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNNTNT",
     [tonumber(C.SLUICE_CORE_NAME)] = "TL",
     [tonumber(C.SLUICE_CORE_GROUP)] = "T",
     [tonumber(C.SLUICE_CORE_MEMBERSHIP)] = "NN",
+    [tonumber(C.SLUICE_CORE_CERTIFICATE)] = "TTTT",
+    [tonumber(C.SLUICE_CORE_CA_CERTIFICATE)] = "T",
+    [tonumber(C.SLUICE_CORE_SNI)] = "NT",
 }
 
 --- A place and options for writers, one after the other.

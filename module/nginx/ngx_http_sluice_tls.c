@@ -1,0 +1,436 @@
+
+/*
+ * The handshake with a client (ngx_http_sluice_tls.h).
+ */
+
+
+#include "ngx_http_sluice_tls.h"
+#include "ngx_sluice_certificates.h"
+
+#include <openssl/sha.h>
+#include <openssl/ssl.h>
+
+
+/* Of what a session is resumed for; another text is another world. */
+
+#define NGX_HTTP_SLUICE_TLS_CONTEXT  "sluice proxy 1"
+
+
+typedef struct {
+    ngx_flag_t  enable;
+    ngx_flag_t  ask;
+} ngx_http_sluice_tls_conf_t;
+
+
+/* Of a connection, in its pool. */
+
+typedef struct {
+    ngx_http_sluice_tls_verified_t   verified;
+    ngx_str_t                        name;
+    u_char                           data[NGX_SLUICE_CERTIFICATES_NAME];
+} ngx_http_sluice_tls_t;
+
+
+static void *ngx_http_sluice_tls_create_conf(ngx_conf_t *cf);
+static char *ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_sluice_tls_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_tls_init_server(ngx_conf_t *cf,
+    ngx_http_core_srv_conf_t *cscf, ngx_http_sluice_tls_conf_t *conf);
+static int ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data);
+static ngx_http_sluice_tls_t *ngx_http_sluice_tls_make(SSL *ssl,
+    ngx_connection_t *c);
+static ngx_int_t ngx_http_sluice_tls_read_name(SSL *ssl,
+    ngx_http_sluice_tls_t *tls);
+static int ngx_http_sluice_tls_set_context(SSL *ssl,
+    ngx_http_sluice_tls_t *tls, ngx_flag_t ask);
+static int ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data);
+static int ngx_http_sluice_tls_certificate(SSL *ssl, void *data);
+static ngx_int_t ngx_http_sluice_tls_use(SSL *ssl,
+    const ngx_sluice_certificate_t *certificate);
+
+
+extern ngx_module_t  ngx_http_ssl_module;
+extern ngx_module_t  ngx_http_sluice_tls_module;
+
+
+/* Of OpenSSL's connections; made once a process image. */
+
+static int         ngx_http_sluice_tls_index = -1;
+
+static ngx_uint_t  ngx_http_sluice_tls_asked;
+
+
+static ngx_command_t  ngx_http_sluice_tls_commands[] = {
+
+    { ngx_string("sluice_tls"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_sluice_tls_conf_t, enable),
+      NULL },
+
+    { ngx_string("sluice_tls_ask_certificate"),
+      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_sluice_tls_conf_t, ask),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_sluice_tls_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_sluice_tls_init,              /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    ngx_http_sluice_tls_create_conf,       /* create server configuration */
+    ngx_http_sluice_tls_merge_conf,        /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_sluice_tls_module = {
+    NGX_MODULE_V1,
+    &ngx_http_sluice_tls_module_ctx,       /* module context */
+    ngx_http_sluice_tls_commands,          /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_sluice_tls_create_conf(ngx_conf_t *cf)
+{
+    ngx_http_sluice_tls_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_tls_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    conf->enable = NGX_CONF_UNSET;
+    conf->ask = NGX_CONF_UNSET;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_sluice_tls_conf_t  *prev = parent;
+    ngx_http_sluice_tls_conf_t  *conf = child;
+
+    ngx_conf_merge_value(conf->enable, prev->enable, 0);
+    ngx_conf_merge_value(conf->ask, prev->ask, 0);
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_tls_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                    i;
+    ngx_http_core_srv_conf_t    **servers;
+    ngx_http_core_main_conf_t    *cmcf;
+    ngx_http_sluice_tls_conf_t   *conf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    servers = cmcf->servers.elts;
+    ngx_http_sluice_tls_asked = 0;
+
+    for (i = 0; i < cmcf->servers.nelts; i++) {
+        conf = servers[i]->ctx->srv_conf[ngx_http_sluice_tls_module.ctx_index];
+
+        if (conf->enable
+            && ngx_http_sluice_tls_init_server(cf, servers[i], conf) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf,
+    ngx_http_sluice_tls_conf_t *conf)
+{
+    SSL_CTX                  *ctx;
+    ngx_http_ssl_srv_conf_t  *sscf;
+
+    sscf = cscf->ctx->srv_conf[ngx_http_ssl_module.ctx_index];
+    ctx = sscf->ssl.ctx;
+
+    if (ctx == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"sluice_tls\" wants an \"ssl_certificate\" for names "
+                      "that nobody has one for");
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_sluice_tls_index == -1) {
+        ngx_http_sluice_tls_index = SSL_get_ex_new_index(0, NULL, NULL, NULL,
+                                                         NULL);
+        if (ngx_http_sluice_tls_index == -1) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (conf->ask) {
+        ngx_http_sluice_tls_asked = 1;
+        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+        SSL_CTX_set_cert_verify_callback(ctx, ngx_http_sluice_tls_take, NULL);
+    }
+
+    SSL_CTX_set_client_hello_cb(ctx, ngx_http_sluice_tls_hello, conf);
+    SSL_CTX_set_cert_cb(ctx, ngx_http_sluice_tls_certificate, NULL);
+
+    return ngx_http_sluice_tls_tickets_init(cf, ctx);
+}
+
+
+static int
+ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data)
+{
+    ngx_http_sluice_tls_conf_t  *conf = data;
+
+    ngx_connection_t       *c;
+    ngx_http_sluice_tls_t  *tls;
+
+    c = ngx_ssl_get_connection(ssl);
+    tls = ngx_http_sluice_tls_make(ssl, c);
+
+    if (tls == NULL) {
+        *alert = SSL_AD_INTERNAL_ERROR;
+        return SSL_CLIENT_HELLO_ERROR;
+    }
+
+    if (ngx_http_sluice_tls_read_name(ssl, tls) != NGX_OK) {
+        ngx_log_error(NGX_LOG_INFO, c->log, 0,
+                      "sluice: the client's server_name is not well-formed");
+        *alert = SSL_AD_DECODE_ERROR;
+        return SSL_CLIENT_HELLO_ERROR;
+    }
+
+    if (!ngx_http_sluice_tls_set_context(ssl, tls, conf->ask)) {
+        *alert = SSL_AD_INTERNAL_ERROR;
+        return SSL_CLIENT_HELLO_ERROR;
+    }
+
+    return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+
+/* The one there is: a client may be asked to say hello again. */
+
+static ngx_http_sluice_tls_t *
+ngx_http_sluice_tls_make(SSL *ssl, ngx_connection_t *c)
+{
+    ngx_http_sluice_tls_t  *tls;
+
+    tls = SSL_get_ex_data(ssl, ngx_http_sluice_tls_index);
+
+    if (tls == NULL) {
+        tls = ngx_pcalloc(c->pool, sizeof(ngx_http_sluice_tls_t));
+
+        if (tls == NULL
+            || !SSL_set_ex_data(ssl, ngx_http_sluice_tls_index, tls))
+        {
+            return NULL;
+        }
+    }
+
+    tls->name.data = tls->data;
+    tls->name.len = 0;
+
+    return tls;
+}
+
+
+/*
+ * RFC 6066, section 3: the length of a list, and in it one name: its type
+ * (host_name is 0), its length, its bytes.
+ */
+
+static ngx_int_t
+ngx_http_sluice_tls_read_name(SSL *ssl, ngx_http_sluice_tls_t *tls)
+{
+    size_t        size, length;
+    const u_char  *p;
+
+    if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &size)) {
+        return NGX_OK;
+    }
+
+    if (size < 5 || (size_t) (p[0] << 8 | p[1]) != size - 2
+        || p[2] != TLSEXT_NAMETYPE_host_name)
+    {
+        return NGX_ERROR;
+    }
+
+    length = (size_t) (p[3] << 8 | p[4]);
+
+    if (length != size - 5 || length == 0
+        || length > NGX_SLUICE_CERTIFICATES_NAME
+        || memchr(p + 5, '\0', length) != NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    if (length > 1 && p[5 + length - 1] == '.') {
+        length--;
+    }
+
+    ngx_strlow(tls->data, (u_char *) p + 5, length);
+    tls->name.len = length;
+
+    return NGX_OK;
+}
+
+
+static int
+ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls,
+    ngx_flag_t ask)
+{
+    u_char  text[sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT)
+                 + 1 + NGX_SLUICE_CERTIFICATES_NAME], *p;
+    u_char  digest[SHA256_DIGEST_LENGTH];
+
+    /* with the NUL, so that no name goes on where the text ends */
+
+    p = ngx_cpymem(text, NGX_HTTP_SLUICE_TLS_CONTEXT,
+                   sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT));
+    *p++ = ask ? 1 : 0;
+    p = ngx_cpymem(p, tls->name.data, tls->name.len);
+
+    (void) SHA256(text, p - text, digest);
+
+    return SSL_set_session_id_context(ssl, digest, sizeof(digest));
+}
+
+
+/* The client's certificate is not looked at: who needs it, verifies it. */
+
+static int
+ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data)
+{
+    SSL  *ssl;
+
+    ssl = X509_STORE_CTX_get_ex_data(store,
+                                     SSL_get_ex_data_X509_STORE_CTX_idx());
+
+    /* of TLS 1.3; in 1.2 the ticket is an empty one */
+
+    (void) SSL_set_num_tickets(ssl, 0);
+
+    X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+
+    return 1;
+}
+
+
+static int
+ngx_http_sluice_tls_certificate(SSL *ssl, void *data)
+{
+    ngx_int_t                        rc;
+    ngx_connection_t                *c;
+    ngx_http_sluice_tls_t           *tls;
+    const ngx_sluice_certificate_t  *certificate;
+
+    c = ngx_ssl_get_connection(ssl);
+    tls = SSL_get_ex_data(ssl, ngx_http_sluice_tls_index);
+
+    rc = ngx_sluice_certificate_by_sni(&tls->name, &certificate, c->log);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_sluice_tls_use(ssl, certificate);
+    }
+
+    if (rc == NGX_ERROR) {
+        ngx_log_error(NGX_LOG_ERR, c->log, 0,
+                      "sluice: no handshake for the server name \"%V\"",
+                      &tls->name);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_tls_use(SSL *ssl, const ngx_sluice_certificate_t *certificate)
+{
+    ngx_uint_t                            i;
+    const ngx_sluice_certificate_pair_t  *pair;
+
+    /* the server's own, which might fit the client better */
+
+    SSL_certs_clear(ssl);
+
+    for (i = 0; i < certificate->npairs; i++) {
+        pair = &certificate->pairs[i];
+
+        if (!SSL_use_cert_and_key(ssl, pair->leaf, pair->key, pair->issuers,
+                                  1))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name)
+{
+    ngx_http_sluice_tls_t  *tls;
+
+    tls = NULL;
+
+    if (c->ssl && ngx_http_sluice_tls_index != -1) {
+        tls = SSL_get_ex_data(c->ssl->connection, ngx_http_sluice_tls_index);
+    }
+
+    if (tls) {
+        *name = tls->name;
+
+    } else {
+        ngx_str_null(name);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_sluice_tls_asks(void)
+{
+    return ngx_http_sluice_tls_asked;
+}
+
+
+ngx_http_sluice_tls_verified_t *
+ngx_http_sluice_tls_verified(ngx_connection_t *c)
+{
+    ngx_http_sluice_tls_t  *tls;
+
+    tls = SSL_get_ex_data(c->ssl->connection, ngx_http_sluice_tls_index);
+
+    return &tls->verified;
+}

@@ -1,0 +1,63 @@
+
+/*
+ * TLS with clients: which certificate a handshake gets, and which sessions it
+ * may go on with.  The directive "sluice_tls on" of a server gives its context
+ * of OpenSSL the callbacks; nginx does the rest.
+ *
+ * All runs in C within one turn of the event loop: a handshake of stock nginx
+ * cannot wait for anything.
+ *
+ *     ClientHello   the name is read, and the session id context set
+ *     session       OpenSSL resumes one of this context, else makes a new one
+ *     certificate   of the name, from the image; else the server's own
+ *
+ * With "sluice_tls_ask_certificate on" clients are asked for a certificate, in
+ * each handshake: the route, which says whose is wanted, comes later.  Any is
+ * taken, also none; the plugin mtls-auth verifies.  A session with one gets no
+ * ticket, so that it is resumed nowhere.
+ *
+ * The session id context is what keeps a session of one name from being
+ * resumed under another: OpenSSL compares it in TLS 1.2 and 1.3, with tickets
+ * and without (ssl_get_prev_session()), and takes a difference for a miss.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_TLS_H_INCLUDED
+#define NGX_HTTP_SLUICE_TLS_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * The name that the client asked for in its handshake, in lower case and
+ * without a dot at its end; empty: it named none, or this is no TLS.
+ */
+void ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name);
+
+/* Whether clients are asked for certificates. */
+ngx_uint_t ngx_http_sluice_tls_asks(void);
+
+/*
+ * What a connection's certificate was last verified by, and until when that
+ * counts; zeroed at first.  Of a connection with TLS.
+ */
+
+typedef struct {
+    uint64_t    epoch;
+    uint64_t    revision;
+    time_t      until;
+    uint32_t    slot;
+} ngx_http_sluice_tls_verified_t;
+
+ngx_http_sluice_tls_verified_t *ngx_http_sluice_tls_verified(
+    ngx_connection_t *c);
+
+/* ngx_http_sluice_tls_tickets.c */
+
+ngx_int_t ngx_http_sluice_tls_tickets_init(ngx_conf_t *cf, SSL_CTX *ctx);
+
+
+#endif /* NGX_HTTP_SLUICE_TLS_H_INCLUDED */

@@ -1,0 +1,68 @@
+
+/*
+ * TLS to a service's upstreams: who they have to prove to be, and as whom the
+ * gateway comes.  nginx has both in its locations; these are the service's
+ * own, and are set on each connection before its handshake.
+ *
+ *     sluice_upstream_trusted_certificate /etc/ssl/certs/ca-certificates.crt;
+ *
+ * names the CAs of services that list none.
+ *
+ * OpenSSL verifies within the handshake, the name too: who does not prove to
+ * be the upstream gets no certificate of ours, no session and no byte of a
+ * request.  (nginx looks at the result when the handshake is done.)
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_UPSTREAM_TLS_H_INCLUDED
+#define NGX_HTTP_SLUICE_UPSTREAM_TLS_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "core.h"
+
+
+#if (NGX_HTTP_SSL)
+
+#define NGX_HTTP_SLUICE_UPSTREAM_TLS_DIGEST  32
+
+
+/*
+ * Compiled with a service's destination, and not changed any more.  The digest
+ * is of the contents of all the rest: two of the same digest are one identity,
+ * so connections and sessions outlive a change that does not touch them, and
+ * none outlives one that does.
+ */
+
+typedef struct {
+    u_char                        digest[NGX_HTTP_SLUICE_UPSTREAM_TLS_DIGEST];
+    X509_STORE                   *trusted;    /* NULL: nobody is */
+    int                           depth;      /* of intermediate CAs */
+    unsigned                      verify:1;
+} ngx_http_sluice_upstream_tls_t;
+
+
+/*
+ * What a service says.  *tls is NULL where it says nothing: then an upstream
+ * is not verified.  The result is good as long as pool is.  NGX_ERROR: no
+ * memory.
+ */
+ngx_int_t ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
+    sluice_core_found_t *service, ngx_http_sluice_upstream_tls_t **tls);
+
+/*
+ * To be called between the making of a connection's SSL and its handshake.
+ * name is what is verified: a host name or an address, IPv6 in brackets,
+ * without a port.  NGX_ERROR: the handshake must not be made, and the log says
+ * why.
+ */
+ngx_int_t ngx_http_sluice_upstream_tls_set(ngx_connection_t *c,
+    ngx_http_sluice_upstream_tls_t *tls, ngx_str_t *name);
+
+#endif
+
+
+#endif /* NGX_HTTP_SLUICE_UPSTREAM_TLS_H_INCLUDED */

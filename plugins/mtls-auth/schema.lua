@@ -1,0 +1,86 @@
+--- Configuration of the mtls-auth plugin: of Kong's layout what this version does, and `depth` and
+-- `crl` of our own.
+-- @module plugins.mtls-auth.schema
+
+local crl = require("openssl.x509.crl")
+local typedefs = require("gateway.schema.typedefs")
+
+local LIST = "%-%-%-%-%-BEGIN X509 CRL%-%-%-%-%-.-%-%-%-%-%-END X509 CRL%-%-%-%-%-"
+
+local function check_crl(pem)
+    local count = 0
+    for block in pem:gmatch(LIST) do
+        count = count + 1
+        if not pcall(crl.new, block) then
+            return nil, "invalid revocation list: number " .. count .. " cannot be read"
+        end
+    end
+    return count > 0 or nil, "expected PEM, -----BEGIN X509 CRL-----"
+end
+
+return {
+    name = "mtls-auth",
+    fields = {
+        -- Who asks is what the plugin finds out, so it cannot depend on it.
+        { consumer = typedefs.no_consumer },
+        { protocols = typedefs.protocols_http },
+        {
+            config = {
+                type = "record",
+                required = true,
+                fields = {
+                    {
+                        ca_certificates = {
+                            type = "array",
+                            required = true,
+                            len_min = 1,
+                            len_max = 100,
+                            elements = typedefs.uuid,
+                            description = "Ids of the CA certificates that a client's certificate "
+                                .. "may be signed by.",
+                        },
+                    },
+                    {
+                        depth = {
+                            type = "integer",
+                            required = true,
+                            default = 4,
+                            between = { 0, 16 },
+                            description = "Certificates that may stand between the client's and "
+                                .. "the CA's.",
+                        },
+                    },
+                    {
+                        crl = {
+                            type = "string",
+                            custom_validator = check_crl,
+                            description = "Revocation lists in PEM, one behind the other. Where "
+                                .. "there is one, the issuer of each client's certificate has to "
+                                .. "have a list that is in date.",
+                        },
+                    },
+                    {
+                        skip_consumer_lookup = {
+                            type = "boolean",
+                            required = true,
+                            default = true,
+                            one_of = { true },
+                            description = "Whether a certificate stands for no consumer: this "
+                                .. "version looks none up.",
+                        },
+                    },
+                    {
+                        revocation_check_mode = {
+                            type = "string",
+                            required = true,
+                            default = "SKIP",
+                            one_of = { "SKIP" },
+                            description = "Whether the places that a certificate names are asked "
+                                .. "for its revocation: this version asks none. See `crl`.",
+                        },
+                    },
+                },
+            },
+        },
+    },
+}

@@ -1,0 +1,187 @@
+"""Which certificate a handshake shows: by name, by type of key, live."""
+
+from __future__ import annotations
+
+import itertools
+import ssl
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from certificates import Pair, connect, context, get, make, shown
+from sluice import Gateway
+from upstream import Upstream
+
+START = Callable[..., Gateway]
+
+ECDSA = context(version=ssl.TLSVersion.TLSv1_2, ciphers="ECDHE-ECDSA-AES128-GCM-SHA256")
+RSA = context(version=ssl.TLSVersion.TLSv1_2, ciphers="ECDHE-RSA-AES128-GCM-SHA256")
+
+# An SNI, and names that show its certificate.
+SHOWN = {
+    "a.example": ["a.example", "A.EXAMPLE", "a.example."],
+    "*.example": ["b.example", "-.example"],
+    "b.*": ["b.test", "b.y"],
+    "*": ["c.test", "x.a.example", "localhost", "127.0.0.1", "a", None],
+}
+
+
+@pytest.fixture(scope="module")
+def pairs() -> dict[str, Pair]:
+    """A certificate for each SNI."""
+    return {name: make(f"for {name}") for name in SHOWN}
+
+
+def entity(pair: Pair, *names: str, **more: str) -> dict:
+    """A certificate with its SNIs, as a file has it."""
+    return {"cert": pair.cert, "key": pair.key, "snis": [{"name": n} for n in names]} | more
+
+
+def test_a_name_has_the_most_exact_certificate(gateway: START, pairs: dict[str, Pair]) -> None:
+    given = [entity(pair, name) for name, pair in pairs.items()]
+    running = gateway({"certificates": given}, tls="ssl")
+    for sni, names in SHOWN.items():
+        for name in names:
+            assert shown(running.tls_port, name) == pairs[sni].der, f"{name}, not that of {sni}"
+
+
+def test_a_name_without_one_has_the_gateways_own(gateway: START, pairs: dict[str, Pair]) -> None:
+    given = [entity(pairs["a.example"], "a.example")]
+    running = gateway({"certificates": given}, tls="ssl")
+    own = running.settings["prefix"] / "tls" / "self-signed.pem"
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert own.parent.stat().st_mode & 0o777 == 0o700
+    der = Pair(own.read_text(), "").der
+    for name in ("b.example", "x.a.example", None):
+        assert shown(running.tls_port, name) == der
+    running.reload()
+    assert shown(running.tls_port, "b.example") == der
+
+
+def test_requests_go_to_services(gateway: START, upstream: Upstream) -> None:
+    routes = [{"name": "r", "paths": ["/"], "protocols": ["https"]}]
+    services = [{"name": "s", "url": upstream.url, "routes": routes}]
+    running = gateway({"services": services}, tls="ssl")
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with connect(running.tls_port, "a.example", context(version=version)) as wrapped:
+            assert get(wrapped, host="a.example").startswith(b"HTTP/1.1 200 ")
+    assert upstream.last.headers.get("x-forwarded-proto") == "https"
+    assert upstream.last.headers.get("x-forwarded-port") == str(running.tls_port)
+    assert running.get("/").status_code == 426
+
+
+def test_issuers_are_sent(gateway: START) -> None:
+    root = make("root", is_ca=True)
+    middle = make("middle", is_ca=True, issuer=root)
+    leaf = make("leaf", issuer=middle, names=("DNS:a.example",))
+    running = gateway({"certificates": [entity(leaf, "a.example")]}, tls="ssl")
+    strict = ssl.create_default_context(cadata=root.cert)
+    with connect(running.tls_port, "a.example", strict) as wrapped:
+        assert wrapped.getpeercert(binary_form=True) == leaf.der
+    with pytest.raises(ssl.SSLCertVerificationError), connect(running.tls_port, "b.x", strict):
+        pass
+
+
+def test_the_type_of_key_is_the_clients_choice(gateway: START) -> None:
+    ec, rsa = make("ec"), make("rsa", kind="rsa")
+    both = entity(ec, "a.example", cert_alt=rsa.cert, key_alt=rsa.key)
+    running = gateway({"certificates": [both, entity(rsa, "only.rsa")]}, tls="ssl")
+    assert shown(running.tls_port, "a.example", ECDSA) == ec.der
+    assert shown(running.tls_port, "a.example", RSA) == rsa.der
+    assert shown(running.tls_port, "only.rsa", RSA) == rsa.der
+    # The gateway's own certificate would do: it is not this name's.
+    with pytest.raises(ssl.SSLError), connect(running.tls_port, "only.rsa", ECDSA):
+        pass
+
+
+def test_a_key_may_be_a_reference(gateway: START, pairs: dict[str, Pair]) -> None:
+    pair = pairs["*"]
+    given = entity(Pair(pair.cert, "{vault://env/tls-key}"), "a.example")
+    running = gateway(
+        {"certificates": [given]}, tls="ssl", vault_env="TLS_KEY", env={"TLS_KEY": pair.key}
+    )
+    assert shown(running.tls_port, "a.example") == pair.der
+
+
+def test_changes_are_live(gateway: START, pairs: dict[str, Pair]) -> None:
+    running = gateway(None, tls="ssl", workers=2)
+    client = running.client
+
+    def put(kind: str, key: str, value: dict) -> str:
+        done = client.put(f"{running.admin}/{kind}/{key}", json=value)
+        assert done.status_code == 200, done.text
+        return done.json()["id"]
+
+    def certificate(pair: Pair) -> dict:
+        return {"cert": pair.cert, "key": pair.key}
+
+    own = shown(running.tls_port, "a.example")
+    key = "00000000-0000-4000-8000-000000000001"
+    put("certificates", key, certificate(pairs["*"]))
+    assert shown(running.tls_port, "a.example") == own
+    sni = put("snis", "a.example", {"certificate": {"id": key}})
+    for _ in range(4):
+        assert shown(running.tls_port, "a.example") == pairs["*"].der
+    put("certificates", key, certificate(pairs["b.*"]))
+    for _ in range(4):
+        assert shown(running.tls_port, "a.example") == pairs["b.*"].der
+    assert client.delete(f"{running.admin}/snis/{sni}").status_code == 204
+    for _ in range(4):
+        assert shown(running.tls_port, "a.example") == own
+
+
+def test_handshakes_while_certificates_change(gateway: START) -> None:
+    """A handshake shows what was live in its time, whole: no other, none that fails."""
+    running = gateway(None, tls="ssl", workers=2)
+    made = [make(f"number {i}") for i in range(4)]
+    at = f"{running.admin}/certificates/00000000-0000-4000-8000-000000000001"
+    body = {"cert": made[0].cert, "key": made[0].key, "snis": ["a.example"]}
+    assert running.client.put(at, json=body).status_code == 200
+    over = threading.Event()
+
+    def change() -> None:
+        for pair in itertools.cycle(made):
+            if over.is_set():
+                return
+            body = {"cert": pair.cert, "key": pair.key, "snis": ["a.example"]}
+            assert running.client.put(at, json=body).status_code == 200
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    known = {pair.der for pair in made}
+    seen = {shown(running.tls_port, "a.example") for _ in range(400)}
+    over.set()
+    writer.join()
+    assert seen <= known
+    assert len(seen) > 1
+
+
+def test_more_certificates_than_are_kept(gateway: START) -> None:
+    """1,024 parsed certificates are kept: what comes after has room, and those before come back."""
+    pair = make("many")
+    count = 1100
+    given = [
+        entity(pair, f"{i}.example") | {"id": f"{i:08}-0000-4000-8000-000000000000"}
+        for i in range(count)
+    ]
+    running = gateway({"certificates": given}, tls="ssl")
+    for i in [*range(count), 0, count - 1]:
+        assert shown(running.tls_port, f"{i}.example") == pair.der
+
+
+@pytest.mark.parametrize("flags", ["ssl", "ssl http2", "ssl reuseport", "ssl backlog=64"])
+def test_forms_of_listeners(gateway: START, flags: str) -> None:
+    running = gateway({}, tls=flags)
+    with connect(running.tls_port, None, context(alpn=("h2", "http/1.1"))) as wrapped:
+        assert wrapped.selected_alpn_protocol() == ("h2" if "http2" in flags else "http/1.1")
+    listeners = running.client.get(running.admin).json()["configuration"]["proxy_listeners"]
+    assert listeners[1]["ssl"] is True
+    assert listeners[1]["http2"] is ("http2" in flags)
+
+
+def test_versions_that_are_too_old_are_refused(gateway: START) -> None:
+    running = gateway({}, tls="ssl", ssl_cipher_suite="modern")
+    with pytest.raises(ssl.SSLError):
+        shown(running.tls_port, "a", context(version=ssl.TLSVersion.TLSv1_2))
+    assert shown(running.tls_port, "a", context(version=ssl.TLSVersion.TLSv1_3))

@@ -1,0 +1,233 @@
+"""Client certificates: the plugin mtls-auth, and what a session may not carry."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import certificates
+from certificates import Pair, connect, context, get, make
+from sluice import Gateway
+from upstream import Upstream
+
+START = Callable[..., Gateway]
+
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+ROOT_ID, OTHER_ID = (f"00000000-0000-4000-8000-00000000000{i}" for i in (1, 2))
+
+
+class World:
+    """Two CAs, and clients of each."""
+
+    def __init__(self) -> None:
+        self.root, self.other = make("root", is_ca=True), make("other", is_ca=True)
+        self.middle = make("middle", is_ca=True, issuer=self.root)
+        self.good = make("good client", issuer=self.root)
+        self.deep = make("deep client", issuer=self.middle)
+        self.foreign = make("foreign client", issuer=self.other)
+        self.own = make("own client")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+def config(world: World, upstream: Upstream, *routes: dict, **more: object) -> dict:
+    """Routes with the plugin, one for all where none is given; `more`: of its configuration."""
+    plugin = {"name": "mtls-auth", "config": {"ca_certificates": [ROOT_ID]} | more}
+    guarded = [r | {"plugins": [plugin]} for r in routes or ({"name": "r", "paths": ["/"]},)]
+    free = {"name": "free", "paths": ["/free"]}
+    return {
+        "ca_certificates": [
+            {"id": ROOT_ID, "cert": world.root.cert},
+            {"id": OTHER_ID, "cert": world.other.cert},
+        ],
+        "services": [{"name": "s", "url": upstream.url, "routes": [*guarded, free]}],
+    }
+
+
+def start(gateway: START, given: dict | None, **settings: object) -> Gateway:
+    settings = {"tls": "ssl", "ask_client_certificate": True} | settings
+    return gateway(given, **settings)
+
+
+def asked(
+    running: Gateway,
+    client: Pair | None,
+    name: str | None = "localhost",
+    host: str = "localhost",
+    version: ssl.TLSVersion | None = None,
+    **more: object,
+) -> bytes:
+    using = context(client=client, version=version)
+    with connect(running.tls_port, name, using) as wrapped:
+        return get(wrapped, host=host, **more)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_passes(
+    gateway: START, upstream: Upstream, world: World, version: ssl.TLSVersion
+) -> None:
+    running = start(gateway, config(world, upstream))
+    for client in (world.good, world.deep):
+        assert b" 200 " in asked(running, client, version=version)[:20]
+    assert upstream.last.headers.get("x-client-cert-dn") == "CN=deep client"
+    printed = certificates.run(
+        "x509", "-noout", "-fingerprint", "-sha256", text=world.deep.cert
+    ).strip()
+    fingerprint = printed.partition("=")[2].replace(":", "").lower()
+    assert upstream.last.headers.get("x-client-cert-fingerprint") == fingerprint
+    for client in (world.foreign, world.own):
+        answer = asked(running, client, version=version)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert b"TLS certificate failed verification" in answer
+    answer = asked(running, None, version=version)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"No required TLS certificate was sent" in answer
+    for client in (world.foreign, None):
+        assert b" 200 " in asked(running, client, version=version, target="/free")[:20]
+    assert running.get("/").status_code == 401
+    assert len(upstream.requests) == 4
+
+
+def test_clients_do_not_speak_for_the_gateway(
+    gateway: START, upstream: Upstream, world: World
+) -> None:
+    running = start(gateway, config(world, upstream))
+    lies = ("X-Client-Cert-DN: CN=root", "x_client_cert_dn: CN=root", "X-Client-Cert-Other: 1")
+    assert b" 200 " in asked(running, world.good, headers=lies)[:20]
+    said = [(n.lower(), v) for n, v in upstream.last.headers if "cert" in n.lower()]
+    assert [n for n, _ in said] == ["x-client-cert-dn", "x-client-cert-fingerprint"]
+    assert said[0][1] == "CN=good client"
+    assert b" 200 " in asked(running, None, target="/free", headers=lies)[:20]
+    assert not [n for n, _ in upstream.last.headers if "cert" in n.lower()]
+
+
+def test_depth(gateway: START, upstream: Upstream, world: World) -> None:
+    running = start(gateway, config(world, upstream, depth=0))
+    assert b" 200 " in asked(running, world.good)[:20]
+    assert b" 401 " in asked(running, world.deep)[:20]
+
+
+def test_a_host_that_is_another_name(gateway: START, upstream: Upstream, world: World) -> None:
+    running = start(gateway, config(world, upstream))
+    for name, host, status in [
+        ("a.example", "a.example", 200),
+        ("A.example.", "a.EXAMPLE:8443", 200),
+        ("a.example", "b.example", 421),
+        ("a.example", "a.exampl", 421),
+        ("a.example", "a.example.evil", 421),
+        (None, "a.example", 200),
+    ]:
+        assert f" {status} ".encode() in asked(running, world.good, name, host)[:20], (name, host)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("target", ["/", "/free"])
+def test_no_session_carries_a_certificate(
+    gateway: START, upstream: Upstream, world: World, version: ssl.TLSVersion, target: str
+) -> None:
+    """CVE-2025-23419: a session with a certificate is resumed nowhere, under no name."""
+    running = start(gateway, config(world, upstream))
+    using = context(client=world.good, version=version)
+    for name in ("localhost", "other", None):
+        with connect(running.tls_port, "localhost", using) as wrapped:
+            assert b" 200 " in get(wrapped, target=target)[:20]
+            session = wrapped.session
+        assert session is None or not session.has_ticket
+        if session is None:
+            continue
+        with connect(running.tls_port, name, using, session) as wrapped:
+            assert not wrapped.session_reused
+    # Without a certificate they are resumed, and have none.
+    using = context(version=version)
+    with connect(running.tls_port, "localhost", using) as wrapped:
+        get(wrapped)
+        session = wrapped.session
+    with connect(running.tls_port, "localhost", using, session) as wrapped:
+        assert b" 401 " in get(wrapped)[:20]
+        assert wrapped.session_reused
+
+
+def revoked(world: World, *serials: str) -> str:
+    """A revocation list of the root CA."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        (at / "ca").write_text(world.root.cert)
+        (at / "key").write_text(world.root.key)
+        (at / "number").write_text("01\n")
+        (at / "conf").write_text(
+            f"[ca]\ndefault_ca=own\n[own]\ndatabase={at}/index\ncrlnumber={at}/number\n"
+            "default_md=sha256\ndefault_crl_days=30\n"
+        )
+        lines = [f"R\t301231235959Z\t240101000000Z\t{s}\tunknown\t/CN=x\n" for s in serials]
+        (at / "index").write_text("".join(lines))
+        return certificates.run(
+            "ca", "-gencrl", "-config", f"{at}/conf", "-cert", f"{at}/ca", "-keyfile", f"{at}/key"
+        )
+
+
+def test_revocation_is_live(gateway: START, upstream: Upstream, world: World) -> None:
+    """A list that comes while a connection is open ends what that may do."""
+    running = start(gateway, None)
+    admin = running.client
+
+    def put(path: str, value: dict) -> None:
+        done = admin.put(f"{running.admin}/{path}", json=value)
+        assert done.status_code == 200, done.text
+
+    put(f"ca_certificates/{ROOT_ID}", {"cert": world.root.cert})
+    put("services/s", {"url": upstream.url})
+    put("routes/r", {"paths": ["/"], "service": {"name": "s"}})
+    plugin = {"name": "mtls-auth", "config": {"ca_certificates": [ROOT_ID]}}
+    at = f"plugins/{OTHER_ID}"
+    put(at, plugin)
+    printed = certificates.run("x509", "-noout", "-serial", text=world.good.cert)
+    serial = printed.strip().partition("=")[2]
+
+    def status(wrapped: ssl.SSLSocket) -> bytes:
+        wrapped.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return wrapped.recv(65536)[9:12]
+
+    with connect(running.tls_port, "localhost", context(client=world.good)) as wrapped:
+        assert [status(wrapped) for _ in range(3)] == [b"200"] * 3
+        plugin["config"]["crl"] = revoked(world)
+        put(at, plugin)
+        assert status(wrapped) == b"200"
+        plugin["config"]["crl"] = revoked(world, serial)
+        put(at, plugin)
+        assert status(wrapped) == b"401"
+        del plugin["config"]["crl"]
+        put(at, plugin)
+        assert status(wrapped) == b"200"
+        put(f"ca_certificates/{ROOT_ID}", {"cert": world.other.cert})
+        assert status(wrapped) == b"401"
+
+
+def test_what_is_wrong_is_said(gateway: START, upstream: Upstream, world: World) -> None:
+    """Where nobody is asked, or a CA is missing, it fails closed."""
+    running = start(gateway, config(world, upstream), ask_client_certificate=False)
+    running.expect_log(r"see the setting ask_client_certificate", range(1, 9))
+    assert b" 500 " in asked(running, world.good)[:20]
+    assert b" 200 " in asked(running, world.good, target="/free")[:20]
+    missing = config(world, upstream)
+    missing["ca_certificates"] = []
+    other = start(gateway, missing)
+    other.expect_log(r"a CA certificate is not there", range(1, 9))
+    assert b" 500 " in asked(other, world.good)[:20]
+
+
+def test_a_bad_list_is_refused(gateway: START, upstream: Upstream, world: World) -> None:
+    running = start(gateway, config(world, upstream))
+    for crl in ("x", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"):
+        running.write_config(config(world, upstream, crl=crl))
+        done: subprocess.CompletedProcess[str] = running.command("check")
+        assert done.returncode != 0
+        assert "config.crl: " in done.stderr
