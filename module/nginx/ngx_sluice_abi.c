@@ -271,6 +271,8 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_flag(ROUTE_PATH_V1),
     ngx_sluice_abi_flag(ROUTE_REDIRECT),
     ngx_sluice_abi_flag(SERVICE_HTTPS),
+    ngx_sluice_abi_flag(SERVICE_VERIFY),
+    ngx_sluice_abi_flag(SERVICE_DEPTH),
     ngx_sluice_abi_flag(PLUGIN_OF_CONSUMERS),
     ngx_sluice_abi_flag(PLUGIN_OF_GROUPS),
 

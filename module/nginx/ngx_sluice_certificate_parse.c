@@ -6,6 +6,7 @@
 
 #include "ngx_sluice_certificates.h"
 
+#include <openssl/decoder.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
@@ -21,6 +22,9 @@ static ngx_int_t ngx_sluice_certificate_parse_pair(
     ngx_sluice_certificate_pair_t *pair, ngx_log_t *log);
 static ngx_int_t ngx_sluice_certificate_parse_chain(BIO *bio,
     ngx_sluice_certificate_pair_t *pair);
+static EVP_PKEY *ngx_sluice_certificate_parse_key(BIO *bio);
+static EVP_PKEY *ngx_sluice_certificate_decode(const u_char *data,
+    size_t length);
 static BIO *ngx_sluice_certificate_open(const sluice_core_found_t *found,
     int field, ngx_log_t *log);
 static const char *ngx_sluice_certificate_value(const sluice_core_text_t *text,
@@ -118,8 +122,7 @@ ngx_sluice_certificate_parse_pair(const sluice_core_found_t *found, int chain,
         return NGX_ERROR;
     }
 
-    pair->key = PEM_read_bio_PrivateKey(bio, NULL,
-                                        ngx_sluice_certificate_password, NULL);
+    pair->key = ngx_sluice_certificate_parse_key(bio);
     BIO_free(bio);
 
     return pair->key && X509_check_private_key(pair->leaf, pair->key)
@@ -149,6 +152,72 @@ ngx_sluice_certificate_parse_chain(BIO *bio,
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * PEM_read_bio_PrivateKey() of OpenSSL 3.0 makes a decoder each time, of all
+ * that there are: 4.7 million instructions a key.  With one that is kept it
+ * is 0.56 million (callgrind, P-256), for keys in the form that all tools
+ * write today.
+ */
+
+static EVP_PKEY *
+ngx_sluice_certificate_parse_key(BIO *bio)
+{
+    long       length;
+    char      *name, *header;
+    u_char    *data;
+    EVP_PKEY  *key;
+
+    key = NULL;
+
+    if (PEM_read_bio(bio, &name, &header, &data, &length)) {
+
+        if (ngx_strcmp(name, PEM_STRING_PKCS8INF) == 0) {
+            key = ngx_sluice_certificate_decode(data, (size_t) length);
+        }
+
+        OPENSSL_free(name);
+        OPENSSL_free(header);
+        OPENSSL_clear_free(data, (size_t) length);
+    }
+
+    if (key == NULL) {
+        (void) BIO_reset(bio);
+        key = PEM_read_bio_PrivateKey(bio, NULL,
+                                      ngx_sluice_certificate_password, NULL);
+    }
+
+    return key;
+}
+
+
+static EVP_PKEY *
+ngx_sluice_certificate_decode(const u_char *data, size_t length)
+{
+    EVP_PKEY  *key;
+
+    static EVP_PKEY          *decoded;
+    static OSSL_DECODER_CTX  *decoder;
+
+    if (decoder == NULL) {
+        decoder = OSSL_DECODER_CTX_new_for_pkey(&decoded, "DER",
+                                                "PrivateKeyInfo", NULL,
+                                                EVP_PKEY_KEYPAIR, NULL, NULL);
+    }
+
+    decoded = NULL;
+
+    if (decoder && !OSSL_DECODER_from_data(decoder, &data, &length)) {
+        EVP_PKEY_free(decoded);
+        decoded = NULL;
+    }
+
+    key = decoded;
+    decoded = NULL;
+
+    return key;
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from certificates import Pair, connect, context, get, make, shown
+from certificates import Pair, connect, context, get, make, run, shown
 from sluice import Gateway
 from upstream import Upstream
 
@@ -185,3 +185,15 @@ def test_versions_that_are_too_old_are_refused(gateway: START) -> None:
     with pytest.raises(ssl.SSLError):
         shown(running.tls_port, "a", context(version=ssl.TLSVersion.TLSv1_2))
     assert shown(running.tls_port, "a", context(version=ssl.TLSVersion.TLSv1_3))
+
+
+def test_keys_in_their_old_forms(gateway: START) -> None:
+    """SEC 1 and PKCS #1, which tools wrote before PKCS #8."""
+    given = []
+    for name, pair in (("ec", make("ec")), ("rsa", make("rsa", kind="rsa"))):
+        key = run("pkey", "-traditional", text=pair.key)
+        assert f"BEGIN {name.upper()} PRIVATE KEY" in key
+        given.append((f"{name}.example", Pair(pair.cert, key)))
+    running = gateway({"certificates": [entity(pair, name) for name, pair in given]}, tls="ssl")
+    for name, pair in given:
+        assert shown(running.tls_port, name) == pair.der

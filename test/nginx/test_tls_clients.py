@@ -226,8 +226,7 @@ def test_what_is_wrong_is_said(gateway: START, upstream: Upstream, world: World)
 
 def test_a_bad_list_is_refused(gateway: START, upstream: Upstream, world: World) -> None:
     running = start(gateway, config(world, upstream))
-    for crl in ("x", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"):
-        running.write_config(config(world, upstream, crl=crl))
-        done: subprocess.CompletedProcess[str] = running.command("check")
-        assert done.returncode != 0
-        assert "config.crl: " in done.stderr
+    running.write_config(config(world, upstream, crl="x"))
+    done: subprocess.CompletedProcess[str] = running.command("check")
+    assert done.returncode != 0
+    assert "config.crl: " in done.stderr
