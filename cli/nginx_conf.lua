@@ -15,7 +15,6 @@ local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local settings_of = require("cli.settings")
 local tls = require("cli.tls")
-local unistd = require("posix.unistd")
 local values = require("cli.values")
 local variables = require("gateway.request.variables")
 
@@ -162,13 +161,10 @@ local function upstream(settings)
     )
 end
 
---- Whom services trust that list no CAs. Not every machine has the system's file.
 local function trusted(settings)
     local out = {}
-    for _, path in ipairs(settings.proxy_ssl_trusted_certificate) do
-        if path ~= platform.ca_bundle or unistd.access(path, "r") then
-            out[#out + 1] = ("sluice_upstream_trusted_certificate %s;"):format(quote(path))
-        end
+    for i, path in ipairs(tls.trusted(settings)) do
+        out[i] = ("sluice_upstream_trusted_certificate %s;"):format(quote(path))
     end
     return table.concat(out, "\n")
 end

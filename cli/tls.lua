@@ -1,13 +1,16 @@
---- What the proxy listeners need of TLS beside the certificates of the configuration: the one that
--- answers names for which there is none.
+--- What nginx needs of TLS beside the certificates of the configuration: versions and ciphers, CAs,
+-- and the certificate that answers names for which there is none.
 --
--- It is signed by its own key, which no client trusts: a browser warns of it, and a handshake still
--- says what is wrong. It is made once, so that a client that was told to trust it may go on to.
+-- That one is signed by its own key, which no client trusts: a browser warns of it, and a handshake
+-- still says what is wrong. It is made once, so that a client that was told to trust it may go on
+-- to.
 
 local bignum = require("openssl.bignum")
 local name = require("openssl.x509.name")
 local pkey = require("openssl.pkey")
+local platform = require("cli.platform")
 local rand = require("openssl.rand")
+local unistd = require("posix.unistd")
 local x509 = require("openssl.x509")
 
 local _M = {}
@@ -41,6 +44,19 @@ local SUITES = {
 function _M.suite(settings)
     return SUITES[settings.ssl_cipher_suite]
         or { protocols = settings.ssl_protocols, ciphers = settings.ssl_ciphers }
+end
+
+--- CAs whom services trust that list none.
+-- @tparam table settings resolved settings
+-- @treturn {string,...} files; the system's is no part of them on a machine without it
+function _M.trusted(settings)
+    local files = {}
+    for _, path in ipairs(settings.proxy_ssl_trusted_certificate) do
+        if path ~= platform.ca_bundle or unistd.access(path, "r") then
+            files[#files + 1] = path
+        end
+    end
+    return files
 end
 
 --- Makes a certificate for names that have none, and its key.

@@ -9,7 +9,6 @@ return {
     primary_key = { "id" },
     -- what an id is made of
     identity = { "cert" },
-    unused = true,
     fields = {
         { id = typedefs.uuid },
         { created_at = typedefs.auto_timestamp_s },

@@ -51,7 +51,6 @@ return {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                unused = true,
             },
         },
         { tls_verify = { type = "boolean" } },
@@ -60,7 +59,6 @@ return {
             ca_certificates = {
                 type = "array",
                 elements = { type = "string", uuid = true, reference = "ca_certificates" },
-                unused = true,
             },
         },
         { enabled = { type = "boolean", required = true, default = true } },

@@ -171,7 +171,6 @@ return {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                unused = true,
             },
         },
         { use_srv_name = { type = "boolean", default = false, supported = { false } } },

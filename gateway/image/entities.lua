@@ -21,6 +21,7 @@ local digest = require("openssl.digest")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
 local packed = require("sluice.packed")
+local service_tls = require("gateway.image.service_tls")
 
 local C = core.C
 local bor = bit.bor
@@ -119,6 +120,7 @@ local KINDS = {
         { "number", "connect_timeout" },
         { "number", "write_timeout" },
         { "number", "read_timeout" },
+        { "made", "tls", service_tls.pack },
     },
     upstreams = {
         kind = C.SLUICE_CORE_UPSTREAM,

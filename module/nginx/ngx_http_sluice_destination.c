@@ -67,6 +67,7 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
     sluice_core_found_t *service)
 {
     uint32_t                        port;
+    ngx_int_t                       rc;
     ngx_str_t                       host;
     sluice_core_text_t              text;
     sluice_core_entity_t            head;
@@ -111,12 +112,6 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
         return NULL;
     }
 
-#if (NGX_HTTP_SSL)
-    if (ngx_http_sluice_upstream_tls_read(pool, service, &to->tls) != NGX_OK) {
-        return NULL;
-    }
-#endif
-
     if (to->rotation->count == 0) {
 
         /* Kong's words */
@@ -129,6 +124,21 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
             ngx_str_set(&to->empty, "name resolution failed");
         }
     }
+
+#if (NGX_HTTP_SSL)
+
+    rc = ngx_http_sluice_upstream_tls_read(pool, service, &to->tls);
+
+    if (rc == NGX_ERROR) {
+        return NULL;
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_str_set(&to->empty,
+                    "a certificate of the service cannot be used");
+    }
+
+#endif
 
     return to;
 }

@@ -4,6 +4,8 @@
  */
 
 
+#include "ngx_sluice.h"
+#include "ngx_sluice_abi.h"
 #include "ngx_http_sluice_ctx.h"
 #include "ngx_http_sluice_upstream_tls.h"
 
@@ -19,16 +21,51 @@ typedef struct {
 } ngx_http_sluice_upstream_tls_conf_t;
 
 
+/* What it is made of, as the image has it: good until the event loop. */
+
+typedef struct {
+    uint32_t                      flags;      /* of the service */
+    sluice_core_found_t           client;     /* record NULL: none */
+    const u_char                 *ids;        /* of CAs */
+    ngx_uint_t                    count;
+} ngx_http_sluice_upstream_tls_source_t;
+
+
+/* Of a digest; zeros for what there is not. */
+
+typedef struct {
+    uint8_t                       id[16];
+    uint64_t                      revision;
+} ngx_http_sluice_upstream_tls_part_t;
+
+typedef struct {
+    uint8_t                              store[16];
+    uint32_t                             verify;
+    uint32_t                             depth;
+    ngx_http_sluice_upstream_tls_part_t  client;
+    ngx_http_sluice_upstream_tls_part_t  trusted[];
+} ngx_http_sluice_upstream_tls_parts_t;
+
+
 static char *ngx_http_sluice_upstream_tls_trusted(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 static void ngx_http_sluice_upstream_tls_free_store(void *data);
 static void *ngx_http_sluice_upstream_tls_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sluice_upstream_tls_gather(
+    ngx_http_sluice_upstream_tls_source_t *source,
+    sluice_core_found_t *service);
+static ngx_int_t ngx_http_sluice_upstream_tls_read_client(
+    ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool);
+static ngx_int_t ngx_http_sluice_upstream_tls_read_trusted(
+    ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool);
 static ngx_int_t ngx_http_sluice_upstream_tls_digest(
-    ngx_http_sluice_upstream_tls_t *tls);
-static ngx_int_t ngx_http_sluice_upstream_tls_set_name(
-    X509_VERIFY_PARAM *param, ngx_str_t *name);
-static int ngx_http_sluice_upstream_tls_verified(int ok,
-    X509_STORE_CTX *ctx);
+    ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool);
+static void ngx_http_sluice_upstream_tls_note(
+    ngx_http_sluice_upstream_tls_part_t *part, sluice_core_found_t *found);
+static void ngx_http_sluice_upstream_tls_free(void *data);
 
 extern ngx_module_t  ngx_http_sluice_upstream_tls_module;
 
@@ -141,15 +178,22 @@ ngx_int_t
 ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
     sluice_core_found_t *service, ngx_http_sluice_upstream_tls_t **result)
 {
-    uint32_t                              flags, depth;
-    ngx_http_sluice_upstream_tls_t       *tls;
-    ngx_http_sluice_upstream_tls_conf_t  *conf;
+    ngx_int_t                               rc;
+    ngx_pool_cleanup_t                     *cln;
+    ngx_http_sluice_upstream_tls_t         *tls;
+    ngx_http_sluice_upstream_tls_source_t   source;
 
     *result = NULL;
 
-    flags = sluice_core_number(service, SLUICE_CORE_SERVICE_FLAGS);
+    rc = ngx_http_sluice_upstream_tls_gather(&source, service);
 
-    if (!(flags & NGX_HTTP_SLUICE_SERVICE_VERIFY)) {
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (!(source.flags & NGX_HTTP_SLUICE_SERVICE_VERIFY)
+        && source.client.record == NULL)
+    {
         return NGX_OK;
     }
 
@@ -158,155 +202,242 @@ ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
         return NGX_ERROR;
     }
 
-    conf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                          ngx_http_sluice_upstream_tls_module);
-    depth = flags / NGX_HTTP_SLUICE_SERVICE_DEPTH;
+    cln = ngx_pool_cleanup_add(pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
 
-    tls->verify = 1;
-    tls->trusted = conf->trusted;
-    tls->depth = depth ? (int) depth - 1 : NGX_HTTP_SLUICE_UPSTREAM_TLS_DEPTH;
+    cln->handler = ngx_http_sluice_upstream_tls_free;
+    cln->data = tls;
 
-    *result = tls;
+    rc = ngx_http_sluice_upstream_tls_read_client(tls, &source, pool);
 
-    return ngx_http_sluice_upstream_tls_digest(tls);
+    if (rc == NGX_OK) {
+        rc = ngx_http_sluice_upstream_tls_read_trusted(tls, &source, pool);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_sluice_upstream_tls_digest(tls, &source, pool);
+    }
+
+    if (rc == NGX_OK) {
+        *result = tls;
+    }
+
+    return rc;
+}
+
+
+/*
+ * gateway/image/service_tls.lua writes the text: the id of the client
+ * certificate, zeros where there is none, then those of CAs.
+ */
+
+static ngx_int_t
+ngx_http_sluice_upstream_tls_gather(
+    ngx_http_sluice_upstream_tls_source_t *source,
+    sluice_core_found_t *service)
+{
+    uint32_t                   slot;
+    sluice_core_text_t         text, host;
+    sluice_core_found_t        upstream;
+    const sluice_core_view_t  *view;
+
+    static const u_char  none[NGX_SLUICE_CERTIFICATES_ID];
+
+    ngx_memzero(source, sizeof(ngx_http_sluice_upstream_tls_source_t));
+
+    source->flags = sluice_core_number(service, SLUICE_CORE_SERVICE_FLAGS);
+
+    if (!(source->flags & NGX_HTTP_SLUICE_SERVICE_HTTPS)) {
+        return NGX_OK;
+    }
+
+    view = sluice_images_view();
+    text = sluice_core_text(service, SLUICE_CORE_SERVICE_TLS);
+
+    if (text.length >= NGX_SLUICE_CERTIFICATES_ID) {
+        source->ids = (u_char *) text.data + NGX_SLUICE_CERTIFICATES_ID;
+        source->count = text.length / NGX_SLUICE_CERTIFICATES_ID - 1;
+
+        if (ngx_memcmp(text.data, none, sizeof(none)) != 0) {
+            source->client = sluice_core_by_id(view, SLUICE_CORE_CERTIFICATE,
+                                               (u_char *) text.data);
+
+            return source->client.record ? NGX_OK : NGX_DECLINED;
+        }
+    }
+
+    host = sluice_core_text(service, SLUICE_CORE_SERVICE_HOST);
+    upstream = sluice_core_by_key(view, SLUICE_CORE_UPSTREAM, host.data,
+                                  host.length);
+
+    if (upstream.record == NULL) {
+        return NGX_OK;
+    }
+
+    slot = sluice_core_number(&upstream, SLUICE_CORE_UPSTREAM_CERTIFICATE);
+
+    if (slot == SLUICE_CORE_NOBODY) {
+        return NGX_OK;
+    }
+
+    source->client = sluice_core_by_slot(view, SLUICE_CORE_CERTIFICATE, slot);
+
+    return source->client.record ? NGX_OK : NGX_DECLINED;
 }
 
 
 static ngx_int_t
-ngx_http_sluice_upstream_tls_digest(ngx_http_sluice_upstream_tls_t *tls)
+ngx_http_sluice_upstream_tls_read_client(ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool)
 {
-    struct {
-        int                       depth;
-        int                       verify;
-    } said = { tls->depth, tls->verify };
+    ngx_uint_t                       i;
+    sluice_core_entity_t             head;
+    ngx_sluice_certificate_pair_t   *pair;
+    const ngx_sluice_certificate_t  *client;
 
-    return EVP_Digest(&said, sizeof(said), tls->digest, NULL, EVP_sha256(),
-                      NULL)
-           == 1 ? NGX_OK : NGX_ERROR;
-}
-
-
-ngx_int_t
-ngx_http_sluice_upstream_tls_set(ngx_connection_t *c,
-    ngx_http_sluice_upstream_tls_t *tls, ngx_str_t *name)
-{
-    SSL                *ssl;
-    X509_VERIFY_PARAM  *param;
-
-    if (!tls->verify) {
+    if (source->client.record == NULL) {
         return NGX_OK;
     }
 
-    ssl = c->ssl->connection;
-    param = SSL_get0_param(ssl);
+    sluice_core_head(&source->client, &head);
 
-    SSL_set_verify(ssl, SSL_VERIFY_PEER,
-                   ngx_http_sluice_upstream_tls_verified);
-    SSL_set_verify_depth(ssl, tls->depth);
-    X509_VERIFY_PARAM_set_hostflags(param,
-                                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-
-    if (tls->trusted && SSL_set1_verify_cert_store(ssl, tls->trusted) != 1) {
-        ngx_ssl_error(NGX_LOG_ALERT, c->log, 0,
-                      "SSL_set1_verify_cert_store() failed");
-        return NGX_ERROR;
+    if (ngx_sluice_certificate_by_id(head.id, &client, pool->log)
+        != NGX_OK)
+    {
+        return NGX_DECLINED;
     }
 
-    if (ngx_http_sluice_upstream_tls_set_name(param, name) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, c->log, 0,
-                      "upstream SSL certificate cannot match \"%V\"", name);
-        return NGX_ERROR;
+    for (i = 0; i < client->npairs; i++) {
+        pair = &tls->client.pairs[i];
+
+        pair->issuers = X509_chain_up_ref(client->pairs[i].issuers);
+        if (pair->issuers == NULL) {
+            return NGX_ERROR;
+        }
+
+        pair->leaf = client->pairs[i].leaf;
+        pair->key = client->pairs[i].key;
+
+        X509_up_ref(pair->leaf);
+        EVP_PKEY_up_ref(pair->key);
+
+        tls->client.npairs++;
     }
 
     return NGX_OK;
 }
 
 
-/* Addresses are told from names as nginx does where it sends none (SNI). */
-
 static ngx_int_t
-ngx_http_sluice_upstream_tls_set_name(X509_VERIFY_PARAM *param,
-    ngx_str_t *name)
+ngx_http_sluice_upstream_tls_read_trusted(ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool)
 {
-    size_t     length;
-    u_char    *data, ip6[16];
-    in_addr_t  ip4;
+    uint32_t                              depth;
+    const ngx_sluice_authorities_t       *authorities;
+    ngx_http_sluice_upstream_tls_conf_t  *conf;
 
-    data = name->data;
-    length = name->len;
-
-    if (length > 2 && data[0] == '[' && data[length - 1] == ']') {
-
-        if (ngx_inet6_addr(data + 1, length - 2, ip6) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        return X509_VERIFY_PARAM_set1_ip(param, ip6, sizeof(ip6)) == 1
-               ? NGX_OK : NGX_ERROR;
+    if (!(source->flags & NGX_HTTP_SLUICE_SERVICE_VERIFY)) {
+        return NGX_OK;
     }
 
-    ip4 = ngx_inet_addr(data, length);
+    depth = source->flags / NGX_HTTP_SLUICE_SERVICE_DEPTH;
 
-    if (ip4 != INADDR_NONE) {
-        return X509_VERIFY_PARAM_set1_ip(param, (u_char *) &ip4, sizeof(ip4))
-               == 1 ? NGX_OK : NGX_ERROR;
+    tls->verify = 1;
+    tls->depth = depth ? (int) depth - 1 : NGX_HTTP_SLUICE_UPSTREAM_TLS_DEPTH;
+
+    if (source->count == 0) {
+        conf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
+                                          ngx_http_sluice_upstream_tls_module);
+        tls->trusted = conf->trusted;
+
+    } else if (ngx_sluice_authorities(source->ids, source->count, &authorities,
+                                      pool->log)
+               == NGX_OK)
+    {
+        tls->trusted = authorities->store;
+
+    } else {
+        return NGX_DECLINED;
     }
 
-    /* certificates have names without the last dot */
-
-    if (length && data[length - 1] == '.') {
-        length--;
+    if (tls->trusted) {
+        X509_STORE_up_ref(tls->trusted);
     }
 
-    /* OpenSSL would take an empty one as any */
-
-    if (length == 0) {
-        return NGX_ERROR;
-    }
-
-    return X509_VERIFY_PARAM_set1_host(param, (char *) data, length) == 1
-           ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
-/* What is wrong, in nginx's words; nginx says then "handshake rejected". */
-
-static int
-ngx_http_sluice_upstream_tls_verified(int ok, X509_STORE_CTX *ctx)
+static ngx_int_t
+ngx_http_sluice_upstream_tls_digest(ngx_http_sluice_upstream_tls_t *tls,
+    ngx_http_sluice_upstream_tls_source_t *source, ngx_pool_t *pool)
 {
-    int                  error;
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
+    int                                    rc;
+    size_t                                 size;
+    ngx_uint_t                             i;
+    sluice_core_found_t                    found;
+    sluice_core_identity_t                 identity;
+    const sluice_core_view_t              *view;
+    ngx_http_sluice_upstream_tls_parts_t  *parts;
 
-    if (ok) {
-        return 1;
+    size = sizeof(ngx_http_sluice_upstream_tls_parts_t)
+           + source->count * sizeof(ngx_http_sluice_upstream_tls_part_t);
+
+    parts = ngx_calloc(size, pool->log);
+    if (parts == NULL) {
+        return NGX_ERROR;
     }
 
-    c = ngx_ssl_get_connection(X509_STORE_CTX_get_ex_data(ctx,
-                                       SSL_get_ex_data_X509_STORE_CTX_idx()));
-    error = X509_STORE_CTX_get_error(ctx);
+    view = sluice_images_view();
+    sluice_core_identity(&view->base, &identity);
 
-    switch (error) {
+    ngx_memcpy(parts->store, identity.store, sizeof(parts->store));
+    parts->verify = tls->verify;
+    parts->depth = (uint32_t) tls->depth;
 
-    case X509_V_ERR_HOSTNAME_MISMATCH:
-    case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        r = c->data;
-        ngx_log_error(NGX_LOG_ERR, c->log, 0,
-                      "upstream SSL certificate does not match \"%V\"",
-                      &r->upstream->ssl_name);
-        break;
-
-    default:
-        ngx_log_error(NGX_LOG_ERR, c->log, 0,
-                      "upstream SSL certificate verify error: (%d:%s)",
-                      error, X509_verify_cert_error_string(error));
+    if (source->client.record) {
+        ngx_http_sluice_upstream_tls_note(&parts->client, &source->client);
     }
 
-    /* else nginx has a critical error of what is the upstream's */
+    for (i = 0; i < source->count; i++) {
+        found = sluice_core_by_id(view, SLUICE_CORE_CA_CERTIFICATE,
+                             source->ids + i * NGX_SLUICE_CERTIFICATES_ID);
+        ngx_http_sluice_upstream_tls_note(&parts->trusted[i], &found);
+    }
 
-    c->ssl->handshake_rejected = 1;
+    rc = EVP_Digest(parts, size, tls->digest, NULL, EVP_sha256(), NULL);
 
-    return 0;
+    ngx_free(parts);
+
+    return rc == 1 ? NGX_OK : NGX_ERROR;
+}
+
+
+/* found may be nothing: a CA that is not there, and nobody is verified */
+
+static void
+ngx_http_sluice_upstream_tls_note(ngx_http_sluice_upstream_tls_part_t *part,
+    sluice_core_found_t *found)
+{
+    sluice_core_entity_t  head;
+
+    if (found->record) {
+        sluice_core_head(found, &head);
+        ngx_memcpy(part->id, head.id, sizeof(part->id));
+        part->revision = head.revision;
+    }
+}
+
+
+static void
+ngx_http_sluice_upstream_tls_free(void *data)
+{
+    ngx_http_sluice_upstream_tls_t  *tls = data;
+
+    ngx_sluice_certificate_free(&tls->client);
+    X509_STORE_free(tls->trusted);
 }
 
 

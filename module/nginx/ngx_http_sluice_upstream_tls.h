@@ -22,7 +22,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "core.h"
+#include "ngx_sluice_certificates.h"
 
 
 #if (NGX_HTTP_SSL)
@@ -32,26 +32,30 @@
 
 /*
  * Compiled with a service's destination, and not changed any more.  The digest
- * is of the contents of all the rest: two of the same digest are one identity,
- * so connections and sessions outlive a change that does not touch them, and
- * none outlives one that does.
+ * is of what all the rest comes from: two of the same digest are one identity.
+ * So connections and sessions outlive a change that does not touch them, and
+ * none outlives one that does: a certificate that is written again is another.
  */
 
 typedef struct {
     u_char                        digest[NGX_HTTP_SLUICE_UPSTREAM_TLS_DIGEST];
-    X509_STORE                   *trusted;    /* NULL: nobody is */
+    ngx_sluice_certificate_t      client;     /* its references are ours */
+    X509_STORE                   *trusted;    /* the same; NULL: nobody is */
     int                           depth;      /* of intermediate CAs */
     unsigned                      verify:1;
 } ngx_http_sluice_upstream_tls_t;
 
 
 /*
- * What a service says.  *tls is NULL where it says nothing: then an upstream
- * is not verified.  The result is good as long as pool is.  NGX_ERROR: no
- * memory.
+ * What a service says, and its upstream, whose client certificate counts where
+ * the service has none.  *tls is NULL where nothing is said: then nobody is
+ * verified.  The result is good as long as pool is.  NGX_DECLINED: a
+ * certificate cannot be used, which is logged; NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
     sluice_core_found_t *service, ngx_http_sluice_upstream_tls_t **tls);
+
+/* ngx_http_sluice_upstream_tls_set.c */
 
 /*
  * To be called between the making of a connection's SSL and its handshake.

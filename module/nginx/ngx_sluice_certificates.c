@@ -115,25 +115,6 @@ ngx_sluice_certificate_by_id(const u_char *id,
 
 
 ngx_int_t
-ngx_sluice_certificate_by_slot(uint32_t slot,
-    const ngx_sluice_certificate_t **certificate, ngx_log_t *log)
-{
-    ngx_int_t                  rc;
-    sluice_core_found_t        found;
-    const sluice_core_view_t  *view;
-
-    rc = ngx_sluice_certificates_view(&view, log);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    found = sluice_core_by_slot(view, SLUICE_CORE_CERTIFICATE, slot);
-
-    return ngx_sluice_certificates_get(view, &found, certificate, log);
-}
-
-
-ngx_int_t
 ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
     const ngx_sluice_authorities_t **authorities, ngx_log_t *log)
 {

@@ -73,8 +73,6 @@ ngx_int_t ngx_sluice_certificate_by_sni(const ngx_str_t *name,
 
 ngx_int_t ngx_sluice_certificate_by_id(const u_char *id,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
-ngx_int_t ngx_sluice_certificate_by_slot(uint32_t slot,
-    const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
 
 /*
  * A set of CA certificates, count ids one behind the other.  One that is not

@@ -118,7 +118,6 @@ describe("certificates in files", function()
         local certificates = { { id = ID, cert = cert, key = key } }
         local snapshot = assert(parse({ certificates = certificates, services = { service } }))
         assert.same({
-            "services.client_certificate: checked and stored, without an effect in this version",
             "services.tls_verify: upstreams of 1 https services are not verified, such as '"
                 .. snapshot.services[1].id
                 .. "'",
