@@ -14,6 +14,7 @@
 local cjson = require("cjson")
 local file = require("sluice.file")
 local control_worker = require("cli.control_worker")
+local logs = require("cli.nginx_logs")
 local process = require("cli.process")
 
 local _M = {}
@@ -188,19 +189,11 @@ function _M:arguments(settings, mode)
     return arguments
 end
 
--- Where a log goes: an absolute path, "stderr" or "off".
-local function log_path(self, path)
-    if path == "stderr" or path == "off" or path:sub(1, 1) == "/" then
-        return path
-    end
-    return self.prefix .. "/" .. path
-end
-
 --- Where the error log goes.
 -- @tparam table settings resolved settings
 -- @treturn string an absolute path, or "stderr"
 function _M:error_log(settings)
-    return log_path(self, settings.error_log)
+    return logs.target(settings.error_log, self.prefix)
 end
 
 --- The log files.
@@ -209,7 +202,7 @@ end
 function _M:log_files(settings)
     local found = {}
     for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
-        local path = log_path(self, settings[name])
+        local path = logs.target(settings[name], self.prefix)
         if path:sub(1, 1) == "/" then
             found[#found + 1] = path
         end

@@ -57,6 +57,9 @@ local function refusal(title, text)
     end
     local lines = { title }
     for line in text:gmatch("[^\n]+") do
+        -- The one setting with variables of the user's.
+        local variable = line:match('unknown "([^"]+)" variable')
+        line = variable and "access_log_format: nginx has no variable $" .. variable or line
         lines[#lines + 1] = "  " .. line:gsub("^nginx: ", "")
     end
     return lines

@@ -85,7 +85,7 @@ local function main(settings, root, group)
     end
     out[#out + 1] = ("pid %s;"):format(quote(settings.prefix .. "/nginx.pid"))
     out[#out + 1] = ("error_log %s %s;"):format(
-        quote(logs.target(settings.error_log, settings)),
+        quote(logs.target(settings.error_log, settings.prefix)),
         settings.log_level
     )
     out[#out + 1] = "pcre_jit on;"
@@ -339,7 +339,7 @@ local function proxy_server(settings, forward)
         "server {",
         "server_name sluice;",
         listens(settings.proxy_listen),
-        logs.access_log(settings.access_log, settings),
+        logs.proxy(settings),
         "sluice_metrics on;",
         "sluice_check_requests on;",
         "sluice_route on;",

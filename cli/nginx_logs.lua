@@ -3,10 +3,8 @@
 
 local _M = {}
 
-local JSON_LOG = '{"time":"$time_iso8601","client":"$remote_addr","method":"$request_method",'
-    .. '"host":"$host","uri":"$request_uri","status":$status,"bytes":$bytes_sent,'
-    .. '"seconds":$request_time,"upstream":"$upstream_addr",'
-    .. '"upstream_seconds":"$upstream_response_time","request_id":"$sluice_request_id"}'
+-- The whole line is made in C (module/nginx/ngx_http_sluice_log_line.c).
+local JSON_LOG = "$sluice_access_log_line"
 
 -- What a change was asked for by whom, and how it ended. Sluice-Revision: when it is live.
 local AUDIT_LOG = '{"time":"$time_iso8601","by":"$sluice_admin_by","from":"$remote_addr",'
@@ -61,26 +59,42 @@ function _M.quote(text)
 end
 
 --- Where a log goes.
--- @tparam string path of a setting
--- @tparam table settings resolved settings
--- @treturn string an absolute path, "off" or "stderr"
-function _M.target(path, settings)
-    if path == "off" or path == "stderr" or path:sub(1, 1) == "/" then
-        return path
+-- @tparam string log a setting's value
+-- @tparam string prefix of the instance
+-- @treturn string an absolute path, "off", "stderr" or "syslog:..."
+function _M.target(log, prefix)
+    if log == "off" or log == "stderr" or log:find("^/") or log:find("^syslog:") then
+        return log
     end
-    return settings.prefix .. "/" .. path
+    return prefix .. "/" .. log
 end
 
---- The directive of an access log.
--- @tparam string path of a setting
+--- An access log. What is in the place of the proxy's access log has its buffer, too: nginx opens
+-- a file once, and wants it to be the same for all.
+local function access_log(log, format, condition, settings)
+    local target = _M.target(log, settings.prefix)
+    local out = { "access_log", _M.quote(target), format }
+    local is_buffered = not settings.access_log_buffer:find("^0+%a?$")
+        and target == _M.target(settings.access_log, settings.prefix)
+        and not target:find("^syslog:")
+    if is_buffered then
+        out[#out + 1] = "buffer=" .. settings.access_log_buffer
+        out[#out + 1] = "flush=" .. settings.access_log_flush
+    end
+    if condition then
+        out[#out + 1] = "if=" .. condition
+    end
+    return table.concat(out, " ") .. ";"
+end
+
+--- The directive of the proxy's access log.
 -- @tparam table settings resolved settings
 -- @treturn string
-function _M.access_log(path, settings)
-    path = _M.target(path, settings)
-    if path == "off" then
+function _M.proxy(settings)
+    if settings.access_log == "off" then
         return "access_log off;"
     end
-    return ("access_log %s sluice;"):format(_M.quote(path))
+    return access_log(settings.access_log, "sluice", "$sluice_access_log_has", settings)
 end
 
 local function log_format(name, escape, format)
@@ -97,9 +111,11 @@ end
 function _M.formats(settings)
     local format, escape = settings.access_log_format, "default"
     if format == "json" then
-        format, escape = JSON_LOG, "json"
+        format, escape = JSON_LOG, "none"
     elseif format == "combined" then
         format = COMBINED_LOG
+    elseif format:find("^%s*{") then
+        escape = "json"
     end
     return table.concat({
         log_format("sluice", escape, format),
@@ -113,17 +129,14 @@ end
 -- @treturn string
 function _M.admin(settings)
     local out = { "set $sluice_admin_by -;" }
-    local path = _M.target(settings.admin_access_log, settings)
-    local audit = _M.target(settings.audit_log, settings)
-    if path ~= "off" then
-        out[#out + 1] = ("access_log %s sluice;"):format(_M.quote(path))
+    if settings.admin_access_log ~= "off" then
+        out[#out + 1] = access_log(settings.admin_access_log, "sluice", nil, settings)
     end
-    if audit ~= "off" then
-        out[#out + 1] = ("access_log %s sluice_audit if=$sluice_admin_writes;"):format(
-            _M.quote(audit)
-        )
+    if settings.audit_log ~= "off" then
+        out[#out + 1] =
+            access_log(settings.audit_log, "sluice_audit", "$sluice_admin_writes", settings)
     end
-    if path == "off" and audit == "off" then
+    if #out == 1 then
         out[#out + 1] = "access_log off;"
     end
     return table.concat(out, "\n")

@@ -12,6 +12,7 @@
 --   unit     what a bare number counts (optional)
 --   values   the words that an enum or a list accepts
 --   min, max bounds of an integer, or of a size in bytes
+--   syslog   whether a log may go to one
 --   where    "start" when only a new start takes it (a reload keeps the old value)
 --
 -- A secret has no flag, as everybody may read the arguments of a process, and no message shows it.
@@ -228,24 +229,48 @@ _M.list = {
         section = "logs",
         type = "log",
         default = "logs/access.log",
-        values = { "off", "/dev/stdout" },
-        doc = "Access log of the proxy: a file (relative to the prefix), `off`, or `/dev/stdout` "
-            .. "with --foreground.",
+        values = { "off", "/dev/stdout", "/dev/stderr" },
+        syslog = true,
+        doc = "Access log of the proxy: a file (relative to the prefix), `off`, `/dev/stdout` or "
+            .. "`/dev/stderr` with --foreground, or `syslog:server=ADDRESS` with nginx's "
+            .. "parameters (docs/logs.md).",
     },
     {
         name = "access_log_format",
         section = "logs",
-        type = "text",
+        type = "log_format",
         default = "combined",
+        values = { "combined", "json" },
         doc = "Format of the access logs: `combined`, `json`, or an nginx log format such as "
-            .. "`$remote_addr $status`. Keys, cookies and passwords are REDACTED in each.",
+            .. "`$remote_addr $status`. One that begins with `{` is escaped as JSON. Keys, "
+            .. "cookies and passwords are REDACTED in each (docs/logs.md).",
+    },
+    {
+        name = "access_log_buffer",
+        section = "logs",
+        type = "size",
+        default = "0",
+        unit = "bytes",
+        max = 16777216,
+        doc = "Lines of access_log that a worker keeps in so much memory, and writes together when "
+            .. "it is full or access_log_flush is over. What is in it is lost with a worker that "
+            .. "is killed. 0 writes each line at once, and so does a syslog.",
+    },
+    {
+        name = "access_log_flush",
+        section = "logs",
+        type = "time",
+        default = "1s",
+        min = 1,
+        doc = "How long a line waits in that buffer at most.",
     },
     {
         name = "admin_access_log",
         section = "logs",
         type = "log",
         default = "logs/admin_access.log",
-        values = { "off", "/dev/stdout" },
+        values = { "off", "/dev/stdout", "/dev/stderr" },
+        syslog = true,
         doc = "Access log of the admin listener: like access_log.",
     },
     {
@@ -253,10 +278,10 @@ _M.list = {
         section = "logs",
         type = "log",
         default = "off",
-        values = { "off", "/dev/stdout" },
+        values = { "off", "/dev/stdout", "/dev/stderr" },
+        syslog = true,
         doc = "One line of JSON for each request to the admin listener that would change anything: "
-            .. "when, who, from where, what, and how it ended. A file (relative to the prefix), "
-            .. "`off`, or `/dev/stdout` with --foreground.",
+            .. "when, who, from where, what, and how it ended. Goes where access_log may.",
     },
     -- clients
     {

@@ -187,14 +187,15 @@ local function check_prefix(settings, root, errors)
     end
 end
 
-local NO_FILE = { off = true, stderr = true, ["/dev/stdout"] = true }
+local NO_FILE = { off = true, stderr = true, ["/dev/stdout"] = true, ["/dev/stderr"] = true }
+local TERMINAL = { stderr = true, ["/dev/stdout"] = true, ["/dev/stderr"] = true }
 
 local function check_logs(settings, foreground, errors)
     for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
         local value = settings[name]
-        if not foreground and (value == "stderr" or value == "/dev/stdout") then
+        if not foreground and TERMINAL[value] then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
-        elseif not (NO_FILE[value] or value:find("^logs/[^/]*$")) then
+        elseif not (NO_FILE[value] or value:find("^logs/[^/]*$") or value:find("^syslog:")) then
             -- `start` makes the prefix and its logs, and no other folder.
             local path = values.absolute(value, settings.prefix)
             local folder = path:match("^(.*)/[^/]*$")

@@ -183,13 +183,64 @@ local function read_boolean(text)
     return nil, "on or off"
 end
 
+-- nginx's words for a syslog's parameters (ngx_syslog_parse_args); those of the facilities and
+-- severities are its own to check.
+local SYSLOG_PARAMETERS = {
+    server = "^[%w_.:/%[%]-]+$",
+    facility = "^%l+%d?$",
+    severity = "^%l+$",
+    tag = "^[%w_]+$",
+}
+local SYSLOG_TAG_MAX = 32
+
+-- Whether "server=...,facility=..." is right.
+local function is_syslog(parameters)
+    local given = {}
+    for word in (parameters .. ","):gmatch("([^,]*),") do
+        local name, value = word:match("^(%l+)=(.+)$")
+        name = name or word
+        local pattern = SYSLOG_PARAMETERS[name]
+        local is_right = word == "nohostname" or (pattern and value and value:find(pattern))
+        if given[name] or not is_right then
+            return false
+        end
+        given[name] = value or true
+    end
+    return given.server ~= nil and (not given.tag or #given.tag <= SYSLOG_TAG_MAX)
+end
+
 -- A file relative to the prefix stays relative: nginx -p and the prefix's owner decide.
 local function read_log(text, option)
     if contains(option.values, text) then
         return text
     end
+    if option.syslog and text:find("^syslog:") then
+        if not is_syslog(text:sub(#"syslog:" + 1)) then
+            return nil,
+                "syslog:server=ADDRESS, followed by any of ,facility=WORD ,severity=WORD ,tag=WORD "
+                    .. ",nohostname"
+        end
+        return text
+    end
     if text == "" or text:find(PATH_UNSAFE) or text:find("%s") or text:find("^%a+:") then
-        return nil, "a file, or one of " .. quoted_list(option.values)
+        local syslog = option.syslog and ", or syslog:server=ADDRESS" or ""
+        return nil, "a file, or one of " .. quoted_list(option.values) .. syslog
+    end
+    return text
+end
+
+-- An nginx log format, or a word for one. Whether there are such variables nginx says.
+local function read_log_format(text, option)
+    if contains(option.values, text) then
+        return text
+    end
+    local rest = text:gsub("%${[%w_]+}", ""):gsub("%$[%w_]+", "")
+    if rest:find("%$") then
+        return nil, "a name behind each $ (`$status`, `${status}`)"
+    elseif text == "" or text:find("%c") then
+        return nil, "a line of text without control characters"
+    elseif rest == text then
+        return nil, quoted_list(option.values) .. ", or a format with variables (`$status`)"
     end
     return text
 end
@@ -331,6 +382,7 @@ _M.readers = {
     listen = read_listen,
     name_list = read_name_list,
     log = read_log,
+    log_format = read_log_format,
     path = read_path,
     path_list = read_path_list,
     secret = read_secret,

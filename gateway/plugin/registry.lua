@@ -10,7 +10,7 @@ local entities = require("gateway.entities")
 local _M = {}
 local mt = { __index = _M }
 
-local BUNDLED = { "key-auth", "rate-limiting", "http-log" }
+local BUNDLED = { "access-log", "key-auth", "rate-limiting", "http-log" }
 
 --- The phases that a plugin may implement, as Kong names them.
 _M.PHASES = {

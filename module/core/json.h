@@ -30,5 +30,13 @@ char *sluice_json_string(char *out, const char *text, size_t length);
 /* The same without the quotes, for a string that is made of several. */
 char *sluice_json_escape(char *out, const char *text, size_t length);
 
+/*
+ * As sluice_json_string(), for lines that people read and others' programs
+ * parse: "/" stays as it is, and what is written is UTF-8 (RFC 3629) whatever
+ * the text is.  U+FFFD stands for each byte that is part of no character.
+ */
+
+char *sluice_json_utf8(char *out, const char *text, size_t length);
+
 
 #endif /* SLUICE_JSON_H_INCLUDED */

@@ -43,6 +43,8 @@ typedef struct ngx_http_sluice_ctx_s          ngx_http_sluice_ctx_t;
 typedef struct ngx_http_sluice_live_s         ngx_http_sluice_live_t;
 typedef struct ngx_http_sluice_chain_s        ngx_http_sluice_chain_t;
 typedef struct ngx_http_sluice_destination_s  ngx_http_sluice_destination_t;
+typedef struct ngx_http_sluice_named_s        ngx_http_sluice_named_t;
+typedef struct ngx_http_sluice_names_s        ngx_http_sluice_names_t;
 
 
 struct ngx_http_sluice_ctx_s {
@@ -64,6 +66,8 @@ struct ngx_http_sluice_ctx_s {
     ngx_str_t                       route_body;   /* the entities' own texts */
     ngx_str_t                       service_body; /*   if Lua needs them */
 
+    ngx_http_sluice_names_t        *names;        /* for logs; NULL: none */
+
     ngx_str_t                       raw;          /* the path as it came */
     ngx_str_t                       path;         /* normalised */
     ngx_str_t                       query;        /* with its "?" */
@@ -72,6 +76,7 @@ struct ngx_http_sluice_ctx_s {
 
     ngx_str_t                       consumer;     /* ids; of length 0: none */
     ngx_str_t                       credential;
+    ngx_str_t                       username;     /* of the consumer */
     uint32_t                        consumer_slot;   /* NOBODY: only a */
     uint32_t                        consumer_generation;  /* plugin knows */
     uint32_t                        credential_slot;      /* the same */
@@ -92,6 +97,12 @@ struct ngx_http_sluice_ctx_s {
 
     int32_t                         lua;
 
+    /* which of them the access log has (ngx_http_sluice_access_log.c) */
+
+    uint32_t                        log_share;    /* of 2^31, if limited */
+
+    unsigned                        log_limited:1;   /* by the plugin */
+    unsigned                        log_errors:1;    /* has all of those */
     unsigned                        routed:1;     /* or no route matched */
     unsigned                        has_peer:1;
     unsigned                        in_lua:1;     /* Lua runs its plugins */

@@ -75,6 +75,9 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
     to = ngx_pcalloc(pool, sizeof(ngx_http_sluice_destination_t));
 
     if (to == NULL
+        || ngx_http_sluice_names_read(pool, service, SLUICE_CORE_SERVICE_NAME,
+                                      &to->named)
+           != NGX_OK
         || ngx_http_sluice_destination_path(pool, service, &to->path)
            != NGX_OK)
     {

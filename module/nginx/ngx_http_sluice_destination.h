@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_rotation.h"
 
 
@@ -23,6 +24,7 @@
 
 struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
+    ngx_http_sluice_named_t      named;      /* the service */
     ngx_str_t                    path;       /* "/" where it has none */
     ngx_str_t                    empty;      /* words of a 503: it has no
                                                 peer; else of length 0 */

@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include <sys/random.h>
 
+#include "ngx_http_sluice_error_log.h"
 #include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
@@ -200,7 +201,7 @@ ngx_http_sluice_gateway_init_process(ngx_cycle_t *cycle)
     /* an nginx with the module's libraries alone keeps its log as it is */
 
     if (gcf && gcf->via.len) {
-        ngx_sluice_redact_error_log(cycle);
+        ngx_http_sluice_error_log_init(cycle);
     }
 
     return ngx_http_sluice_gateway_draw(cycle->log);

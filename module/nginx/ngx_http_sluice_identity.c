@@ -121,6 +121,7 @@ ngx_http_sluice_authenticate(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     ctx->consumer = values[NGX_HTTP_SLUICE_IDENTITY_CONSUMER];
     ctx->credential = values[NGX_HTTP_SLUICE_IDENTITY_CREDENTIAL];
+    ctx->username = values[NGX_HTTP_SLUICE_IDENTITY_USERNAME];
 
     return ngx_http_sluice_identity_tell(r, &told);
 }
@@ -208,6 +209,7 @@ sluice_authenticate(ngx_http_request_t *r, const sluice_identity_t *identity)
 
     ctx->consumer = values[NGX_HTTP_SLUICE_IDENTITY_CONSUMER];
     ctx->credential = values[NGX_HTTP_SLUICE_IDENTITY_CREDENTIAL];
+    ctx->username = values[NGX_HTTP_SLUICE_IDENTITY_USERNAME];
     ctx->consumer_slot = SLUICE_CORE_NOBODY;
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_chain = NULL;

@@ -1,7 +1,7 @@
 
 /*
- * The entry that log plugins write about a request, as JSON: what its files
- * share.
+ * What is written about a request as JSON, by log plugins (the entry) and by
+ * the access log (the line): what their files share.
  */
 
 
@@ -43,6 +43,19 @@ typedef struct {
 } ngx_http_sluice_log_field_t;
 
 
+/* A variable of nginx's, found by its name. */
+
+typedef struct {
+    ngx_str_t    name;
+    ngx_uint_t   hash;          /* 0: not computed yet */
+} ngx_http_sluice_log_name_t;
+
+#define ngx_http_sluice_log_name(as, name)                                    \
+    static ngx_http_sluice_log_name_t  ngx_http_sluice_log_##as = {           \
+        ngx_string(name), 0                                                   \
+    }
+
+
 /* ngx_http_sluice_log_write.c */
 
 /* Room for so many bytes at pos; 0: no memory, now or before. */
@@ -50,6 +63,9 @@ ngx_uint_t ngx_http_sluice_log_grow(ngx_http_sluice_log_t *log, size_t size);
 void ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
     size_t length);
 void ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
+    size_t length);
+/* As a string, and UTF-8 whatever the text is. */
+void ngx_http_sluice_log_utf8(ngx_http_sluice_log_t *log, u_char *text,
     size_t length);
 void ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number);
 ngx_uint_t ngx_http_sluice_log_is_ascii(ngx_http_sluice_log_t *log);
@@ -73,6 +89,29 @@ ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
 
 #define ngx_http_sluice_log_text(log, text)                                   \
     ngx_http_sluice_log_raw(log, text, sizeof(text) - 1)
+
+/* ngx_http_sluice_log_line.c */
+
+/* The line of the access log, in r's pool; of length 0: no memory. */
+ngx_str_t ngx_http_sluice_log_line(ngx_http_request_t *r);
+
+/* ngx_http_sluice_access_log.c */
+
+/* Whether the access log has this request; once a request. */
+ngx_uint_t ngx_http_sluice_access_log_has(ngx_http_request_t *r);
+
+/* ngx_http_sluice_log_facts.c */
+
+ngx_str_t ngx_http_sluice_log_method(ngx_http_request_t *r);
+ngx_uint_t ngx_http_sluice_log_status(ngx_http_request_t *r);
+
+/* Of a try: host and port; 0: it is the name of an upstream without peers. */
+ngx_uint_t ngx_http_sluice_log_address(ngx_str_t *peer, ngx_str_t *host,
+    ngx_int_t *port);
+
+/* Of length 0 where it has no value. */
+ngx_str_t ngx_http_sluice_log_variable(ngx_http_request_t *r,
+    ngx_http_sluice_log_name_t *name);
 
 /* ngx_http_sluice_log_fields.c */
 

@@ -10,14 +10,6 @@
 #include "ngx_sluice_abi.h"
 
 
-/* of a variable */
-
-typedef struct {
-    ngx_str_t   name;
-    ngx_uint_t  hash;           /* 0: not computed yet */
-} ngx_http_sluice_log_name_t;
-
-
 static void ngx_http_sluice_log_request(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 static void ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log,
@@ -26,22 +18,13 @@ static void ngx_http_sluice_log_response(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sluice_log_tries(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
-static ngx_uint_t ngx_http_sluice_log_address(ngx_str_t *peer,
-    ngx_str_t *host, ngx_int_t *port);
 static void ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_asked);
 static void ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_proxied);
-static ngx_str_t ngx_http_sluice_log_variable(ngx_http_request_t *r,
-    ngx_http_sluice_log_name_t *name);
 
 
 static ngx_http_sluice_log_t  ngx_http_sluice_log;
-
-#define ngx_http_sluice_log_name(as, name)                                    \
-    static ngx_http_sluice_log_name_t  ngx_http_sluice_log_##as = {           \
-        ngx_string(name), 0                                                   \
-    }
 
 ngx_http_sluice_log_name(via, "sluice_response_via");
 ngx_http_sluice_log_name(id, "sluice_request_id");
@@ -52,7 +35,7 @@ ngx_http_sluice_log_name(protocol, "ssl_protocol");
 ngx_http_sluice_log_name(cipher, "ssl_cipher");
 ngx_http_sluice_log_name(verify, "ssl_client_verify");
 ngx_http_sluice_log_name(uri, "sluice_uri");
-ngx_http_sluice_log_name(status, "upstream_status");
+ngx_http_sluice_log_name(upstream_status, "upstream_status");
 ngx_http_sluice_log_name(proxy_ms, "sluice_proxy_ms");
 
 
@@ -150,17 +133,8 @@ ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
     ngx_http_sluice_log_escape(log, uri.data, uri.len);
 
     ngx_http_sluice_log_text(log, "\",\"method\":");
-
-    if (r->method_name.len == 0 && r->method == NGX_HTTP_HEAD) {
-
-        /* refused in its first line; of others the page of errors has GET */
-
-        ngx_http_sluice_log_text(log, "\"HEAD\"");
-
-    } else {
-        ngx_http_sluice_log_string(log, r->method_name.data,
-                                   r->method_name.len);
-    }
+    text = ngx_http_sluice_log_method(r);
+    ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"size\":");
     ngx_http_sluice_log_number(log, r->request_length);
@@ -202,22 +176,8 @@ static void
 ngx_http_sluice_log_response(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r)
 {
-    ngx_uint_t  status;
-
-    /* as $status */
-
-    if (r->err_status) {
-        status = r->err_status;
-
-    } else if (r->headers_out.status) {
-        status = r->headers_out.status;
-
-    } else {
-        status = r->http_version == NGX_HTTP_VERSION_9 ? 9 : 0;
-    }
-
     ngx_http_sluice_log_text(log, "\"status\":");
-    ngx_http_sluice_log_number(log, status);
+    ngx_http_sluice_log_number(log, ngx_http_sluice_log_status(r));
 
     ngx_http_sluice_log_text(log, ",\"size\":");
     ngx_http_sluice_log_number(log, r->connection->sent);
@@ -285,38 +245,6 @@ ngx_http_sluice_log_tries(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 }
 
 
-/* "127.0.0.1:80", "[::1]:80"; not the name of an upstream without peers */
-
-static ngx_uint_t
-ngx_http_sluice_log_address(ngx_str_t *peer, ngx_str_t *host, ngx_int_t *port)
-{
-    u_char  *colon, *last;
-
-    last = peer->data + peer->len;
-    colon = memrchr(peer->data, ':', peer->len);
-
-    if (colon == NULL) {
-        return 0;
-    }
-
-    *port = ngx_atoi(colon + 1, last - colon - 1);
-
-    if (*port == NGX_ERROR) {
-        return 0;
-    }
-
-    host->data = peer->data;
-    host->len = colon - peer->data;
-
-    if (host->len >= 2 && host->data[0] == '[') {
-        host->data++;
-        host->len -= 2;
-    }
-
-    return 1;
-}
-
-
 static void
 ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_asked)
@@ -334,7 +262,8 @@ ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_string(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"upstream_status\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_status);
+    text = ngx_http_sluice_log_variable(r,
+                                        &ngx_http_sluice_log_upstream_status);
     ngx_http_sluice_log_string(log, text.data, text.len);
 }
 
@@ -406,30 +335,4 @@ ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_number(log, receive);
     ngx_http_sluice_log_text(log, ",\"request\":");
     ngx_http_sluice_log_number(log, total);
-}
-
-
-/* empty where it has no value */
-
-static ngx_str_t
-ngx_http_sluice_log_variable(ngx_http_request_t *r,
-    ngx_http_sluice_log_name_t *name)
-{
-    ngx_str_t                   value;
-    ngx_http_variable_value_t  *v;
-
-    if (name->hash == 0) {
-        name->hash = ngx_hash_key(name->name.data, name->name.len);
-    }
-
-    ngx_str_null(&value);
-
-    v = ngx_http_get_variable(r, &name->name, name->hash);
-
-    if (v && !v->not_found) {
-        value.data = v->data;
-        value.len = v->len;
-    }
-
-    return value;
 }

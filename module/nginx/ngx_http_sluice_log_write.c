@@ -32,6 +32,17 @@ ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
 
 
 void
+ngx_http_sluice_log_utf8(ngx_http_sluice_log_t *log, u_char *text,
+    size_t length)
+{
+    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
+        log->pos = (u_char *) sluice_json_utf8((char *) log->pos,
+                                               (char *) text, length);
+    }
+}
+
+
+void
 ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number)
 {
     uint64_t  size;

@@ -1,19 +1,12 @@
 
 /*
  * Counts requests, in the log phase of servers with "sluice_metrics on".
- *
- * total     from the request's first byte to its end
- * upstream  sum of its tries, each from the connect to the response's end
- * gateway   until the last try began, without the tries before; all of a
- *           request that no upstream was asked for
- *
- * Times are milliseconds of nginx's clock, which stands still within a turn of
- * the event loop.  To read a better one twice would cost more than all else.
  */
 
 
 #include "ngx_http_sluice_ctx.h"
 #include "ngx_http_sluice_phase.h"
+#include "ngx_http_sluice_times.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -28,16 +21,13 @@ typedef struct {
 /* Of one request. */
 
 typedef struct {
-    ngx_uint_t  class;                         /* of its status; 0: none */
-    uint64_t    received;
-    uint64_t    sent;
-    uint32_t    total;
-    uint32_t    upstream;
-    uint32_t    gateway;
-    ngx_uint_t  total_bucket;
-    ngx_uint_t  upstream_bucket;
-    ngx_uint_t  gateway_bucket;
-    ngx_uint_t  tries;                         /* 0: upstream is none */
+    ngx_uint_t               class;            /* of its status; 0: none */
+    uint64_t                 received;
+    uint64_t                 sent;
+    ngx_uint_t               total_bucket;
+    ngx_uint_t               upstream_bucket;
+    ngx_uint_t               gateway_bucket;
+    ngx_http_sluice_times_t  times;
 } ngx_http_sluice_metrics_sample_t;
 
 
@@ -170,8 +160,8 @@ ngx_http_sluice_metrics_handler(ngx_http_request_t *r)
     ngx_http_sluice_metrics_read(r, &sample);
     ngx_http_sluice_metrics_add(&ngx_sluice_metrics_seat->node, &sample);
 
-    if (sample.tries > 1) {
-        ngx_sluice_metrics_add(SLUICE_METRICS_RETRIES, sample.tries - 1);
+    if (sample.times.tries > 1) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_RETRIES, sample.times.tries - 1);
     }
 
     ctx = ngx_http_sluice_ctx(r);
@@ -201,10 +191,8 @@ static void
 ngx_http_sluice_metrics_read(ngx_http_request_t *r,
     ngx_http_sluice_metrics_sample_t *sample)
 {
-    int64_t                     total, upstream, last, gateway;
-    ngx_uint_t                  i, status;
-    ngx_time_t                 *now;
-    ngx_http_upstream_state_t  *state;
+    ngx_uint_t                status;
+    ngx_http_sluice_times_t  *times;
 
     status = r->err_status ? r->err_status : r->headers_out.status;
 
@@ -212,44 +200,12 @@ ngx_http_sluice_metrics_read(ngx_http_request_t *r,
     sample->received = (uint64_t) r->request_length;
     sample->sent = (uint64_t) r->connection->sent;
 
-    now = ngx_timeofday();
-    total = (int64_t) (now->sec - r->start_sec) * 1000
-            + ((int64_t) now->msec - (int64_t) r->start_msec);
-    total = ngx_max(total, 0);
+    times = &sample->times;
+    ngx_http_sluice_times(r, times);
 
-    sample->tries = 0;
-    upstream = 0;
-    gateway = total;
-
-    if (r->upstream_states && r->upstream_states->nelts && r->upstream) {
-
-        state = r->upstream_states->elts;
-        sample->tries = r->upstream_states->nelts;
-
-        for (i = 0; i < sample->tries - 1; i++) {
-            upstream += (int64_t) state[i].response_time;
-        }
-
-        /* from the beginning of the last try */
-
-        last = (int64_t) (ngx_current_msec - r->upstream->start_time);
-        gateway = total - upstream - last;
-        gateway = ngx_max(gateway, 0);
-
-        if (state[i].response_time != (ngx_msec_t) -1) {
-            last = (int64_t) state[i].response_time;
-        }
-
-        upstream += last;
-        sample->upstream = (uint32_t) upstream;
-        sample->upstream_bucket = ngx_http_sluice_metrics_bucket(
-                                                             sample->upstream);
-    }
-
-    sample->total = (uint32_t) total;
-    sample->total_bucket = ngx_http_sluice_metrics_bucket(sample->total);
-    sample->gateway = (uint32_t) gateway;
-    sample->gateway_bucket = ngx_http_sluice_metrics_bucket(sample->gateway);
+    sample->total_bucket = ngx_http_sluice_metrics_bucket(times->total);
+    sample->upstream_bucket = ngx_http_sluice_metrics_bucket(times->upstream);
+    sample->gateway_bucket = ngx_http_sluice_metrics_bucket(times->gateway);
 }
 
 
@@ -310,13 +266,13 @@ ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
     line->sent += sample->sent;
 
     line->total.buckets[sample->total_bucket]++;
-    line->total.sum += sample->total;
+    line->total.sum += sample->times.total;
     line->gateway.buckets[sample->gateway_bucket]++;
-    line->gateway.sum += sample->gateway;
+    line->gateway.sum += sample->times.gateway;
 
-    if (sample->tries) {
+    if (sample->times.tries) {
         line->upstream.buckets[sample->upstream_bucket]++;
-        line->upstream.sum += sample->upstream;
+        line->upstream.sum += sample->times.upstream;
     }
 }
 

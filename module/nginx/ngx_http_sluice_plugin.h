@@ -59,6 +59,10 @@ typedef struct {
 
 extern ngx_http_sluice_plugin_t  *ngx_http_sluice_plugins[];
 
+/* ngx_http_sluice_access_log.c */
+
+extern ngx_http_sluice_plugin_t  ngx_http_sluice_access_log_plugin;
+
 /* ngx_http_sluice_key_auth.c */
 
 extern ngx_http_sluice_plugin_t  ngx_http_sluice_key_auth_plugin;

@@ -9,6 +9,7 @@
 
 
 ngx_http_sluice_plugin_t  *ngx_http_sluice_plugins[] = {
+    &ngx_http_sluice_access_log_plugin,
     &ngx_http_sluice_key_auth_plugin,
     &ngx_http_sluice_rate_limiting,
     NULL

@@ -12,6 +12,7 @@
 #include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_sluice_abi.h"
 
@@ -92,6 +93,14 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     if (ctx->destination) {
         ctx->service = match->service;
         ctx->service_generation = ctx->destination->generation;
+    }
+
+    ctx->names = NULL;
+
+    if (ngx_http_sluice_names_are_logged && match->route.record
+        && ngx_http_sluice_names_keep(r, ctx, &match->route) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     ctx->step = 0;

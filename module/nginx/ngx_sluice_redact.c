@@ -30,8 +30,6 @@ static ngx_uint_t ngx_sluice_redact_find_header(u_char *start, u_char **p,
 static u_char *ngx_sluice_redact_value_end(u_char *p, u_char *last,
     ngx_uint_t kind);
 static ngx_uint_t ngx_sluice_redact_is_quote_end(u_char *p, u_char *last);
-static void ngx_sluice_redact_writer(ngx_log_t *log, ngx_uint_t level,
-    u_char *line, size_t length);
 
 
 size_t
@@ -394,43 +392,4 @@ ngx_sluice_redact_is_quote_end(u_char *p, u_char *last)
 
     return last - p < 3 || p[1] == LF || p[1] == ' '
            || (p[1] == ',' && p[2] == ' ');
-}
-
-
-void
-ngx_sluice_redact_error_log(ngx_cycle_t *cycle)
-{
-    ngx_log_t  *log;
-
-    /* servers and connections copy the writer from here, request by request */
-
-    for (log = cycle->log; log; log = log->next) {
-        if (log->writer == NULL && log->file) {
-            log->writer = ngx_sluice_redact_writer;
-        }
-    }
-}
-
-
-/* as ngx_log_error_core() writes, which leaves this to a log's writer */
-
-static void
-ngx_sluice_redact_writer(ngx_log_t *log, ngx_uint_t level, u_char *line,
-    size_t length)
-{
-    ssize_t  n;
-    u_char   redacted[NGX_SLUICE_REDACT_GROWTH * NGX_MAX_ERROR_STR];
-
-    if (ngx_time() == log->disk_full_time) {
-        return;
-    }
-
-    length = ngx_sluice_redact(redacted, line, length,
-                               NGX_SLUICE_REDACT_LINE);
-
-    n = ngx_write_fd(log->file->fd, redacted, length);
-
-    if (n == -1 && ngx_errno == NGX_ENOSPC) {
-        log->disk_full_time = ngx_time();
-    }
 }

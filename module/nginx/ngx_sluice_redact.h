@@ -37,10 +37,6 @@
 
 ngx_int_t ngx_http_sluice_redact_add_variable(ngx_conf_t *cf);
 
-/* lets all lines of this process's error log through ngx_sluice_redact() */
-
-void ngx_sluice_redact_error_log(ngx_cycle_t *cycle);
-
 /* whether the value of a parameter, or of a header, is a secret */
 
 ngx_uint_t ngx_sluice_redact_is_secret(u_char *name, size_t length);

@@ -70,6 +70,7 @@ def test_scenario_files_that_cannot_be_used(tmp_path: Path) -> None:
     ("name", "bar", "requests", "routes", "consumers"),
     [
         ("proxy-plain", 0.94, 1, 1, 0),
+        ("proxy-logging", 0.90, 1, 1, 0),
         ("proxy-plugins", 0.90, 1000, 2, 1000),
         ("proxy-routes-1000", 1.00, 1000, 1000, 0),
         ("proxy-routes-100000-equal", 0.93, 100_000, 100_000, 0),

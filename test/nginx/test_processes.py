@@ -134,7 +134,7 @@ def test_access_log_formats(gateway: Start, upstream: Upstream) -> None:
     running.ask('/a"b', headers={"User-Agent": 'x"y\\z'})
     running.stop("quit")
     line = json.loads(running.access_log().splitlines()[-1])
-    assert (line["status"], line["uri"], line["method"]) == (200, '/a"b', "GET")
+    assert (line["status"], line["path"], line["method"]) == (200, '/a"b', "GET")
 
 
 def test_reopen_after_the_logs_were_moved(gateway: Start, upstream: Upstream) -> None:

@@ -43,6 +43,7 @@ local EFFECTS = {
     error_log = { "/l/e.log", "/l/e.log" },
     access_log = { "/l/a.log", "/l/a.log" },
     access_log_format = { "just $status", "just $status" },
+    access_log_buffer = { "9k", "buffer=9k flush=1s" },
     audit_log = { "/l/c.log", "/l/c.log" },
     admin_access_log = { "/l/b.log", "/l/b.log" },
     trusted_ips = { "10.1.0.0/16", "set_real_ip_from 10.1.0.0/16;" },
@@ -74,6 +75,8 @@ local EFFECTS = {
 -- These act elsewhere, and have their tests there: test_cli.py starts with them, the gateway reads
 -- them from settings.json.
 local ELSEWHERE = {
+    -- Where there is a buffer: below.
+    access_log_flush = true,
     client_identity_headers = true,
     conf = true,
     error_default_type = true,
@@ -144,6 +147,20 @@ describe("cli.options", function()
         assert.is_nil(conf:find("127.0.0.1:8001", 1, true))
         assert.is_truthy(conf:find("/control/socket", 1, true))
         assert.is_truthy(conf:find("access_log off;", 1, true))
+    end)
+
+    it("gives the buffer to all logs in the access log's place, and to no syslog", function()
+        local buffered = { access_log_buffer = "8k", access_log_flush = "7s" }
+        local parameters = " sluice buffer=8k flush=7s"
+        local conf = render(buffered)
+        assert.is_truthy(conf:find('access.log"' .. parameters .. " if=", 1, true))
+        assert.is_truthy(conf:find('admin_access.log" sluice;', 1, true))
+        buffered.admin_access_log = "logs/access.log"
+        assert.is_truthy(render(buffered):find('access.log"' .. parameters .. ";", 1, true))
+        buffered.access_log = "syslog:server=127.0.0.1"
+        conf = render(buffered)
+        assert.is_truthy(conf:find('access_log "syslog:server=127.0.0.1" sluice if=', 1, true))
+        assert.is_nil(conf:find("buffer=8k", 1, true))
     end)
 
     it("has its page in docs/config.md (make docs writes it)", function()

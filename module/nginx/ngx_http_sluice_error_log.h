@@ -1,0 +1,25 @@
+
+/*
+ * The request's id in the lines of the error log.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_ERROR_LOG_H_INCLUDED
+#define NGX_HTTP_SLUICE_ERROR_LOG_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * Has this process write its error log as ngx_sluice_error_log.h says, with
+ * the id of the request that a line belongs to behind it.  Costs a request
+ * nothing until it has such a line.  When the process starts, after what looks
+ * at the listeners' handlers.
+ */
+void ngx_http_sluice_error_log_init(ngx_cycle_t *cycle);
+
+
+#endif /* NGX_HTTP_SLUICE_ERROR_LOG_H_INCLUDED */
