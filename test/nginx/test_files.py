@@ -335,7 +335,7 @@ def test_the_master_outlives_a_worker_that_writes_all_over_the_log(
     }
     running = gateway(config, workers=2, plugins=HOSTILE, events_size="64k", user="nobody")
     # Workers may do, and say, whatever they like now.
-    trouble = r"worker process|\[(error|alert|crit|emerg)\]|exited on signal"
+    trouble = r"worker process|\[(error|alert|crit|emerg)\]|exited on signal|Sanitizer"
     running.expect_log(trouble, range(10**6))
     master = running.master()
     started = Path(f"/proc/{master}/stat").read_text().rpartition(")")[2].split()[19]
