@@ -8,14 +8,13 @@
 -- request").
 -- @module cli.nginx_conf
 
-local file = require("sluice.file")
 local late_phases = require("gateway.proxy.late_phases")
+local listeners = require("cli.nginx_listeners")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
 local settings_of = require("cli.settings")
 local tls = require("cli.tls")
-local values = require("cli.values")
 local variables = require("gateway.request.variables")
 
 local _M = {}
@@ -338,65 +337,12 @@ local function error_location(variant)
     return table.concat(out, "\n    ")
 end
 
-local function number_of(version)
-    local major, minor, patch = version:match("^(%d+)%.(%d+)%.(%d+)")
-    return major and (major * 1000 + minor) * 1000 + patch or 0
-end
-
--- Whether nginx says of a server, not of an address, that it speaks HTTP/2.
-local function has_http2_directive(root)
-    local version = file.read(root .. "/" .. platform.sluice_module_version) or ""
-    return number_of(version) >= number_of(platform.http2_directive_since)
-end
-
-local function listens(list, root)
-    local out, has_http2 = {}, false
-    for _, address in ipairs(list) do
-        local plain, count = address:gsub(" http2%f[%s%z]", "")
-        has_http2 = has_http2 or count > 0
-        out[#out + 1] = ("listen %s;"):format(has_http2_directive(root) and plain or address)
-    end
-    if has_http2 and has_http2_directive(root) then
-        out[#out + 1] = "http2 on;"
-    end
-    return table.concat(out, "\n")
-end
-
--- Without a listener that has TLS there is nothing: the certificate would be read for nobody.
-local function tls_server(settings)
-    local has_ssl, has_http2 = false, false
-    for _, text in ipairs(settings.proxy_listen) do
-        local listen = values.parse_listen(text)
-        has_ssl, has_http2 = has_ssl or listen.ssl, has_http2 or listen.http2
-    end
-    if not has_ssl then
-        return ""
-    end
-    local suite, certificate = tls.suite(settings), quote(settings.prefix .. "/tls/self-signed.pem")
-    return lines(
-        "sluice_tls on;",
-        ("ssl_certificate %s;"):format(certificate),
-        ("ssl_certificate_key %s;"):format(certificate),
-        ("ssl_protocols %s;"):format(suite.protocols),
-        ("ssl_ciphers %s;"):format(quote(suite.ciphers)),
-        settings.ask_client_certificate and "sluice_tls_ask_certificate on;" or "",
-        -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
-        "ssl_session_cache off;",
-        "ssl_session_timeout 1h;",
-        has_http2
-                and ("http2_max_concurrent_streams %d;"):format(
-                    settings.http2_max_concurrent_streams
-                )
-            or ""
-    )
-end
-
 local function proxy_server(settings, root, forward)
     local out = {
         "server {",
         "server_name sluice;",
-        listens(settings.proxy_listen, root),
-        tls_server(settings),
+        listeners.listens(settings.proxy_listen, root),
+        listeners.tls(settings),
         logs.proxy(settings),
         "sluice_metrics on;",
         "sluice_check_requests on;",
@@ -443,7 +389,7 @@ local function admin_server(settings, root)
         "server_name sluice_admin;",
         "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
-        listens(settings.admin_listen, root),
+        listeners.listens(settings.admin_listen, root),
         "client_max_body_size 256m;",
         "client_body_buffer_size 1m;",
         logs.admin(settings),

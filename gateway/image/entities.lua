@@ -1,9 +1,8 @@
 --- What of an entity stands in an image: the one place that knows both its fields and the core's.
 --
--- It has two halves. Where an entity is at hand as a table, when it is put into the store, `write`
--- packs what the core needs as bytes, which the store keeps beside the entity's text. Where an
--- image or a change is made, `unpack` points a `sluice_core_entity_t` at these bytes: a hundred
--- thousand entities are read so without decoding JSON.
+-- It has two halves. When an entity is put into the store, `write` packs what the core needs as
+-- bytes, which the store keeps beside the entity's text. Where an image or a change is made,
+-- `unpack` points a `sluice_core_entity_t` at these bytes: no JSON is decoded.
 --
 -- Packed bytes: a word (1: disabled, it stands in no image), then the fields in the core's order. A
 -- number is a word; a text its length and bytes, or NONE; a list its count and texts; headers their
@@ -11,8 +10,7 @@
 -- sluice.packed writes them: a store belongs to one machine.
 --
 -- Of a native plugin's configuration there is one more text: what its `pack(config)` has written
--- for its C. Plugins stand above, so the layout of their kind says which module that is (`packers`,
--- gateway.entities). It is loaded when it is first needed, in whichever thread that is.
+-- for its C. Plugins stand above, so the layout of their kind names the module (`packers`).
 -- @module gateway.image.entities
 
 local cjson = require("cjson")
@@ -46,7 +44,7 @@ local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "3"
+local VERSION = "4"
 
 local _M = {}
 

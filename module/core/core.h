@@ -137,7 +137,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       4
+#define SLUICE_CORE_LAYOUT       5
 
 #define SLUICE_CORE_FIELDS       9
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)

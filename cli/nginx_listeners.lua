@@ -1,0 +1,72 @@
+--- Renders the listeners of nginx.conf's servers, and the TLS of those that have it.
+-- @module cli.nginx_listeners
+
+local file = require("sluice.file")
+local logs = require("cli.nginx_logs")
+local platform = require("cli.platform")
+local tls = require("cli.tls")
+local values = require("cli.values")
+
+local _M = {}
+
+local quote = logs.quote
+
+local function number_of(version)
+    local major, minor, patch = version:match("^(%d+)%.(%d+)%.(%d+)")
+    return major and (major * 1000 + minor) * 1000 + patch or 0
+end
+
+-- Whether nginx says of a server, not of an address, that it speaks HTTP/2.
+local function has_http2_directive(root)
+    local version = file.read(root .. "/" .. platform.sluice_module_version) or ""
+    return number_of(version) >= number_of(platform.http2_directive_since)
+end
+
+--- The addresses of a server, as this nginx is told of them.
+-- @tparam {string,...} list as the settings have them
+-- @tparam string root of the installation
+-- @treturn string directives
+function _M.listens(list, root)
+    local out, has_http2 = {}, false
+    for _, address in ipairs(list) do
+        local plain, count = address:gsub(" http2%f[%s%z]", "")
+        has_http2 = has_http2 or count > 0
+        out[#out + 1] = ("listen %s;"):format(has_http2_directive(root) and plain or address)
+    end
+    if has_http2 and has_http2_directive(root) then
+        out[#out + 1] = "http2 on;"
+    end
+    return table.concat(out, "\n")
+end
+
+--- What listeners with TLS need. Without one there is nothing: the certificate would be read for
+-- nobody.
+-- @tparam table settings resolved settings
+-- @treturn string directives
+function _M.tls(settings)
+    local has_ssl, has_http2 = false, false
+    for _, text in ipairs(settings.proxy_listen) do
+        local listen = values.parse_listen(text)
+        has_ssl, has_http2 = has_ssl or listen.ssl, has_http2 or listen.http2
+    end
+    if not has_ssl then
+        return ""
+    end
+    local suite, certificate = tls.suite(settings), quote(settings.prefix .. "/tls/self-signed.pem")
+    return table.concat({
+        "sluice_tls on;",
+        ("ssl_certificate %s;"):format(certificate),
+        ("ssl_certificate_key %s;"):format(certificate),
+        ("ssl_protocols %s;"):format(suite.protocols),
+        ("ssl_ciphers %s;"):format(quote(suite.ciphers)),
+        settings.ask_client_certificate and "sluice_tls_ask_certificate on;" or "",
+        -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
+        "ssl_session_cache off;",
+        "ssl_session_timeout 1h;",
+        has_http2 and ("http2_max_concurrent_streams %d;"):format(
+            settings.http2_max_concurrent_streams
+        ) or "",
+    }, "\n")
+end
+
+return _M
