@@ -289,7 +289,12 @@ _M.delete = on_entities(function(instance, arguments)
     if status ~= 200 then
         lines = reasons(status, answer)
         local blamed = status and answer.operation and list[answer.operation + 1]
-        lines[1] = blamed and blamed.label .. ": " .. lines[1] or lines[1]
+        if blamed then
+            -- The answer names the entity by its id, as the operation does; people gave a name.
+            local prefix = blamed.path .. ": "
+            local has_prefix = lines[1]:sub(1, #prefix) == prefix
+            lines[1] = blamed.label .. ": " .. lines[1]:sub(has_prefix and #prefix + 1 or 1)
+        end
         lines[#lines + 1] = "nothing was deleted"
         return fail(lines)
     end
