@@ -19,6 +19,8 @@ SAME ?=
 # Of make kill.
 KILLS ?=
 SEED ?=
+# Files of tests on nginx that run at once; JOBS=0 is one process, as a debugger needs it.
+JOBS ?= 2
 
 .PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
 
@@ -28,7 +30,7 @@ help:
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
-	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest)"
+	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest, JOBS=2 files at once)"
 	@echo "make store   tests of the store: kills, power cuts, full disks"
 	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
 	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=...)"
@@ -68,7 +70,7 @@ unit: build
 
 nginx: build
 	@scripts/setup run test
-	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/nginx
+	$(PYTHON) -m pytest --quiet -p no:cacheprovider -n $(JOBS) --dist loadfile $(ARGS) test/nginx
 
 ring: setup
 	$(MAKE) -C test/ring check
