@@ -247,7 +247,8 @@ transaction(void)
             && changes[i].kind != SLUICE_CORE_CONSUMER
             && changes[i].kind != SLUICE_CORE_CREDENTIAL
             && changes[i].kind != SLUICE_CORE_GROUP
-            && changes[i].kind != SLUICE_CORE_MEMBERSHIP)
+            && changes[i].kind != SLUICE_CORE_MEMBERSHIP
+            && changes[i].kind != SLUICE_CORE_SNI)
         {
             dependents = revision;
         }
