@@ -119,7 +119,7 @@ def test_the_node_describes_itself(gateway: Start) -> None:
     assert available["rate-limiting"]["priority"] == 910
     assert sorted(node["plugins"]["enabled_in_cluster"]) == ["key-auth", "rate-limiting"]
     assert admin.get("/plugins/enabled") == {
-        "enabled_plugins": ["access-log", "key-auth", "rate-limiting", "http-log"]
+        "enabled_plugins": ["access-log", "mtls-auth", "key-auth", "rate-limiting", "http-log"]
     }
     first = node["node_id"]
     running.reload()

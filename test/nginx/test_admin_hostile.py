@@ -95,7 +95,10 @@ HOLDING = {
 @pytest.mark.parametrize("name", list(HOLDING))
 @pytest.mark.parametrize("path", ["/batch", "/config", "/apply", "/services"])
 def test_a_large_body_holds_nobody_up(running: Gateway, path: str, name: str) -> None:
-    """While 14 MB are read and refused, others are answered many times."""
+    """While 14 MB are read and refused, others are answered many times.
+
+    A list of services is refused by its size, which may be before another is answered at all.
+    """
     with Wire(running.admin_port) as sender, Wire(running.admin_port) as other:
         sender.send(request_bytes(path, "POST", JSON, HOLDING[name]))
         answered = 0
@@ -103,7 +106,7 @@ def test_a_large_body_holds_nobody_up(running: Gateway, path: str, name: str) ->
             assert other.ask("/plugins/enabled").status == 200
             answered += 1
         assert sender.read_reply().status in (400, 413)
-    assert answered > (20 if path != "/services" else 0)
+    assert path == "/services" or answered > 20
 
 
 def test_a_key_that_looks_like_an_id(client: Client) -> None:
