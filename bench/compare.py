@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kinds
-import load
 import micro
 import proxy
 import report
@@ -108,7 +107,7 @@ def compare(
         else:
             outcome.rows, outcome.left = _runs(scenario, trees, plan)
         outcome.result.metrics = report.compared_metrics(outcome.rows)
-    except (verify.InvalidRun, sides.StartError, load.LoadError, ProbeError) as error:
+    except (verify.InvalidRun, sides.StartError, outcome.LoadError, ProbeError) as error:
         outcome.result.invalid = str(error)
         outcome.blameless = isinstance(error, verify.TooNoisy) or proxy.concerns(error) == OLD
     return outcome

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import load
+import outcome
 import proxy
 import revisions
 import run
@@ -303,7 +304,7 @@ def main(arguments: list[str]) -> int:
     except (
         FlameError,
         sides.StartError,
-        load.LoadError,
+        outcome.LoadError,
         revisions.RevisionError,
         scenarios.ScenarioError,
     ) as error:

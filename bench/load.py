@@ -1,4 +1,4 @@
-"""One slice of load, by wrk or by pace.c, with the CPU time that a worker spent on it."""
+"""One slice of load, by any generator, with the CPU time that a worker spent on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import h2load
 import tools
+from outcome import LoadError, Report
 
 SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
 TLS = ("ssl", "crypto", "pthread")
@@ -20,34 +22,6 @@ MARK = "slice "
 # Of smaps: the line that begins a mapping, and one of an image (gateway/control/images.lua).
 _MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ ")
 _IMAGE = re.compile(r"/(base|delta)\.\d+( \(deleted\))?$")
-
-
-class LoadError(Exception):
-    """A generator that could not run, or printed something else than expected."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What wrk counted (bench/wrk.lua prints it)."""
-
-    requests: int
-    bytes: int
-    duration_us: int
-    p50_us: int
-    p90_us: int
-    p99_us: int
-    p999_us: int
-    connect: int
-    read: int
-    write: int
-    timeout: int
-    status: int
-
-    def errors(self) -> str | None:
-        """The kinds of errors that happened, with their numbers, as text."""
-        kinds = ("connect", "read", "write", "timeout", "status")
-        found = [f"{getattr(self, kind)} {kind}" for kind in kinds if getattr(self, kind)]
-        return ", ".join(found) + " errors" if found else None
 
 
 @dataclass(frozen=True)
@@ -180,15 +154,18 @@ class Way:
     """How requests come: as soon as the last is answered (wrk), or otherwise.
 
     `rate`: by a timetable, latency counts from when they were due (pace.c). `handshake`: each on a
-    TLS connection of its own, `full` or `resumed` (handshake.c).
+    TLS connection of its own, `full` or `resumed` (handshake.c). `streams`: HTTP/2 (h2load.py).
     """
 
     scheme: str = "http"
     rate: int | None = None
     handshake: str = ""
+    streams: int = 0
 
     def command(self, address: str, requests: Path, connections: int, seconds: int) -> list[str]:
         """What puts this load on an address."""
+        if self.streams:
+            return h2load.command(address, requests, connections, self.streams, seconds)
         host, _, port = address.rpartition(":")
         rest = [host, port, str(requests), str(connections)]
         if self.handshake:
@@ -202,6 +179,12 @@ class Way:
             return [str(tools.built("pace")), *rest, f"{self.rate}", f"{seconds}"]
         wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(SCRIPT)]
         return [*wrk, f"{self.scheme}://{address}/", "--", str(requests)]
+
+    def report(self, output: str, requests: Path) -> Report:
+        """What the command has counted."""
+        if self.streams:
+            return h2load.take(output, requests)
+        return parse(output)
 
 
 DEFAULT_WAY = Way()
@@ -226,7 +209,7 @@ def run(
     if done.returncode != 0:
         raise LoadError(f"the generator failed: {(done.stderr or done.stdout).strip()}")
     spent = {name: after[name] - before[name] for name in before}
-    return Slice(parse(done.stdout), **spent)
+    return Slice(way.report(done.stdout, requests), **spent)
 
 
 def _clocks(workers: Sequence[int], upstream: Sequence[int]) -> dict[str, int]:

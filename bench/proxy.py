@@ -176,7 +176,7 @@ class Run:
         self.makers = (*lineup.pair, *lineup.yardsticks)
         self.cores = two_cores()
         self.words = {"upstream": sides.free_address(), "sink": sides.free_address()}
-        self.way = load.Way(scenario.scheme, scenario.rate, scenario.handshake)
+        self.way = load.Way(scenario.scheme, scenario.rate, scenario.handshake, scenario.streams)
         self.taken = [Taken() for _ in self.makers]
 
     def measure(self, began: float) -> list[Taken]:

@@ -32,7 +32,7 @@ from types import FrameType
 import compare
 import history
 import kinds
-import load
+import outcome
 import proxy
 import report
 import revisions
@@ -106,7 +106,7 @@ def run_scenario(scenario: AnyScenario, options: Options, output: Path) -> repor
     (output / f"{result.scenario}.json").unlink(missing_ok=True)
     try:
         result.metrics = _measure(scenario, options, began)
-    except (verify.InvalidRun, sides.StartError, load.LoadError, ProbeError) as error:
+    except (verify.InvalidRun, sides.StartError, outcome.LoadError, ProbeError) as error:
         result.invalid = str(error)
     except Interrupted:
         result.invalid = "interrupted"

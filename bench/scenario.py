@@ -97,7 +97,8 @@ class Scenario:
     of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
     how many routes Sluice is told of anew once it runs, so that they stand in its delta. `secure`:
     who speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty.
-    `handshake`: each request on a connection of its own, `full` or `resumed`.
+    `handshake`: each request on a connection of its own, `full` or `resumed`. `streams`: HTTP/2,
+    with so many requests at once on each connection; 0: HTTP/1.1.
     """
 
     kind = "proxy"
@@ -122,6 +123,12 @@ class Scenario:
     changed: int
     secure: str
     handshake: str
+    streams: int
+
+    @property
+    def http2(self) -> bool:
+        """Whether clients speak HTTP/2."""
+        return self.streams > 0
 
     @property
     def scheme(self) -> str:
@@ -203,6 +210,7 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             changed=data.pop("changed", 0),
             secure=data.pop("secure", ""),
             handshake=data.pop("handshake", ""),
+            streams=data.pop("streams", 0),
             sluice=data.pop("sluice"),
             nginx=expand_text(nginx),
             haproxy=expand_text(haproxy),

@@ -105,6 +105,7 @@ class Server:
         self.core = core
         self.count = count
         self.scheme = "http"
+        self.http2 = False
         self.workers: list[int] = []
         self.error_log = folder / "error.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -176,6 +177,10 @@ class Server:
             return int((self.folder / "nginx.pid").read_text())
         except (OSError, ValueError):
             return None
+
+    def client(self) -> Client:
+        """One who asks it as the load does."""
+        return Client(self.address, scheme=self.scheme, http2=self.http2)
 
     @property
     def worker(self) -> int:
@@ -312,7 +317,7 @@ class HandWritten(Nginx):
         port = upstream.rpartition(":")[2]
         words = {**(words or {}), "upstream": upstream, "port": port}
         super().__init__(name, folder, address, core, **words)
-        self.scheme = scenario.scheme
+        self.scheme, self.http2 = scenario.scheme, scenario.http2
         self._scenario = scenario
 
     def write(self) -> None:
@@ -336,11 +341,11 @@ class HAProxy(Server):
         words: dict[str, str],
     ) -> None:
         super().__init__("hand-written HAProxy", folder, address, core)
-        self.scheme = scenario.scheme
+        self.scheme, self.http2 = scenario.scheme, scenario.http2
         self._scenario = scenario
         self._words = words | {"listen": address, "upstream": upstream, "scheme": self.scheme}
         crt = f" ssl crt {words['chain_and_key']}" if self.scheme == "https" else ""
-        self._words["bound_by"] = crt
+        self._words["bound_by"] = crt + (" alpn h2" if self.http2 else "")
         self._words["reached_by"] = " ssl verify none" if scenario.secure == "upstream" else ""
 
     def write(self) -> None:
@@ -400,6 +405,7 @@ class Sluice(Server):
         self._words = {**(words or {}), "listen": address, "upstream": upstream, "port": port}
         self.program = [str(root / "bin" / "sluice")]
         self.scheme = getattr(declared, "scheme", "http")
+        self.http2 = getattr(declared, "http2", False)
 
     def find_workers(self, master: int) -> list[int]:
         """Those that serve traffic; the control worker has any worker's title first."""
@@ -445,7 +451,10 @@ class Sluice(Server):
         return [*self.program, "start", "--foreground"]
 
     def _listen_words(self) -> str:
-        return (" ssl" if self.scheme == "https" else "") + (" reuseport" if self.count > 1 else "")
+        words = [" ssl"] if self.scheme == "https" else []
+        words += [" http2"] if self.http2 else []
+        words += [" reuseport"] if self.count > 1 else []
+        return "".join(words)
 
     def environment(self) -> dict[str, str]:
         kept = {
@@ -473,6 +482,7 @@ def missing_programs() -> list[str]:
         "gcc": "build-essential",
         "valgrind": "valgrind",
         "wrk": "wrk",
+        "h2load": "nghttp2-client",
         "haproxy": "haproxy",
         "taskset": "util-linux",
         "setpriv": "util-linux",

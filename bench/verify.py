@@ -39,8 +39,8 @@ class Probed:
 def same_work(scenario: Scenario, recorder: Recorder, ours: Server, theirs: Server) -> None:
     """The upstream gets every probed request alike from both sides, forwarded headers included."""
     with (
-        Client(ours.address, scheme=ours.scheme) as our_client,
-        Client(theirs.address, scheme=theirs.scheme) as their_client,
+        ours.client() as our_client,
+        theirs.client() as their_client,
     ):
         for request in scenario.probed():
             heads = []
@@ -61,7 +61,7 @@ def answers(scenario: Scenario, side: Server, added: bool) -> Probed:
     size = 0
     left = 0
     hour = time.gmtime().tm_hour
-    with Client(side.address, scheme=side.scheme) as client:
+    with side.client() as client:
         for request in scenario.probed():
             answer = _ask(side, client, request.head())
             _expect(side, request.path, answer, scenario.body)
@@ -77,7 +77,7 @@ def answers(scenario: Scenario, side: Server, added: bool) -> Probed:
 
 def checks(scenario: Scenario, side: Server, fresh: bool) -> None:
     """The scenario's own checks; `fresh`: the gateway has just started."""
-    with Client(side.address, scheme=side.scheme) as client:
+    with side.client() as client:
         for check in scenario.checks:
             found = [_ask(side, client, check.request.head()) for _ in range(check.times)]
             _judge(check, found, fresh)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import load
+import outcome
 import pytest
 import sides
 import syscalls
@@ -71,7 +72,7 @@ def test_errors_are_named() -> None:
     ],
 )
 def test_anything_else_is_an_error(output: str) -> None:
-    with pytest.raises(load.LoadError, match="the generator printed"):
+    with pytest.raises(outcome.LoadError, match="the generator printed"):
         load.parse(output)
 
 
@@ -162,11 +163,17 @@ def one_request(tmp_path: Path) -> Path:
     return path
 
 
+def run(side: Answering, requests: Path, connections: int, seconds: int, rate: int) -> load.Slice:
+    """A slice by a timetable."""
+    way = load.Way(rate=rate)
+    return load.run(side.address, requests, side.workers, None, connections, seconds, way=way)
+
+
 def test_a_timetable_is_kept(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx") as side:
 
         def in_time() -> bool:
-            report = load.run(side.address, one_request, side.workers, None, 8, 2, rate=500).report
+            report = run(side, one_request, 8, 2, 500).report
             assert report.requests == 1000
             assert report.errors() is None
             return report.duration_us == pytest.approx(2_000_000, rel=0.1)
@@ -187,7 +194,7 @@ def test_a_stall_of_known_length_is_found(tmp_path: Path, one_request: Path) -> 
         def found() -> bool:
             thread = threading.Thread(target=stall)
             thread.start()
-            slice_ = load.run(side.address, one_request, side.workers, None, 8, 4, rate=1000)
+            slice_ = run(side, one_request, 8, 4, 1000)
             thread.join()
             report = slice_.report
             assert report.requests == 4000
@@ -205,7 +212,7 @@ def test_a_stall_of_known_length_is_found(tmp_path: Path, one_request: Path) -> 
 
 def test_refusals_are_counted(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx", status=503) as side:
-        slice_ = load.run(side.address, one_request, side.workers, None, 2, 1, rate=50)
+        slice_ = run(side, one_request, 2, 1, 50)
     assert slice_.report.errors() == "50 status errors"
 
 
@@ -220,7 +227,7 @@ def test_system_calls_are_read_from_perf() -> None:
 def test_system_calls_are_counted(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx") as side, syscalls.counted(side.worker) as count:
         time.sleep(0.5)  # perf attaches
-        slice_ = load.run(side.address, one_request, side.workers, None, 8, 2, rate=500)
+        slice_ = run(side, one_request, 8, 2, 500)
     # epoll_wait, recv, writev at least, and once more recv that finds nothing.
     assert count.calls is not None
     assert 2 <= count.calls / slice_.report.requests <= 8

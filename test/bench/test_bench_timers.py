@@ -10,6 +10,7 @@ from typing import Any
 
 import kinds
 import load
+import outcome
 import pytest
 import report
 import scenario
@@ -39,7 +40,7 @@ def measured(name: str, **fields: object) -> dict[str, report.Metric]:
 
 def windows(fired: int, expected: int, cpu_ns: int, rps: int = 0, p99_us: int = 0) -> list[Window]:
     """As many alike as give an interval; with a second of requests if there are any."""
-    counted = load.Report(rps, 0, 1_000_000, 1, 1, p99_us, p99_us, 0, 0, 0, 0, 0)
+    counted = outcome.Report(rps, 0, 1_000_000, 1, 1, p99_us, p99_us, 0, 0, 0, 0, 0)
     slice_ = load.Slice(counted, cpu_ns, 0) if rps else None
     return [Window(fired, expected, cpu_ns, slice_)] * ROUNDS
 
