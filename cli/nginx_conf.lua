@@ -8,6 +8,7 @@
 -- request").
 -- @module cli.nginx_conf
 
+local document = require("gateway.config.document")
 local late_phases = require("gateway.proxy.late_phases")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
@@ -385,7 +386,7 @@ local function admin_server(settings)
         "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
         listens(settings.admin_listen),
-        "client_max_body_size 256m;",
+        ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",
         logs.admin(settings),
         error_pages(REFUSED),
