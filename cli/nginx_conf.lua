@@ -224,6 +224,8 @@ local function http(settings, root, forward)
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
         logs.formats(settings),
+        'map $server_addr $sluice_admin_tcp { default 1; ~^unix: ""; }',
+        "limit_conn_zone $sluice_admin_tcp zone=sluice_admin:64k;",
         ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
             settings.prefix .. "/settings.json"
         ),
@@ -388,6 +390,9 @@ local function admin_server(settings)
         listens(settings.admin_listen),
         ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",
+        -- Who sends slowly holds connections: the control socket gets some in any case.
+        ("limit_conn sluice_admin %d;"):format(math.floor(settings.worker_connections / 2)),
+        "limit_conn_log_level warn;",
         logs.admin(settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),
