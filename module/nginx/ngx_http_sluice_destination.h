@@ -26,8 +26,6 @@ struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
     ngx_http_sluice_named_t      named;      /* the service */
     ngx_str_t                    path;       /* "/" where it has none */
-    ngx_str_t                    empty;      /* words of a 503: it has no
-                                                peer; else of length 0 */
 
     /* milliseconds of a try; 0: what nginx.conf has */
 
@@ -39,6 +37,7 @@ struct ngx_http_sluice_destination_s {
     uint32_t                     generation; /* of the service */
 
     unsigned                     https:1;
+    unsigned                     plugins:1;  /* it has some of its own */
 };
 
 
