@@ -104,10 +104,12 @@ def _pushes(setting: Setting) -> dict[str, Metric]:
 def _warm(gateway: sides.Sluice, routes: int) -> None:
     """Asks for every route, each worker for most of them."""
     requests = gateway.folder / "requests"
-    heads = (f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in range(1, routes))
-    requests.write_text("".join(heads))
+    heads = [f"GET /route-{n} HTTP/1.1\r\nHost: bench\r\n\r\n" for n in range(1, routes)]
     asked, wanted = 0, max(ASKED, 3 * routes * gateway.count)
     while asked < wanted:
+        # The generator begins with the first one: where the last slice ended.
+        first = asked % len(heads)
+        requests.write_text("".join(heads[first:] + heads[:first]))
         slice_ = load.run(gateway.address, requests, gateway.workers, None, 50, 1)
         if errors := slice_.report.errors():
             raise InvalidRun(f"{gateway.name}: {errors}")

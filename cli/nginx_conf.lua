@@ -8,6 +8,7 @@
 -- request").
 -- @module cli.nginx_conf
 
+local document = require("gateway.config.document")
 local late_phases = require("gateway.proxy.late_phases")
 local listeners = require("cli.nginx_listeners")
 local logs = require("cli.nginx_logs")
@@ -233,6 +234,8 @@ local function http(settings, root, forward)
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
         logs.formats(settings),
+        'map $server_addr $sluice_admin_tcp { default 1; ~^unix: ""; }',
+        "limit_conn_zone $sluice_admin_tcp zone=sluice_admin:64k;",
         ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
             settings.prefix .. "/settings.json"
         ),
@@ -390,8 +393,11 @@ local function admin_server(settings, root)
         "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
         listeners.listens(settings.admin_listen, root),
-        "client_max_body_size 256m;",
+        ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",
+        -- Who sends slowly holds connections: the control socket gets some in any case.
+        ("limit_conn sluice_admin %d;"):format(math.floor(settings.worker_connections / 2)),
+        "limit_conn_log_level warn;",
         logs.admin(settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),

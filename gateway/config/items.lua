@@ -16,6 +16,9 @@ local type = type
 
 local _M = {}
 
+-- The pause of who gives none.
+local function go_on() end
+
 local function by(list, field)
     local out = {}
     for _, entity in ipairs(list) do
@@ -42,8 +45,10 @@ end
 -- A service whose host is an upstream's name uses the upstream's targets in its place. Targets that
 -- no service uses have theirs, too: one may come.
 -- @tparam table snapshot of gateway.config
+-- @tparam[opt] function pause called for each service and target, may yield
 -- @treturn {string,...} for gateway.control.resolver
-function _M.names(snapshot)
+function _M.names(snapshot, pause)
+    pause = pause or go_on
     local names, seen = {}, {}
     local function add(host)
         if host and not seen[host] then
@@ -54,9 +59,11 @@ function _M.names(snapshot)
     local upstreams = by(snapshot.upstreams, "name")
     for _, service in ipairs(snapshot.services) do
         add(not upstreams[service.host] and _M.name_of("services", service))
+        pause()
     end
     for _, target in ipairs(snapshot.targets) do
         add(_M.name_of("targets", target))
+        pause()
     end
     return names
 end
@@ -77,16 +84,19 @@ end
 --- The items of a snapshot, for the store's `replace`. Changes the snapshot's entities.
 -- @tparam table snapshot of gateway.config
 -- @tparam table found what gateway.control.resolver answered for `names`
+-- @tparam[opt] function pause called for each entity, may yield
 -- @treturn {table,...} `{ kind =, put = entity }`
 -- @treturn {string,...} warnings of names that have no address: the rest is served
-function _M.of(snapshot, found)
+function _M.of(snapshot, found, pause)
+    pause = pause or go_on
     local items, warnings = {}, {}
     for _, kind in ipairs(entities.kinds) do
         for _, entity in ipairs(snapshot[kind]) do
             items[#items + 1] = { kind = kind, put = references.put(entity) }
+            pause()
         end
     end
-    for _, name in ipairs(_M.names(snapshot)) do
+    for _, name in ipairs(_M.names(snapshot, pause)) do
         local entity = _M.name(name, found[name])
         items[#items + 1] = { kind = "names", put = entity }
         if entity.failure then

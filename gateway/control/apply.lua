@@ -23,7 +23,7 @@ local garbage_collector = require("gateway.control.garbage_collector")
 local images = require("sluice.images")
 local layout = require("gateway.store.layout")
 local loop = require("gateway.control.loop")
-local string_buffer = require("string.buffer")
+local pieces = require("gateway.store.pieces")
 local writer = require("gateway.control.writer")
 
 local error = error
@@ -31,8 +31,9 @@ local ipairs = ipairs
 local tonumber = tonumber
 local tostring = tostring
 
--- Changes that are made into texts, or handed to a thread, at a time.
-local PIECE = 100
+-- Changes that are made into texts without giving others a turn, and are handed to a thread as they
+-- are; and those that make so much garbage that it is collected later.
+local FEW, MANY = 20, 10000
 -- Entities between two looks at the clock.
 local STRIDE = 16
 
@@ -92,8 +93,11 @@ end
 
 -- The same in turns, where they are many.
 local function describe_in_turns(changes, keep)
-    if #changes <= PIECE then
+    if #changes <= FEW then
         return describe(changes, keep)
+    end
+    if #changes < MANY then
+        return describe(changes, keep, garbage_collector.turns())
     end
     return garbage_collector.hold(describe, changes, keep, garbage_collector.pauses())
 end
@@ -111,14 +115,25 @@ function _M.transaction(changes, opts)
     if not loop.is_open() then
         return loop.not_ready()
     end
-    local members = { by = opts and opts.by, at_revision = opts and opts.at_revision }
+    local member = { by = opts and opts.by, at_revision = opts and opts.at_revision }
+    local many = #changes > FEW and pieces.new() or nil
     local ok, err = describe_in_turns(changes, function(described, i)
-        members[i] = described
+        if many then
+            many:add(described)
+        else
+            member[i] = described
+        end
     end)
     if not ok then
         return nil, err
     end
-    return loop.enqueue({ changes = members })
+    member.pieces = many and many:finish()
+    local done
+    done, err = loop.enqueue({ changes = member })
+    if many and done and done.dates then
+        done.dates = pieces.decode(done.dates, garbage_collector.turns())
+    end
+    return done, err
 end
 
 --- Makes the store hold these entities and no others. Yields.
@@ -132,23 +147,14 @@ function _M.replace(items, origin, by)
     if not loop.is_open() then
         return loop.not_ready()
     end
-    -- As bytes: a table is copied to a thread while nothing else runs.
-    local pieces, piece = {}, {}
-    local function flush()
-        pieces[#pieces + 1] = string_buffer.encode(piece)
-        piece = {}
-    end
+    local all = pieces.new()
     local ok, err = describe_in_turns(items, function(described)
-        piece[#piece + 1] = described
-        if #piece == PIECE then
-            flush()
-        end
+        all:add(described)
     end)
     if not ok then
         return nil, err
     end
-    flush()
-    return loop.enqueue({ pieces = pieces, origin = origin, by = by })
+    return loop.enqueue({ pieces = all:finish(), origin = origin, by = by })
 end
 
 --- Asks the store; never waits for one who writes. Yields.

@@ -14,6 +14,8 @@ local ngx = ngx
 
 -- How long a file waits for others to be checked.
 local CHECK_SECONDS = 10
+-- A file whose garbage is collected when it is checked.
+local LARGE_BYTES = 1024 * 1024
 -- Lines in the log about one configuration.
 local MAX_WARNINGS = 100
 
@@ -57,13 +59,20 @@ local function check(self, parse, text, kind, more)
         local message = "other files were being checked for %d seconds"
         return nil, "busy", message:format(CHECK_SECONDS)
     end
-    local ok, found, errors = pcall(garbage_collector.hold, parse, text, kind, self.registry, {
+    local opts = {
         at = ngx.time(),
         vault = self.vault,
-        pause = garbage_collector.pauses(),
         list_of = more.list_of,
         begin_of = more.begin_of,
-    })
+    }
+    local ok, found, errors
+    if #text < LARGE_BYTES then
+        opts.pause = garbage_collector.turns()
+        ok, found, errors = pcall(parse, text, kind, self.registry, opts)
+    else
+        opts.pause = garbage_collector.pauses()
+        ok, found, errors = pcall(garbage_collector.hold, parse, text, kind, self.registry, opts)
+    end
     garbage_collector.leave()
     if not ok then
         error(found, 0)
@@ -105,8 +114,9 @@ function _M:replace(text, kind, by)
         return nil, word, why
     end
     warn(snapshot.warnings)
-    local found, kept = addresses.ask(items.names(snapshot))
-    local list, unresolved = items.of(snapshot, found)
+    local pause = garbage_collector.turns()
+    local found, kept = addresses.ask(items.names(snapshot, pause))
+    local list, unresolved = items.of(snapshot, found, pause)
     warn(kept)
     warn(unresolved)
     local done, err = apply.replace(list, origins.of(snapshot.hash, self.surroundings), by)

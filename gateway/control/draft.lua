@@ -314,8 +314,9 @@ function methods:delete(kind, id, operation)
 end
 
 --- All of it as changes.
+-- @tparam function pause called for each of them, may yield
 -- @treturn {table,...} for gateway.control.apply, in the order of `entries`
-function methods:changes()
+function methods:changes(pause)
     local changes = {}
     for i, entry in ipairs(self.entries) do
         changes[i] = {
@@ -325,6 +326,7 @@ function methods:changes()
             if_revision = entry.revision,
             lenient = entry.is_lenient or not entry.entity,
         }
+        pause()
     end
     return changes
 end

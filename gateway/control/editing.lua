@@ -29,9 +29,12 @@ local TURN_SECONDS = 10
 
 local _M = {}
 
+-- A pause of few.
+local function go_on() end
+
 -- Names that are used from now on are put with them.
-local function add_names(run)
-    local names, upstreams = needed_names.of(run.draft.entries)
+local function add_names(run, pause)
+    local names, upstreams = needed_names.of(run.draft.entries, pause)
     for _, entity in ipairs(names) do
         run.draft:put_missing("names", entity)
     end
@@ -61,7 +64,8 @@ local function prepare_in_turns(run, list)
         local message = "others were being checked for %d seconds"
         refusals.throw(refusals.of({ err = "busy", message = message:format(TURN_SECONDS) }))
     end
-    local ok, thrown = pcall(garbage_collector.hold, prepare, run, list, garbage_collector.pauses())
+    -- The collector goes on: most of this time is spent waiting for the store.
+    local ok, thrown = pcall(prepare, run, list, garbage_collector.turns())
     garbage_collector.leave()
     if not ok then
         error(thrown, 0)
@@ -107,13 +111,14 @@ local function refusal_of(run, list, entry, err)
 end
 
 -- Dates that the store has kept.
-local function take_dates(run, dates)
+local function take_dates(run, dates, pause)
     for i, entry in ipairs(dates and run.draft.entries or {}) do
         local kept = dates[i]
         if kept and entry.entity then
             entry.entity.created_at = kept[1] or nil
             entry.entity.updated_at = kept[2] or nil
         end
+        pause()
     end
 end
 
@@ -123,14 +128,15 @@ local function try(run, list)
     if run.is_trial then
         return { revision = apply.state().revision, results = run.results }
     end
-    add_names(run)
-    local changes = run.draft:changes()
+    local pause = #list > FEW and garbage_collector.turns() or go_on
+    add_names(run, pause)
+    local changes = run.draft:changes(pause)
     if #changes == 0 then
         return { revision = apply.state().revision, results = run.results }
     end
     local done, err = apply.transaction(changes, { by = run.by, at_revision = run.at_revision })
     if done then
-        take_dates(run, done.dates)
+        take_dates(run, done.dates, pause)
         return { revision = done.revision, results = run.results }
     end
     local entry = entry_of(run, err)

@@ -47,6 +47,19 @@ local function collect(premature)
     is_running = false
 end
 
+-- Brings the collection that is under way to its end. LuaJIT's table of strings does not grow while
+-- strings are swept (lj_str_resize): where a collection is stopped there, each new string is looked
+-- for among thousands, and what takes seconds takes minutes.
+local function finish_collection()
+    if not is_running then
+        is_running = true
+        collect(false)
+    end
+    while is_running do
+        ngx.sleep(PAUSE_SECONDS)
+    end
+end
+
 --- Waits until nobody works in turns in this worker and what that left behind is collected: the
 -- garbage of many at the same time would add up. Yields.
 -- @tparam number seconds to wait at most
@@ -105,14 +118,14 @@ function _M.pauses()
     return in_turns(rest_and_collect)
 end
 
---- Calls a function while nothing is collected; a collection may follow in the
--- background. Yields where the function does. Throws what the function throws.
+--- Calls a function while nothing is collected; a collection comes before, and may follow in the
+-- background: for what takes longer than those. Yields. Throws what the function throws.
 -- @tparam function fn
 -- @param ... its arguments
 -- @return its first two results
 -- @phases content, timer
 function _M.hold(fn, ...)
-    left_kb = left_kb or collectgarbage("count")
+    finish_collection()
     collectgarbage("stop")
     local ok, a, b = pcall(fn, ...)
     -- LuaJIT: -1 for the pause that follows a collection; else one would begin at once.

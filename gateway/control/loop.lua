@@ -7,8 +7,10 @@
 
 local ffi = require("ffi")
 local images = require("sluice.images")
+local garbage_collector = require("gateway.control.garbage_collector")
 local maintenance = require("gateway.control.maintenance")
 local monotonic = require("sluice.clock").monotonic
+local pieces = require("gateway.store.pieces")
 
 local error = error
 local ipairs = ipairs
@@ -46,6 +48,9 @@ local STATES = {
 
 -- Whoever reads meanwhile waits.
 local OPENING = { starting = true, waiting = true, building = true }
+
+-- Verbs that give as many as there are.
+local LONG = { changes_back = true }
 
 local _M = {}
 
@@ -92,8 +97,8 @@ end
 -- The queue --------------------------------------------------------------------------------------
 
 --- Waits until an entry's turn has come and is over. Yields.
--- @tparam table entry `changes` of one transaction; `pieces`, `origin` and `by` of a replacement;
--- or `verb` and `arguments` of the writer
+-- @tparam table entry `changes` of one transaction, as gateway.control.writer_thread takes it;
+-- `pieces`, `origin` and `by` of a replacement; or `verb` and `arguments` of the writer
 -- @treturn table|nil
 -- @treturn nil|table error
 function _M.enqueue(entry)
@@ -155,7 +160,7 @@ local function run_batch(taken)
     for i, entry in ipairs(taken) do
         members[i] = entry.changes
     end
-    local results, err = call("batch", members)
+    local results, err = in_thread(WRITER, "batch", self.handle, members)
     for i, entry in ipairs(taken) do
         local result = results and results[i]
         local is_made = result and result.revision
@@ -173,8 +178,8 @@ local function run(taken)
     end
     local result, err
     if entry.pieces then
-        local pieces, origin, by = entry.pieces, entry.origin, entry.by
-        result, err = in_thread(WRITER, "replace", self.handle, pieces, origin, by)
+        local origin, by = entry.origin, entry.by
+        result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, origin, by)
         if result then
             note_made(result)
         end
@@ -379,8 +384,13 @@ function _M.read(verb, ...)
         return _M.not_ready()
     end
     self.reads = self.reads + 1
-    local first, second = in_thread(READER, "call", self.reader, verb, ...)
+    local is_long = LONG[verb]
+    local first, second =
+        in_thread(READER, is_long and "call_long" or "call", self.reader, verb, ...)
     self.reads = self.reads - 1
+    if first and is_long then
+        return pieces.decode(first, garbage_collector.turns()), second
+    end
     return first, second
 end
 

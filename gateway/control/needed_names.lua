@@ -14,7 +14,7 @@ local NAME_SECONDS = 2
 local _M = {}
 
 -- What changes make of upstreams: their ids, and the names that they have afterwards.
-local function upstreams_of(changes)
+local function upstreams_of(changes, pause)
     local found = { ids = {}, names = {}, read = {} }
     for _, change in ipairs(changes) do
         if change.kind == "upstreams" then
@@ -23,6 +23,7 @@ local function upstreams_of(changes)
                 found.names[change.entity.name] = true
             end
         end
+        pause()
     end
     return found
 end
@@ -48,12 +49,13 @@ end
 --- The entities of names that changes begin to need, with addresses where the resolver has them
 -- within two seconds. Yields.
 -- @tparam {table,...} changes `{ kind =, id =, entity = nil where it is deleted }`
+-- @tparam function pause called for each of them, may yield
 -- @treturn {table,...} of the kind `names`, to be put where the store has none
 -- @treturn {table,...} rows of upstreams that stand for their names: each has to be there still
 -- when the changes are made
 -- @phases content, timer
-function _M.of(changes)
-    local upstreams, found = upstreams_of(changes), {}
+function _M.of(changes, pause)
+    local upstreams, found = upstreams_of(changes, pause), {}
     local asked, lost, seen = {}, {}, {}
     for _, change in ipairs(changes) do
         local host = change.entity and items.name_of(change.kind, change.entity)
@@ -65,6 +67,7 @@ function _M.of(changes)
             list[#list + 1] = is_needed and (known or name) or nil
             seen[name] = is_needed
         end
+        pause()
     end
     for _, entity in ipairs(addresses.of(asked, NAME_SECONDS)) do
         found[#found + 1] = entity

@@ -3,6 +3,7 @@
 
 local apply = require("gateway.control.apply")
 local entity_text = require("gateway.store.entity_text")
+local garbage_collector = require("gateway.control.garbage_collector")
 local needed_names = require("gateway.control.needed_names")
 
 local ipairs = ipairs
@@ -11,9 +12,10 @@ local MAX_TRIES = 5
 
 local _M = {}
 
--- The changes with decoded entities, and with the names that these need. Nothing comes between.
+-- The changes with decoded entities, and with the names that these need. Yields: `at_revision` sees
+-- to it that nothing comes between.
 local function changes_of(found)
-    local changes, entries = {}, {}
+    local changes, entries, pause = {}, {}, garbage_collector.turns()
     for i, change in ipairs(found) do
         local entity = change.put and entity_text.decode(change.put)
         local id = entity and entity.id or change.delete
@@ -24,8 +26,9 @@ local function changes_of(found)
             delete = change.delete,
             sequence = change.sequence,
         }
+        pause()
     end
-    for _, entity in ipairs((needed_names.of(entries))) do
+    for _, entity in ipairs((needed_names.of(entries, pause))) do
         changes[#changes + 1] = { kind = "names", put = entity, lenient = true }
     end
     return changes

@@ -3,7 +3,7 @@
 -- A thread's Lua VM is not always the same one: the writer is known by a *handle*, plain data.
 -- @module gateway.control.writer_thread
 
-local string_buffer = require("string.buffer")
+local pieces = require("gateway.store.pieces")
 local writer = require("gateway.control.writer")
 
 local ipairs = ipairs
@@ -46,24 +46,40 @@ function _M.call(handle, verb, ...)
     return found[verb](found, ...)
 end
 
-local function decode(pieces)
-    local items = {}
-    for _, piece in ipairs(pieces) do
-        for _, item in ipairs(string_buffer.decode(piece)) do
-            items[#items + 1] = item
+-- The changes of a transaction that came as pieces.
+local function unpacked(member)
+    local changes = pieces.decode(member.pieces)
+    changes.by, changes.at_revision = member.by, member.at_revision
+    return changes
+end
+
+--- Makes many transactions with one commit.
+-- @tparam table handle
+-- @tparam {table,...} members of the writer's `batch`; or `pieces` of gateway.store.pieces in the
+-- place of a member's changes, whose `dates` then come back as pieces
+-- @return what `batch` of the writer returns
+function _M.batch(handle, members)
+    local all = {}
+    for i, member in ipairs(members) do
+        all[i] = member.pieces and unpacked(member) or member
+    end
+    local results, err = find(handle):batch(all)
+    for i, result in ipairs(results or {}) do
+        if members[i].pieces and result.dates then
+            result.dates = pieces.encode(result.dates)
         end
     end
-    return items
+    return results, err
 end
 
 --- Makes the store hold these entities and no others.
 -- @tparam table handle
--- @tparam {string,...} pieces arrays of changes, as `string.buffer` encodes them
+-- @tparam {string,...} items of gateway.store.pieces
 -- @tparam[opt] string origin
 -- @tparam[opt] string by
 -- @return what `replace` of the writer returns
-function _M.replace(handle, pieces, origin, by)
-    local done, err = find(handle):replace(decode(pieces), origin, by)
+function _M.replace(handle, items, origin, by)
+    local done, err = find(handle):replace(pieces.decode(items), origin, by)
     -- The thread's VM stays, and would keep what was a configuration.
     collectgarbage()
     return done, err

@@ -15,6 +15,7 @@ local var = ngx and require("sluice.var")
 
 local NAMES = {
     "args",
+    "content_length",
     "host",
     "hostname",
     "http_accept",

@@ -13,6 +13,7 @@
 -- local done, err = call("call", handle, "transaction", changes)
 
 local database = require("gateway.store.database")
+local pieces = require("gateway.store.pieces")
 
 local _M = {}
 
@@ -46,6 +47,14 @@ function _M.call(handle, verb, ...)
         attached[handle.token] = store
     end
     return store[verb](store, ...)
+end
+
+--- Calls a verb that gives a long list.
+-- @treturn {string,...}|nil the list, for `decode` of gateway.store.pieces
+-- @return what else the verb returns
+function _M.call_long(handle, verb, ...)
+    local list, second = _M.call(handle, verb, ...)
+    return list and pieces.encode(list), second
 end
 
 --- Closes a store; no other call of its handle may be under way, or come after.

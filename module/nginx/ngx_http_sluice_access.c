@@ -291,7 +291,13 @@ ngx_http_sluice_access_leave(ngx_http_request_t *r,
                                        "no Service found with those values");
     }
 
-    if (destination->empty.len == 0) {
+    ngx_str_null(&refusal->message);
+
+    if (destination->unusable) {
+        ngx_str_set(&refusal->message,
+                    "a certificate of the service cannot be used");
+
+    } else if (destination->rotation->count) {
 
         rc = ngx_http_sluice_target_set(r, ctx);
 
@@ -306,10 +312,19 @@ ngx_http_sluice_access_leave(ngx_http_request_t *r,
                 (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_STREAM_REQUEST) != 0;
             return NGX_OK;
         }
+
+    } else if (destination->rotation->upstream) {
+
+        /* Kong's words, here and below */
+
+        ngx_str_set(&refusal->message,
+                    "failure to get a peer from the ring-balancer");
+
+    } else {
+        ngx_str_set(&refusal->message, "name resolution failed");
     }
 
     refusal->status = NGX_HTTP_SERVICE_UNAVAILABLE;
-    refusal->message = destination->empty;
     ngx_str_null(&refusal->location);
 
     return NGX_DECLINED;

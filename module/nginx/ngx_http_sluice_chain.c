@@ -45,7 +45,7 @@ static ngx_int_t ngx_http_sluice_chain_steps(
 
 ngx_http_sluice_chain_t *
 ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
-    uint64_t revision, uint32_t service)
+    uint64_t revision, uint32_t service, ngx_uint_t has_plugins)
 {
     uint32_t                       slot;
     const uint32_t                *slots;
@@ -59,7 +59,7 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
     }
 
     table = NGX_HTTP_SLUICE_LIVE_CHAINS;
-    slot = service;
+    slot = has_plugins ? service : SLUICE_CORE_NOBODY;
 
     if (route != SLUICE_CORE_NOBODY
         && sluice_core_children(view, SLUICE_CORE_PLUGIN, SLUICE_CORE_ROUTE,
@@ -83,6 +83,7 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
 
     if (table == NGX_HTTP_SLUICE_LIVE_CHAINS) {
         route = SLUICE_CORE_NOBODY;
+        service = slot;
     }
 
     chain = ngx_http_sluice_chain_compile(live, route, service);

@@ -5,7 +5,8 @@
  *
  * A chain is compiled at the first request that needs it and belongs to what
  * the worker has compiled of an epoch (ngx_http_sluice_live.h): routes without
- * plugins of their own share their service's.  Of the configurations of one
+ * plugins of their own share their service's, and services without any share
+ * that of the global ones.  Of the configurations of one
  * plugin the most specific wins, as in Kong: consumer+route+service,
  * group+route+service, consumer+route, consumer+service, group+route,
  * group+service, route+service, consumer, group, route, service, global.  Of
@@ -115,11 +116,12 @@ struct ngx_http_sluice_chain_s {
 
 /*
  * The chain of a route, or of a request that has none (all slots NOBODY), in
- * live.  The view has to be of live's epoch: call it where the match was made.
- * NULL: no memory.
+ * live; has_plugins: whether some are the service's own.  The view has to be
+ * of live's epoch: call it where the match was made.  NULL: no memory.
  */
 ngx_http_sluice_chain_t *ngx_http_sluice_chain(ngx_http_sluice_live_t *live,
-    uint32_t route, uint64_t revision, uint32_t service);
+    uint32_t route, uint64_t revision, uint32_t service,
+    ngx_uint_t has_plugins);
 
 /* Of late phases in Lua, as gateway/proxy/late_phases.lua has it: 0 to 3. */
 ngx_uint_t ngx_http_sluice_chain_level(ngx_http_sluice_chain_t *chain);

@@ -25,6 +25,7 @@ static uint32_t ngx_http_sluice_destination_ms(sluice_core_found_t *service,
 ngx_http_sluice_destination_t *
 ngx_http_sluice_destination_of(ngx_http_sluice_live_t *live, uint32_t service)
 {
+    const uint32_t                 *slots;
     sluice_core_found_t             found;
     ngx_http_sluice_destination_t  *destination;
 
@@ -43,11 +44,18 @@ ngx_http_sluice_destination_of(ngx_http_sluice_live_t *live, uint32_t service)
     }
 
     destination = ngx_http_sluice_destination_compile(live->pool, &found);
+    if (destination == NULL) {
+        return NULL;
+    }
 
-    if (destination == NULL
-        || ngx_http_sluice_live_put(live, NGX_HTTP_SLUICE_LIVE_SERVICES,
-                                    service, destination)
-           != NGX_OK)
+    destination->plugins = sluice_core_children(sluice_images_view(),
+                                                SLUICE_CORE_PLUGIN,
+                                                SLUICE_CORE_SERVICE, service,
+                                                &slots) != 0;
+
+    if (ngx_http_sluice_live_put(live, NGX_HTTP_SLUICE_LIVE_SERVICES, service,
+                                 destination)
+        != NGX_OK)
     {
         return NULL;
     }
@@ -108,21 +116,9 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
 
     to->rotation = ngx_http_sluice_rotation(&host, (in_port_t) (port >> 16),
                                             to->https, pool);
+
     if (to->rotation == NULL) {
         return NULL;
-    }
-
-    if (to->rotation->count == 0) {
-
-        /* Kong's words */
-
-        if (to->rotation->upstream) {
-            ngx_str_set(&to->empty,
-                        "failure to get a peer from the ring-balancer");
-
-        } else {
-            ngx_str_set(&to->empty, "name resolution failed");
-        }
     }
 
 #if (NGX_HTTP_SSL)
@@ -133,10 +129,7 @@ ngx_http_sluice_destination_compile(ngx_pool_t *pool,
         return NULL;
     }
 
-    if (rc == NGX_DECLINED) {
-        ngx_str_set(&to->empty,
-                    "a certificate of the service cannot be used");
-    }
+    to->unusable = (rc == NGX_DECLINED);
 
 #endif
 

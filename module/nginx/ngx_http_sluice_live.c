@@ -27,12 +27,13 @@ typedef struct {
 
 
 static ngx_http_sluice_live_t *ngx_http_sluice_live_create(uint64_t epoch);
+static void ngx_http_sluice_live_free_tables(void *data);
 static void ngx_http_sluice_live_leave_old(void);
 static void ngx_http_sluice_live_release(void *data);
 static void ngx_http_sluice_live_remove(ngx_http_sluice_live_holder_t *holder);
 static void ngx_http_sluice_live_free_unused(ngx_http_sluice_live_t *live);
-static ngx_int_t ngx_http_sluice_live_grow(
-    ngx_http_sluice_live_table_t *table, ngx_pool_t *pool);
+static ngx_int_t ngx_http_sluice_live_grow(ngx_http_sluice_live_t *live,
+    ngx_http_sluice_live_table_t *table);
 static ngx_http_sluice_live_entry_t *ngx_http_sluice_live_find(
     ngx_http_sluice_live_table_t *table, uint32_t slot);
 static void ngx_http_sluice_live_count(ngx_http_sluice_live_t *live);
@@ -87,6 +88,7 @@ static ngx_http_sluice_live_t *
 ngx_http_sluice_live_create(uint64_t epoch)
 {
     ngx_pool_t              *pool;
+    ngx_pool_cleanup_t      *cln;
     ngx_http_sluice_live_t  *live;
 
     pool = ngx_create_pool(NGX_HTTP_SLUICE_LIVE_BLOCK, ngx_cycle->log);
@@ -95,10 +97,15 @@ ngx_http_sluice_live_create(uint64_t epoch)
     }
 
     live = ngx_pcalloc(pool, sizeof(ngx_http_sluice_live_t));
-    if (live == NULL) {
+    cln = ngx_pool_cleanup_add(pool, 0);
+
+    if (live == NULL || cln == NULL) {
         ngx_destroy_pool(pool);
         return NULL;
     }
+
+    cln->handler = ngx_http_sluice_live_free_tables;
+    cln->data = live;
 
     live->pool = pool;
     live->last = pool;
@@ -107,6 +114,18 @@ ngx_http_sluice_live_create(uint64_t epoch)
     ngx_queue_init(&live->holders);
 
     return live;
+}
+
+
+static void
+ngx_http_sluice_live_free_tables(void *data)
+{
+    ngx_uint_t               i;
+    ngx_http_sluice_live_t  *live = data;
+
+    for (i = 0; i < NGX_HTTP_SLUICE_LIVE_TABLES; i++) {
+        ngx_free(live->tables[i].entries);
+    }
 }
 
 
@@ -227,8 +246,8 @@ ngx_http_sluice_live_put(ngx_http_sluice_live_t *live,
 
     t = &live->tables[table];
 
-    if ((t->entries == NULL || t->used * 2 >= (ngx_uint_t) 1 << t->bits)
-        && ngx_http_sluice_live_grow(t, live->pool) != NGX_OK)
+    if ((t->entries == NULL || t->used * 4 >= (ngx_uint_t) 3 << t->bits)
+        && ngx_http_sluice_live_grow(live, t) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -253,8 +272,8 @@ ngx_http_sluice_live_put(ngx_http_sluice_live_t *live,
 
 
 static ngx_int_t
-ngx_http_sluice_live_grow(ngx_http_sluice_live_table_t *table,
-    ngx_pool_t *pool)
+ngx_http_sluice_live_grow(ngx_http_sluice_live_t *live,
+    ngx_http_sluice_live_table_t *table)
 {
     ngx_uint_t                     i;
     ngx_http_sluice_live_entry_t  *old;
@@ -262,8 +281,8 @@ ngx_http_sluice_live_grow(ngx_http_sluice_live_table_t *table,
 
     grown.bits = table->entries ? table->bits + 1 : NGX_HTTP_SLUICE_LIVE_BITS;
     grown.used = table->used;
-    grown.entries = ngx_pcalloc(pool, sizeof(ngx_http_sluice_live_entry_t)
-                                      << grown.bits);
+    grown.entries = ngx_calloc(sizeof(ngx_http_sluice_live_entry_t)
+                               << grown.bits, ngx_cycle->log);
     if (grown.entries == NULL) {
         return NGX_ERROR;
     }
@@ -276,13 +295,20 @@ ngx_http_sluice_live_grow(ngx_http_sluice_live_table_t *table,
         }
     }
 
+    live->size += sizeof(ngx_http_sluice_live_entry_t) << grown.bits;
+
+    if (table->entries) {
+        live->size -= sizeof(ngx_http_sluice_live_entry_t) << table->bits;
+        ngx_free(table->entries);
+    }
+
     *table = grown;
 
     return NGX_OK;
 }
 
 
-/* The slot's, or a free one: half of them are. */
+/* The slot's, or a free one: a quarter of them is. */
 
 static ngx_http_sluice_live_entry_t *
 ngx_http_sluice_live_find(ngx_http_sluice_live_table_t *table, uint32_t slot)

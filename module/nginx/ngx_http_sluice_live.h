@@ -4,12 +4,14 @@
  * chains, configurations.  A thing is compiled when a request first needs it
  * and found by its slot from then on.
  *
- * All of an epoch (ngx_sluice_images.h) stands in one pool.  The next epoch
- * begins with an empty one, and so does an epoch whose pool has come to 8 MB:
- * memory does not grow with the configuration, and nothing is evicted one by
- * one.  A pool that is not live any more goes with the last request that
- * holds it.  Requests that last (tunnels, downloads) do not keep it: each time
- * a pool is replaced, those that hold an old one are asked to leave it.
+ * All of an epoch (ngx_sluice_images.h) stands in one pool, but for the
+ * tables that find it, which go with the pool and are counted with it.  The
+ * next epoch begins with an empty one, and so does an epoch whose pool has
+ * come to 8 MB: memory does not grow with the configuration, and nothing is
+ * evicted one by one.  A pool that is not live any more goes with the last
+ * request that holds it.  Requests that last (tunnels, downloads) do not keep
+ * it: each time a pool is replaced, those that hold an old one are asked to
+ * leave it.
  *
  * A request holds the live pool from its match on, and compiles into no other.
  */
@@ -56,7 +58,8 @@ typedef ngx_uint_t (*ngx_http_sluice_live_leave_pt)(ngx_http_request_t *r);
 struct ngx_http_sluice_live_s {
     ngx_pool_t                    *pool;     /* values are in it, or die
                                                 with it */
-    size_t                         size;     /* bytes of what was counted: */
+    size_t                         size;     /* bytes of what was counted:
+                                                tables, */
     ngx_pool_t                    *last;     /*   blocks up to this one, */
     ngx_pool_large_t              *large;    /*   large pieces from this on */
     uint64_t                       epoch;

@@ -10,6 +10,7 @@
 
 #define NGX_HTTP_SLUICE_ROTATION_TURNS   10000   /* as Kong's slots */
 #define NGX_HTTP_SLUICE_ROTATION_PEER    64      /* its text: an address */
+#define NGX_HTTP_SLUICE_ROTATION_POOL    1024    /* bytes: that of one peer */
 #define NGX_HTTP_SLUICE_ROTATION_ABOUT   256     /* bytes of a peer in all */
 
 
@@ -52,7 +53,7 @@ ngx_http_sluice_rotation_build(ngx_http_sluice_rotation_source_t *source)
     ngx_http_sluice_rotation_t       *rotation;
     ngx_http_sluice_rotation_made_t   made;
 
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
+    pool = ngx_create_pool(NGX_HTTP_SLUICE_ROTATION_POOL, ngx_cycle->log);
     if (pool == NULL) {
         return NULL;
     }
@@ -394,7 +395,7 @@ ngx_http_sluice_rotation_build_turns(ngx_http_sluice_rotation_made_t *made)
 
     ngx_memcpy(rotation->turns, buffer, used);
 
-    rotation->size = sizeof(ngx_http_sluice_rotation_t)
+    rotation->size = NGX_HTTP_SLUICE_ROTATION_POOL
                      + rotation->count * NGX_HTTP_SLUICE_ROTATION_ABOUT
                      + rotation->made_of_count * sizeof(uint64_t) + used;
 

@@ -106,7 +106,9 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ctx->step = 0;
     ctx->consumer_chain = NULL;
     ctx->chain = ngx_http_sluice_chain(ctx->live, ctx->route,
-                                       ctx->route_revision, ctx->service);
+                                       ctx->route_revision, ctx->service,
+                                       ctx->destination
+                                       && ctx->destination->plugins);
 
     if (ctx->chain == NULL) {
         return NGX_ERROR;
@@ -231,7 +233,7 @@ ngx_http_sluice_route_look(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     }
 
     ctx->chain = ngx_http_sluice_chain(ctx->live, SLUICE_CORE_NOBODY, 0,
-                                       SLUICE_CORE_NOBODY);
+                                       SLUICE_CORE_NOBODY, 0);
 
     return ctx->chain ? NGX_OK : NGX_ERROR;
 }

@@ -54,6 +54,11 @@ end
 -- @treturn string|nil nil where it has more
 -- @phases content
 function _M.text(max_bytes)
+    local told = max_bytes and tonumber(variables.content_length:get())
+    if told and told > max_bytes then
+        -- Unread: nginx need not keep what is refused.
+        return nil
+    end
     ngx.req.read_body()
     local text = ngx.req.get_body_data()
     local path = not text and ngx.req.get_body_file()

@@ -10,6 +10,7 @@ local config = require("gateway.config")
 local document = require("gateway.config.document")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
+local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local refusals = require("gateway.control.refusals")
 
@@ -124,7 +125,7 @@ end
 
 -- The items of gateway.config.collect as operations, in an order in which those that others refer
 -- to come first.
-local function operations_of(state)
+local function operations_of(state, pause)
     local operations, by_item = {}, {}
     for _, kind in ipairs(entities.kinds) do
         for _, item in ipairs(state.items[kind]) do
@@ -139,6 +140,7 @@ local function operations_of(state)
             }
             operations[#operations + 1] = operation
             by_item[item] = operation
+            pause()
         end
     end
     return operations
@@ -151,7 +153,7 @@ local function name_of(kind, entity)
     return name or (kind == "plugins" and entity.name) or nil
 end
 
-local function answer_applied(done, operations, is_trial)
+local function answer_applied(done, operations, is_trial, pause)
     local counts, list = { created = 0, changed = 0, unchanged = 0 }, json.array({})
     for i, operation in ipairs(operations) do
         local kind, change = operation.kind, operation.change
@@ -162,6 +164,7 @@ local function answer_applied(done, operations, is_trial)
             id = operation.id,
             change = change,
         }
+        pause()
     end
     response.set_revision(done.revision)
     counts.entities = list
@@ -190,11 +193,12 @@ function _M.apply(live, args)
     if not state then
         return refuse_file(word, why)
     end
-    local operations = operations_of(state)
+    local pause = garbage_collector.turns()
+    local operations = operations_of(state, pause)
     local done, refusal, at =
         editing.run(live, operations, #text, caller.describe(), args.dry_run == "1")
     if done then
-        return answer_applied(done, operations, args.dry_run == "1")
+        return answer_applied(done, operations, args.dry_run == "1", pause)
     end
     local blamed = operations[at]
     return response.json(refusal.status, {

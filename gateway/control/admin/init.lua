@@ -10,6 +10,7 @@ local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
 local collections = require("gateway.control.admin.collections")
 local config = require("gateway.control.admin.config")
+local document = require("gateway.config.document")
 local entities = require("gateway.control.admin.entities")
 local events = require("gateway.control.admin.events")
 local history = require("gateway.control.admin.history")
@@ -198,9 +199,13 @@ function _M.handle(live)
     return entities.handle(live, method, segments, args)
 end
 
---- Answers what nginx refuses by itself: a bad request line, too large headers.
+--- Answers what nginx refuses by itself: a bad request line, too large headers or bodies.
 -- @phases content
 function _M.refused()
+    if ngx.status == 413 then
+        local message = "the body has more than %d bytes: `sluice import FILE` takes larger files"
+        return response.json(413, { message = message:format(document.MAX_BYTES) })
+    end
     return response.refused(ngx.status)
 end
 

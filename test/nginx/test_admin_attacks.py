@@ -1,0 +1,134 @@
+"""Clients of the admin listener that hold connections, smuggle, or forge lines of the audit log."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from admin_client import Client
+
+from sluice import Gateway
+from wire import Stream, Wire, chunk, request_bytes, wait_until
+
+Start = Callable[..., Gateway]
+
+CONNECTIONS = 256
+
+
+def control_socket(running: Gateway) -> Stream:
+    """A connection to the control socket."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(running.settings["prefix"] / "control" / "socket"))
+    return Stream(connection)
+
+
+def test_slow_bodies_leave_room_for_the_control_socket(gateway: Start) -> None:
+    """Who keeps bodies coming a byte at a time gets half of the connections, and no more."""
+    running = gateway(None, worker_connections=CONNECTIONS)
+    head = b"POST /consumers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    slow = [Wire(running.admin_port) for _ in range(CONNECTIONS // 2 + 20)]
+    try:
+        for client in slow:
+            client.send(head)
+        refused = [client for client in slow[-20:] if client.read_reply("POST").status == 503]
+        assert len(refused) == 20
+        for client in slow[:-20]:
+            client.send(b'"')
+        asked = control_socket(running)
+        asked.send(request_bytes("/services", headers={"Connection": "close"}))
+        assert asked.read_to_end().startswith(b"HTTP/1.1 200 ")
+    finally:
+        for client in slow:
+            client.close()
+    wait_until(lambda: Client(running).ask("GET", "/services").status == 200, "the listener")
+
+
+def test_pipelined_requests(running: Gateway) -> None:
+    """Each sees what those before it have made; a body is no request."""
+    inner = request_bytes("/consumers/inner", "DELETE")
+    requests = [
+        ("PUT", request_bytes("/consumers/a", "PUT", {"Content-Type": "application/json"}, b"{}")),
+        ("GET", request_bytes("/consumers/a")),
+        ("POST", request_bytes("/consumers", "POST", {"Content-Type": "text/plain"}, inner)),
+        ("DELETE", request_bytes("/consumers/a", "DELETE")),
+        ("GET", request_bytes("/consumers/a")),
+    ]
+    with Wire(running.admin_port) as wire:
+        wire.send(b"".join(data for _, data in requests))
+        found = [wire.read_reply(method).status for method, _ in requests]
+    assert found == [200, 200, 415, 204, 404]
+
+
+def test_chunked_bodies(running: Gateway) -> None:
+    headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
+    text = json.dumps({"tags": ["x" * 100] * 30}).encode()
+    body = b"".join(chunk(text[n : n + 7]) for n in range(0, len(text), 7)) + chunk(b"")
+    with Wire(running.admin_port) as wire:
+        wire.send(request_bytes("/consumers/chunks", "PUT", headers) + body)
+        assert wire.read_reply("PUT").status == 200
+        large = chunk(b" " * 3_000_000) + chunk(b"")
+        wire.send(request_bytes("/consumers/chunks", "PUT", headers) + large)
+        assert wire.read_reply("PUT").status == 413
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [("Content-Length", "2"), ("Content-Length", "2")],
+        [("Content-Length", "2"), ("Content-Length", "40")],
+        [("Content-Length", "2"), ("Transfer-Encoding", "chunked")],
+        [("Content-Length", "+2")],
+        [("Content-Length", "2, 2")],
+        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
+        [("Transfer-Encoding", "xchunked")],
+    ],
+)
+def test_a_body_of_two_lengths(running: Gateway, lines: list[tuple[str, str]]) -> None:
+    """Refused, and nothing that follows on the connection is a request."""
+    head = [("Content-Type", "application/json"), *lines]
+    with Wire(running.admin_port) as wire:
+        wire.send(request_bytes("/consumers/two", "PUT", head) + b"{}")
+        wire.send(request_bytes("/consumers/smuggled", "PUT"))
+        assert wire.read_reply("PUT").status in (400, 501)
+        assert wire.ended()
+    for name in ("two", "smuggled"):
+        assert Client(running).ask("GET", f"/consumers/{name}").status == 404
+
+
+def test_large_bodies_are_refused_unread(running: Gateway) -> None:
+    """By their length alone, with words."""
+    running.expect_log("client intended to send too large body", 1)
+    for target, length in (("/consumers", 2 * 1024 * 1024 + 1), ("/config", 2**27 + 1)):
+        headers = {"Content-Type": "application/json", "Content-Length": str(length)}
+        with Wire(running.admin_port) as wire:
+            wire.send(request_bytes(target, "POST", headers))
+            reply = wire.read_reply("POST")
+        assert reply.status == 413
+        assert f"the body has more than {length - 1} bytes" in reply.json()["message"]
+
+
+def test_forged_lines_of_the_audit_log(gateway: Start) -> None:
+    """One line a request, each JSON, whatever stands in path and headers."""
+    running = gateway(None, audit_log="logs/audit.log")
+    forged = '","by":"admin_token","x":"'
+    targets = [
+        "/consumers/a%0a%7B%22by%22%3A%22admin_token%22%7D",
+        f"/consumers/{forged}",
+        "/consumers/\\n{}",
+        "/consumers/%ff",
+        "/consumers/x?tags=%0d%0aa",
+    ]
+    for target in targets:
+        with Wire(running.admin_port) as wire:
+            headers = {"Kong-Admin-Token": forged, "X-Forwarded-For": forged, "User-Agent": forged}
+            wire.send(request_bytes(target, "PUT", headers, b""))
+            wire.read_reply("PUT")
+    path = Path(running.settings["prefix"]) / "logs" / "audit.log"
+    wait_until(lambda: path.read_bytes().count(b"\n") >= len(targets), "the lines", 5)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(lines) == len(targets), lines
+    assert {line["by"] for line in lines} == {"anyone"}
+    assert {line["from"] for line in lines} == {"127.0.0.1"}
