@@ -148,6 +148,13 @@ local function set_parent(state, item, own)
     item.parent_field = field
 end
 
+local function warn(state, item, definition)
+    for _, warning in ipairs(definition.warnings(item.entity, state.now)) do
+        local path = _M.path(item) .. "." .. warning.field
+        state.warnings[#state.warnings + 1] = format("%s: %s", path, warning.message)
+    end
+end
+
 local function check(state, item, own)
     local definition, unknown_plugin = entities.definition(item.kind, own, state.registry)
     if item.kind == "plugins" then
@@ -170,6 +177,9 @@ local function check(state, item, own)
         references.note(entity, found, state.begin_of)
     end
     item.entity = not unknown_plugin and entity or nil
+    if item.entity and definition.warnings then
+        warn(state, item, definition)
+    end
 end
 
 -- The members of a list of references as entities of the kind that links both sides.
@@ -279,7 +289,7 @@ end
 -- @tparam table document
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
--- @tparam table opts `vault`, `begin_of` and `pause` of gateway.config
+-- @tparam table opts `vault`, `begin_of`, `at` and `pause` of gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
 function _M.run(document, registry, errors, opts)
@@ -287,6 +297,7 @@ function _M.run(document, registry, errors, opts)
         items = {},
         errors = errors,
         warnings = {},
+        now = opts.at or os.time(),
         registry = registry,
         begin_of = begin_of(document, opts.begin_of),
         pause = opts.pause,

@@ -71,6 +71,16 @@ function _M.put(entity)
     return entity
 end
 
+--- A reference as who has no vaults looks it up: to the variable itself, `{vault://env/NAME}`.
+-- @tparam string|nil value of a field
+-- @tparam table|nil begins `_vaults` of its entity
+-- @treturn string|nil a value that is no reference is given back
+function _M.of_environment(value, begins)
+    local prefix, rest = match(type(value) == "string" and value or "", "^{vault://([%w-]+)/(.*)$")
+    local begin = prefix and prefix ~= vault.ENV and begins and begins[prefix]
+    return begin and format("%s%s/%s%s", BEGIN, vault.ENV, begin, rest) or value
+end
+
 local function resolve(value, look_up, begin_of)
     for key, item in pairs(value) do
         local found, err = item, nil

@@ -18,6 +18,7 @@ local vaults = require("gateway.control.vaults")
 
 local error = error
 local ipairs = ipairs
+local ngx = ngx
 local pcall = pcall
 
 -- How often operations are tried that others come before: whoever loses, another has won.
@@ -122,6 +123,12 @@ local function take_dates(run, dates, pause)
     end
 end
 
+local function warn(run)
+    for _, of in ipairs(run.warnings) do
+        ngx.log(ngx.WARN, of.kind, " '", of.entity.id, "': ", of.field, ": ", of.message)
+    end
+end
+
 local function try(run, list)
     prepare_in_turns(run, list)
     vaults.check(run)
@@ -137,6 +144,7 @@ local function try(run, list)
     local done, err = apply.transaction(changes, { by = run.by, at_revision = run.at_revision })
     if done then
         take_dates(run, done.dates, pause)
+        warn(run)
         return { revision = done.revision, results = run.results }
     end
     local entry = entry_of(run, err)
@@ -173,6 +181,7 @@ function _M.run(live, list, size, by, is_trial)
             draft = drafts.new(live.read),
             pairs = route_pairs.new(size),
             results = {},
+            warnings = {},
             again = {},
             is_trial = is_trial,
             tries = tries,

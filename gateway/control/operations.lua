@@ -3,7 +3,8 @@
 --
 -- A run has `draft`; `live`, what gateway.control.admin is given; `pairs` of
 -- gateway.config.route_pairs; `at`, the place of the operation in hand; `again`, how often what has
--- no name came. What is wrong is thrown (gateway.control.refusals).
+-- no name came; `warnings`, of entities that are right and of no use.
+-- What is wrong is thrown (gateway.control.refusals).
 -- @module gateway.control.operations
 
 local cjson = require("cjson")
@@ -159,6 +160,12 @@ local function check(run, operation, value, owner)
     local entity, errors, found = schema.validate(definition, value, "", vault)
     if errors then
         refusals.throw(refusals.invalid(errors))
+    end
+    if definition.warnings then
+        for _, warning in ipairs(definition.warnings(entity, ngx.time())) do
+            warning.kind, warning.entity = kind, entity
+            run.warnings[#run.warnings + 1] = warning
+        end
     end
     references.note(entity, found, begin_of)
     return link(run, operation, entity, owner)

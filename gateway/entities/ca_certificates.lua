@@ -4,6 +4,11 @@
 local typedefs = require("gateway.schema.typedefs")
 local x509 = require("gateway.schema.x509")
 
+local function warnings(certificate, now)
+    local ok, why = x509.check_dates(certificate.cert, now)
+    return ok and {} or { { field = "cert", message = why } }
+end
+
 return {
     name = "ca_certificates",
     primary_key = { "id" },
@@ -17,6 +22,8 @@ return {
         { cert_digest = { type = "string", unique = true } },
         { tags = typedefs.tags },
     },
+    -- `(entity, now)` -> `{ field =, message = }` of what is right and of no use.
+    warnings = warnings,
     transformations = {
         {
             input = { "cert" },

@@ -32,6 +32,22 @@ local function check_distinct(names)
     return true
 end
 
+-- Of what clients would refuse. An expired one is served: it may be all that there is.
+local function warnings(certificate, now)
+    local out = {}
+    for _, field in ipairs({ "cert", "cert_alt" }) do
+        local chain = certificate[field]
+        local ok, why = true, nil
+        if type(chain) == "string" then
+            ok, why = x509.check_dates(chain, now)
+        end
+        if not ok then
+            out[#out + 1] = { field = field, message = why }
+        end
+    end
+    return out
+end
+
 -- What a list of names makes of a certificate's SNIs: these, no others. Without one they stay.
 local function spread(certificate, values, find_all)
     local wanted, operations = {}, {}
@@ -91,6 +107,8 @@ return {
         },
         { custom_entity_check = { field_sources = { "cert", "cert_alt" }, fn = check_types } },
     },
+    -- `(entity, now)` -> `{ field =, message = }` of what is right and of no use.
+    warnings = warnings,
     -- What a write makes beside the entity.
     spread = spread,
     -- What an answer shows beside what is stored.

@@ -19,6 +19,7 @@ local digest = require("openssl.digest")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
 local packed = require("sluice.packed")
+local pem = require("gateway.image.pem")
 local service_tls = require("gateway.image.service_tls")
 
 local C = core.C
@@ -44,7 +45,7 @@ local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "4"
+local VERSION = "5"
 
 local _M = {}
 
@@ -182,10 +183,7 @@ local KINDS = {
     certificates = {
         kind = C.SLUICE_CORE_CERTIFICATE,
         has_no_body = true,
-        { "text", "cert" },
-        { "text", "key" },
-        { "text", "cert_alt" },
-        { "text", "key_alt" },
+        unpack(pem.fields),
     },
     ca_certificates = {
         kind = C.SLUICE_CORE_CA_CERTIFICATE,

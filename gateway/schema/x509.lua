@@ -11,6 +11,7 @@ local error = error
 local find = string.find
 local gmatch = string.gmatch
 local match = string.match
+local os = os
 local pcall = pcall
 
 local CERTIFICATE = "%-%-%-%-%-BEGIN CERTIFICATE%-%-%-%-%-.-%-%-%-%-%-END CERTIFICATE%-%-%-%-%-"
@@ -18,11 +19,32 @@ local KEY = "%-%-%-%-%-BEGIN [%u ]*PRIVATE KEY%-%-%-%-%-.-%-%-%-%-%-END [%u ]*PR
 -- More than any chain of a public CA has; each takes some 30 us to read.
 local MAX_CERTIFICATES = 32
 
+-- Texts whose objects are kept.
+local KEPT = 8
+
 local _M = {}
+
+-- Makes `read` keep what it has read last: an entity's checks read the same texts again and again,
+-- and OpenSSL 3.0 takes milliseconds for a key.
+local function keeping(read)
+    local kept, count = {}, 0
+    return function(text)
+        if kept[text] == nil then
+            local object = read(text)
+            if count == KEPT then
+                kept, count = {}, 0
+            end
+            kept[text], count = object, count + 1
+        end
+        return kept[text]
+    end
+end
+
+local read_certificate, read_key = keeping(x509.new), keeping(pkey.new)
 
 -- The first certificate of a chain.
 local function leaf(pem)
-    return x509.new(match(pem, CERTIFICATE) or error("no certificate", 0))
+    return read_certificate(match(pem, CERTIFICATE) or error("no certificate", 0))
 end
 
 -- A text that compares: what OpenSSL writes of a public key, and what kind of key that is.
@@ -42,7 +64,7 @@ function _M.check_chain(pem)
         if count > MAX_CERTIFICATES then
             return nil, "invalid certificate: more than " .. MAX_CERTIFICATES .. " in one chain"
         end
-        local ok, certificate = pcall(x509.new, block)
+        local ok, certificate = pcall(read_certificate, block)
         if not ok or not pcall(public_key_of, certificate) then
             return nil, "invalid certificate: number " .. count .. " cannot be read"
         end
@@ -61,7 +83,7 @@ function _M.check_key(pem)
     elseif find(block, "ENCRYPTED", 1, true) then
         return nil, "invalid key: it is encrypted, and there is nobody to ask for the password"
     end
-    return pcall(pkey.new, block) or nil, "invalid key: it cannot be read"
+    return pcall(read_key, block) and true or nil, "invalid key: it cannot be read"
 end
 
 --- Whether a key is that of a certificate. Both have been checked.
@@ -69,7 +91,7 @@ end
 -- @tparam string key PEM
 -- @treturn boolean
 function _M.is_pair(chain, key)
-    return public_key_of(leaf(chain)) == pkey.new(match(key, KEY)):toPEM("public")
+    return public_key_of(leaf(chain)) == read_key(match(key, KEY)):toPEM("public")
 end
 
 --- What kind of key a certificate is for, such as "rsaEncryption".
@@ -87,12 +109,36 @@ end
 -- @treturn nil|string why not
 function _M.check_ca(pem)
     local blocks = gmatch(pem, CERTIFICATE)
-    local certificate = x509.new(blocks())
+    local certificate = read_certificate(blocks())
     if blocks() then
         return nil, "please submit only one certificate at a time"
     elseif not certificate:getBasicConstraints("CA") then
         return nil,
             'certificate does not appear to be a CA because it is missing the "CA" basic constraint'
+    end
+    return true
+end
+
+local function date(seconds)
+    return os.date("!%Y-%m-%d", seconds)
+end
+
+--- Whether a certificate, and those of its issuers that stand with it, are good at a time.
+-- @tparam string pem checked
+-- @tparam number now seconds
+-- @treturn true|nil
+-- @treturn nil|string why not: the first of them that is not
+function _M.check_dates(pem, now)
+    local count = 0
+    for block in gmatch(pem, CERTIFICATE) do
+        count = count + 1
+        local from, to = read_certificate(block):getLifetime()
+        local which = count > 1 and "certificate number " .. count .. " of the chain" or "it"
+        if now > to then
+            return nil, which .. " expired on " .. date(to)
+        elseif now < from then
+            return nil, which .. " is not valid before " .. date(from)
+        end
     end
     return true
 end

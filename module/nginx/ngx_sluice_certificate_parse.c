@@ -6,29 +6,19 @@
 
 #include "ngx_sluice_certificates.h"
 
-#include <openssl/decoder.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
 
-/* A value that is looked up: {vault://env/NAME} (gateway/config/vault.lua). */
-
-#define NGX_SLUICE_CERTIFICATE_VAULT     "{vault://env/"
-#define NGX_SLUICE_CERTIFICATE_VARIABLE  256
-
-
 static ngx_int_t ngx_sluice_certificate_parse_pair(
     const sluice_core_found_t *found, int chain, int key,
-    ngx_sluice_certificate_pair_t *pair, ngx_log_t *log);
-static ngx_int_t ngx_sluice_certificate_parse_chain(BIO *bio,
+    ngx_sluice_certificate_pair_t *pair, size_t *size, ngx_log_t *log);
+static ngx_int_t ngx_sluice_certificate_parse_short(BIO *certs, BIO *keys,
     ngx_sluice_certificate_pair_t *pair);
-static EVP_PKEY *ngx_sluice_certificate_parse_key(BIO *bio);
-static EVP_PKEY *ngx_sluice_certificate_decode(const u_char *data,
-    size_t length);
-static BIO *ngx_sluice_certificate_open(const sluice_core_found_t *found,
-    int field, ngx_log_t *log);
-static const char *ngx_sluice_certificate_value(const sluice_core_text_t *text,
-    ngx_log_t *log);
+static u_char *ngx_sluice_certificate_parse_block(BIO *bio, const char *wanted,
+    size_t *length);
+static ngx_int_t ngx_sluice_certificate_parse_long(BIO *certs, BIO *keys,
+    ngx_sluice_certificate_pair_t *pair);
 static int ngx_sluice_certificate_password(char *buffer, int size, int rwflag,
     void *data);
 static void ngx_sluice_certificate_complain(const sluice_core_found_t *found,
@@ -46,7 +36,8 @@ ngx_sluice_certificate_parse(const sluice_core_found_t *found,
     rc = ngx_sluice_certificate_parse_pair(found,
                                            SLUICE_CORE_CERTIFICATE_CERT,
                                            SLUICE_CORE_CERTIFICATE_KEY,
-                                           &certificate->pairs[0], log);
+                                           &certificate->pairs[0],
+                                           &certificate->size, log);
     certificate->npairs = 1;
 
     if (rc == NGX_OK
@@ -55,7 +46,8 @@ ngx_sluice_certificate_parse(const sluice_core_found_t *found,
         rc = ngx_sluice_certificate_parse_pair(found,
                                              SLUICE_CORE_CERTIFICATE_CERT_ALT,
                                              SLUICE_CORE_CERTIFICATE_KEY_ALT,
-                                             &certificate->pairs[1], log);
+                                             &certificate->pairs[1],
+                                             &certificate->size, log);
         certificate->npairs = 2;
     }
 
@@ -79,8 +71,8 @@ ngx_sluice_certificate_parse_authority(const sluice_core_found_t *found,
     BIO   *bio;
     X509  *x509;
 
-    bio = ngx_sluice_certificate_open(found, SLUICE_CORE_CA_CERTIFICATE_CERT,
-                                      log);
+    bio = ngx_sluice_certificate_value(found, SLUICE_CORE_CA_CERTIFICATE_CERT,
+                                       log);
     if (bio == NULL) {
         return NULL;
     }
@@ -100,188 +92,115 @@ ngx_sluice_certificate_parse_authority(const sluice_core_found_t *found,
 
 static ngx_int_t
 ngx_sluice_certificate_parse_pair(const sluice_core_found_t *found, int chain,
-    int key, ngx_sluice_certificate_pair_t *pair, ngx_log_t *log)
+    int key, ngx_sluice_certificate_pair_t *pair, size_t *size,
+    ngx_log_t *log)
 {
-    BIO        *bio;
+    BIO        *certs, *keys;
     ngx_int_t   rc;
 
-    bio = ngx_sluice_certificate_open(found, chain, log);
-    if (bio == NULL) {
-        return NGX_ERROR;
+    rc = NGX_ERROR;
+    certs = ngx_sluice_certificate_value(found, chain, log);
+    keys = ngx_sluice_certificate_value(found, key, log);
+
+    if (certs && keys) {
+        *size += NGX_SLUICE_CERTIFICATES_SIZE(BIO_pending(certs)
+                                              + BIO_pending(keys));
+
+        rc = ngx_sluice_certificate_parse_short(certs, keys, pair);
+
+        if (rc == NGX_DECLINED) {
+            rc = ngx_sluice_certificate_parse_long(certs, keys, pair);
+        }
     }
 
-    rc = ngx_sluice_certificate_parse_chain(bio, pair);
-    BIO_free(bio);
-
-    if (rc != NGX_OK) {
-        return rc;
+    if (rc == NGX_OK) {
+        pair->issuers = ngx_sluice_certificate_issuers(certs);
+        rc = pair->issuers ? NGX_OK : NGX_ERROR;
     }
 
-    bio = ngx_sluice_certificate_open(found, key, log);
-    if (bio == NULL) {
-        return NGX_ERROR;
+    BIO_free(certs);
+    BIO_free(keys);
+
+    return rc;
+}
+
+
+/* NGX_DECLINED: neither is kept, and both texts stand at their beginning. */
+
+static ngx_int_t
+ngx_sluice_certificate_parse_short(BIO *certs, BIO *keys,
+    ngx_sluice_certificate_pair_t *pair)
+{
+    size_t   length;
+    u_char  *data;
+
+    data = ngx_sluice_certificate_parse_block(keys, PEM_STRING_PKCS8INF,
+                                              &length);
+    if (data) {
+        pair->key = ngx_sluice_certificate_decode_key(data, length);
+        OPENSSL_clear_free(data, length);
     }
 
-    pair->key = ngx_sluice_certificate_parse_key(bio);
-    BIO_free(bio);
+    data = ngx_sluice_certificate_parse_block(certs, PEM_STRING_X509, &length);
 
-    return pair->key && X509_check_private_key(pair->leaf, pair->key)
-           ? NGX_OK : NGX_ERROR;
+    if (data && pair->key) {
+        pair->leaf = ngx_sluice_certificate_decode(data, length, pair->key);
+    }
+
+    OPENSSL_free(data);
+
+    if (pair->leaf) {
+        return NGX_OK;
+    }
+
+    EVP_PKEY_free(pair->key);
+    pair->key = NULL;
+
+    (void) BIO_reset(certs);
+    (void) BIO_reset(keys);
+
+    return NGX_DECLINED;
+}
+
+
+/* The first block of a PEM, if it is one of these. */
+
+static u_char *
+ngx_sluice_certificate_parse_block(BIO *bio, const char *wanted,
+    size_t *length)
+{
+    long     n;
+    char    *name, *header;
+    u_char  *data;
+
+    if (!PEM_read_bio(bio, &name, &header, &data, &n)) {
+        return NULL;
+    }
+
+    if (ngx_strcmp(name, wanted) != 0) {
+        OPENSSL_clear_free(data, (size_t) n);
+        data = NULL;
+    }
+
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    *length = (size_t) n;
+
+    return data;
 }
 
 
 static ngx_int_t
-ngx_sluice_certificate_parse_chain(BIO *bio,
+ngx_sluice_certificate_parse_long(BIO *certs, BIO *keys,
     ngx_sluice_certificate_pair_t *pair)
 {
-    X509  *x509;
+    pair->leaf = PEM_read_bio_X509(certs, NULL, NULL, NULL);
+    pair->key = PEM_read_bio_PrivateKey(keys, NULL,
+                                        ngx_sluice_certificate_password, NULL);
 
-    pair->leaf = PEM_read_bio_X509(bio, NULL, NULL, NULL);
-    pair->issuers = sk_X509_new_null();
-
-    if (pair->leaf == NULL || pair->issuers == NULL) {
-        return NGX_ERROR;
-    }
-
-    while ((x509 = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
-
-        if (!sk_X509_push(pair->issuers, x509)) {
-            X509_free(x509);
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * PEM_read_bio_PrivateKey() of OpenSSL 3.0 makes a decoder each time, of all
- * that there are: 4.7 million instructions a key.  With one that is kept it
- * is 0.56 million (callgrind, P-256), for keys in the form that all tools
- * write today.
- */
-
-static EVP_PKEY *
-ngx_sluice_certificate_parse_key(BIO *bio)
-{
-    long       length;
-    char      *name, *header;
-    u_char    *data;
-    EVP_PKEY  *key;
-
-    key = NULL;
-
-    if (PEM_read_bio(bio, &name, &header, &data, &length)) {
-
-        if (ngx_strcmp(name, PEM_STRING_PKCS8INF) == 0) {
-            key = ngx_sluice_certificate_decode(data, (size_t) length);
-        }
-
-        OPENSSL_free(name);
-        OPENSSL_free(header);
-        OPENSSL_clear_free(data, (size_t) length);
-    }
-
-    if (key == NULL) {
-        (void) BIO_reset(bio);
-        key = PEM_read_bio_PrivateKey(bio, NULL,
-                                      ngx_sluice_certificate_password, NULL);
-    }
-
-    return key;
-}
-
-
-static EVP_PKEY *
-ngx_sluice_certificate_decode(const u_char *data, size_t length)
-{
-    EVP_PKEY  *key;
-
-    static EVP_PKEY          *decoded;
-    static OSSL_DECODER_CTX  *decoder;
-
-    if (decoder == NULL) {
-        decoder = OSSL_DECODER_CTX_new_for_pkey(&decoded, "DER",
-                                                "PrivateKeyInfo", NULL,
-                                                EVP_PKEY_KEYPAIR, NULL, NULL);
-    }
-
-    decoded = NULL;
-
-    if (decoder && !OSSL_DECODER_from_data(decoder, &data, &length)) {
-        EVP_PKEY_free(decoded);
-        decoded = NULL;
-    }
-
-    key = decoded;
-    decoded = NULL;
-
-    return key;
-}
-
-
-static BIO *
-ngx_sluice_certificate_open(const sluice_core_found_t *found, int field,
-    ngx_log_t *log)
-{
-    const char          *value;
-    sluice_core_text_t   text;
-
-    text = sluice_core_text(found, field);
-
-    if (text.data == NULL) {
-        return NULL;
-    }
-
-    value = ngx_sluice_certificate_value(&text, log);
-
-    return value == NULL ? NULL
-           : BIO_new_mem_buf(value, value == text.data ? (int) text.length
-                                                       : -1);
-}
-
-
-/*
- * The text, or what the environment has: nginx's has no other variables of the
- * user than those that may be referred to.
- */
-
-static const char *
-ngx_sluice_certificate_value(const sluice_core_text_t *text, ngx_log_t *log)
-{
-    char        name[NGX_SLUICE_CERTIFICATE_VARIABLE];
-    size_t      i, n;
-    const char *value;
-
-    n = sizeof(NGX_SLUICE_CERTIFICATE_VAULT) - 1;
-
-    if (text->length <= n
-        || ngx_memcmp(text->data, NGX_SLUICE_CERTIFICATE_VAULT, n) != 0)
-    {
-        return text->data;
-    }
-
-    for (i = 0; n + i < text->length && i < sizeof(name) - 1; i++) {
-
-        if (text->data[n + i] == '}') {
-            break;
-        }
-
-        name[i] = text->data[n + i] == '-'
-                  ? '_' : (char) ngx_toupper(text->data[n + i]);
-    }
-
-    name[i] = '\0';
-    value = getenv(name);
-
-    if (value == NULL) {
-        ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "sluice: a certificate refers to the environment "
-                      "variable \"%s\", which is not there", name);
-    }
-
-    return value;
+    return pair->leaf && pair->key
+           && X509_check_private_key(pair->leaf, pair->key)
+           ? NGX_OK : NGX_ERROR;
 }
 
 

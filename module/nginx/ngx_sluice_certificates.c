@@ -11,7 +11,7 @@
 #include <openssl/sha.h>
 
 
-#define NGX_SLUICE_CERTIFICATES_BUCKETS  1024     /* a power of two */
+#define NGX_SLUICE_CERTIFICATES_BUCKETS  16384
 
 
 /* One revision of an entity; of a set of CAs, a digest of theirs. */
@@ -32,6 +32,7 @@ struct ngx_sluice_certificates_entry_s {
     ngx_queue_t                       queue;     /* the last used first */
     ngx_sluice_certificates_entry_t  *next;      /* of its bucket */
     u_char                            key[SHA256_DIGEST_LENGTH];
+    size_t                            size;
     ngx_sluice_certificate_t          certificate;
     ngx_sluice_authorities_t          authorities;
 };
@@ -54,7 +55,7 @@ static void ngx_sluice_certificates_key(ngx_sluice_certificates_key_t *key,
 static ngx_sluice_certificates_entry_t *ngx_sluice_certificates_find(
     const u_char *key);
 static ngx_sluice_certificates_entry_t *ngx_sluice_certificates_new(
-    const u_char *key);
+    const u_char *key, size_t size);
 static void ngx_sluice_certificates_drop(
     ngx_sluice_certificates_entry_t *entry);
 static void ngx_sluice_authorities_free(ngx_sluice_authorities_t *authorities);
@@ -65,7 +66,7 @@ static ngx_sluice_certificates_entry_t **ngx_sluice_certificates_bucket(
 static ngx_sluice_certificates_entry_t
     *ngx_sluice_certificates_buckets[NGX_SLUICE_CERTIFICATES_BUCKETS];
 static ngx_queue_t  ngx_sluice_certificates_used;
-static ngx_uint_t   ngx_sluice_certificates_count;
+static size_t       ngx_sluice_certificates_bytes;
 
 
 ngx_int_t
@@ -161,7 +162,7 @@ ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
         rc = ngx_sluice_certificates_build(found, count, &made, log);
 
         if (rc == NGX_OK) {
-            entry = ngx_sluice_certificates_new(digest);
+            entry = ngx_sluice_certificates_new(digest, made.size);
 
             if (entry == NULL) {
                 ngx_sluice_authorities_free(&made);
@@ -280,7 +281,7 @@ ngx_sluice_certificates_get(const sluice_core_view_t *view,
             return NGX_ERROR;
         }
 
-        entry = ngx_sluice_certificates_new(digest);
+        entry = ngx_sluice_certificates_new(digest, made.size);
 
         if (entry == NULL) {
             ngx_sluice_certificate_free(&made);
@@ -306,6 +307,7 @@ ngx_sluice_certificates_build(const sluice_core_found_t *found,
 
     authorities->store = X509_STORE_new();
     authorities->names = sk_X509_NAME_new_null();
+    authorities->size = 0;
 
     rc = authorities->store && authorities->names ? NGX_OK : NGX_ERROR;
 
@@ -315,6 +317,10 @@ ngx_sluice_certificates_build(const sluice_core_found_t *found,
         rc = x509 ? ngx_sluice_certificates_add(authorities, x509) : NGX_ERROR;
 
         X509_free(x509);
+
+        authorities->size += NGX_SLUICE_CERTIFICATES_SIZE(
+               sluice_core_text(&found[i], SLUICE_CORE_CA_CERTIFICATE_CERT)
+               .length);
     }
 
     if (rc != NGX_OK) {
@@ -383,34 +389,35 @@ ngx_sluice_certificates_find(const u_char *key)
 }
 
 
-/* Empty, in its place; the one that was longest not used makes room. */
+/* Empty, in its place; those that were longest not used make room. */
 
 static ngx_sluice_certificates_entry_t *
-ngx_sluice_certificates_new(const u_char *key)
+ngx_sluice_certificates_new(const u_char *key, size_t size)
 {
     ngx_queue_t                       *last;
     ngx_sluice_certificates_entry_t   *entry, **bucket;
 
-    if (ngx_sluice_certificates_count == 0) {
+    if (ngx_sluice_certificates_bytes == 0) {
         ngx_queue_init(&ngx_sluice_certificates_used);
     }
 
-    if (ngx_sluice_certificates_count == NGX_SLUICE_CERTIFICATES_KEPT) {
+    while (ngx_sluice_certificates_bytes + size > NGX_SLUICE_CERTIFICATES_BYTES
+           && !ngx_queue_empty(&ngx_sluice_certificates_used))
+    {
         last = ngx_queue_last(&ngx_sluice_certificates_used);
         entry = ngx_queue_data(last, ngx_sluice_certificates_entry_t, queue);
         ngx_sluice_certificates_drop(entry);
+    }
 
-    } else {
-        entry = ngx_alloc(sizeof(*entry), ngx_cycle->log);
-        if (entry == NULL) {
-            return NULL;
-        }
-
-        ngx_sluice_certificates_count++;
+    entry = ngx_alloc(sizeof(*entry), ngx_cycle->log);
+    if (entry == NULL) {
+        return NULL;
     }
 
     ngx_memzero(entry, sizeof(*entry));
     ngx_memcpy(entry->key, key, sizeof(entry->key));
+    entry->size = size;
+    ngx_sluice_certificates_bytes += size;
     ngx_queue_insert_head(&ngx_sluice_certificates_used, &entry->queue);
 
     bucket = ngx_sluice_certificates_bucket(key);
@@ -434,9 +441,11 @@ ngx_sluice_certificates_drop(ngx_sluice_certificates_entry_t *entry)
 
     *at = entry->next;
     ngx_queue_remove(&entry->queue);
+    ngx_sluice_certificates_bytes -= entry->size;
 
     ngx_sluice_certificate_free(&entry->certificate);
     ngx_sluice_authorities_free(&entry->authorities);
+    ngx_free(entry);
 }
 
 

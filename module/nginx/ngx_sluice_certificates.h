@@ -8,7 +8,7 @@
  *     }
  *
  * Each worker parses a certificate at its first use and keeps what was used
- * last: NGX_SLUICE_CERTIFICATES_KEPT in all, certificates and sets of CAs
+ * last: NGX_SLUICE_CERTIFICATES_BYTES in all, certificates and sets of CAs
  * together, whatever number the configuration has.  An entry belongs to one
  * revision of its entity, so a change is seen by the next handshake, and
  * nothing is ever dropped but for room.
@@ -34,7 +34,14 @@
 #include "core.h"
 
 
-#define NGX_SLUICE_CERTIFICATES_KEPT  1024
+/*
+ * Of memory that a worker has for them.  One with its key takes 7.5 kilobytes
+ * (P-256) or 10.6 (RSA of 2,048 bits), once it has signed; it is counted by
+ * the length of its texts.
+ */
+
+#define NGX_SLUICE_CERTIFICATES_BYTES  (96 * 1024 * 1024)
+#define NGX_SLUICE_CERTIFICATES_SIZE(length)  (6144 + 2 * (size_t) (length))
 
 /* A name in TLS (RFC 6066: that of a host; RFC 1035: at most 255 bytes). */
 #define NGX_SLUICE_CERTIFICATES_NAME  255
@@ -52,6 +59,7 @@ typedef struct {
 typedef struct {
     ngx_sluice_certificate_pair_t  pairs[2];
     ngx_uint_t                     npairs;   /* 2: of two types of keys */
+    size_t                         size;     /* counted, in bytes */
 } ngx_sluice_certificate_t;
 
 
@@ -60,6 +68,7 @@ typedef struct {
 typedef struct {
     X509_STORE           *store;
     STACK_OF(X509_NAME)  *names;
+    size_t                size;
 } ngx_sluice_authorities_t;
 
 
@@ -81,6 +90,24 @@ ngx_int_t ngx_sluice_certificate_by_id(const u_char *id,
 ngx_int_t ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
     const ngx_sluice_authorities_t **authorities, ngx_log_t *log);
 
+
+/*
+ * ngx_sluice_certificate_value.c: the text of a field.  NULL: there is none,
+ * or nothing that it refers to, which stands in the log.
+ */
+
+BIO *ngx_sluice_certificate_value(const sluice_core_found_t *found, int field,
+    ngx_log_t *log);
+
+/* ngx_sluice_certificate_decode.c.  NULL: only the long way can tell. */
+
+EVP_PKEY *ngx_sluice_certificate_decode_key(const u_char *data, size_t length);
+X509 *ngx_sluice_certificate_decode(const u_char *data, size_t length,
+    EVP_PKEY *key);
+
+/* ngx_sluice_certificate_issuers.c: the rest of a text; empty, where none. */
+
+STACK_OF(X509) *ngx_sluice_certificate_issuers(BIO *bio);
 
 /* ngx_sluice_certificate_parse.c */
 

@@ -78,6 +78,20 @@ def make(
         return Pair(cert, (at / "key").read_text())
 
 
+def expired(issuer: Pair) -> Pair:
+    """A certificate of yesterday."""
+    made = make("test")
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        (at / "ca").write_text(issuer.cert + issuer.key)
+        (at / "key").write_text(made.key)
+        names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+        (at / "request").write_text(run("req", "-new", "-key", f"{at}/key", *names))
+        signing = ["-copy_extensions", "copy", "-CA", f"{at}/ca", "-set_serial", "7"]
+        cert = run("x509", "-req", "-in", f"{at}/request", *signing, "-days", "-1")
+        return Pair(cert + issuer.cert, made.key)
+
+
 def server(pair: Pair, *clients: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
     """A server that shows this certificate. It wants one of the clients' CAs, if any are given;
     `version`: the one that it speaks.

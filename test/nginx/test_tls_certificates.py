@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 import ssl
-import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from admin_client import Client, uuid
 
-from certificates import Pair, connect, context, get, make, run, shown
+from certificates import Pair, connect, context, expired, get, make, run, shown
 from sluice import Gateway
 from upstream import Upstream
 
@@ -104,6 +105,76 @@ def test_a_key_may_be_a_reference(gateway: START, pairs: dict[str, Pair]) -> Non
     assert shown(running.tls_port, "a.example") == pair.der
 
 
+def test_every_text_may_be_a_reference(gateway: START) -> None:
+    """To the environment or a vault, to a member of a JSON object, of both pairs; also live."""
+    ec, rsa = make("ec"), make("rsa", kind="rsa")
+    env = {
+        "APP_TLS": json.dumps({"cert": ec.cert, "key": ec.key, "number": 1}),
+        "APP_TLS_ALT_CERT": rsa.cert,
+        "APP_TLS_ALT_KEY": rsa.key,
+    }
+    running = gateway(None, tls="ssl", workers=2, vault_env=list(env), env=env)
+    admin = Client(running)
+    vault = {"name": "env", "prefix": "my", "config": {"prefix": "APP_"}}
+    admin.must(200, "PUT", "/vaults/my", vault)
+    given = {
+        "cert": "{vault://my/tls/cert}",
+        "key": "{vault://my/tls/key}",
+        "cert_alt": "{vault://my/tls-alt-cert}",
+        "key_alt": "{vault://env/app-tls-alt-key}",
+        "snis": ["a.example"],
+    }
+    made = admin.must(200, "PUT", f"/certificates/{uuid(1)}", given)
+    assert made["key"] == given["key"]
+    for _ in range(4):
+        assert shown(running.tls_port, "a.example", ECDSA) == ec.der
+        assert shown(running.tls_port, "a.example", RSA) == rsa.der
+    running.command("reload", "--new-workers")
+    assert shown(running.tls_port, "a.example", ECDSA) == ec.der
+    admin.must(400, "DELETE", "/vaults/my")
+    for key in ("{vault://my/tls/number}", "{vault://my/tls/none}", "{vault://no/tls/key}"):
+        admin.must(400, "PATCH", f"/certificates/{uuid(1)}", {"key": key})
+    part = ec.key.splitlines()[1].encode()
+    images = Path(f"/proc/{running.workers()[0]}/map_files")
+    for folder in (running.settings["prefix"] / "store", images):
+        assert not [file for file in folder.iterdir() if part in file.read_bytes()]
+
+
+def test_dates_that_are_over_are_warned_of(gateway: START) -> None:
+    """It is served: it may be all that there is."""
+    pair, old = make("good"), expired(make("root", is_ca=True))
+    running = gateway({"certificates": [entity(old, "a.example")]}, tls="ssl")
+    assert "certificates[0].cert: it expired on " in running.warned
+    assert shown(running.tls_port, "a.example") == old.der
+    checked = running.command("check")
+    assert checked.returncode == 0
+    assert "warning: certificates[0].cert: it expired on " in checked.stderr
+    body = {"cert": old.cert, "key": old.key, "snis": ["a.example"]}
+    stored = Client(gateway(None, tls="ssl"))
+    stored.must(200, "PUT", f"/certificates/{uuid(1)}", body)
+    stored.must(200, "PUT", f"/certificates/{uuid(2)}", {"cert": pair.cert, "key": pair.key})
+    lines = [s for s in stored.running.error_log().splitlines() if "cert: it expired on " in s]
+    assert len(lines) == 1
+    assert f"certificates '{uuid(1)}': " in lines[0]
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+@pytest.mark.parametrize("kind", ["ECDSA", "RSA-PSS"])
+def test_openssls_own_client(gateway: START, version: str, kind: str) -> None:
+    ec, rsa = make("ec"), make("rsa", kind="rsa")
+    both = entity(ec, "a.example", cert_alt=rsa.cert, key_alt=rsa.key)
+    running = gateway({"certificates": [both]}, tls="ssl")
+    algorithm = {"ECDSA": "ecdsa_secp256r1_sha256", "RSA-PSS": "rsa_pss_rsae_sha256"}[kind]
+    printed = run(
+        *("s_client", version, "-sigalgs", algorithm, "-servername", "a.example"),
+        *("-connect", f"127.0.0.1:{running.tls_port}"),
+        text="Q",
+    )
+    assert f"Peer signature type: {kind}" in printed
+    expected = ec if kind == "ECDSA" else rsa
+    assert expected.cert.strip() in printed
+
+
 def test_changes_are_live(gateway: START, pairs: dict[str, Pair]) -> None:
     running = gateway(None, tls="ssl", workers=2)
     client = running.client
@@ -129,45 +200,6 @@ def test_changes_are_live(gateway: START, pairs: dict[str, Pair]) -> None:
     assert client.delete(f"{running.admin}/snis/{sni}").status_code == 204
     for _ in range(4):
         assert shown(running.tls_port, "a.example") == own
-
-
-def test_handshakes_while_certificates_change(gateway: START) -> None:
-    """A handshake shows what was live in its time, whole: no other, none that fails."""
-    running = gateway(None, tls="ssl", workers=2)
-    made = [make(f"number {i}") for i in range(4)]
-    at = f"{running.admin}/certificates/00000000-0000-4000-8000-000000000001"
-    body = {"cert": made[0].cert, "key": made[0].key, "snis": ["a.example"]}
-    assert running.client.put(at, json=body).status_code == 200
-    over = threading.Event()
-
-    def change() -> None:
-        for pair in itertools.cycle(made):
-            if over.is_set():
-                return
-            body = {"cert": pair.cert, "key": pair.key, "snis": ["a.example"]}
-            assert running.client.put(at, json=body).status_code == 200
-
-    writer = threading.Thread(target=change)
-    writer.start()
-    known = {pair.der for pair in made}
-    seen = {shown(running.tls_port, "a.example") for _ in range(400)}
-    over.set()
-    writer.join()
-    assert seen <= known
-    assert len(seen) > 1
-
-
-def test_more_certificates_than_are_kept(gateway: START) -> None:
-    """1,024 parsed certificates are kept: what comes after has room, and those before come back."""
-    pair = make("many")
-    count = 1100
-    given = [
-        entity(pair, f"{i}.example") | {"id": f"{i:08}-0000-4000-8000-000000000000"}
-        for i in range(count)
-    ]
-    running = gateway({"certificates": given}, tls="ssl")
-    for i in [*range(count), 0, count - 1]:
-        assert shown(running.tls_port, f"{i}.example") == pair.der
 
 
 @pytest.mark.parametrize("flags", ["ssl", "ssl http2", "ssl reuseport", "ssl backlog=64"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from certificates import Pair, make, run, server
+from certificates import Pair, expired, make, server
 from sluice import Gateway, proxying
 from upstream import Exchange, Upstream
 from wire import Wire, request_bytes
@@ -128,20 +127,6 @@ def test_where_nobody_is_trusted(gateway: Start, authority: Authority) -> None:
         running.expect_log("handshake rejected")
         assert running.ask("/").status == 502
         assert upstream.requests == []
-
-
-def expired(issuer: Pair) -> Pair:
-    """A certificate of yesterday."""
-    made = make("test")
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder)
-        (at / "ca").write_text(issuer.cert + issuer.key)
-        (at / "key").write_text(made.key)
-        names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
-        (at / "request").write_text(run("req", "-new", "-key", f"{at}/key", *names))
-        signing = ["-copy_extensions", "copy", "-CA", f"{at}/ca", "-set_serial", "7"]
-        cert = run("x509", "-req", "-in", f"{at}/request", *signing, "-days", "-1")
-        return Pair(cert + issuer.cert, made.key)
 
 
 def test_a_certificate_that_has_expired(gateway: Start, authority: Authority) -> None:

@@ -139,6 +139,7 @@ local WRONG = {
     { "listen", "::1:8000" },
     { "listen", "[::x]:8000" },
     { "listen", "127.0.0.1:80 ssl" },
+    { "listen", "127.0.0.1:80 proxy_protocol", { tls = true } },
     { "listen", "127.0.0.1:80 http2", { tls = true } },
     { "listen", "127.0.0.1:80 ssl ssl", { tls = true } },
     { "listen", "127.0.0.1:80 backlog=0" },

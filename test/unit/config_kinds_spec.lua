@@ -49,9 +49,22 @@ describe("certificates in files", function()
         assert.equal(again.certificates[1].id, other_key.certificates[1].id)
     end)
 
-    it("may be chains, and expired", function()
+    it("may be chains, and expired, of which is warned", function()
         local old_cert, old_key = pem.pair("ec", { expired = true })
-        assert.equal("", errors_of("certificates", { cert = old_cert, key = old_key }))
+        local both = { cert = rsa_cert, key = rsa_key, cert_alt = old_cert, key_alt = old_key }
+        local snapshot = assert(parse({
+            certificates = { { cert = old_cert, key = old_key }, both },
+            ca_certificates = { { cert = (pem.pair("ec", { is_ca = true, expired = true })) } },
+        }))
+        local today = os.date("!%Y-%m-%d", os.time() - 100)
+        assert.same({
+            "certificates[0].cert: it expired on " .. today,
+            "certificates[1].cert_alt: it expired on " .. today,
+            "ca_certificates[0].cert: it expired on " .. today,
+        }, snapshot.warnings)
+        local chain = assert(parse({ certificates = { { cert = cert .. old_cert, key = key } } }))
+        local text = "certificates[0].cert: certificate number 2 of the chain expired on "
+        assert.same({ text .. today }, chain.warnings)
         assert.equal("", errors_of("certificates", { cert = cert .. ca .. rsa_cert, key = key }))
         local params =
             "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
