@@ -22,11 +22,12 @@ SEED ?=
 # Files of tests on nginx that run at once; JOBS=0 is one process, as a debugger needs it.
 JOBS ?= 2
 
-.PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
+.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
 	@echo "make build   build the nginx module for the installed nginx, and the core for the command"
+	@echo "make install  what is built into the system (DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc)"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
@@ -57,6 +58,10 @@ build: setup folder
 
 folder:
 	@mkdir -p build
+
+# What is built, into a system (root) or a staging folder: DESTDIR, PREFIX=/usr/local, SYSCONFDIR=/etc.
+install:
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" SYSCONFDIR="$(SYSCONFDIR)" scripts/install
 
 run: build
 	@scripts/run

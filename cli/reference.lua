@@ -28,17 +28,6 @@ command or flag, a bad setting); 3 the gateway is not running (`status`, `reload
 `restart` that has ended it and could not start it, a `reload` whose new workers die).
 ]]
 
-local TITLES = {
-    files = "Files",
-    listeners = "Listeners",
-    workers = "Workers",
-    logs = "Logs",
-    clients = "Clients",
-    upstreams = "Upstreams",
-    headers = "Headers and responses",
-    nginx = "nginx and plugins",
-}
-
 local function cell(text)
     return (text:gsub("|", "\\|"))
 end
@@ -61,7 +50,7 @@ end
 local function render()
     local out = { INTRODUCTION }
     for _, section in ipairs(options.sections) do
-        out[#out + 1] = "## " .. TITLES[section] .. "\n"
+        out[#out + 1] = "## " .. options.titles[section] .. "\n"
         out[#out + 1] = "| setting | type | default | |"
         out[#out + 1] = "|---|---|---|---|"
         for _, option in ipairs(options.list) do

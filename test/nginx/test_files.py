@@ -16,7 +16,7 @@ from changes import document, post
 from test_reload import VERSION, versioned
 
 import guard
-from instance import AS_ROOT, ONE, Instance
+from instance import AS_ROOT, ONE, Instance, copy_checkout
 from sluice import Gateway, preloaded
 from upstream import Upstream
 from wire import wait_until
@@ -222,6 +222,25 @@ def test_the_lock_is_no_link_and_no_pipe(instance: Instance, victim: Path, kind:
     (line,) = instance.refuse("start")
     assert "sluice.lock: is " in line
     assert list(victim.parent.iterdir()) == [victim]
+
+
+@only_root
+def test_root_acts_as_the_user_whom_its_settings_name(instance: Instance) -> None:
+    """As with the packages: the prefix is the user's, and so is all that runs and is written."""
+    # A copy that everybody can read, as the checkout may lie in root's home.
+    instance.command = copy_checkout(instance.folder / "sluice")
+    instance.folder.chmod(0o755)
+    instance.prefix.mkdir()
+    os.chown(instance.prefix, NOBODY.pw_uid, NOBODY.pw_gid)
+    instance.environment["SLUICE_USER"] = "nobody"
+    instance.succeed("start")
+    master = instance.status()["pid"]
+    assert Path(f"/proc/{master}").stat().st_uid == NOBODY.pw_uid
+    instance.succeed("reload", "--new-workers")
+    instance.succeed("reopen")
+    written = {path.stat().st_uid for path in instance.prefix.rglob("*")}
+    assert written == {NOBODY.pw_uid}
+    instance.succeed("quit")
 
 
 @only_root
