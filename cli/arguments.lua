@@ -8,11 +8,13 @@ local _M = {}
 
 local QUIT_TIMEOUT_S = "30"
 local HISTORY_SIZE = "20"
+local UPGRADE_TIMEOUT_S = "60"
+local WATCH_S = "3"
 
 local function seconds(text)
     local number = tonumber(text)
     if not number or number < 0 or number > 86400 then
-        return nil, ("--timeout: '%s' is not right; expected seconds from 0 to 86400"):format(text)
+        return nil, ("'%s' is not right; expected seconds from 0 to 86400"):format(text)
     end
     return number
 end
@@ -37,6 +39,26 @@ local function add_timeout(command)
         :convert(seconds)
         :default(QUIT_TIMEOUT_S)
         :description("How long requests in work may take before they are cut off")
+end
+
+local function add_upgrade(parser)
+    local upgrade = parser:command(
+        "upgrade",
+        "Take what is installed now, another nginx or Sluice, without losing a request."
+    )
+    upgrade
+        :option("--timeout")
+        :argname("<seconds>")
+        :convert(seconds)
+        :default(UPGRADE_TIMEOUT_S)
+        :description("How long a step of the new one may take before the old one goes on alone")
+    upgrade
+        :option("--watch")
+        :argname("<seconds>")
+        :convert(seconds)
+        :default(WATCH_S)
+        :description("How long the new workers serve beside the old ones before those leave")
+    add_options(upgrade)
 end
 
 local PREFIX_ONLY = { prefix = true, conf = true }
@@ -201,6 +223,8 @@ function _M.parser(kinds)
         )
         :target("new_workers")
     add_options(reload)
+
+    add_upgrade(parser)
 
     add_options(parser:command("stop", "Stop at once."), PREFIX_ONLY)
     local quit = parser:command("quit", "Stop after the requests in work.")

@@ -262,6 +262,16 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    /*
+     * By its parent nginx tells that the master before it still runs, and
+     * then takes no new binary.  In the foreground, where there was none, that
+     * is the supervisor, which runs for ever.
+     */
+
+    if (!ngx_inherited) {
+        ngx_parent = -1;
+    }
+
     conf = (ngx_sluice_conf_t *)
                ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
 
