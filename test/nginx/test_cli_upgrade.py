@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -314,6 +315,30 @@ def test_a_new_control_worker_that_cannot_take_the_store(
         succeed(running)
         admin.must(200, "PUT", "/things/c", {"code": "other"})
     assert traffic.failed == []
+
+
+def test_entities_of_a_newer_version(gateway: Start) -> None:
+    """One that came back shows what it knows of them, and changes that."""
+    running = gateway(None)
+    admin = Admin(running)
+    admin.must(200, "PUT", "/services/s", {"url": "http://127.0.0.1:9"})
+    admin.must(201, "POST", "/plugins", {"name": "key-auth", "instance_name": "p"})
+    running.stop()
+    with contextlib.closing(sqlite3.connect(running.settings["prefix"] / "store/store.db")) as db:
+        for kind, field in (("services", '"retries":'), ("plugins", '"key_names":')):
+            newer = """'"newer":{"x":[1]},'"""
+            db.execute(f"UPDATE e_{kind} SET text = replace(text, '{field}', {newer} || '{field}')")
+        db.commit()
+    running.start()
+    for path, change in (
+        ("/services/s", {"retries": 1}),
+        ("/plugins/p", {"config": {"hide_credentials": True}}),
+    ):
+        assert "newer" not in admin.ask("GET", path).text
+        assert "newer" not in admin.ask("PATCH", path, change).text
+        assert admin.ask("PATCH", path, {"newer": 1}).status == 400
+    assert admin.must(200, "GET", "/services/s")["retries"] == 1
+    assert admin.must(200, "GET", "/plugins/p")["config"]["hide_credentials"] is True
 
 
 def test_one_that_was_interrupted(gateway: Start, upstream: Upstream) -> None:
