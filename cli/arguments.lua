@@ -1,6 +1,7 @@
 --- The command line: its commands, their arguments and flags.
 
 local argparse = require("argparse")
+local libraries = require("cli.nginx_libraries")
 local options = require("cli.options")
 local timers = require("cli.timers")
 
@@ -63,6 +64,13 @@ end
 
 local PREFIX_ONLY = { prefix = true, conf = true }
 local CHECK_ONLY = { prefix = true, conf = true, file = true }
+local LIBRARIES_ONLY = {
+    conf = true,
+    events_size = true,
+    events_stall = true,
+    lua_package_path = true,
+    nginx_modules = true,
+}
 
 local function choice(words)
     return function(text)
@@ -249,6 +257,14 @@ function _M.parser(kinds)
 
     add_store_commands(parser)
     add_entity_commands(parser, kinds)
+
+    local lines =
+        parser:command("nginx-conf", "Print what another nginx needs for Sluice's libraries.")
+    lines
+        :argument("part", "main: outside of all blocks; http: in that block; both when absent.")
+        :args("?")
+        :choices(libraries.parts)
+    add_options(lines, LIBRARIES_ONLY)
 
     local completion = parser:command("completion", "Print what completes commands in a shell.")
     completion:argument("shell", "bash or zsh."):choices({ "bash", "zsh" })

@@ -16,6 +16,7 @@ local config = require("gateway.config")
 local entity_commands = require("cli.entity_commands")
 local invocation = require("cli.invocation")
 local launch = require("cli.launch")
+local libraries = require("cli.nginx_libraries")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
@@ -288,6 +289,18 @@ _M.completion = function(arguments, context)
     end
     local kinds = entity_commands.kinds()
     say("%s", completion.script(context.parser(kinds), arguments.shell, kinds))
+    return DONE
+end
+
+--- nginx-conf: what another nginx needs for the libraries.
+_M["nginx-conf"] = function(arguments, context)
+    local settings, problems = invocation.settings(arguments)
+    if not settings then
+        return fail(problems, WRONG_USE)
+    end
+    for _, part in ipairs(arguments.part and { arguments.part } or libraries.parts) do
+        say("%s", libraries.text(part, settings, context.root))
+    end
     return DONE
 end
 

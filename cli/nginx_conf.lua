@@ -8,8 +8,8 @@
 -- request").
 -- @module cli.nginx_conf
 
-local built = require("sluice.built")
 local late_phases = require("gateway.proxy.late_phases")
+local libraries = require("cli.nginx_libraries")
 local listeners = require("cli.nginx_listeners")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
@@ -58,12 +58,9 @@ end
 
 local function main(settings, group)
     local out = {}
-    for _, path in ipairs(settings.nginx_modules) do
-        out[#out + 1] = ("load_module %s;"):format(quote(path))
+    for i, directive in ipairs(libraries.main(settings)) do
+        out[i] = directive[1]
     end
-    out[#out + 1] = ("load_module %s;"):format(quote(built.module))
-    out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
-    out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
     out[#out + 1] = ("sluice_metrics_series %d;"):format(settings.metrics_series)
     out[#out + 1] = ("sluice_limits_size %s;"):format(settings.rate_limiting_memory)
     -- What nginx keeps of the environment in its workers (gateway.config.vault).
