@@ -3,6 +3,7 @@
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local capability = require("cli.capability")
 local console = require("cli.console")
 local instances = require("cli.instance")
 local options = require("cli.options")
@@ -51,7 +52,9 @@ local function become_owner(instance, arguments)
     })
     local account = settings and worker_user.account(settings.user)
     if account and account.pw_uid == info.st_uid then
-        worker_user.become(account)
+        capability.keep(function()
+            worker_user.become(account)
+        end)
     end
 end
 

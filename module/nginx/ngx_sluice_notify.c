@@ -13,10 +13,6 @@
  *     STOPPING=1   by a master that leaves, and no other is there
  *
  * They come from several processes: to systemd, NotifyAccess=all.
- *
- * In the foreground nginx ignores USR2, since who looks after it would lose
- * sight of it, and WINCH, which a terminal sends, too.  A supervisor that is
- * told MAINPID does not and is no terminal: so here a binary upgrade goes.
  */
 
 
@@ -98,11 +94,6 @@ ngx_sluice_notify_init(ngx_cycle_t *cycle)
 
     if (ngx_sluice_notify_share(cycle) != NGX_OK) {
         return NGX_ERROR;
-    }
-
-    if (!ngx_inherited) {
-        ngx_parent = 0;
-        ngx_daemonized = 1;
     }
 
     if (!ngx_is_init_cycle(cycle->old_cycle)) {

@@ -245,12 +245,9 @@ def test_an_upgrade_and_back(supervised: Start, upstream: Upstream) -> None:
         assert running.notices.all("STOPPING", since) == []
         is_fed(running)
         # And forth.
-        new = upgraded(running)
-        wait_until(lambda: len(running.workers()) == 2, "the new workers")
-        os.kill(old, signal.SIGWINCH)
-        wait_until(lambda: running.notices.all("READY", since), "it to be live in the new one")
-        assert running.notices.all("MAINPID", since) == []
-        os.kill(old, signal.SIGQUIT)
+        done = running.command("upgrade")
+        assert done.returncode == 0, done.stderr
+        new = running.master()
         told = running.notices.next("MAINPID", since)
         assert (told.pid, told.values["MAINPID"]) == (old, str(new))
         running.main = new
@@ -259,12 +256,10 @@ def test_an_upgrade_and_back(supervised: Start, upstream: Upstream) -> None:
         assert running.notices.all("STOPPING", since) == []
     assert traffic.failed == []
     # It has kept what it was told, for its own successor.
-    wait_until((running.settings["prefix"] / "nginx.pid").exists, "one master")
-    third = upgraded(running)
-    os.kill(new, signal.SIGQUIT)
-    assert running.notices.next("MAINPID", since + 1).values["MAINPID"]
-    wait_until(lambda: running.notices.all("MAINPID")[-1].pid == new, "its word")
-    running.main = third
+    since = running.notices.mark()
+    assert running.command("upgrade").returncode == 0
+    assert running.notices.next("MAINPID", since).pid == new
+    running.main = running.master()
 
 
 @pytest.mark.parametrize("address", ["relative", "/" + 200 * "x"])
