@@ -171,6 +171,9 @@ function _M.check(instance, master)
         return nil, "nginx is the first process of this container, which ends with it: replace that"
     elseif process.is_stopped(master) then
         return nil, ("its master (pid %d) is stopped"):format(master)
+    elseif not control_worker.read(master) then
+        -- With more rights than this user has: such as that to listen on low ports.
+        return nil, ("this user may not look into its master (pid %d): ask as root"):format(master)
     end
     return true
 end
