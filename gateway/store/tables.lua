@@ -13,9 +13,9 @@
 -- | `free_slot` | slots to be used again, with the generation that they had |
 --
 -- Migrations only add, so that an older Sluice can come back: it empties the columns of entities
--- that it does not keep, and the newer one fills them again from their texts. A table, a column with
--- a default, or a trigger that a newer Sluice has added elsewhere is left alone: so every statement
--- names its columns.
+-- that it does not keep, and the newer one fills them again from their texts. A table, a column
+-- with a default, or a trigger that a newer Sluice has added elsewhere is left alone: so every
+-- statement names its columns.
 -- @module gateway.store.tables
 
 local cjson = require("cjson")
