@@ -22,11 +22,12 @@ SEED ?=
 # Files of tests on nginx that run at once; JOBS=0 is one process, as a debugger needs it.
 JOBS ?= 2
 
-.PHONY: help setup build folder run test unit nginx ring store kill lab lint format bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
+.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
 	@echo "make build   build the nginx module for the installed nginx, and the core for the command"
+	@echo "make install  what is built into the system (DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc)"
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
@@ -45,6 +46,7 @@ help:
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make platforms  README on a bare Debian 12 and 13 (root; TESTS=all: the whole of make test there)"
+	@echo "make deb     Debian packages of HEAD, built and tried on a bare Debian 12 and 13 (root): build/deb"
 	@echo "make docs    write the generated pages again"
 
 setup:
@@ -57,6 +59,10 @@ build: setup folder
 
 folder:
 	@mkdir -p build
+
+# What is built, into a system (root) or a staging folder: DESTDIR, PREFIX=/usr/local, SYSCONFDIR=/etc.
+install:
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" SYSCONFDIR="$(SYSCONFDIR)" scripts/install
 
 run: build
 	@scripts/run
@@ -147,6 +153,11 @@ docs: folder
 platforms: folder
 	@scripts/setup platforms
 	TESTS=$(TESTS) scripts/platforms $(ARGS)
+
+# Packages of HEAD for each Debian, from nothing; minutes each. ARGS=bookworm: one alone.
+deb: folder
+	@scripts/setup platforms
+	scripts/deb $(ARGS)
 
 clean:
 	rm -rf build

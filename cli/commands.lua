@@ -1,9 +1,10 @@
 --- The commands. Each takes the parsed arguments and a context and returns an exit code.
 --
 -- Exit codes: 0 done; 1 it failed, and the lines on standard error say why; 2 wrong use (an
--- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, reopen; a
--- restart that has ended it and could not start it, a reload whose new workers die).
+-- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, upgrade,
+-- reopen; a restart that has ended it and could not start it, a reload whose new workers die).
 
+local change_commands = require("cli.change_commands")
 local cjson = require("cjson")
 local console = require("cli.console")
 local control = require("cli.control")
@@ -15,11 +16,10 @@ local config = require("gateway.config")
 local entity_commands = require("cli.entity_commands")
 local invocation = require("cli.invocation")
 local launch = require("cli.launch")
-local options = require("cli.options")
+local libraries = require("cli.nginx_libraries")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
-local reload = require("cli.reload")
 local report = require("cli.report")
 local start = require("cli.start")
 local store = require("cli.store")
@@ -58,13 +58,6 @@ local function on_ending(run)
     end)
 end
 
-local function warn_connections(settings)
-    local warning = preflight.fit_connections(settings)
-    if warning then
-        complain({ "warning: " .. warning })
-    end
-end
-
 --- start: checks everything, then runs nginx as a daemon or in the foreground.
 _M.start = invocation.on_instance(function(instance, arguments, context)
     local settings, problems, given = invocation.settings(arguments, instance)
@@ -93,7 +86,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
         return fail(problems)
     end
     given.hash = found.hash
-    warn_connections(settings)
+    start.fit_connections(settings)
     local writer, err = start.open(context, instance, settings)
     if not writer then
         return fail(err)
@@ -112,62 +105,8 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     return DONE
 end)
 
--- Options that a reload cannot change: says so where they differ.
-local function note_start_only(old, settings)
-    for _, option in ipairs(options.list) do
-        local name = option.name
-        if option.where == "start" and old and old[name] ~= nil and old[name] ~= settings[name] then
-            complain({ ("warning: %s changes only with `sluice restart`"):format(name) })
-            settings[name] = old[name]
-        end
-    end
-end
-
---- reload: checks the file and the settings; where only the file has changed, the workers take it,
--- otherwise renders, tests, and swaps the workers.
-_M.reload = invocation.on_running(function(instance, master, arguments, context)
-    local ours, foreign = prefixes.new(instance):check(context.root)
-    if not ours then
-        return reload.keep(foreign)
-    end
-    local old, remembered = instance:read_settings(), instance:read_remembered()
-    local settings, problems, given = invocation.settings(arguments, instance, remembered)
-    if not settings then
-        return reload.keep(problems, WRONG_USE)
-    end
-    if old and settings.image_dir == "" then
-        settings.image_dir = old.image_dir
-    end
-    note_start_only(old, settings)
-    local found
-    problems, found = preflight.check(settings, {
-        root = context.root,
-        foreground = true,
-        held = preflight.addresses(old),
-        store = store.held(settings, instance),
-    })
-    if #problems > 0 then
-        return reload.keep(problems)
-    end
-    warn_connections(settings)
-    local is_new_file = found.hash ~= (remembered and remembered.hash)
-
-    local writer, err = start.open_prefix(context, instance, settings)
-    if not writer then
-        return reload.keep(err)
-    end
-    if is_new_file and not arguments.new_workers and writer:is_written(settings, context.root) then
-        return reload.post(instance, writer, settings, given, found)
-    end
-    return reload.swap_workers(instance, writer, settings, given, {
-        found = found,
-        is_new_file = is_new_file,
-        hash = remembered and remembered.hash,
-        root = context.root,
-        master = master,
-        old = old,
-    })
-end)
+_M.reload = change_commands.reload
+_M.upgrade = change_commands.upgrade
 
 -- Ends the gateway after its requests; past the time the rest is cut off.
 local function quit(instance, timeout_s)
@@ -249,7 +188,7 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         return fail(problems)
     end
     given.hash = found.hash
-    warn_connections(settings)
+    start.fit_connections(settings)
     return replace(context, instance, settings, given, {
         found = found,
         foreground = arguments.foreground,
@@ -353,10 +292,28 @@ _M.completion = function(arguments, context)
     return DONE
 end
 
+--- nginx-conf: what another nginx needs for the libraries.
+_M["nginx-conf"] = function(arguments, context)
+    local settings, problems = invocation.settings(arguments)
+    if not settings then
+        return fail(problems, WRONG_USE)
+    end
+    for _, part in ipairs(arguments.part and { arguments.part } or libraries.parts) do
+        say("%s", libraries.text(part, settings, context.root))
+    end
+    return DONE
+end
+
 --- version: the product's, and LuaJIT's.
 function _M.version()
     say("sluice %s (%s)", version.product, jit.version)
     return DONE
+end
+
+-- What an upgrade has left to leave.
+local function former(instance)
+    local pid = instance:former()
+    return pid and { pid = pid, workers = instance.workers(pid) }
 end
 
 --- status: whether it runs, and what.
@@ -375,6 +332,7 @@ _M.status = invocation.on_instance(function(instance, arguments, context)
         found.proxy_listen = settings.proxy_listen or {}
         found.admin_listen = settings.admin_listen or {}
         found.workers = instance.workers(master)
+        found.former = former(instance)
         found.control = control_worker.read(master)
     else
         found.orphans = instance:orphans()

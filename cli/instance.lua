@@ -3,7 +3,7 @@
 --   <prefix>/nginx.conf      rendered, never edited
 --   <prefix>/settings.json   the resolved settings, read by the gateway
 --   <prefix>/start.json      what `start` was given by flag and environment, for reload and restart
---   <prefix>/nginx.pid       written by nginx
+--   <prefix>/nginx.pid       written by nginx; .oldbin: of the nginx before a binary upgrade
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
 --   <prefix>/control/socket  the admin listener for this command; only the owner may enter
 --   <prefix>/tls             a certificate and its key, for names that nobody has one for
@@ -37,6 +37,7 @@ function _M.new(prefix)
         settings = prefix .. "/settings.json",
         start = prefix .. "/start.json",
         pid = prefix .. "/nginx.pid",
+        former_pid = prefix .. "/nginx.pid.oldbin",
         logs = prefix .. "/logs",
         tmp = prefix .. "/tmp",
         control_folder = prefix .. "/control",
@@ -48,16 +49,27 @@ function _M.new(prefix)
     }, mt)
 end
 
---- The running master.
--- @treturn number|nil its pid
-function _M:master()
-    local pid = tonumber((file.read(self.pid) or ""):match("^(%d+)%s*$"))
+-- The process that a file names, if it is one of this instance.
+local function master_of(self, pid_file)
+    local pid = tonumber((file.read(pid_file) or ""):match("^(%d+)%s*$"))
     local line = pid and process.command_line(pid)
     if not line then
         return nil
     end
     local ours = (line .. " "):find(" -c " .. self.conf .. " ", 1, true)
     return ours and pid or nil
+end
+
+--- The running master; while a binary upgrade is under way the new one.
+-- @treturn number|nil its pid
+function _M:master()
+    return master_of(self, self.pid)
+end
+
+--- The master before the running one, after a binary upgrade, until its last worker has left.
+-- @treturn number|nil its pid
+function _M:former()
+    return master_of(self, self.former_pid)
 end
 
 local function has_title(pid, title)
@@ -115,12 +127,17 @@ function _M:orphans()
     return (left(self))
 end
 
---- The processes that a signal has to reach to end the instance: its master, or the workers that
--- a killed one has left.
+--- The processes that a signal has to reach to end the instance: its masters (two after a binary
+-- upgrade), or the workers that a killed one has left.
 -- @treturn table array of pids, empty when it does not run
 function _M:leaders()
-    local master = self:master()
-    return master and { master } or select(2, left(self))
+    local master, former = self:master(), self:former()
+    if not master then
+        local pids = select(2, left(self))
+        pids[#pids + 1] = former
+        return pids
+    end
+    return { master, former }
 end
 
 --- The workers of a master: those that serve traffic, and the control worker.

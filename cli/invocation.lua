@@ -1,13 +1,16 @@
 --- What the arguments of a command mean: the instance, and its settings.
 
+local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local capability = require("cli.capability")
 local console = require("cli.console")
 local instances = require("cli.instance")
 local options = require("cli.options")
 local prefixes = require("cli.prefix")
 local report = require("cli.report")
 local settings_of = require("cli.settings")
+local worker_user = require("cli.worker_user")
 
 local _M = {}
 
@@ -33,6 +36,26 @@ local function find_instance(arguments)
         return nil, errors
     end
     return instances.new(prefixes.resolve(settings.prefix))
+end
+
+-- A prefix may belong to the user whom root's own settings name, as that of the packages does. Then
+-- root's command goes on as this user: what it left there can do no more than it.
+local function become_owner(instance, arguments)
+    local info = unistd.geteuid() == 0 and stat.stat(instance.prefix)
+    if not info or info.st_uid == 0 then
+        return
+    end
+    local settings = settings_of.resolve({
+        flags = given_flags(arguments),
+        cwd = unistd.getcwd(),
+        only = { "user" },
+    })
+    local account = settings and worker_user.account(settings.user)
+    if account and account.pw_uid == info.st_uid then
+        capability.keep(function()
+            worker_user.become(account)
+        end)
+    end
 end
 
 --- The settings that a command is given, by flag, environment, file and default.
@@ -63,6 +86,7 @@ function _M.on_instance(run)
         if not instance then
             return fail(errors, console.WRONG_USE)
         end
+        become_owner(instance, arguments)
         return run(instance, arguments, context)
     end
 end

@@ -24,29 +24,29 @@ local TROUBLE = { emerg = true, alert = true, crit = true, error = true }
 -- What a master says of a worker's end, which may have nothing to do with what it was told.
 local OF_A_WORKER = "^worker process %d+ exited "
 
--- Lines of the error log from an offset on with which nginx's master complains (all processes'
--- lines when no master is given), without the lines that continue them.
-local function complaints(log, offset, master)
-    local file = io.open(log, "rb")
-    if not file then
-        return {}
-    end
-    file:seek("set", offset)
-    local lines = {}
-    for line in file:lines() do
-        local level, pid, text = line:match("^%S+ %S+ %[(%a+)%] (%d+)#%d+: (.*)$")
-        local is_ours = not master or (tonumber(pid) == master and not text:find(OF_A_WORKER))
-        if TROUBLE[level] and is_ours then
-            lines[#lines + 1] = "  " .. text
+--- What nginx complains of in its error log from now on.
+-- @tparam string log its path
+-- @tparam function is_wanted `(pid, text)`: whether a line of that process is
+-- @treturn function gives the lines so far, without those that continue them
+function _M.complaints(log, is_wanted)
+    local info = stat.stat(log)
+    local offset = info and info.st_size or 0
+    return function()
+        local file = io.open(log, "rb")
+        if not file then
+            return {}
         end
+        file:seek("set", offset)
+        local lines = {}
+        for line in file:lines() do
+            local level, pid, text = line:match("^%S+ %S+ %[(%a+)%] (%d+)#%d+: (.*)$")
+            if TROUBLE[level] and is_wanted(tonumber(pid), text) then
+                lines[#lines + 1] = "  " .. text
+            end
+        end
+        file:close()
+        return lines
     end
-    file:close()
-    return lines
-end
-
-local function size_of(path)
-    local info = stat.stat(path)
-    return info and info.st_size or 0
 end
 
 -- What nginx prints when it ends with an error, below a title.
@@ -88,8 +88,12 @@ function _M.test(instance, settings)
     return nil, refusal("nginx does not take the configuration:", output)
 end
 
--- Whether all that the settings ask for are there: between two forks, a master may be put aside.
-local function all_ready(workers, settings)
+--- Whether all workers are there that the settings ask for: between two forks, a master may be put
+-- aside.
+-- @tparam table workers of cli.instance
+-- @tparam table settings resolved settings
+-- @treturn boolean
+function _M.all_ready(workers, settings)
     return #workers.ready >= settings_of.workers(settings)
         and #workers.control > 0
         and #workers.starting == 0
@@ -108,7 +112,9 @@ end
 -- @treturn number|nil the master's pid, or nil and an array of lines that say why
 function _M.daemon(instance, settings)
     local log = instance:error_log(settings)
-    local offset = size_of(log)
+    local complaints = _M.complaints(log, function()
+        return true
+    end)
     local status, output =
         process.run(settings.nginx_binary, instance:arguments(settings, "daemon"), LOAD_TIMEOUT_S)
     if status ~= 0 then
@@ -117,13 +123,16 @@ function _M.daemon(instance, settings)
     io.stderr:write(output)
     local master = process.poll(START_TIMEOUT_S, function()
         local found = instance:master()
-        return found and all_ready(instance.workers(found), settings) and is_live(found) and found
+        return found
+            and _M.all_ready(instance.workers(found), settings)
+            and is_live(found)
+            and found
     end)
     if master then
         return master
     end
     _M.stop(instance, "SIGTERM", 5)
-    local lines = complaints(log, offset)
+    local lines = complaints()
     table.insert(
         lines,
         1,
@@ -198,7 +207,9 @@ function _M.hup(instance, settings, master, log)
     for _, pid in ipairs(instance.workers(master).ready) do
         pids[pid] = true
     end
-    local offset = size_of(log)
+    local complaints = _M.complaints(log, function(pid, text)
+        return pid == master and not text:find(OF_A_WORKER)
+    end)
     local sent, err = process.send(master, "SIGHUP")
     if not sent then
         return "refused", { lines = { err } }
@@ -207,7 +218,7 @@ function _M.hup(instance, settings, master, log)
     local workers, found, sorted
     local is_refused = lasting(function()
         local is_newer = found and first.of and found.youngest > first.youngest
-        return not is_newer and #sorted.fresh == 0 and #complaints(log, offset, master) > 0
+        return not is_newer and #sorted.fresh == 0 and #complaints() > 0
     end)
     local is_dead = lasting(function()
         return #workers.ready == 0 and #workers.starting == 0
@@ -236,7 +247,7 @@ function _M.hup(instance, settings, master, log)
     if word == "killed" then
         sorted = sort_workers({ ready = instance:orphans(), draining = {} }, found, first, pids)
     end
-    sorted.lines = complaints(log, offset, master)
+    sorted.lines = complaints()
     if word == "stopped" then
         sorted.lines = { ("  its master (pid %d) is stopped"):format(master) }
         return "refused", sorted
@@ -259,13 +270,12 @@ local function any_alive(pids)
     return false
 end
 
---- Ends the running nginx, or the workers that a killed one has left, and waits until it is gone.
--- @tparam table instance cli.instance
+--- Ends processes of nginx, and waits until they are gone.
+-- @tparam {number,...} pids
 -- @tparam string name "SIGTERM" (at once) or "SIGQUIT" (after the requests in work)
 -- @tparam number timeout_s how long to wait
--- @treturn boolean|nil true when it is gone (or was not there); nil and "timeout", or a reason
-function _M.stop(instance, name, timeout_s)
-    local pids = instance:leaders()
+-- @treturn boolean|nil true when they are gone (or were not there); nil and "timeout", or a reason
+function _M.end_all(pids, name, timeout_s)
     for _, pid in ipairs(pids) do
         local sent, err = process.send(pid, name)
         if not sent and process.alive(pid) then
@@ -279,6 +289,12 @@ function _M.stop(instance, name, timeout_s)
         return nil, "timeout"
     end
     return true
+end
+
+--- Ends the running nginx, or the workers that a killed one has left; as `end_all`.
+-- @tparam table instance cli.instance
+function _M.stop(instance, name, timeout_s)
+    return _M.end_all(instance:leaders(), name, timeout_s)
 end
 
 return _M

@@ -6,13 +6,20 @@ if root:find("[;?]") then
     io.stderr:write(("sluice: it cannot run from %s: a ; or ? is in that path\n"):format(root))
     os.exit(1)
 end
+
+-- LuaJIT searches the current folder, too: whoever may write there would run code as this user.
+local function without_current_folder(path)
+    return ((";" .. path .. ";"):gsub(";%./[^;]*%f[;]", ""):gsub("^;+", ""):gsub(";+$", ""))
+end
+
 package.path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s"):format(
     root,
     root,
     root,
     root,
-    package.path
+    without_current_folder(package.path)
 )
+package.cpath = without_current_folder(package.cpath)
 
 local function check_lua_modules()
     for _, module in ipairs(require("cli.platform").lua_modules) do
@@ -35,9 +42,8 @@ end
 -- The gateway's patterns are compiled by the core, here as well.
 local function check_core()
     if not pcall(require, "sluice.core") then
-        io.stderr:write(
-            ("sluice: module: %s/build/core is missing; run: make build\n"):format(root)
-        )
+        local built = require("sluice.built")
+        io.stderr:write(("sluice: module: %s is missing; %s\n"):format(built.core, built.remedy))
         os.exit(1)
     end
 end
@@ -45,247 +51,20 @@ end
 check_lua_modules()
 check_core()
 
-local argparse = require("argparse")
+local arguments_of = require("cli.arguments")
 local commands = require("cli.commands")
-local options = require("cli.options")
-local timers = require("cli.timers")
 
 local WRONG_USE = 2
-local QUIT_TIMEOUT_S = "30"
-local HISTORY_SIZE = "20"
-
-local function seconds(text)
-    local number = tonumber(text)
-    if not number or number < 0 or number > 86400 then
-        return nil, ("--timeout: '%s' is not right; expected seconds from 0 to 86400"):format(text)
-    end
-    return number
-end
-
-local function add_options(command, names)
-    for _, option in ipairs(options.list) do
-        if option.type ~= "secret" and (not names or names[option.name]) then
-            local default = option.default == "" and "" or (" [%s]"):format(option.default)
-            command
-                :option(options.flag(option))
-                :target(option.name)
-                :argname("<" .. option.type .. ">")
-                :description(option.doc:gsub("`", "") .. default)
-        end
-    end
-end
-
-local function add_timeout(command)
-    command
-        :option("--timeout")
-        :argname("<seconds>")
-        :convert(seconds)
-        :default(QUIT_TIMEOUT_S)
-        :description("How long requests in work may take before they are cut off")
-end
-
-local PREFIX_ONLY = { prefix = true, conf = true }
-local CHECK_ONLY = { prefix = true, conf = true, file = true }
-
-local function choice(words)
-    return function(text)
-        for _, word in ipairs(words) do
-            if text == word then
-                return text
-            end
-        end
-        return nil,
-            ("'%s' is not right; expected one of %s"):format(text, table.concat(words, ", "))
-    end
-end
-
-local function count(text)
-    local number = tonumber(text)
-    if not number or number < 1 or number % 1 ~= 0 then
-        return nil, ("'%s' is not right; expected a whole number above 0"):format(text)
-    end
-    return number
-end
-
-local function revision(text)
-    local number = text:find("^%d+$") and #text < 16 and tonumber(text)
-    if not number then
-        return nil, ("'%s' is not right; expected the number of a revision"):format(text)
-    end
-    return number
-end
-
-local function add_timers(parser)
-    local command = parser:command("timers", "Say what the timers of all workers do.")
-    command
-        :option("--sort")
-        :argname("<column>")
-        :convert(choice(timers.sort_keys))
-        :default("time")
-        :description("Greatest first, one of " .. table.concat(timers.sort_keys, ", "))
-    command:option("--top"):argname("<count>"):convert(count):description("Rows at most")
-    command
-        :option("--watch")
-        :argname("<seconds>")
-        :args("?")
-        :convert(seconds)
-        :description("Show it again and again, every 2 seconds by default, until Ctrl-C")
-    command
-        :option("--flame")
-        :argname("<file>")
-        :description("Draw a flame graph into an SVG file instead")
-    command
-        :option("--of")
-        :argname("<kind>")
-        :convert(choice(timers.kinds))
-        :default("elapsed")
-        :description("What the flame graph shows: " .. table.concat(timers.kinds, ", "))
-    command:flag("--json", "As JSON.")
-    add_options(command, PREFIX_ONLY)
-end
-
-local function add_store_commands(parser)
-    local import = parser:command("import", "Have the store hold what a declarative file does.")
-    import:argument("path", "The file.")
-    add_options(import)
-    local export = parser:command("export", "Write what the store holds as a declarative file.")
-    export:argument("path", "The new file; by default standard output."):args("?")
-    add_options(export, PREFIX_ONLY)
-    local diff = parser:command("diff", "Say what a declarative file would change; then exit 1.")
-    diff:argument("path", "The file.")
-    add_options(diff, PREFIX_ONLY)
-    local backup = parser:command("backup", "Copy the store, also while the gateway runs.")
-    backup:argument("path", "The new file.")
-    add_options(backup, PREFIX_ONLY)
-end
-
--- For completion, `kinds` has the kinds of entities.
-local function add_entity_commands(parser, kinds)
-    local function add_kind(command)
-        local kind =
-            command:argument("kind", "routes, services, ...; or such as upstreams/NAME/targets.")
-        if kinds then
-            kind:choices(kinds)
-        end
-    end
-    local get = parser:command("get", "List entities of the running gateway, or show one.")
-    add_kind(get)
-    get:argument("name", "A name or id; all when absent."):args("?")
-    get:option("--tags")
-        :argname("<tags>")
-        :description("Those that have all of these (a,b), or one of them (a/b)")
-    get:flag("--reveal", "Show secrets.")
-    get:flag("--json", "Whole entities, as a JSON array.")
-    add_options(get, PREFIX_ONLY)
-
-    local apply =
-        parser:command("apply", "Make or change the entities of a file; leave all others.")
-    apply:argument("path", "A declarative file; - for standard input.")
-    local of_list = apply
-        :option("--kind")
-        :argname("<kind>")
-        :description("What a list in place of a declarative file is a list of")
-    if kinds then
-        of_list:choices(kinds)
-    end
-    apply:flag("--dry-run", "Say what would change, and change nothing."):target("dry_run")
-    apply:flag("--json", "As JSON.")
-    add_options(apply, PREFIX_ONLY)
-
-    local delete = parser:command("delete", "Delete entities, all of these or none.")
-    add_kind(delete)
-    delete:argument("names", "Names or ids."):args("+")
-    add_options(delete, PREFIX_ONLY)
-
-    -- There is a setting of this name.
-    local history = parser
-        :command("history", "Say who changed what, the newest first.")
-        :target("history_command")
-    history
-        :option("--size")
-        :argname("<count>")
-        :convert(count)
-        :default(HISTORY_SIZE)
-        :description("Revisions at most")
-    history:flag("--json", "As JSON.")
-    add_options(history, PREFIX_ONLY)
-    local rollback =
-        parser:command("rollback", "Make a new revision that holds what an old one did.")
-    rollback
-        :argument("revision", "A number of sluice history; 0: before the first.")
-        :convert(revision)
-    add_options(rollback, PREFIX_ONLY)
-end
-
-local function build_parser(kinds)
-    local parser = argparse(
-        "sluice",
-        "Sluice, an API gateway on nginx.",
-        "A flag beats SLUICE_<NAME> in the environment, which beats the settings file (--conf). "
-            .. "docs/config.md describes every setting. Exit codes: 0 done, 1 failed, 2 wrong use, "
-            .. "3 not running."
-    )
-    parser:command_target("command"):require_command(true)
-    parser:help_max_width(100)
-
-    local start = parser:command("start", "Start the gateway.")
-    start:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
-    add_options(start)
-    local restart = parser:command("restart", "Check, quit, and start again as before.")
-    restart:flag("--foreground", "Stay in the foreground until Ctrl-C or SIGTERM.")
-    add_timeout(restart)
-    add_options(restart)
-    local reload =
-        parser:command("reload", "Take the changed configuration without losing a request.")
-    reload
-        :flag(
-            "--new-workers",
-            "Replace the worker processes even where the file alone has changed."
-        )
-        :target("new_workers")
-    add_options(reload)
-
-    add_options(parser:command("stop", "Stop at once."), PREFIX_ONLY)
-    local quit = parser:command("quit", "Stop after the requests in work.")
-    add_timeout(quit)
-    add_options(quit, PREFIX_ONLY)
-    add_options(parser:command("reopen", "Reopen the log files."), PREFIX_ONLY)
-
-    local status = parser:command("status", "Say whether it runs, and what.")
-    status:flag("--json", "As JSON.")
-    add_options(status, PREFIX_ONLY)
-
-    local events = parser:command("events", "Say what the workers have told each other.")
-    events:flag("--json", "As JSON.")
-    add_options(events, PREFIX_ONLY)
-
-    add_timers(parser)
-
-    local check = parser:command("check", "Validate a declarative file and print every error.")
-    check:argument("declarative", "The file; by default the one of the settings."):args("?")
-    check:flag("--store", "Read every page of the store instead.")
-    add_options(check, CHECK_ONLY)
-
-    add_store_commands(parser)
-    add_entity_commands(parser, kinds)
-
-    local completion = parser:command("completion", "Print what completes commands in a shell.")
-    completion:argument("shell", "bash or zsh."):choices({ "bash", "zsh" })
-    add_options(completion, CHECK_ONLY)
-
-    parser:command("version", "Print the version.")
-    return parser
-end
 
 local function main()
-    local parser = build_parser()
+    local parser = arguments_of.parser()
     -- argparse prints its usage above an error: one line that names the mistake is enough.
     local parsed, arguments = parser:pparse(arg)
     if not parsed then
         io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments:gsub("\n", "; ")))
         return WRONG_USE
     end
-    return commands[arguments.command](arguments, { root = root, parser = build_parser })
+    return commands[arguments.command](arguments, { root = root, parser = arguments_of.parser })
 end
 
 -- A command ends before most of what it makes is garbage: a large file of entities would be walked

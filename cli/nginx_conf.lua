@@ -10,6 +10,7 @@
 
 local document = require("gateway.config.document")
 local late_phases = require("gateway.proxy.late_phases")
+local libraries = require("cli.nginx_libraries")
 local listeners = require("cli.nginx_listeners")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
@@ -56,14 +57,11 @@ local function lines(...)
     return table.concat({ ... }, "\n")
 end
 
-local function main(settings, root, group)
+local function main(settings, group)
     local out = {}
-    for _, path in ipairs(settings.nginx_modules) do
-        out[#out + 1] = ("load_module %s;"):format(quote(path))
+    for i, directive in ipairs(libraries.main(settings)) do
+        out[i] = directive[1]
     end
-    out[#out + 1] = ("load_module %s;"):format(quote(root .. "/" .. platform.sluice_module))
-    out[#out + 1] = ("sluice_events_size %s;"):format(settings.events_size)
-    out[#out + 1] = ("sluice_events_stall %s;"):format(settings.events_stall)
     out[#out + 1] = ("sluice_metrics_series %d;"):format(settings.metrics_series)
     out[#out + 1] = ("sluice_limits_size %s;"):format(settings.rate_limiting_memory)
     -- What nginx keeps of the environment in its workers (gateway.config.vault).
@@ -340,11 +338,11 @@ local function error_location(variant)
     return table.concat(out, "\n    ")
 end
 
-local function proxy_server(settings, root, forward)
+local function proxy_server(settings, forward)
     local out = {
         "server {",
         "server_name sluice;",
-        listeners.listens(settings.proxy_listen, root),
+        listeners.listens(settings.proxy_listen),
         listeners.tls(settings),
         logs.proxy(settings),
         "sluice_metrics on;",
@@ -386,13 +384,13 @@ end
 
 --- The control worker's, and always there: the command line asks through its own socket, for which
 -- it has made a directory that only its user may enter.
-local function admin_server(settings, root)
+local function admin_server(settings)
     return lines(
         "server {",
         "server_name sluice_admin;",
         "sluice_control_server;",
         ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
-        listeners.listens(settings.admin_listen, root),
+        listeners.listens(settings.admin_listen),
         ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",
         -- Who sends slowly holds connections: the control socket gets some in any case.
@@ -443,11 +441,11 @@ function _M.render(settings, root, group)
     local forward = forwarded(settings)
     local out = {
         "# Rendered by sluice; changes here are lost at the next start or reload.",
-        main(settings, root, group),
+        main(settings, group),
         "http {",
         http(settings, root, forward),
-        proxy_server(settings, root, forward),
-        admin_server(settings, root),
+        proxy_server(settings, forward),
+        admin_server(settings),
         "}",
     }
     return indent(table.concat(out, "\n")) .. "\n"

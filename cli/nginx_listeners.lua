@@ -1,6 +1,7 @@
 --- Renders the listeners of nginx.conf's servers, and the TLS of those that have it.
 -- @module cli.nginx_listeners
 
+local built = require("sluice.built")
 local file = require("sluice.file")
 local logs = require("cli.nginx_logs")
 local platform = require("cli.platform")
@@ -17,23 +18,22 @@ local function number_of(version)
 end
 
 -- Whether nginx says of a server, not of an address, that it speaks HTTP/2.
-local function has_http2_directive(root)
-    local version = file.read(root .. "/" .. platform.sluice_module_version) or ""
+local function has_http2_directive()
+    local version = file.read(built.nginx_version) or ""
     return number_of(version) >= number_of(platform.http2_directive_since)
 end
 
 --- The addresses of a server, as this nginx is told of them.
 -- @tparam {string,...} list as the settings have them
--- @tparam string root of the installation
 -- @treturn string directives
-function _M.listens(list, root)
+function _M.listens(list)
     local out, has_http2 = {}, false
     for _, address in ipairs(list) do
         local plain, count = address:gsub(" http2%f[%s%z]", "")
         has_http2 = has_http2 or count > 0
-        out[#out + 1] = ("listen %s;"):format(has_http2_directive(root) and plain or address)
+        out[#out + 1] = ("listen %s;"):format(has_http2_directive() and plain or address)
     end
-    if has_http2 and has_http2_directive(root) then
+    if has_http2 and has_http2_directive() then
         out[#out + 1] = "http2 on;"
     end
     return table.concat(out, "\n")

@@ -29,6 +29,17 @@ local _M = {}
 _M.sections =
     { "files", "listeners", "workers", "logs", "clients", "upstreams", "headers", "nginx" }
 
+_M.titles = {
+    files = "Files",
+    listeners = "Listeners",
+    workers = "Workers",
+    logs = "Logs",
+    clients = "Clients",
+    upstreams = "Upstreams",
+    headers = "Headers and responses",
+    nginx = "nginx and plugins",
+}
+
 _M.list = {
     -- files
     {
@@ -220,7 +231,8 @@ _M.list = {
         default = platform.user,
         where = "start",
         doc = "User that the workers run as when root starts the gateway; otherwise they run as "
-            .. "the user who starts it.",
+            .. "the user who starts it. Where the prefix belongs to this user, root's commands "
+            .. "run as it, and so does all of nginx.",
     },
     {
         name = "idle_grace",

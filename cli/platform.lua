@@ -1,4 +1,5 @@
---- What the machine is expected to hold: the one place that names paths of the platform.
+--- What the machine is expected to hold: the one place that names paths of the platform. Where
+-- Sluice's own module lies says sluice.built.
 --
 -- Debian 12 is the tested default. Another nginx (OpenResty) needs settings (`nginx_binary`,
 -- `nginx_modules`, `lua_package_path`; `SLUICE_NGINX_SOURCE` for `make build`), not a change here;
@@ -19,11 +20,6 @@ _M.nginx_modules = {
 
 -- For building a module: nginx's source, or as much of it as that needs.
 _M.nginx_source = "/usr/share/nginx/src"
-
--- Sluice's own module, below its root; `make build` makes it, and notes beside it for which
--- version of nginx.
-_M.sluice_module = "build/module/ngx_sluice_module.so"
-_M.sluice_module_version = "build/module/nginx_version"
 
 -- From this version on nginx has `http2 on;`, and warns of `listen ... http2`.
 _M.http2_directive_since = "1.25.1"

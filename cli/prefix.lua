@@ -16,6 +16,7 @@ local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local is_equal = require("cli.equal")
+local process = require("cli.process")
 local tls = require("cli.tls")
 local worker_user = require("cli.worker_user")
 
@@ -29,6 +30,9 @@ local LOGS_MODE = tonumber("750", 8)
 local PRIVATE_MODE = tonumber("700", 8)
 local LOG_MODE = tonumber("640", 8)
 local STICKY = tonumber("1000", 8)
+
+-- PROC_PID_INIT_INO of the kernel's.
+local FIRST_PIDS = "pid:[4026531836]"
 
 local OTHERS_WRITE = bit.bor(stat.S_IWGRP, stat.S_IWOTH)
 
@@ -78,6 +82,18 @@ function _M.new(instance)
     return setmetatable({ instance = instance, created = {}, before = {} }, mt)
 end
 
+local function parent_of(path)
+    return path:match("^(.+)/[^/]+$") or "/"
+end
+
+-- A volume of a container, which platforms open to everybody: nobody else is in there. The first
+-- namespace of processes is the machine's; a container has another.
+local function is_volume(path, info)
+    local above = stat.stat(parent_of(path))
+    local is_mounted = above and above.st_dev ~= info.st_dev
+    return is_mounted and process.read_link("/proc/self/ns/pid") ~= FIRST_PIDS
+end
+
 -- Whether a folder above the prefix lets others than root, this user and the owner of Sluice's own
 -- files put something in the place of what is in it.
 local function check_above(path, trusted)
@@ -86,7 +102,8 @@ local function check_above(path, trusted)
         return nil, err
     end
     local is_sticky = bit.band(info.st_mode, STICKY) ~= 0
-    if bit.band(info.st_mode, stat.S_IWOTH) ~= 0 and not is_sticky then
+    local is_open = bit.band(info.st_mode, stat.S_IWOTH) ~= 0 and not is_sticky
+    if is_open and not is_volume(path, info) then
         return nil, ("prefix: everybody may write to %s; chmod o-w it"):format(path)
     elseif not trusted[info.st_uid] then
         local why =
@@ -128,10 +145,6 @@ local function make_folder(self, path, mode)
         stat.chmod(path, mode)
     end
     return true
-end
-
-local function parent_of(path)
-    return path:match("^(.+)/[^/]+$") or "/"
 end
 
 -- The folders above the prefix; those that are missing are made by a function, if there is one.

@@ -9,6 +9,7 @@ local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local built = require("sluice.built")
 local config = require("gateway.config")
 local launch = require("cli.launch")
 local options = require("cli.options")
@@ -77,23 +78,24 @@ local function check_programs(settings, errors)
 end
 
 -- A package upgrade of nginx leaves a module behind that it no longer loads.
-local function check_own_module(settings, root, version, errors)
-    local path = root .. "/" .. platform.sluice_module
-    local file = io.open(root .. "/" .. platform.sluice_module_version)
+local function check_own_module(settings, version, errors)
+    local path = built.module
+    local file = io.open(built.nginx_version)
     local built_for = file and file:read("*l")
     if file then
         file:close()
     end
     if not built_for or not unistd.access(path, "r") then
-        add(errors, "module: %s is missing; run: make build", path)
+        add(errors, "module: %s is missing; %s", path, built.remedy)
     elseif version and version:match("/(.*)") ~= built_for then
         add(
             errors,
-            "module: %s was built for nginx %s, but %s is %s; run: make build",
+            "module: %s was built for nginx %s, but %s is %s; %s",
             path,
             built_for,
             settings.nginx_binary,
-            version
+            version,
+            built.remedy
         )
     end
 end
@@ -403,7 +405,7 @@ end
 function _M.check(settings, opts)
     local errors = {}
     local version = check_programs(settings, errors)
-    check_own_module(settings, opts.root, version, errors)
+    check_own_module(settings, version, errors)
     check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
     check_trusted(settings, errors)

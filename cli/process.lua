@@ -131,8 +131,11 @@ function _M.children(parent)
     return found
 end
 
--- posix.unistd.readlink fails for links of /proc: it believes the length that lstat says.
-local function read_link(path)
+--- What a link of /proc says; posix.unistd.readlink fails for those: it believes the length that
+-- lstat says.
+-- @tparam string path
+-- @treturn string|nil
+function _M.read_link(path)
     local text = ffi.new("char[?]", PATH_MAX)
     local length = ffi.C.readlink(path, text, PATH_MAX)
     return length >= 0 and ffi.string(text, length) or nil
@@ -147,7 +150,7 @@ function _M.open_files(pid)
     -- Throws where the folder cannot be read.
     local listed, names = pcall(dirent.dir, folder)
     for _, fd in ipairs(listed and names or {}) do
-        local name = is_number(fd) and read_link(folder .. "/" .. fd)
+        local name = is_number(fd) and _M.read_link(folder .. "/" .. fd)
         if name then
             found[name] = tonumber(fd)
         end

@@ -14,7 +14,7 @@ A setting comes from, in this order: the flag of the command (`--proxy-listen`),
 is the one of `--conf`, or `/etc/sluice/sluice.conf` if it exists; it has `name = value` lines, and
 `#` starts a comment. An unknown name in it is an error.
 
-`sluice reload` and `sluice restart` read the settings file again and remember what `sluice start`
+`sluice reload`, `restart` and `upgrade` read the settings file again and remember what `start`
 was given by flag and environment; what they are given themselves wins. Settings marked with *
 change only with a restart.
 
@@ -24,20 +24,9 @@ bare number is seconds), sizes too (`512`, `8k`, `1m`). Lists have commas. Boole
 `off`.
 
 Exit codes of `sluice`: 0 done; 1 it failed, and standard error says why; 2 wrong use (an unknown
-command or flag, a bad setting); 3 the gateway is not running (`status`, `reload`, `reopen`; a
-`restart` that has ended it and could not start it, a `reload` whose new workers die).
+command or flag, a bad setting); 3 the gateway is not running (`status`, `reload`, `upgrade`,
+`reopen`; a `restart` that has ended it and could not start it, a `reload` whose new workers die).
 ]]
-
-local TITLES = {
-    files = "Files",
-    listeners = "Listeners",
-    workers = "Workers",
-    logs = "Logs",
-    clients = "Clients",
-    upstreams = "Upstreams",
-    headers = "Headers and responses",
-    nginx = "nginx and plugins",
-}
 
 local function cell(text)
     return (text:gsub("|", "\\|"))
@@ -61,7 +50,7 @@ end
 local function render()
     local out = { INTRODUCTION }
     for _, section in ipairs(options.sections) do
-        out[#out + 1] = "## " .. TITLES[section] .. "\n"
+        out[#out + 1] = "## " .. options.titles[section] .. "\n"
         out[#out + 1] = "| setting | type | default | |"
         out[#out + 1] = "|---|---|---|---|"
         for _, option in ipairs(options.list) do

@@ -124,8 +124,9 @@ local function describe(word, found, instance)
     return line:format(logs), FAILED
 end
 
--- The new workers serve what the store has; a file that has changed is the next change of that.
-local function post_after(instance, writer, settings, given, found)
+--- Has workers that serve what the store has already take the declarative file.
+-- @treturn number the exit code
+function _M.post_after(instance, writer, settings, given, found)
     local answer, reason, is_stored = post(instance, settings, found)
     if answer or is_stored then
         given.hash = found.hash
@@ -181,7 +182,7 @@ function _M.swap_workers(instance, writer, settings, given, opts)
         complain({ line:format(count_workers(found.stopped), table.concat(found.stopped, ", ")) })
     end
     if opts.is_new_file then
-        return post_after(instance, writer, settings, given, opts.found)
+        return _M.post_after(instance, writer, settings, given, opts.found)
     end
     return DONE
 end

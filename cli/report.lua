@@ -145,6 +145,13 @@ function _M.status(found)
             draining > 0 and (", and %d leaving"):format(draining) or ""
         ),
     }
+    if found.former then
+        local workers = found.former.workers
+        lines[#lines + 1] = ("before   nginx of pid %d, which leaves: %d workers"):format(
+            found.former.pid,
+            #workers.draining + #workers.ready
+        )
+    end
     for _, line in ipairs(found.control and control_lines(found.control) or {}) do
         lines[#lines + 1] = line
     end

@@ -7,6 +7,7 @@ local control = require("cli.control")
 local images = require("cli.images")
 local items = require("gateway.config.items")
 local launch = require("cli.launch")
+local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
 local report = require("cli.report")
@@ -15,6 +16,13 @@ local store = require("cli.store")
 local version = require("gateway.version")
 
 local _M = {}
+
+--- Lowers worker_connections to what the limit of open files allows, with a warning.
+-- @tparam table settings resolved settings, changed in place
+function _M.fit_connections(settings)
+    local warning = preflight.fit_connections(settings)
+    complain({ warning and "warning: " .. warning })
+end
 
 --- Makes and locks the prefix of an instance.
 -- @tparam table context `root`: Sluice's own directory

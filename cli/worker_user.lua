@@ -34,7 +34,9 @@ function _M.uid(user)
     return account and account.pw_uid or unistd.geteuid()
 end
 
-local function drop(account)
+--- Gives up root's rights for those of an account, for good. Throws where that fails.
+-- @tparam table account posix.pwd's
+function _M.become(account)
     local C = ffi.C
     if
         C.initgroups(account.pw_name, account.pw_gid) ~= 0
@@ -60,7 +62,7 @@ local function run_child(fd, account, fn)
     stat.umask(OTHERS_NOTHING)
     local ok, value, err = pcall(function()
         if account then
-            drop(account)
+            _M.become(account)
         end
         return fn()
     end)

@@ -344,6 +344,19 @@ function verbs.PUT(run, operation)
     return 200, entity
 end
 
+-- What the schema knows of an entity of the store: a newer Sluice may have written it.
+local function known(definition, entity)
+    local out, fields = {}, schema.fields(definition)
+    for name, value in pairs(entity) do
+        local field = fields[name]
+        if field and field.type == "record" and field.fields and type(value) == "table" then
+            value = known(field, value)
+        end
+        out[name] = field and value
+    end
+    return out
+end
+
 -- Records are merged field by field; lists, maps and all else is replaced.
 local function merge(definition, under, over)
     local out, fields = copy(under), schema.fields(definition)
@@ -369,10 +382,9 @@ function verbs.PATCH(run, operation)
     local value = value_of(run, operation, found.name)
     must_be_id(value.id, found.id)
     local like = { name = value.name or found.name }
-    local merged = merge(entities.definition(kind, like, run.live.plugins), found, value)
-    merged._vaults = nil
+    local definition = entities.definition(kind, like, run.live.plugins)
+    local merged = merge(definition, known(definition, found), value)
     if found.__undated then
-        merged.__undated = nil
         merged.created_at = value.created_at or made_at(found)
     end
     local entity = check(run, operation, merged, owner)

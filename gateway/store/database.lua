@@ -366,7 +366,8 @@ function methods:release(slots)
             if db:row("SELECT 1 FROM gone" .. key, it.kind, it.slot, it.generation) then
                 db:run("UPDATE gone SET released = 1" .. key, it.kind, it.slot, it.generation)
                 db:run(
-                    "INSERT INTO free_slot SELECT space, ?, ? FROM kind WHERE name = ?",
+                    "INSERT INTO free_slot (space, slot, generation) "
+                        .. "SELECT space, ?, ? FROM kind WHERE name = ?",
                     it.slot,
                     it.generation,
                     it.kind

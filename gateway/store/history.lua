@@ -11,6 +11,8 @@
 -- history there are neither triggers nor rows. Internal kinds are in no history.
 -- @module gateway.store.history
 
+local triggers = require("gateway.store.triggers")
+
 local format = string.format
 local ipairs = ipairs
 local os = os
@@ -44,12 +46,14 @@ local TABLES = {
 
 -- `%s` is the kind, which gateway.store.layout has checked.
 local TRIGGERS = {
-    h_insert_ = [[AFTER INSERT ON e_%s BEGIN INSERT INTO history_item
+    h_insert_ = [[AFTER INSERT ON e_%s BEGIN
+        INSERT INTO history_item (revision, kind, id, sequence, what, before)
         SELECT revision, '%s', NEW.id, NEW.sequence, 'created', NULL FROM meta; END]],
     h_update_ = [[AFTER UPDATE OF text ON e_%s WHEN OLD.text <> NEW.text BEGIN
-        INSERT INTO history_item
+        INSERT INTO history_item (revision, kind, id, sequence, what, before)
         SELECT revision, '%s', NEW.id, NEW.sequence, 'changed', OLD.text FROM meta; END]],
-    h_delete_ = [[AFTER DELETE ON e_%s BEGIN INSERT INTO history_item
+    h_delete_ = [[AFTER DELETE ON e_%s BEGIN
+        INSERT INTO history_item (revision, kind, id, sequence, what, before)
         SELECT revision, '%s', OLD.id, OLD.sequence, 'deleted', OLD.text FROM meta; END]],
 }
 
@@ -75,11 +79,10 @@ local function start(db, layouts)
     for _, sql in ipairs(TABLES) do
         db:run(sql)
     end
-    db:run("INSERT OR IGNORE INTO history_reach SELECT 1, revision FROM meta")
+    db:run("INSERT OR IGNORE INTO history_reach (one, revision) SELECT 1, revision FROM meta")
     for _, of in ipairs(layouts) do
-        for prefix, sql in pairs(of.is_internal and {} or TRIGGERS) do
-            local create = "CREATE TRIGGER IF NOT EXISTS " .. prefix .. "%s " .. sql
-            db:run((create:gsub("%%s", of.kind)))
+        for prefix, body in pairs(of.is_internal and {} or TRIGGERS) do
+            triggers.put(db, prefix .. of.kind, (body:gsub("%%s", of.kind)))
         end
     end
 end
@@ -102,7 +105,8 @@ end
 -- @tparam number revision
 -- @tparam[opt] string by who, for people: 200 bytes at most are kept
 function _M.note(db, revision, by)
-    db:run("INSERT INTO history VALUES (?, ?, ?)", revision, os.time(), by and by:sub(1, MAX_BY))
+    local sql = "INSERT INTO history (revision, at, by) VALUES (?, ?, ?)"
+    db:run(sql, revision, os.time(), by and by:sub(1, MAX_BY))
 end
 
 --- Forgets the oldest beyond so many revisions, or 64 MiB of texts. In the caller's transaction.

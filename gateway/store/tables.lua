@@ -12,8 +12,10 @@
 -- | `gone` | deleted entities: the part of the change log that no entity holds |
 -- | `free_slot` | slots to be used again, with the generation that they had |
 --
--- Migrations only add, so that an older Sluice can come back: it empties the columns that it does
--- not keep, and the newer one fills them again from the entities' texts.
+-- Migrations only add, so that an older Sluice can come back: it empties the columns of entities
+-- that it does not keep, and the newer one fills them again from their texts. A table, a column
+-- with a default, or a trigger that a newer Sluice has added elsewhere is left alone: so every
+-- statement names its columns.
 -- @module gateway.store.tables
 
 local cjson = require("cjson")
@@ -21,6 +23,7 @@ local entity_text = require("gateway.store.entity_text")
 local layout = require("gateway.store.layout")
 local sqlite = require("gateway.store.sqlite")
 local string_buffer = require("string.buffer")
+local triggers = require("gateway.store.triggers")
 
 local concat = table.concat
 local error = error
@@ -88,10 +91,12 @@ local OF_KIND = {
     "CREATE UNIQUE INDEX i_%s ON e_%s (id)",
     "CREATE UNIQUE INDEX l_%s ON e_%s (slot)",
     "CREATE INDEX r_%s ON e_%s (revision)",
-    [[CREATE TRIGGER g_%s AFTER DELETE ON e_%s BEGIN
-        INSERT INTO gone SELECT '%s', OLD.slot, OLD.generation, OLD.id, revision, 0 FROM meta;
-    END]],
 }
+
+local OF_DELETION = [[AFTER DELETE ON e_%s BEGIN
+    INSERT INTO gone (kind, slot, generation, id, revision, released)
+        SELECT '%s', OLD.slot, OLD.generation, OLD.id, revision, 0 FROM meta;
+    END]]
 
 local TAGS = {
     [[CREATE TABLE IF NOT EXISTS t_%s (
@@ -110,8 +115,8 @@ end
 
 local function create_kind(db, of)
     run_all(db, OF_KIND, of.kind)
-    db:run("INSERT INTO kind VALUES (?, ?, '[]')", of.kind, of.space)
-    db:run("INSERT OR IGNORE INTO space VALUES (?, 0)", of.space)
+    db:run("INSERT INTO kind (name, space, columns) VALUES (?, ?, '[]')", of.kind, of.space)
+    db:run("INSERT OR IGNORE INTO space (name, next_slot) VALUES (?, 0)", of.space)
 end
 
 local function number(db, sql)
@@ -137,7 +142,11 @@ function _M.create(db, uuid)
     db:run("PRAGMA application_id = " .. APPLICATION_ID)
     db:run("PRAGMA user_version = " .. FORMAT)
     run_all(db, COMMON)
-    db:run("INSERT INTO meta VALUES (1, ?, 0, 0, 0, 0, NULL, NULL)", uuid)
+    db:run(
+        "INSERT INTO meta (one, uuid, revision, sequence, compacted, is_backup) "
+            .. "VALUES (1, ?, 0, 0, 0, 0)",
+        uuid
+    )
 end
 
 -- The columns that a layout keeps, as `kind` notes them, and which packing filled `packed`.
@@ -194,7 +203,11 @@ end
 --- Writes the tags of an entity that has none in the table yet.
 function _M.add_tags(db, kind, sequence, tags)
     for _, tag in ipairs(tags) do
-        db:run(format("INSERT OR IGNORE INTO t_%s VALUES (?, ?)", kind), tag, sequence)
+        db:run(
+            format("INSERT OR IGNORE INTO t_%s (tag, sequence) VALUES (?, ?)", kind),
+            tag,
+            sequence
+        )
     end
 end
 
@@ -316,6 +329,7 @@ function _M.adapt(db, layouts, packing)
         if not before[of.kind] then
             create_kind(db, of)
         end
+        triggers.put(db, "g_" .. of.kind, (OF_DELETION:gsub("%%s", of.kind)))
     end
     for _, of in ipairs(layouts) do
         local columns = kept(of, packing)

@@ -7,6 +7,7 @@
 -- @usage
 -- local is_there, err = abi.declare("int sluice_var_count(void);")
 
+local built = require("sluice.built")
 local ffi = require("ffi")
 
 local C = ffi.C
@@ -28,11 +29,14 @@ int sluice_abi_version(void);
 const sluice_abi_t *sluice_abi(int i);
 ]])
 
-local MISSING = "the Sluice module is not loaded: put 'load_module <path>/ngx_sluice_module.so;' "
-    .. "behind the load_module line of the Lua module in nginx.conf ('make build' makes the file)"
+local MISSING = (
+    "the Sluice module is not loaded: put 'load_module %s;' behind the load_module line "
+    .. "of the Lua module in nginx.conf"
+):format(built.module)
 
-local MISMATCH = "the Sluice module in nginx is of another version than its Lua files (%s): "
-    .. "run 'make build', then restart nginx"
+local MISMATCH = "the Sluice module in nginx is of another version than its Lua files (%s); "
+    .. built.remedy
+    .. ", then restart nginx"
 
 --- Types by what a call makes of them; all others are themselves.
 local KINDS = {

@@ -1,8 +1,8 @@
 --- The core (module/core): images, deltas and what stands in them, by FFI.
 --
 -- In nginx the module has it, and what is declared here is compared with the module's own. Outside,
--- `build/core/libsluice_core.so` of the same sources is loaded, which `make build` makes. What the
--- structs and functions promise stands in module/core/core.h and module/core/delta.h.
+-- a library of the same sources is loaded (sluice.built). What the structs and functions promise
+-- stands in module/core/core.h and module/core/delta.h.
 --
 -- A found record points into a mapped file, so that it is good only as long as its view is: copy
 -- what has to live longer. Nothing here yields or allocates but Lua's own strings and tables.
@@ -13,6 +13,7 @@
 -- if C.sluice_core_published(page, published) == C.SLUICE_CORE_OK then ... end
 
 local abi = require("sluice.abi")
+local built = require("sluice.built")
 local ffi = require("ffi")
 
 local _M = {}
@@ -262,11 +263,9 @@ int sluice_core_published(const sluice_core_page_t *page,
 ]]
 
 local function load_library()
-    local place = debug.getinfo(1, "S").source:match("^@(.*)lib/sluice/core%.lua$") or ""
-    local path = place .. "build/core/libsluice_core.so"
-    local ok, library = pcall(ffi.load, path)
+    local ok, library = pcall(ffi.load, built.core)
     if not ok then
-        error(("'make build' makes what is missing: %s"):format(library), 0)
+        error(("%s; %s"):format(library, built.remedy), 0)
     end
     return library
 end

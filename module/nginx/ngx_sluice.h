@@ -64,6 +64,13 @@ ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 ngx_sluice_metrics_t *ngx_sluice_page_metrics(int *fd);
 sluice_core_position_t *ngx_sluice_page_position(uint32_t slot);
 
+/* ngx_sluice_notify.c */
+
+ngx_int_t ngx_sluice_notify_init(ngx_cycle_t *cycle);
+void ngx_sluice_notify_init_process(ngx_cycle_t *cycle);
+void ngx_sluice_notify_accepts(void);
+void ngx_sluice_notify_exit_master(ngx_cycle_t *cycle);
+
 /* ngx_sluice_limits.c */
 
 ngx_int_t ngx_sluice_limits_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);

@@ -71,6 +71,8 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
+    ngx_sluice_notify_init_process(cycle);
+
     e = &ngx_sluice_control_event;
     e->log = cycle->log;
     e->data = &ngx_sluice_control_none;
@@ -185,7 +187,10 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
     if (ngx_sluice_control_release() != NGX_OK) {
         ngx_log_error(NGX_LOG_ALERT, e->log, 0,
                       "sluice: this worker cannot accept connections");
+        return;
     }
+
+    ngx_sluice_notify_accepts();
 }
 
 

@@ -105,7 +105,7 @@ ngx_module_t  ngx_sluice_module = {
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     ngx_sluice_exit_process,               /* exit process */
-    NULL,                                  /* exit master */
+    ngx_sluice_notify_exit_master,         /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -262,6 +262,16 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    /*
+     * By its parent nginx tells that the master before it still runs, and
+     * then takes no new binary.  In the foreground, where there was none, that
+     * is the supervisor, which runs for ever.
+     */
+
+    if (!ngx_inherited) {
+        ngx_parent = -1;
+    }
+
     conf = (ngx_sluice_conf_t *)
                ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
 
@@ -281,7 +291,11 @@ ngx_sluice_init_module(ngx_cycle_t *cycle)
 
     ngx_sluice_reuseport_init(cycle);
 
-    return ngx_sluice_page_init(cycle, conf);
+    if (ngx_sluice_page_init(cycle, conf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_sluice_notify_init(cycle);
 }
 
 

@@ -93,6 +93,7 @@ _M.doors = {
             "gateway.store",
             "gateway.version",
             "lib.sluice.address",
+            "lib.sluice.built",
             "lib.sluice.core",
             "lib.sluice.file",
             "lib.sluice.images",
@@ -116,6 +117,7 @@ _M.plain = {
 --- Modules that something other than a `require` starts.
 _M.entries = {
     ["cli.main"] = "bin/sluice",
+    ["cli.manual"] = "scripts/install",
     ["cli.reference"] = "make docs",
     ["gateway.control.metrics.reference"] = "make docs",
     gateway = "nginx.conf",

@@ -50,8 +50,8 @@ def test_each_way_to_differ_is_an_error_that_names_it() -> None:
         *errors, same = server.text("/").strip().split("\n")
     assert same == "true"
     assert errors == [
-        f"the Sluice module in nginx is of another version than its Lua files ({name}): "
-        "run 'make build', then restart nginx"
+        f"the Sluice module in nginx is of another version than its Lua files ({name}); "
+        "run: make build, then restart nginx"
         for name in DIFFERENT.values()
     ]
 

@@ -204,6 +204,13 @@ def test_reopen_writes_to_new_files(instance: Instance) -> None:
     wait_until(writes_there, "a line in the new log")
 
 
+def test_lua_in_the_current_folder_is_not_run(instance: Instance) -> None:
+    """LuaJIT would search there: root may stand in a folder of anybody's."""
+    for name in ("argparse.lua", "cjson.lua", "sluice.lua"):
+        (instance.folder / name).write_text('error("run")')
+    assert instance.run("status").returncode == 3
+
+
 @pytest.mark.skipif(not AS_ROOT, reason="needs root to become another user")
 def test_a_normal_user_needs_only_a_prefix(instance: Instance) -> None:
     nobody = pwd.getpwnam("nobody")

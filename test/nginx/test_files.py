@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import pwd
+import random
+import socket
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from changes import document, post
 from test_reload import VERSION, versioned
 
 import guard
-from instance import AS_ROOT, ONE, Instance
+from instance import AS_ROOT, ONE, Instance, copy_checkout
 from sluice import Gateway, preloaded
 from upstream import Upstream
 from wire import wait_until
@@ -222,6 +224,41 @@ def test_the_lock_is_no_link_and_no_pipe(instance: Instance, victim: Path, kind:
     (line,) = instance.refuse("start")
     assert "sluice.lock: is " in line
     assert list(victim.parent.iterdir()) == [victim]
+
+
+def low_port() -> int:
+    """One that only root may open, and on which nobody listens."""
+    for port in random.sample(range(600, 1024), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port found")
+
+
+@only_root
+def test_root_acts_as_the_user_whom_its_settings_name(instance: Instance) -> None:
+    """As with the packages: the prefix is the user's, and so is all that runs and is written."""
+    # A copy that everybody can read, as the checkout may lie in root's home.
+    instance.command = copy_checkout(instance.folder / "sluice")
+    instance.folder.chmod(0o755)
+    instance.prefix.mkdir()
+    os.chown(instance.prefix, NOBODY.pw_uid, NOBODY.pw_gid)
+    instance.environment["SLUICE_USER"] = "nobody"
+    instance.flags["--admin-listen"] = f"127.0.0.1:{low_port()}"
+    instance.succeed("start")
+    master = instance.status()["pid"]
+    assert Path(f"/proc/{master}").stat().st_uid == NOBODY.pw_uid
+    status = Path(f"/proc/{master}/status").read_text()
+    # To listen on low ports, and nothing else.
+    assert {f"Cap{which}:\t{1 << 10:016x}" for which in ("Inh", "Prm", "Eff", "Amb")} <= set(
+        status.splitlines()
+    )
+    instance.succeed("reload", "--new-workers")
+    instance.succeed("upgrade", "--watch", "0.2")
+    instance.succeed("reopen")
+    written = {path.stat().st_uid for path in instance.prefix.rglob("*")}
+    assert written == {NOBODY.pw_uid}
+    instance.succeed("quit")
 
 
 @only_root

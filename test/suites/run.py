@@ -64,7 +64,7 @@ def environment(work: Path, test_nginx: Path, *, with_sluice: bool) -> dict[str,
     """What Test::Nginx and the libraries are told."""
     modules = platform("nginx_modules")
     if with_sluice:
-        modules += [str(ROOT / name) for name in platform("sluice_module")]
+        modules.append(str(ROOT / "build/module/ngx_sluice_module.so"))
     library = test_nginx / "lib"
     return os.environ | {
         "PERL5LIB": str(library if library.is_dir() else test_nginx),

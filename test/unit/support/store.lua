@@ -55,6 +55,11 @@ function _M.open(path, opts)
     return database.open(path or _M.folder() .. "/store/store.db", all)
 end
 
+--- A UUID with that number.
+function _M.uuid(number)
+    return ("00000000-0000-4000-8000-%012d"):format(number)
+end
+
 --- An upsert; `more`: `sequence`.
 function _M.put(kind, entity, more)
     local sequence = more and more.sequence

@@ -1,0 +1,119 @@
+"""The commands of docs/migrating-from-kong.md do what stands behind them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import guard
+from sluice import COMMAND, ROOT, Ports, sanitizers
+from upstream import Exchange, Upstream
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PORTS = ("6000", "6001", "7000", "7001", "9000", "9001")
+
+
+def page() -> list[tuple[str, str]]:
+    """Its blocks: language and text."""
+    return FENCE.findall((ROOT / "docs" / "migrating-from-kong.md").read_text())
+
+
+def words_of_the_table() -> list[str]:
+    """What the page says that a check says."""
+    text = (ROOT / "docs" / "migrating-from-kong.md").read_text()
+    table = text.partition("| words | do |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+class Reader:
+    """Does what the page says, with addresses of its own."""
+
+    def __init__(self, folder: Path, addresses: dict[str, str]) -> None:
+        self.folder = folder
+        self.addresses = addresses
+        (folder / "bin").mkdir()
+        (folder / "bin" / "sluice").symlink_to(COMMAND)
+        names = [n for n in os.environ if not n.startswith("SLUICE_") and n not in sanitizers()]
+        self.environment = {name: os.environ[name] for name in names} | {
+            "PATH": f"{folder}/bin:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "SLUICE_WORKERS": "2",
+            "SLUICE_WORKER_CONNECTIONS": "512",
+            "no_proxy": "*",
+        }
+        self.said = ""
+
+    def run(self, line: str) -> None:
+        """One command of a block; a comment says how it ends where that is not well."""
+        command, _, comment = line.partition("    # exits ")
+        for written, ours in self.addresses.items():
+            command = command.replace(written, ours)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == int(comment or 0), f"{line}\n{done.stdout}"
+        self.said += done.stdout
+
+    def read(self, kind: str, text: str) -> None:
+        """A block of the page."""
+        if kind == "yaml":
+            for written, ours in self.addresses.items():
+                text = text.replace(written, ours)
+            (self.folder / text.partition("\n")[0].removeprefix("# ")).write_text(text)
+        elif kind == "sh":
+            self.said = ""
+            for line in text.splitlines():
+                self.run(line)
+        else:
+            said = [" ".join(line.split()) for line in self.said.splitlines()]
+            for line in text.splitlines():
+                wanted = " ".join(line.split())
+                while said and not said[0].startswith(wanted):
+                    said.pop(0)
+                assert said, f"not said, or not in this order: {line}\n{self.said}"
+
+
+def greet(exchange: Exchange) -> None:
+    exchange.reply(200, body=b"orders")
+
+
+def test_what_is_written() -> None:
+    """Kong is an upstream that answers what the service does."""
+    ports = Ports()
+    folder = guard.folder("sluice-migrating-")
+    with Upstream(greet) as service, Upstream(greet) as kong:
+        addresses = {f"127.0.0.1:{port}": f"127.0.0.1:{ports.take()}" for port in PORTS} | {
+            "127.0.0.1:8000": kong.address,
+            "shop.internal:8080": service.address,
+        }
+        reader = Reader(folder, addresses)
+        try:
+            refused = ""
+            blocks = page()
+            assert len(blocks) > 15
+            for kind, text in blocks:
+                reader.read(kind, text)
+                refused = refused or reader.said
+            words = words_of_the_table()
+            assert len(words) == 7
+            assert [each for each in words if each not in refused] == []
+            assert len(kong.requests) >= 10
+        finally:
+            for name in ("front", "trial", "store"):
+                subprocess.run(
+                    [COMMAND, "stop", "--prefix", folder / name],
+                    env=reader.environment,
+                    capture_output=True,
+                    check=False,
+                )
+            guard.remove(folder)
+            ports.release()
