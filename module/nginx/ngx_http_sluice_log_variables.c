@@ -5,11 +5,11 @@
  */
 
 
-#include "decimal.h"
 #include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_log.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_times.h"
+#include "decimal.h"
 
 
 /* What needs the names of entities, which a request has to keep for it. */

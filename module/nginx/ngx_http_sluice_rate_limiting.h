@@ -9,8 +9,8 @@
 #define NGX_HTTP_SLUICE_RATE_LIMITING_H_INCLUDED
 
 
-#include "meter.h"
 #include "ngx_http_sluice_plugin.h"
+#include "meter.h"
 
 
 #define NGX_HTTP_SLUICE_RATE_TEXT  24        /* bytes of any number */

@@ -5,9 +5,9 @@
  */
 
 
-#include "decimal.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_rate_limiting.h"
+#include "decimal.h"
 
 #include <stdio.h>
 

@@ -15,10 +15,10 @@
  */
 
 
-#include "climb.h"
 #include "ngx_http_sluice_connection.h"
 #include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_request.h"
+#include "climb.h"
 
 
 typedef struct {
