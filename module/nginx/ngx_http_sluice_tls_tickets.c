@@ -97,8 +97,11 @@ ngx_http_sluice_tls_tickets_key(SSL *ssl, unsigned char *name,
         return NGX_HTTP_SLUICE_TLS_TICKET_FAILED;
     }
 
-    return found == NGX_AGAIN ? NGX_HTTP_SLUICE_TLS_TICKET_RENEW
-                              : NGX_HTTP_SLUICE_TLS_TICKET_TAKEN;
+    /* clients of TLS 1.3 use a ticket once (RFC 8446, appendix C.4) */
+
+    return found == NGX_AGAIN || SSL_version(ssl) == TLS1_3_VERSION
+           ? NGX_HTTP_SLUICE_TLS_TICKET_RENEW
+           : NGX_HTTP_SLUICE_TLS_TICKET_TAKEN;
 }
 
 

@@ -51,6 +51,19 @@ def test_any_worker_resumes(gateway: START, version: ssl.TLSVersion) -> None:
     assert all(visitor.visit("A.example.") for _ in range(10))
 
 
+def test_a_ticket_of_tls_13_is_followed_by_another(gateway: START) -> None:
+    """Browsers use one once: without the next they would resume every other time."""
+    running = gateway({}, tls="ssl")
+    visitor = client(running, ssl.TLSVersion.TLSv1_3)
+    visitor.visit("a.example")
+    seen = set()
+    for _ in range(3):
+        assert visitor.session
+        seen.add(visitor.session.id)
+        assert visitor.visit("a.example")
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_restart_forgets(gateway: START, version: ssl.TLSVersion) -> None:
     running = gateway({}, tls="ssl")

@@ -330,3 +330,18 @@ plugins:
         end)
     end
 end)
+
+describe("references that C looks up", function()
+    it("are to the environment, whatever the vault", function()
+        local function of(value)
+            return references.of_environment(value, { my = "APP_" })
+        end
+        assert.equal("{vault://env/APP_tls-key}", of("{vault://my/tls-key}"))
+        assert.equal("{vault://env/APP_tls/key}", of("{vault://my/tls/key}"))
+        for _, value in ipairs({ "{vault://env/tls-key}", "{vault://no/key}", "PEM", "" }) do
+            assert.equal(value, of(value))
+        end
+        assert.equal("{vault://my/a}", references.of_environment("{vault://my/a}", nil))
+        assert.is_nil(of(nil))
+    end)
+end)
