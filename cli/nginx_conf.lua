@@ -346,6 +346,7 @@ local function proxy_server(settings, root, forward)
         "server_name sluice;",
         listeners.listens(settings.proxy_listen, root),
         listeners.tls(settings),
+        listeners.http2(settings),
         logs.proxy(settings),
         "sluice_metrics on;",
         "sluice_check_requests on;",

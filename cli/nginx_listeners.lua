@@ -39,17 +39,22 @@ function _M.listens(list, root)
     return table.concat(out, "\n")
 end
 
+-- Whether an address of the proxy has a word behind it.
+local function any(settings, word)
+    for _, text in ipairs(settings.proxy_listen) do
+        if values.parse_listen(text)[word] then
+            return true
+        end
+    end
+    return false
+end
+
 --- What listeners with TLS need. Without one there is nothing: the certificate would be read for
 -- nobody.
 -- @tparam table settings resolved settings
 -- @treturn string directives
 function _M.tls(settings)
-    local has_ssl, has_http2 = false, false
-    for _, text in ipairs(settings.proxy_listen) do
-        local listen = values.parse_listen(text)
-        has_ssl, has_http2 = has_ssl or listen.ssl, has_http2 or listen.http2
-    end
-    if not has_ssl then
+    if not any(settings, "ssl") then
         return ""
     end
     local suite, certificate = tls.suite(settings), quote(settings.prefix .. "/tls/self-signed.pem")
@@ -63,10 +68,23 @@ function _M.tls(settings)
         -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
         "ssl_session_cache off;",
         "ssl_session_timeout 1h;",
-        has_http2 and ("http2_max_concurrent_streams %d;"):format(
-            settings.http2_max_concurrent_streams
-        ) or "",
     }, "\n")
+end
+
+--- What bounds clients who speak HTTP/2. Where no address has it there is nothing.
+-- @tparam table settings resolved settings
+-- @treturn string directives
+function _M.http2(settings)
+    if not any(settings, "http2") then
+        return ""
+    end
+    return ("http2_max_concurrent_streams %d;\nsluice_http2_limits %d %d %d;"):format(
+        settings.http2_max_concurrent_streams,
+        settings.http2_max_resets,
+        -- nginx's own bound of those that it refuses.
+        math.max(settings.http2_max_concurrent_streams, 100),
+        settings.http2_max_control_frames
+    )
 end
 
 return _M

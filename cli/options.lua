@@ -97,7 +97,7 @@ _M.list = {
         default = "0.0.0.0:8000, 0.0.0.0:8443 ssl http2",
         tls = true,
         doc = "Addresses that take the traffic, separated by commas: `host:port`, IPv6 as "
-            .. "`[::]:8000`; an address may be followed by `ssl`, `http2` (where there is `ssl`), "
+            .. "`[::]:8000`; an address may be followed by `ssl`, `http2`, "
             .. "`reuseport` and `backlog=N`. See [tls.md](tls.md).",
     },
     {
@@ -400,6 +400,27 @@ _M.list = {
         min = 1,
         max = 10000,
         doc = "Requests that one HTTP/2 connection may have open at once.",
+    },
+    {
+        name = "http2_max_resets",
+        section = "clients",
+        type = "integer",
+        default = "500",
+        unit = "frames",
+        min = 1,
+        max = 2147483647,
+        doc = "RST_STREAM frames that an HTTP/2 client may send on a connection in a minute.",
+    },
+    {
+        name = "http2_max_control_frames",
+        section = "clients",
+        type = "integer",
+        default = "1000",
+        unit = "frames",
+        min = 1,
+        max = 2147483647,
+        doc = "SETTINGS, PING, PRIORITY, CONTINUATION and empty DATA frames that an HTTP/2 client "
+            .. "may send on a connection in a minute.",
     },
     {
         name = "large_client_header_buffers",

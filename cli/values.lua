@@ -366,15 +366,13 @@ local function read_listen(text, option)
     for i, item in ipairs(items) do
         local listen = _M.parse_listen(item)
         local key = listen and (listen.host .. " " .. listen.port)
+        local needs_tls = listen and (listen.ssl or listen.http2)
         if item:find(" proxy_protocol%f[%s%z]") then
             return nil,
                 "addresses without proxy_protocol, which Sluice does not take: let the balancer in "
                     .. "front speak HTTP and send X-Real-IP, and name it in trusted_ips"
-        elseif not listen or seen[key] or (listen.ssl and not option.tls) then
+        elseif not listen or seen[key] or (needs_tls and not option.tls) then
             return nil, expected
-        elseif listen.http2 and not listen.ssl then
-            return nil,
-                "ssl wherever there is http2: without TLS one address cannot serve both versions"
         end
         seen[key] = true
         items[i] = item:gsub("%s+", " ")

@@ -28,6 +28,12 @@ typedef enum {
     SLUICE_METRICS_UNNAMED,
     SLUICE_METRICS_TIMER_RUNS,
     SLUICE_METRICS_TIMER_FAILURES,
+    SLUICE_METRICS_HTTP2_RESETS,
+    SLUICE_METRICS_HTTP2_REFUSED,
+    SLUICE_METRICS_HTTP2_CLOSED_RESETS,
+    SLUICE_METRICS_HTTP2_CLOSED_STREAMS,
+    SLUICE_METRICS_HTTP2_CLOSED_FRAMES,
+    SLUICE_METRICS_HTTP2_CLOSED_HEADER,
     SLUICE_METRICS_POOL_IDLE,
     SLUICE_METRICS_COUNTS = 15
 } sluice_metrics_count_e;
@@ -80,6 +86,12 @@ local COUNTS = {
     timer_runs = "TIMER_RUNS",
     timer_failures = "TIMER_FAILURES",
     pool_idle = "POOL_IDLE",
+    http2_resets = "HTTP2_RESETS",
+    http2_refused = "HTTP2_REFUSED",
+    http2_closed_resets = "HTTP2_CLOSED_RESETS",
+    http2_closed_streams = "HTTP2_CLOSED_STREAMS",
+    http2_closed_frames = "HTTP2_CLOSED_FRAMES",
+    http2_closed_header = "HTTP2_CLOSED_HEADER",
 }
 
 local CONNECTIONS = { "accepted", "handled", "active", "reading", "writing", "waiting" }

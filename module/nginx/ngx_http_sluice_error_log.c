@@ -19,7 +19,6 @@
 #define NGX_HTTP_SLUICE_ERROR_LOG_ID  32
 
 
-static void ngx_http_sluice_error_log_connection(ngx_connection_t *c);
 static u_char *ngx_http_sluice_error_log_suffix(ngx_log_t *log, u_char *p);
 
 
@@ -47,7 +46,7 @@ ngx_http_sluice_error_log_init(ngx_cycle_t *cycle)
 }
 
 
-static void
+void
 ngx_http_sluice_error_log_connection(ngx_connection_t *c)
 {
     ngx_http_init_connection(c);

@@ -22,4 +22,9 @@
 void ngx_http_sluice_error_log_init(ngx_cycle_t *cycle);
 
 
+/* What its listeners then do with a connection, in nginx's place. */
+
+void ngx_http_sluice_error_log_connection(ngx_connection_t *c);
+
+
 #endif /* NGX_HTTP_SLUICE_ERROR_LOG_H_INCLUDED */

@@ -53,7 +53,13 @@ typedef enum {
     SLUICE_METRICS_UNNAMED,                    /* requests without a line */
     SLUICE_METRICS_TIMER_RUNS,
     SLUICE_METRICS_TIMER_FAILURES,
-    SLUICE_METRICS_POOL_IDLE,                  /* a gauge */
+    SLUICE_METRICS_HTTP2_RESETS,
+    SLUICE_METRICS_HTTP2_REFUSED,
+    SLUICE_METRICS_HTTP2_CLOSED_RESETS,        /* too many of those, */
+    SLUICE_METRICS_HTTP2_CLOSED_STREAMS,       /* refused streams, */
+    SLUICE_METRICS_HTTP2_CLOSED_FRAMES,        /* frames that control, */
+    SLUICE_METRICS_HTTP2_CLOSED_HEADER,        /* or a header that is none */
+    SLUICE_METRICS_POOL_IDLE,                  /* a gauge, the last */
     SLUICE_METRICS_COUNTS = 15
 } sluice_metrics_count_e;
 

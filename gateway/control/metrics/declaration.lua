@@ -130,6 +130,28 @@ _M.rest = {
         type = "counter",
         help = "Requests of routes or services beyond metrics_series, which have no lines.",
     }),
+    one("counts", "http2_resets", {
+        name = "sluice_http2_resets",
+        type = "counter",
+        help = "RST_STREAM frames of clients.",
+    }),
+    one("counts", "http2_refused", {
+        name = "sluice_http2_refused_streams",
+        type = "counter",
+        help = "Streams that were refused, most beyond http2_max_concurrent_streams.",
+    }),
+    {
+        name = "sluice_http2_closed_connections",
+        type = "counter",
+        labels = { "reason" },
+        help = "Connections of HTTP/2 that were ended: for too many resets, refused streams or "
+            .. "control frames, or for a header that is too large or malformed.",
+        samples = function(figures, add)
+            for _, reason in ipairs({ "resets", "streams", "frames", "header" }) do
+                add(figures.counts["http2_closed_" .. reason], reason)
+            end
+        end,
+    },
     {
         name = "sluice_connections",
         type = "gauge",

@@ -1,0 +1,204 @@
+"""HTTP/2 of clients who attack: each limit holds, is counted, and harms nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import struct
+from collections.abc import Callable, Iterator
+
+import h2.errors
+import h2.events
+import pytest
+from http2 import (
+    CONTINUATION,
+    DATA,
+    HEADERS,
+    PING,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    Client,
+    frame,
+    served,
+    speaking,
+    speaking_plainly,
+)
+
+from sluice import Gateway
+from upstream import Upstream
+from wire import Wire, wait_until
+
+START = Callable[..., Gateway]
+
+GET = bytes([0x82, 0x87, 0x84, 0x01, 0x01]) + b"h"
+"""GET https://h/ in HPACK, without its dynamic table."""
+
+
+def counted(running: Gateway, name: str, reason: str = "") -> int:
+    """A counter of HTTP/2."""
+    with Wire(running.admin_port) as wire:
+        text = wire.ask("/metrics").text
+    label = f'{{reason="{reason}"}}' if reason else ""
+    line = f"sluice_http2_{name}_total{label} "
+    (value,) = [each.removeprefix(line) for each in text.splitlines() if each.startswith(line)]
+    return int(value)
+
+
+def closed(running: Gateway, reason: str) -> int:
+    return counted(running, "closed_connections", reason)
+
+
+def is_ended(client: Client) -> bool:
+    """Whether the gateway ends the connection, after what it still has to say."""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while client.receive():
+            pass
+    return True
+
+
+def is_served(running: Gateway, worker: int) -> None:
+    assert running.get("/").status_code == 200
+    assert running.workers() == [worker]
+
+
+def test_streams_are_bounded(gateway: START, upstream: Upstream) -> None:
+    running = gateway(served(upstream), tls="ssl http2", http2_max_concurrent_streams=4)
+    with speaking(running) as client:
+        streams = [client.ask(method="POST", end=False) for _ in range(6)]
+        client.flush()
+        refused = set()
+        for event in client.events():
+            if isinstance(event, h2.events.StreamReset):
+                assert event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
+                refused.add(event.stream_id)
+            if len(refused) == 2:
+                break
+        assert refused == set(streams[4:])
+    wait_until(lambda: counted(running, "refused_streams") == 2, "both to be counted")
+
+
+def test_headers_are_bounded(gateway: START, upstream: Upstream) -> None:
+    running = gateway(served(upstream), tls="ssl http2")
+    with speaking(running) as client:
+        fine = client.ask(headers=[("x-a", "a" * 4000)])
+        assert client.answers([fine])[fine][0] == 200
+        wide = client.ask(headers=[(f"x-{i}", "a" * 1000) for i in range(100)])
+        assert client.answers([wide])[wide][0] in (0, 400, 431, 494)
+    assert closed(running, "header") == 1
+
+
+@pytest.fixture(params=["tls", "plain"])
+def attacked(
+    request: pytest.FixtureRequest, gateway: START, upstream: Upstream
+) -> Iterator[tuple[Gateway, Client]]:
+    """A gateway with small limits, and a connection to it."""
+    plain = request.param == "plain"
+    running = gateway(
+        served(upstream),
+        tls="http2" if plain else "ssl http2",
+        http2_max_resets=20,
+        http2_max_control_frames=30,
+    )
+    with speaking_plainly(running.tls_port) if plain else speaking(running) as client:
+        yield running, client
+
+
+def test_slow_resets(attacked: tuple[Gateway, Client]) -> None:
+    """CVE-2023-44487, one by one: what nginx does not bound."""
+    running, client = attacked
+    (worker,) = running.workers()
+    for _ in range(20):
+        stream = client.ask(end=False, method="POST")
+        client.h2.reset_stream(stream)
+        client.flush()
+    last = client.ask()
+    assert client.answers([last])[last][0] == 200
+    assert counted(running, "resets") == 20
+    assert closed(running, "resets") == 0
+    client.h2.reset_stream(client.ask())
+    client.flush()
+    assert is_ended(client)
+    assert (counted(running, "resets"), closed(running, "resets")) == (21, 1)
+    is_served(running, worker)
+
+
+def test_rapid_resets(gateway: START, upstream: Upstream) -> None:
+    """CVE-2023-44487, at once: the connection goes, its worker stays, and others are served."""
+    running = gateway(served(upstream), tls="ssl http2")
+    (worker,) = running.workers()
+    with speaking(running) as client, contextlib.suppress(ConnectionError, ssl.SSLError):
+        pairs = range(1, 4001, 2)
+        reset = struct.pack("!I", 8)
+        client.socket.sendall(
+            b"".join(
+                frame(HEADERS, GET, stream, 5) + frame(RST_STREAM, reset, stream)
+                for stream in pairs
+            )
+        )
+        assert is_ended(client)
+    assert closed(running, "resets") + closed(running, "streams") == 1
+    assert counted(running, "resets") > 100
+    is_served(running, worker)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(PING, b"12345678"),
+        frame(SETTINGS),
+        frame(PRIORITY, struct.pack("!IB", 0, 1), 1),
+        frame(SETTINGS, flags=1),
+    ],
+)
+def test_floods(attacked: tuple[Gateway, Client], flood: bytes) -> None:
+    """Of frames without a request: none is needed."""
+    running, client = attacked
+    (worker,) = running.workers()
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        for _ in range(100):
+            client.socket.sendall(flood)
+    assert is_ended(client)
+    assert closed(running, "frames") == 1
+    is_served(running, worker)
+
+
+def test_empty_data(attacked: tuple[Gateway, Client]) -> None:
+    running, client = attacked
+    (worker,) = running.workers()
+    stream = client.ask(method="POST", end=False)
+    client.flush()
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        for _ in range(100):
+            client.socket.sendall(frame(DATA, stream=stream))
+    assert is_ended(client)
+    assert closed(running, "frames") == 1
+    is_served(running, worker)
+
+
+def test_continuations(attacked: tuple[Gateway, Client]) -> None:
+    """The class of CVE-2024-27316: a header without an end, in small frames."""
+    running, client = attacked
+    (worker,) = running.workers()
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        client.socket.sendall(frame(HEADERS, GET, 1, 1))
+        for i in range(200):
+            field = b"\x00\x04x%03d\x01a" % i
+            client.socket.sendall(frame(CONTINUATION, field, 1))
+    assert is_ended(client)
+    wait_until(lambda: closed(running, "frames") == 1, "the connection to be counted")
+    is_served(running, worker)
+
+
+def test_frames_in_pieces(attacked: tuple[Gateway, Client]) -> None:
+    """Frames are what they are, however their bytes come."""
+    running, client = attacked
+    sent = frame(PING, b"12345678") * 5 + frame(RST_STREAM, struct.pack("!I", 8), 1)
+    stream = client.ask()
+    assert client.answers([stream])[stream][0] == 200
+    for i in range(len(sent)):
+        client.socket.sendall(sent[i : i + 1])
+    stream = client.ask()
+    assert client.answers([stream])[stream][0] == 200
+    assert counted(running, "resets") == 1
+    assert closed(running, "frames") == 0
