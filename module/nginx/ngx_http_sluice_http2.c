@@ -1,66 +1,17 @@
 
 /*
- * What clients send by HTTP/2 beside requests: counted and bounded.
- *
- * nginx bounds the streams that are open and those of one turn of its event
- * loop, not what a client resets over time (CVE-2023-44487), and it counts
- * neither.  It has no hook for frames.  So connections of HTTP/2 are read by
- * a function of ours, which sees each frame's head on its way to nginx.
- *
- * Who sends more than the limits within a minute gets GOAWAY, as at a reload:
- * what is in work is answered, nothing new is taken.  Who then goes on, to
- * twice the limit, is cut off.
- *
- * A stream that nginx refuses is one whose HEADERS have come, and which is
- * not among the connection's requests when all of it has been read.
+ * Has the connections of clients who speak HTTP/2 watched
+ * (ngx_http_sluice_http2.h): nginx says in a handshake what it will call when
+ * that is done, and a listener what takes its connections.
  */
 
 
 #include "ngx_http_sluice_error_log.h"
+#include "ngx_http_sluice_http2.h"
 #include "ngx_http_sluice_phase.h"
 #include "ngx_sluice_metrics.h"
 
 #include <openssl/ssl.h>
-
-
-#define NGX_HTTP_SLUICE_HTTP2_PREFACE  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#define NGX_HTTP_SLUICE_HTTP2_WINDOW   60      /* seconds */
-
-
-typedef enum {
-    NGX_HTTP_SLUICE_HTTP2_RESETS = 0,
-    NGX_HTTP_SLUICE_HTTP2_STREAMS,             /* refused ones */
-    NGX_HTTP_SLUICE_HTTP2_FRAMES,              /* that control */
-    NGX_HTTP_SLUICE_HTTP2_KINDS
-} ngx_http_sluice_http2_kind_e;
-
-
-/* All servers have the same; "set" where one has any. */
-
-typedef struct {
-    ngx_uint_t  most[NGX_HTTP_SLUICE_HTTP2_KINDS];
-    ngx_flag_t  set;
-} ngx_http_sluice_http2_conf_t;
-
-
-/* Of a connection, in its pool. */
-
-typedef struct {
-    ngx_connection_t          *connection;
-    ngx_recv_pt                recv;           /* nginx's */
-    ngx_http_v2_connection_t  *h2c;
-
-    time_t                     since;          /* of what is counted */
-    ngx_uint_t                 counts[NGX_HTTP_SLUICE_HTTP2_KINDS];
-    ngx_uint_t                 streams;        /* that were asked for */
-    ngx_uint_t                 refused;        /* of these */
-    ngx_uint_t                 closing;
-
-    size_t                     preface;        /* bytes of it that came */
-    size_t                     seen;           /* bytes of the head */
-    size_t                     left;           /* bytes of the payload */
-    u_char                     head[NGX_HTTP_V2_FRAME_HEADER_SIZE];
-} ngx_http_sluice_http2_meter_t;
 
 
 static void *ngx_http_sluice_http2_create_conf(ngx_conf_t *cf);
@@ -68,27 +19,17 @@ static char *ngx_http_sluice_http2_limits(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_sluice_http2_init(ngx_conf_t *cf);
 static void ngx_http_sluice_http2_info(const SSL *ssl, int where, int value);
+static long ngx_http_sluice_http2_bio(BIO *bio, int operation,
+    const char *data, size_t size, int argi, long argl, int result,
+    size_t *processed);
 static void ngx_http_sluice_http2_handshaked(ngx_connection_t *c);
 static ngx_int_t ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle);
 static ngx_uint_t ngx_http_sluice_http2_is_plain(ngx_listening_t *ls);
 static ngx_uint_t ngx_http_sluice_http2_speaks(ngx_http_addr_conf_t *conf);
 static void ngx_http_sluice_http2_accept(ngx_connection_t *c);
-static ngx_int_t ngx_http_sluice_http2_watch(ngx_connection_t *c);
-static void ngx_http_sluice_http2_end(void *data);
-static ssize_t ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf,
-    size_t size);
-static void ngx_http_sluice_http2_begin(ngx_http_sluice_http2_meter_t *meter);
-static void ngx_http_sluice_http2_refused(
-    ngx_http_sluice_http2_meter_t *meter);
-static void ngx_http_sluice_http2_read(ngx_http_sluice_http2_meter_t *meter,
-    u_char *p, u_char *last);
-static void ngx_http_sluice_http2_frame(ngx_http_sluice_http2_meter_t *meter);
-static void ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
-    ngx_uint_t kind, ngx_uint_t n);
 static ngx_int_t ngx_http_sluice_http2_log(ngx_http_request_t *r);
 
 
-extern ngx_module_t  ngx_http_sluice_http2_module;
 extern ngx_module_t  ngx_http_ssl_module;
 extern ngx_module_t  ngx_http_v2_module;
 
@@ -215,13 +156,16 @@ ngx_http_sluice_http2_init(ngx_conf_t *cf)
 
 
 /*
- * At the end of a handshake nginx has said what it will call then; not where
- * all of it was there at once, which TLS has no handshake for.
+ * When a handshake ends, nginx goes on with c->ssl->handler, which it has set
+ * where the first call of OpenSSL was not the last; else at once, with nothing
+ * to take the place of.  So the first call ends when the server has spoken,
+ * whatever the client has sent by then.
  */
 
 static void
 ngx_http_sluice_http2_info(const SSL *ssl, int where, int value)
 {
+    BIO                  *bio;
     unsigned int          size;
     ngx_connection_t     *c;
     const unsigned char  *protocol;
@@ -230,20 +174,60 @@ ngx_http_sluice_http2_info(const SSL *ssl, int where, int value)
         ngx_http_sluice_http2_nginx_info(ssl, where, value);
     }
 
-    if (!(where & SSL_CB_HANDSHAKE_DONE)) {
+    if (!(where & (SSL_CB_HANDSHAKE_START|SSL_CB_HANDSHAKE_DONE))) {
         return;
     }
 
     c = ngx_ssl_get_connection((SSL *) ssl);
+
+    if (c->ssl->handshaked) {
+        return;
+    }
+
+    if (where & SSL_CB_HANDSHAKE_START) {
+        bio = SSL_get_rbio(ssl);
+        BIO_set_callback_ex(bio, ngx_http_sluice_http2_bio);
+        BIO_set_callback_arg(bio, (char *) c);
+        return;
+    }
+
     SSL_get0_alpn_selected(ssl, &protocol, &size);
 
     if (size == 2 && ngx_memcmp(protocol, "h2", 2) == 0
-        && c->ssl->handler != NULL && !c->ssl->handshaked
         && c->ssl->handler != ngx_http_sluice_http2_handshaked)
     {
         ngx_http_sluice_http2_nginx_handshaked = c->ssl->handler;
         c->ssl->handler = ngx_http_sluice_http2_handshaked;
     }
+}
+
+
+static long
+ngx_http_sluice_http2_bio(BIO *bio, int operation, const char *data,
+    size_t size, int argi, long argl, int result, size_t *processed)
+{
+    ngx_connection_t  *c;
+
+    if (operation != BIO_CB_READ) {
+        return result;
+    }
+
+    c = (ngx_connection_t *) BIO_get_callback_arg(bio);
+
+    if (c->ssl->handler != NULL) {
+        BIO_set_callback_ex(bio, NULL);
+        return result;
+    }
+
+    if (BIO_number_written(bio) == 0) {
+        return result;
+    }
+
+    /* as a socket without data */
+
+    BIO_set_retry_read(bio);
+
+    return -1;
 }
 
 
@@ -339,249 +323,6 @@ ngx_http_sluice_http2_accept(ngx_connection_t *c)
     (void) ngx_http_sluice_http2_watch(c);
 
     ngx_http_sluice_error_log_connection(c);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_http2_watch(ngx_connection_t *c)
-{
-    ngx_pool_cleanup_t             *cln;
-    ngx_http_sluice_http2_meter_t  *meter;
-
-    cln = ngx_pool_cleanup_add(c->pool, sizeof(ngx_http_sluice_http2_meter_t));
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    meter = cln->data;
-    ngx_memzero(meter, sizeof(ngx_http_sluice_http2_meter_t));
-
-    meter->connection = c;
-    meter->recv = c->recv;
-    meter->since = ngx_time();
-
-    cln->handler = ngx_http_sluice_http2_end;
-    c->recv = ngx_http_sluice_http2_recv;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_sluice_http2_end(void *data)
-{
-    ngx_http_sluice_http2_refused(data);
-}
-
-
-static ssize_t
-ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf, size_t size)
-{
-    ssize_t                         n;
-    ngx_uint_t                      i;
-    ngx_pool_cleanup_t             *cln;
-    ngx_http_sluice_http2_conf_t   *mcf;
-    ngx_http_sluice_http2_meter_t  *meter;
-
-    cln = c->pool->cleanup;
-
-    while (cln->handler != ngx_http_sluice_http2_end) {
-        cln = cln->next;
-    }
-
-    meter = cln->data;
-    ngx_http_sluice_http2_begin(meter);
-
-    n = meter->recv(c, buf, size);
-
-    if (n > 0) {
-        ngx_http_sluice_http2_read(meter, buf, buf + n);
-    }
-
-    if (!meter->closing) {
-        return n;
-    }
-
-    mcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_http2_module);
-
-    for (i = 0; i < NGX_HTTP_SLUICE_HTTP2_KINDS; i++) {
-
-        if (meter->counts[i] > 2 * mcf->most[i]) {
-            return NGX_ERROR;
-        }
-    }
-
-    return n;
-}
-
-
-/* nginx has used all that was read before. */
-
-static void
-ngx_http_sluice_http2_begin(ngx_http_sluice_http2_meter_t *meter)
-{
-#if (nginx_version >= 1025001)
-
-    /* until it knows better, a plain connection is one of HTTP/1.1 */
-
-    if (meter->connection->ssl || meter->left || meter->seen
-        || meter->streams)
-#endif
-    {
-        meter->h2c = meter->connection->data;
-    }
-
-    ngx_http_sluice_http2_refused(meter);
-
-    if (ngx_time() - meter->since >= NGX_HTTP_SLUICE_HTTP2_WINDOW
-        && !meter->closing)
-    {
-        meter->since = ngx_time();
-        ngx_memzero(meter->counts, sizeof(meter->counts));
-    }
-}
-
-
-static void
-ngx_http_sluice_http2_refused(ngx_http_sluice_http2_meter_t *meter)
-{
-    ngx_uint_t                 known;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    known = meter->connection->requests + meter->refused;
-
-    if (meter->streams <= known || meter->h2c == NULL) {
-        return;
-    }
-
-    clcf = ngx_http_get_module_loc_conf(meter->h2c->http_connection->conf_ctx,
-                                        ngx_http_core_module);
-
-    if (meter->closing
-        || meter->connection->requests >= clcf->keepalive_requests)
-    {
-        /* nobody has refused them: they crossed a GOAWAY */
-
-        meter->streams = known;
-        return;
-    }
-
-    ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_REFUSED,
-                           meter->streams - known);
-    ngx_http_sluice_http2_add(meter, NGX_HTTP_SLUICE_HTTP2_STREAMS,
-                              meter->streams - known);
-
-    meter->refused += meter->streams - known;
-}
-
-
-static void
-ngx_http_sluice_http2_read(ngx_http_sluice_http2_meter_t *meter, u_char *p,
-    u_char *last)
-{
-    size_t  n;
-
-    while (meter->preface < sizeof(NGX_HTTP_SLUICE_HTTP2_PREFACE) - 1) {
-
-        if (p == last) {
-            return;
-        }
-
-        if (*p++ != (u_char) NGX_HTTP_SLUICE_HTTP2_PREFACE[meter->preface++]) {
-            meter->connection->recv = meter->recv;
-            return;
-        }
-    }
-
-    while (p < last) {
-
-        if (meter->seen < sizeof(meter->head)) {
-            meter->head[meter->seen++] = *p++;
-
-            if (meter->seen < sizeof(meter->head)) {
-                continue;
-            }
-
-            meter->left = (size_t) meter->head[0] << 16
-                          | (size_t) meter->head[1] << 8 | meter->head[2];
-        }
-
-        n = ngx_min(meter->left, (size_t) (last - p));
-        meter->left -= n;
-        p += n;
-
-        if (meter->left == 0) {
-            meter->seen = 0;
-            ngx_http_sluice_http2_frame(meter);
-        }
-    }
-}
-
-
-static void
-ngx_http_sluice_http2_frame(ngx_http_sluice_http2_meter_t *meter)
-{
-    switch (meter->head[3]) {
-
-    case NGX_HTTP_V2_HEADERS_FRAME:
-        meter->streams++;
-        return;
-
-    case NGX_HTTP_V2_RST_STREAM_FRAME:
-        ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_RESETS, 1);
-        ngx_http_sluice_http2_add(meter, NGX_HTTP_SLUICE_HTTP2_RESETS, 1);
-        return;
-
-    case NGX_HTTP_V2_DATA_FRAME:
-
-        if (meter->head[0] || meter->head[1] || meter->head[2]
-            || meter->head[4] & NGX_HTTP_V2_END_STREAM_FLAG)
-        {
-            return;
-        }
-
-        break;
-
-    case NGX_HTTP_V2_PRIORITY_FRAME:
-    case NGX_HTTP_V2_SETTINGS_FRAME:
-    case NGX_HTTP_V2_PING_FRAME:
-    case NGX_HTTP_V2_CONTINUATION_FRAME:
-        break;
-
-    default:
-        return;
-    }
-
-    ngx_http_sluice_http2_add(meter, NGX_HTTP_SLUICE_HTTP2_FRAMES, 1);
-}
-
-
-static void
-ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
-    ngx_uint_t kind, ngx_uint_t n)
-{
-    ngx_connection_t              *c;
-    ngx_http_sluice_http2_conf_t  *mcf;
-
-    mcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_http2_module);
-
-    meter->counts[kind] += n;
-
-    if (meter->closing || meter->counts[kind] <= mcf->most[kind]) {
-        return;
-    }
-
-    meter->closing = 1;
-    ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_CLOSED_RESETS + kind, 1);
-
-    c = meter->connection;
-
-    if (c->fd != (ngx_socket_t) -1) {
-        c->close = 1;
-        ngx_post_event(c->read, &ngx_posted_events);
-    }
 }
 
 

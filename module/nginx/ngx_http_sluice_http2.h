@@ -1,0 +1,54 @@
+
+/*
+ * What clients send by HTTP/2 beside requests: counted and bounded.
+ *
+ * nginx bounds the streams that are open and those of one turn of its event
+ * loop, not what a client resets over time (CVE-2023-44487), and it counts
+ * neither.  It has no hook for frames.  So connections of HTTP/2 are read by
+ * a function of ours, which sees each frame's head on its way to nginx.
+ *
+ * Who sends more than the limits within a minute gets GOAWAY, as at a reload:
+ * what is in work is answered, nothing new is taken.  Who then goes on, to
+ * twice the limit, is cut off.
+ *
+ * A stream that nginx refuses is one whose HEADERS have come, and which is
+ * not among the connection's requests when all of it has been read.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_HTTP2_H_INCLUDED
+#define NGX_HTTP_SLUICE_HTTP2_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+typedef enum {
+    NGX_HTTP_SLUICE_HTTP2_RESETS = 0,
+    NGX_HTTP_SLUICE_HTTP2_STREAMS,             /* refused ones */
+    NGX_HTTP_SLUICE_HTTP2_FRAMES,              /* that control */
+    NGX_HTTP_SLUICE_HTTP2_KINDS
+} ngx_http_sluice_http2_kind_e;
+
+
+/* All servers have the same; "set" where one has any. */
+
+typedef struct {
+    ngx_uint_t  most[NGX_HTTP_SLUICE_HTTP2_KINDS];
+    ngx_flag_t  set;
+} ngx_http_sluice_http2_conf_t;
+
+
+extern ngx_module_t  ngx_http_sluice_http2_module;
+
+
+/*
+ * From the first byte of a connection, behind TLS; one that turns out to be of
+ * HTTP/1.1 is let go.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_http2_watch(ngx_connection_t *c);
+
+
+#endif /* NGX_HTTP_SLUICE_HTTP2_H_INCLUDED */
