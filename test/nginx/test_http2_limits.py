@@ -88,6 +88,18 @@ def test_headers_are_bounded(gateway: START, upstream: Upstream) -> None:
     assert closed(running, "header") == 1
 
 
+def test_each_connection_is_counted(gateway: START, upstream: Upstream) -> None:
+    """Also where the handshake ends before nginx has waited for the client once."""
+    running = gateway(served(upstream), tls="ssl http2")
+    for _ in range(100):
+        with speaking(running) as client:
+            stream = client.ask(end=False, method="POST")
+            client.h2.reset_stream(stream)
+            last = client.ask()
+            assert client.answers([last])[last][0] == 200
+    assert counted(running, "resets") == 100
+
+
 @pytest.fixture(params=["tls", "plain"])
 def attacked(
     request: pytest.FixtureRequest, gateway: START, upstream: Upstream
