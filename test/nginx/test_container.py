@@ -43,6 +43,11 @@ def image_environment() -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split()[1:])
 
 
+def with_default_signals() -> None:
+    for name in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(name, signal.SIG_DFL)
+
+
 class Container:
     """One that runs; `out` and `err` are what it has printed."""
 
@@ -77,6 +82,8 @@ class Container:
             stdin=subprocess.DEVNULL,
             stdout=ends[0],
             stderr=ends[1],
+            # A shell's background job has others: signals that are ignored stay so.
+            preexec_fn=with_default_signals,
         )
         for end in ends:
             os.close(end)

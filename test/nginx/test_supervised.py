@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import threading
@@ -151,8 +150,8 @@ def test_the_watchdog_is_fed(supervised: Start, upstream: Upstream) -> None:
     is_fed(running, 4)
     fed = running.notices.all("WATCHDOG")
     assert {message.pid for message in fed} == {running.control()}
-    gaps = [b.at - a.at for a, b in itertools.pairwise(fed)]
-    assert min(gaps) > FEED_SECONDS / 2, gaps
+    # In all: one that comes late on a busy machine makes the next gap short.
+    assert fed[-1].at - fed[0].at > (len(fed) - 1) * FEED_SECONDS / 2
 
 
 def test_the_watchdog_starves_with_who_hangs(supervised: Start, upstream: Upstream) -> None:
