@@ -21,6 +21,9 @@ KILLS ?=
 SEED ?=
 # Files of tests on nginx that run at once; JOBS=0 is one process, as a debugger needs it.
 JOBS ?= 2
+# AGAIN=1: what failed on nginx is run once more, alone; docs/testing.md says when.
+AGAIN ?=
+NGINX_TESTS = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest
 
 .PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
 
@@ -76,7 +79,9 @@ unit: build
 
 nginx: build
 	@scripts/setup run test
-	$(PYTHON) -m pytest --quiet -p no:cacheprovider -n $(JOBS) --dist loadfile $(ARGS) test/nginx
+	$(NGINX_TESTS) --quiet -n $(JOBS) --dist loadfile $(ARGS) test/nginx || \
+		{ [ $$? -eq 75 ] && [ -n "$(AGAIN)" ] && echo "FLAKY, once more and alone:" && \
+		$(NGINX_TESTS) --last-failed $(ARGS) test/nginx; }
 
 ring: setup
 	$(MAKE) -C test/ring check

@@ -24,6 +24,7 @@ import scenario as scenarios
 import sides
 import stats
 import verify
+from outcome import LoadError
 from probe import ProbeError
 from progress import progress
 
@@ -107,7 +108,7 @@ def compare(
         else:
             outcome.rows, outcome.left = _runs(scenario, trees, plan)
         outcome.result.metrics = report.compared_metrics(outcome.rows)
-    except (verify.InvalidRun, sides.StartError, outcome.LoadError, ProbeError) as error:
+    except (verify.InvalidRun, sides.StartError, LoadError, ProbeError) as error:
         outcome.result.invalid = str(error)
         outcome.blameless = isinstance(error, verify.TooNoisy) or proxy.concerns(error) == OLD
     return outcome

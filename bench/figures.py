@@ -95,7 +95,7 @@ class Found:
         their files want beside them."""
         rows: list[tuple[str, ...]] = [("scenario", "metric", "value", "unit", "bar")]
         for name in names:
-            described = scenarios.load(name)
+            described = scenarios.describe(name)
             verdicts = [(described.bars, report.verdict)]
             verdicts += [(described.limits, report.verdict_at_most)]
             for bars, judge in verdicts:
@@ -104,7 +104,7 @@ class Found:
                         said = judge(found, bar)
                         cell = self.cell(name, metric)
                         rows.append((f"`{name}`", f"`{metric}`", cell, found.unit, said))
-            if beside and isinstance(described, scenarios.Described):
+            if beside:
                 for metric in described.data.get("beside", []):
                     if found := self.get(name, metric):
                         cell = self.cell(name, metric)
@@ -138,7 +138,7 @@ class Found:
 
 def proxy(found: Found) -> str:
     """Sluice beside nginx and HAProxy."""
-    names = [name for name in scenarios.names() if scenarios.load(name).kind == "proxy"]
+    names = [name for name in scenarios.names() if scenarios.describe(name).kind == "proxy"]
     rows = {f"`{name}`": (name, "") for name in names}
     columns = {
         "efficiency": "efficiency",
@@ -237,8 +237,7 @@ def events(found: Found) -> str:
 def timers(found: Found) -> str:
     """Timers beside those of nginx."""
     names = ["timers-load", "timers-cost"]
-    cells = scenarios.load("timers-load")
-    assert isinstance(cells, scenarios.Described)
+    cells = scenarios.describe("timers-load")
     rows = {cell["name"]: ("timers-load", cell["name"]) for cell in cells.data["cells"]}
     columns = {
         "CPU ns a fire": "cpu_ns_{}",

@@ -172,32 +172,43 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
-    """Reads a scenario and repeats what is to be repeated."""
+def describe(name: str, folder: Path = FOLDER) -> Described:
+    """What a scenario's file says of itself, nothing repeated yet: quick for a million routes."""
     path = folder / f"{name}.toml"
     if not path.exists():
         raise ScenarioError(f"no scenario {name!r}; there are {', '.join(names())}")
     try:
         data = tomllib.loads(path.read_text())
-        kind = data.pop("kind", Scenario.kind)
-        if kind != Scenario.kind:
-            return _described(name, kind, data)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{path.name}: {error}") from None
+    if "title" not in data:
+        raise ScenarioError(f"{path.name}: 'title' is missing")
+    kind = data.pop("kind", Scenario.kind)
+    title, bars, limits = data.pop("title"), data.pop("bars", {}), data.pop("limits", {})
+    return Described(name, kind, title, bars, limits, data)
+
+
+def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
+    """Reads a scenario and repeats what is to be repeated."""
+    path = folder / f"{name}.toml"
+    described = describe(name, folder)
+    if described.kind != Scenario.kind:
+        return described
+    try:
         nginx = path.with_suffix(".nginx.conf").read_text()
         haproxy = path.with_suffix(".haproxy.cfg").read_text()
         haproxy_map = path.with_suffix(".haproxy.map")
     except FileNotFoundError as error:
         lacking = Path(error.filename).name
         raise ScenarioError(f"{path.name}: {lacking} is missing beside it") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path.name}: {error}") from None
-    data = expand(data)
+    data = expand(described.data)
     if data.pop("shuffled", False):
         random.Random(1).shuffle(data.get("requests", []))
     try:
         scenario = Scenario(
             name=name,
-            title=data.pop("title"),
-            bars=data.pop("bars", {}),
+            title=described.title,
+            bars=described.bars,
             body=data.pop("body"),
             requests=[Request(**request) for request in data.pop("requests")],
             checks=[_check(check) for check in data.pop("checks", [])],
@@ -227,13 +238,6 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
     if data:
         raise ScenarioError(f"{path.name}: unknown fields: {', '.join(sorted(data))}")
     return scenario
-
-
-def _described(name: str, kind: str, data: dict[str, Any]) -> Described:
-    if "title" not in data:
-        raise ScenarioError(f"{name}.toml: 'title' is missing")
-    title, bars, limits = data.pop("title"), data.pop("bars", {}), data.pop("limits", {})
-    return Described(name, kind, title, bars, limits, data)
 
 
 def _check(data: dict[str, Any]) -> Check:

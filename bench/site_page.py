@@ -132,7 +132,7 @@ def _figure(records: Sequence[history.Record], scenario: str, name: str, bar: fl
 
 def _section(records: Sequence[history.Record], name: str) -> str:
     known = scenarios.names()
-    described = scenarios.load(name) if name in known else None
+    described = scenarios.describe(name) if name in known else None
     bars = {**described.limits, **described.bars} if described else {}
     present = [record for record in records if record.scenarios.get(name, {}).get("metrics")]
     out = [f'<h2 id="{html.escape(name)}">{html.escape(name)}</h2>']

@@ -89,7 +89,9 @@ def test_scenarios_are_what_they_promise(
     assert len(usernames) == len(set(usernames)) == consumers
 
 
-PROXY = [name for name in scenario.names() if scenario.load(name).kind == "proxy"]
+# That of a million is that of 100,000 with other numbers, and takes a quarter of a minute to read.
+READ = [name for name in scenario.names() if name != "proxy-routes-1000000-equal"]
+PROXY = [name for name in READ if scenario.describe(name).kind == "proxy"]
 
 
 @pytest.mark.parametrize("name", PROXY)
@@ -140,7 +142,7 @@ def test_a_wrong_body_is_noticed(tmp_path: Path) -> None:
             verify.answers(plain, side, added=False)
 
 
-@pytest.mark.parametrize("name", scenario.names())
+@pytest.mark.parametrize("name", READ)
 def test_each_scenario_has_somebody_to_measure_it(name: str) -> None:
     loaded = scenario.load(name)
     if isinstance(loaded, scenario.Described):
@@ -150,7 +152,7 @@ def test_each_scenario_has_somebody_to_measure_it(name: str) -> None:
         assert loaded.kind == "proxy"
 
 
-@pytest.mark.parametrize("name", scenario.names())
+@pytest.mark.parametrize("name", READ)
 def test_each_scenario_says_what_it_does_with_two_revisions(name: str) -> None:
     loaded = scenario.load(name)
     assert ".toml needs" not in (compare.why_not(loaded) or "")
@@ -158,8 +160,8 @@ def test_each_scenario_says_what_it_does_with_two_revisions(name: str) -> None:
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_the_variants_of_a_scenario_replace_fields_that_it_has(name: str) -> None:
-    loaded = scenario.load(name)
-    for variant in ("quick", "compare") if isinstance(loaded, scenario.Described) else ():
+    loaded = scenario.describe(name)
+    for variant in ("quick", "compare") if loaded.kind != "proxy" else ():
         fields = loaded.data.get(variant, {})
         assert isinstance(fields, str) or set(fields) <= set(loaded.data), variant
 

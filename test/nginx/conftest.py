@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 from admin_client import Client
+from failures import Failures
 
 from instance import Instance, Instances
 from sluice import ROOT, Config, Gateway
@@ -18,6 +19,10 @@ def pytest_sessionstart() -> None:
     """Builds the module, as make does, where pytest is called without it in a fresh clone."""
     if subprocess.run([ROOT / "scripts" / "build-module"], check=False).returncode != 0:
         pytest.exit("there is nothing to test without the module", 1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Failures())
 
 
 @pytest.fixture(autouse=True)

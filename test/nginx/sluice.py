@@ -315,8 +315,8 @@ class Gateway:
     # Processes
 
     def master(self) -> int:
-        """The process id of nginx's master."""
-        return int((self.settings["prefix"] / "nginx.pid").read_text())
+        """The process id of nginx's master, whose file is empty for a moment when it is made."""
+        return int(wait_until((self.settings["prefix"] / "nginx.pid").read_text, "a process id"))
 
     def workers(self) -> list[int]:
         """The process ids of the workers that take new connections, so not of retiring ones."""

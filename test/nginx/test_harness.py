@@ -182,3 +182,25 @@ def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
 
     monkeypatch.setattr(Path, "open", opened_late)
     assert not alive(sleeping.pid)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("def test_x(): assert False", 75),
+        ("def test_x(): pass", 0),
+        ("\n".join(f"def test_{n}(): assert False" for n in range(4)), 1),
+        ("import sluice\ndef test_x(): raise sluice.Trouble('undeclared lines')", 1),
+    ],
+)
+def test_few_failures_with_clean_logs_may_be_tried_again(
+    body: str, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "test_it.py").write_text(body)
+    here = Path(__file__).parent
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(here)!r})\nfrom failures import Failures\n"
+        "def pytest_configure(config): config.pluginmanager.register(Failures())\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == status

@@ -90,10 +90,11 @@ def test_more_than_is_kept(gateway: START, pairs: list[Pair]) -> None:
 def test_handshakes_over_reloads(gateway: START, pairs: list[Pair]) -> None:
     running = gateway({"certificates": [entity(1, pairs[0], "*.example")]}, tls="ssl", workers=2)
     left = threading.Semaphore(HANDSHAKES)
+    reloads = 0
 
     def shake(place: int) -> int:
         done = 0
-        while left.acquire(blocking=False):
+        while left.acquire(blocking=False) or reloads < 3:
             with connect(running.tls_port, f"{place}.example", VERSIONS[done % 2]) as wrapped:
                 assert wrapped.getpeercert(binary_form=True) == pairs[0].der
                 assert get(wrapped).startswith(b"HTTP/1.1 404 ")
@@ -102,13 +103,11 @@ def test_handshakes_over_reloads(gateway: START, pairs: list[Pair]) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         clients = [pool.submit(shake, place) for place in range(4)]
-        reloads = 0
         while not all(client.done() for client in clients):
             assert running.command("reload", "--new-workers").returncode == 0
             reloads += 1
-        assert sum(client.result() for client in clients) == HANDSHAKES
-    print("reloads", reloads)
-    assert reloads > 1
+        assert sum(client.result() for client in clients) >= HANDSHAKES
+    assert reloads >= 3
 
 
 def test_handshakes_while_certificates_change(gateway: START, pairs: list[Pair]) -> None:
