@@ -315,8 +315,17 @@ class Gateway:
     # Processes
 
     def master(self) -> int:
-        """The process id of nginx's master, whose file is empty for a moment when it is made."""
-        return int(wait_until((self.settings["prefix"] / "nginx.pid").read_text, "a process id"))
+        """The process id of nginx's master; ValueError while its file is empty, as at first."""
+        return int(self._pid_file.read_text())
+
+    def wait_for_master(self) -> int:
+        """Waits until an nginx that was just born has written its process id."""
+        wait_until(lambda: self._pid_file.exists() and self._pid_file.read_text(), "an nginx.pid")
+        return self.master()
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.settings["prefix"] / "nginx.pid"
 
     def workers(self) -> list[int]:
         """The process ids of the workers that take new connections, so not of retiring ones."""

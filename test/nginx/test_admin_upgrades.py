@@ -78,7 +78,7 @@ def test_ten_writers_over_upgrades_and_back(gateway: Start) -> None:
             leaves = new if ends_the_new else old
             os.kill(leaves, signal.SIGQUIT)
             wait_until(lambda pid=leaves: not alive(pid), "it to leave")
-            wait_until((running.settings["prefix"] / "nginx.pid").exists, "one master")
+            running.wait_for_master()
             must_go_on()
     finally:
         ends.set()

@@ -107,7 +107,7 @@ def test_a_binary_upgrade_keeps_the_position(gateway: Start, servers: list[Upstr
     old, prefix = running.master(), running.settings["prefix"]
     os.kill(old, signal.SIGUSR2)
     wait_until((prefix / "nginx.pid.oldbin").exists, "the new master's file")
-    wait_until((prefix / "nginx.pid").exists, "the new master")
+    running.wait_for_master()
     # Both masters' workers take turns.
     who += [running.ask("/").json()["upstream"] for _ in range(4)]
     os.kill(old, signal.SIGQUIT)

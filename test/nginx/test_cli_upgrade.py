@@ -350,7 +350,7 @@ def test_one_that_was_interrupted(gateway: Start, upstream: Upstream) -> None:
             [str(COMMAND), "upgrade", "--watch", "600"], env=running.environment()
         )
         wait_until(running.settings["prefix"].joinpath("nginx.pid.oldbin").exists, "an upgrade")
-        wait_until(running.settings["prefix"].joinpath("nginx.pid").exists, "the new nginx")
+        running.wait_for_master()
         wait_until(lambda: len(running.workers()) == 2, "its workers")
         command.send_signal(signal.SIGKILL)
         command.wait()

@@ -133,8 +133,10 @@ class Container:
 
     def close(self) -> None:
         """Ends it, and removes its files."""
-        self.process.kill()
-        self.process.wait()
+        # By its first process: unshare's own end is not its end once it has changed its user.
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(self.first(), signal.SIGKILL)
+        self.process.wait(DEADLINE)
         self.ports.release()
         self.root.rmdir()
 

@@ -290,7 +290,7 @@ def test_an_upgrade_and_back(running: Gateway, upstream: Upstream) -> None:
             else:
                 os.kill(old, signal.SIGQUIT)
                 wait_until(lambda old=old: not alive(old), "the old one to leave")
-            wait_until((running.settings["prefix"] / "nginx.pid").exists, "one master")
+            running.wait_for_master()
             changes(running, upstream, number + 10)
     assert traffic.failed == []
 

@@ -207,7 +207,7 @@ def test_a_binary_upgrade_keeps_the_counts(gateway: Start, upstream: Upstream) -
     old, prefix = running.master(), running.settings["prefix"]
     os.kill(old, signal.SIGUSR2)
     wait_until((prefix / "nginx.pid.oldbin").exists, "the new master's file")
-    wait_until((prefix / "nginx.pid").exists, "the new master")
+    running.wait_for_master()
     # Both masters' workers count.
     for _ in range(10):
         assert running.get("/r0").status_code == 200

@@ -123,7 +123,7 @@ def upgrade(running: Gateway) -> tuple[int, int]:
 def leave(running: Gateway, master: int) -> None:
     os.kill(master, signal.SIGQUIT)
     wait_until(lambda: not alive(master), "a master to leave")
-    wait_until((running.settings["prefix"] / "nginx.pid").exists, "the other's file")
+    running.wait_for_master()
 
 
 def test_counters_outlive_binary_upgrades_and_the_way_back(

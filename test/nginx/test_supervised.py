@@ -76,7 +76,7 @@ def test_ready_is_who_serves(upstream: Upstream, kind: str, worker: int) -> None
         plugins={"slow": SLOW.replace("FUSE", str(fuse)).replace("WORKER", str(worker))},
     )
     running.begin()
-    wait_until((running.settings["prefix"] / "nginx.pid").exists, "nginx")
+    running.wait_for_master()
     time.sleep(0.5)
     assert running.notices.messages == []
     fuse.unlink()
