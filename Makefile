@@ -37,7 +37,7 @@ help:
 	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest, JOBS=2 files at once)"
 	@echo "make store   tests of the store: kills, power cuts, full disks"
 	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
-	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=...)"
+	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=..., JOBS=2)"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
@@ -95,7 +95,7 @@ store: build
 # All that drives nginx, with AddressSanitizer and UBSan in the module; not part of make test.
 sanitize: build
 	@scripts/setup run test
-	scripts/sanitize $(ARGS)
+	scripts/sanitize -n $(JOBS) --dist loadfile $(ARGS)
 
 # Kills workers under load; not part of make test.
 kill: build

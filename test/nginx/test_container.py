@@ -15,7 +15,7 @@ import pytest
 
 import guard
 from instance import AS_ROOT, ONE, SECONDS
-from sluice import ROOT, Ports
+from sluice import ROOT, Ports, sanitizers
 from upstream import Exchange, Upstream
 from wire import DEADLINE, ClosedEarly, Wire, request_bytes, wait_until
 
@@ -63,7 +63,7 @@ class Container:
             "SLUICE_PROXY_LISTEN": f"127.0.0.1:{self.port}",
             "SLUICE_ADMIN_LISTEN": f"127.0.0.1:{self.ports.take()}",
         }
-        self.environment |= environment
+        self.environment |= {name: os.environ[name] for name in sanitizers()} | environment
         self.out, self.err = bytearray(), bytearray()
         ends = [self._collect(into) for into in (self.out, self.err)]
         inside = [Path(__file__).with_name("container.sh"), self.root, shm, str(USER)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,7 +36,12 @@ class Reader:
         self.addresses = addresses
         (folder / "bin").mkdir()
         (folder / "bin" / "sluice").symlink_to(COMMAND)
-        names = [n for n in os.environ if not n.startswith("SLUICE_") and n not in sanitizers()]
+        # Debian's curl does not come to its main() with them.
+        curl = folder / "bin" / "curl"
+        without = f"unset {' '.join(sanitizers())}"
+        curl.write_text(f'#!/bin/sh\n{without}\nexec {shutil.which("curl")} "$@"\n')
+        curl.chmod(0o755)
+        names = [name for name in os.environ if not name.startswith("SLUICE_")]
         self.environment = {name: os.environ[name] for name in names} | {
             "PATH": f"{folder}/bin:{os.environ['PATH']}",
             "HOME": str(folder),
