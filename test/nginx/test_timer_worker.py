@@ -13,7 +13,7 @@ from test_timer import wait_for
 from timer_bare import Timers
 
 from events_ring import cpu_seconds, descriptors, switches
-from sluice import preloaded
+from sluice import preloaded, sanitizers
 from wire import Wire, wait_until
 
 # A clock of the whole process that somebody else sets: no user of the monotonic one sees it.
@@ -276,6 +276,7 @@ def test_limits_of_nginx_are_kept() -> None:
         assert descriptors(pid) <= before + 2
 
 
+@pytest.mark.skipif(bool(sanitizers()), reason="a sanitizer keeps what is freed")
 def test_flat_memory_over_many_runs() -> None:
     with Timers() as timers:
         pid = timers.pid()
