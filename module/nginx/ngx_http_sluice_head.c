@@ -15,9 +15,8 @@
  * As proxy_set_header: a line of this name, or none where the value is empty,
  * in place of all that the client has sent.  The value is one variable, which
  * is read where it stands.  nginx's proxy_set_header interprets a program for
- * each line, four times a request; with the lines that tell whence a request
- * came this was a tenth of a request's instructions, and proxy_pass with
- * variables half as much again.
+ * each line, four times a request; docs/notes/request-cpu.md has what that
+ * cost.
  *
  * nginx still frames the body, which its output filter depends on:
  * Content-Length and Transfer-Encoding are its own lines.  So it makes a short
