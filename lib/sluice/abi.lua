@@ -125,9 +125,14 @@ local function difference(declarations)
         end
     end
     local functions = declarations:gsub("typedef struct %b{} [%w_]+;", "")
-    for result, name, arguments in functions:gmatch("%s*([^;]-)([%w_]+)(%b());") do
-        local text = shared.functions[name]
-        if not text or signature(text:match("^(.-)(%b())$")) ~= signature(result, arguments) then
+    -- One statement at a time: a pattern over all of them takes time by the square of an enum.
+    for statement in functions:gmatch("[^;]+") do
+        local result, name, arguments = statement:match("^%s*(.-)([%w_]+)(%b())$")
+        local text = name and shared.functions[name]
+        if
+            name
+            and (not text or signature(text:match("^(.-)(%b())$")) ~= signature(result, arguments))
+        then
             return name
         end
     end
