@@ -4,18 +4,19 @@
 -- may be any memory that was freed (https://github.com/wahern/luaossl/pull/217).
 -- @module gateway.schema.x509
 
+local pem = require("sluice.pem")
 local pkey = require("openssl.pkey")
 local x509 = require("openssl.x509")
 
 local error = error
 local find = string.find
-local gmatch = string.gmatch
-local match = string.match
 local os = os
 local pcall = pcall
+local sub = string.sub
 
-local CERTIFICATE = "%-%-%-%-%-BEGIN CERTIFICATE%-%-%-%-%-.-%-%-%-%-%-END CERTIFICATE%-%-%-%-%-"
-local KEY = "%-%-%-%-%-BEGIN [%u ]*PRIVATE KEY%-%-%-%-%-.-%-%-%-%-%-END [%u ]*PRIVATE KEY%-%-%-%-%-"
+local CERTIFICATE = "CERTIFICATE"
+local KEY_BEGIN = "\n%-%-%-%-%-BEGIN [%u ]*PRIVATE KEY%-%-%-%-%-"
+local KEY_END = "%-%-%-%-%-END [%u ]*PRIVATE KEY%-%-%-%-%-"
 -- More than any chain of a public CA has; each takes some 30 us to read.
 local MAX_CERTIFICATES = 32
 
@@ -43,8 +44,19 @@ end
 local read_certificate, read_key = keeping(x509.new), keeping(pkey.new)
 
 -- The first certificate of a chain.
-local function leaf(pem)
-    return read_certificate(match(pem, CERTIFICATE) or error("no certificate", 0))
+local function leaf(chain)
+    return read_certificate(pem.blocks(chain, CERTIFICATE)() or error("no certificate", 0))
+end
+
+-- The first private key of a text, of whatever kind.
+local function key_block(text)
+    text = "\n" .. text
+    local from, to = find(text, KEY_BEGIN)
+    local _, last
+    if from then
+        _, last = find(text, KEY_END, to + 1)
+    end
+    return last and sub(text, from + 1, last)
 end
 
 -- A text that compares: what OpenSSL writes of a public key, and what kind of key that is.
@@ -54,12 +66,12 @@ local function public_key_of(certificate)
 end
 
 --- Checks a certificate, which those of its issuers may follow.
--- @tparam string pem
+-- @tparam string chain PEM
 -- @treturn true|nil
 -- @treturn nil|string why not
-function _M.check_chain(pem)
+function _M.check_chain(chain)
     local count = 0
-    for block in gmatch(pem, CERTIFICATE) do
+    for block in pem.blocks(chain, CERTIFICATE) do
         count = count + 1
         if count > MAX_CERTIFICATES then
             return nil, "invalid certificate: more than " .. MAX_CERTIFICATES .. " in one chain"
@@ -73,11 +85,11 @@ function _M.check_chain(pem)
 end
 
 --- Checks a private key.
--- @tparam string pem
+-- @tparam string key PEM
 -- @treturn true|nil
 -- @treturn nil|string why not
-function _M.check_key(pem)
-    local block = match(pem, KEY)
+function _M.check_key(key)
+    local block = key_block(key)
     if not block then
         return nil, "invalid key: expected a private key in PEM"
     elseif find(block, "ENCRYPTED", 1, true) then
@@ -91,7 +103,7 @@ end
 -- @tparam string key PEM
 -- @treturn boolean
 function _M.is_pair(chain, key)
-    return public_key_of(leaf(chain)) == read_key(match(key, KEY)):toPEM("public")
+    return public_key_of(leaf(chain)) == read_key(key_block(key)):toPEM("public")
 end
 
 --- What kind of key a certificate is for, such as "rsaEncryption".
@@ -104,11 +116,11 @@ end
 
 --- Checks the certificate of a CA: one, which may sign others. An expired one is good: that a file
 -- is wrong from one day to the next would keep a gateway from starting.
--- @tparam string pem checked
+-- @tparam string text PEM, checked
 -- @treturn true|nil
 -- @treturn nil|string why not
-function _M.check_ca(pem)
-    local blocks = gmatch(pem, CERTIFICATE)
+function _M.check_ca(text)
+    local blocks = pem.blocks(text, CERTIFICATE)
     local certificate = read_certificate(blocks())
     if blocks() then
         return nil, "please submit only one certificate at a time"
@@ -124,13 +136,13 @@ local function date(seconds)
 end
 
 --- Whether a certificate, and those of its issuers that stand with it, are good at a time.
--- @tparam string pem checked
+-- @tparam string chain PEM, checked
 -- @tparam number now seconds
 -- @treturn true|nil
 -- @treturn nil|string why not: the first of them that is not
-function _M.check_dates(pem, now)
+function _M.check_dates(chain, now)
     local count = 0
-    for block in gmatch(pem, CERTIFICATE) do
+    for block in pem.blocks(chain, CERTIFICATE) do
         count = count + 1
         local from, to = read_certificate(block):getLifetime()
         local which = count > 1 and "certificate number " .. count .. " of the chain" or "it"
@@ -144,10 +156,10 @@ function _M.check_dates(pem, now)
 end
 
 --- The SHA-256 of a certificate.
--- @tparam string pem checked
+-- @tparam string chain PEM, checked
 -- @treturn string 64 hexadecimal digits
-function _M.digest(pem)
-    return leaf(pem):digest("sha256", "x")
+function _M.digest(chain)
+    return leaf(chain):digest("sha256", "x")
 end
 
 return _M

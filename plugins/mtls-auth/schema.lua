@@ -3,13 +3,12 @@
 -- @module plugins.mtls-auth.schema
 
 local crl = require("openssl.x509.crl")
+local pem = require("sluice.pem")
 local typedefs = require("gateway.schema.typedefs")
 
-local LIST = "%-%-%-%-%-BEGIN X509 CRL%-%-%-%-%-.-%-%-%-%-%-END X509 CRL%-%-%-%-%-"
-
-local function check_crl(pem)
+local function check_crl(text)
     local count = 0
-    for block in pem:gmatch(LIST) do
+    for block in pem.blocks(text, "X509 CRL") do
         count = count + 1
         if not pcall(crl.new, block) then
             return nil, "invalid revocation list: number " .. count .. " cannot be read"
@@ -56,7 +55,7 @@ return {
                             custom_validator = check_crl,
                             description = "Revocation lists in PEM, one behind the other. Where "
                                 .. "there is one, the issuer of each client's certificate has to "
-                                .. "have a list that is in date.",
+                                .. "have a list that is in date; those of CAs above it count, too.",
                         },
                     },
                     {
