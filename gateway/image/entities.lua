@@ -20,6 +20,7 @@ local ffi = require("ffi")
 local flags = require("gateway.image.flags")
 local packed = require("sluice.packed")
 local pem = require("gateway.image.pem")
+local server_name = require("gateway.image.server_name")
 local service_tls = require("gateway.image.service_tls")
 
 local C = core.C
@@ -96,9 +97,8 @@ local function port_and_retries(service)
     return service.port * 65536 + service.retries
 end
 
--- Names in TLS have no case.
-local function lower_name(sni)
-    return sni.name:lower()
+local function name_of_sni(sni)
+    return server_name.normal(sni.name)
 end
 
 -- None of a plugin that is not native, or not loaded here.
@@ -144,7 +144,7 @@ local KINDS = {
         { "list", "methods" },
         { "headers", "headers" },
         { "number", "regex_priority" },
-        { "lower", "snis" },
+        { "tls_names", "snis" },
     },
     targets = {
         kind = C.SLUICE_CORE_TARGET,
@@ -194,7 +194,7 @@ local KINDS = {
         kind = C.SLUICE_CORE_SNI,
         has_no_body = true,
         { "slot", "certificate" },
-        { "made", "name", lower_name },
+        { "made", "name", name_of_sni },
     },
 }
 
@@ -261,10 +261,10 @@ local function put_hosts(hosts)
     put_list(hosts)
 end
 
-local function put_lower(list)
+local function put_tls_names(list)
     local names = {}
     for i, name in ipairs(type(list) == "table" and list or {}) do
-        names[i] = name:lower()
+        names[i] = server_name.normal(name)
     end
     put_list(names)
 end
@@ -291,7 +291,7 @@ local PUT = {
     key = put_text,
     list = put_list,
     hosts = put_hosts,
-    lower = put_lower,
+    tls_names = put_tls_names,
     headers = put_headers,
     slot = function() end,
     none = function() end,
@@ -433,7 +433,7 @@ function READ.list(value, at, memory)
 end
 
 READ.hosts = READ.list
-READ.lower = READ.list
+READ.tls_names = READ.list
 READ.made = READ.text
 
 function READ.none(_, at)

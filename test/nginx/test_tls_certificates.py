@@ -47,6 +47,17 @@ def test_a_name_has_the_most_exact_certificate(gateway: START, pairs: dict[str, 
             assert shown(running.tls_port, name) == pairs[sni].der, f"{name}, not that of {sni}"
 
 
+def test_spellings_of_a_name(gateway: START, pairs: dict[str, Pair]) -> None:
+    """Case and a dot at the end do not count, in the handshake and in the entity."""
+    pair = pairs["a.example"]
+    running = gateway(None, tls="ssl")
+    admin = Client(running)
+    body = {"cert": pair.cert, "key": pair.key, "snis": ["A.Example.", "*.Other."]}
+    admin.must(200, "PUT", f"/certificates/{uuid(1)}", body)
+    for name in ("a.example", "a.EXAMPLE.", "b.other", "B.other."):
+        assert shown(running.tls_port, name) == pair.der, name
+
+
 def test_a_name_without_one_has_the_gateways_own(gateway: START, pairs: dict[str, Pair]) -> None:
     given = [entity(pairs["a.example"], "a.example")]
     running = gateway({"certificates": given}, tls="ssl")
@@ -220,12 +231,15 @@ def test_versions_that_are_too_old_are_refused(gateway: START) -> None:
 
 
 def test_keys_in_their_old_forms(gateway: START) -> None:
-    """SEC 1 and PKCS #1, which tools wrote before PKCS #8."""
-    given = []
+    """SEC 1 and PKCS #1, which tools wrote before PKCS #8; as they are, and in a vault's object."""
+    given, env = [], {}
     for name, pair in (("ec", make("ec")), ("rsa", make("rsa", kind="rsa"))):
         key = run("pkey", "-traditional", text=pair.key)
         assert f"BEGIN {name.upper()} PRIVATE KEY" in key
-        given.append((f"{name}.example", Pair(pair.cert, key)))
-    running = gateway({"certificates": [entity(pair, name) for name, pair in given]}, tls="ssl")
-    for name, pair in given:
-        assert shown(running.tls_port, name) == pair.der
+        env[f"OLD_{name.upper()}"] = json.dumps({"cert": pair.cert, "key": key})
+        kept = Pair(f"{{vault://env/old-{name}/cert}}", f"{{vault://env/old-{name}/key}}")
+        given += [(f"{name}.example", pair, Pair(pair.cert, key)), (f"{name}.vault", pair, kept)]
+    entities = [entity(each, name) for name, _, each in given]
+    running = gateway({"certificates": entities}, tls="ssl", vault_env=list(env), env=env)
+    for name, pair, _ in given:
+        assert shown(running.tls_port, name) == pair.der, name
