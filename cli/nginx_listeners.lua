@@ -29,6 +29,7 @@ end
 function _M.listens(list)
     local out, has_http2 = {}, false
     for _, address in ipairs(list) do
+        address = address:gsub(" ask_client_certificate%f[%s%z]", "")
         local plain, count = address:gsub(" http2%f[%s%z]", "")
         has_http2 = has_http2 or count > 0
         out[#out + 1] = ("listen %s;"):format(has_http2_directive() and plain or address)
@@ -49,6 +50,18 @@ local function any(settings, word)
     return false
 end
 
+-- Who is asked for a certificate: all clients, or those of some ports.
+local function asked(settings)
+    local words = settings.ask_client_certificate and { "on" } or {}
+    for _, text in ipairs(#words == 0 and settings.proxy_listen or {}) do
+        local listen = values.parse_listen(text)
+        if listen.ask_client_certificate then
+            words[#words + 1] = listen.port
+        end
+    end
+    return #words > 0 and "sluice_tls_ask_certificate " .. table.concat(words, " ") .. ";" or ""
+end
+
 --- What listeners with TLS need. Without one there is nothing: the certificate would be read for
 -- nobody.
 -- @tparam table settings resolved settings
@@ -64,7 +77,7 @@ function _M.tls(settings)
         ("ssl_certificate_key %s;"):format(certificate),
         ("ssl_protocols %s;"):format(suite.protocols),
         ("ssl_ciphers %s;"):format(quote(suite.ciphers)),
-        settings.ask_client_certificate and "sluice_tls_ask_certificate on;" or "",
+        asked(settings),
         -- Tickets are enough, and any worker takes them; none is taken that is older than its key.
         "ssl_session_cache off;",
         "ssl_session_timeout 1h;",

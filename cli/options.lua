@@ -109,7 +109,7 @@ _M.list = {
         tls = true,
         doc = "Addresses that take the traffic, separated by commas: `host:port`, IPv6 as "
             .. "`[::]:8000`; an address may be followed by `ssl`, `http2`, "
-            .. "`reuseport` and `backlog=N`. See [tls.md](tls.md).",
+            .. "`ask_client_certificate`, `reuseport` and `backlog=N`. See [tls.md](tls.md).",
     },
     {
         name = "ssl_cipher_suite",
@@ -127,7 +127,8 @@ _M.list = {
         type = "boolean",
         default = "off",
         doc = "Ask clients for a certificate in the TLS handshake, as the plugin mtls-auth needs "
-            .. "it; who has none goes on without. A browser that has some asks its user.",
+            .. "it, on all addresses with `ssl`; who has none goes on without. A browser that has "
+            .. "some asks its user.",
     },
     {
         name = "ssl_protocols",

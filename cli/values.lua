@@ -322,7 +322,8 @@ end
 
 --- Splits "host:port flags" of a listen address.
 -- @tparam string text for example "[::1]:8443 ssl http2 reuseport backlog=64"
--- @treturn table|nil { host, port, reuseport, ssl, http2, backlog }: nil when it is none
+-- @treturn table|nil { host, port, reuseport, ssl, http2, ask_client_certificate, backlog }: nil
+--   when it is none
 function _M.parse_listen(text)
     local place, flags = text:match("^(%S+)(.*)$")
     if not place then
@@ -340,6 +341,7 @@ function _M.parse_listen(text)
         reuseport = false,
         ssl = false,
         http2 = false,
+        ask_client_certificate = false,
     }
     for flag in flags:gmatch("%S+") do
         local backlog = flag:match("^backlog=(%d+)$")
@@ -351,7 +353,24 @@ function _M.parse_listen(text)
             return nil
         end
     end
+    if listen.ask_client_certificate and not listen.ssl then
+        return nil
+    end
     return listen
+end
+
+-- nginx takes a connection of one port, whatever its address, for one listener's.
+local function ports_agree(items)
+    local asks = {}
+    for _, item in ipairs(items) do
+        local listen = _M.parse_listen(item)
+        local is_asking = listen.ask_client_certificate
+        if asks[listen.port] ~= nil and asks[listen.port] ~= is_asking then
+            return false
+        end
+        asks[listen.port] = is_asking
+    end
+    return true
 end
 
 local function read_listen(text, option)
@@ -359,7 +378,7 @@ local function read_listen(text, option)
         return {}
     end
     local expected = "addresses such as 127.0.0.1:8000 or [::1]:8000, each once, with commas"
-        .. (option.tls and "; ssl, http2" or "")
+        .. (option.tls and "; ssl, http2, ask_client_certificate" or "")
         .. "; reuseport and backlog=N may follow an address"
         .. (option.off and "; or off" or "")
     local items, seen = split(text), {}
@@ -379,6 +398,8 @@ local function read_listen(text, option)
     end
     if #items == 0 then
         return nil, expected
+    elseif not ports_agree(items) then
+        return nil, "ask_client_certificate behind all addresses of a port, or none"
     end
     return items
 end

@@ -17,8 +17,8 @@
 
 
 typedef struct {
-    ngx_flag_t  enable;
-    ngx_flag_t  ask;
+    ngx_flag_t                 enable;
+    ngx_http_sluice_tls_ask_t  ask;
 } ngx_http_sluice_tls_conf_t;
 
 
@@ -43,8 +43,7 @@ static ngx_http_sluice_tls_t *ngx_http_sluice_tls_make(SSL *ssl,
 static ngx_int_t ngx_http_sluice_tls_read_name(SSL *ssl,
     ngx_http_sluice_tls_t *tls);
 static int ngx_http_sluice_tls_set_context(SSL *ssl,
-    ngx_http_sluice_tls_t *tls, ngx_flag_t ask);
-static int ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data);
+    ngx_http_sluice_tls_t *tls, ngx_uint_t asked);
 static int ngx_http_sluice_tls_certificate(SSL *ssl, void *data);
 static ngx_int_t ngx_http_sluice_tls_use(SSL *ssl,
     const ngx_sluice_certificate_t *certificate);
@@ -56,9 +55,7 @@ extern ngx_module_t  ngx_http_sluice_tls_module;
 
 /* Of OpenSSL's connections; made once a process image. */
 
-static int         ngx_http_sluice_tls_index = -1;
-
-static ngx_uint_t  ngx_http_sluice_tls_asked;
+static int  ngx_http_sluice_tls_index = -1;
 
 
 static ngx_command_t  ngx_http_sluice_tls_commands[] = {
@@ -71,8 +68,8 @@ static ngx_command_t  ngx_http_sluice_tls_commands[] = {
       NULL },
 
     { ngx_string("sluice_tls_ask_certificate"),
-      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
+      ngx_http_sluice_tls_ask,
       NGX_HTTP_SRV_CONF_OFFSET,
       offsetof(ngx_http_sluice_tls_conf_t, ask),
       NULL },
@@ -123,7 +120,6 @@ ngx_http_sluice_tls_create_conf(ngx_conf_t *cf)
     }
 
     conf->enable = NGX_CONF_UNSET;
-    conf->ask = NGX_CONF_UNSET;
 
     return conf;
 }
@@ -136,7 +132,6 @@ ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_sluice_tls_conf_t  *conf = child;
 
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
-    ngx_conf_merge_value(conf->ask, prev->ask, 0);
 
     return NGX_CONF_OK;
 }
@@ -152,7 +147,7 @@ ngx_http_sluice_tls_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     servers = cmcf->servers.elts;
-    ngx_http_sluice_tls_asked = 0;
+    ngx_http_sluice_tls_ask_nobody();
 
     for (i = 0; i < cmcf->servers.nelts; i++) {
         conf = servers[i]->ctx->srv_conf[ngx_http_sluice_tls_module.ctx_index];
@@ -193,11 +188,7 @@ ngx_http_sluice_tls_init_server(ngx_conf_t *cf, ngx_http_core_srv_conf_t *cscf,
         }
     }
 
-    if (conf->ask) {
-        ngx_http_sluice_tls_asked = 1;
-        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-        SSL_CTX_set_cert_verify_callback(ctx, ngx_http_sluice_tls_take, NULL);
-    }
+    ngx_http_sluice_tls_ask_init(ctx, &conf->ask);
 
     SSL_CTX_set_client_hello_cb(ctx, ngx_http_sluice_tls_hello, conf);
     SSL_CTX_set_cert_cb(ctx, ngx_http_sluice_tls_certificate, NULL);
@@ -211,6 +202,7 @@ ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data)
 {
     ngx_http_sluice_tls_conf_t  *conf = data;
 
+    ngx_uint_t              asked;
     ngx_connection_t       *c;
     ngx_http_sluice_tls_t  *tls;
 
@@ -229,7 +221,9 @@ ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data)
         return SSL_CLIENT_HELLO_ERROR;
     }
 
-    if (!ngx_http_sluice_tls_set_context(ssl, tls, conf->ask)) {
+    asked = ngx_http_sluice_tls_ask_client(ssl, &conf->ask, c);
+
+    if (!ngx_http_sluice_tls_set_context(ssl, tls, asked)) {
         *alert = SSL_AD_INTERNAL_ERROR;
         return SSL_CLIENT_HELLO_ERROR;
     }
@@ -272,7 +266,7 @@ ngx_http_sluice_tls_make(SSL *ssl, ngx_connection_t *c)
 static ngx_int_t
 ngx_http_sluice_tls_read_name(SSL *ssl, ngx_http_sluice_tls_t *tls)
 {
-    size_t        size, length;
+    size_t        size, length, i;
     const u_char  *p;
 
     if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &size)) {
@@ -288,10 +282,17 @@ ngx_http_sluice_tls_read_name(SSL *ssl, ngx_http_sluice_tls_t *tls)
     length = (size_t) (p[3] << 8 | p[4]);
 
     if (length != size - 5 || length == 0
-        || length > NGX_SLUICE_CERTIFICATES_NAME
-        || memchr(p + 5, '\0', length) != NULL)
+        || length > NGX_SLUICE_CERTIFICATES_NAME)
     {
         return NGX_ERROR;
+    }
+
+    /* it may stand in the error log, a line of which ends with a line feed */
+
+    for (i = 0; i < length; i++) {
+        if (p[5 + i] < ' ' || p[5 + i] == 0x7f) {
+            return NGX_ERROR;
+        }
     }
 
     if (length > 1 && p[5 + length - 1] == '.') {
@@ -307,7 +308,7 @@ ngx_http_sluice_tls_read_name(SSL *ssl, ngx_http_sluice_tls_t *tls)
 
 static int
 ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls,
-    ngx_flag_t ask)
+    ngx_uint_t asked)
 {
     u_char  text[sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT)
                  + 1 + NGX_SLUICE_CERTIFICATES_NAME], *p;
@@ -317,32 +318,12 @@ ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls,
 
     p = ngx_cpymem(text, NGX_HTTP_SLUICE_TLS_CONTEXT,
                    sizeof(NGX_HTTP_SLUICE_TLS_CONTEXT));
-    *p++ = ask ? 1 : 0;
+    *p++ = asked ? 1 : 0;
     p = ngx_cpymem(p, tls->name.data, tls->name.len);
 
     (void) SHA256(text, p - text, digest);
 
     return SSL_set_session_id_context(ssl, digest, sizeof(digest));
-}
-
-
-/* The client's certificate is not looked at: who needs it, verifies it. */
-
-static int
-ngx_http_sluice_tls_take(X509_STORE_CTX *store, void *data)
-{
-    SSL  *ssl;
-
-    ssl = X509_STORE_CTX_get_ex_data(store,
-                                     SSL_get_ex_data_X509_STORE_CTX_idx());
-
-    /* of TLS 1.3; in 1.2 the ticket is an empty one */
-
-    (void) SSL_set_num_tickets(ssl, 0);
-
-    X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
-
-    return 1;
 }
 
 
@@ -415,13 +396,6 @@ ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name)
     } else {
         ngx_str_null(name);
     }
-}
-
-
-ngx_uint_t
-ngx_http_sluice_tls_asks(void)
-{
-    return ngx_http_sluice_tls_asked;
 }
 
 

@@ -12,9 +12,10 @@
  *     certificate   of the name, from the image; else the server's own
  *
  * With "sluice_tls_ask_certificate on" clients are asked for a certificate, in
- * each handshake: the route, which says whose is wanted, comes later.  Any is
- * taken, also none; the plugin mtls-auth verifies.  A session with one gets no
- * ticket, so that it is resumed nowhere.
+ * each handshake; with ports in place of "on", those who come to these.  The
+ * route, which says whose is wanted, comes later, so any is taken, also none;
+ * the plugin mtls-auth verifies.  A session with one gets no ticket, so that
+ * it is resumed nowhere.
  *
  * The session id context is what keeps a session of one name from being
  * resumed under another: OpenSSL compares it in TLS 1.2 and 1.3, with tickets
@@ -37,9 +38,6 @@
  */
 void ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name);
 
-/* Whether clients are asked for certificates. */
-ngx_uint_t ngx_http_sluice_tls_asks(void);
-
 /*
  * What a connection's certificate was last verified by, and until when that
  * counts; zeroed at first.  Of a connection with TLS.
@@ -54,6 +52,27 @@ typedef struct {
 
 ngx_http_sluice_tls_verified_t *ngx_http_sluice_tls_verified(
     ngx_connection_t *c);
+
+/* ngx_http_sluice_tls_ask.c */
+
+typedef struct {
+    ngx_uint_t    all;
+    ngx_array_t  *ports;        /* of in_port_t; or NULL */
+} ngx_http_sluice_tls_ask_t;
+
+char *ngx_http_sluice_tls_ask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* For a configuration, before the servers of it. */
+void ngx_http_sluice_tls_ask_nobody(void);
+void ngx_http_sluice_tls_ask_init(SSL_CTX *ctx,
+    ngx_http_sluice_tls_ask_t *ask);
+
+/* In the handshake; whether this client is asked. */
+ngx_uint_t ngx_http_sluice_tls_ask_client(SSL *ssl,
+    ngx_http_sluice_tls_ask_t *ask, ngx_connection_t *c);
+
+/* Whether any client is. */
+ngx_uint_t ngx_http_sluice_tls_asks(void);
 
 /* ngx_http_sluice_tls_tickets.c */
 

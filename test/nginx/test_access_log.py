@@ -7,6 +7,7 @@ import random
 import re
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -184,6 +185,27 @@ def test_tls_is_in_the_line(tmp_path: Path) -> None:
         ]
     finally:
         nginx.stop()
+
+
+def test_a_server_name_of_any_bytes(gateway: Start) -> None:
+    """OpenSSL's client sends what it is told; names with control characters get no handshake."""
+    running = gateway({}, tls="ssl", access_log_format="json")
+    names = [b'"', b"\\", b'"}{"a":1', b"\xff\xc3(", "\u20ac".encode(), b"\xed\xa0\x80", b"x" * 255]
+    for name in names:
+        at = f"127.0.0.1:{running.tls_port}"
+        asked = subprocess.run(
+            ["openssl", "s_client", "-quiet", "-connect", at, "-servername", name],
+            input=b"GET / HTTP/1.0\r\n\r\n",
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert asked.stdout.startswith(b"HTTP/1.1 404 "), asked
+    found = [entry["tls"]["sni"] for entry in entries(running, len(names))]
+    # Each byte that is part of no character is one of U+FFFD.
+    assert found == [
+        *('"', "\\", '"}{"a":1', "\ufffd\ufffd(", "\u20ac", "\ufffd" * 3, "x" * 255),
+    ]
 
 
 def test_a_format_of_ones_own(gateway: Start, upstream: Upstream) -> None:

@@ -8,10 +8,11 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from certificates import connect, context, get, make
+from certificates import connect, context, get, make, run
 from sluice import Gateway, wait_until
 
 START = Callable[..., Gateway]
@@ -116,6 +117,26 @@ def test_a_session_is_not_of_another_version(gateway: START) -> None:
         assert not new.visit("a")
 
 
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_another_name_after_a_second_hello(gateway: START, version: str, tmp_path: Path) -> None:
+    """A client that begins with a group which the gateway does not take says hello twice."""
+    running = gateway({}, tls="ssl")
+    session = tmp_path / "session"
+
+    def visit(name: str, *options: str) -> bool:
+        printed = run(
+            *("s_client", version, "-groups", "ffdhe2048:P-256", "-servername", name, "-ign_eof"),
+            *("-connect", f"127.0.0.1:{running.tls_port}", *options),
+            text="GET / HTTP/1.0\r\n\r\n",
+        )
+        assert "HTTP/1.1 404" in printed
+        return "Reused, " in printed
+
+    assert not visit("a.example", "-sess_out", str(session))
+    assert not visit("b.example", "-sess_in", str(session))
+    assert visit("a.example", "-sess_in", str(session))
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_wrong_tickets_are_no_error(gateway: START, version: ssl.TLSVersion) -> None:
     """Tickets of another gateway, with keys that this one never had."""
@@ -186,6 +207,8 @@ def test_hostile_hellos(gateway: START) -> None:
     for extension in wrong:
         reply = answer(port, records(client_hello(None, extension)), end=False)
         assert reply[:1] == b"\x15", extension
+    for name in (b"a\nb", b"\x1b[2J", b"a\r", b"\x7f", b"\0", b"a\0.example", b"\t.a"):
+        assert answer(port, records(client_hello(name)), end=False)[:1] == b"\x15", name
     long = records(client_hello(None, (64998).to_bytes(2, "big") + bytes(64998)))
     assert answer(port, long, end=False)[:1] in (b"\x15", b"")
     for size in (1, 7):

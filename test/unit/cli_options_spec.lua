@@ -156,6 +156,16 @@ describe("cli.options", function()
         assert.is_truthy(conf:find('ssl_ciphers "AES128-SHA";', 1, true))
     end)
 
+    it("asks for certificates where an address says so", function()
+        local listen = "*:1 ssl, *:2 ssl http2 ask_client_certificate, "
+            .. "[::]:3 ask_client_certificate ssl"
+        local conf = render({ proxy_listen = listen })
+        assert.is_truthy(conf:find("sluice_tls_ask_certificate 2 3;", 1, true))
+        assert.is_truthy(conf:find("listen *:2 ssl", 1, true))
+        assert.is_truthy(conf:find("listen [::]:3 ssl;", 1, true))
+        assert.is_nil(render({ proxy_listen = "*:1 ssl" }):find("ask_certificate", 1, true))
+    end)
+
     it("has no TLS where no address has it", function()
         assert.is_nil(render({ proxy_listen = "127.0.0.1:81" }):find("ssl_certificate"))
     end)

@@ -61,6 +61,12 @@ local RIGHT = {
     },
     { "listen", "off", {}, { off = true } },
     { "listen", "*:1 http2", { "*:1 http2" }, { tls = true } },
+    {
+        "listen",
+        "*:1 ssl, *:2 ssl  ask_client_certificate",
+        { "*:1 ssl", "*:2 ssl ask_client_certificate" },
+        { tls = true },
+    },
     { "listen", "*:1 ssl  http2, *:2 ssl", { "*:1 ssl http2", "*:2 ssl" }, { tls = true } },
     { "text", "$status $uri", "$status $uri" },
     { "word", "X-Real-IP", "X-Real-IP" },
@@ -142,6 +148,9 @@ local WRONG = {
     { "listen", "127.0.0.1:80 ssl" },
     { "listen", "127.0.0.1:80 proxy_protocol", { tls = true } },
     { "listen", "127.0.0.1:80 http2" },
+    { "listen", "127.0.0.1:80 ask_client_certificate", { tls = true } },
+    { "listen", "127.0.0.1:80 ssl ask_client_certificate" },
+    { "listen", "*:1 ssl, [::]:1 ssl ask_client_certificate", { tls = true } },
     { "listen", "127.0.0.1:80 ssl ssl", { tls = true } },
     { "listen", "127.0.0.1:80 backlog=0" },
     { "listen", "127.0.0.1:80, 127.0.0.1:80 reuseport" },
@@ -176,6 +185,7 @@ describe("cli.values", function()
             reuseport = true,
             ssl = false,
             http2 = false,
+            ask_client_certificate = false,
             backlog = 7,
         }, values.parse_listen("[::1]:8000 backlog=7 reuseport"))
     end)
