@@ -17,7 +17,11 @@ from pathlib import Path
 SECONDS = 60
 """How long OpenSSL may take for a command: machines of tests are busy."""
 
-KEYS = {"ec": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], "rsa": ["rsa:2048"]}
+KEYS = {
+    "ec": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+    "rsa": ["rsa:2048"],
+    "short": ["rsa:1024"],
+}
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,20 @@ def make(
     days: int = 30,
     names: tuple[str, ...] = (),
     extensions: tuple[str, ...] = (),
+    digest: str = "sha256",
 ) -> Pair:
     """Makes a certificate: signed by its own key, or by an issuer, who then stands behind it.
 
-    `names` are subject alternative names as OpenSSL writes them ("DNS:a.example", "IP:::1"), and
-    so are `extensions` ("extendedKeyUsage=clientAuth").
+    `name` is the common name, or a whole subject as OpenSSL takes it ("/CN=a/O=b"). `names` are
+    subject alternative names as it writes them ("DNS:a.example", "IP:::1"), and so are `extensions`
+    ("extendedKeyUsage=clientAuth").
     """
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
         arguments = ["req", "-x509", "-newkey", *KEYS[kind], "-nodes", "-days", str(days)]
-        arguments += ["-subj", f"/CN={name}", "-keyout", str(at / "key"), "-out", str(at / "cert")]
+        subject = name if name.startswith("/") else f"/CN={name}"
+        arguments += ["-subj", subject, "-keyout", str(at / "key"), "-out", str(at / "cert")]
+        arguments += [f"-{digest}"]
         arguments += ["-addext", f"basicConstraints=critical,CA:{str(is_ca).upper()}"]
         if names:
             arguments += ["-addext", f"subjectAltName={','.join(names)}"]
@@ -90,6 +98,31 @@ def expired(issuer: Pair) -> Pair:
         signing = ["-copy_extensions", "copy", "-CA", f"{at}/ca", "-set_serial", "7"]
         cert = run("x509", "-req", "-in", f"{at}/request", *signing, "-days", "-1")
         return Pair(cert + issuer.cert, made.key)
+
+
+def serial(pair: Pair) -> str:
+    """The number of a certificate, in hexadecimal digits."""
+    return run("x509", "-noout", "-serial", text=pair.cert).strip().partition("=")[2]
+
+
+def revoked(authority: Pair, *pairs: Pair, is_over: bool = False) -> str:
+    """A revocation list of a CA with these certificates; `is_over`: it was good in 2024."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        (at / "ca").write_text(authority.cert)
+        (at / "key").write_text(authority.key)
+        (at / "number").write_text("01\n")
+        (at / "conf").write_text(
+            f"[ca]\ndefault_ca=own\n[own]\ndatabase={at}/index\ncrlnumber={at}/number\n"
+            "default_md=sha256\ndefault_crl_days=30\n"
+        )
+        lines = [f"R\t301231235959Z\t240101000000Z\t{serial(p)}\tunknown\t/CN=x\n" for p in pairs]
+        (at / "index").write_text("".join(lines))
+        arguments = ["-config", f"{at}/conf", "-cert", f"{at}/ca", "-keyfile", f"{at}/key"]
+        if is_over:
+            arguments += ["-crl_lastupdate", "20240101000000Z"]
+            arguments += ["-crl_nextupdate", "20240201000000Z"]
+        return run("ca", "-gencrl", *arguments)
 
 
 def server(pair: Pair, *clients: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:

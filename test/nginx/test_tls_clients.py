@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 import certificates
-from certificates import Pair, connect, context, get, make
+from certificates import Pair, connect, context, get, make, revoked
 from sluice import Gateway
 from upstream import Upstream
 
@@ -156,24 +154,6 @@ def test_no_session_carries_a_certificate(
         assert wrapped.session_reused
 
 
-def revoked(world: World, *serials: str) -> str:
-    """A revocation list of the root CA."""
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder)
-        (at / "ca").write_text(world.root.cert)
-        (at / "key").write_text(world.root.key)
-        (at / "number").write_text("01\n")
-        (at / "conf").write_text(
-            f"[ca]\ndefault_ca=own\n[own]\ndatabase={at}/index\ncrlnumber={at}/number\n"
-            "default_md=sha256\ndefault_crl_days=30\n"
-        )
-        lines = [f"R\t301231235959Z\t240101000000Z\t{s}\tunknown\t/CN=x\n" for s in serials]
-        (at / "index").write_text("".join(lines))
-        return certificates.run(
-            "ca", "-gencrl", "-config", f"{at}/conf", "-cert", f"{at}/ca", "-keyfile", f"{at}/key"
-        )
-
-
 def test_revocation_is_live(gateway: START, upstream: Upstream, world: World) -> None:
     """A list that comes while a connection is open ends what that may do."""
     running = start(gateway, None)
@@ -189,8 +169,6 @@ def test_revocation_is_live(gateway: START, upstream: Upstream, world: World) ->
     plugin = {"name": "mtls-auth", "config": {"ca_certificates": [ROOT_ID]}}
     at = f"plugins/{OTHER_ID}"
     put(at, plugin)
-    printed = certificates.run("x509", "-noout", "-serial", text=world.good.cert)
-    serial = printed.strip().partition("=")[2]
 
     def status(wrapped: ssl.SSLSocket) -> bytes:
         wrapped.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -198,10 +176,10 @@ def test_revocation_is_live(gateway: START, upstream: Upstream, world: World) ->
 
     with connect(running.tls_port, "localhost", context(client=world.good)) as wrapped:
         assert [status(wrapped) for _ in range(3)] == [b"200"] * 3
-        plugin["config"]["crl"] = revoked(world)
+        plugin["config"]["crl"] = revoked(world.root)
         put(at, plugin)
         assert status(wrapped) == b"200"
-        plugin["config"]["crl"] = revoked(world, serial)
+        plugin["config"]["crl"] = revoked(world.root, world.good)
         put(at, plugin)
         assert status(wrapped) == b"401"
         del plugin["config"]["crl"]
