@@ -36,6 +36,15 @@ local complain, fail = console.complain, console.fail
 
 local STOP_TIMEOUT_S = 10
 
+local RESTART_REFUSED = "restart refused: the running gateway is kept"
+local BY_ITS_UNIT = "a service manager runs it, and would not know the new one: `systemctl restart "
+    .. "sluice` (or sluice@NAME), or `sluice upgrade`, which loses no request"
+
+-- Whether a service manager wants to be told what this process starts (sd_notify(3)).
+local function is_supervised()
+    return (os.getenv("NOTIFY_SOCKET") or "") ~= ""
+end
+
 -- What is in memory goes with the gateway; where the settings may be a stranger's, it stays.
 local function remove_images(instance, context)
     local settings = prefixes.new(instance):check(context.root) and instance:read_settings()
@@ -86,6 +95,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
         return fail(problems)
     end
     given.hash = found.hash
+    given.is_supervised = is_supervised()
     start.fit_connections(settings)
     local writer, err = start.open(context, instance, settings)
     if not writer then
@@ -129,7 +139,7 @@ end
 local function replace(context, instance, settings, given, opts)
     local function give_up(lines)
         lines = type(lines) == "table" and lines or { lines }
-        lines[#lines + 1] = opts.old and "restart refused: the running gateway is kept" or nil
+        lines[#lines + 1] = opts.old and RESTART_REFUSED or nil
         return fail(lines)
     end
     local writer, err = start.open(context, instance, settings)
@@ -171,8 +181,11 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         return fail(foreign)
     end
     local old = #instance:leaders() > 0 and instance:read_settings() or nil
-    local settings, problems, given =
-        invocation.settings(arguments, instance, instance:read_remembered())
+    local remembered = instance:read_remembered()
+    if old and remembered and remembered.is_supervised and not is_supervised() then
+        return fail({ BY_ITS_UNIT, RESTART_REFUSED })
+    end
+    local settings, problems, given = invocation.settings(arguments, instance, remembered)
     if not settings then
         return fail(problems, WRONG_USE)
     end
@@ -184,10 +197,11 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         store = store.held(settings, instance),
     })
     if #problems > 0 then
-        problems[#problems + 1] = old and "restart refused: the running gateway is kept" or nil
+        problems[#problems + 1] = old and RESTART_REFUSED or nil
         return fail(problems)
     end
     given.hash = found.hash
+    given.is_supervised = is_supervised()
     start.fit_connections(settings)
     return replace(context, instance, settings, given, {
         found = found,

@@ -70,6 +70,7 @@ function _M.settings(arguments, instance, remembered)
         flags = given_flags(arguments),
         cwd = unistd.getcwd(),
         remembered = remembered,
+        master = instance and instance:master(),
     })
     if settings and instance then
         settings.prefix = instance.prefix

@@ -3,7 +3,6 @@
 local control = require("cli.control")
 local control_worker = require("cli.control_worker")
 local process = require("cli.process")
-local settings_of = require("cli.settings")
 local stat = require("posix.sys.stat")
 
 local _M = {}
@@ -94,7 +93,7 @@ end
 -- @tparam table settings resolved settings
 -- @treturn boolean
 function _M.all_ready(workers, settings)
-    return #workers.ready >= settings_of.workers(settings)
+    return #workers.ready >= settings.workers
         and #workers.control > 0
         and #workers.starting == 0
 end
@@ -239,7 +238,7 @@ function _M.hup(instance, settings, master, log)
         elseif is_dead() then
             return process.alive(master) and "dead" or "killed"
         end
-        return #sorted.fresh >= settings_of.workers(settings)
+        return #sorted.fresh >= settings.workers
             and #workers.starting == 0
             and #sorted.old == 0
             and "live"

@@ -15,7 +15,6 @@ local listeners = require("cli.nginx_listeners")
 local logs = require("cli.nginx_logs")
 local own_headers = require("cli.own_headers")
 local platform = require("cli.platform")
-local settings_of = require("cli.settings")
 local tls = require("cli.tls")
 local variables = require("gateway.request.variables")
 
@@ -78,7 +77,7 @@ local function main(settings, group)
     if group then
         out[#out + 1] = ("user %s %s;"):format(settings.user, group)
     end
-    out[#out + 1] = ("worker_processes %d;"):format(settings_of.workers(settings) + 1)
+    out[#out + 1] = ("worker_processes %d;"):format(settings.workers + 1)
     local files = settings.worker_connections + platform.files_beside_connections
     out[#out + 1] = ("worker_rlimit_nofile %d;"):format(files)
     if settings.shutdown_timeout ~= "0" then

@@ -15,13 +15,7 @@ local _M = {}
 local POLL_NS = 10000000
 local PATH_MAX = 4096
 
--- _SC_NPROCESSORS_ONLN of Linux.
-local CPUS_ONLINE = 84
-
-ffi.cdef([[
-ssize_t readlink(const char *path, char *text, size_t size);
-long sysconf(int name);
-]])
+ffi.cdef("ssize_t readlink(const char *path, char *text, size_t size);")
 
 --- Reads a file.
 -- @tparam string path
@@ -63,12 +57,6 @@ function _M.poll(timeout_s, probe)
         end
         time.nanosleep({ tv_sec = 0, tv_nsec = POLL_NS })
     end
-end
-
---- How many CPUs the machine has: as many workers nginx makes of `auto`.
--- @treturn number
-function _M.cpus()
-    return tonumber(ffi.C.sysconf(CPUS_ONLINE))
 end
 
 --- The command line of a process, its words separated by blanks.

@@ -6,7 +6,7 @@
 -- is now. Nothing here touches a running gateway.
 
 local options = require("cli.options")
-local process = require("cli.process")
+local cpus = require("cli.cpus")
 local values = require("cli.values")
 
 local _M = {}
@@ -212,26 +212,21 @@ local function check_together(settings, errors)
     end
 end
 
---- How many workers serve traffic.
--- @tparam table settings resolved settings
--- @treturn number
-function _M.workers(settings)
-    return settings.workers == "auto" and process.cpus() or settings.workers
-end
-
 --- Resolves all settings.
 -- Reads the settings file; its cost is bounded by that file's size.
 -- @tparam table opts
 --   `flags` name -> text as typed;
 --   `getenv` function(name) -> text|nil (default os.getenv);
 --   `cwd` directory for relative paths;
---   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...} };
+--   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...},
+--   is_supervised };
+--   `master` pid of the running nginx, whose CPUs count then;
 --   `open` io.open's stand-in;
 --   `only` array of names: resolve these alone and check nothing else; errors of the settings
 --   file are told only where one of these is not given, as it may have been meant to stand there
 -- @treturn table|nil name -> typed value
 -- @treturn table array of one-line errors (empty on success)
--- @treturn table what a later reload must know: { flags, environment }
+-- @treturn table what a later reload must know, as `remembered`
 -- @treturn table name -> source of each value, for messages
 function _M.resolve(opts)
     local remembered = opts.remembered or { flags = {}, environment = {} }
@@ -266,7 +261,15 @@ function _M.resolve(opts)
     if #errors > 0 then
         return nil, errors
     end
-    return settings, errors, { flags = flags, environment = environment }, sources
+    if settings.workers == "auto" then
+        settings.workers = cpus.count(opts.master)
+    end
+    local given = {
+        flags = flags,
+        environment = environment,
+        is_supervised = remembered.is_supervised,
+    }
+    return settings, errors, given, sources
 end
 
 return _M

@@ -44,6 +44,7 @@ typedef struct {
     ngx_msec_t          feed;              /* 0: it has no watchdog */
     u_char             *accepting;
     size_t              workers;
+    ngx_uint_t          failed;            /* the last time */
     u_char              socket[sizeof(NGX_SLUICE_NOTIFY_SOCKET "=")
                                + sizeof(((struct sockaddr_un *) 0)->sun_path)];
     u_char              watchdog[sizeof(NGX_SLUICE_NOTIFY_WATCHDOG "=")
@@ -413,9 +414,14 @@ ngx_sluice_notify_send(const char *text, int flags, ngx_log_t *log)
     }
 
     if (n == -1) {
-        ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+        /* the watchdog goes on trying, and would fill the log */
+
+        ngx_log_error(ngx_sluice_notify.failed ? NGX_LOG_INFO : NGX_LOG_WARN,
+                      log, ngx_errno,
                       "sluice: cannot tell the supervisor \"%s\"", text);
     }
+
+    ngx_sluice_notify.failed = (n == -1);
 
     if (fd != -1) {
         (void) close(fd);

@@ -69,6 +69,15 @@ def test_start_and_reload_wait_for_workers_that_are_yet_to_be_forked(instance: I
     assert len(instance.status()["workers"]["ready"]) == 4
 
 
+def test_workers_are_as_many_as_the_cpus_that_it_may_use(instance: Instance) -> None:
+    """Whatever those are that a reload may use."""
+    one = str(min(os.sched_getaffinity(0)))
+    line = instance.line("start", workers="auto")
+    subprocess.run(["taskset", "--cpu-list", one, *line], env=instance.environment, check=True)
+    assert len(instance.status()["workers"]["ready"]) == 1
+    assert instance.succeed("reload", "--new-workers").startswith("reloaded: 1 new worker,")
+
+
 def test_start_warns_of_a_name_that_does_not_resolve(instance: Instance) -> None:
     name = "x" * 64 + ".invalid"  # a label is at most 63 long: nobody has to be asked
     instance.file.write_text(ONE.format(url=f"http://{name}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -154,8 +155,9 @@ def contained(upstream: Upstream) -> Iterator[Callable[..., Container]]:
     started: list[Container] = []
 
     def start(shm: str = "64m", **environment: str) -> Container:
-        text = {"SLUICE_DECLARATIVE_CONFIG_STRING": ONE.format(url=upstream.url)}
-        started.append(Container(shm, (environment or text)))
+        if not environment.keys() & {"SLUICE_CONF", "SLUICE_FILE"}:
+            environment["SLUICE_DECLARATIVE_CONFIG_STRING"] = ONE.format(url=upstream.url)
+        started.append(Container(shm, environment))
         started[-1].serves()
         return started[-1]
 
@@ -209,6 +211,39 @@ def test_it_ends_after_its_requests(
             assert wire.read_reply("GET").status == 200
             assert container.process.wait(DEADLINE) == 0
     held.set()
+
+
+def test_it_ends_while_it_prepares() -> None:
+    """A signal is not lost before nginx is there to take it."""
+    folder = guard.folder("sluice-fifo-")
+    fifo = folder / "sluice.yaml"
+    os.mkfifo(fifo)
+
+    def being_read() -> int | None:
+        with contextlib.suppress(OSError):
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        return None
+
+    with contextlib.closing(Container("64m", {"SLUICE_FILE": str(fifo)})) as container:
+        # As long as nobody writes it waits.
+        end = wait_until(being_read, "it to read its file")
+        os.kill(container.first(), signal.SIGTERM)
+        assert container.process.wait(DEADLINE) == 128 + signal.SIGTERM
+        os.close(end)
+    guard.remove(folder)
+
+
+def test_workers_that_its_share_pays_for(contained: Callable[..., Container]) -> None:
+    """Half a CPU is one worker. A reload asks again."""
+    folder = guard.folder("sluice-cgroup-")
+    (folder / "cpu.max").write_text("50000 100000\n")
+    container = contained(SLUICE_WORKERS="auto", CGROUP=str(folder))
+    found = json.loads(container.run("sluice", "status", "--json").stdout)
+    assert len(found["workers"]["ready"]) == 1
+    (folder / "cpu.max").write_text("max 100000\n")
+    done = container.run("sluice", "reload", "--new-workers")
+    assert f"{len(os.sched_getaffinity(0))} new worker" in done.stdout
+    guard.remove(folder)
 
 
 def test_less_shared_memory(contained: Callable[..., Container]) -> None:

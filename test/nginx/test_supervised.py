@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from test_control_worker import Traffic, successor, upgraded
 from test_reload import VERSION, versioned
 
 import guard
-from sluice import ROOT, Gateway, alive, proxying
+from sluice import COMMAND, ROOT, Gateway, alive, proxying
 from upstream import Exchange, Upstream
 from wire import DEADLINE, request_bytes, wait_until
 
@@ -271,6 +272,33 @@ def test_an_address_that_is_none(
 
 
 def test_a_supervisor_that_is_gone(gateway: Callable[..., Gateway], upstream: Upstream) -> None:
-    running = gateway(proxying(upstream), env={"NOTIFY_SOCKET": str(ROOT / "no-such-socket")})
-    wait_until(lambda: "cannot tell the supervisor" in running.error_log(), "the warning")
+    """A process warns of it once."""
+    running = gateway(
+        proxying(upstream),
+        log_level="info",
+        env={"NOTIFY_SOCKET": str(ROOT / "no-such-socket"), "WATCHDOG_USEC": "40000"},
+    )
+
+    def said(level: str) -> int:
+        lines = running.error_log().splitlines()
+        return sum(f"[{level}]" in line and "cannot tell the supervisor" in line for line in lines)
+
+    wait_until(lambda: said("info") > 3, "the watchdog to go on")
+    assert said("warn") == 1
+    assert running.ask("/").status == 200
+
+
+def test_a_restart_is_the_supervisors(supervised: Start, upstream: Upstream) -> None:
+    """Also after an upgrade: the command has to be one of its own."""
+    running = supervised(proxying(upstream))
+    assert running.command("upgrade").returncode == 0
+    running.main = running.master()
+    without = {k: v for k, v in running.environment().items() if k != "NOTIFY_SOCKET"}
+    done = subprocess.run(
+        [str(COMMAND), "restart"], env=without, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "`systemctl restart sluice`" in done.stderr
+    assert done.stderr.splitlines()[-1] == "sluice: restart refused: the running gateway is kept"
+    assert running.master() == running.main
     assert running.ask("/").status == 200

@@ -47,7 +47,7 @@ describe("cli.settings", function()
             assert.is_not_nil(found[option.name], option.name)
         end
         assert.same({ "0.0.0.0:8000", "0.0.0.0:8443 ssl http2" }, found.proxy_listen)
-        assert.equal("auto", found.workers)
+        assert.is_number(found.workers)
         assert.is_false(found.real_ip_recursive)
         assert.equal(16384, found.worker_connections)
     end)
