@@ -93,9 +93,7 @@ end
 -- @tparam table settings resolved settings
 -- @treturn boolean
 function _M.all_ready(workers, settings)
-    return #workers.ready >= settings.workers
-        and #workers.control > 0
-        and #workers.starting == 0
+    return #workers.ready >= settings.workers and #workers.control > 0 and #workers.starting == 0
 end
 
 -- Whether the control worker has made an image live: no traffic worker accepts before.

@@ -211,8 +211,8 @@ _M.list = {
         default = "auto",
         min = 1,
         max = 1024,
-        doc = "Worker processes that serve traffic; `auto` is one for each CPU that the gateway may "
-            .. "use, by its affinity and the quota of its control group (`cpu.max`). One more "
+        doc = "Worker processes that serve traffic; `auto` is one for each CPU that the gateway "
+            .. "may use, by its affinity and the quota of its control group (`cpu.max`). One more "
             .. "process looks after the configuration.",
     },
     {
