@@ -54,7 +54,7 @@ local function prepare_change(instance, arguments, context, keep)
     if #problems > 0 then
         return nil, keep(problems)
     end
-    start.fit_connections(settings)
+    start.fit_connections(settings, instance:master())
     local writer, err = start.open_prefix(context, instance, settings)
     if not writer then
         return nil, keep(err)

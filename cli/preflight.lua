@@ -4,7 +4,6 @@
 
 local errno = require("posix.errno")
 local pwd = require("posix.pwd")
-local resource = require("posix.sys.resource")
 local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
@@ -294,15 +293,17 @@ function _M.addresses(settings)
     return set
 end
 
---- Lowers worker_connections to what the limit of open files allows.
+--- Lowers worker_connections to what the hard limit of open files allows.
 -- @tparam table settings changed in place
+-- @tparam[opt] number master the nginx whose limit it is; that of this process when absent
 -- @treturn string|nil a warning
-function _M.fit_connections(settings)
-    local limit = resource.getrlimit(resource.RLIMIT_NOFILE).rlim_max
+function _M.fit_connections(settings, master)
+    local limits = process.read_file(("/proc/%s/limits"):format(master or "self")) or ""
+    local limit = tonumber(limits:match("Max open files +%S+ +(%d+)")) or math.huge
     local room =
         math.max(limit - platform.files_beside_connections, options.by_name.worker_connections.min)
     local wanted = settings.worker_connections
-    if limit < 0 or wanted <= room then
+    if wanted <= room then
         return nil
     end
     settings.worker_connections = room

@@ -19,8 +19,9 @@ local _M = {}
 
 --- Lowers worker_connections to what the limit of open files allows, with a warning.
 -- @tparam table settings resolved settings, changed in place
-function _M.fit_connections(settings)
-    local warning = preflight.fit_connections(settings)
+-- @tparam[opt] number master pid of the running nginx, whose limit it is then
+function _M.fit_connections(settings, master)
+    local warning = preflight.fit_connections(settings, master)
     complain({ warning and "warning: " .. warning })
 end
 

@@ -69,13 +69,20 @@ def test_start_and_reload_wait_for_workers_that_are_yet_to_be_forked(instance: I
     assert len(instance.status()["workers"]["ready"]) == 4
 
 
-def test_workers_are_as_many_as_the_cpus_that_it_may_use(instance: Instance) -> None:
-    """Whatever those are that a reload may use."""
+def test_limits_are_those_of_what_runs(instance: Instance) -> None:
+    """CPUs and open files: a reload by somebody who has more changes nothing."""
     one = str(min(os.sched_getaffinity(0)))
-    line = instance.line("start", workers="auto")
-    subprocess.run(["taskset", "--cpu-list", one, *line], env=instance.environment, check=True)
+    less = ["taskset", "--cpu-list", one, "prlimit", "--nofile=1000:1000"]
+    line = [*less, *instance.line("start", workers="auto")]
+    done = subprocess.run(
+        line, env=instance.environment, capture_output=True, text=True, check=True
+    )
+    lowered = "worker_connections: lowered from 512 to 488, since 1000 is the hard limit"
+    assert lowered in done.stderr
     assert len(instance.status()["workers"]["ready"]) == 1
-    assert instance.succeed("reload", "--new-workers").startswith("reloaded: 1 new worker,")
+    done = instance.run("reload", "--new-workers")
+    assert done.stdout.startswith("reloaded: 1 new worker,")
+    assert lowered in done.stderr
 
 
 def test_start_warns_of_a_name_that_does_not_resolve(instance: Instance) -> None:
