@@ -400,6 +400,7 @@ ngx_sluice_notify_send(const char *text, int flags, ngx_log_t *log)
 {
     int             fd;
     ssize_t         n;
+    ngx_uint_t      level;
     struct timeval  last = { .tv_sec = NGX_SLUICE_NOTIFY_LAST };
 
     n = -1;
@@ -416,8 +417,9 @@ ngx_sluice_notify_send(const char *text, int flags, ngx_log_t *log)
     if (n == -1) {
         /* the watchdog goes on trying, and would fill the log */
 
-        ngx_log_error(ngx_sluice_notify.failed ? NGX_LOG_INFO : NGX_LOG_WARN,
-                      log, ngx_errno,
+        level = ngx_sluice_notify.failed ? NGX_LOG_INFO : NGX_LOG_WARN;
+
+        ngx_log_error(level, log, ngx_errno,
                       "sluice: cannot tell the supervisor \"%s\"", text);
     }
 
