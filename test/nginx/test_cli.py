@@ -85,6 +85,12 @@ def test_limits_are_those_of_what_runs(instance: Instance) -> None:
     assert lowered in done.stderr
 
 
+def test_a_variable_that_means_something_to_nginx(instance: Instance) -> None:
+    instance.environment["NGINX"] = "99;"
+    instance.succeed("start")
+    assert instance.get("/nothing") == 404
+
+
 def test_start_warns_of_a_name_that_does_not_resolve(instance: Instance) -> None:
     name = "x" * 64 + ".invalid"  # a label is at most 63 long: nobody has to be asked
     instance.file.write_text(ONE.format(url=f"http://{name}"))
