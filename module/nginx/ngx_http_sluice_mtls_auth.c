@@ -424,11 +424,14 @@ ngx_http_sluice_mtls_auth_subject(ngx_http_request_t *r, X509 *leaf,
         subject->len = (size_t) length;
         subject->data = ngx_pnalloc(r->pool, subject->len + 1);
 
-        if (subject->data) {
-            ngx_memcpy(subject->data, text, subject->len);
-
-        } else {
+        if (subject->data == NULL) {
             rc = NGX_ERROR;
+
+        } else if (subject->len) {
+
+            /* of an empty subject there is no text */
+
+            ngx_memcpy(subject->data, text, subject->len);
         }
     }
 
