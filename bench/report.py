@@ -80,6 +80,7 @@ def readings(slices: Sequence[Slice], suffix: str, block: int) -> dict[str, Metr
 
 def measure(ours: list[Slice], theirs: list[Slice], block: int = stats.BLOCK) -> dict[str, Metric]:
     """Metrics of slices that were taken in pairs; `block` of them share one start."""
+
     def ratio(over: Sequence[Slice], under: Sequence[Slice], name: str) -> Metric:
         _, read = READINGS[name]
         values = [read(slice_) for slice_ in over], [read(slice_) for slice_ in under]
