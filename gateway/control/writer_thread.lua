@@ -1,8 +1,10 @@
 --- The writer's verbs for `ngx.run_worker_thread`, which keeps the control worker's loop free.
 --
--- A thread's Lua VM is not always the same one: the writer is known by a *handle*, plain data.
+-- A thread's Lua VM is not always the same one: the writer is known by a *handle*
+-- (gateway.store.handles).
 -- @module gateway.control.writer_thread
 
+local handles = require("gateway.store.handles")
 local pieces = require("gateway.store.pieces")
 local writer = require("gateway.control.writer")
 
@@ -10,8 +12,7 @@ local ipairs = ipairs
 
 local _M = {}
 
--- token -> writer of this VM; a token never comes again
-local attached = {}
+local writers = handles.new(writer.attach)
 
 --- Opens the store and with it the role.
 -- @tparam table opts of gateway.control.writer
@@ -22,18 +23,7 @@ function _M.open(opts)
     if not opened then
         return nil, err
     end
-    local handle = opened:handle()
-    attached[handle.store.token] = opened
-    return handle
-end
-
-local function find(handle)
-    local found = attached[handle.store.token]
-    if not found then
-        found = writer.attach(handle)
-        attached[handle.store.token] = found
-    end
-    return found
+    return writers:add(opened)
 end
 
 --- Calls a verb.
@@ -42,7 +32,7 @@ end
 -- @param ... its arguments
 -- @return what the verb returns
 function _M.call(handle, verb, ...)
-    local found = find(handle)
+    local found = writers:find(handle)
     return found[verb](found, ...)
 end
 
@@ -63,7 +53,7 @@ function _M.batch(handle, members)
     for i, member in ipairs(members) do
         all[i] = member.pieces and unpacked(member) or member
     end
-    local results, err = find(handle):batch(all)
+    local results, err = writers:find(handle):batch(all)
     for i, result in ipairs(results or {}) do
         if members[i].pieces and result.dates then
             result.dates = pieces.encode(result.dates)
@@ -79,7 +69,7 @@ end
 -- @tparam[opt] string by
 -- @return what `replace` of the writer returns
 function _M.replace(handle, items, origin, by)
-    local done, err = find(handle):replace(pieces.decode(items), origin, by)
+    local done, err = writers:find(handle):replace(pieces.decode(items), origin, by)
     -- The thread's VM stays, and would keep what was a configuration.
     collectgarbage()
     return done, err
@@ -89,9 +79,7 @@ end
 -- @tparam table handle
 -- @treturn boolean true
 function _M.close(handle)
-    local found = find(handle)
-    attached[handle.store.token] = nil
-    found:close()
+    writers:take(handle):close()
     return true
 end
 

@@ -102,7 +102,6 @@ end
 -- @treturn table
 function methods:handle()
     return {
-        token = files.draw_uuid(),
         address = self.db:address(),
         path = self.path,
         lock = self.lock,

@@ -1,8 +1,8 @@
 --- The store's verbs for `ngx.run_worker_thread`, which keeps a worker's event loop free.
 --
 -- Each thread has a Lua VM that is not always the same, so that a store is known by a *handle*
--- (plain data), and SQLite's connection is shared by the VMs. Calls of one handle wait for each
--- other.
+-- (gateway.store.handles), and SQLite's connection is shared by the VMs. Calls of one handle wait
+-- for each other.
 -- @module gateway.store.thread
 -- @usage
 -- local function call(...)
@@ -13,12 +13,12 @@
 -- local done, err = call("call", handle, "transaction", changes)
 
 local database = require("gateway.store.database")
+local handles = require("gateway.store.handles")
 local pieces = require("gateway.store.pieces")
 
 local _M = {}
 
--- token -> store of this VM; a token never comes again
-local attached = {}
+local stores = handles.new(database.attach)
 
 --- Opens a store.
 -- @tparam string path
@@ -30,9 +30,7 @@ function _M.open(path, opts)
     if not store then
         return nil, err
     end
-    local handle = store:handle()
-    attached[handle.token] = store
-    return handle
+    return stores:add(store)
 end
 
 --- Calls a verb of an open store.
@@ -41,11 +39,7 @@ end
 -- @param ... its arguments
 -- @return what the verb returns
 function _M.call(handle, verb, ...)
-    local store = attached[handle.token]
-    if not store then
-        store = database.attach(handle)
-        attached[handle.token] = store
-    end
+    local store = stores:find(handle)
     return store[verb](store, ...)
 end
 
@@ -61,9 +55,7 @@ end
 -- @tparam table handle
 -- @treturn boolean true
 function _M.close(handle)
-    local store = attached[handle.token] or database.attach(handle)
-    attached[handle.token] = nil
-    store:close()
+    stores:take(handle):close()
     return true
 end
 

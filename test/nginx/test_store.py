@@ -38,7 +38,7 @@ HTTP = """
                 local err
                 local opts = { layouts = LAYOUTS }
                 STORE.handle, err = store_call("open", "@run@/store/store.db", opts)
-                ngx.say(require("cjson").encode(err or { path = STORE.handle.path }))
+                ngx.say(require("cjson").encode(err or { token = STORE.handle.token }))
             }
         }
         location /race {
@@ -85,7 +85,7 @@ def test_threads_share_a_store() -> None:
     """Whichever VM a call runs in, it is the same store; of many with one key, one is made."""
     with WithStore(HTTP, workers=1) as running:
         for _ in range(2):
-            assert "path" in json.loads(running.text("/open"))
+            assert "token" in json.loads(running.text("/open"))
             found = json.loads(running.text("/race"))
             assert found["rows"] == 1
             made = found["answers"].count("made")
@@ -97,7 +97,7 @@ def test_threads_share_a_store() -> None:
 def test_one_process_writes() -> None:
     """A second opening is refused; a killed worker leaves the store to the next."""
     with WithStore(HTTP, workers=1) as running:
-        assert "path" in json.loads(running.text("/open"))
+        assert "token" in json.loads(running.text("/open"))
         refused = json.loads(running.text("/open"))
         assert refused["err"] == "locked"
         assert str(running.prefix) in refused["message"]
@@ -105,4 +105,4 @@ def test_one_process_writes() -> None:
         worker = running.workers()[0]
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: running.workers() not in ([], [worker]), "the next worker")
-        assert "path" in json.loads(running.text("/open"))
+        assert "token" in json.loads(running.text("/open"))
