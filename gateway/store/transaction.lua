@@ -15,6 +15,7 @@ local tables = require("gateway.store.tables")
 
 local concat = table.concat
 local error = error
+local find = string.find
 local format = string.format
 local ipairs = ipairs
 local pairs = pairs
@@ -28,6 +29,7 @@ local OWN = 8
 local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text"
 -- of these
 local CREATED_AT, UPDATED_AT = 6, 7
+local TOUCH = "UPDATE e_%s SET revision = ?, created_at = ?, updated_at = ?, text = ?, packed = ?"
 
 local _M = {}
 
@@ -35,7 +37,9 @@ local function refuse(err)
     error({ refused = err }, 0)
 end
 
--- Statements of a kind, written once: layout -> { select, update, park, delete }
+-- Statements of a kind, written once: layout -> { select, touch, update, park, delete }. SQLite
+-- writes an index anew that has a column which is set, whatever the value, and all of them where
+-- the sequence is: `touch` is for a row whose place and columns stay.
 local written = setmetatable({}, { __mode = "k" })
 
 local function statements(of)
@@ -54,12 +58,8 @@ local function statements(of)
     local columns = concat(names)
     sql = {
         select = format("SELECT %s%s FROM e_%s WHERE id = ?", OWN_COLUMNS, columns, of.kind),
-        update = format(
-            "UPDATE e_%s SET sequence = ?, revision = ?, created_at = ?, updated_at = ?, "
-                .. "text = ?, packed = ?%s WHERE sequence = ?",
-            of.kind,
-            concat(sets)
-        ),
+        touch = format(TOUCH .. " WHERE sequence = ?", of.kind),
+        update = format(TOUCH .. "%s, sequence = ? WHERE sequence = ?", of.kind, concat(sets)),
         park = format("UPDATE e_%s SET %s WHERE sequence = ?", of.kind, concat(parked, ", ")),
         delete = format("DELETE FROM e_%s WHERE id = ?", of.kind),
     }
@@ -105,9 +105,10 @@ local function keep_dates(planned)
     planned.put, planned.created_at, planned.updated_at = text, created_at, updated_at
 end
 
-local function is_unchanged(planned)
+-- Whether place and columns are those that the entity has already.
+local function stays(planned)
     local old = planned.old
-    if old[OWN] ~= planned.put or (planned.sequence or old[1]) ~= old[1] then
+    if (planned.sequence or old[1]) ~= old[1] then
         return false
     end
     for i = 1, #planned.of.columns do
@@ -116,6 +117,10 @@ local function is_unchanged(planned)
         end
     end
     return true
+end
+
+local function is_unchanged(planned)
+    return planned.old[OWN] == planned.put and stays(planned)
 end
 
 -- What is known of a kind meanwhile: the ids that the changes have named, and whether it has any
@@ -182,14 +187,14 @@ end
 -- references, so that it does not go with what it refers to. It gets its new ones with the rest.
 local function park(db, planned)
     local of, old = planned.of, planned.old
-    local stays = (planned.sequence or old[1]) == old[1]
-    local needed = not stays
+    local is_there = (planned.sequence or old[1]) == old[1]
+    local needed = not is_there
     for i, column in ipairs(of.columns) do
         local is_held = column.role == "foreign" or old[OWN + i] ~= planned.values[i]
         needed = needed or (column.role ~= "name" and old[OWN + i] ~= nil and is_held)
     end
     if needed then
-        planned.at = stays and old[1] or -old[1]
+        planned.at = is_there and old[1] or -old[1]
         db:run(statements(of).park, planned.at, old[1])
     end
 end
@@ -215,21 +220,34 @@ local function find_taken(db, planned)
     }
 end
 
+local function put_tags(db, planned, sequence)
+    local of = planned.of
+    -- Text that only looks so costs a deletion of nothing.
+    if find(planned.old[OWN], '"tags":', 1, true) then
+        db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
+    end
+    tables.add_tags(db, of.kind, sequence, planned.tags or {})
+end
+
 -- The entity that is there, as it is now. Its place, which may be another.
 local function update(db, planned, revision, rows)
     local of, values, old = planned.of, planned.values, planned.old
     local sequence = planned.sequence and rows:take_sequence(planned.sequence) or old[1]
     local packed = planned.packed and { bytes = planned.packed }
-    local row = { sequence, revision, planned.created_at, planned.updated_at, planned.put, packed }
-    local n = #of.columns
-    for i = 1, n do
-        row[6 + i] = values[i]
+    local row = { revision, planned.created_at, planned.updated_at, planned.put, packed }
+    if not planned.at and stays(planned) then
+        row[6] = sequence
+        db:run_with(statements(of).touch, row, 6)
+    else
+        local n = #of.columns
+        for i = 1, n do
+            row[5 + i] = values[i]
+        end
+        row[6 + n], row[7 + n] = sequence, planned.at or old[1]
+        db:run_with(statements(of).update, row, 7 + n)
     end
-    row[7 + n] = planned.at or old[1]
-    db:run_with(statements(of).update, row, 7 + n)
     if of.has_tags then
-        db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
-        tables.add_tags(db, of.kind, sequence, planned.tags or {})
+        put_tags(db, planned, sequence)
     end
 end
 
