@@ -337,8 +337,8 @@ function methods:replace(items, origin, by)
             end)
         end
         -- Without a savepoint, whose journal SQLite goes through again with each deletion.
-        return writing.replace(self, origin, by, function()
-            return transaction.make(db, by_kind, items, self.layouts, packing)
+        return writing.replace(self, origin, by, function(since)
+            return transaction.make(db, by_kind, since.revision, items, self.layouts, packing)
         end)
     end)
 end

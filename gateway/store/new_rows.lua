@@ -42,13 +42,14 @@ local function statement(of)
     return sql
 end
 
---- Reads what is counted on.
+--- Begins; what is counted on is read where a row wants it.
 -- @tparam table db connection, in a transaction
 -- @treturn table with the verbs below; they throw what gateway.store.sqlite does
 function _M.begin(db)
     return setmetatable({
         db = db,
-        sequence = db:row("SELECT sequence FROM meta")[1],
+        -- the last that is taken
+        sequence = nil,
         next_slots = {},
         free = {},
         -- Values of a row, one after the other.
@@ -60,7 +61,9 @@ end
 --- Writes what was counted.
 function methods:finish()
     local db = self.db
-    db:run("UPDATE meta SET sequence = ? WHERE sequence <> ?", self.sequence, self.sequence)
+    if self.sequence then
+        db:run("UPDATE meta SET sequence = ? WHERE sequence <> ?", self.sequence, self.sequence)
+    end
     for space, slot in pairs(self.next_slots) do
         db:run("UPDATE space SET next_slot = ? WHERE name = ?", slot, space)
     end
@@ -96,10 +99,9 @@ end
 -- @tparam number|nil given
 -- @treturn number
 function methods:take_sequence(given)
-    local sequence = given or self.sequence + 1
-    if sequence > self.sequence then
-        self.sequence = sequence
-    end
+    local last = self.sequence or self.db:row("SELECT sequence FROM meta")[1]
+    local sequence = given or last + 1
+    self.sequence = sequence > last and sequence or last
     return sequence
 end
 

@@ -123,16 +123,10 @@ local function is_unchanged(planned)
     return planned.old[OWN] == planned.put and stays(planned)
 end
 
--- What is known of a kind meanwhile: the ids that the changes have named, and whether it has any
--- entities: the first import asks for none of them.
-local function known_of(db, known, of)
-    local found = known[of.kind]
-    if not found then
-        local row = db:row(format("SELECT 1 FROM e_%s LIMIT 1", of.kind))
-        found = { ids = {}, has_rows = row ~= nil }
-        known[of.kind] = found
-    end
-    return found
+-- The ids of a kind that the changes have named so far.
+local function named_of(named, of)
+    named[of.kind] = named[of.kind] or {}
+    return named[of.kind]
 end
 
 -- The name of an entity that is there.
@@ -145,18 +139,18 @@ local function name_of(planned)
     return nil
 end
 
-local function plan(db, by_kind, change, known, packing)
+local function plan(db, by_kind, change, named, packing)
     local of = by_kind[change.kind]
     if not of then
         refuse({ err = "unknown kind", kind = change.kind })
     end
     local planned = change.put and plan_put(change, of, packing) or { of = of, id = change.delete }
-    local kind = known_of(db, known, of)
-    if type(planned.id) ~= "string" or kind.ids[planned.id] then
+    local ids = named_of(named, of)
+    if type(planned.id) ~= "string" or ids[planned.id] then
         refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
     end
-    kind.ids[planned.id] = true
-    planned.old = kind.has_rows and db:row(statements(of).select, planned.id) or nil
+    ids[planned.id] = true
+    planned.old = db:row(statements(of).select, planned.id)
     if planned.undated and planned.old then
         keep_dates(planned)
     end
@@ -171,12 +165,11 @@ local function plan(db, by_kind, change, known, packing)
 end
 
 -- Deletes what the changes have not named.
-local function plan_deletions(db, layouts, known, list)
+local function plan_deletions(db, layouts, named, list)
     for _, of in ipairs(layouts) do
-        local kind = known_of(db, known, of)
-        local rows = kind.has_rows and db:rows(format("SELECT id FROM e_%s", of.kind)) or {}
-        for _, row in ipairs(rows) do
-            if not kind.ids[row[1]] then
+        local ids = named_of(named, of)
+        for _, row in ipairs(db:rows(format("SELECT id FROM e_%s", of.kind))) do
+            if not ids[row[1]] then
                 list[#list + 1] = { of = of, id = row[1] }
             end
         end
@@ -415,6 +408,7 @@ end
 -- gateway.store.sqlite where the disk does not do its part; the caller rolls back.
 -- @tparam table db connection, in a savepoint
 -- @tparam table by_kind kind -> layout
+-- @tparam number revision that the store has so far
 -- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`,
 -- both with `lenient` where it is no error that there is one already, or none; a deletion with
 -- `if_unused` where it is to be made only if nobody has the name
@@ -422,16 +416,15 @@ end
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing
 -- @treturn {table,...} for each change what was planned: `created_at`, `updated_at`
-function _M.make(db, by_kind, changes, only, packing)
-    local all, list, same, known, has_deletions = {}, {}, {}, {}, false
+function _M.make(db, by_kind, revision, changes, only, packing)
+    local all, list, same, named, has_deletions = {}, {}, {}, {}, false
     for i, change in ipairs(changes) do
-        local planned = plan(db, by_kind, change, known, packing)
+        local planned = plan(db, by_kind, change, named, packing)
         all[i] = planned
         local into = planned.is_same and same or list
         into[#into + 1] = planned
     end
-    plan_deletions(db, only or {}, known, list)
-    local revision = db:row("SELECT revision FROM meta")[1]
+    plan_deletions(db, only or {}, named, list)
     if #list == 0 then
         return revision, all
     end

@@ -55,13 +55,14 @@ local function note_history(self, changes, revision)
     end
 end
 
-local function make_changes(self, changes)
-    local before = reading.revision(self.db).revision
+-- `before`: the revision so far.
+local function make_changes(self, changes, before)
     if changes.at_revision and changes.at_revision ~= before then
         error({ refused = { err = "changed", field = "revision", value = before } }, 0)
     end
     transaction.check_revisions(self.db, self.by_kind, changes)
-    local revision, planned = transaction.make(self.db, self.by_kind, changes, nil, self.packing)
+    local revision, planned =
+        transaction.make(self.db, self.by_kind, before, changes, nil, self.packing)
     if self.history > 0 and revision > before then
         note_history(self, changes, revision)
     end
@@ -75,12 +76,12 @@ end
 
 -- A lone member has no savepoint, whose journal SQLite goes through again with each deletion: where
 -- it is refused, so is all that was begun.
-local function make_member(self, changes, is_lone)
+local function make_member(self, changes, before, is_lone)
     local db = self.db
     if not is_lone then
         db:run("SAVEPOINT member")
     end
-    local ok, made = pcall(make_changes, self, changes)
+    local ok, made = pcall(make_changes, self, changes, before)
     local is_refused = not ok and type(made) == "table" and made.refused
     if not ok and not is_refused then
         error(made, 0)
@@ -98,8 +99,8 @@ end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
 -- transaction. What it throws undoes all of it, as where the disk refuses.
-local function finish(self, since)
-    local now = reading.revision(self.db)
+local function finish(self, since, revision)
+    local now = { uuid = since.uuid, revision = revision }
     if self.before_commit and now.revision > since.revision then
         self.before_commit(self.db, since, now)
     end
@@ -117,7 +118,7 @@ function _M.batch(self, members)
     local since = reading.revision(db)
     local revision, origin = since.revision, since.origin
     for i, changes in ipairs(members) do
-        local made = make_member(self, changes, #members == 1)
+        local made = make_member(self, changes, revision, #members == 1)
         if made.revision and made.revision > revision then
             revision = made.revision
             origin = not concerns_file(self, changes) and origin or nil
@@ -130,7 +131,7 @@ function _M.batch(self, members)
     for _, made in ipairs(results) do
         made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
     end
-    finish(self, since)
+    finish(self, since, revision)
     return results
 end
 
@@ -149,7 +150,7 @@ function _M.replace(self, origin, by, make)
     if self.history > 0 and revision > since.revision then
         history.note(db, revision, by)
     end
-    finish(self, since)
+    finish(self, since, revision)
     return {
         revision = revision,
         uuid = since.uuid,
