@@ -53,13 +53,15 @@ local function with_rows(memory, fn)
     return result
 end
 
--- Brings what was made up to `now`. False: it takes a new base.
-local function stage(self, db, made, now)
+-- Brings what was made up to `now`. `kinds` are those with rows that are new, nil: any may have.
+-- False: it takes a new base.
+local function stage(self, db, made, now, kinds)
     local memory = rows.changed(db, self.store.layouts, {
         since = tonumber(made.view.revision),
         now = now,
         view = made.view,
         limit = MAX_STAGED,
+        kinds = kinds,
     })
     return memory
         and with_rows(memory, function()
@@ -136,7 +138,7 @@ local function abandon_filling(self)
 end
 
 -- Runs in the transaction of each change, before it is decided.
-local function before_commit(self, db, now)
+local function before_commit(self, db, since, now, kinds)
     if self.building then
         self.made = finish_build(self)
         return
@@ -145,7 +147,8 @@ local function before_commit(self, db, now)
         return
     end
     local made = self.images:current()
-    if not stage(self, db, made, now) then
+    local is_next = made.view.revision == since.revision
+    if not stage(self, db, made, now, is_next and kinds or nil) then
         made = build(self, db, now)
     end
     self.made = made
@@ -198,8 +201,8 @@ local function wrap(store, images_)
         copy = files.folder_of(store.path) .. "/base",
         made = nil,
     }, mt)
-    store.before_commit = function(db, _, now)
-        before_commit(self, db, now)
+    store.before_commit = function(db, since, now, kinds)
+        before_commit(self, db, since, now, kinds)
     end
     store.on_filling = function(since)
         return on_filling(self, since)

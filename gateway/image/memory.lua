@@ -18,7 +18,8 @@ void *realloc(void *pointer, size_t size);
 void free(void *pointer);
 ]])
 
-local CHUNK = 1024 * 1024
+-- The first is for one change: larger ones are mapped and unmapped by the kernel each time.
+local FIRST_CHUNK, CHUNK = 16 * 1024, 1024 * 1024
 local ENTITY = "sluice_core_entity_t"
 
 local _M = {}
@@ -53,7 +54,8 @@ end
 function methods:take(size)
     size = size + -size % 8
     if size > self.left then
-        local chunk = size > CHUNK and size or CHUNK
+        local least = #self.chunks == 0 and FIRST_CHUNK or CHUNK
+        local chunk = size > least and size or least
         local taken = cast(bytes, check(C.malloc(chunk)))
         self.chunks[#self.chunks + 1] = taken
         self.at, self.left = taken, chunk

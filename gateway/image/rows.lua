@@ -348,7 +348,7 @@ local function read_changes(reading, db, layouts, change)
     reading.view, reading.limit = change.view, change.limit
     reading.plugins, reading.flipped = {}, {}
     for _, of in ipairs(layouts) do
-        if entities.kind_of(of) then
+        if entities.kind_of(of) and (not change.kinds or change.kinds[of.kind]) then
             if not change_rows(reading, db, of, "e.revision > ?", change.since) then
                 return false
             end
@@ -375,7 +375,8 @@ end
 -- @tparam table db connection, in a transaction
 -- @tparam {table,...} layouts
 -- @tparam table change `since`: revision that the view has seen; `now`: `{ uuid =, revision = }`;
--- `view`: `sluice_core_view_t`; `limit`: entities, as far as they are one
+-- `view`: `sluice_core_view_t`; `limit`: entities, as far as they are one; `kinds`: kind -> true of
+-- those with rows that are new, nil: any may have
 -- @treturn table|nil memory with `entities` and `count`, for the caller to free; nil: there are
 -- more than the limit; throws as `all`
 function _M.changed(db, layouts, change)

@@ -274,9 +274,9 @@ function methods:read(fn)
 end
 
 --- Makes many transactions with one commit, each for itself: one that is refused leaves the others
--- alone. `before_commit(db, since, now)`, where the store has one, is called once before the commit
--- if anything has changed, with the revisions `{ uuid =, revision = }`; it may throw
--- `{ refused = error }`.
+-- alone. `before_commit(db, since, now, kinds)`, where the store has one, is called once before the
+-- commit if anything has changed, with the revisions `{ uuid =, revision = }`, and kind -> true of
+-- all whose rows may have, nil: of any; it may throw `{ refused = error }`.
 -- @tparam {table,...} members array of arrays of changes, as for `transaction`; with `by` (who, for
 -- the history), and `at_revision` where they are only for that revision of the store ("changed")
 -- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin =, dates = }` (the origin

@@ -99,12 +99,19 @@ end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
 -- transaction. What it throws undoes all of it, as where the disk refuses.
-local function finish(self, since, revision)
+local function finish(self, since, revision, kinds)
     local now = { uuid = since.uuid, revision = revision }
     if self.before_commit and now.revision > since.revision then
-        self.before_commit(self.db, since, now)
+        self.before_commit(self.db, since, now, kinds)
     end
     _M.commit(self.db)
+end
+
+-- Notes the kinds of changes: only of these are rows new. What goes by cascade is gone.
+local function note_kinds(kinds, changes)
+    for _, change in ipairs(changes) do
+        kinds[change.kind] = true
+    end
 end
 
 --- Makes many transactions with one commit (gateway.store.database has what holds). Throws a
@@ -117,10 +124,12 @@ function _M.batch(self, members)
     db:run("BEGIN IMMEDIATE")
     local since = reading.revision(db)
     local revision, origin = since.revision, since.origin
+    local kinds = {}
     for i, changes in ipairs(members) do
         local made = make_member(self, changes, revision, #members == 1)
         if made.revision and made.revision > revision then
             revision = made.revision
+            note_kinds(kinds, changes)
             origin = not concerns_file(self, changes) and origin or nil
         end
         results[i] = made
@@ -131,7 +140,7 @@ function _M.batch(self, members)
     for _, made in ipairs(results) do
         made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
     end
-    finish(self, since, revision)
+    finish(self, since, revision, kinds)
     return results
 end
 
