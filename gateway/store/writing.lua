@@ -55,7 +55,11 @@ local function note_history(self, changes, revision)
     end
 end
 
--- `before`: the revision so far.
+local function refusal_of(thrown)
+    return type(thrown) == "table" and thrown.refused
+end
+
+-- Makes a member, or throws. `before`: the revision so far.
 local function make_changes(self, changes, before)
     if changes.at_revision and changes.at_revision ~= before then
         error({ refused = { err = "changed", field = "revision", value = before } }, 0)
@@ -74,27 +78,62 @@ local function make_changes(self, changes, before)
     return { revision = revision, dates = has_dates and dates or nil }
 end
 
--- A lone member has no savepoint, whose journal SQLite goes through again with each deletion: where
--- it is refused, so is all that was begun.
-local function make_member(self, changes, before, is_lone)
+-- Makes a member, or tells why it is refused: then it leaves nothing.
+local function make_guarded(self, changes, before)
     local db = self.db
-    if not is_lone then
-        db:run("SAVEPOINT member")
-    end
+    db:run("SAVEPOINT member")
     local ok, made = pcall(make_changes, self, changes, before)
-    local is_refused = not ok and type(made) == "table" and made.refused
-    if not ok and not is_refused then
-        error(made, 0)
-    elseif is_lone and is_refused then
-        db:run("ROLLBACK")
-        db:run("BEGIN IMMEDIATE")
-    elseif not is_lone then
-        if is_refused then
-            db:run("ROLLBACK TO member")
+    if not ok then
+        if not refusal_of(made) then
+            error(made, 0)
         end
-        db:run("RELEASE member")
+        db:run("ROLLBACK TO member")
     end
-    return is_refused or made
+    db:run("RELEASE member")
+    return ok and made or refusal_of(made)
+end
+
+-- Notes the kinds of changes: only of these are rows new. What goes by cascade is gone.
+local function note_kinds(kinds, changes)
+    for _, change in ipairs(changes) do
+        kinds[change.kind] = true
+    end
+end
+
+-- Makes members one after the other; `make` is one of the two above. Throws what that throws.
+local function make_members(self, members, since, make)
+    local all = { results = {}, kinds = {}, revision = since.revision, origin = since.origin }
+    for i, changes in ipairs(members) do
+        local made = make(self, changes, all.revision)
+        if made.revision and made.revision > all.revision then
+            all.revision = made.revision
+            note_kinds(all.kinds, changes)
+            all.origin = not concerns_file(self, changes) and all.origin or nil
+        end
+        all.results[i] = made
+    end
+    return all
+end
+
+-- Savepoints have SQLite copy each page that a member changes, and go through all copies with each
+-- deletion: they are for members of which one is known to be refused.
+local function make_batch(self, members, since)
+    local ok, made = pcall(make_members, self, members, since, make_changes)
+    if ok then
+        return made
+    end
+    local refusal = refusal_of(made)
+    if not refusal then
+        error(made, 0)
+    end
+    self.db:run("ROLLBACK")
+    self.db:run("BEGIN IMMEDIATE")
+    if #members > 1 then
+        return make_members(self, members, since, make_guarded)
+    end
+    return make_members(self, members, since, function()
+        return refusal
+    end)
 end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
@@ -107,41 +146,24 @@ local function finish(self, since, revision, kinds)
     _M.commit(self.db)
 end
 
--- Notes the kinds of changes: only of these are rows new. What goes by cascade is gone.
-local function note_kinds(kinds, changes)
-    for _, change in ipairs(changes) do
-        kinds[change.kind] = true
-    end
-end
-
 --- Makes many transactions with one commit (gateway.store.database has what holds). Throws a
 -- failure of the disk, or what `before_commit` does; the caller rolls back.
 -- @tparam table self store
 -- @tparam {table,...} members
 -- @treturn {table,...}
 function _M.batch(self, members)
-    local db, results = self.db, {}
+    local db = self.db
     db:run("BEGIN IMMEDIATE")
     local since = reading.revision(db)
-    local revision, origin = since.revision, since.origin
-    local kinds = {}
-    for i, changes in ipairs(members) do
-        local made = make_member(self, changes, revision, #members == 1)
-        if made.revision and made.revision > revision then
-            revision = made.revision
-            note_kinds(kinds, changes)
-            origin = not concerns_file(self, changes) and origin or nil
-        end
-        results[i] = made
-    end
-    if origin ~= since.origin then
+    local made = make_batch(self, members, since)
+    if made.origin ~= since.origin then
         db:run("UPDATE meta SET origin = NULL")
     end
-    for _, made in ipairs(results) do
-        made.uuid, made.origin = made.revision and since.uuid, made.revision and origin
+    for _, result in ipairs(made.results) do
+        result.uuid, result.origin = result.revision and since.uuid, result.revision and made.origin
     end
-    finish(self, since, revision, kinds)
-    return results
+    finish(self, since, made.revision, made.kinds)
+    return made.results
 end
 
 --- Replaces what is there in a transaction. Throws as `batch`.
