@@ -25,10 +25,10 @@ local tostring = tostring
 local type = type
 
 -- e_<kind>'s columns before those of the layout
-local OWN = 8
-local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text"
+local OWN = 4
+local OWN_COLUMNS = "sequence, created_at, updated_at, text"
 -- of these
-local CREATED_AT, UPDATED_AT = 6, 7
+local CREATED_AT, UPDATED_AT = 2, 3
 local TOUCH = "UPDATE e_%s SET revision = ?, created_at = ?, updated_at = ?, text = ?, packed = ?"
 
 local _M = {}
