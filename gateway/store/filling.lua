@@ -228,6 +228,11 @@ function _M.make(db, by_kind, changes, opts)
         place = { references = {} },
         is_sure = true,
     }
+    if #changes == 0 then
+        return revision
+    end
+    -- First: what writes the history notes it with each row.
+    db:run("UPDATE meta SET revision = ?", revision + 1)
     local of_kind = {}
     for _, given in ipairs(changes) do
         local of = by_kind[given.kind]
@@ -241,13 +246,10 @@ function _M.make(db, by_kind, changes, opts)
         end
         put(self, of_kind[of], change, revision + 1)
     end
-    if #self.filled == 0 then
-        return revision
-    elseif self.image and self.is_sure then
+    if self.image and self.is_sure then
         self.image:finish(revision + 1)
     end
     finish(self)
-    db:run("UPDATE meta SET revision = ?", revision + 1)
     return revision + 1
 end
 

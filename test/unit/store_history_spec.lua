@@ -64,6 +64,19 @@ describe("the history of the store", function()
         assert.equal("invalid offset", select(2, s:changes_made({ offset = "x" })).err)
     end)
 
+    it("leads back to before the file that filled the store", function()
+        local route = put("routes", { id = "r", service = to("s") })
+        local items = { put("services", { id = "s" }), route }
+        assert.equal(1, assert(s:replace(items, nil, "a file")).revision)
+        local filled = state()
+        local page = assert(s:changes_made())
+        assert.same({ 1, "a file", 2 }, { page[1].revision, page[1].by, page[1].created })
+        assert.equal(2, assert(go_back(0)).revision)
+        assert.same({}, state())
+        assert.equal(3, assert(go_back(1)).revision)
+        assert.same(filled, state())
+    end)
+
     it("leads back to what was, cascades and places among them", function()
         local states = { [0] = state() }
         by("a", {
