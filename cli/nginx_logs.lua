@@ -3,13 +3,9 @@
 
 local _M = {}
 
--- The whole line is made in C (module/nginx/ngx_http_sluice_log_line.c).
+-- The whole lines are made in C (module/nginx/ngx_http_sluice_log_line.c, _audit.c).
 local JSON_LOG = "$sluice_access_log_line"
-
--- What a change was asked for by whom, and how it ended. Sluice-Revision: when it is live.
-local AUDIT_LOG = '{"time":"$time_iso8601","by":"$sluice_admin_by","from":"$remote_addr",'
-    .. '"method":"$request_method","path":"$request_uri","status":$status,'
-    .. '"revision":"$sent_http_sluice_revision"}'
+local AUDIT_LOG = "$sluice_audit_log_line"
 
 local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $status '
     .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
@@ -119,8 +115,7 @@ function _M.formats(settings)
     end
     return table.concat({
         log_format("sluice", escape, format),
-        log_format("sluice_audit", "json", AUDIT_LOG),
-        "map $request_method $sluice_admin_writes { default 1; GET 0; HEAD 0; OPTIONS 0; }",
+        log_format("sluice_audit", "none", AUDIT_LOG),
     }, "\n")
 end
 
@@ -128,15 +123,16 @@ end
 -- @tparam table settings resolved settings
 -- @treturn string
 function _M.admin(settings)
-    local out = { "set $sluice_admin_by -;" }
+    -- Nobody has set it where a request ends before its first line does.
+    local out = { "set $sluice_admin_by -;", "uninitialized_variable_warn off;" }
     if settings.admin_access_log ~= "off" then
         out[#out + 1] = access_log(settings.admin_access_log, "sluice", nil, settings)
     end
     if settings.audit_log ~= "off" then
         out[#out + 1] =
-            access_log(settings.audit_log, "sluice_audit", "$sluice_admin_writes", settings)
+            access_log(settings.audit_log, "sluice_audit", "$sluice_audit_log_has", settings)
     end
-    if #out == 1 then
+    if settings.admin_access_log == "off" and settings.audit_log == "off" then
         out[#out + 1] = "access_log off;"
     end
     return table.concat(out, "\n")

@@ -58,6 +58,13 @@ typedef struct {
 
 /* ngx_http_sluice_log_write.c */
 
+void ngx_http_sluice_log_begin(ngx_http_sluice_log_t *log);
+/*
+ * What was written since, of the request: another may be written before this
+ * is used.  In r's pool; of length 0: no memory.
+ */
+ngx_str_t ngx_http_sluice_log_copy(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
 /* Room for so many bytes at pos; 0: no memory, now or before. */
 ngx_uint_t ngx_http_sluice_log_grow(ngx_http_sluice_log_t *log, size_t size);
 void ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
@@ -95,6 +102,13 @@ ngx_http_sluice_log_raw(ngx_http_sluice_log_t *log, const char *text,
 /* The line of the access log, in r's pool; of length 0: no memory. */
 ngx_str_t ngx_http_sluice_log_line(ngx_http_request_t *r);
 
+/* ngx_http_sluice_log_audit.c */
+
+/* Whether the request would change anything. */
+ngx_uint_t ngx_http_sluice_log_audit_has(ngx_http_request_t *r);
+/* The line of the audit log, in r's pool; of length 0: no memory. */
+ngx_str_t ngx_http_sluice_log_audit(ngx_http_request_t *r);
+
 /* ngx_http_sluice_access_log.c */
 
 /* Whether the access log has this request; once a request. */
@@ -103,6 +117,9 @@ ngx_uint_t ngx_http_sluice_access_log_has(ngx_http_request_t *r);
 /* ngx_http_sluice_log_facts.c */
 
 ngx_str_t ngx_http_sluice_log_method(ngx_http_request_t *r);
+/* In r's pool, or where nginx has it. */
+ngx_str_t ngx_http_sluice_log_target(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
 ngx_uint_t ngx_http_sluice_log_status(ngx_http_request_t *r);
 
 /* Of a try: host and port; 0: it is the name of an upstream without peers. */

@@ -55,8 +55,7 @@ sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
     ngx_http_sluice_log_t  *log;
 
     log = &ngx_http_sluice_log;
-    log->pos = log->start;
-    log->failed = 0;
+    ngx_http_sluice_log_begin(log);
 
     ngx_http_sluice_log_text(log, "{\"request\":{");
     ngx_http_sluice_log_request(log, r);

@@ -7,21 +7,119 @@
 #include "ngx_http_sluice_log.h"
 
 
-/* as $request_method */
+static ngx_str_t ngx_http_sluice_log_first_line(ngx_http_request_t *r);
+static size_t ngx_http_sluice_log_method_length(ngx_str_t *line);
+
+
+/*
+ * As the client has sent it: of a request that nginx refuses the page of
+ * errors has GET.
+ */
 
 ngx_str_t
 ngx_http_sluice_log_method(ngx_http_request_t *r)
 {
-    ngx_str_t  head;
+    ngx_str_t  line, method;
 
-    /* refused in its first line; of others the page of errors has GET */
+    line = ngx_http_sluice_log_first_line(r);
+    method = line;
+    method.len = ngx_http_sluice_log_method_length(&line);
 
-    if (r->method_name.len == 0 && r->method == NGX_HTTP_HEAD) {
-        ngx_str_set(&head, "HEAD");
-        return head;
+    return method.len ? method : r->method_name;
+}
+
+
+/*
+ * As the client has sent it, without secrets; also where nginx could make
+ * nothing of it.
+ */
+
+ngx_str_t
+ngx_http_sluice_log_target(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    u_char     *space, *last;
+    size_t      method;
+    ngx_str_t   target;
+
+    if (r->unparsed_uri.len) {
+        return ngx_http_sluice_log_redact(log, r, &r->unparsed_uri);
     }
 
-    return r->method_name;
+    target = ngx_http_sluice_log_first_line(r);
+    method = ngx_http_sluice_log_method_length(&target);
+
+    if (method == 0) {
+        ngx_str_null(&target);
+        return target;
+    }
+
+    /* with the space, behind which a user name may begin (CONNECT) */
+
+    target.data += method;
+    target.len -= method;
+    target = ngx_http_sluice_log_redact(log, r, &target);
+
+    if (target.len == 0) {
+        return target;
+    }
+
+    target.data++;
+    target.len--;
+
+    last = target.data + target.len;
+    space = memrchr(target.data, ' ', target.len);
+
+    if (space && last - space > 5 && ngx_memcmp(space, " HTTP/", 6) == 0) {
+        target.len = space - target.data;
+    }
+
+    return target;
+}
+
+
+/* nginx knows none that it could not read; as its variable $request has it */
+
+static ngx_str_t
+ngx_http_sluice_log_first_line(ngx_http_request_t *r)
+{
+    u_char     *p;
+    ngx_str_t   line;
+
+    if (r->request_line.len || r->request_start == NULL) {
+        return r->request_line;
+    }
+
+    line.data = r->request_start;
+
+    for (p = line.data; p < r->header_in->last; p++) {
+        if (*p == CR || *p == LF) {
+            break;
+        }
+    }
+
+    line.len = p - line.data;
+
+    return line;
+}
+
+
+/* 0: the line does not begin with one, as nginx takes them, and a space */
+
+static size_t
+ngx_http_sluice_log_method_length(ngx_str_t *line)
+{
+    size_t  i;
+    u_char  c;
+
+    for (i = 0; i < line->len; i++) {
+        c = line->data[i];
+
+        if ((c < 'A' || c > 'Z') && c != '_' && c != '-') {
+            return c == ' ' ? i : 0;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -41,12 +41,10 @@ ngx_http_sluice_log_name(line_id, "sluice_request_id");
 ngx_str_t
 ngx_http_sluice_log_line(ngx_http_request_t *r)
 {
-    ngx_str_t               line;
     ngx_http_sluice_log_t  *log;
 
     log = &ngx_http_sluice_log_line_buffer;
-    log->pos = log->start;
-    log->failed = 0;
+    ngx_http_sluice_log_begin(log);
 
     ngx_http_sluice_log_text(log, "{");
     ngx_http_sluice_log_line_request(log, r);
@@ -56,22 +54,7 @@ ngx_http_sluice_log_line(ngx_http_request_t *r)
     ngx_http_sluice_log_line_times(log, r);
     ngx_http_sluice_log_text(log, "}");
 
-    ngx_str_null(&line);
-
-    if (log->failed) {
-        return line;
-    }
-
-    /* of the request: another may be written before nginx writes this one */
-
-    line.data = ngx_pnalloc(r->pool, log->pos - log->start);
-
-    if (line.data) {
-        line.len = log->pos - log->start;
-        ngx_memcpy(line.data, log->start, line.len);
-    }
-
-    return line;
+    return ngx_http_sluice_log_copy(log, r);
 }
 
 
@@ -100,7 +83,7 @@ ngx_http_sluice_log_line_request(ngx_http_sluice_log_t *log,
                              r->headers_in.server.len);
 
     ngx_http_sluice_log_text(log, ",\"path\":");
-    text = ngx_http_sluice_log_redact(log, r, &r->unparsed_uri);
+    text = ngx_http_sluice_log_target(log, r);
     ngx_http_sluice_log_utf8(log, text.data, text.len);
 
     ngx_http_sluice_log_text(log, ",\"status\":");

@@ -34,6 +34,10 @@ static ngx_int_t ngx_http_sluice_log_get_line(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_has(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_log_get_audit(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_log_get_audit_has(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_name(ngx_http_request_t *r,
@@ -46,6 +50,8 @@ static ngx_int_t ngx_http_sluice_log_get_time(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_tries(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_log_set_switch(ngx_http_variable_value_t *v,
+    ngx_uint_t on);
 static ngx_int_t ngx_http_sluice_log_set_number(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uint64_t number);
 static ngx_int_t ngx_http_sluice_log_set_text(ngx_http_variable_value_t *v,
@@ -60,6 +66,12 @@ static ngx_http_sluice_log_variable_t  ngx_http_sluice_log_variables[] = {
       0, 1 },
 
     { ngx_string("sluice_access_log_has"), ngx_http_sluice_log_get_has,
+      0, 0 },
+
+    { ngx_string("sluice_audit_log_line"), ngx_http_sluice_log_get_audit,
+      0, 0 },
+
+    { ngx_string("sluice_audit_log_has"), ngx_http_sluice_log_get_audit_has,
       0, 0 },
 
     /* for everybody's: docs/logs.md */
@@ -221,15 +233,43 @@ ngx_http_sluice_log_get_line(ngx_http_request_t *r,
 }
 
 
-/* "1" or "0", for "access_log ... if=" */
-
 static ngx_int_t
 ngx_http_sluice_log_get_has(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    return ngx_http_sluice_log_set_switch(v,
+                                          ngx_http_sluice_access_log_has(r));
+}
+
+
+static ngx_int_t
+ngx_http_sluice_log_get_audit(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t  line;
+
+    line = ngx_http_sluice_log_audit(r);
+
+    return ngx_http_sluice_log_set_text(v, &line);
+}
+
+
+static ngx_int_t
+ngx_http_sluice_log_get_audit_has(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    return ngx_http_sluice_log_set_switch(v, ngx_http_sluice_log_audit_has(r));
+}
+
+
+/* for "access_log ... if=" */
+
+static ngx_int_t
+ngx_http_sluice_log_set_switch(ngx_http_variable_value_t *v, ngx_uint_t on)
+{
     ngx_str_t  text;
 
-    if (ngx_http_sluice_access_log_has(r)) {
+    if (on) {
         ngx_str_set(&text, "1");
 
     } else {

@@ -10,6 +10,36 @@
 
 
 void
+ngx_http_sluice_log_begin(ngx_http_sluice_log_t *log)
+{
+    log->pos = log->start;
+    log->failed = 0;
+}
+
+
+ngx_str_t
+ngx_http_sluice_log_copy(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    ngx_str_t  text;
+
+    ngx_str_null(&text);
+
+    if (log->failed) {
+        return text;
+    }
+
+    text.data = ngx_pnalloc(r->pool, log->pos - log->start);
+
+    if (text.data) {
+        text.len = log->pos - log->start;
+        ngx_memcpy(text.data, log->start, text.len);
+    }
+
+    return text;
+}
+
+
+void
 ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
     size_t length)
 {

@@ -103,7 +103,7 @@ local function request(var)
         uri = uri,
         url = ("%s://%s:%s%s"):format(var.scheme, var.host or "", var.server_port, uri),
         querystring = ngx.decode_args(redact.query(var.args or "")),
-        method = ngx.req.get_method(),
+        method = (var.request or ""):match("^([%u_-]+) ") or ngx.req.get_method(),
         headers = redact_headers(ngx.req.get_headers()),
         size = tonumber(var.request_length),
         tls = var.ssl_protocol and {

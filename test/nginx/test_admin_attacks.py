@@ -120,6 +120,7 @@ def test_forged_lines_of_the_audit_log(gateway: Start) -> None:
         "/consumers/\\n{}",
         "/consumers/%ff",
         "/consumers/x?tags=%0d%0aa",
+        "/consumers/\xff\xc3\xbc",
     ]
     for target in targets:
         with Wire(running.admin_port) as wire:
@@ -132,3 +133,36 @@ def test_forged_lines_of_the_audit_log(gateway: Start) -> None:
     assert len(lines) == len(targets), lines
     assert {line["by"] for line in lines} == {"anyone"}
     assert {line["from"] for line in lines} == {"127.0.0.1"}
+    assert lines[-1]["path"] == "/consumers/\ufffd\u00fc"
+
+
+def test_writes_that_nginx_refuses_have_their_line(gateway: Start) -> None:
+    """Whatever in them was wrong; what no method was said of is none."""
+    running = gateway(None, audit_log="logs/audit.log", workers=1)
+    running.expect_log("client intended to send too large body", 1)
+    head = b"Host: localhost\r\nContent-Length: 9999999999\r\n\r\n"
+    for request in (
+        b"PUT /key-auths/a\x7fb HTTP/1.1\r\n\r\n",
+        b"DELETE /consumers/a HTTP/x\r\n\r\n",
+        b"POST /config?apikey=secret HTTP/1.1\r\n" + head,
+        b"PATCH /consumers/a HTTP/1.1\r\nHost: a b\r\n\r\n",
+        b"PUT " + b"/" * 40000,
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET /\x7f HTTP/1.1\r\n\r\n",
+        b"POST /last HTTP/1.0\r\n\r\n",
+    ):
+        with Wire(running.admin_port) as wire:
+            wire.send(request)
+            wire.read_to_end()
+    path = Path(running.settings["prefix"]) / "logs" / "audit.log"
+    wait_until(lambda: b"/last" in path.read_bytes(), "the last line")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {(line["by"], line["from"]) for line in lines[:-1]} == {("-", "127.0.0.1")}
+    assert [(line["method"], line["path"][:40], line["status"]) for line in lines] == [
+        ("PUT", "/key-auths/REDACTED", 400),
+        ("DELETE", "/consumers/a", 400),
+        ("POST", "/config?apikey=REDACTED", 413),
+        ("PATCH", "/consumers/a", 400),
+        ("PUT", "/" * 40, 414),
+        ("POST", "/last", 421),
+    ]
