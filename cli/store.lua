@@ -77,7 +77,7 @@ function _M.load(settings, instance, items, origin)
         return writer.load({
             store = instance.store,
             images = settings.image_dir,
-            layouts = layout.derive(entities.stored(), entities.packers()),
+            layouts = layout.derive(entities.stored(), entities.of_plugins()),
             history = settings.file == "" and settings.history or 0,
         }, items, origin, "sluice import")
     end)

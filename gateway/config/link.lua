@@ -5,6 +5,7 @@
 local collect = require("gateway.config.collect")
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
+local lists = require("gateway.entities.lists")
 local migrate = require("gateway.config.migrate")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
@@ -119,13 +120,13 @@ local function resolve(state, item, field)
 end
 
 local function check_ids(state, item)
-    for _, field in ipairs(entities.id_lists(item.kind)) do
-        local known = state.index[field.reference].by_id
-        for i, id in ipairs(item.entity[field.name] or {}) do
+    for _, list in ipairs(entities.id_lists(item.kind)) do
+        local known = state.index[list.reference].by_id
+        for i, id in ipairs(lists.items(item.entity, list)) do
             if not known[id] then
-                local path = format("%s.%s[%d]", path_of(item), field.name, i - 1)
+                local path = format("%s.%s[%d]", path_of(item), list.name, i - 1)
                 local message = "invalid reference '%s' (no such entry in '%s')"
-                add_error(state, path, format(message, id, field.reference))
+                add_error(state, path, format(message, id, list.reference))
             end
         end
     end

@@ -101,7 +101,7 @@ function _M.init_worker(opts)
     apply.start({
         store = settings.prefix .. "/store/store.db",
         images = settings.image_dir,
-        layouts = layout.derive(entities.stored(), entities.packers()),
+        layouts = layout.derive(entities.stored(), entities.of_plugins()),
         history = settings.file == "" and settings.history or 0,
     })
     metrics.init_worker(settings.image_dir)

@@ -14,6 +14,7 @@ local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
 local finding = require("gateway.control.finding")
 local identity = require("gateway.config.identity")
+local lists = require("gateway.entities.lists")
 local random = require("openssl.rand")
 local references = require("gateway.config.references")
 local refusals = require("gateway.control.refusals")
@@ -91,7 +92,7 @@ local function resolve(run, field, reference)
     local found = refusals.must(run.draft:by_name(field.reference, name))
     if not found then
         local key = entities.get(field.reference).endpoint_key or "id"
-        refusals.throw(refusals.no_reference(field.name, field.reference, { [key] = name }))
+        refusals.throw(refusals.no_reference({ field.name }, field.reference, { [key] = name }))
     end
     return found.id
 end
@@ -113,10 +114,10 @@ end
 
 -- Lists of ids, of which the store knows nothing.
 local function check_ids(run, kind, entity)
-    for _, field in ipairs(entities.id_lists(kind)) do
-        for _, id in ipairs(entity[field.name] or {}) do
-            if not refusals.must(run.draft:by_its_id(field.reference, id)) then
-                refusals.throw(refusals.no_reference(field.name, field.reference, { id = id }))
+    for _, list in ipairs(entities.id_lists(kind)) do
+        for _, id in ipairs(lists.items(entity, list)) do
+            if not refusals.must(run.draft:by_its_id(list.reference, id)) then
+                refusals.throw(refusals.no_reference(list.keys, list.reference, { id = id }))
             end
         end
     end

@@ -170,18 +170,20 @@ function _M.known_id(id)
 end
 
 --- A reference leads to nothing.
--- @tparam string field
+-- @tparam {string,...} keys to the field
 -- @tparam string kind that it refers to
 -- @tparam table reference `{ id = }` or `{ name = }`
 -- @treturn table
-function _M.no_reference(field, kind, reference)
+function _M.no_reference(keys, kind, reference)
     local message = "the foreign key '%s' does not reference an existing '%s' entity."
+    local fields = {}
+    place(fields, keys, reference)
     return {
         status = 400,
         message = format(message, quoted(reference), kind),
         name = "foreign key violation",
         code = FOREIGN_KEY,
-        fields = { [field] = reference },
+        fields = fields,
     }
 end
 
@@ -229,7 +231,8 @@ local function missing(err)
     for _, fields in ipairs({ entities.foreign(err.kind), entities.id_lists(err.kind) }) do
         for _, field in ipairs(fields) do
             if field.name == err.field then
-                return _M.no_reference(err.field, field.reference, { id = err.value })
+                local keys = field.keys or { field.name }
+                return _M.no_reference(keys, field.reference, { id = err.value })
             end
         end
     end

@@ -24,6 +24,7 @@ local images = require("gateway.control.images")
 local packed_rows = require("gateway.store.packed_rows")
 local room = require("gateway.control.room")
 local rows = require("gateway.image.rows")
+local secret_names = require("gateway.control.secret_names")
 
 local error = error
 local ipairs = ipairs
@@ -139,6 +140,9 @@ end
 
 -- Runs in the transaction of each change, before it is decided.
 local function before_commit(self, db, since, now, kinds)
+    if self.images and (not kinds or kinds.plugins) then
+        secret_names.publish(db, self.store.layouts, since.revision)
+    end
     if self.building then
         self.made = finish_build(self)
         return
@@ -319,6 +323,9 @@ function methods:begin()
             os.remove(self.copy)
             found = build(self, db, now)
         end
+        -- Those that were live have theirs published.
+        local since = from == "live" and found.base_revision or 0
+        secret_names.publish(db, self.store.layouts, since)
         return found
     end)
     if not made then

@@ -6,6 +6,8 @@
 -- local entities = require("gateway.entities")
 -- for _, kind in ipairs(entities.kinds) do print(kind, #entities.get(kind).fields) end
 
+local lists = require("gateway.entities.lists")
+
 local ipairs = ipairs
 local next = next
 local pairs = pairs
@@ -69,28 +71,26 @@ end
 local schemas = {}
 -- kind -> array of { name = field, reference = kind } in the schema's order
 local foreign = {}
--- kind -> array of the same, of fields that are lists of ids
+-- kind -> lists of ids (gateway.entities.lists), those of plugins' configurations among them
 local id_lists = {}
 -- kind -> { kind of child -> the child's field }
 local children = {}
--- name of a native plugin -> { version =, module = that has its `pack` }
-local packers = {}
+-- what the store has to know of plugins (`of_plugins`)
+local of_plugins = { packers = {}, id_lists = {}, secret_names = {} }
 -- plugin -> schema of its entity
 local of_plugin = setmetatable({}, { __mode = "k" })
 
 local function put(at, schema)
     local kind = schema.name
     table.insert(_M.kinds, at, kind)
-    schemas[kind], foreign[kind], id_lists[kind], children[kind] = schema, {}, {}, {}
+    schemas[kind], foreign[kind], children[kind] = schema, {}, {}
+    id_lists[kind] = lists.of_ids(schema)
     for _, entry in ipairs(schema.fields) do
         local name, field = next(entry)
         -- what refers to a kind that does not exist yet is not supported anyway
         if field.type == "foreign" and children[field.reference] then
             foreign[kind][#foreign[kind] + 1] = { name = name, reference = field.reference }
             children[field.reference][kind] = name
-        elseif field.elements and field.elements.reference then
-            local list = id_lists[kind]
-            list[#list + 1] = { name = name, reference = field.elements.reference }
         end
     end
 end
@@ -117,13 +117,42 @@ function _M.add(schema)
     return true
 end
 
---- Notes who packs the configurations of a native plugin for C (gateway.image.entities).
+-- Of kinds that stand before plugins, as of all that is referred to.
+local function own_lists(found)
+    local out = {}
+    for _, list in ipairs(found) do
+        for _, kind in ipairs(OWN) do
+            out[#out + 1] = kind == list.reference and list or nil
+        end
+    end
+    return out
+end
+
+-- Puts what was found of a plugin into the place of what was known of it.
+local function put_lists(known, name, found)
+    for i = #known, 1, -1 do
+        if known[i].of == name then
+            table.remove(known, i)
+        end
+    end
+    for _, list in ipairs(found) do
+        known[#known + 1] = list
+    end
+end
+
+--- Notes what the store has to know of a plugin's configurations: who packs those of a native one
+-- for C (gateway.image.entities), and which lists of gateway.entities.lists they have.
 -- @tparam string name of the plugin
--- @tparam string version which bytes those are
--- @tparam string module with the function `pack`: threads have to load it by its name
+-- @tparam table plugin
+-- @tparam string module that it is: threads have to load it by its name
 -- @phases init
-function _M.set_packer(name, version, module)
-    packers[name] = { version = version, module = module }
+function _M.note_plugin(name, plugin, module)
+    of_plugins.packers[name] = plugin.native and { version = plugin.version, module = module }
+        or nil
+    local ids = own_lists(lists.of_ids(plugin.schema, name))
+    put_lists(of_plugins.id_lists, name, ids)
+    put_lists(of_plugins.secret_names, name, lists.of_secret_names(plugin.schema, name))
+    put_lists(id_lists.plugins, name, ids)
 end
 
 --- The schema of a kind of entity.
@@ -151,10 +180,11 @@ function _M.definition(kind, entity, registry)
     return _M.for_plugin(plugin)
 end
 
---- Who packs what of configurations.
--- @treturn table name of a plugin -> `{ version =, module = }`; no name of one without `pack`
-function _M.packers()
-    return packers
+--- What the store has to know of plugins, for gateway.store.layout: plain data.
+-- @treturn table `packers`: name of a plugin -> `{ version =, module = }`, no name of one without
+-- `pack`; `id_lists`, `secret_names`: arrays of lists (gateway.entities.lists)
+function _M.of_plugins()
+    return of_plugins
 end
 
 --- The name of a kind in paths of the Admin API.
@@ -193,9 +223,9 @@ function _M.foreign(kind)
     return foreign[kind]
 end
 
---- The fields of a kind that are lists of other entities' ids.
+--- The lists of other entities' ids that entities of a kind have.
 -- @tparam string kind
--- @treturn table array of `{ name =, reference = }`
+-- @treturn {table,...} of gateway.entities.lists
 function _M.id_lists(kind)
     return id_lists[kind]
 end

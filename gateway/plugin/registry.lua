@@ -49,13 +49,6 @@ local function check(name, plugin)
     return plugin
 end
 
---- Has the configurations of a native plugin packed where entities are put into the store.
-local function note_packer(name, plugin)
-    if plugin.native then
-        entities.set_packer(name, plugin.version, "plugins." .. name)
-    end
-end
-
 --- Adds the kinds of entities that a plugin brings.
 local function add_entities(plugin)
     for _, schema in ipairs(plugin.entities or {}) do
@@ -113,7 +106,7 @@ function _M.load(names)
         if not plugin then
             return nil, ("plugin '%s': %s"):format(name, err)
         end
-        note_packer(name, plugin)
+        entities.note_plugin(name, plugin, "plugins." .. name)
         self.plugins[name] = plugin
         table.insert(self.by_priority, plugin)
     end

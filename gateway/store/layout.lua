@@ -8,11 +8,15 @@
 -- | `used_by` | who has the name of an entity: `if_unused` of a deletion |
 -- | `cache_key` | one column of all its fields, unique |
 -- | `type = "foreign"` of a known kind | a reference; `on_delete = "cascade"`, or refused |
--- | a list whose elements have a `reference` | nothing; looked at where a reference would break |
+-- | a list whose elements have a `reference`, of plugins too | nothing; looked at where a reference
+--     would break |
+-- | `names_secrets` of a plugin's list | nothing; read when it changes |
 -- | `tags` | a table of tags |
 -- | a required reference to consumers, and a unique name | credentials: they share their slots |
 -- | `internal = true` | in no export |
 -- @module gateway.store.layout
+
+local lists = require("gateway.entities.lists")
 
 local concat = table.concat
 local error = error
@@ -58,14 +62,28 @@ local function space_of(schema)
     return has_key and has_consumer and "credentials" or schema.name
 end
 
-local function of_schema(schema, known, packers)
+-- Lists of ids, of those kinds that are kept.
+local function known_lists(found, of_plugins, known)
+    local out = {}
+    for _, all in ipairs({ found, of_plugins and of_plugins.id_lists or {} }) do
+        for _, list in ipairs(all) do
+            out[#out + 1] = known[list.reference] and list
+        end
+    end
+    return #out > 0 and out or nil
+end
+
+local function of_schema(schema, known, all_plugins)
+    local of_plugins = schema.subschema_key and all_plugins
     local layout = {
         kind = checked(schema.name),
         space = space_of(schema),
         columns = {},
         has_tags = false,
         is_internal = schema.internal,
-        packers = schema.subschema_key and packers,
+        packers = of_plugins and of_plugins.packers,
+        lists = known_lists(lists.of_ids(schema), of_plugins, known),
+        secret_names = of_plugins and of_plugins.secret_names,
     }
     local columns = layout.columns
     for _, entry in ipairs(schema.fields) do
@@ -84,11 +102,6 @@ local function of_schema(schema, known, packers)
         elseif name == schema.endpoint_key or known[schema.name][name] then
             columns[#columns + 1] =
                 { role = "name", column = "n_" .. checked(name), fields = { name } }
-        end
-        local listed = field.elements and field.elements.reference
-        if listed and known[listed] then
-            layout.lists = layout.lists or {}
-            layout.lists[#layout.lists + 1] = { field = name, reference = listed }
         end
         layout.has_tags = layout.has_tags or name == "tags"
     end
@@ -122,13 +135,13 @@ end
 
 --- The layouts of kinds.
 -- @tparam {table,...} schemas of all kinds that there are, plugins' own ones among them
--- @tparam[opt] table packers of gateway.entities, for the kind of plugins
+-- @tparam[opt] table of_plugins of gateway.entities, for the kind of plugins
 -- @treturn {table,...} layouts in the same order: `{ kind =, packers =, space = of its slots,
 -- has_tags =, is_internal =, users = array of `{ kind =, column =, up_to = }`, columns = array of
 -- `{ role = "unique", "name" or "foreign", column =, fields = {...}, reference =, on_delete =,
--- is_name =, is_secret = }, lists = array of `{ field =, reference = }`, ids in lists }`; throws
+-- is_name =, is_secret = }, lists, secret_names = arrays of gateway.entities.lists }`; throws
 -- where a schema cannot be kept
-function _M.derive(schemas, packers)
+function _M.derive(schemas, of_plugins)
     -- kind -> its fields that are names of another kind
     local known, layouts = {}, {}
     for _, schema in ipairs(schemas) do
@@ -145,7 +158,7 @@ function _M.derive(schemas, packers)
         end
     end
     for i, schema in ipairs(schemas) do
-        layouts[i] = of_schema(schema, known, packers)
+        layouts[i] = of_schema(schema, known, of_plugins)
     end
     for i, schema in ipairs(schemas) do
         layouts[i].users = schema.used_by and users_of(schema, layouts)

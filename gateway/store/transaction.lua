@@ -8,6 +8,7 @@
 
 local change_of = require("gateway.store.change")
 local entity_text = require("gateway.store.entity_text")
+local lists = require("gateway.entities.lists")
 local new_rows = require("gateway.store.new_rows")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
@@ -322,8 +323,8 @@ local function check(db, list, revision)
     error("a broken reference that nobody has", 0)
 end
 
-local function contains(list, id)
-    for _, item in ipairs(type(list) == "table" and list or {}) do
+local function contains(items, id)
+    for _, item in ipairs(items) do
         if item == id then
             return true
         end
@@ -332,10 +333,10 @@ local function contains(list, id)
 end
 
 -- Who has an id in a list. Reads the texts of all entities of the kind, at the speed of memory.
-local function find_listed(db, of, field, id)
+local function find_listed(db, of, list, id)
     local sql = format("SELECT id, text FROM e_%s WHERE instr(text, ?) > 0", of.kind)
     for _, row in ipairs(db:rows(sql, id)) do
-        if contains(entity_text.decode(row[2])[field], id) then
+        if contains(lists.items(entity_text.decode(row[2]), list), id) then
             return row[1]
         end
     end
@@ -348,7 +349,7 @@ local function check_gone_lists(db, by_kind, revision)
         for _, list in ipairs(of.lists or {}) do
             local sql = "SELECT id FROM gone WHERE revision = ? AND kind = ?"
             for _, row in ipairs(db:rows(sql, revision, list.reference)) do
-                local by_id = find_listed(db, of, list.field, row[1])
+                local by_id = find_listed(db, of, list, row[1])
                 if by_id then
                     refuse({
                         err = "referenced",
@@ -357,7 +358,7 @@ local function check_gone_lists(db, by_kind, revision)
                         value = row[1],
                         by = of.kind,
                         by_id = by_id,
-                        by_list = list.field,
+                        by_list = list.name,
                     })
                 end
             end
@@ -369,14 +370,14 @@ end
 local function check_put_lists(db, planned)
     local of = planned.of
     for _, list in ipairs(planned.put and of.lists or {}) do
-        local is_given = planned.put:find('"' .. list.field .. '":[', 1, true)
-        local ids = is_given and entity_text.decode(planned.put)[list.field]
-        for _, id in ipairs(type(ids) == "table" and ids or {}) do
+        local is_given = planned.put:find('"' .. list.keys[#list.keys] .. '":[', 1, true)
+        local ids = is_given and lists.items(entity_text.decode(planned.put), list)
+        for _, id in ipairs(ids or {}) do
             if not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", list.reference), id) then
                 refuse({
                     err = "reference missing",
                     kind = of.kind,
-                    field = list.field,
+                    field = list.name,
                     value = id,
                     id = planned.id,
                 })

@@ -1,12 +1,13 @@
 --- Secrets in what is logged: the values of parameters and headers by name.
 --
 -- The names stand in the C module, one list for the access log, the error log and whoever asks
--- here: `apikey`, those of HTTP's own credentials, and what is added. The case of letters does not
+-- here: `apikey`, those of HTTP's own credentials, and what is added; by the control worker those
+-- that configurations have (`names_secrets` of a schema). The case of letters does not
 -- matter, nor `-` against `_`; in a query percent-encoded names are read as well.
 -- @module sluice.redact
 -- @usage
 -- local redact = require("sluice.redact")
--- redact.add("token")            -- when the configuration loads
+-- redact.add("token")            -- when the worker begins
 -- redact.uri("/a?token=x&b=1")   -- "/a?token=REDACTED&b=1"
 
 local abi = require("sluice.abi")
@@ -16,8 +17,9 @@ local C = ffi.C
 local ffi_string = ffi.string
 local find = string.find
 
-abi.declare([[
+local is_nginx = abi.declare([[
 int sluice_redact_add(const char *name, size_t length);
+int sluice_redact_publish(const char *name, size_t length);
 int sluice_redact_is_secret(const char *name, size_t length);
 size_t sluice_redact(char *dst, const char *text, size_t length, int kind);
 ]])
@@ -49,6 +51,16 @@ end
 -- @phases any within nginx
 function _M.add(name)
     C.sluice_redact_add(name, #name)
+end
+
+--- Adds a name in all workers, those to come among them, for as long as nginx runs: before what
+-- uses the name is live. In the control worker alone, also in a thread; nothing outside of nginx.
+-- Beyond 64 KB of names every name is a secret.
+-- @tparam string name of 1 to 255 bytes
+function _M.publish(name)
+    if is_nginx then
+        C.sluice_redact_publish(name, #name)
+    end
 end
 
 --- Whether the value of a header, or of a parameter, is a secret.

@@ -124,10 +124,6 @@ ngx_http_sluice_key_auth_compile_name(ngx_pool_t *pool, ngx_str_t *plain,
         return NGX_ERROR;
     }
 
-    /* no log has the key */
-
-    (void) sluice_redact_add(plain->data, plain->len);
-
     name->plain.data = (const char *) p;
     name->plain.length = (uint32_t) plain->len;
     p = ngx_cpymem(p, plain->data, plain->len);

@@ -126,6 +126,7 @@ typedef struct {
     f(size_t, sluice_redact,                                                  \
       (u_char *dst, u_char *text, size_t length, int kind))                   \
     f(int, sluice_redact_add, (u_char *name, size_t length))                  \
+    f(int, sluice_redact_publish, (u_char *name, size_t length))              \
     f(int, sluice_redact_is_secret, (u_char *name, size_t length))            \
                                                                               \
     f(uint64_t, sluice_core_image_bound,                                      \

@@ -7,12 +7,13 @@
 
 #include "ngx_sluice.h"
 #include "ngx_sluice_abi.h"
+#include "ngx_sluice_redact.h"
 #include "ngx_sluice_shared.h"
 #include "ngx_sluice_tickets.h"
 
 
 #define NGX_SLUICE_PAGE_MAGIC    0x4547415045434c53ull      /* "SLCEPAGE" */
-#define NGX_SLUICE_PAGE_LAYOUT   6             /* grows with each change */
+#define NGX_SLUICE_PAGE_LAYOUT   7             /* grows with each change */
 
 /* Upstreams that have a position; a page that no turn was taken in is free. */
 #define NGX_SLUICE_PAGE_POSITIONS  16384
@@ -30,6 +31,9 @@ typedef struct {
 
     _Alignas(64)
     ngx_sluice_tickets_t  tickets;
+
+    _Alignas(64)
+    ngx_sluice_secrets_t  secrets;
 
     _Alignas(64)
     u_char             page[64];           /* sluice_core_page_size() */
@@ -183,6 +187,13 @@ ngx_sluice_tickets_t *
 ngx_sluice_page_tickets(void)
 {
     return ngx_sluice_page ? &ngx_sluice_page->tickets : NULL;
+}
+
+
+ngx_sluice_secrets_t *
+ngx_sluice_page_secrets(void)
+{
+    return ngx_sluice_page ? &ngx_sluice_page->secrets : NULL;
 }
 
 

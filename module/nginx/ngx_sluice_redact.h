@@ -5,6 +5,10 @@
  * One list has the names, of parameters and headers alike, whose values are
  * secrets: those of HTTP itself, and what the gateway's plugins add.  A name
  * is never taken out of it, since requests under way may still use it.
+ *
+ * Names that configurations have come from shared memory: the control worker
+ * puts them there before what names them is live, and a worker looks there
+ * whenever it asks.  So it knows them with its first line.
  */
 
 
@@ -32,6 +36,23 @@
 #define NGX_SLUICE_REDACT_QUERY   1      /* begins with a parameter */
 #define NGX_SLUICE_REDACT_LINE    2      /* line of the error log */
 
+
+/*
+ * In shared memory: names one behind the other, each with its length before
+ * it.  One process at a time writes.
+ */
+
+#define NGX_SLUICE_SECRETS_SIZE   65532
+
+typedef struct {
+    _Atomic uint32_t  used;            /* bytes; more than there are: full */
+    u_char            names[NGX_SLUICE_SECRETS_SIZE];
+} ngx_sluice_secrets_t;
+
+
+/* NULL without "sluice_control on" (ngx_sluice_page.c) */
+
+ngx_sluice_secrets_t *ngx_sluice_page_secrets(void);
 
 /* the variables $sluice_log_<name>; before the configuration is read */
 

@@ -6,6 +6,8 @@
  */
 
 
+#include <stdatomic.h>
+
 #include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
@@ -21,6 +23,9 @@
 
 static ngx_str_t *ngx_sluice_redact_slot(u_char *name, size_t length);
 static void ngx_sluice_redact_default_names(void);
+static ngx_uint_t ngx_sluice_redact_is_published(
+    ngx_sluice_secrets_t *secrets, u_char *name, size_t length);
+static void ngx_sluice_redact_learn(void);
 static u_char ngx_sluice_redact_fold(u_char c);
 
 
@@ -31,6 +36,10 @@ static ngx_uint_t  ngx_sluice_names_begun;
 /* of each length, a bit for each letter that a name begins with */
 
 static uint32_t    ngx_sluice_names_first[NGX_SLUICE_NAME_MAX + 1];
+
+/* bytes of those in shared memory that are in the list */
+
+static uint32_t    ngx_sluice_names_learnt;
 
 /* more names than the list holds: everything is a secret */
 
@@ -140,8 +149,8 @@ sluice_redact_add(u_char *name, size_t length)
 
     ngx_sluice_names_count++;
 
-    slot->data = copy;
     slot->len = length;
+    slot->data = copy;
 
     ngx_sluice_names_first[length] |= ngx_sluice_redact_bit(copy[0]);
 
@@ -155,6 +164,90 @@ full:
 }
 
 
+/*
+ * Has all workers know a name; in the control worker, or in a thread of it.
+ * NGX_OK; NGX_ERROR: no room, all redact everything then.
+ */
+
+int
+sluice_redact_publish(u_char *name, size_t length)
+{
+    size_t                 i;
+    u_char                *p;
+    uint32_t               used;
+    ngx_sluice_secrets_t  *secrets;
+
+    secrets = ngx_sluice_page_secrets();
+    if (secrets == NULL) {
+        return NGX_ERROR;
+    }
+
+    used = atomic_load_explicit(&secrets->used, memory_order_relaxed);
+
+    if (ngx_sluice_redact_is_published(secrets, name, length)) {
+        return NGX_OK;
+    }
+
+    if (length == 0
+        || length > NGX_SLUICE_NAME_MAX
+        || used > NGX_SLUICE_SECRETS_SIZE
+        || NGX_SLUICE_SECRETS_SIZE - used < 1 + length)
+    {
+        atomic_store_explicit(&secrets->used, NGX_SLUICE_SECRETS_SIZE + 1,
+                              memory_order_release);
+        return NGX_ERROR;
+    }
+
+    p = secrets->names + used;
+    *p++ = (u_char) length;
+
+    for (i = 0; i < length; i++) {
+        *p++ = ngx_sluice_redact_fold(name[i]);
+    }
+
+    atomic_store_explicit(&secrets->used, used + 1 + (uint32_t) length,
+                          memory_order_release);
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_sluice_redact_is_published(ngx_sluice_secrets_t *secrets, u_char *name,
+    size_t length)
+{
+    size_t    i;
+    u_char   *p, *last;
+    uint32_t  used;
+
+    used = atomic_load_explicit(&secrets->used, memory_order_relaxed);
+    if (used > NGX_SLUICE_SECRETS_SIZE) {
+        return 0;
+    }
+
+    last = secrets->names + used;
+
+    for (p = secrets->names; p < last; p += 1 + *p) {
+
+        if (*p != length || (size_t) (last - p) <= length) {
+            continue;
+        }
+
+        for (i = 0; i < length; i++) {
+            if (p[1 + i] != ngx_sluice_redact_fold(name[i])) {
+                break;
+            }
+        }
+
+        if (i == length) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_uint_t
 ngx_sluice_redact_is_secret(u_char *name, size_t length)
 {
@@ -162,6 +255,7 @@ ngx_sluice_redact_is_secret(u_char *name, size_t length)
     u_char  folded[NGX_SLUICE_NAME_MAX];
 
     ngx_sluice_redact_default_names();
+    ngx_sluice_redact_learn();
 
     if (ngx_sluice_names_full) {
         return 1;
@@ -183,6 +277,46 @@ ngx_sluice_redact_is_secret(u_char *name, size_t length)
     }
 
     return ngx_sluice_redact_slot(folded, length)->data != NULL;
+}
+
+
+/*
+ * What others have published since.  Not in the master: it serves nobody, and
+ * takes no sizes from memory that workers write.
+ */
+
+static void
+ngx_sluice_redact_learn(void)
+{
+    u_char                *p;
+    uint32_t               used;
+    ngx_sluice_secrets_t  *secrets;
+
+    secrets = ngx_sluice_page_secrets();
+
+    if (secrets == NULL || ngx_process == NGX_PROCESS_MASTER) {
+        return;
+    }
+
+    used = atomic_load_explicit(&secrets->used, memory_order_acquire);
+
+    if (used > NGX_SLUICE_SECRETS_SIZE) {
+        ngx_sluice_names_full = 1;
+        return;
+    }
+
+    while (ngx_sluice_names_learnt < used) {
+
+        p = secrets->names + ngx_sluice_names_learnt;
+        ngx_sluice_names_learnt += 1 + *p;
+
+        if (ngx_sluice_names_learnt > used) {
+            ngx_sluice_names_full = 1;
+            return;
+        }
+
+        (void) sluice_redact_add(p + 1, *p);
+    }
 }
 
 

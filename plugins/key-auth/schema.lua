@@ -23,6 +23,7 @@ return {
                         key_names = {
                             type = "array",
                             required = true,
+                            names_secrets = true,
                             -- Each request is searched for all of them.
                             len_max = 100,
                             elements = typedefs.header_name,

@@ -34,7 +34,7 @@ return {
                             required = true,
                             len_min = 1,
                             len_max = 100,
-                            elements = typedefs.uuid,
+                            elements = typedefs.uuid({ reference = "ca_certificates" }),
                             description = "Ids of the CA certificates that a client's certificate "
                                 .. "may be signed by.",
                         },

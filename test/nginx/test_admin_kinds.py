@@ -311,3 +311,34 @@ def test_a_ca_certificate_that_a_service_names(gateway: Start, pair: Pair) -> No
     client.must(200, "PATCH", "/services/tls", {"ca_certificates": [CA_ID]})
     client.must(200, "POST", "/batch", [{"method": "DELETE", "path": "/services/tls"}, gone])
     client.must(404, "GET", target)
+
+
+def test_a_ca_certificate_that_a_plugin_names(gateway: Start, pair: Pair) -> None:
+    """The same for lists in configurations, also by a file and on the way back."""
+    running = gateway(None)
+    client, target = Client(running), f"/ca_certificates/{CA_ID}"
+    plugin = {"name": "mtls-auth", "config": {"ca_certificates": [CA_ID]}}
+    refused = client.must(400, "POST", "/plugins", plugin)
+    assert refused["name"] == "foreign key violation"
+    assert refused["fields"] == {"config": {"ca_certificates": {"id": CA_ID}}}
+    file = {"_format_version": "3.0", "plugins": [plugin]}
+    assert client.must(400, "POST", "/config", file)["errors"] == [
+        {
+            "path": "plugins[0].config.ca_certificates[0]",
+            "entity": "mtls-auth",
+            "message": f"invalid reference '{CA_ID}' (no such entry in 'ca_certificates')",
+        }
+    ]
+    client.must(400, "POST", "/apply", file)
+    client.must(201, "POST", "/ca_certificates", {"id": CA_ID, "cert": pair.cert})
+    made = client.must(201, "POST", "/plugins", plugin)
+    refused = client.must(400, "DELETE", target)
+    message = f"ca certificate {CA_ID} is still referenced by plugins (id = {made['id']})"
+    assert (refused["message"], refused["code"]) == (message, 19)
+    # An id elsewhere in a plugin is no reference.
+    other = {"name": "key-auth", "config": {"key_names": [CA_ID]}, "tags": [CA_ID]}
+    client.must(201, "POST", "/plugins", other)
+    gone = [{"method": "DELETE", "path": path} for path in (f"/plugins/{made['id']}", target)]
+    revision = client.must(200, "POST", "/rollback", {"revision": 1})["revision"]
+    client.must(200, "POST", "/rollback", {"revision": revision - 1})
+    client.must(200, "POST", "/batch", gone)

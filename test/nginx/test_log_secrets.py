@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
+from admin_client import Client
 from log_server import LogServer, logging_to
 
 from sluice import Gateway, proxying
 from upstream import DeadPort, Exchange, Upstream
-from wire import Wire, wait_until
+from wire import Wire, request_bytes, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -331,6 +332,38 @@ def test_names_are_known_after_a_change(gateway: Start, upstream: Upstream, log:
     # Requests that began under the old configuration are logged under the new one.
     running.reload(logging_to(upstream, log.port))
     assert secrets.found(json.dumps(log.entries)) == ["before"]
+
+
+def test_a_worker_knows_the_names_with_its_first_line(gateway: Start, upstream: Upstream) -> None:
+    """Before any request has met the plugin: after a change, in new workers, after a start."""
+    secrets = Secrets()
+    running = gateway(None, log_level="info")
+    admin = Client(running)
+
+    def ask(mark: str, *names: str) -> None:
+        for name in names:
+            running.ask(f"/elsewhere?{name}={secrets.new(f'{mark} {name}')}")
+            with running.wire() as wire:
+                target = f"/\x01?{name}={secrets.new(f'{mark} {name} bad')}"
+                wire.send(request_bytes(target))
+                wire.read_to_end()
+        running.ask(f"/elsewhere?mark={mark}")
+        wait_until(lambda: f"mark={mark}" in running.access_log(), "the last line")
+        assert not secrets.found(running.access_log() + running.error_log())
+
+    plugin = {"name": "key-auth", "instance_name": "p", "config": {"key_names": ["first-key"]}}
+    route = {"name": "keyed", "paths": ["/keyed"], "plugins": [plugin]}
+    service = {"name": "s", "url": upstream.url, "routes": [route]}
+    admin.must(201, "POST", "/config", {"_format_version": "3.0", "services": [service]})
+    ask("file", "first_key")
+    names = {"config": {"key_names": ["first-key", "second"]}}
+    admin.must(200, "PATCH", "/plugins/p", names)
+    ask("change", "FIRST-KEY", "second")
+    assert running.command("reload", "--new-workers").returncode == 0
+    ask("reload", "first-key", "second")
+    running.stop()
+    running.start()
+    ask("start", "first-key", "second")
 
 
 def spellings(text: str) -> Iterator[str]:

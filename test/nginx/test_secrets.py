@@ -51,8 +51,7 @@ def ask_all(running: Gateway, secrets: Secrets, key: str) -> tuple[set[int], str
             out.append(f"{reply.headers}{reply.body.decode(errors='replace')}")
 
     form = "application/x-www-form-urlencoded"
-    # A worker knows the names of a route's keys from its first request on.
-    for path in ("/keyed", "/open", "/away", "/none"):
+    for path in ("/none", "/open", "/away", "/keyed"):
         for name in PARAMETERS:
             ask(f"{path}?b=2&{name}={secrets.new(f'{path} {name}')}")
         for name in HEADERS:

@@ -169,7 +169,7 @@ describe("CA certificates in files", function()
         )
     end)
 
-    it("of services have to be there", function()
+    it("of services and plugins have to be there", function()
         local service = { host = "a", protocol = "https", ca_certificates = { CA_ID } }
         assert.equal(
             "services[0].ca_certificates[0]: invalid reference '"
@@ -179,6 +179,14 @@ describe("CA certificates in files", function()
         )
         local list = { { id = CA_ID, cert = ca } }
         assert(parse({ ca_certificates = list, services = { service } }))
+        local plugin = { name = "mtls-auth", config = { ca_certificates = { CA_ID } } }
+        assert.equal(
+            "plugins[0].config.ca_certificates[0]: invalid reference '"
+                .. CA_ID
+                .. "' (no such entry in 'ca_certificates')",
+            errors_of("plugins", plugin)
+        )
+        assert(parse({ ca_certificates = list, plugins = { plugin } }))
     end)
 end)
 

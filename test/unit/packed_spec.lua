@@ -30,7 +30,7 @@ describe("packed configurations", function()
     -- Opens a writer with one native plugin, by the name `native`, of this version.
     local function open(version)
         local packers = version and { native = { version = version, module = MODULE } }
-        place.layouts = layout.derive(store.schemas(), packers)
+        place.layouts = layout.derive(store.schemas(), { packers = packers })
         return (support.open(place))
     end
 
@@ -86,7 +86,7 @@ describe("packed configurations", function()
         local by_kind = layout.by_kind(place.layouts)
         assert.equal(entities.version(by_kind.routes), entities.version(by_kind.plugins))
         local packers = { native = { version = "9", module = MODULE } }
-        by_kind = layout.by_kind(layout.derive(store.schemas(), packers))
+        by_kind = layout.by_kind(layout.derive(store.schemas(), { packers = packers }))
         assert.are_not.equal(entities.version(by_kind.routes), entities.version(by_kind.plugins))
     end)
 

@@ -49,7 +49,7 @@ describe("a store of another version", function()
 
     before_each(function()
         place = writers.place({
-            layouts = layout.derive(entities.stored(), entities.packers()),
+            layouts = layout.derive(entities.stored(), entities.of_plugins()),
             history = 100,
         })
     end)
