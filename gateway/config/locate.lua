@@ -60,9 +60,12 @@ local function locate(err, value, lines)
         value = value[key]
         label = label .. err.path:sub(at, finish - 1)
         at = finish
-        if kind and type(key) == "number" and name_of(value) then
-            err.entity = name_of(value)
-            label = format('%s "%s"', label, err.entity)
+        if kind and type(key) == "number" then
+            err.kind, err.value, err.field = kind.name, value, err.path:sub(at)
+            if name_of(value) then
+                err.entity = name_of(value)
+                label = format('%s "%s"', label, err.entity)
+            end
         end
         kind = type(key) == "string" and entities.get(key)
     end
@@ -70,8 +73,9 @@ local function locate(err, value, lines)
     err.path = text.shorten(err.path, MAX_PATH)
 end
 
---- Adds to each error what is known of its place: `entity`, the name of the innermost entity;
--- `where`, the path with the names of the entities; `line`, where the text is YAML. Decodes the
+--- Adds to each error what is known of its place: `entity`, the name of the innermost entity, with
+-- its `kind`, its `value` as the file has it, and the path in it, `field`; `where`, the path with
+-- the names of the entities; `line`, where the text is YAML. Decodes the
 -- text once more, so that a file without errors does not pay for it.
 -- @tparam table errors of gateway.config.report
 -- @tparam string source the text that they are about

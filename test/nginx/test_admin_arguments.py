@@ -93,7 +93,7 @@ def test_each_argument_of_each_page(running: Gateway, page: str, argument: str) 
                 assert ask(running, following).status == 200
 
 
-@pytest.mark.parametrize("argument", ["wait", "check_hash"])
+@pytest.mark.parametrize("argument", ["wait", "check_hash", "flatten_errors"])
 @pytest.mark.parametrize("value", VALUES)
 def test_each_argument_of_a_change(running: Gateway, argument: str, value: str) -> None:
     is_right = value in ("=0", "=1")

@@ -115,6 +115,7 @@ def test_how_a_file_may_be_sent(gateway: Start, media_type: str, text: str) -> N
     running = gateway({})
     answer = post(running, text, headers={"Content-Type": media_type})
     assert answer.status_code == 201, answer.text
+    assert answer.headers["Sluice-Revision"] == str(answer.json()["version"])
     routes = httpx.get(f"{running.admin}/routes", trust_env=False, timeout=DEADLINE).json()["data"]
     assert [route["name"] for route in routes] == ["from-yaml"]
 

@@ -103,6 +103,38 @@ def test_an_error_names_its_entity_and_line(gateway: Start) -> None:
     ]
 
 
+def test_errors_by_entity(gateway: Start) -> None:
+    """As Kong's ingress controller reads them; what is about no entity stays in `fields`."""
+    running = gateway({})
+    route = {"name": "r", "tags": ["k8s-name:r"], "paths": ["a", "/b", "c"]}
+    keys = {"username": "ann", "keyauth_credentials": [{"key": SECRET, "bogus": 1}]}
+    service = {"id": "6f2c1a30-0000-4000-8000-000000000001", "name": "s", "routes": [route]}
+    text = document({"services": [service], "consumers": [keys, {}, 1], "bogus": []})
+    assert "flattened_errors" not in post(running, text).json()
+    reply = post(running, text, "?check_hash=1&flatten_errors=1")
+    assert SECRET not in reply.text
+    found = reply.json()
+    assert found["fields"] == {"bogus": "unknown field"}
+    assert len(found["errors"]) == 7
+    path = {"type": "field", "message": "should start with: / (fixed path) or ~/ (regex path)"}
+    by_type = {entry.pop("entity_type"): entry for entry in found["flattened_errors"][:3]}
+    assert by_type == {
+        "service": {
+            "entity_id": "6f2c1a30-0000-4000-8000-000000000001",
+            "entity_name": "s",
+            "errors": [{"type": "field", "field": "host", "message": "required field missing"}],
+        },
+        "route": {
+            "entity_name": "r",
+            "entity_tags": ["k8s-name:r"],
+            "errors": [path | {"field": "paths.1"}, path | {"field": "paths.3"}],
+        },
+        "keyauth_credential": {
+            "errors": [{"type": "field", "field": "bogus", "message": "unknown field"}],
+        },
+    }
+
+
 def test_check_names_entity_and_line(gateway: Start) -> None:
     running = gateway('_format_version: "3.0"\n')
     running.write_config('_format_version: "3.0"\nservices:\n- {name: orders, host: a, port: x}\n')

@@ -188,6 +188,9 @@ routes:
             entity = "a",
             line = 2,
             where = 'services[0] "a".host',
+            kind = "services",
+            value = { name = "a" },
+            field = ".host",
         }, errors[1])
     end)
 end)

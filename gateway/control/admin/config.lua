@@ -10,6 +10,7 @@ local config = require("gateway.config")
 local document = require("gateway.config.document")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
+local flattened = require("gateway.control.admin.flattened")
 local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local refusals = require("gateway.control.refusals")
@@ -30,7 +31,7 @@ local KINDS = {
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
 
 -- Arguments of the query.
-local SWITCHES = { "check_hash", "dry_run", "wait" }
+local SWITCHES = { "check_hash", "dry_run", "flatten_errors", "wait" }
 
 local _M = {}
 
@@ -69,10 +70,16 @@ local function read_text()
     return body.text(), KINDS[media_type] or nil
 end
 
-local function refuse(errors)
+local function refuse(errors, flattens)
     local fields, list = {}, json.array({})
-    for i, err in ipairs(errors) do
+    local by_entity, others = nil, errors
+    if flattens then
+        by_entity, others = flattened.of(errors)
+    end
+    for _, err in ipairs(others) do
         fields[err.path == "" and "@document" or err.path] = err.message
+    end
+    for i, err in ipairs(errors) do
         list[i] = {
             path = err.path,
             message = err.message,
@@ -87,6 +94,7 @@ local function refuse(errors)
         code = INVALID,
         fields = fields,
         errors = list,
+        flattened_errors = by_entity,
     })
 end
 
@@ -116,9 +124,9 @@ local function read_file(message)
 end
 
 -- What could not be checked.
-local function refuse_file(word, why)
+local function refuse_file(word, why, args)
     if word == "invalid" then
-        return refuse(why)
+        return refuse(why, args.flatten_errors == "1")
     end
     return response.json(refusals.status(word), { message = why, name = word })
 end
@@ -191,7 +199,7 @@ function _M.apply(live, args)
     end
     local state, word, why = live.configuration:collect(text, kind, list_of)
     if not state then
-        return refuse_file(word, why)
+        return refuse_file(word, why, args)
     end
     local pause = garbage_collector.turns()
     local operations = operations_of(state, pause)
@@ -228,9 +236,10 @@ function _M.post(live, args)
     local begun = ngx.now()
     local result, word, why = live.configuration:replace(text, kind, caller.describe())
     if not result then
-        return refuse_file(word, why)
+        return refuse_file(word, why, args)
     end
     ngx.update_time()
+    response.set_revision(result.revision)
     return response.json(201, {
         version = result.revision,
         store = result.uuid,

@@ -200,7 +200,7 @@ return {
     ["/config"] = {
         POST = {
             summary = "Replaces the configuration by a declarative file",
-            arguments = { check_hash = is_set, wait = is_set },
+            arguments = { check_hash = is_set, flatten_errors = is_set, wait = is_set },
             body = A_FILE,
             status = 201,
             answer = object({

@@ -1,0 +1,69 @@
+--- Errors of a declarative file by entity, as `flatten_errors=1` asks for them: what Kong's ingress
+-- controller tells its users.
+-- @module gateway.control.admin.flattened
+
+local json = require("gateway.control.admin.json")
+
+local ipairs = ipairs
+local tonumber = tonumber
+local type = type
+
+local _M = {}
+
+local function text_or_nil(value)
+    return type(value) == "string" and value or nil
+end
+
+-- `.paths[0]` as Kong writes it: `paths.1`.
+local function field_of(err)
+    local field = err.field:gsub("%[(%d+)%]", function(index)
+        return "." .. tonumber(index) + 1
+    end)
+    return field:gsub("^%.", "")
+end
+
+local function described(err)
+    local value = type(err.value) == "table" and err.value or {}
+    local tags = json.array({})
+    for i, tag in ipairs(type(value.tags) == "table" and value.tags or {}) do
+        tags[i] = text_or_nil(tag)
+    end
+    return {
+        entity_type = err.kind:gsub("s$", ""),
+        entity_id = text_or_nil(value.id),
+        entity_name = text_or_nil(value.name) or text_or_nil(value.username),
+        entity_tags = #tags > 0 and tags or nil,
+        errors = json.array({}),
+    }
+end
+
+--- The errors that are about entities, each with what it is known by; without the entity as the
+-- file has it, which may hold secrets.
+-- @tparam {table,...} errors of gateway.config
+-- @treturn {table,...} in the order of the file's errors
+-- @treturn {table,...} the other errors
+function _M.of(errors)
+    local list, others, by_value = json.array({}), {}, {}
+    for _, err in ipairs(errors) do
+        if err.kind then
+            local key = err.value ~= nil and err.value or err.path
+            local entry = by_value[key]
+            if not entry then
+                entry = described(err)
+                list[#list + 1] = entry
+                by_value[key] = entry
+            end
+            local field = field_of(err)
+            entry.errors[#entry.errors + 1] = {
+                type = field == "" and "entity" or "field",
+                field = field ~= "" and field or nil,
+                message = err.message,
+            }
+        else
+            others[#others + 1] = err
+        end
+    end
+    return list, others
+end
+
+return _M
