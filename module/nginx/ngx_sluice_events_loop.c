@@ -288,15 +288,20 @@ ngx_sluice_events_linger_handler(ngx_event_t *e)
 
 /*
  * A context that waits for events has a timer, and nginx does not end a worker
- * that has one.  So when no other timers are left, these do not count.
+ * that has one.  So when no other timers are left, these do not count.  Those
+ * that were found before are remembered: a client's, which comes after, is
+ * none of them.
  */
 
 static void
 ngx_sluice_events_loosen(void)
 {
-    ngx_uint_t          waits, n;
+    ngx_uint_t          i, waits, n;
     ngx_event_t        *timers[NGX_SLUICE_EVENTS_WAITS], *timer;
     ngx_rbtree_node_t  *node;
+
+    static ngx_uint_t    count;
+    static ngx_event_t  *found[NGX_SLUICE_EVENTS_WAITS];
 
     if (ngx_event_timer_rbtree.root == ngx_event_timer_rbtree.sentinel) {
         return;
@@ -313,7 +318,12 @@ ngx_sluice_events_loosen(void)
         timer = ngx_rbtree_data(node, ngx_event_t, timer);
 
         if (timer->cancelable) {
-            continue;
+
+            for (i = 0; i < count && found[i] != timer; i++) { /* void */ }
+
+            if (i == count) {
+                continue;
+            }
         }
 
         if (n == waits || n == NGX_SLUICE_EVENTS_WAITS) {
@@ -323,8 +333,9 @@ ngx_sluice_events_loosen(void)
         timers[n++] = timer;
     }
 
-    while (n) {
-        timers[--n]->cancelable = 1;
+    for (count = 0; count < n; count++) {
+        timers[count]->cancelable = 1;
+        found[count] = timers[count];
     }
 }
 
