@@ -222,6 +222,7 @@ local function http(settings, root, forward)
         ("client_body_buffer_size %s;"):format(settings.client_body_buffer_size),
         ("client_header_timeout %s;"):format(settings.client_header_timeout),
         ("client_body_timeout %s;"):format(settings.client_body_timeout),
+        ("send_timeout %s;"):format(settings.send_timeout),
         -- A proxied request needs some 6 KB: one block of memory instead of nginx's 4 KB and more.
         "request_pool_size 8k;",
         -- Requests between two returns of free memory, ten times the default: each makes the next

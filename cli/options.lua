@@ -388,6 +388,15 @@ _M.list = {
         doc = "Time between two reads of a request body.",
     },
     {
+        name = "send_timeout",
+        section = "clients",
+        type = "time",
+        default = "60s",
+        unit = "seconds",
+        doc = "Time between two writes of a response; a client who takes nothing for so long loses "
+            .. "the connection, or the stream of HTTP/2.",
+    },
+    {
         name = "keepalive_timeout",
         section = "clients",
         type = "time",

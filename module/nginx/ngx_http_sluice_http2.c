@@ -326,7 +326,10 @@ ngx_http_sluice_http2_accept(ngx_connection_t *c)
 }
 
 
-/* What ended while its header was read, and not by the client. */
+/*
+ * Streams that nginx has reset, and what ended while its header was read, and
+ * not by the client.
+ */
 
 static ngx_int_t
 ngx_http_sluice_http2_log(ngx_http_request_t *r)
@@ -340,6 +343,10 @@ ngx_http_sluice_http2_log(ngx_http_request_t *r)
 
     h2c = r->stream->connection;
     c = h2c->connection;
+
+    if (r->stream->rst_sent) {
+        ngx_http_sluice_http2_reset(c);
+    }
 
     if (r->stream->pool == h2c->state.pool && h2c->goaway && !c->error
         && !c->read->timedout)

@@ -13,6 +13,18 @@
  *
  * A stream that nginx refuses is one whose HEADERS have come, and which is
  * not among the connection's requests when all of it has been read.
+ *
+ * A stream that nginx resets, as the client has broken the protocol in it,
+ * counts as one that the client has reset: either ends a request that an
+ * upstream may work at, and makes room for the next (CVE-2025-8671).
+ *
+ * A worker that leaves keeps connections for a while that were idle then
+ * (ngx_sluice_grace.c).  What comes on one is its last: it gets GOAWAY, too,
+ * where nginx would keep it as long as requests come.
+ *
+ * nginx itself ends connections on which eight times as many bytes have come
+ * and gone as requests and responses have, and 8 MiB more.  That bounds frames
+ * that are not counted here, and is counted with those that are.
  */
 
 
@@ -49,6 +61,11 @@ extern ngx_module_t  ngx_http_sluice_http2_module;
  * HTTP/1.1 is let go.  NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_http2_watch(ngx_connection_t *c);
+
+
+/* nginx has reset a stream of this connection. */
+
+void ngx_http_sluice_http2_reset(ngx_connection_t *c);
 
 
 #endif /* NGX_HTTP_SLUICE_HTTP2_H_INCLUDED */

@@ -10,6 +10,7 @@
 
 #define NGX_HTTP_SLUICE_HTTP2_PREFACE  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NGX_HTTP_SLUICE_HTTP2_WINDOW   60      /* seconds */
+#define NGX_HTTP_SLUICE_HTTP2_FLOOD    1048576     /* bytes, as in nginx */
 
 
 /* Of a connection, in its pool. */
@@ -24,6 +25,7 @@ typedef struct {
     ngx_uint_t                 streams;        /* that were asked for */
     ngx_uint_t                 refused;        /* of these */
     ngx_uint_t                 closing;
+    ngx_event_t                goaway;         /* to be said */
 
     size_t                     preface;        /* bytes of it that came */
     size_t                     seen;           /* bytes of the head */
@@ -35,6 +37,8 @@ typedef struct {
 static void ngx_http_sluice_http2_end(void *data);
 static ssize_t ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf,
     size_t size);
+static ngx_http_sluice_http2_meter_t *ngx_http_sluice_http2_meter(
+    ngx_connection_t *c);
 static void ngx_http_sluice_http2_begin(ngx_http_sluice_http2_meter_t *meter);
 static void ngx_http_sluice_http2_refused(
     ngx_http_sluice_http2_meter_t *meter);
@@ -43,6 +47,8 @@ static void ngx_http_sluice_http2_read(ngx_http_sluice_http2_meter_t *meter,
 static void ngx_http_sluice_http2_frame(ngx_http_sluice_http2_meter_t *meter);
 static void ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
     ngx_uint_t kind, ngx_uint_t n);
+static void ngx_http_sluice_http2_close(ngx_http_sluice_http2_meter_t *meter);
+static void ngx_http_sluice_http2_goaway(ngx_event_t *event);
 
 
 ngx_int_t
@@ -70,10 +76,41 @@ ngx_http_sluice_http2_watch(ngx_connection_t *c)
 }
 
 
+void
+ngx_http_sluice_http2_reset(ngx_connection_t *c)
+{
+    ngx_http_sluice_http2_meter_t  *meter;
+
+    meter = ngx_http_sluice_http2_meter(c);
+
+    if (meter) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_RESETS, 1);
+        ngx_http_sluice_http2_add(meter, NGX_HTTP_SLUICE_HTTP2_RESETS, 1);
+    }
+}
+
+
 static void
 ngx_http_sluice_http2_end(void *data)
 {
-    ngx_http_sluice_http2_refused(data);
+    ngx_http_sluice_http2_meter_t  *meter = data;
+
+    ngx_http_v2_connection_t  *h2c;
+
+    ngx_http_sluice_http2_refused(meter);
+
+    if (meter->goaway.posted) {
+        ngx_delete_posted_event(&meter->goaway);
+    }
+
+    h2c = meter->h2c;
+
+    if (h2c && !meter->closing
+        && h2c->total_bytes / 8
+           > h2c->payload_bytes + NGX_HTTP_SLUICE_HTTP2_FLOOD)
+    {
+        ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_CLOSED_FRAMES, 1);
+    }
 }
 
 
@@ -82,23 +119,22 @@ ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf, size_t size)
 {
     ssize_t                         n;
     ngx_uint_t                      i;
-    ngx_pool_cleanup_t             *cln;
     ngx_http_sluice_http2_conf_t   *mcf;
     ngx_http_sluice_http2_meter_t  *meter;
 
-    cln = c->pool->cleanup;
-
-    while (cln->handler != ngx_http_sluice_http2_end) {
-        cln = cln->next;
-    }
-
-    meter = cln->data;
+    meter = ngx_http_sluice_http2_meter(c);
     ngx_http_sluice_http2_begin(meter);
 
     n = meter->recv(c, buf, size);
 
     if (n > 0) {
         ngx_http_sluice_http2_read(meter, buf, buf + n);
+
+        if (ngx_exiting && meter->streams && meter->h2c
+            && !meter->h2c->goaway && !meter->closing)
+        {
+            ngx_http_sluice_http2_close(meter);
+        }
     }
 
     if (!meter->closing) {
@@ -116,6 +152,24 @@ ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf, size_t size)
     }
 
     return n;
+}
+
+
+/* NULL: there was no memory for one. */
+
+static ngx_http_sluice_http2_meter_t *
+ngx_http_sluice_http2_meter(ngx_connection_t *c)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    for (cln = c->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_sluice_http2_end) {
+            return cln->data;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -264,7 +318,6 @@ static void
 ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
     ngx_uint_t kind, ngx_uint_t n)
 {
-    ngx_connection_t              *c;
     ngx_http_sluice_http2_conf_t  *mcf;
 
     mcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
@@ -272,17 +325,47 @@ ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
 
     meter->counts[kind] += n;
 
-    if (meter->closing || meter->counts[kind] <= mcf->most[kind]) {
-        return;
+    if (!meter->closing && meter->counts[kind] > mcf->most[kind]) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_CLOSED_RESETS + kind, 1);
+        ngx_http_sluice_http2_close(meter);
     }
+}
+
+
+/*
+ * When what was read has been used: streams that begin with it would take
+ * c->close for themselves, and nginx would end them unanswered.
+ */
+
+static void
+ngx_http_sluice_http2_close(ngx_http_sluice_http2_meter_t *meter)
+{
+    ngx_event_t       *event;
+    ngx_connection_t  *c;
 
     meter->closing = 1;
-    ngx_sluice_metrics_add(SLUICE_METRICS_HTTP2_CLOSED_RESETS + kind, 1);
 
     c = meter->connection;
+    event = &meter->goaway;
 
     if (c->fd != (ngx_socket_t) -1) {
-        c->close = 1;
-        ngx_post_event(c->read, &ngx_posted_events);
+        event->data = c;
+        event->log = c->log;
+        event->handler = ngx_http_sluice_http2_goaway;
+        ngx_post_event(event, &ngx_posted_events);
     }
+}
+
+
+/* As nginx does it to idle connections when a worker leaves. */
+
+static void
+ngx_http_sluice_http2_goaway(ngx_event_t *event)
+{
+    ngx_connection_t  *c;
+
+    c = event->data;
+
+    c->close = 1;
+    c->read->handler(c->read);
 }

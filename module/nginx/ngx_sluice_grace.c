@@ -14,8 +14,9 @@
  * with "Connection: close", since the worker is exiting.  What stays idle is
  * closed by its keep-alive timer, which is made as short as the grace.
  *
- * An HTTP/2 connection without streams says GOAWAY when that timer fires; one
- * with streams has no such timer and is left to nginx.
+ * An HTTP/2 connection without streams says GOAWAY when that timer fires, or
+ * after what comes before (ngx_http_sluice_http2_meter.c); one with streams
+ * has no such timer and is left to nginx.
  */
 
 

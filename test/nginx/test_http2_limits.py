@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import h2.errors
 import h2.events
+import hpack.hpack
 import pytest
 from http2 import (
     CONTINUATION,
@@ -18,6 +19,7 @@ from http2 import (
     PRIORITY,
     RST_STREAM,
     SETTINGS,
+    WINDOW_UPDATE,
     Client,
     frame,
     served,
@@ -155,6 +157,48 @@ def test_rapid_resets(gateway: START, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        frame(WINDOW_UPDATE, struct.pack("!I", 2**31 - 1)),
+        frame(DATA, b"behind the end"),
+    ],
+    ids=["window", "data"],
+)
+def test_provoked_resets(
+    attacked: tuple[Gateway, Client], upstream: Upstream, wrong: bytes
+) -> None:
+    """CVE-2025-8671: the client breaks the protocol in a stream, and nginx resets it. The upstream
+    has the request by then, as it has where the client resets."""
+    running, client = attacked
+    (worker,) = running.workers()
+    upstream.handler = lambda exchange: exchange.fill()
+    for i in range(21):
+        stream = client.ask(f"/{i}")
+        client.flush()
+        upstream.wait_for(i + 1)
+        if i == 20:
+            assert (counted(running, "resets"), closed(running, "resets")) == (20, 0)
+        client.socket.sendall(wrong[:5] + struct.pack("!I", stream) + wrong[9:])
+    assert is_ended(client)
+    assert (counted(running, "resets"), closed(running, "resets")) == (21, 1)
+    upstream.handler = upstream.echo
+    is_served(running, worker)
+
+
+def test_what_came_with_it_is_answered(attacked: tuple[Gateway, Client]) -> None:
+    """GOAWAY names the last stream that was taken: no client asks for that again."""
+    running, client = attacked
+    client.h2.data_to_send()
+    stream = client.ask()
+    asked = client.h2.data_to_send()
+    client.socket.sendall(frame(PING, b"12345678") * 30 + asked)
+    assert client.answers([stream])[stream][0] == 200
+    assert client.last_stream == stream
+    assert is_ended(client)
+    assert closed(running, "frames") == 1
+
+
+@pytest.mark.parametrize(
     "flood",
     [
         frame(PING, b"12345678"),
@@ -214,3 +258,115 @@ def test_frames_in_pieces(attacked: tuple[Gateway, Client]) -> None:
     assert client.answers([stream])[stream][0] == 200
     assert counted(running, "resets") == 1
     assert closed(running, "frames") == 0
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(WINDOW_UPDATE, struct.pack("!I", 1)),
+        frame(WINDOW_UPDATE, struct.pack("!I", 1), 1),
+        frame(0xEE, b"", 1),
+        frame(DATA, b"\xff" + bytes(256), 1, 8),
+    ],
+    ids=["window", "window of a stream", "unknown", "padding"],
+)
+def test_other_floods(gateway: START, upstream: Upstream, flood: bytes) -> None:
+    """They have no limit by number: honest clients send some with each answer. nginx ends a
+    connection that has carried 8 MiB of what is no request and no response."""
+    running = gateway(served(upstream), tls="ssl http2")
+    (worker,) = running.workers()
+    with speaking(running) as client:
+        client.ask(method="POST", end=False)
+        client.flush()
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            client.socket.sendall(flood * (10_000_000 // len(flood)))
+        assert is_ended(client)
+    wait_until(lambda: closed(running, "frames") == 1, "the connection to be counted")
+    is_served(running, worker)
+
+
+def literal(name: bytes, value: bytes, kind: int = 0x40) -> bytes:
+    """A field in HPACK that is no reference; 0x40: the dynamic table has it from here on."""
+    return bytes([kind]) + b"".join(
+        hpack.hpack.encode_integer(len(t), 7) + t for t in (name, value)
+    )
+
+
+NEWEST = b"\xbe"
+"""HPACK's reference to the latest entry of the dynamic table."""
+
+
+def test_references(gateway: START, upstream: Upstream) -> None:
+    """HPACK says a long field in one byte: fields count as they are, not as they are said."""
+    running = gateway(served(upstream), tls="ssl http2")
+    with speaking(running) as client:
+        long = literal(b"x", b"a" * 3900)
+        block = GET + long + NEWEST * 7
+        client.socket.sendall(frame(HEADERS, block, 1, 5))
+        wait_until(lambda: len(upstream.requests) == 1, "the request")
+        assert upstream.last.headers.all("x") == ["a" * 3900] * 8
+        client.socket.sendall(frame(HEADERS, GET + NEWEST * 9, 3, 5))
+        assert is_ended(client)
+    assert closed(running, "header") == 1
+    assert len(upstream.requests) == 1
+
+
+def test_many_references(gateway: START, upstream: Upstream) -> None:
+    """Short fields are at most 1,000: each takes memory of its own, and one byte to say."""
+    running = gateway(served(upstream), tls="ssl http2")
+    (worker,) = running.workers()
+    for count, status in ((900, 200), (1100, 400), (30_000, 400)):
+        with speaking(running) as client:
+            stream = client.ask("/", headers=[("x", "")])
+            assert client.answers([stream])[stream][0] == 200
+            stream = client.h2.get_next_available_stream_id()
+            client.h2.send_headers(stream, [(":method", "GET")], end_stream=True)
+            client.h2.clear_outbound_data_buffer()
+            block = GET + NEWEST * count
+            whole = [block[i : i + 16_000] for i in range(0, len(block), 16_000)]
+            kinds = [HEADERS] + [CONTINUATION] * (len(whole) - 1)
+            for i, (kind, part) in enumerate(zip(kinds, whole, strict=True)):
+                last = 4 if part is whole[-1] else 0
+                client.socket.sendall(frame(kind, part, stream, last + (i == 0)))
+            assert client.answers([stream])[stream][0] in (status, 494 if status == 400 else status)
+    is_served(running, worker)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x3f\xe2\x1f" + GET,
+        b"\x3f\xff\xff\xff\x7f" + GET,
+        GET + b"\xff\xff\xff\xff\x7f",
+        GET + b"\xbe",
+        GET + b"\x80",
+        GET + b"\x40\x7f\xff\xff\xff\x7f",
+        GET + b"\x40\x81\x00\x00",
+    ],
+    ids=["table", "huge table", "huge index", "no entry", "index 0", "huge name", "huffman"],
+)
+def test_bad_compression(gateway: START, upstream: Upstream, block: bytes) -> None:
+    """The connection ends: what stands behind can no longer be read."""
+    running = gateway(served(upstream), tls="ssl http2")
+    (worker,) = running.workers()
+    with speaking(running) as client:
+        client.socket.sendall(frame(HEADERS, block, 1, 5))
+        assert is_ended(client)
+    assert closed(running, "header") == 1
+    assert upstream.requests == []
+    is_served(running, worker)
+
+
+def test_settings_of_a_client(gateway: START, upstream: Upstream) -> None:
+    """Huge ones are taken, and cost nothing; nginx keeps no table for what it sends."""
+    running = gateway(served(upstream), tls="ssl http2")
+    (worker,) = running.workers()
+    huge = b"".join(
+        struct.pack("!HI", code, value)
+        for code, value in ((1, 2**32 - 1), (3, 2**32 - 1), (5, 2**24 - 1), (6, 2**32 - 1), (99, 7))
+    )
+    with speaking(running) as client:
+        client.socket.sendall(frame(SETTINGS, huge * 500))
+        stream = client.ask()
+        assert client.answers([stream])[stream][0] == 200
+    is_served(running, worker)

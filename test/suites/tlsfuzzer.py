@@ -2,8 +2,8 @@
 """Runs scripts of tlsfuzzer against a listener of Sluice and a server of nginx alone.
 
 They are not ours and stay outside this repository: the argument names a checkout. nginx has the
-same certificate, versions and ciphers; what it fails is its own or OpenSSL's, or not spoken here.
-What only one of both fails is printed, and is ours to explain.
+same certificate, versions and ciphers. What only one of both fails is printed, and is ours to
+explain; what both fail tells nothing of Sluice.
 
     test/suites/tlsfuzzer.py <checkout> [--python PYTHON] [--count N] [test-tls13-hrr.py ...]
 """

@@ -51,6 +51,7 @@ local EFFECTS = {
     client_body_buffer_size = { "9k", "client_body_buffer_size 9k;" },
     client_header_timeout = { "11s", "client_header_timeout 11s;" },
     client_body_timeout = { "12s", "client_body_timeout 12s;" },
+    send_timeout = { "21s", "send_timeout 21s;" },
     keepalive_timeout = { "13s", "keepalive_timeout 13s;" },
     ssl_cipher_suite = { "modern", "ssl_protocols TLSv1.3;" },
     ask_client_certificate = { "on", "sluice_tls_ask_certificate on;" },

@@ -133,7 +133,7 @@ _M.rest = {
     one("counts", "http2_resets", {
         name = "sluice_http2_resets",
         type = "counter",
-        help = "RST_STREAM frames of clients.",
+        help = "Streams that clients have reset, or had reset by breaking the protocol in them.",
     }),
     one("counts", "http2_refused", {
         name = "sluice_http2_refused_streams",
