@@ -39,10 +39,14 @@ local function collect_slice()
     return false
 end
 
+-- Between slices nothing is collected: what others allocate then would be a debt, which LuaJIT's next
+-- step works off in one go (lj_gc_step), however large.
 local function collect(premature)
     while not premature and not collect_slice() do
+        collectgarbage("stop")
         ngx.sleep(PAUSE_SECONDS)
     end
+    collectgarbage("restart", -1)
     left_kb = collectgarbage("count")
     is_running = false
 end
