@@ -39,8 +39,8 @@ local function collect_slice()
     return false
 end
 
--- Between slices nothing is collected: what others allocate then would be a debt, which the next step
--- of LuaJIT (lj_gc_step) works off in one go, however large.
+-- Between slices nothing is collected: what others allocate then would be a debt, which LuaJIT's
+-- next step (lj_gc_step) works off in one go, however large.
 local function collect(premature)
     while not premature and not collect_slice() do
         collectgarbage("stop")
