@@ -121,8 +121,10 @@ def test_lengths_that_lie(
     stream = client.ask(path, method="POST", headers=fields, end=False)
     client.flush()
     client.socket.sendall(frame(DATA, b"abc", stream, END))
-    assert status(client, stream) == 400
-    assert not [seen for seen in upstream.requests if seen.body == b"abc"]
+    # A body of length 0 that is streamed is whole before what lies about it has come.
+    may_be = (200, 400) if lengths == ["0"] and path == "/streamed" else (400,)
+    assert status(client, stream) in may_be
+    assert not [seen for seen in upstream.requests if seen.body]
     stream = client.ask()
     assert status(client, stream) == 200
 
