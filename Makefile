@@ -90,7 +90,7 @@ ring: setup
 
 store: build
 	@scripts/setup run test
-	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/store
+	$(PYTHON) -m pytest --quiet -p no:cacheprovider -n $(JOBS) --dist loadfile $(ARGS) test/store
 
 # All that drives nginx, with AddressSanitizer and UBSan in the module; not part of make test.
 sanitize: build
