@@ -73,6 +73,8 @@ def make(
         arguments += ["-subj", subject, "-keyout", str(at / "key"), "-out", str(at / "cert")]
         arguments += [f"-{digest}"]
         arguments += ["-addext", f"basicConstraints=critical,CA:{str(is_ca).upper()}"]
+        if is_ca:
+            arguments += ["-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"]
         if names:
             arguments += ["-addext", f"subjectAltName={','.join(names)}"]
         for extension in extensions:
@@ -87,7 +89,7 @@ def make(
 
 
 def expired(issuer: Pair) -> Pair:
-    """A certificate of yesterday."""
+    """A certificate of January 2024."""
     made = make("test")
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
@@ -95,9 +97,17 @@ def expired(issuer: Pair) -> Pair:
         (at / "key").write_text(made.key)
         names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
         (at / "request").write_text(run("req", "-new", "-key", f"{at}/key", *names))
-        signing = ["-copy_extensions", "copy", "-CA", f"{at}/ca", "-set_serial", "7"]
-        cert = run("x509", "-req", "-in", f"{at}/request", *signing, "-days", "-1")
-        return Pair(cert + issuer.cert, made.key)
+        (at / "index").touch()
+        (at / "number").write_text("07\n")
+        (at / "conf").write_text(
+            f"[ca]\ndefault_ca=own\n[own]\ndatabase={at}/index\nserial={at}/number\n"
+            f"new_certs_dir={at}\ndefault_md=sha256\npolicy=any\ncopy_extensions=copy\n"
+            "[any]\ncommonName=supplied\n"
+        )
+        dates = ["-startdate", "20240101000000Z", "-enddate", "20240131000000Z"]
+        signing = ["-batch", "-notext", "-config", f"{at}/conf", "-in", f"{at}/request"]
+        run("ca", *signing, *dates, "-cert", f"{at}/ca", "-keyfile", f"{at}/ca", "-out", f"{at}/it")
+        return Pair((at / "it").read_text() + issuer.cert, made.key)
 
 
 def serial(pair: Pair) -> str:
