@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import guard
-from sluice import COMMAND, ROOT, Ports
+from sluice import COMMAND, ROOT, Ports, sanitizers
 
 SECONDS = 60
 
@@ -54,6 +54,8 @@ class Instance:
             "--workers": "2",
             "--worker-connections": "512",
         }
+        if sanitizers():  # which a binary upgrade passes on if they are named
+            self.flags["--vault-env"] = ",".join(sanitizers())
         self.cuts_off_requests = False
         """Whether the test does: nginx then alerts of each open socket."""
         self.kills_workers = False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, SECONDS, Instance
-from sluice import ROOT, sanitizers
+from sluice import ROOT
 from wire import wait_until
 
 UNITS = ROOT / "packaging" / "systemd"
@@ -105,8 +105,6 @@ def service(instance: Instance) -> Iterator[Instance]:
     instance.prefix = folder
     instance.proxy_port = low_port()
     instance.flags["--proxy-listen"] = f"127.0.0.1:{instance.proxy_port}"
-    if sanitizers():  # which a binary upgrade passes on if they are named
-        instance.flags["--vault-env"] = ",".join(sanitizers())
     process = subprocess.Popen(
         [*RIGHTS, *instance.line("start", "--foreground", error_log="stderr")],
         env=instance.environment,
