@@ -12,6 +12,10 @@ local _M = {}
 -- The gateway itself waits less than this.
 local TIMEOUT_S = 45
 
+--- Of a request with a declarative file: a million routes are checked for a minute or two. A
+-- control worker that hangs is killed long before, and the connection ends.
+_M.FILE_TIMEOUT_S = 600
+
 local PIECE_BYTES = 65536
 
 local function connect(path, timeout_s)

@@ -22,8 +22,6 @@ local NULL = cjson.null
 local PAGE = 1000
 -- A page of entities costs as much as so many that are asked for one by one.
 local FEW = 50
--- For a large file to be checked.
-local APPLY_TIMEOUT_S = 600
 local SIGNS = { created = "+", changed = "~", deleted = "-" }
 local TYPES = { json = "application/json", yaml = "application/yaml", yml = "application/yaml" }
 
@@ -339,7 +337,8 @@ _M.apply = invocation.on_running(function(instance, _, arguments)
     local target = "/apply?dry_run=" .. (arguments.dry_run and 1 or 0)
     target = arguments.kind and target .. "&kind=" .. escape(arguments.kind) or target
     local body = { type = TYPES[extension] or "text/plain", text = text }
-    local status, answer = control.ask(instance.control, "POST", target, body, APPLY_TIMEOUT_S)
+    local status, answer =
+        control.ask(instance.control, "POST", target, body, control.FILE_TIMEOUT_S)
     if status ~= 200 then
         local lines = reasons(status, answer)
         lines[1] = ("%s: %s"):format(arguments.path == "-" and "stdin" or arguments.path, lines[1])

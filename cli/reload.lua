@@ -32,7 +32,8 @@ local function send(instance, path)
         return nil, "cannot read " .. reason
     end
     local body = { type = TYPES[path:lower():match("%.(%w+)$")] or "text/plain", text = text }
-    local status, answer = control.ask(instance.control, "POST", "/config?wait=1", body)
+    local status, answer =
+        control.ask(instance.control, "POST", "/config?wait=1", body, control.FILE_TIMEOUT_S)
     if status == 201 then
         return answer
     end

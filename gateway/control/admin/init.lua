@@ -203,7 +203,7 @@ end
 -- @phases content
 function _M.refused()
     if ngx.status == 413 then
-        local message = "the body has more than %d bytes: `sluice import FILE` takes larger files"
+        local message = "the body has more than %d bytes: `sluice restart` reads larger files"
         return response.json(413, { message = message:format(document.MAX_BYTES) })
     end
     return response.refused(ngx.status)
