@@ -44,8 +44,8 @@ local function prepare_change(instance, arguments, context, keep)
         settings.image_dir = old.image_dir
     end
     note_start_only(old, settings)
-    local found
-    problems, found = preflight.check(settings, {
+    local found, files
+    problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = true,
         held = preflight.addresses(old),
@@ -54,6 +54,8 @@ local function prepare_change(instance, arguments, context, keep)
     if #problems > 0 then
         return nil, keep(problems)
     end
+    complain(files.warnings)
+    given.files = files.digest
     start.fit_connections(settings, instance:master())
     local writer, err = start.open_prefix(context, instance, settings)
     if not writer then
@@ -66,11 +68,12 @@ local function prepare_change(instance, arguments, context, keep)
         old = old,
         writer = writer,
         hash = remembered and remembered.hash,
+        are_new_files = not remembered or remembered.files ~= files.digest,
     }
 end
 
---- reload: checks the file and the settings; where only the file has changed, the workers take it,
--- otherwise renders, tests, and swaps the workers.
+--- reload: checks the file, the settings and the files of TLS; where only the first has changed,
+-- the workers take it, otherwise renders, tests, and swaps the workers.
 _M.reload = invocation.on_running(function(instance, master, arguments, context)
     local change, code = prepare_change(instance, arguments, context, reload.keep)
     if not change then
@@ -78,7 +81,8 @@ _M.reload = invocation.on_running(function(instance, master, arguments, context)
     end
     local settings, writer, given = change.settings, change.writer, change.given
     local is_new_file = change.found.hash ~= change.hash
-    if is_new_file and not arguments.new_workers and writer:is_written(settings, context.root) then
+    local is_all = is_new_file and not arguments.new_workers and not change.are_new_files
+    if is_all and writer:is_written(settings, context.root) then
         return reload.post(instance, writer, settings, given, change.found)
     end
     return reload.swap_workers(instance, writer, settings, given, {

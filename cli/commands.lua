@@ -25,6 +25,7 @@ local start = require("cli.start")
 local store = require("cli.store")
 local store_commands = require("cli.store_commands")
 local timers = require("cli.timers")
+local tls_files = require("cli.tls_files")
 local version = require("gateway.version")
 
 local _M = {}
@@ -85,8 +86,8 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     if #instance:leaders() > 0 then
         return fail(report.stopped(instance.prefix, instance:orphans()))
     end
-    local found
-    problems, found = preflight.check(settings, {
+    local found, files
+    problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
         store = store.held(settings, instance),
@@ -94,7 +95,8 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     if #problems > 0 then
         return fail(problems)
     end
-    given.hash = found.hash
+    complain(files.warnings)
+    given.hash, given.files = found.hash, files.digest
     given.is_supervised = is_supervised()
     start.fit_connections(settings)
     local writer, err = start.open(context, instance, settings)
@@ -189,8 +191,8 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
     if not settings then
         return fail(problems, WRONG_USE)
     end
-    local found
-    problems, found = preflight.check(settings, {
+    local found, files
+    problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
         held = preflight.addresses(old),
@@ -200,7 +202,8 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         problems[#problems + 1] = old and RESTART_REFUSED or nil
         return fail(problems)
     end
-    given.hash = found.hash
+    complain(files.warnings)
+    given.hash, given.files = found.hash, files.digest
     given.is_supervised = is_supervised()
     start.fit_connections(settings)
     return replace(context, instance, settings, given, {
@@ -262,10 +265,12 @@ function _M.check(arguments, context)
     end
     local path = arguments.declarative or settings.file
     errors = {}
+    local files = tls_files.check(settings, errors)
     local found = preflight.check_file(path, settings, errors)
-    if not found then
+    if #errors > 0 then
         return fail(errors)
     end
+    complain(files.warnings)
     local snapshot = found.snapshot
     for _, list in ipairs({ snapshot.warnings or {}, config.slow_warnings(snapshot) }) do
         for _, warning in ipairs(list) do

@@ -158,10 +158,14 @@ local function upstream(settings)
     )
 end
 
-local function trusted(settings)
+-- What the master reads of CAs, whichever server it is for.
+local function tls_files(settings)
     local out = {}
     for i, path in ipairs(tls.trusted(settings)) do
         out[i] = ("sluice_upstream_trusted_certificate %s;"):format(quote(path))
+    end
+    for _, path in ipairs(settings.ssl_crl) do
+        out[#out + 1] = ("sluice_crl %s;"):format(quote(path))
     end
     return table.concat(out, "\n")
 end
@@ -243,7 +247,7 @@ local function http(settings, root, forward)
         ("sluice_asked_scheme %s;"):format(forward.proto),
         ("sluice_asked_host %s;"):format(forward.host),
         forward.conf,
-        trusted(settings),
+        tls_files(settings),
         upstream(settings)
     )
 end

@@ -131,6 +131,14 @@ _M.list = {
             .. "some asks its user.",
     },
     {
+        name = "ssl_crl",
+        section = "listeners",
+        type = "path_list",
+        default = "",
+        doc = "Files of revocation lists (PEM, up to 16 MiB each), separated by commas, which all "
+            .. "plugins mtls-auth look into beside their own. A start and a reload read them.",
+    },
+    {
         name = "ssl_protocols",
         section = "listeners",
         type = "text",

@@ -385,8 +385,8 @@ function _M:is_written(settings, root)
 end
 
 --- Writes start.json alone.
--- @tparam table remembered what start was given (cli.settings), and the `hash` of the file that is
--- live
+-- @tparam table remembered what start was given (cli.settings), the `hash` of the file that is
+-- live, and the digest of `files` (cli.tls_files)
 -- @treturn boolean|nil true, or nil and the reason
 function _M:write_remembered(remembered)
     return self:write(self.instance.start, cjson.encode(remembered) .. "\n")
@@ -402,8 +402,8 @@ end
 
 --- Writes nginx.conf, settings.json and start.json, and makes the log files and the certificate.
 -- @tparam table settings resolved settings
--- @tparam table remembered what start was given (cli.settings), and the `hash` of the file that is
--- live
+-- @tparam table remembered what start was given (cli.settings), the `hash` of the file that is
+-- live, and the digest of `files` (cli.tls_files)
 -- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
 function _M:write_files(settings, remembered, root)

@@ -16,6 +16,7 @@ local origins = require("gateway.config.origin")
 local platform = require("cli.platform")
 local process = require("cli.process")
 local registry = require("gateway.plugin.registry")
+local tls_files = require("cli.tls_files")
 local values = require("cli.values")
 local vault = require("gateway.config.vault")
 
@@ -209,15 +210,6 @@ local function check_logs(settings, foreground, errors)
     end
 end
 
-local function check_trusted(settings, errors)
-    local name = "proxy_ssl_trusted_certificate"
-    for _, path in ipairs(settings[name]) do
-        if path ~= platform.ca_bundle and not unistd.access(path, "r") then
-            add(errors, "%s: cannot read %s; give %s another", name, path, flag(name))
-        end
-    end
-end
-
 local function bind_error(address, listen)
     local passive = { socktype = socket.SOCK_STREAM, flags = socket.AI_PASSIVE }
     local host = listen.host == "*" and "0.0.0.0" or listen.host
@@ -403,15 +395,16 @@ end
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
 --   where none was given
+-- @treturn table the files of TLS, of cli.tls_files
 function _M.check(settings, opts)
     local errors = {}
     local version = check_programs(settings, errors)
     check_own_module(settings, version, errors)
     check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
-    check_trusted(settings, errors)
+    local files = tls_files.check(settings, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
-    return errors, check_configuration(settings, opts.store, errors)
+    return errors, check_configuration(settings, opts.store, errors), files
 end
 
 return _M

@@ -280,6 +280,15 @@ function _M.for_plugin(plugin)
             table.insert(schema.entity_checks, check)
         end
     end
+    local warnings = plugin.schema.warnings
+    schema.warnings = warnings
+        and function(entity, now)
+            local found = warnings(entity.config, now)
+            for _, warning in ipairs(found) do
+                warning.field = "config." .. warning.field
+            end
+            return found
+        end
     of_plugin[plugin] = schema
     return schema
 end

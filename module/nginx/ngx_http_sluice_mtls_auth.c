@@ -11,6 +11,7 @@
 
 #include "ngx_http_sluice_plugin.h"
 #include "ngx_http_sluice_answer.h"
+#include "ngx_http_sluice_crl.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_packed.h"
 #include "ngx_http_sluice_tls.h"
@@ -18,7 +19,6 @@
 #include "ngx_sluice_certificates.h"
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 
 
@@ -42,11 +42,6 @@ typedef struct {
 
 static void *ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words);
-static STACK_OF(X509_CRL) *ngx_http_sluice_mtls_auth_parse(ngx_pool_t *pool,
-    const ngx_str_t *pem);
-static ngx_int_t ngx_http_sluice_mtls_auth_push(STACK_OF(X509_CRL) *crls,
-    const ngx_str_t *pem);
-static void ngx_http_sluice_mtls_auth_free(void *data);
 static ngx_int_t ngx_http_sluice_mtls_auth_access(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, void *data);
 static ngx_int_t ngx_http_sluice_mtls_auth_check(ngx_http_request_t *r,
@@ -86,6 +81,7 @@ static void *
 ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words)
 {
+    ngx_int_t                     rc;
     ngx_str_t                     ids, crl;
     ngx_http_sluice_packed_t      packed;
     ngx_http_sluice_mtls_auth_t  *conf;
@@ -123,80 +119,13 @@ ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
         return NULL;
     }
 
-    if (crl.data) {
-        conf->crls = ngx_http_sluice_mtls_auth_parse(pool, &crl);
+    rc = ngx_http_sluice_crl_get(pool, &crl, &conf->crls);
 
-        if (conf->crls == NULL) {
-            ngx_str_set(words, "the revocation list cannot be read");
-            return NULL;
-        }
+    if (rc == NGX_DECLINED) {
+        ngx_str_set(words, "the revocation list cannot be read");
     }
 
-    return conf;
-}
-
-
-static STACK_OF(X509_CRL) *
-ngx_http_sluice_mtls_auth_parse(ngx_pool_t *pool, const ngx_str_t *pem)
-{
-    ngx_pool_cleanup_t  *cleanup;
-    STACK_OF(X509_CRL)  *crls;
-
-    cleanup = ngx_pool_cleanup_add(pool, 0);
-    crls = sk_X509_CRL_new_null();
-
-    if (cleanup == NULL || crls == NULL) {
-        sk_X509_CRL_free(crls);
-        return NULL;
-    }
-
-    cleanup->handler = ngx_http_sluice_mtls_auth_free;
-    cleanup->data = crls;
-
-    return ngx_http_sluice_mtls_auth_push(crls, pem) == NGX_OK ? crls : NULL;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_mtls_auth_push(STACK_OF(X509_CRL) *crls, const ngx_str_t *pem)
-{
-    BIO        *bio;
-    X509_CRL   *crl;
-    ngx_int_t   rc;
-
-    bio = BIO_new_mem_buf(pem->data, (int) pem->len);
-    if (bio == NULL) {
-        return NGX_ERROR;
-    }
-
-    rc = NGX_OK;
-
-    while ((crl = PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL)) != NULL) {
-
-        if (!sk_X509_CRL_push(crls, crl)) {
-            X509_CRL_free(crl);
-            rc = NGX_ERROR;
-            break;
-        }
-    }
-
-    /* one that cannot be read hides those behind it */
-
-    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-        rc = NGX_ERROR;
-    }
-
-    BIO_free(bio);
-    ERR_clear_error();
-
-    return sk_X509_CRL_num(crls) ? rc : NGX_ERROR;
-}
-
-
-static void
-ngx_http_sluice_mtls_auth_free(void *data)
-{
-    sk_X509_CRL_pop_free(data, X509_CRL_free);
+    return rc == NGX_OK ? conf : NULL;
 }
 
 
@@ -218,6 +147,15 @@ ngx_http_sluice_mtls_auth_access(ngx_http_request_t *r,
                != 0))
     {
         ngx_str_set(&words, "The host is another than that of the connection");
+        return ngx_http_sluice_answer(r, NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED,
+                                      &words);
+    }
+
+    /* another connection is with a worker that has them */
+
+    if (ngx_http_sluice_crl_outdated()) {
+        ngx_str_set(&words, "The connection is older than the revocation "
+                    "lists");
         return ngx_http_sluice_answer(r, NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED,
                                       &words);
     }

@@ -406,5 +406,5 @@ ngx_http_sluice_tls_verified(ngx_connection_t *c)
 
     tls = SSL_get_ex_data(c->ssl->connection, ngx_http_sluice_tls_index);
 
-    return &tls->verified;
+    return tls ? &tls->verified : NULL;
 }

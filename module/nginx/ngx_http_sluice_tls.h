@@ -40,7 +40,7 @@ void ngx_http_sluice_tls_name(ngx_connection_t *c, ngx_str_t *name);
 
 /*
  * What a connection's certificate was last verified by, and until when that
- * counts; zeroed at first.  Of a connection with TLS.
+ * counts; zeroed at first.  Of a connection with TLS; NULL before its hello.
  */
 
 typedef struct {

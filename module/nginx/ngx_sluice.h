@@ -63,6 +63,7 @@ void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 ngx_int_t ngx_sluice_page_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 ngx_sluice_metrics_t *ngx_sluice_page_metrics(int *fd);
 sluice_core_position_t *ngx_sluice_page_position(uint32_t slot);
+_Atomic uint64_t *ngx_sluice_page_crl(void);
 
 /* ngx_sluice_notify.c */
 
@@ -83,6 +84,10 @@ int ngx_sluice_images_seen(const sluice_core_view_t **view);
 /* ngx_http_sluice_match.c */
 
 void ngx_http_sluice_match_exit_process(void);
+
+/* ngx_http_sluice_crl.c */
+
+ngx_uint_t ngx_http_sluice_crl_ends(ngx_connection_t *c);
 
 /* ngx_sluice_listen.c */
 

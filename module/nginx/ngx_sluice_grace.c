@@ -14,6 +14,9 @@
  * with "Connection: close", since the worker is exiting.  What stays idle is
  * closed by its keep-alive timer, which is made as short as the grace.
  *
+ * A connection whose client was verified by revocation lists that are not the
+ * live ones any more has no grace (ngx_http_sluice_crl.h).
+ *
  * An HTTP/2 connection without streams says GOAWAY when that timer fires, or
  * after what comes before (ngx_http_sluice_http2_meter.c); one with streams
  * has no such timer and is left to nginx.
@@ -75,5 +78,6 @@ ngx_sluice_grace_spares(ngx_connection_t *c)
 
     return c->listening != NULL
            && c->type == SOCK_STREAM
-           && c->read->timer_set;
+           && c->read->timer_set
+           && !ngx_http_sluice_crl_ends(c);
 }

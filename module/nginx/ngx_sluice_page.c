@@ -24,7 +24,8 @@ typedef struct {
     uint32_t           layout;
     uint32_t           core;               /* layout of what is published */
     uint64_t           size;               /* of all of it, in bytes */
-    uint64_t           zero[5];
+    _Atomic uint64_t   crl;                /* which lists are live; 0: none */
+    uint64_t           zero[4];
 
     _Alignas(64)
     sluice_control_t   control;
@@ -187,6 +188,15 @@ ngx_sluice_tickets_t *
 ngx_sluice_page_tickets(void)
 {
     return ngx_sluice_page ? &ngx_sluice_page->tickets : NULL;
+}
+
+
+/* NULL without "sluice_control on". */
+
+_Atomic uint64_t *
+ngx_sluice_page_crl(void)
+{
+    return ngx_sluice_page ? &ngx_sluice_page->crl : NULL;
 }
 
 

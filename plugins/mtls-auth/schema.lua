@@ -2,23 +2,18 @@
 -- `crl` of our own.
 -- @module plugins.mtls-auth.schema
 
-local crl = require("openssl.x509.crl")
-local pem = require("sluice.pem")
+local crl = require("sluice.crl")
 local typedefs = require("gateway.schema.typedefs")
-
-local function check_crl(text)
-    local count = 0
-    for block in pem.blocks(text, "X509 CRL") do
-        count = count + 1
-        if not pcall(crl.new, block) then
-            return nil, "invalid revocation list: number " .. count .. " cannot be read"
-        end
-    end
-    return count > 0 or nil, "expected PEM, -----BEGIN X509 CRL-----"
-end
 
 return {
     name = "mtls-auth",
+    warnings = function(config, now)
+        local out = {}
+        for i, message in ipairs(config.crl and crl.warnings(config.crl, now) or {}) do
+            out[i] = { field = "crl", message = message }
+        end
+        return out
+    end,
     fields = {
         -- Who asks is what the plugin finds out, so it cannot depend on it.
         { consumer = typedefs.no_consumer },
@@ -52,7 +47,7 @@ return {
                     {
                         crl = {
                             type = "string",
-                            custom_validator = check_crl,
+                            custom_validator = crl.check,
                             description = "Revocation lists in PEM, one behind the other. Where "
                                 .. "there is one, the issuer of each client's certificate has to "
                                 .. "have a list that is in date; those of CAs above it count, too.",

@@ -95,6 +95,7 @@ _M.doors = {
             "lib.sluice.address",
             "lib.sluice.built",
             "lib.sluice.core",
+            "lib.sluice.crl",
             "lib.sluice.file",
             "lib.sluice.images",
         },

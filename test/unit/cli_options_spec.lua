@@ -55,6 +55,7 @@ local EFFECTS = {
     keepalive_timeout = { "13s", "keepalive_timeout 13s;" },
     ssl_cipher_suite = { "modern", "ssl_protocols TLSv1.3;" },
     ask_client_certificate = { "on", "sluice_tls_ask_certificate on;" },
+    ssl_crl = { "/t/a.crl, /t/b.crl", 'sluice_crl "/t/a.crl";\n    sluice_crl "/t/b.crl";' },
     http2_max_concurrent_streams = { "18", "http2_max_concurrent_streams 18;" },
     http2_max_resets = { "19", "sluice_http2_limits 19 128 1000;" },
     http2_max_control_frames = { "20", "sluice_http2_limits 500 128 20;" },

@@ -1,0 +1,41 @@
+
+/*
+ * Lists of revoked client certificates, for the plugin mtls-auth: those of its
+ * configurations, and those of the operator's files.
+ *
+ *     sluice_crl /etc/ssl/clients.crl;
+ *
+ * may be there several times.  The master reads a file when it reads
+ * nginx.conf, and workers have what it made of it by their fork: they need not
+ * be able to read it, and share the pages.
+ *
+ * A worker that leaves at a reload has the lists of before.  Where other ones
+ * are live by then, it verifies nobody any more, and ends connections of
+ * clients whom it has verified where they are idle.
+ */
+
+
+#ifndef NGX_HTTP_SLUICE_CRL_H_INCLUDED
+#define NGX_HTTP_SLUICE_CRL_H_INCLUDED
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <openssl/x509.h>
+
+
+/*
+ * The lists of the files and of a text in PEM, good as long as pool is.  *crls
+ * is NULL where there are neither; pem->data is NULL where there is no text.
+ * NGX_DECLINED: the text cannot be read; NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_crl_get(ngx_pool_t *pool, const ngx_str_t *pem,
+    STACK_OF(X509_CRL) **crls);
+
+/* Whether this worker leaves, and the lists of its files are not the live. */
+ngx_uint_t ngx_http_sluice_crl_outdated(void);
+
+
+#endif /* NGX_HTTP_SLUICE_CRL_H_INCLUDED */
