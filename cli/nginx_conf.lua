@@ -30,7 +30,8 @@ local WATCHDOG = "30s"
 local STORE_THREADS = 2
 
 -- What nginx answers by itself goes through the gateway's error page, in the
--- client's format. 494 is nginx's own code for a too large header.
+-- client's format. 494 is nginx's own code for a too large header, 497 that for a request without
+-- TLS where TLS is spoken.
 local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 501 502 503 504 505"
 
 -- Where a request goes that nginx refuses before it has read its header. It may
@@ -40,7 +41,8 @@ local ERROR_CODES = "400 404 405 408 411 412 413 414 417 500 501 502 503 504 505
 local REFUSED = "//sluice_refused"
 
 local function error_pages(target)
-    return ("error_page %s %s;\nerror_page 494 =494 %s;"):format(ERROR_CODES, target, target)
+    local line = "error_page %s %s;\nerror_page 494 =494 %s;\nerror_page 497 =497 %s;"
+    return line:format(ERROR_CODES, target, target, target)
 end
 
 local function has(list, item)

@@ -121,6 +121,9 @@ sluice_answer_words(int status, char *buffer, sluice_core_text_t *words)
     case 414: text = "URI too long"; break;
     case 417: text = "Expectation failed"; break;
     case 494: text = "Request header or cookie too large"; break;
+    case 497:
+        text = "The plain HTTP request was sent to HTTPS port";
+        break;
     case 500: text = "An unexpected error occurred"; break;
     case 501: text = "Not implemented"; break;
     case 502:

@@ -36,7 +36,7 @@
 
 /*
  * Answers with an error and sends it.  message: NULL stands for Kong's words
- * for the status; it is copied.  494 goes out as 400.
+ * for the status; it is copied.  494 and 497 go out as 400.
  *
  * Returns what a handler of the server rewrite, rewrite, access, precontent
  * and content phases returns at once: nginx then finalizes the request.  No

@@ -91,8 +91,9 @@ ngx_http_sluice_answer_push(ngx_http_request_t *r, ngx_str_t *name,
 
 
 /*
- * A request whose header is too large has nginx's own status in the logs, 494,
- * and the one that clients know in what is sent.
+ * A request whose header is too large, or that is plain where TLS is spoken,
+ * has nginx's own status in the logs, 494 or 497, and in what is sent the one
+ * that clients know.
  */
 
 void
@@ -106,7 +107,9 @@ sluice_answer_status(ngx_http_request_t *r, int status)
     r->headers_out.status = status;
     ngx_str_null(&r->headers_out.status_line);
 
-    if (status == NGX_HTTP_REQUEST_HEADER_TOO_LARGE) {
+    if (status == NGX_HTTP_REQUEST_HEADER_TOO_LARGE
+        || status == NGX_HTTP_TO_HTTPS)
+    {
         ngx_str_set(&r->headers_out.status_line, "400 Bad Request");
     }
 }

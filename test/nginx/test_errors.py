@@ -11,7 +11,7 @@ import pytest
 
 from sluice import Gateway, proxying
 from upstream import Upstream
-from wire import Reply
+from wire import Reply, Wire
 
 Start = Callable[..., Gateway]
 
@@ -157,6 +157,25 @@ def test_header_too_large(
     assert running.ask("/").status == 200
     running.stop("quit")
     assert running.access_log().splitlines()[-2:] == ["494", "200"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/xml", "text/html"])
+def test_plain_http_where_tls_is_spoken(gateway: Start, upstream: Upstream, accept: str) -> None:
+    """nginx's own status, 497, is for the logs. The connection ends."""
+    running = gateway(proxying(upstream), tls="ssl http2", access_log_format="$status")
+    with Wire(running.tls_port) as wire:
+        reply = wire.ask("/", headers={"Accept": accept})
+        assert wire.ended()
+    assert (reply.status, reply.reason) == (400, "Bad Request")
+    assert message_of(reply) == (
+        "The plain HTTP request was sent to HTTPS port",
+        reply.headers.get("x-kong-request-id"),
+    )
+    assert reply.headers.get("connection") == "close"
+    assert upstream.requests == []
+    assert running.ask("/").status == 200
+    running.stop("quit")
+    assert running.access_log().splitlines()[-2:] == ["497", "200"]
 
 
 def test_header_too_large_for_a_logger(gateway: Start, upstream: Upstream) -> None:

@@ -17,6 +17,7 @@ local MESSAGES = {
     [414] = "URI too long",
     [417] = "Expectation failed",
     [494] = "Request header or cookie too large",
+    [497] = "The plain HTTP request was sent to HTTPS port",
     [500] = "An unexpected error occurred",
     [501] = "Not implemented",
     [502] = "An invalid response was received from the upstream server",
