@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
+import json
+import multiprocessing
 import os
 import random
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 
 import pytest
 
 from certificates import Pair, connect, context, get, make, shown
 from sluice import Gateway
+from wire import wait_until
 
 START = Callable[..., Gateway]
 
@@ -110,52 +115,85 @@ def test_handshakes_over_reloads(gateway: START, pairs: list[Pair]) -> None:
     assert reloads >= 3
 
 
+class Writers:
+    """Changes in a process of their own, whose interpreter no handshake waits for: a connection a
+    name, so that several are under way. `begun` and `done` count them by name, in shared memory.
+    """
+
+    def __init__(self, port: int, requests: list[list[bytes]]) -> None:
+        kinds = multiprocessing.get_context("fork")
+        self.begun, self.done = (kinds.RawArray("Q", len(requests)) for _ in range(2))
+        self._port, self._requests = port, requests
+        self._over = kinds.Event()
+        self._failures, ours = kinds.Pipe(duplex=False)
+        self._process = kinds.Process(target=self._run, args=(ours,), daemon=True)
+
+    def __enter__(self) -> Writers:
+        self._process.start()
+        self._start = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._process.join()
+        self.rate = sum(self.done) / (time.monotonic() - self._start)
+        assert self._failures.recv() == []
+
+    def live(self, place: int, before: int) -> range:
+        """The changes that may be live, where `before` were done at first."""
+        return range(before, self.begun[place] + 1)
+
+    def _run(self, failures: Connection) -> None:
+        with ThreadPoolExecutor(len(self._requests)) as pool:
+            writers = [pool.submit(self._write, i) for i in range(len(self._requests))]
+            failures.send([repr(w.exception()) for w in writers if w.exception()])
+
+    def _write(self, place: int) -> None:
+        requests = self._requests[place]
+        with socket.create_connection(("127.0.0.1", self._port), timeout=60) as connection:
+            while not self._over.is_set():
+                self.begun[place] += 1
+                connection.sendall(requests[self.begun[place] % len(requests)])
+                answer = connection.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 200 "), answer
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(65536)
+                self.done[place] = self.begun[place]
+
+
+def put(path: str, body: dict) -> bytes:
+    """A request of the Admin API's."""
+    text = json.dumps(body).encode()
+    head = f"PUT /{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text
+
+
 def test_handshakes_while_certificates_change(gateway: START, pairs: list[Pair]) -> None:
     """A handshake shows what was live in its time: no older one, none of another name."""
     running = gateway(None, tls="ssl", workers=2)
-    own = {"certificate.example": pairs[:4], "sni.example": pairs[4:]}
-    begun, done = dict.fromkeys(own, 0), dict.fromkeys(own, 0)
-
-    def put(path: str, body: dict) -> None:
-        answer = running.client.put(f"{running.admin}/{path}", json=body)
+    ids = [f"{i:08}-0000-4000-8000-000000000000" for i in range(16)]
+    # Certificates that are written anew, and names that are given to other ones.
+    names = [f"certificate{i}.example" for i in range(4)] + [f"sni{i}.example" for i in range(4)]
+    changes = [
+        [
+            put(f"certificates/{ids[i]}", {"cert": pair.cert, "key": pair.key, "snis": [names[i]]})
+            for pair in pairs
+        ]
+        for i in range(4)
+    ] + [
+        [put(f"snis/{names[i]}", {"certificate": {"id": identity}}) for identity in ids[8:]]
+        for i in range(4, 8)
+    ]
+    for identity, pair in zip(ids[8:], pairs, strict=True):
+        body = {"cert": pair.cert, "key": pair.key}
+        answer = running.client.put(f"{running.admin}/certificates/{identity}", json=body)
         assert answer.status_code == 200, answer.text
-
-    def certificate(number: int, pair: Pair, *names: str) -> None:
-        body = {"cert": pair.cert, "key": pair.key, "snis": names}
-        put(f"certificates/{number:08}-0000-4000-8000-000000000000", body)
-
-    def change(name: str) -> None:
-        begun[name] += 1
-        place = begun[name] % 4
-        if name == "sni.example":
-            identity = f"{place:08}-0000-4000-8000-000000000000"
-            put(f"snis/{name}", {"certificate": {"id": identity}})
-        else:
-            certificate(4, own[name][place], name)
-        done[name] = begun[name]
-
-    over = threading.Event()
-
-    def change_all() -> float:
-        start = time.monotonic()
-        while not over.is_set():
-            for name in ("certificate.example", *["sni.example"] * 4):
-                change(name)
-        return sum(done.values()) / (time.monotonic() - start)
-
-    for i, pair in enumerate(own["sni.example"]):
-        certificate(i, pair)
-    for name in own:
-        change(name)
-    with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(change_all)
-        try:
-            for i in range(HANDSHAKES // 2):
-                name = list(own)[i % 2]
-                before = done[name]
-                seen = shown(running.tls_port, name, VERSIONS[i // 2 % 2])
-                live = range(before, begun[name] + 1)
-                assert seen in [own[name][number % 4].der for number in live]
-        finally:
-            over.set()
-        print(f"{writer.result():.0f} changes a second")
+    with Writers(running.admin_port, changes) as writers:
+        wait_until(lambda: all(writers.done), "each name to be there")
+        for i in range(HANDSHAKES // 2):
+            place = i % len(names)
+            before = writers.done[place]
+            seen = shown(running.tls_port, names[place], VERSIONS[i // len(names) % 2])
+            live = writers.live(place, before)
+            assert seen in [pairs[number % len(pairs)].der for number in live]
+    print(f"{writers.rate:.0f} changes a second")
