@@ -168,8 +168,8 @@ def test_a_tunnel_lives_on(gateway: Start, upstream: Upstream) -> None:
         succeed(running)
         wire.send(b"hello")
         assert wire.read_exactly(5) == b"hello"
-        status = running.command("status").stdout
-        assert f"nginx of pid {old}, which leaves: 1 workers" in status
+        line = f"nginx of pid {old}, which leaves: 1 workers"
+        wait_until(lambda: line in running.command("status").stdout, "the tunnel's worker alone")
         done = upgrade(running)
         assert done.returncode == 1
         assert f"sluice: the nginx before (pid {old}) has not left" in done.stderr
