@@ -108,6 +108,7 @@ class Server:
         self.http2 = False
         self.workers: list[int] = []
         self.error_log = folder / "error.log"
+        self.pid_file = folder / "nginx.pid"
         self._process: subprocess.Popen[bytes] | None = None
         self._output = folder / "output"
 
@@ -174,7 +175,7 @@ class Server:
     def master(self) -> int | None:
         """The process that was started, once it says who it is."""
         try:
-            return int((self.folder / "nginx.pid").read_text())
+            return int(self.pid_file.read_text())
         except (OSError, ValueError):
             return None
 
@@ -406,6 +407,12 @@ class Sluice(Server):
         self.program = [str(root / "bin" / "sluice")]
         self.scheme = getattr(declared, "scheme", "http")
         self.http2 = getattr(declared, "http2", False)
+
+    def master(self) -> int | None:
+        # A revision to compare with may have it in the prefix itself.
+        run = self.folder / "run"
+        self.pid_file = (run if run.exists() else self.folder) / "nginx.pid"
+        return super().master()
 
     def find_workers(self, master: int) -> list[int]:
         """Those that serve traffic; the control worker has any worker's title first."""

@@ -3,9 +3,10 @@
 --   <prefix>/nginx.conf      rendered, never edited
 --   <prefix>/settings.json   the resolved settings, read by the gateway
 --   <prefix>/start.json      what `start` was given by flag and environment, for reload and restart
---   <prefix>/nginx.pid       written by nginx; .oldbin: of the nginx before a binary upgrade
+--   <prefix>/run             what runs; a link to the setting run_dir, where that is given
+--     nginx.pid              written by nginx; .oldbin: of the nginx before a binary upgrade
+--     control/socket         the admin listener for this command; only the owner may enter
 --   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
---   <prefix>/control/socket  the admin listener for this command; only the owner may enter
 --   <prefix>/tls             a certificate and its key, for names that nobody has one for
 --   <prefix>/store           the entities, of the workers' user (gateway.store.database)
 --
@@ -36,14 +37,15 @@ function _M.new(prefix)
         conf = prefix .. "/nginx.conf",
         settings = prefix .. "/settings.json",
         start = prefix .. "/start.json",
-        pid = prefix .. "/nginx.pid",
-        former_pid = prefix .. "/nginx.pid.oldbin",
+        run = prefix .. "/run",
+        pid = prefix .. "/run/nginx.pid",
+        former_pid = prefix .. "/run/nginx.pid.oldbin",
         logs = prefix .. "/logs",
         tmp = prefix .. "/tmp",
-        control_folder = prefix .. "/control",
+        control_folder = prefix .. "/run/control",
         tls_folder = prefix .. "/tls",
         tls = prefix .. "/tls/self-signed.pem",
-        control = prefix .. "/control/socket",
+        control = prefix .. "/run/control/socket",
         store_folder = prefix .. "/store",
         store = prefix .. "/store/store.db",
     }, mt)

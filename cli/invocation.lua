@@ -38,20 +38,31 @@ local function find_instance(arguments)
     return instances.new(prefixes.resolve(settings.prefix))
 end
 
+-- Commands that may find a machine which has just booted.
+local MAKES_RUN_DIR = { start = true, restart = true, import = true }
+
 -- A prefix may belong to the user whom root's own settings name, as that of the packages does. Then
 -- root's command goes on as this user: what it left there can do no more than it.
-local function become_owner(instance, arguments)
+local function become_owner(instance, arguments, root)
     local info = unistd.geteuid() == 0 and stat.stat(instance.prefix)
     if not info or info.st_uid == 0 then
         return
     end
-    local settings = settings_of.resolve({
-        flags = given_flags(arguments),
-        cwd = unistd.getcwd(),
-        only = { "user" },
-    })
-    local account = settings and worker_user.account(settings.user)
+    local function resolve(name)
+        local settings = settings_of.resolve({
+            flags = given_flags(arguments),
+            cwd = unistd.getcwd(),
+            only = { name },
+        })
+        return settings and settings[name]
+    end
+    local user = resolve("user")
+    local account = user and worker_user.account(user)
     if account and account.pw_uid == info.st_uid then
+        local run_dir = MAKES_RUN_DIR[arguments.command] and resolve("run_dir")
+        if run_dir and run_dir ~= "" then
+            prefixes.make_run_dir(run_dir, account, root)
+        end
         capability.keep(function()
             worker_user.become(account)
         end)
@@ -87,7 +98,7 @@ function _M.on_instance(run)
         if not instance then
             return fail(errors, console.WRONG_USE)
         end
-        become_owner(instance, arguments)
+        become_owner(instance, arguments, context.root)
         return run(instance, arguments, context)
     end
 end

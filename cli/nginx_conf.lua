@@ -85,7 +85,7 @@ local function main(settings, group)
     if settings.shutdown_timeout ~= "0" then
         out[#out + 1] = ("worker_shutdown_timeout %s;"):format(settings.shutdown_timeout)
     end
-    out[#out + 1] = ("pid %s;"):format(quote(settings.prefix .. "/nginx.pid"))
+    out[#out + 1] = ("pid %s;"):format(quote(settings.prefix .. "/run/nginx.pid"))
     out[#out + 1] = ("error_log %s %s;"):format(
         quote(logs.target(settings.error_log, settings.prefix)),
         settings.log_level
@@ -396,7 +396,7 @@ local function admin_server(settings)
         "server {",
         "server_name sluice_admin;",
         "sluice_control_server;",
-        ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/control/socket")),
+        ("listen %s;"):format(quote("unix:" .. settings.prefix .. "/run/control/socket")),
         listeners.listens(settings.admin_listen),
         ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",

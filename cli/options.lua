@@ -48,8 +48,18 @@ _M.list = {
         type = "path",
         default = "/var/lib/sluice",
         where = "start",
-        doc = "Directory of one instance: its rendered nginx.conf, pid, logs and temporary files. "
-            .. "Two instances need two prefixes. It is created when missing.",
+        doc = "Directory of one instance: its rendered nginx.conf, store, logs and temporary "
+            .. "files. Two instances need two prefixes. It is created when missing.",
+    },
+    {
+        name = "run_dir",
+        section = "files",
+        type = "path",
+        default = "",
+        where = "start",
+        doc = "Folder of what lasts as long as the gateway runs, pid and control socket, of one "
+            .. "instance alone; commands find it by a link in the prefix. It is created when "
+            .. "missing, by root for who owns the prefix. Empty: `run` in the prefix.",
     },
     {
         name = "conf",

@@ -16,6 +16,7 @@ local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local is_equal = require("cli.equal")
+local options = require("cli.options")
 local process = require("cli.process")
 local tls = require("cli.tls")
 local worker_user = require("cli.worker_user")
@@ -94,9 +95,13 @@ local function is_volume(path, info)
     return is_mounted and process.read_link("/proc/self/ns/pid") ~= FIRST_PIDS
 end
 
--- Whether a folder above the prefix lets others than root, this user and the owner of Sluice's own
--- files put something in the place of what is in it.
-local function check_above(path, trusted)
+local function flag(name)
+    return options.flag(options.by_name[name])
+end
+
+-- Whether a folder above that of an option lets others than root, this user and the owner of
+-- Sluice's own files put something in the place of what is in it.
+local function check_above(path, trusted, name)
     local info, err = stat.stat(path)
     if not info then
         return nil, err
@@ -104,31 +109,26 @@ local function check_above(path, trusted)
     local is_sticky = bit.band(info.st_mode, STICKY) ~= 0
     local is_open = bit.band(info.st_mode, stat.S_IWOTH) ~= 0 and not is_sticky
     if is_open and not is_volume(path, info) then
-        return nil, ("prefix: everybody may write to %s; chmod o-w it"):format(path)
+        return nil, ("%s: everybody may write to %s; chmod o-w it"):format(name, path)
     elseif not trusted[info.st_uid] then
-        local why =
-            "prefix: %s belongs to %s, who could replace what is in it; give --prefix another"
-        return nil, why:format(path, name_of(info.st_uid))
+        local why = "%s: %s belongs to %s, who could replace what is in it; give %s another"
+        return nil, why:format(name, path, name_of(info.st_uid), flag(name))
     end
     return true
 end
 
--- Whether a folder of the prefix is one, and its owner's alone.
-local function check_own(path, owner)
+-- Whether the folder of an option, or one in it, is one, and its owner's alone.
+local function check_own(path, owner, name)
     local info, err = stat.lstat(path)
     if not info then
         return nil, err
     elseif not is_kind(info, stat.S_ISDIR) then
-        return nil, ("prefix: %s is not a directory; remove it"):format(path)
+        return nil, ("%s: %s is not a directory; remove it"):format(name, path)
     elseif info.st_uid ~= owner then
-        return nil,
-            ("prefix: %s belongs to %s, not to %s; chown it, or give --prefix another"):format(
-                path,
-                name_of(info.st_uid),
-                name_of(owner)
-            )
+        local why = "%s: %s belongs to %s, not to %s; chown it, or give %s another"
+        return nil, why:format(name, path, name_of(info.st_uid), name_of(owner), flag(name))
     elseif bit.band(info.st_mode, OTHERS_WRITE) ~= 0 then
-        return nil, ("prefix: others may write to %s; chmod go-w it"):format(path)
+        return nil, ("%s: others may write to %s; chmod go-w it"):format(name, path)
     end
     return true
 end
@@ -147,10 +147,11 @@ local function make_folder(self, path, mode)
     return true
 end
 
--- The folders above the prefix; those that are missing are made by a function, if there is one.
-local function check_all_above(path, trusted, make)
+-- The folders above that of an option; those that are missing are made by a function, if there is
+-- one.
+local function check_all_above(path, trusted, name, make)
     if path ~= "/" then
-        local right, err = check_all_above(parent_of(path), trusted, make)
+        local right, err = check_all_above(parent_of(path), trusted, name, make)
         if not right then
             return nil, err
         end
@@ -164,7 +165,7 @@ local function check_all_above(path, trusted, make)
             return nil, err
         end
     end
-    return check_above(path, trusted)
+    return check_above(path, trusted, name)
 end
 
 -- Who may own the folders above the prefix: Sluice's own owner is trusted anyway.
@@ -197,7 +198,7 @@ local function give_away(folder, account, from)
     return given, err and "cannot give away " .. err
 end
 
--- A folder of the prefix; those above it are its owner's alone by now.
+-- The folder of an option, or one in it; those above it are its owner's alone by now.
 local function make_own(self, folder, account)
     local path = folder[1]
     local is_workers = account and folder.is_workers
@@ -210,7 +211,7 @@ local function make_own(self, folder, account)
     end
     -- What is the workers' may be those of an earlier start, who had another user.
     local owner = is_workers and (found and found.st_uid) or unistd.geteuid()
-    local right, err = check_own(path, owner)
+    local right, err = check_own(path, owner, folder.option or "prefix")
     local is_new = right and account and (folder.is_workers or folder.is_group) and not found
     if is_new or (right and is_workers and owner ~= account.pw_uid) then
         right, err = give_away(folder, account, found and found.st_uid)
@@ -257,23 +258,65 @@ end
 -- @treturn boolean|nil true, or nil and the reason
 function _M:check(root)
     local prefix = self.instance.prefix
-    local right, err = check_all_above(parent_of(prefix), trusted_users(root))
+    local right, err = check_all_above(parent_of(prefix), trusted_users(root), "prefix")
     if right and stat.lstat(prefix) then
-        right, err = check_own(prefix, unistd.geteuid())
+        right, err = check_own(prefix, unistd.geteuid(), "prefix")
+    end
+    return right, err
+end
+
+--- Makes the folder of what runs for the owner of the prefix, who may not do that in /run. By root;
+-- whatever is there already is the owner's to judge.
+-- @tparam string path setting `run_dir`
+-- @tparam table account posix.pwd's
+-- @tparam string root Sluice's own directory
+function _M.make_run_dir(path, account, root)
+    path = _M.resolve(path)
+    -- Root's umask may be any.
+    if
+        check_all_above(parent_of(path), trusted_users(root), "run_dir")
+        and stat.mkdir(path, DIRECTORY_MODE) == 0
+    then
+        stat.chmod(path, DIRECTORY_MODE)
+        unistd.chown(path, account.pw_uid, account.pw_gid)
+    end
+end
+
+-- The folder of what runs: where that is not in the prefix, a link there leads to it, so that
+-- commands go by the prefix alone. A link that leads elsewhere may lead to what runs: it is not
+-- replaced.
+local function make_run(self, setting, root)
+    local link = self.instance.run
+    if setting == "" then
+        return make_own(self, { link })
+    end
+    local path = _M.resolve(setting)
+    local right, err = check_all_above(parent_of(path), trusted_users(root), "run_dir")
+    if right then
+        right, err = make_own(self, { path, option = "run_dir" })
+    end
+    if right and not stat.lstat(link) then
+        right, err = unistd.link(path, link, true)
+        self.created[#self.created + 1] = right and link
+    end
+    if right and unistd.readlink(link) ~= path then
+        local why = "run_dir: %s is no link to %s; end what runs, and remove it"
+        return nil, why:format(link, path)
     end
     return right, err
 end
 
 --- Creates the prefix, takes its lock, and creates its directories where they are missing; refuses
 -- those that somebody else could write to.
--- @tparam string user whom the workers run as, when root starts them
+-- @tparam table settings resolved settings: `user`, whom the workers run as, when root starts them;
+-- `run_dir`
 -- @tparam string root Sluice's own directory
 -- @treturn boolean|nil true, or nil and the reason
-function _M:make_directories(user, root)
+function _M:make_directories(settings, root)
     local instance = self.instance
-    local account = worker_user.account(user)
+    local account = worker_user.account(settings.user)
     local above = parent_of(instance.prefix)
-    local right, err = check_all_above(above, trusted_users(root), function(path)
+    local right, err = check_all_above(above, trusted_users(root), "prefix", function(path)
         return make_folder(self, path, DIRECTORY_MODE)
     end)
     if right then
@@ -281,6 +324,9 @@ function _M:make_directories(user, root)
     end
     if right then
         right, err = self:lock()
+    end
+    if right then
+        right, err = make_run(self, settings.run_dir, root)
     end
     for _, folder in ipairs({
         { instance.logs, mode = LOGS_MODE, is_group = true },

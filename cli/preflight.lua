@@ -23,7 +23,7 @@ local vault = require("gateway.config.vault")
 local _M = {}
 
 -- The control socket's path stands in 108 bytes of the kernel's.
-local PREFIX_MAX = 107 - #"/control/socket"
+local PREFIX_MAX = 107 - #"/run/control/socket"
 
 local function add(errors, format, ...)
     errors[#errors + 1] = format:format(...)

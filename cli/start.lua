@@ -32,7 +32,7 @@ end
 -- @treturn table|nil cli.prefix; nil and the reason
 function _M.open_prefix(context, instance, settings)
     local writer = prefixes.new(instance)
-    local made, err = writer:make_directories(settings.user, context.root)
+    local made, err = writer:make_directories(settings, context.root)
     if not made then
         writer:undo()
         return nil, err

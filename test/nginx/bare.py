@@ -111,6 +111,10 @@ class Bare(Gateway):
         wait_until(self._is_complete, "every worker")
         return self
 
+    @property
+    def _pid_file(self) -> Path:
+        return self.prefix / "nginx.pid"
+
     def _is_complete(self) -> bool:
         """Whether each worker is past init_worker: nginx names it then."""
         try:

@@ -325,7 +325,7 @@ class Gateway:
 
     @property
     def _pid_file(self) -> Path:
-        return self.settings["prefix"] / "nginx.pid"
+        return self.settings["prefix"] / "run" / "nginx.pid"
 
     def workers(self) -> list[int]:
         """The process ids of the workers that take new connections, so not of retiring ones."""

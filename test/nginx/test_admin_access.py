@@ -300,7 +300,7 @@ def test_a_strangers_body_is_not_read(running: Gateway) -> None:
     [{"Host": "evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}],
 )
 def test_the_control_socket_asks_nobody(guarded: Gateway, headers: dict[str, str]) -> None:
-    path = str(guarded.settings["prefix"] / "control" / "socket")
+    path = str(guarded.settings["prefix"] / "run" / "control" / "socket")
     with httpx.Client(transport=httpx.HTTPTransport(uds=path), timeout=DEADLINE) as client:
         assert client.get("http://control/key-auths", headers=headers).status_code == 200
 

@@ -21,7 +21,7 @@ CONNECTIONS = 256
 def control_socket(running: Gateway) -> Stream:
     """A connection to the control socket."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(str(running.settings["prefix"] / "control" / "socket"))
+    connection.connect(str(running.settings["prefix"] / "run" / "control" / "socket"))
     return Stream(connection)
 
 

@@ -106,12 +106,12 @@ def test_a_binary_upgrade_keeps_the_position(gateway: Start, servers: list[Upstr
     who = [running.ask("/").json()["upstream"] for _ in range(3)]
     old, prefix = running.master(), running.settings["prefix"]
     os.kill(old, signal.SIGUSR2)
-    wait_until((prefix / "nginx.pid.oldbin").exists, "the new master's file")
+    wait_until((prefix / "run/nginx.pid.oldbin").exists, "the new master's file")
     running.wait_for_master()
     # Both masters' workers take turns.
     who += [running.ask("/").json()["upstream"] for _ in range(4)]
     os.kill(old, signal.SIGQUIT)
-    wait_until(lambda: not (prefix / "nginx.pid.oldbin").exists(), "the old one to leave")
+    wait_until(lambda: not (prefix / "run/nginx.pid.oldbin").exists(), "the old one to leave")
     who += [running.ask("/").json()["upstream"] for _ in range(3)]
     assert Counter(who) == {"a": 7, "b": 3}
 

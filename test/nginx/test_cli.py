@@ -33,7 +33,7 @@ def test_start_returns_when_it_serves_and_stop_when_it_is_gone(instance: Instanc
     instance.succeed("stop")
     assert instance.get("/nothing") == 0
     assert not alive(status["pid"])
-    assert not (instance.prefix / "nginx.pid").exists()
+    assert not (instance.prefix / "run" / "nginx.pid").exists()
 
 
 # A master that is put aside after each fork, as on a busy machine.
@@ -140,8 +140,8 @@ def test_a_second_start_is_refused_and_harms_nothing(instance: Instance) -> None
 
 
 def test_a_stale_pid_file_is_no_running_gateway(instance: Instance) -> None:
-    instance.prefix.mkdir()
-    (instance.prefix / "nginx.pid").write_text(f"{os.getpid()}\n")
+    (instance.prefix / "run").mkdir(parents=True)
+    (instance.prefix / "run" / "nginx.pid").write_text(f"{os.getpid()}\n")
     assert instance.status()["running"] is False
     assert "not running" in instance.succeed("stop")  # and does not signal this process
     instance.succeed("start")

@@ -80,7 +80,7 @@ def is_undone(running: Gateway, old: int, reason: str, *arguments: str) -> str:
     assert reason in done.stderr
     assert done.stderr.splitlines()[-1] == UNDONE
     assert running.master() == old
-    assert not (running.settings["prefix"] / "nginx.pid.oldbin").exists()
+    assert not (running.settings["prefix"] / "run/nginx.pid.oldbin").exists()
     return done.stderr
 
 
@@ -349,7 +349,7 @@ def test_one_that_was_interrupted(gateway: Start, upstream: Upstream) -> None:
         command = subprocess.Popen(
             [str(COMMAND), "upgrade", "--watch", "600"], env=running.environment()
         )
-        wait_until(running.settings["prefix"].joinpath("nginx.pid.oldbin").exists, "an upgrade")
+        wait_until(running.settings["prefix"].joinpath("run/nginx.pid.oldbin").exists, "an upgrade")
         running.wait_for_master()
         wait_until(lambda: len(running.workers()) == 2, "its workers")
         command.send_signal(signal.SIGKILL)

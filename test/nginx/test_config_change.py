@@ -402,7 +402,7 @@ def test_a_bare_restart_of_nginx_serves_what_was_posted(
     before = live(running)
     os.kill(running.master(), signal.SIGQUIT)
     prefix = running.settings["prefix"]
-    wait_until(lambda: not (prefix / "nginx.pid").exists(), "the end")
+    wait_until(lambda: not (prefix / "run" / "nginx.pid").exists(), "the end")
     subprocess.run([NGINX, "-p", f"{prefix}/", "-c", prefix / "nginx.conf"], check=True)
     assert versions(running) == {"1"}
     assert live(running) == before
@@ -443,7 +443,7 @@ def test_the_control_socket_is_there_without_an_admin_listener(
     gateway: Start, upstream: Upstream
 ) -> None:
     running = gateway(versioned(upstream, 0), workers=2, plugins=VERSION, admin_listen="off")
-    folder = running.settings["prefix"] / "control"
+    folder = running.settings["prefix"] / "run" / "control"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((running.settings["prefix"] / "store").stat().st_mode) == 0o700
     running.write_config(versioned(upstream, 1))
@@ -457,7 +457,7 @@ def test_a_socket_that_a_kill_has_left_is_removed(gateway: Start, upstream: Upst
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not any(map(alive, killed)), "all to be gone")
-    assert (running.settings["prefix"] / "control" / "socket").exists()
+    assert (running.settings["prefix"] / "run" / "control" / "socket").exists()
     assert running.command("start").returncode == 0
     assert versions(running) == {"0"}
 
@@ -465,7 +465,7 @@ def test_a_socket_that_a_kill_has_left_is_removed(gateway: Start, upstream: Upst
 def test_a_socket_in_use_is_left_alone(gateway: Start, upstream: Upstream) -> None:
     running = gateway(versioned(upstream, 0), plugins=VERSION)
     assert running.command("stop").returncode == 0
-    path = running.settings["prefix"] / "control" / "socket"
+    path = running.settings["prefix"] / "run" / "control" / "socket"
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
         other.listen()

@@ -264,7 +264,7 @@ def upgraded(running: Gateway) -> int:
     """The master of a new nginx beside the old one."""
     old = running.master()
     os.kill(old, signal.SIGUSR2)
-    path = running.settings["prefix"] / "nginx.pid"
+    path = running.settings["prefix"] / "run" / "nginx.pid"
 
     def find() -> int:
         with contextlib.suppress(OSError, ValueError):  # it is being written

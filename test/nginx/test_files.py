@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import random
+import shutil
 import socket
 import stat
 import subprocess
@@ -70,7 +71,7 @@ def test_what_holds_secrets_is_its_owners_alone(gateway: Start, upstream: Upstre
     for name in ("nginx.conf", "settings.json", "start.json", "sluice.lock"):
         assert found[name] == 0o600, name
     assert {mode for path, mode in found.items() if path.startswith("store/")} == {0o600}
-    for folder, mode in (("logs", 0o750), ("store", 0o700), ("control", 0o700)):
+    for folder, mode in (("logs", 0o750), ("store", 0o700), ("run/control", 0o700)):
         assert stat.S_IMODE((prefix / folder).stat().st_mode) == mode, folder
 
 
@@ -106,7 +107,7 @@ def refused(instance: Instance, word: str) -> None:
     assert not (instance.prefix / "settings.json").exists()
 
 
-@pytest.mark.parametrize("name", ["", "logs", "tmp", "control", "store"])
+@pytest.mark.parametrize("name", ["", "logs", "tmp", "run", "run/control", "store"])
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
 def test_a_folder_that_others_may_write_to_is_refused(
     instance: Instance, name: str, mode: int
@@ -118,7 +119,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
 
 
 @only_root
-@pytest.mark.parametrize("name", ["", "logs", "tmp", "control"])
+@pytest.mark.parametrize("name", ["", "logs", "tmp", "run", "run/control"])
 def test_a_folder_of_another_user_is_refused(instance: Instance, name: str) -> None:
     folder = instance.prefix / name
     folder.mkdir(parents=True)
@@ -126,11 +127,11 @@ def test_a_folder_of_another_user_is_refused(instance: Instance, name: str) -> N
     refused(instance, f"{folder} belongs to nobody, not to root; chown it")
 
 
-@pytest.mark.parametrize("name", ["logs", "tmp", "control", "store"])
+@pytest.mark.parametrize("name", ["logs", "tmp", "run", "run/control", "store"])
 def test_a_link_in_the_place_of_a_folder_is_refused(instance: Instance, name: str) -> None:
     elsewhere = instance.folder / "elsewhere"
     elsewhere.mkdir()
-    instance.prefix.mkdir()
+    (instance.prefix / name).parent.mkdir(parents=True)
     (instance.prefix / name).symlink_to(elsewhere)
     refused(instance, "is not a directory; remove it")
     assert list(elsewhere.iterdir()) == []
@@ -164,11 +165,11 @@ REPLACED = [
     "settings.json.new",
     "start.json",
     "start.json.new",
-    "control/socket",
+    "run/control/socket",
 ]
 """Written by a rename, or taken away first."""
 
-OPENED = ["nginx.pid", "logs/error.log", "logs/access.log", "tmp/client_body", "tmp/proxy"]
+OPENED = ["run/nginx.pid", "logs/error.log", "logs/access.log", "tmp/client_body", "tmp/proxy"]
 """nginx opens these by name, or gives them to its workers."""
 
 
@@ -244,6 +245,8 @@ def test_root_acts_as_the_user_whom_its_settings_name(instance: Instance) -> Non
     instance.prefix.mkdir()
     os.chown(instance.prefix, NOBODY.pw_uid, NOBODY.pw_gid)
     instance.environment["SLUICE_USER"] = "nobody"
+    run_dir = instance.folder / "volatile"
+    instance.environment["SLUICE_RUN_DIR"] = str(run_dir)
     instance.flags["--admin-listen"] = f"127.0.0.1:{low_port()}"
     instance.succeed("start")
     master = instance.status()["pid"]
@@ -256,9 +259,51 @@ def test_root_acts_as_the_user_whom_its_settings_name(instance: Instance) -> Non
     instance.succeed("reload", "--new-workers")
     instance.succeed("upgrade", "--watch", "0.2")
     instance.succeed("reopen")
-    written = {path.stat().st_uid for path in instance.prefix.rglob("*")}
-    assert written == {NOBODY.pw_uid}
+    written = [run_dir, *run_dir.rglob("*"), *instance.prefix.rglob("*")]
+    assert {path.lstat().st_uid for path in written} == {NOBODY.pw_uid}
+    assert int((run_dir / "nginx.pid").read_text()) == instance.status()["pid"]
     instance.succeed("quit")
+    # As after a boot, whatever root's umask is.
+    shutil.rmtree(run_dir)
+    before = os.umask(0o077)
+    try:
+        instance.succeed("start")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(run_dir.stat().st_mode) == 0o755
+    instance.succeed("quit")
+
+
+@only_root
+@pytest.mark.parametrize("kind", ["link", "dangling link", "file", "roots"])
+def test_root_gives_away_no_folder_but_a_new_one(
+    instance: Instance, victim: Path, kind: str
+) -> None:
+    """Where that of what runs is to be, something else stands."""
+    instance.command = copy_checkout(instance.folder / "sluice")
+    instance.folder.chmod(0o755)
+    instance.prefix.mkdir()
+    os.chown(instance.prefix, NOBODY.pw_uid, NOBODY.pw_gid)
+    instance.environment["SLUICE_USER"] = "nobody"
+    # Sticky, as /tmp is.
+    above = instance.folder / "above"
+    above.mkdir()
+    above.chmod(0o1777)
+    path = above / "volatile"
+    if kind == "roots":
+        path.mkdir()
+    elif kind == "file":
+        path.hardlink_to(victim)
+    else:
+        path.symlink_to(victim.parent if kind == "link" else victim.parent / "made")
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
+    before = victim.parent.stat()
+    (line,) = instance.refuse("start", run_dir=str(path))
+    assert line.startswith("sluice: "), line
+    assert "run_dir" in line or "cannot create" in line
+    assert list(victim.parent.iterdir()) == [victim]
+    assert victim.parent.stat().st_uid == before.st_uid
+    assert not os.path.lexists(instance.prefix / "run")
 
 
 @only_root
@@ -276,7 +321,7 @@ def test_nothing_in_anothers_prefix_is_believed(instance: Instance, verb: str) -
     )
     logs = {"error_log": f"{folder}/made", "access_log": "off", "admin_access_log": "off"}
     (prefix / "settings.json").write_text(json.dumps(logs | {"nginx_binary": str(program)}))
-    script = "echo $$ >nginx.pid; echo; while sleep 60; do :; done"
+    script = "mkdir run; echo $$ >run/nginx.pid; echo; while sleep 60; do :; done"
     for path in (prefix, *prefix.iterdir()):
         os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
     with subprocess.Popen(

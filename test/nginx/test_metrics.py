@@ -206,13 +206,13 @@ def test_a_binary_upgrade_keeps_the_counts(gateway: Start, upstream: Upstream) -
     settles(running, {"2xx": 10})
     old, prefix = running.master(), running.settings["prefix"]
     os.kill(old, signal.SIGUSR2)
-    wait_until((prefix / "nginx.pid.oldbin").exists, "the new master's file")
+    wait_until((prefix / "run/nginx.pid.oldbin").exists, "the new master's file")
     running.wait_for_master()
     # Both masters' workers count.
     for _ in range(10):
         assert running.get("/r0").status_code == 200
     os.kill(old, signal.SIGQUIT)
-    wait_until(lambda: not (prefix / "nginx.pid.oldbin").exists(), "the old one to leave")
+    wait_until(lambda: not (prefix / "run/nginx.pid.oldbin").exists(), "the old one to leave")
     for _ in range(10):
         assert running.get("/r0").status_code == 200
     settles(running, {"2xx": 30}, "sluice_route_requests_total")

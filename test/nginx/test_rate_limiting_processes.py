@@ -106,7 +106,7 @@ def test_another_size_lets_limits_begin_anew(gateway: Start, upstream: Upstream)
 
 def upgrade(running: Gateway) -> tuple[int, int]:
     """The old master and the new one, both with workers."""
-    old, path = running.master(), running.settings["prefix"] / "nginx.pid"
+    old, path = running.master(), running.settings["prefix"] / "run/nginx.pid"
     os.kill(old, signal.SIGUSR2)
 
     def find() -> int:

@@ -79,7 +79,7 @@ def test_an_upgrade_keeps_sessions(gateway: START, version: ssl.TLSVersion) -> N
     running = gateway({}, tls="ssl")
     visitor = client(running, version)
     visitor.visit("a.example")
-    old, pid = running.master(), running.settings["prefix"] / "nginx.pid"
+    old, pid = running.master(), running.settings["prefix"] / "run/nginx.pid"
     os.kill(old, signal.SIGUSR2)
     wait_until(lambda: pid.exists() and running.master() != old, "a new master")
     wait_until(running.workers, "its workers")

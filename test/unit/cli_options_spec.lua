@@ -32,7 +32,7 @@ end
 -- For each option that nginx.conf depends on: a value that is not the default, and text that the
 -- rendered file then holds.
 local EFFECTS = {
-    prefix = { "/p/q", "/p/q/nginx.pid" },
+    prefix = { "/p/q", "/p/q/run/nginx.pid" },
     proxy_listen = { "127.0.0.1:81 backlog=5", "listen 127.0.0.1:81 backlog=5;" },
     admin_listen = { "[::1]:82", "listen [::1]:82;" },
     workers = { "77", "worker_processes 78;" },
@@ -99,6 +99,7 @@ local ELSEWHERE = {
     plugins = true,
     real_ip_header = true,
     real_ip_recursive = true,
+    run_dir = true,
     admin_hosts = true,
     admin_insecure = true,
     admin_token = true,
@@ -183,7 +184,7 @@ describe("cli.options", function()
         local conf = render({ headers = "off", admin_listen = "off", access_log = "off" })
         assert.is_nil(conf:find("X-Kong", 1, true))
         assert.is_nil(conf:find("127.0.0.1:8001", 1, true))
-        assert.is_truthy(conf:find("/control/socket", 1, true))
+        assert.is_truthy(conf:find("/run/control/socket", 1, true))
         assert.is_truthy(conf:find("access_log off;", 1, true))
     end)
 

@@ -39,7 +39,7 @@ function _M.new(settings)
     local key = assert(random:read(KEY_BYTES))
     random:close()
     return setmetatable({
-        control = "unix:" .. settings.prefix .. "/control/socket",
+        control = "unix:" .. settings.prefix .. "/run/control/socket",
         names = names,
         key = key,
         token = settings.admin_token,
