@@ -6,6 +6,7 @@
 
 local cjson = require("cjson")
 local dirent = require("posix.dirent")
+local errno = require("posix.errno")
 local fcntl = require("posix.fcntl")
 local ffi = require("ffi")
 local file = require("sluice.file")
@@ -15,6 +16,7 @@ local stat = require("posix.sys.stat")
 local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
+local complain = require("cli.console").complain
 local is_equal = require("cli.equal")
 local options = require("cli.options")
 local process = require("cli.process")
@@ -471,13 +473,17 @@ function _M:write_files(settings, remembered, root)
     return self:make_logs(settings)
 end
 
---- Puts back the files that were there before, and removes what was not.
+--- Puts back the files that were there before, and removes what was not. Names what it could not.
 function _M:undo()
     for path, text in pairs(self.before) do
+        local undone, err, code
         if text then
-            file.replace(path, text)
+            undone, err = file.replace(path, text)
         else
-            os.remove(path)
+            undone, err, code = os.remove(path)
+        end
+        if not undone and code ~= errno.ENOENT then
+            complain({ ("cannot put back %s: %s"):format(path, err) })
         end
     end
     for i = #self.created, 1, -1 do

@@ -234,6 +234,21 @@ def test_a_new_nginx_that_does_not_begin(
     assert traffic.failed == []
 
 
+def test_what_cannot_be_put_back_is_named(
+    gateway: Start, upstream: Upstream, binary: Binary
+) -> None:
+    running = gateway(versioned(upstream, 1), plugins=VERSION, nginx_binary=binary.path)
+    running.expect_log("new binary process .* exited with code 1")
+    conf = running.settings["prefix"] / "nginx.conf"
+    running.settings["keepalive_requests"] = 77
+    binary.replace(f"mkdir -p {conf}.new/in-the-way; exit 1\n")
+    done = upgrade(running)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, UNDONE)
+    assert f"sluice: cannot put back {conf}: " in done.stderr
+    assert "settings.json" not in done.stderr
+    assert '"keepalive_requests":10000' in conf.with_name("settings.json").read_text()
+
+
 DIES = """
 local signal = require("posix.signal")
 return {
