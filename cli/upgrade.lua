@@ -157,6 +157,18 @@ local function go_back(self)
     return lines
 end
 
+-- Why there is no upgrade while the nginx before lives: nginx takes no third one (SIGUSR2) then.
+local function occupied(former, workers)
+    if #workers.ready > 0 then
+        local line = "the nginx before (pid %d) serves, as after an upgrade that was killed: "
+            .. "`kill -QUIT %d` has it end after its requests"
+        return line:format(former, former)
+    end
+    local line = "the nginx before (pid %d) has not left: wait for its last requests (see `sluice "
+        .. "status`), or cut them off with `kill -TERM %d`"
+    return line:format(former, former)
+end
+
 --- Whether the running nginx can be upgraded now.
 -- @tparam table instance cli.instance
 -- @tparam number master its pid
@@ -164,9 +176,7 @@ end
 function _M.check(instance, master)
     local former = instance:former()
     if former then
-        local line = "the nginx before (pid %d) has not left: `kill -QUIT %d` has it end after "
-            .. "its requests, `kill -TERM %d` at once"
-        return nil, line:format(former, former, former)
+        return nil, occupied(former, instance.workers(former))
     elseif master == 1 then
         return nil, "nginx is the first process of this container, which ends with it: replace that"
     elseif process.is_stopped(master) then

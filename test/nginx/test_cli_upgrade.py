@@ -172,7 +172,8 @@ def test_a_tunnel_lives_on(gateway: Start, upstream: Upstream) -> None:
         wait_until(lambda: line in running.command("status").stdout, "the tunnel's worker alone")
         done = upgrade(running)
         assert done.returncode == 1
-        assert f"sluice: the nginx before (pid {old}) has not left" in done.stderr
+        assert f"(pid {old}) has not left: wait for its last requests" in done.stderr
+        assert f"`kill -TERM {old}`" in done.stderr
         assert done.stderr.splitlines()[-1] == KEPT
         wire.send(b"again")
         assert wire.read_exactly(5) == b"again"
