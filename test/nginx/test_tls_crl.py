@@ -7,16 +7,18 @@ import os
 import pwd
 import signal
 import ssl
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from http2 import speaking
 from test_tls_clients import OTHER_ID, ROOT_ID, World, asked, config, start
 
 from certificates import Pair, connect, context, revoked
 from sluice import Gateway
-from upstream import Upstream
-from wire import wait_until
+from upstream import Exchange, Upstream
+from wire import DEADLINE, wait_until
 
 START = Callable[..., Gateway]
 
@@ -151,6 +153,65 @@ def test_who_is_not_revoked_comes_back(
         assert running.command("reload").returncode == 0
         assert wrapped.recv(1) == b""
     assert status(running, world.good) == 200
+    assert len(upstream.requests) == 2
+
+
+def test_streams_of_a_worker_that_leaves(
+    gateway: START, upstream: Upstream, world: World, tmp_path: Path
+) -> None:
+    """Those that were asked for before a reload end; a connection of HTTP/2 that is idle then asks
+    for none, and who asks in spite of GOAWAY is not answered by the old lists.
+    """
+    go_on = threading.Event()
+
+    def hold(exchange: Exchange) -> None:
+        if exchange.request.target == "/held":
+            go_on.wait(DEADLINE)
+        exchange.reply(200)
+
+    upstream.handler = hold
+    (file,) = lists(tmp_path, revoked(world.root))
+    given = config(world, upstream)
+    running = start(gateway, given, tls="ssl http2", ssl_crl=file, idle_grace="60s")
+    with (
+        speaking(running, "localhost", world.good) as idle,
+        speaking(running, "localhost", world.good) as busy,
+    ):
+        first = idle.ask(host="localhost")
+        assert idle.answers([first])[first][0] == 200
+        held = busy.ask("/held", host="localhost")
+        busy.flush()
+        upstream.wait_for(2)
+        file.write_text(revoked(world.root, world.good))
+        assert running.command("reload").returncode == 0
+        assert not list(idle.events())
+        assert idle.last_stream == first
+        late = busy.ask(host="localhost")
+        busy.flush()
+        go_on.set()
+        answers = busy.answers([held, late])
+        assert answers[held][0] == 200
+        assert answers[late][0] in (0, 421)
+    assert status(running, world.good) == 401
+    assert [request.target for request in upstream.requests] == ["/", "/held"]
+
+
+def test_an_upgrade_reads_them_again(
+    gateway: START, upstream: Upstream, world: World, tmp_path: Path
+) -> None:
+    (file,) = lists(tmp_path, revoked(world.root))
+    running = start(gateway, config(world, upstream), ssl_crl=file)
+    with connect(running.tls_port, "localhost", context(client=world.good)) as wrapped:
+        assert answer(wrapped) == b"200"
+        wrapped.sendall(REQUEST[:20])
+        assert status(running, world.good) == 200
+        title = Path(f"/proc/{running.workers()[0]}/cmdline")
+        file.write_text(revoked(world.root, world.good))
+        done = running.command("upgrade", "--watch", "0.3")
+        assert done.returncode == 0, done.stderr
+        wait_until(lambda: "is shutting down" in title.read_text(), "the old worker to leave")
+        assert answer(wrapped, REQUEST[20:]) == b"421"
+    assert status(running, world.good) == 401
     assert len(upstream.requests) == 2
 
 
