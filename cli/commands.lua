@@ -17,6 +17,7 @@ local entity_commands = require("cli.entity_commands")
 local invocation = require("cli.invocation")
 local launch = require("cli.launch")
 local libraries = require("cli.nginx_libraries")
+local log_folder = require("cli.log_folder")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
@@ -40,10 +41,16 @@ local STOP_TIMEOUT_S = 10
 local RESTART_REFUSED = "restart refused: the running gateway is kept"
 local BY_ITS_UNIT = "a service manager runs it, and would not know the new one: `systemctl restart "
     .. "sluice` (or sluice@NAME), or `sluice upgrade`, which loses no request"
+local BY_ITS_CONTAINER = "its container ends with it: start another one"
 
 -- Whether a service manager wants to be told what this process starts (sd_notify(3)).
 local function is_supervised()
     return (os.getenv("NOTIFY_SOCKET") or "") ~= ""
+end
+
+-- Whether a container ends with what this process starts (packaging/container/entrypoint).
+local function is_contained()
+    return (os.getenv("SLUICE_CONTAINER") or "") ~= ""
 end
 
 -- What is in memory goes with the gateway; where the settings may be a stranger's, it stays.
@@ -98,6 +105,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     complain(files.warnings)
     given.hash, given.files = found.hash, files.digest
     given.is_supervised = is_supervised()
+    given.is_contained = is_contained()
     start.fit_connections(settings)
     local writer, err = start.open(context, instance, settings)
     if not writer then
@@ -186,6 +194,8 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
     local remembered = instance:read_remembered()
     if old and remembered and remembered.is_supervised and not is_supervised() then
         return fail({ BY_ITS_UNIT, RESTART_REFUSED })
+    elseif old and remembered and remembered.is_contained then
+        return fail({ BY_ITS_CONTAINER, RESTART_REFUSED })
     end
     local settings, problems, given = invocation.settings(arguments, instance, remembered)
     if not settings then
@@ -205,6 +215,7 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
     complain(files.warnings)
     given.hash, given.files = found.hash, files.digest
     given.is_supervised = is_supervised()
+    given.is_contained = false
     start.fit_connections(settings)
     return replace(context, instance, settings, given, {
         found = found,
@@ -241,6 +252,11 @@ _M.reopen = invocation.on_running(function(instance, master, _, context)
     local right, reason = writer:check(context.root)
     local settings = right and instance:read_settings()
     if settings then
+        local problems = {}
+        log_folder.check(settings, problems)
+        if #problems > 0 then
+            return fail(problems)
+        end
         right, reason = writer:make_logs(settings)
     end
     if not right then

@@ -223,7 +223,7 @@ end
 -- @treturn table array of absolute paths
 function _M:log_files(settings)
     local found = {}
-    for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
+    for _, name in ipairs(logs.names) do
         local path = logs.target(settings[name], self.prefix)
         if path:sub(1, 1) == "/" then
             found[#found + 1] = path

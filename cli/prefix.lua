@@ -97,6 +97,8 @@ local function is_volume(path, info)
     return is_mounted and process.read_link("/proc/self/ns/pid") ~= FIRST_PIDS
 end
 
+_M.is_volume = is_volume
+
 local function flag(name)
     return options.flag(options.by_name[name])
 end

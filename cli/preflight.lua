@@ -11,6 +11,8 @@ local unistd = require("posix.unistd")
 local built = require("sluice.built")
 local config = require("gateway.config")
 local launch = require("cli.launch")
+local log_folder = require("cli.log_folder")
+local logs = require("cli.nginx_logs")
 local options = require("cli.options")
 local origins = require("gateway.config.origin")
 local platform = require("cli.platform")
@@ -193,7 +195,7 @@ local NO_FILE = { off = true, stderr = true, ["/dev/stdout"] = true, ["/dev/stde
 local TERMINAL = { stderr = true, ["/dev/stdout"] = true, ["/dev/stderr"] = true }
 
 local function check_logs(settings, foreground, errors)
-    for _, name in ipairs({ "error_log", "access_log", "admin_access_log", "audit_log" }) do
+    for _, name in ipairs(logs.names) do
         local value = settings[name]
         if not foreground and TERMINAL[value] then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
@@ -402,6 +404,7 @@ function _M.check(settings, opts)
     check_own_module(settings, version, errors)
     check_prefix(settings, opts.root, errors)
     check_logs(settings, opts.foreground, errors)
+    log_folder.check(settings, errors)
     local files = tls_files.check(settings, errors)
     _M.check_listeners(settings, opts.held or {}, errors)
     return errors, check_configuration(settings, opts.store, errors), files

@@ -8,6 +8,8 @@ local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 local wait = require("posix.sys.wait")
 
+local terminal = require("cli.terminal")
+
 local _M = {}
 
 local PIECE_BYTES = 65536
@@ -34,9 +36,11 @@ function _M.uid(user)
     return account and account.pw_uid or unistd.geteuid()
 end
 
---- Gives up root's rights for those of an account, for good. Throws where that fails.
+--- Gives up root's rights for those of an account, for good, and root's terminal. Throws where that
+-- fails.
 -- @tparam table account posix.pwd's
 function _M.become(account)
+    terminal.leave()
     local C = ffi.C
     if
         C.initgroups(account.pw_name, account.pw_gid) ~= 0
