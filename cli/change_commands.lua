@@ -109,7 +109,7 @@ _M.upgrade = invocation.on_running(function(instance, master, arguments, context
     end
     local settings, writer, given = change.settings, change.writer, change.given
     given.hash = change.hash
-    local right, lines = upgrade.check(instance, master)
+    local right, lines = upgrade.check(instance, master, given)
     if right then
         right, lines = writer:write_files(settings, given, context.root)
     end

@@ -219,7 +219,7 @@ end
 --   `getenv` function(name) -> text|nil (default os.getenv);
 --   `cwd` directory for relative paths;
 --   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...},
---   is_supervised };
+--   is_supervised, is_contained };
 --   `master` pid of the running nginx, whose CPUs count then;
 --   `open` io.open's stand-in;
 --   `only` array of names: resolve these alone and check nothing else; errors of the settings
@@ -268,6 +268,7 @@ function _M.resolve(opts)
         flags = flags,
         environment = environment,
         is_supervised = remembered.is_supervised,
+        is_contained = remembered.is_contained,
     }
     return settings, errors, given, sources
 end

@@ -172,13 +172,14 @@ end
 --- Whether the running nginx can be upgraded now.
 -- @tparam table instance cli.instance
 -- @tparam number master its pid
+-- @tparam table given what start.json remembers
 -- @treturn boolean|nil true, or nil and the reason
-function _M.check(instance, master)
+function _M.check(instance, master, given)
     local former = instance:former()
     if former then
         return nil, occupied(former, instance.workers(former))
-    elseif master == 1 then
-        return nil, "nginx is the first process of this container, which ends with it: replace that"
+    elseif master == 1 or given.is_contained then
+        return nil, "its container ends with this nginx: start another one"
     elseif process.is_stopped(master) then
         return nil, ("its master (pid %d) is stopped"):format(master)
     elseif not control_worker.read(master) then

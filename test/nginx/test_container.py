@@ -183,6 +183,19 @@ def test_it_serves_and_logs(contained: Callable[..., Container]) -> None:
     assert b"[emerg]" not in container.err
 
 
+@pytest.mark.parametrize("command", ["upgrade", "restart"])
+def test_nothing_takes_its_nginx_from_it(contained: Callable[..., Container], command: str) -> None:
+    """It would end with that."""
+    container = contained()
+    done = container.run("sluice", command)
+    assert done.returncode == 1
+    assert f"{command} refused: the running gateway is kept" in done.stderr
+    assert "container" in done.stderr
+    assert container.run("sluice", "reload", "--new-workers").returncode == 0
+    assert "container" in container.run("sluice", command).stderr
+    container.serves()
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGQUIT", "SIGINT"])
 def test_it_ends_after_its_requests(
     contained: Callable[..., Container], upstream: Upstream, name: str
