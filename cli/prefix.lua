@@ -478,10 +478,11 @@ end
 --- Puts back the files that were there before, and removes what was not. Names what it could not.
 function _M:undo()
     for path, text in pairs(self.before) do
-        local undone, err, code
-        if text then
+        -- What could not be written is as it was.
+        local undone, err, code = file.read(path) == text
+        if text and not undone then
             undone, err = file.replace(path, text)
-        else
+        elseif not text then
             undone, err, code = os.remove(path)
         end
         if not undone and code ~= errno.ENOENT then
