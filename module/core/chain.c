@@ -26,6 +26,23 @@ sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
 }
 
 
+/* What that reads of the heads. */
+
+void
+sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash)
+{
+    _Atomic uint32_t           *heads;
+    const sluice_core_delta_t  *delta;
+
+    if (view->delta.base) {
+        delta = (const sluice_core_delta_t *) view->delta.base;
+        heads = sluice_core_delta_heads(&view->delta);
+
+        sluice_core_prefetch(&heads[hash & (delta->buckets - 1)]);
+    }
+}
+
+
 /* 0: none left that this revision can see. */
 
 uint32_t

@@ -325,6 +325,12 @@ typedef struct {
 } sluice_core_arena_t;
 
 
+/* A hint: the address may be any, so what it is made of needs no check. */
+
+#ifndef sluice_core_prefetch
+#define sluice_core_prefetch(p)   __builtin_prefetch(p)
+#endif
+
 #define sluice_core_align(n, a)   (((n) + ((a) - 1)) & ~(uint64_t) ((a) - 1))
 
 #define sluice_core_at(space, ref)                                            \
@@ -412,7 +418,12 @@ int sluice_core_precedes(const sluice_core_space_t *space,
 
 uint64_t sluice_core_checksum(const void *image, uint64_t size);
 
-/* read.c: base and delta */
+/* read.c: base and delta, and what their look-ups begin with */
+
+void sluice_core_prefetch_slot(const sluice_core_view_t *view, uint32_t kind,
+    uint32_t slot);
+void sluice_core_prefetch_children(const sluice_core_view_t *view,
+    uint32_t child, uint32_t kind, uint32_t slot);
 
 int sluice_core_is_alive(const sluice_core_view_t *view,
     const sluice_core_found_t *found);
@@ -453,6 +464,7 @@ typedef struct {
 void sluice_core_chain(sluice_core_chain_t *chain,
     const sluice_core_view_t *view, uint64_t hash, uint32_t to);
 uint32_t sluice_core_chain_next(sluice_core_chain_t *chain);
+void sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash);
 
 #define sluice_core_delta_heads(space)                                        \
     ((_Atomic uint32_t *) (uintptr_t)                                         \

@@ -14,6 +14,8 @@ static void core_search_rooms(sluice_core_search_t *s, uint64_t hash);
 static void core_search_lengths(sluice_core_search_t *s, uint64_t host,
     const sluice_core_lengths_t *lengths);
 static void core_flush(sluice_core_search_t *s);
+static void core_prefetch(const sluice_core_search_t *s,
+    const sluice_core_entry_t *entry);
 static void core_try_key(sluice_core_search_t *s,
     const sluice_core_entry_t *entry);
 static void core_search_delta(sluice_core_search_t *s);
@@ -115,6 +117,7 @@ core_search_base(sluice_core_search_t *s)
     if (host->data) {
         hash = sluice_core_hash(SLUICE_CORE_HASH_HOST + SLUICE_CORE_EXACT,
                                 host->data, host->length);
+        sluice_core_chain_prefetch(s->view, hash);
 
         if (image->paths[SLUICE_CORE_EXACT]) {
             lengths = sluice_core_at(&s->view->base,
@@ -191,7 +194,7 @@ core_search_rooms(sluice_core_search_t *s, uint64_t hash)
 }
 
 
-/* Collects the keys of a host, and prefetches their lines. */
+/* Collects the keys of a host, and prefetches their lines and heads. */
 
 static void
 core_search_lengths(sluice_core_search_t *s, uint64_t host,
@@ -222,7 +225,8 @@ core_search_lengths(sluice_core_search_t *s, uint64_t host,
 
         sluice_core_walk(&key->walk, &s->view->base, key->hash,
                          SLUICE_CORE_TO_ENTRY);
-        __builtin_prefetch(&key->walk.lines[key->walk.line]);
+        sluice_core_prefetch(&key->walk.lines[key->walk.line]);
+        sluice_core_chain_prefetch(s->view, key->hash);
     }
 }
 
@@ -246,7 +250,7 @@ core_flush(sluice_core_search_t *s)
 
         if (ref) {
             key->entry = sluice_core_at(base, ref);
-            __builtin_prefetch(key->entry);
+            sluice_core_prefetch(key->entry);
         }
     }
 
@@ -254,9 +258,7 @@ core_flush(sluice_core_search_t *s)
         key = &s->keys[i];
 
         if (key->entry) {
-            __builtin_prefetch(sluice_core_at(base, key->entry->host));
-            __builtin_prefetch(sluice_core_at(base, key->entry->path));
-            __builtin_prefetch(sluice_core_at(base, key->entry->route));
+            core_prefetch(s, key->entry);
         }
     }
 
@@ -277,6 +279,31 @@ core_flush(sluice_core_search_t *s)
     }
 
     s->keys_count = 0;
+}
+
+
+/*
+ * What a candidate leads to, and what is asked of a route that has matched:
+ * whether the delta has it, too, and which plugins are bound to it.
+ */
+
+static void
+core_prefetch(const sluice_core_search_t *s, const sluice_core_entry_t *entry)
+{
+    const uint8_t              *route;
+    const sluice_core_space_t  *base;
+
+    base = &s->view->base;
+    route = sluice_core_at(base, entry->route);
+
+    sluice_core_prefetch(sluice_core_at(base, entry->host));
+    sluice_core_prefetch(sluice_core_at(base, entry->path));
+    sluice_core_prefetch(route);
+    sluice_core_prefetch(route + sizeof(sluice_core_record_t) - 1);
+
+    sluice_core_prefetch_slot(s->view, SLUICE_CORE_ROUTE, entry->slot);
+    sluice_core_prefetch_children(s->view, SLUICE_CORE_PLUGIN,
+                                  SLUICE_CORE_ROUTE, entry->slot);
 }
 
 

@@ -9,6 +9,7 @@
 #include "delta.h"
 
 
+static uint64_t core_hash_slot(uint32_t kind, uint32_t slot);
 static uint32_t core_newest(const sluice_core_view_t *view, uint32_t kind,
     uint32_t slot);
 static sluice_core_found_t core_find(const sluice_core_view_t *view, int kind,
@@ -77,12 +78,49 @@ sluice_core_walk_next(sluice_core_walk_t *walk)
 }
 
 
+static uint64_t
+core_hash_slot(uint32_t kind, uint32_t slot)
+{
+    uint32_t  key[2];
+
+    key[0] = kind;
+    key[1] = slot;
+
+    return sluice_core_hash(SLUICE_CORE_HASH_SLOT, key, sizeof(key));
+}
+
+
+void
+sluice_core_prefetch_slot(const sluice_core_view_t *view, uint32_t kind,
+    uint32_t slot)
+{
+    if (view->delta.base) {
+        sluice_core_chain_prefetch(view, core_hash_slot(kind, slot));
+    }
+}
+
+
+void
+sluice_core_prefetch_children(const sluice_core_view_t *view, uint32_t child,
+    uint32_t kind, uint32_t slot)
+{
+    uint64_t            hash;
+    sluice_core_walk_t  walk;
+
+    hash = sluice_core_hash_children(child, kind, slot);
+
+    sluice_core_walk(&walk, &view->base, hash, SLUICE_CORE_TO_CHILDREN);
+    sluice_core_prefetch(&walk.lines[walk.line]);
+    sluice_core_chain_prefetch(view, hash);
+}
+
+
 /* The delta's record of a slot: its reference, 0 if it has none. */
 
 static uint32_t
 core_newest(const sluice_core_view_t *view, uint32_t kind, uint32_t slot)
 {
-    uint32_t                     ref, key[2];
+    uint32_t                     ref;
     sluice_core_chain_t          chain;
     const sluice_core_record_t  *record;
 
@@ -90,12 +128,7 @@ core_newest(const sluice_core_view_t *view, uint32_t kind, uint32_t slot)
         return 0;
     }
 
-    key[0] = kind;
-    key[1] = slot;
-
-    sluice_core_chain(&chain, view,
-                      sluice_core_hash(SLUICE_CORE_HASH_SLOT, key,
-                                       sizeof(key)),
+    sluice_core_chain(&chain, view, core_hash_slot(kind, slot),
                       SLUICE_CORE_TO_SLOT);
 
     while ((ref = sluice_core_chain_next(&chain)) != 0) {

@@ -2,11 +2,14 @@
 /*
  * Cache lines that a look-up touches with so many routes (the argument), of
  * which 1,000 have changed: the core is compiled as for TSan, whose callbacks
- * are ours and note each line that is read in the image or delta.  Prefetches
- * do not count; texts that are compared do, by their first byte.
+ * are ours and note each line that is read in the image or delta; texts that
+ * are compared count by their first byte.  Those that are waited for are the
+ * lines that were read before anybody has prefetched them, by the match or by
+ * what follows it: which plugins the route has.
  */
 
 
+#include "lines.h"
 #include "make.h"
 #include "delta.h"
 
@@ -21,12 +24,20 @@
 
 static const uint8_t  *low, *high;         /* the image */
 static const uint8_t  *delta;
-static uint64_t        lines[LINES_MAX];
-static unsigned        count;
+
+typedef struct {
+    uint64_t           lines[LINES_MAX];
+    unsigned           count;
+} lines_t;
+
+static lines_t         seen, asked;        /* read, prefetched */
+static unsigned        waited;
 
 
-static void
-lines_note(const void *address)
+/* Was it not there before? */
+
+static int
+lines_add(lines_t *to, const void *address)
 {
     unsigned        i;
     uint64_t        line;
@@ -35,16 +46,36 @@ lines_note(const void *address)
     if ((p < low || p >= high)
         && (delta == NULL || p < delta || p >= delta + LINES_DELTA))
     {
-        return;
+        return 0;
     }
 
     line = (uint64_t) p / SLUICE_CORE_LINE;
 
-    for (i = 0; i < count && lines[i] != line; i++) { /* void */ }
+    for (i = 0; i < to->count && to->lines[i] != line; i++) { /* void */ }
 
-    if (i == count && count < LINES_MAX) {
-        lines[count++] = line;
+    if (i < to->count || i == LINES_MAX) {
+        return 0;
     }
+
+    to->lines[to->count++] = line;
+
+    return 1;
+}
+
+
+static void
+lines_note(const void *address)
+{
+    if (lines_add(&seen, address)) {
+        waited += (unsigned) lines_add(&asked, address);
+    }
+}
+
+
+void
+lines_prefetch(const void *address)
+{
+    (void) lines_add(&asked, address);
 }
 
 
@@ -178,7 +209,8 @@ lines_of(uint64_t routes, uint64_t *state)
 {
     char                   (*texts)[2][40];
     uint8_t                 *image, *changes;
-    uint64_t                 i, n, size, total, most;
+    uint64_t                 i, n, size, total, most, waits;
+    const uint32_t          *slots;
     sluice_core_text_t      *pairs;
     sluice_core_view_t       view;
     sluice_core_match_t      match;
@@ -212,7 +244,7 @@ lines_of(uint64_t routes, uint64_t *state)
     view.base.size = size;
     changes = lines_changes(&view, entities, routes, state);
 
-    for (i = 0, total = 0, most = 0; i < LINES_ASKS; i++) {
+    for (i = 0, total = 0, most = 0, waits = 0; i < LINES_ASKS; i++) {
         n = test_below(state, routes);
         memset(&request, 0, sizeof(request));
         request.host = pairs[2 * n];
@@ -221,18 +253,24 @@ lines_of(uint64_t routes, uint64_t *state)
         low = image;
         high = image + size;
         delta = changes;
-        count = 0;
+        seen.count = 0;
+        asked.count = 0;
+        waited = 0;
         test_check(sluice_core_match(&view, &request, NULL, &match)
                    == SLUICE_CORE_OK, "no match");
+        total += seen.count;
+        most = seen.count > most ? seen.count : most;
+
+        (void) sluice_core_children(&view, SLUICE_CORE_PLUGIN,
+                                    SLUICE_CORE_ROUTE, match.slot, &slots);
         low = high;
         delta = NULL;
 
-        total += count;
-        most = count > most ? count : most;
+        waits += waited;
     }
 
-    printf("cold_lines %.3f\nmost_lines %lu\n", (double) total / LINES_ASKS,
-           most);
+    printf("cold_lines %.3f\nmost_lines %lu\nwaited_lines %.3f\n",
+           (double) total / LINES_ASKS, most, (double) waits / LINES_ASKS);
 
     free(image);
     free(changes);
