@@ -76,7 +76,8 @@
  *
  * where "there" is all exact hosts together, while they use few lengths, else
  * the host's room.  The lines of up to 16 keys are prefetched before the first
- * is looked at, then their entries; what cannot win is not looked at.
+ * is looked at, then their entries, then what these lead to and what a request
+ * asks of the route that has matched; what cannot win is not looked at.
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
@@ -469,7 +470,8 @@ int sluice_core_check(const void *image, uint64_t size);
 /*
  * Writes bytes under a name, whole or not at all: a temporary file beside it,
  * mode 0600, then a rename; with sync both reach the disk before it returns.
- * What had the name stays as it was until then.  SLUICE_CORE_OK, _SYSTEM.
+ * What had the name stays as it was until then.  Without sync, for a file in
+ * memory, it asks for huge pages.  SLUICE_CORE_OK, _SYSTEM.
  */
 int sluice_core_file_write(const char *path, const void *data, uint64_t size,
     int sync);

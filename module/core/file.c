@@ -17,6 +17,11 @@
 
 
 #define CORE_WRITE_MAX  (1ull << 30)       /* bytes a write */
+#define CORE_HUGE       (2ull << 20)       /* of pages that are, on x86-64 */
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE   25                 /* Linux 6.1; older ones refuse */
+#endif
 
 
 typedef int (*core_check_pt)(const void *data, uint64_t size);
@@ -25,6 +30,8 @@ typedef int (*core_check_pt)(const void *data, uint64_t size);
 static int core_open(const char *path, uint32_t uid, core_check_pt check,
     sluice_core_space_t *space);
 static int core_write_all(int fd, const uint8_t *data, uint64_t size);
+static void core_join_pages(int fd, const void *data, uint64_t size);
+static void *core_map(int fd, uint64_t size);
 static int core_sync_folder(const char *path);
 
 
@@ -49,7 +56,7 @@ sluice_core_file_write(const char *path, const void *data, uint64_t size,
         return SLUICE_CORE_SYSTEM;
     }
 
-    fd = open(temporary, O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC, 0600);
+    fd = open(temporary, O_RDWR|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC, 0600);
     if (fd == -1) {
         return SLUICE_CORE_SYSTEM;
     }
@@ -60,6 +67,10 @@ sluice_core_file_write(const char *path, const void *data, uint64_t size,
         err = errno;
         (void) close(fd);
         goto failed;
+    }
+
+    if (!sync) {
+        core_join_pages(fd, data, size);
     }
 
     if (close(fd) == -1 || rename(temporary, path) == -1) {
@@ -100,6 +111,85 @@ core_write_all(int fd, const uint8_t *data, uint64_t size)
     }
 
     return SLUICE_CORE_OK;
+}
+
+
+/*
+ * Makes huge pages of those that a file in memory has, as far as matches read
+ * it, which is not in the bodies.  It reads a dozen places by chance, and would
+ * wait for page tables, too.  A hint: other file systems and older kernels
+ * refuse.
+ */
+
+static void
+core_join_pages(int fd, const void *data, uint64_t size)
+{
+    int                         err;
+    void                       *p;
+    const sluice_core_image_t  *image = data;
+
+    if (size >= sizeof(sluice_core_image_t)
+        && image->magic == SLUICE_CORE_MAGIC
+        && image->bodies.offset < size)
+    {
+        size = image->bodies.offset;
+    }
+
+    size = size / CORE_HUGE * CORE_HUGE;
+
+    if (size == 0) {
+        return;
+    }
+
+    err = errno;
+    p = core_map(fd, size);
+
+    if (p != MAP_FAILED) {
+        (void) madvise(p, size, MADV_COLLAPSE);
+        (void) munmap(p, size);
+    }
+
+    errno = err;
+}
+
+
+/* Where huge pages of the file can be mapped as such. */
+
+static void *
+core_map(int fd, uint64_t size)
+{
+    void      *p;
+    uint8_t   *room;
+    uint64_t   page, pages, before;
+
+    if (size < CORE_HUGE) {
+        return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    }
+
+    page = (uint64_t) sysconf(_SC_PAGESIZE);
+    pages = (size + page - 1) / page * page;
+
+    room = mmap(NULL, pages + CORE_HUGE, PROT_NONE,
+                MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+
+    before = -(uintptr_t) room % CORE_HUGE;
+    p = mmap(room + before, size, PROT_READ, MAP_SHARED|MAP_FIXED, fd, 0);
+
+    if (p == MAP_FAILED) {
+        (void) munmap(room, pages + CORE_HUGE);
+        return MAP_FAILED;
+    }
+
+    if (before) {
+        (void) munmap(room, before);
+    }
+
+    (void) munmap(room + before + pages, CORE_HUGE - before);
+
+    return p;
 }
 
 
@@ -187,7 +277,7 @@ core_open(const char *path, uint32_t uid, core_check_pt check,
         goto done;
     }
 
-    p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    p = core_map(fd, (uint64_t) st.st_size);
     if (p == MAP_FAILED) {
         rc = SLUICE_CORE_SYSTEM;
         goto done;
