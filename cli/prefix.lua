@@ -291,10 +291,10 @@ end
 -- replaced.
 local function make_run(self, setting, root)
     local link = self.instance.run
-    if setting == "" then
+    local path = setting == "" and link or _M.resolve(setting)
+    if path == link then
         return make_own(self, { link })
     end
-    local path = _M.resolve(setting)
     local right, err = check_all_above(parent_of(path), trusted_users(root), "run_dir")
     if right then
         right, err = make_own(self, { path, option = "run_dir" })

@@ -42,6 +42,15 @@ def test_commands_find_what_runs_by_the_prefix(instance: Instance, run_dir: Path
     assert not (run_dir / "nginx.pid").exists()
 
 
+def test_it_may_be_where_it_is_anyway(instance: Instance) -> None:
+    """The folder `run` of the prefix, said in so many words."""
+    run = instance.prefix / "run"
+    instance.flags["--run-dir"] = str(run)
+    instance.succeed("start")
+    assert not run.is_symlink()
+    assert int((run / "nginx.pid").read_text()) == instance.status()["pid"]
+
+
 def test_after_a_boot(instance: Instance, run_dir: Path) -> None:
     """Nothing of it is left, and the link leads nowhere."""
     instance.succeed("start")
