@@ -139,7 +139,8 @@ ngx_http_sluice_crl(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (rc == NGX_DECLINED) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is not a revocation list in PEM", path);
+                           "\"%V\" is not complete revocation lists in PEM",
+                           path);
     }
 
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
@@ -343,6 +344,11 @@ ngx_http_sluice_crl_free(void *data)
 }
 
 
+/*
+ * A delta list (RFC 5280, section 5.2.4) is refused: OpenSSL takes it for all
+ * that is revoked, in place of the list that it adds to.
+ */
+
 static ngx_int_t
 ngx_http_sluice_crl_parse(STACK_OF(X509_CRL) *crls, const ngx_str_t *pem)
 {
@@ -362,6 +368,12 @@ ngx_http_sluice_crl_parse(STACK_OF(X509_CRL) *crls, const ngx_str_t *pem)
     while (rc == NGX_OK
            && (crl = PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL)) != NULL)
     {
+        if (X509_CRL_get_ext_by_NID(crl, NID_delta_crl, -1) >= 0) {
+            X509_CRL_free(crl);
+            rc = NGX_DECLINED;
+            break;
+        }
+
         rc = ngx_http_sluice_crl_push(crls, crl);
         n++;
     }

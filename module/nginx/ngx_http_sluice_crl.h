@@ -29,7 +29,8 @@
 /*
  * The lists of the files and of a text in PEM, good as long as pool is.  *crls
  * is NULL where there are neither; pem->data is NULL where there is no text.
- * NGX_DECLINED: the text cannot be read; NGX_ERROR: no memory.
+ * NGX_DECLINED: the text cannot be read, or has a delta list; NGX_ERROR: no
+ * memory.
  */
 ngx_int_t ngx_http_sluice_crl_get(ngx_pool_t *pool, const ngx_str_t *pem,
     STACK_OF(X509_CRL) **crls);

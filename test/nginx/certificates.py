@@ -115,8 +115,10 @@ def serial(pair: Pair) -> str:
     return run("x509", "-noout", "-serial", text=pair.cert).strip().partition("=")[2]
 
 
-def revoked(authority: Pair, *pairs: Pair, is_over: bool = False) -> str:
-    """A revocation list of a CA with these certificates; `is_over`: it was good in 2024."""
+def revoked(authority: Pair, *pairs: Pair, is_over: bool = False, is_delta: bool = False) -> str:
+    """A revocation list of a CA with these certificates; `is_over`: it was good in 2024;
+    `is_delta`: it says to add to another one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
         (at / "ca").write_text(authority.cert)
@@ -125,6 +127,7 @@ def revoked(authority: Pair, *pairs: Pair, is_over: bool = False) -> str:
         (at / "conf").write_text(
             f"[ca]\ndefault_ca=own\n[own]\ndatabase={at}/index\ncrlnumber={at}/number\n"
             "default_md=sha256\ndefault_crl_days=30\n"
+            "[delta]\ndeltaCRL=critical,ASN1:INTEGER:1\n"
         )
         lines = [f"R\t301231235959Z\t240101000000Z\t{serial(p)}\tunknown\t/CN=x\n" for p in pairs]
         (at / "index").write_text("".join(lines))
@@ -132,6 +135,8 @@ def revoked(authority: Pair, *pairs: Pair, is_over: bool = False) -> str:
         if is_over:
             arguments += ["-crl_lastupdate", "20240101000000Z"]
             arguments += ["-crl_nextupdate", "20240201000000Z"]
+        if is_delta:
+            arguments += ["-crlexts", "delta"]
         return run("ca", "-gencrl", *arguments)
 
 

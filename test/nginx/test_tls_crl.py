@@ -267,13 +267,15 @@ def spoil(file: Path, how: str, world: World) -> None:
             file.write_text(text + text[: len(text) // 2])
         case "no end":
             file.write_text(f"{text}{begin}{('A' * 64 + chr(10)) * 200_000}")
+        case "delta":
+            file.write_text(text + revoked(world.root, is_delta=True))
         case "begins":
             file.write_text(f"{text}{begin * 600_000}")
 
 
 FORMS = [
     *("missing", "empty", "directory", "fifo", "device", "loop", "huge", "no list", "no PEM"),
-    *("garbage", "cut", "no end", "begins"),
+    *("garbage", "cut", "no end", "delta", "begins"),
 ]
 
 

@@ -2,6 +2,7 @@
 -- test/nginx/test_tls_crl.py, where OpenSSL's command makes them.
 
 local crl = require("sluice.crl")
+local extension = require("openssl.x509.extension")
 local new = require("openssl.x509.crl").new
 local names = require("openssl.x509.name")
 local pkey = require("openssl.pkey")
@@ -49,6 +50,15 @@ describe("sluice.crl", function()
             assert.is_nil(ok)
             assert.is_truthy(why:find(expected, 1, true), why)
         end
+    end)
+
+    it("refuses a delta, which would be taken for all that is revoked", function()
+        local delta = new(list("a", -1, 1))
+        delta:addExtension(extension.new("deltaCRL", "critical,DER", "\2\1\5"))
+        delta:sign(pkey.new({ type = "EC", curve = "prime256v1" }), "sha256")
+        local ok, why = crl.check(list("a", -1, 1) .. delta:toPEM())
+        assert.is_nil(ok)
+        assert.is_truthy(why:find("number 2 is a delta of another one", 1, true), why)
     end)
 
     it("names CAs of which no list is in date", function()
