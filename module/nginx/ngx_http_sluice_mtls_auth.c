@@ -24,7 +24,10 @@
 
 #define NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED  421
 
-/* How long a connection's certificate counts as verified: it may expire. */
+/*
+ * How long what was found of a connection's certificate counts: it may expire,
+ * and who is refused is to cost no more than who is not.
+ */
 #define NGX_HTTP_SLUICE_MTLS_AUTH_FRESH        60          /* seconds */
 
 /* A longer subject is nobody's whom a service could know. */
@@ -209,7 +212,7 @@ ngx_http_sluice_mtls_auth_check(ngx_http_request_t *r,
         && verified->revision == conf->revision
         && verified->epoch == sluice_images_epoch())
     {
-        return NGX_OK;
+        return verified->is_refused ? NGX_DECLINED : NGX_OK;
     }
 
     if (ngx_sluice_authorities(conf->ids.data,
@@ -222,7 +225,8 @@ ngx_http_sluice_mtls_auth_check(ngx_http_request_t *r,
 
     rc = ngx_http_sluice_mtls_auth_verify(r, conf, leaf, authorities->store);
 
-    if (rc == NGX_OK) {
+    if (rc != NGX_ERROR) {
+        verified->is_refused = (rc == NGX_DECLINED);
         verified->until = ngx_time() + NGX_HTTP_SLUICE_MTLS_AUTH_FRESH;
         verified->slot = conf->slot;
         verified->revision = conf->revision;

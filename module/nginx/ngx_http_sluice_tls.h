@@ -48,6 +48,7 @@ typedef struct {
     uint64_t    revision;
     time_t      until;
     uint32_t    slot;
+    uint32_t    is_refused;
 } ngx_http_sluice_tls_verified_t;
 
 ngx_http_sluice_tls_verified_t *ngx_http_sluice_tls_verified(

@@ -156,6 +156,17 @@ def test_who_is_not_revoked_comes_back(
     assert len(upstream.requests) == 2
 
 
+def test_who_is_refused_is_verified_once(
+    gateway: START, upstream: Upstream, world: World, tmp_path: Path
+) -> None:
+    """One look into the lists for a connection, as for who passes: each reads all of them."""
+    (file,) = lists(tmp_path, revoked(world.root, world.good))
+    running = start(gateway, config(world, upstream), ssl_crl=file, log_level="info")
+    with connect(running.tls_port, "localhost", context(client=world.good)) as wrapped:
+        assert [answer(wrapped) for _ in range(3)] == [b"401"] * 3
+    assert running.error_log().count("certificate is not verified: certificate revoked") == 1
+
+
 def test_streams_of_a_worker_that_leaves(
     gateway: START, upstream: Upstream, world: World, tmp_path: Path
 ) -> None:
