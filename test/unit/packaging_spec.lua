@@ -48,6 +48,39 @@ describe("the packages", function()
         assert.equal("  Fri, 02 Jan 1970 00:00:00 +0000\n", text:sub(-34))
     end)
 
+    it("upgrade what runs with the variables of its unit", function()
+        local place = os.tmpname()
+        os.remove(place)
+        -- The script, with another /etc and a command that says what it was told.
+        local text = read("packaging/debian/sluice.postinst"):gsub("/etc/", place .. "/")
+        local said = "#!/bin/sh\necho $1 $3 $KEY | sed s,%s/,, >>%s/said\n"
+        for path, content in pairs({
+            ["postinst"] = text,
+            ["bin/sluice"] = said:format(place, place),
+            ["sluice/sluice.conf"] = "",
+            ["sluice/other.conf"] = "",
+            ["sluice/third.conf"] = "",
+            ["default/sluice"] = "KEY='a b'\n",
+            ["default/sluice-other"] = 'KEY="c"\n',
+        }) do
+            local to = place .. "/" .. path
+            os.execute("mkdir -p $(dirname " .. to .. ")")
+            local file = assert(io.open(to, "w"))
+            file:write(content)
+            file:close()
+        end
+        local line = "chmod +x %s/bin/sluice; PATH=%s/bin:$PATH sh %s/postinst triggered; echo $?"
+        local pipe = assert(io.popen(line:format(place, place, place)))
+        assert.equal("0\n", pipe:read("*a"))
+        pipe:close()
+        local expected = { "other.conf c", "sluice.conf a b", "third.conf" }
+        for i, each in ipairs(expected) do
+            expected[i] = ("status sluice/%s\nupgrade sluice/%s\n"):format(each, each)
+        end
+        assert.equal(table.concat(expected), read(place .. "/said"))
+        os.execute("rm -r " .. place)
+    end)
+
     it("leave a rotation of logs behind that needs nothing which is removed", function()
         local text = read("packaging/debian/sluice.logrotate")
         local script = assert(text:match("\n\tpostrotate\n(.-)\n\tendscript\n"))
