@@ -1,12 +1,20 @@
 
 /*
- * Conditions of an entry: host, method, headers.
+ * Conditions of an entry: host, port, method, SNI, path, headers, patterns.
  */
 
 
 #include "search.h"
 
 
+static int core_host_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
+static int core_method_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
+static int core_sni_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
+static int core_headers_match(sluice_core_search_t *s,
+    const sluice_core_space_t *space, uint32_t ref, int *reason);
 static int core_header_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_condition_t *wanted,
     int *reason);
@@ -19,8 +27,96 @@ static int core_equal_lower(const sluice_core_chars_t *lower,
     const sluice_core_text_t *text);
 
 
+/*
+ * Does the request meet all conditions of an entry?  Then it is the best; also
+ * if a pattern of it gave up: what it would have kept from the request must
+ * not be passed over.
+ */
+
 int
-sluice_core_host_matches(const sluice_core_search_t *s,
+sluice_core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
+    const sluice_core_entry_t *entry)
+{
+    int                         rc, gave_up, reason;
+    uint32_t                    end;
+    sluice_core_found_t         route;
+    const sluice_core_text_t   *path;
+    const sluice_core_chars_t  *prefix;
+
+    if ((entry->flags & SLUICE_CORE_HAS_PORT)
+        && s->request->port != entry->port)
+    {
+        return 0;
+    }
+
+    if (entry->methods && !core_method_matches(s, space, entry)) {
+        return 0;
+    }
+
+    if (!core_host_matches(s, space, entry)) {
+        return 0;
+    }
+
+    if (entry->snis && !core_sni_matches(s, space, entry)) {
+        return 0;
+    }
+
+    path = &s->request->path;
+
+    if (entry->flags & SLUICE_CORE_HAS_PATH) {
+        prefix = sluice_core_chars(space, entry->path);
+
+        if (prefix->length > path->length
+            || (prefix->length
+                && memcmp(prefix->data, path->data, prefix->length) != 0))
+        {
+            return 0;
+        }
+    }
+
+    route.space = *space;
+    route.record = sluice_core_at(space, entry->route);
+
+    if (s->view->delta.base && !sluice_core_is_alive(s->view, &route)) {
+        return 0;
+    }
+
+    gave_up = SLUICE_CORE_OK;
+    reason = 0;
+    end = 0;
+
+    if (entry->headers) {
+        gave_up = core_headers_match(s, space, entry->headers, &reason);
+
+        if (gave_up == SLUICE_CORE_NONE) {
+            return 0;
+        }
+    }
+
+    if (entry->regex) {
+        rc = sluice_core_regex_match(s->regexes, space, entry->regex,
+                                     path->data ? path->data : "",
+                                     path->length, &end, &reason);
+
+        if (rc == SLUICE_CORE_NONE) {
+            return 0;
+        }
+
+        gave_up = (rc == SLUICE_CORE_OK) ? gave_up : rc;
+    }
+
+    s->gave_up = gave_up;
+    s->reason = reason;
+    s->end = end;
+    s->best = entry;
+    s->space = space;
+
+    return 1;
+}
+
+
+static int
+core_host_matches(const sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry)
 {
     const char                 *data;
@@ -51,8 +147,8 @@ sluice_core_host_matches(const sluice_core_search_t *s,
 }
 
 
-int
-sluice_core_method_matches(const sluice_core_search_t *s,
+static int
+core_method_matches(const sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry)
 {
     uint32_t                     i;
@@ -89,8 +185,8 @@ sluice_core_method_matches(const sluice_core_search_t *s,
 
 /* A request without TLS has no name that could differ: as in Kong. */
 
-int
-sluice_core_sni_matches(const sluice_core_search_t *s,
+static int
+core_sni_matches(const sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry)
 {
     uint32_t                   i;
@@ -148,8 +244,8 @@ core_sni_is(const sluice_core_chars_t *wanted, const sluice_core_text_t *name)
  * that gave up is all that keeps it from being known.
  */
 
-int
-sluice_core_headers_match(sluice_core_search_t *s,
+static int
+core_headers_match(sluice_core_search_t *s,
     const sluice_core_space_t *space, uint32_t ref, int *reason)
 {
     int                              rc, all;

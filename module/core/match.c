@@ -23,8 +23,6 @@ static void core_search_delta_host(sluice_core_search_t *s, int kind,
     const char *data, uint32_t length);
 static void core_search_delta_lengths(sluice_core_search_t *s, int kind,
     uint64_t host);
-static int core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
-    const sluice_core_entry_t *entry);
 
 
 int
@@ -322,7 +320,9 @@ core_try_key(sluice_core_search_t *s, const sluice_core_entry_t *entry)
             return;
         }
 
-        if (core_try(s, base, entry) || (entry->flags & SLUICE_CORE_LAST)) {
+        if (sluice_core_try(s, base, entry)
+            || (entry->flags & SLUICE_CORE_LAST))
+        {
             return;
         }
 
@@ -424,97 +424,9 @@ core_search_delta_lengths(sluice_core_search_t *s, int kind, uint64_t host)
                 if (s->best == NULL
                     || sluice_core_precedes(space, entry, s->space, s->best))
                 {
-                    (void) core_try(s, space, entry);
+                    (void) sluice_core_try(s, space, entry);
                 }
             }
         }
     }
-}
-
-
-/*
- * Does the request meet all conditions of an entry?  Then it is the best; also
- * if a pattern of it gave up: what it would have kept from the request must
- * not be passed over.
- */
-
-static int
-core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
-    const sluice_core_entry_t *entry)
-{
-    int                         rc, gave_up, reason;
-    uint32_t                    end;
-    sluice_core_found_t         route;
-    const sluice_core_text_t   *path;
-    const sluice_core_chars_t  *prefix;
-
-    if ((entry->flags & SLUICE_CORE_HAS_PORT)
-        && s->request->port != entry->port)
-    {
-        return 0;
-    }
-
-    if (entry->methods && !sluice_core_method_matches(s, space, entry)) {
-        return 0;
-    }
-
-    if (!sluice_core_host_matches(s, space, entry)) {
-        return 0;
-    }
-
-    if (entry->snis && !sluice_core_sni_matches(s, space, entry)) {
-        return 0;
-    }
-
-    path = &s->request->path;
-
-    if (entry->flags & SLUICE_CORE_HAS_PATH) {
-        prefix = sluice_core_chars(space, entry->path);
-
-        if (prefix->length > path->length
-            || (prefix->length
-                && memcmp(prefix->data, path->data, prefix->length) != 0))
-        {
-            return 0;
-        }
-    }
-
-    route.space = *space;
-    route.record = sluice_core_at(space, entry->route);
-
-    if (s->view->delta.base && !sluice_core_is_alive(s->view, &route)) {
-        return 0;
-    }
-
-    gave_up = SLUICE_CORE_OK;
-    reason = 0;
-    end = 0;
-
-    if (entry->headers) {
-        gave_up = sluice_core_headers_match(s, space, entry->headers, &reason);
-
-        if (gave_up == SLUICE_CORE_NONE) {
-            return 0;
-        }
-    }
-
-    if (entry->regex) {
-        rc = sluice_core_regex_match(s->regexes, space, entry->regex,
-                                     path->data ? path->data : "",
-                                     path->length, &end, &reason);
-
-        if (rc == SLUICE_CORE_NONE) {
-            return 0;
-        }
-
-        gave_up = (rc == SLUICE_CORE_OK) ? gave_up : rc;
-    }
-
-    s->gave_up = gave_up;
-    s->reason = reason;
-    s->end = end;
-    s->best = entry;
-    s->space = space;
-
-    return 1;
 }

@@ -45,14 +45,8 @@ typedef struct {
 
 /* condition.c */
 
-int sluice_core_host_matches(const sluice_core_search_t *s,
+int sluice_core_try(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
-int sluice_core_method_matches(const sluice_core_search_t *s,
-    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
-int sluice_core_sni_matches(const sluice_core_search_t *s,
-    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
-int sluice_core_headers_match(sluice_core_search_t *s,
-    const sluice_core_space_t *space, uint32_t ref, int *reason);
 
 
 #endif /* SLUICE_CORE_SEARCH_H_INCLUDED */

@@ -19,7 +19,6 @@
 
 
 #define IMAGE_MOST  (SLUICE_CORE_KINDS * MAKE_SLOTS)
-#define IMAGE_HUGE  (2u << 20)             /* a huge page */
 
 
 static uint64_t               state;
@@ -479,82 +478,6 @@ check_patterns(void)
 }
 
 
-/* Lines of /proc/self/maps. */
-
-static unsigned
-maps_count(void)
-{
-    int        c;
-    FILE      *file;
-    unsigned   count;
-
-    file = fopen("/proc/self/maps", "r");
-    test_check(file != NULL, "maps");
-
-    for (count = 0; (c = fgetc(file)) != EOF; count += (c == '\n')) {
-        /* void */
-    }
-
-    (void) fclose(file);
-
-    return count;
-}
-
-
-/* One of huge pages: aligned, the same bytes, and nothing beside it. */
-
-static void
-check_large(void)
-{
-    int                    rc;
-    char                  *text, path[] = "/dev/shm/sluice-core-XXXXXX";
-    uint8_t               *image;
-    uint32_t               i;
-    uint64_t               size;
-    unsigned               maps;
-    sluice_core_space_t    space;
-    sluice_core_entity_t   services[5];
-
-    text = make_memory(SLUICE_CORE_TEXT_MAX);
-    memset(text, 'a', SLUICE_CORE_TEXT_MAX);
-    memset(services, 0, sizeof(services));
-
-    for (i = 0; i < 5; i++) {
-        services[i].kind = SLUICE_CORE_SERVICE;
-        services[i].slot = i;
-        services[i].fields[SLUICE_CORE_SERVICE_PATH].data = text;
-        services[i].fields[SLUICE_CORE_SERVICE_PATH].count =
-                                                  SLUICE_CORE_TEXT_MAX - i * 9;
-    }
-
-    image = make_image(services, 5, 3, &size);
-    test_check(size > 2 * IMAGE_HUGE && size % IMAGE_HUGE, "size");
-
-    rc = mkstemp(path);
-    test_check(rc != -1 && close(rc) == 0, "file");
-
-    maps = maps_count();
-
-    rc = sluice_core_file_write(path, image, size, 0);
-    test_check(rc == SLUICE_CORE_OK, "write: %s", sluice_core_word(rc));
-
-    rc = sluice_core_file_open(path, (uint32_t) geteuid(), SLUICE_CORE_CHECK,
-                               &space);
-    test_check(rc == SLUICE_CORE_OK && space.size == size
-               && memcmp(space.base, image, size) == 0, "open: %s",
-               sluice_core_word(rc));
-    test_check((uintptr_t) space.base % IMAGE_HUGE == 0, "alignment");
-    test_check(maps_count() == maps + 1, "something else was mapped");
-
-    sluice_core_file_close(&space);
-    test_check(maps_count() == maps, "something is left");
-
-    test_check(unlink(path) == 0, "unlink");
-    free(image);
-    free(text);
-}
-
-
 int
 main(void)
 {
@@ -566,7 +489,6 @@ main(void)
     check_refusals();
     check_patterns();
     check_files();
-    check_large();
 
     for (i = 0; i < n; i++) {
         check_random();
