@@ -115,10 +115,9 @@ core_write_all(int fd, const uint8_t *data, uint64_t size)
 
 
 /*
- * Makes huge pages of those that a file in memory has, as far as matches read
- * it, which is not in the bodies.  It reads a dozen places by chance, and would
- * wait for page tables, too.  A hint: other file systems and older kernels
- * refuse.
+ * Joins the pages of a file in memory to huge ones, up to the bodies, which
+ * matches do not read: they read a dozen places by chance, and would wait for
+ * page tables, too.  A hint: other file systems and older kernels refuse.
  */
 
 static void
