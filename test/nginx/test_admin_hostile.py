@@ -183,7 +183,6 @@ def test_tags_that_mean_something(client: Client) -> None:
 def test_no_secret_is_told(gateway: Start, tmp_path: Path) -> None:
     """In no error, log or audit line, whatever is wrong with what it stands in."""
     audit = tmp_path / "audit.log"
-    tmp_path.chmod(0o777)
     running = gateway(None, admin_token="t" * 20, admin_read_token="r" * 20, audit_log=str(audit))
     client = Client(running)
     full, read = ({"Kong-Admin-Token": c * 20} | JSON for c in "tr")
