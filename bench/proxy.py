@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import ssl
 import tempfile
 import time
@@ -43,6 +44,8 @@ PAIRS_A_LIFE = 4
 START_ATTEMPTS = 2
 # Fewer say nothing.
 FEWEST_LIVES = 2
+# More than a slice asks for: of more requests, each slice asks others.
+WINDOW = 60_000
 
 # Starts a side: its folder, the addresses of `upstream` and `sink`, its core.
 Maker = Callable[[Path, dict[str, str], int], sides.Server]
@@ -196,15 +199,16 @@ class Run:
                 self.words if self.scenario.secure == "upstream" else None,
             )
             stack.enter_context(upstream)
-            requests = folder / "requests"
-            requests.write_bytes(b"".join(item.head() for item in self.scenario.requests))
-            for number in range(self.plan.lives):
-                if number and self._enough(began):
+            requests = Requests(folder / "requests", self.scenario.requests)
+            lives, repeated = self._lives()
+            for number in range(lives):
+                if number and repeated == 1 and self._enough(began):
                     break
-                progress(f"{self.scenario.name}: life {number + 1} of {self.plan.lives}")
+                progress(f"{self.scenario.name}: life {number + 1} of {lives}")
                 with contextlib.ExitStack() as life:
                     running = self._start(life, folder / f"life-{number}")
-                    Life(self, running, upstream, requests).measure()
+                    for _ in range(repeated):
+                        Life(self, running, upstream, requests).measure()
             if sink and not verify.upstream_count(sink):
                 raise verify.InvalidRun("nothing came where everything was to be logged")
         progress("")
@@ -264,6 +268,13 @@ class Run:
                 return running
         raise AssertionError("not reached")
 
+    def _lives(self) -> tuple[int, int]:
+        """How often all is started, and how often each of these is measured."""
+        if not self.scenario.starts:
+            return self.plan.lives, 1
+        starts = min(self.scenario.starts, self.plan.lives)
+        return starts, -(-self.plan.lives // starts)
+
     def _enough(self, began: float) -> bool:
         spent = time.monotonic() - began
         if spent + spent / (len(self.taken[0].memory) + 1) / 2 > self.plan.limit_s:
@@ -275,11 +286,41 @@ class Run:
         return stats.is_narrow(stats.ratio(new, old, PAIRS_A_LIFE), self.plan.narrow)
 
 
+class Requests:
+    """The file that the generator reads: all requests, or so many of them that begin anywhere.
+
+    A generator begins each slice with the file's first request, so one of a million would never
+    ask for most of them.
+    """
+
+    def __init__(self, path: Path, requests: Sequence[scenarios.Request]) -> None:
+        self.path = path
+        self._heads = [request.head() for request in requests]
+        self._random = random.Random(1)
+        self._write(self._heads)
+
+    def next(self) -> Path:
+        """The file for another slice."""
+        count = len(self._heads)
+        if count > WINDOW:
+            first = self._random.randrange(count)
+            past = first + WINDOW
+            self._write(self._heads[first:past] + self._heads[: max(past - count, 0)])
+        return self.path
+
+    def _write(self, heads: Sequence[bytes]) -> None:
+        self.path.write_bytes(b"".join(heads))
+
+
 class Life:
-    """All sides from one start to one end."""
+    """Four pairs of all sides, once they are started."""
 
     def __init__(
-        self, run: Run, running: Sequence[sides.Server], upstream: sides.Upstream, requests: Path
+        self,
+        run: Run,
+        running: Sequence[sides.Server],
+        upstream: sides.Upstream,
+        requests: Requests,
     ) -> None:
         self.run = run
         self.running = running
@@ -337,7 +378,7 @@ class Life:
         before = verify.upstream_count(self.upstream)
         slice_ = load.run(
             side.address,
-            self.requests,
+            self.requests.next(),
             side.workers,
             self.run.cores[1],
             connections,

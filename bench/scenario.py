@@ -95,8 +95,9 @@ class Scenario:
 
     `rate`: requests a second by a timetable, instead of as many as are answered. `settings`: those
     of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
-    how many routes Sluice is told of anew once it runs, so that they stand in its delta. `secure`:
-    who speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty.
+    how many routes Sluice is told of anew once it runs, so that they stand in its delta. `starts`:
+    how often all is started anew, whatever time that takes; 0: as often as the run's time allows.
+    `secure`: who speaks TLS with the sides, `clients` or the `upstream`; nobody where it is empty.
     `handshake`: each request on a connection of its own, `full` or `resumed`. `streams`: HTTP/2,
     with so many requests at once on each connection; 0: HTTP/1.1.
     """
@@ -121,6 +122,7 @@ class Scenario:
     settings: dict[str, str]
     listens: list[str]
     changed: int
+    starts: int
     secure: str
     handshake: str
     streams: int
@@ -220,6 +222,7 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             settings=data.pop("settings", {}),
             listens=[each["address"] for each in data.pop("listens", [])],
             changed=data.pop("changed", 0),
+            starts=data.pop("starts", 0),
             secure=data.pop("secure", ""),
             handshake=data.pop("handshake", ""),
             streams=data.pop("streams", 0),
