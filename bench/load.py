@@ -155,12 +155,14 @@ class Way:
 
     `rate`: by a timetable, latency counts from when they were due (pace.c). `handshake`: each on a
     TLS connection of its own, `full` or `resumed` (handshake.c). `streams`: HTTP/2 (h2load.py).
+    `awake`: the generator does not sleep (awake.c).
     """
 
     scheme: str = "http"
     rate: int | None = None
     handshake: str = ""
     streams: int = 0
+    awake: bool = False
 
     def command(self, address: str, requests: Path, connections: int, seconds: int) -> list[str]:
         """What puts this load on an address."""
@@ -204,7 +206,8 @@ def run(
     command = [] if core is None else ["taskset", "-c", str(core)]
     command += way.command(address, requests, connections, seconds)
     before = _clocks(workers, upstream)
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+    environment = _environment() | (awake() if way.awake else {})
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     after = _clocks(workers, upstream)
     if done.returncode != 0:
         raise LoadError(f"the generator failed: {(done.stderr or done.stdout).strip()}")
@@ -222,6 +225,11 @@ def _clocks(workers: Sequence[int], upstream: Sequence[int]) -> dict[str, int]:
         "upstream_ns": schedstats(upstream)[0],
         "switches": switches(workers),
     }
+
+
+def awake() -> dict[str, str]:
+    """What a process of the load's core gets into its environment, so that it does not sleep."""
+    return {"LD_PRELOAD": str(tools.built("awake", preloaded=True))}
 
 
 def _environment() -> dict[str, str]:

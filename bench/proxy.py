@@ -179,7 +179,11 @@ class Run:
         self.makers = (*lineup.pair, *lineup.yardsticks)
         self.cores = two_cores()
         self.words = {"upstream": sides.free_address(), "sink": sides.free_address()}
-        self.way = load.Way(scenario.scheme, scenario.rate, scenario.handshake, scenario.streams)
+        # By a timetable a worker is idle now and then, and what it pays for wakes is its latency.
+        self.awake = scenario.rate is None
+        self.way = load.Way(
+            scenario.scheme, scenario.rate, scenario.handshake, scenario.streams, self.awake
+        )
         self.taken = [Taken() for _ in self.makers]
 
     def measure(self, began: float) -> list[Taken]:
@@ -197,6 +201,7 @@ class Run:
                 self.scenario.body,
                 self.scenario.listens,
                 self.words if self.scenario.secure == "upstream" else None,
+                load.awake() if self.awake else None,
             )
             stack.enter_context(upstream)
             requests = Requests(folder / "requests", self.scenario.requests)

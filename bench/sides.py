@@ -258,7 +258,7 @@ class Upstream(Nginx):
     """The static upstream: one process, which counts its answers.
 
     On an address, and with the same port on any number of other hosts; behind TLS with the words of
-    a certificate.
+    a certificate; `added` comes into its environment.
     """
 
     files: ClassVar = {"upstream.conf": "nginx.conf"}
@@ -271,7 +271,9 @@ class Upstream(Nginx):
         body: str,
         hosts: Sequence[str] = (),
         secure: dict[str, str] | None = None,
+        added: dict[str, str] | None = None,
     ) -> None:
+        self._added = added or {}
         self._status = free_address()
         self._asked = 0
         port = address.rpartition(":")[2]
@@ -287,6 +289,9 @@ class Upstream(Nginx):
             status=self._status,
             body=body,
         )
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | self._added
 
     def find_workers(self, master: int) -> list[int]:
         return [master]

@@ -17,6 +17,8 @@
 typedef struct {
     uint64_t             hash;     /* of the key */
     uint64_t             host;     /* of the host alone */
+    uint32_t             beside;   /* room for it beside its route */
+    uint32_t             zero;
     sluice_core_entry_t  entry;
 } sluice_core_draft_t;
 

@@ -1,6 +1,9 @@
 
 /*
  * Look-ups in a delta: chains of nodes, the newest first.
+ *
+ * Most look-ups are of what has not changed.  The heads of all chains are too
+ * many for a cache; a bit for each 16 bits of a hash is not.
  */
 
 
@@ -15,14 +18,18 @@ sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
     const sluice_core_delta_t  *delta;
 
     delta = (const sluice_core_delta_t *) view->delta.base;
-    heads = sluice_core_delta_heads(&view->delta);
 
     chain->space = &view->delta;
     chain->hash = hash;
     chain->revision = view->revision;
     chain->to = to;
-    chain->next = atomic_load_explicit(&heads[hash & (delta->buckets - 1)],
-                                       memory_order_acquire);
+    chain->next = 0;
+
+    if (sluice_core_is_seen(delta, hash)) {
+        heads = sluice_core_delta_heads(&view->delta);
+        chain->next = atomic_load_explicit(&heads[hash & (delta->buckets - 1)],
+                                           memory_order_acquire);
+    }
 }
 
 
@@ -34,8 +41,9 @@ sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash)
     _Atomic uint32_t           *heads;
     const sluice_core_delta_t  *delta;
 
-    if (view->delta.base) {
-        delta = (const sluice_core_delta_t *) view->delta.base;
+    delta = (const sluice_core_delta_t *) view->delta.base;
+
+    if (delta && sluice_core_is_seen(delta, hash)) {
         heads = sluice_core_delta_heads(&view->delta);
 
         sluice_core_prefetch(&heads[hash & (delta->buckets - 1)]);

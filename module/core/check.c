@@ -20,9 +20,12 @@ typedef struct {
 static int core_check_sections(const core_check_t *c);
 static int core_check_section(const core_check_t *c,
     const sluice_core_section_t *section, uint64_t size, uint64_t align);
+static int core_check_table(const core_check_t *c,
+    const sluice_core_section_t *lines);
 static int core_check_slots(core_check_t *c);
 static int core_check_entries(core_check_t *c);
-static int core_check_lines(core_check_t *c);
+static int core_check_entry(core_check_t *c, const sluice_core_entry_t *entry);
+static int core_check_lines(core_check_t *c, int table);
 static int core_check_item(core_check_t *c, uint32_t to, uint32_t ref);
 static int core_check_rooms(core_check_t *c);
 static int core_check_lengths(core_check_t *c, uint32_t ref);
@@ -110,7 +113,8 @@ sluice_core_check(const void *image, uint64_t size)
         || !core_check_slots(&c)
         || !core_check_entries(&c)
         || !core_check_rooms(&c)
-        || !core_check_lines(&c))
+        || !core_check_lines(&c, 0)
+        || !core_check_lines(&c, 1))
     {
         return SLUICE_CORE_BAD;
     }
@@ -146,10 +150,17 @@ core_check_sections(const core_check_t *c)
                               8)
            && core_check_section(c, &image->rooms, 1, 8)
            && core_check_section(c, &image->bodies, 1, 8)
-           && core_check_section(c, &image->lines, sizeof(sluice_core_line_t),
-                                 8)
-           && image->lines.count > 0
-           && image->lines.count < UINT32_MAX;
+           && core_check_table(c, &image->lines[0])
+           && core_check_table(c, &image->lines[1]);
+}
+
+
+static int
+core_check_table(const core_check_t *c, const sluice_core_section_t *lines)
+{
+    return core_check_section(c, lines, sizeof(sluice_core_line_t), 8)
+           && lines->count > 0
+           && lines->count < UINT32_MAX;
 }
 
 
@@ -201,32 +212,35 @@ core_check_slots(core_check_t *c)
 static int
 core_check_entries(core_check_t *c)
 {
-    uint32_t                      slot;
-    uint64_t                      i;
-    const uint32_t               *slots;
-    const sluice_core_entry_t    *entries;
-    const sluice_core_section_t  *routes;
-
-    routes = &c->image->slots[SLUICE_CORE_ROUTE];
-    slots = (const uint32_t *) (c->common.space.base + routes->offset);
+    uint64_t                    i;
+    const sluice_core_entry_t  *entries;
 
     entries = (const sluice_core_entry_t *) (c->common.space.base
                                              + c->image->entries.offset);
 
     for (i = 0; i < c->image->entries.count; i++) {
 
-        slot = entries[i].slot;
-
-        if (slot >= routes->count || slots[slot] == 0
-            || slots[slot] != entries[i].route
-            || !sluice_core_check_entry(&c->common, &entries[i],
-                                        c->image->needs))
-        {
+        if (!core_check_entry(c, &entries[i])) {
             return 0;
         }
     }
 
     return i == 0 || (entries[i - 1].flags & SLUICE_CORE_LAST);
+}
+
+
+static int
+core_check_entry(core_check_t *c, const sluice_core_entry_t *entry)
+{
+    const uint32_t               *slots;
+    const sluice_core_section_t  *routes;
+
+    routes = &c->image->slots[SLUICE_CORE_ROUTE];
+    slots = (const uint32_t *) (c->common.space.base + routes->offset);
+
+    return entry->slot < routes->count && slots[entry->slot] != 0
+           && slots[entry->slot] == entry->route
+           && sluice_core_check_entry(&c->common, entry, c->image->needs);
 }
 
 
@@ -282,27 +296,33 @@ core_check_lengths(core_check_t *c, uint32_t ref)
 
 
 static int
-core_check_lines(core_check_t *c)
+core_check_lines(core_check_t *c, int table)
 {
-    int                        n, ended;
-    uint64_t                   i;
-    const sluice_core_item_t  *item;
-    const sluice_core_line_t  *lines;
+    int                           n, ended;
+    uint32_t                      to;
+    uint64_t                      i;
+    const sluice_core_item_t     *item;
+    const sluice_core_line_t     *lines;
+    const sluice_core_section_t  *section;
 
+    section = &c->image->lines[table];
     lines = (const sluice_core_line_t *) (c->common.space.base
-                                          + c->image->lines.offset);
+                                          + section->offset);
 
-    for (i = 0; i < c->image->lines.count; i++) {
+    for (i = 0; i < section->count; i++) {
 
         for (n = 0, ended = 0; n < SLUICE_CORE_ITEMS; n++) {
             item = &lines[i].items[n];
 
             if (item->ref == 0) {
                 ended = 1;
+                continue;
+            }
 
-            } else if (ended
-                       || !core_check_item(c, item->tag & SLUICE_CORE_TO_MASK,
-                                           item->ref))
+            to = item->tag & SLUICE_CORE_TO_MASK;
+
+            if (ended || sluice_core_table(to) != table
+                || !core_check_item(c, to, item->ref))
             {
                 return 0;
             }
@@ -318,12 +338,25 @@ core_check_item(core_check_t *c, uint32_t to, uint32_t ref)
 {
     uint64_t                      at;
     const uint32_t               *slots;
+    const sluice_core_entry_t    *entry;
     const sluice_core_record_t   *record;
     const sluice_core_section_t  *section;
 
     switch (to) {
 
     case SLUICE_CORE_TO_ENTRY:
+
+        if (sluice_core_check_inside(&c->common, ref,
+                                     sizeof(sluice_core_entry_t)))
+        {
+            /* beside its route: it is the only one of its key */
+
+            entry = sluice_core_at(&c->common.space, ref);
+
+            return (entry->flags & SLUICE_CORE_LAST)
+                   && core_check_entry(c, entry);
+        }
+
         section = &c->image->entries;
         at = (uint64_t) ref * 8;
 

@@ -126,6 +126,7 @@ core_check_chain(core_check_t *c, uint64_t bucket, int of_records)
 
         if (node->next >= ref
             || (node->hash & (c->delta->buckets - 1)) != bucket
+            || !sluice_core_is_seen(c->delta, node->hash)
             || !core_check_node(c, node, of_records))
         {
             return 0;

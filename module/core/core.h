@@ -51,13 +51,14 @@
  *
  *     record   96 bytes: the head (60) and its fields, each 4 bytes
  *     entry    64 bytes: all that a match needs of one pair of a host and a
- *              path of a route; 96 + 64 are the 160 bytes of a plain route
- *     line     64 bytes: eight items {tag, reference} of the one hash table
- *              that finds everything: entries by host and path, rooms by
- *              host, consumers by id and name, certificates by id,
- *              credentials by digest, upstreams, names and SNIs by name,
- *              children (targets, plugin bindings, memberships) by their
- *              owner
+ *              path of a route; 96 + 64 are the 160 bytes of a plain route.
+ *              It stands behind the route's texts, or with others of its key
+ *     line     64 bytes: eight items {tag, reference} of a hash table.  One
+ *              finds entries by host and path, and rooms by host: what each
+ *              request asks for.  The other finds consumers by id and name,
+ *              certificates by id, credentials by digest, upstreams, names
+ *              and SNIs by name, children (targets, plugin bindings,
+ *              memberships) by their owner
  *     slots    of each kind, the record's reference
  *     bodies   the entities' own texts
  *
@@ -69,15 +70,16 @@
  * has the semantics of docs/router.md.  An entry's key is its host and the
  * head of its path: of a prefix the first 255 bytes, of a regular expression
  * the text that it must begin with.  Entries of one key are neighbours in the
- * order of precedence.  A request asks for the keys of
+ * order of precedence; one alone stands behind its route's record and texts,
+ * so that all of them are fetched at once.  A request asks for the keys of
  *
  *     its host, each wildcard's length in use, no host
  *         x the lengths of paths that are in use there
  *
  * where "there" is all exact hosts together, while they use few lengths, else
  * the host's room.  The lines of up to 16 keys are prefetched before the first
- * is looked at, then their entries, then what these lead to and what a request
- * asks of the route that has matched; what cannot win is not looked at.
+ * is looked at, then their entries and what stands before these; what cannot
+ * win is not looked at.
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
@@ -138,7 +140,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       5
+#define SLUICE_CORE_LAYOUT       6
 
 #define SLUICE_CORE_FIELDS       9
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
@@ -553,6 +555,11 @@ sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
  */
 uint32_t sluice_core_children(const sluice_core_view_t *view, int child,
     int kind, uint32_t slot, const uint32_t **slots);
+
+/* Whether an entity that was found has children of a kind. */
+
+int sluice_core_has_children(const sluice_core_view_t *view, int child,
+    const sluice_core_found_t *found);
 
 /* Fields of a record; data is NULL for a text that is not given. */
 uint32_t sluice_core_number(const sluice_core_found_t *found, int field);

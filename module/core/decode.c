@@ -84,6 +84,7 @@ sluice_core_decode(const sluice_core_found_t *found,
     sluice_core_value_t         *value;
     const sluice_core_schema_t  *schema;
 
+    memset(entity, 0, sizeof(sluice_core_entity_t));
     sluice_core_head(found, entity);
 
     schema = &sluice_core_schemas[entity->kind];

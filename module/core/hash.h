@@ -92,15 +92,17 @@ sluice_core_heads(sluice_core_heads_t *heads, const char *path,
 
     n = length < 255 ? length : 255;
 
-    heads->words[n / 8] = 0;
-    memcpy(heads->words, path, n);
     heads->states[0] = SLUICE_CORE_K3;
 
     for (i = 0; i < n / 8; i++) {
+        memcpy(&heads->words[i], path + 8 * i, 8);
         heads->states[i + 1] = sluice_core_fold(heads->states[i]
                                                 ^ heads->words[i],
                                                 SLUICE_CORE_K3);
     }
+
+    heads->words[i] = 0;
+    memcpy(&heads->words[i], path + 8 * i, n % 8);
 }
 
 

@@ -31,6 +31,8 @@ static int core_note_keys(sluice_core_build_t *b,
     const sluice_core_record_t *record, uint32_t ref);
 static int core_draft(void *data, const sluice_core_entry_t *entry);
 static int core_build_children(sluice_core_build_t *b);
+static void core_mark_owners(sluice_core_build_t *b,
+    const sluice_core_image_t *image);
 static int core_by_kind(const void *a, const void *b);
 static int core_by_owner(const void *a, const void *b);
 
@@ -73,10 +75,10 @@ sluice_core_image_bound(const sluice_core_entity_t *entities, size_t count)
 
         bound += sluice_core_bound_entity(&entities[i]) + 64;
 
-        /* an entry, its item, a room with one length, its item */
+        /* an entry or its room, its item, a room with one length, its item */
 
         j = (uint64_t) (hosts ? hosts : 1) * (paths ? paths : 1);
-        bound += j * (sizeof(sluice_core_entry_t) + 32 + 48 + 32);
+        bound += j * (2 * sizeof(sluice_core_entry_t) + 32 + 48 + 32);
     }
 
     for (i = 0; i < SLUICE_CORE_KINDS; i++) {
@@ -186,6 +188,8 @@ core_build(sluice_core_build_t *b, const sluice_core_identity_t *identity,
     if (rc != SLUICE_CORE_OK) {
         return rc;
     }
+
+    core_mark_owners(b, image);
 
     image->magic = SLUICE_CORE_MAGIC;
     image->layout = SLUICE_CORE_LAYOUT;
@@ -341,6 +345,13 @@ core_draft(void *data, const sluice_core_entry_t *entry)
         return SLUICE_CORE_MEMORY;
     }
 
+    if (sluice_core_take(&b->arena, sizeof(sluice_core_entry_t), 8,
+                         &draft->beside)
+        == NULL)
+    {
+        return SLUICE_CORE_FULL;
+    }
+
     draft->entry = *entry;
     draft->host = sluice_core_hash_host(&b->space, entry);
 
@@ -400,6 +411,37 @@ core_build_children(sluice_core_build_t *b)
     }
 
     return SLUICE_CORE_OK;
+}
+
+
+/* So that one without children costs no look-up of them. */
+
+static void
+core_mark_owners(sluice_core_build_t *b, const sluice_core_image_t *image)
+{
+    size_t                        i;
+    const uint32_t               *slots;
+    const core_child_t           *list;
+    sluice_core_record_t         *record;
+    const sluice_core_section_t  *section;
+
+    list = b->children.data;
+
+    for (i = 0; i < b->children.count; i++) {
+
+        if (list[i].kind >= SLUICE_CORE_KINDS) {
+            continue;
+        }
+
+        section = &image->slots[list[i].kind];
+        slots = (const uint32_t *) (b->arena.base + section->offset);
+
+        if (list[i].slot < section->count && slots[list[i].slot]) {
+            record = (sluice_core_record_t *)
+                     (b->arena.base + 8 * (uint64_t) slots[list[i].slot]);
+            record->is_owner = 1;
+        }
+    }
 }
 
 

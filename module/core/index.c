@@ -20,12 +20,18 @@ typedef struct {
 } core_best_t;
 
 
+static size_t core_count_shared(const sluice_core_build_t *b);
+static size_t core_next_key(const sluice_core_build_t *b, size_t i);
+static int core_put_entries(sluice_core_build_t *b, size_t first, size_t next,
+    sluice_core_entry_t **entries, uint32_t *ref);
 static int core_build_wildcards(sluice_core_build_t *b, core_best_t *best,
     int direct);
 static int core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
     uint32_t *ref);
+static int core_put_lines(sluice_core_build_t *b, int table,
+    sluice_core_section_t *section);
 static int core_fill_lines(sluice_core_line_t *lines, uint64_t count,
-    const sluice_core_array_t *items);
+    const sluice_core_array_t *items, int table);
 static int core_by_key(const void *a, const void *b, void *data);
 static int core_by_host(const void *a, const void *b, void *data);
 static int core_by_best(const void *a, const void *b);
@@ -45,7 +51,7 @@ int
 sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
 {
     int                   rc;
-    size_t                i, n;
+    size_t                i, n, next, shared;
     uint32_t              ref;
     sluice_core_draft_t  *drafts;
     sluice_core_entry_t  *entries;
@@ -69,41 +75,103 @@ sluice_core_index_entries(sluice_core_build_t *b, sluice_core_image_t *image)
 
     qsort_r(b->order, n, sizeof(sluice_core_place_t), core_by_key, b);
 
-    entries = sluice_core_take(&b->arena, n * sizeof(sluice_core_entry_t),
+    shared = core_count_shared(b);
+
+    entries = sluice_core_take(&b->arena, shared * sizeof(sluice_core_entry_t),
                                SLUICE_CORE_LINE, &ref);
     if (entries == NULL) {
         return SLUICE_CORE_FULL;
     }
 
     image->entries.offset = (uint64_t) ref * 8;
-    image->entries.count = n;
+    image->entries.count = shared;
 
-    for (i = 0; i < n; i++) {
-        entries[i] = drafts[b->order[i].index].entry;
+    for (i = 0; i < n; i = next) {
+        next = core_next_key(b, i);
 
-        if (i && sluice_core_same_key(&b->space, &entries[i - 1], &entries[i]))
-        {
-            continue;
-        }
-
-        if (i) {
-            entries[i - 1].flags |= SLUICE_CORE_LAST;
-        }
-
-        rc = sluice_core_note_item(b, b->order[i].hash,
-                            ref + (uint32_t)
-                                  (i * sizeof(sluice_core_entry_t) / 8),
-                            SLUICE_CORE_TO_ENTRY);
+        rc = core_put_entries(b, i, next, &entries, &ref);
         if (rc != SLUICE_CORE_OK) {
             return rc;
         }
     }
 
-    if (n) {
-        entries[n - 1].flags |= SLUICE_CORE_LAST;
+    return SLUICE_CORE_OK;
+}
+
+
+/* How many entries share their key with others. */
+
+static size_t
+core_count_shared(const sluice_core_build_t *b)
+{
+    size_t  i, next, shared;
+
+    for (i = 0, shared = 0; i < b->drafts.count; i = next) {
+        next = core_next_key(b, i);
+        shared += (next - i > 1) ? next - i : 0;
     }
 
-    return SLUICE_CORE_OK;
+    return shared;
+}
+
+
+/* Where, in their order, the entries of another key begin. */
+
+static size_t
+core_next_key(const sluice_core_build_t *b, size_t i)
+{
+    size_t                      first;
+    const sluice_core_draft_t  *drafts;
+
+    drafts = b->drafts.data;
+    first = i;
+
+    do {
+        i++;
+    } while (i < b->drafts.count
+             && sluice_core_same_key(&b->space,
+                                     &drafts[b->order[first].index].entry,
+                                     &drafts[b->order[i].index].entry));
+
+    return i;
+}
+
+
+/* One alone goes beside its route, several go one behind the other. */
+
+static int
+core_put_entries(sluice_core_build_t *b, size_t first, size_t next,
+    sluice_core_entry_t **entries, uint32_t *ref)
+{
+    size_t                      i;
+    uint32_t                    to;
+    sluice_core_entry_t        *entry;
+    const sluice_core_draft_t  *drafts, *draft;
+
+    drafts = b->drafts.data;
+    draft = &drafts[b->order[first].index];
+    to = *ref;
+    entry = *entries;
+
+    if (next - first == 1) {
+        to = draft->beside;
+        entry = (sluice_core_entry_t *) (b->arena.base + 8 * (uint64_t) to);
+        *entry = draft->entry;
+
+    } else {
+        *entries += next - first;
+        *ref += (uint32_t) ((next - first) * sizeof(sluice_core_entry_t) / 8);
+
+        for (i = first; i < next; i++) {
+            entry[i - first] = drafts[b->order[i].index].entry;
+        }
+
+        entry += next - first - 1;
+    }
+
+    entry->flags |= SLUICE_CORE_LAST;
+
+    return sluice_core_note_item(b, draft->hash, to, SLUICE_CORE_TO_ENTRY);
 }
 
 
@@ -273,15 +341,34 @@ core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
 int
 sluice_core_index_lines(sluice_core_build_t *b, sluice_core_image_t *image)
 {
-    int                  i;
-    uint8_t             *start;
-    uint32_t             ref;
-    uint64_t             count, used;
-    sluice_core_line_t  *lines;
+    int  rc;
 
-    count = b->items.count / CORE_PER_LINE + 1;
+    rc = core_put_lines(b, 0, &image->lines[0]);
 
-    for (i = 0; i < CORE_GROWTHS; i++) {
+    return rc == SLUICE_CORE_OK ? core_put_lines(b, 1, &image->lines[1]) : rc;
+}
+
+
+static int
+core_put_lines(sluice_core_build_t *b, int table,
+    sluice_core_section_t *section)
+{
+    int                     growths;
+    size_t                  i;
+    uint32_t                ref;
+    uint64_t                count, used;
+    sluice_core_line_t     *lines;
+    sluice_core_pending_t  *items;
+
+    items = b->items.data;
+
+    for (i = 0, count = 0; i < b->items.count; i++) {
+        count += (sluice_core_table(items[i].to) == table);
+    }
+
+    count = count / CORE_PER_LINE + 1;
+
+    for (growths = 0; growths < CORE_GROWTHS; growths++) {
         used = b->arena.used;
 
         lines = sluice_core_take(&b->arena, count * sizeof(sluice_core_line_t),
@@ -290,10 +377,11 @@ sluice_core_index_lines(sluice_core_build_t *b, sluice_core_image_t *image)
             return SLUICE_CORE_FULL;
         }
 
-        if (core_fill_lines(lines, count, &b->items) == SLUICE_CORE_OK) {
-            start = b->arena.base;
-            image->lines.offset = (uint64_t) ((uint8_t *) lines - start);
-            image->lines.count = count;
+        if (core_fill_lines(lines, count, &b->items, table)
+            == SLUICE_CORE_OK)
+        {
+            section->offset = 8 * (uint64_t) ref;
+            section->count = count;
 
             return SLUICE_CORE_OK;
         }
@@ -308,7 +396,7 @@ sluice_core_index_lines(sluice_core_build_t *b, sluice_core_image_t *image)
 
 static int
 core_fill_lines(sluice_core_line_t *lines, uint64_t count,
-    const sluice_core_array_t *items)
+    const sluice_core_array_t *items, int table)
 {
     size_t                  i;
     uint32_t                probe, place;
@@ -317,6 +405,11 @@ core_fill_lines(sluice_core_line_t *lines, uint64_t count,
     sluice_core_item_t     *to;
 
     for (i = 0, item = items->data; i < items->count; i++, item++) {
+
+        if (sluice_core_table(item->to) != table) {
+            continue;
+        }
+
         line = (item->hash >> 32) * count >> 32;
 
         for (probe = 0, to = NULL; to == NULL; probe++) {

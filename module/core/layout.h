@@ -54,6 +54,12 @@ typedef enum {
 
 #define SLUICE_CORE_TO_MASK    3u
 
+/* Requests look for entries and rooms: those share their lines with no more. */
+
+#define SLUICE_CORE_TABLES     2
+
+#define sluice_core_table(to)  ((to) > SLUICE_CORE_TO_ROOM)
+
 
 typedef struct {
     uint32_t  tag;
@@ -141,7 +147,7 @@ struct sluice_core_record_s {
     uint64_t  sequence;
     uint32_t  body;                        /* bytes, without a NUL */
     uint32_t  body_length;
-    uint16_t  zero;
+    uint16_t  is_owner;                    /* in an image: children have it */
     uint8_t   kind;
     uint8_t   gone;                        /* only in a delta */
     uint32_t  slot;
@@ -210,14 +216,14 @@ typedef struct {
     uint64_t               arena_end;      /* it follows the header */
     sluice_core_section_t  entries;
     sluice_core_section_t  rooms;          /* count: bytes */
-    sluice_core_section_t  lines;
+    sluice_core_section_t  lines[SLUICE_CORE_TABLES];
     sluice_core_section_t  slots[SLUICE_CORE_KINDS];
     uint32_t               paths[SLUICE_CORE_HOSTS];  /* lengths; EXACT: 0 is
                                                          by rooms */
     uint32_t               tails;          /* lengths of hosts */
     uint32_t               heads;
     sluice_core_section_t  bodies;         /* count: bytes */
-    uint64_t               zero[3];
+    uint64_t               zero;
 } sluice_core_image_t;
 
 
@@ -229,6 +235,7 @@ typedef struct {
 
 #define SLUICE_CORE_DELTA_MAGIC  0x41544c4544434c53ull    /* "SLCDELTA" */
 #define SLUICE_CORE_BITS         4           /* words of 256 bits */
+#define SLUICE_CORE_SEEN         1024        /* words of 2^16 bits */
 
 typedef struct {
     uint64_t  hash;
@@ -259,6 +266,10 @@ struct sluice_core_delta_s {
     _Atomic uint64_t  hosts[SLUICE_CORE_HOSTS][SLUICE_CORE_BITS];
     _Atomic uint64_t  dependents;          /* see sluice_core_dependents() */
     uint64_t          zero2[5];
+
+    /* of the upper 16 bits of hashes: those of which there is a node */
+
+    _Atomic uint64_t  seen[SLUICE_CORE_SEEN];
 };
 
 
@@ -278,7 +289,8 @@ _Static_assert(sizeof(sluice_core_entry_t) == SLUICE_CORE_LINE, "entry");
 _Static_assert(offsetof(sluice_core_image_t, checksum) == 8, "checksum");
 _Static_assert(sizeof(sluice_core_image_t) == 384, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
-_Static_assert(sizeof(sluice_core_delta_t) == 384, "delta");
+_Static_assert(sizeof(sluice_core_delta_t)
+               == 384 + 8 * SLUICE_CORE_SEEN, "delta");
 _Static_assert(SLUICE_CORE_WEIGHT_BIT + 4 <= 48, "precedence");
 _Static_assert(SLUICE_CORE_BITS * 64 > SLUICE_CORE_KEY_MAX
                && SLUICE_CORE_BITS * 64 > SLUICE_CORE_HOST_MAX, "lengths");
@@ -420,10 +432,6 @@ uint64_t sluice_core_checksum(const void *image, uint64_t size);
 
 /* read.c: base and delta, and what their look-ups begin with */
 
-void sluice_core_prefetch_slot(const sluice_core_view_t *view, uint32_t kind,
-    uint32_t slot);
-void sluice_core_prefetch_children(const sluice_core_view_t *view,
-    uint32_t child, uint32_t kind, uint32_t slot);
 
 int sluice_core_is_alive(const sluice_core_view_t *view,
     const sluice_core_found_t *found);
@@ -465,6 +473,23 @@ void sluice_core_chain(sluice_core_chain_t *chain,
     const sluice_core_view_t *view, uint64_t hash, uint32_t to);
 uint32_t sluice_core_chain_next(sluice_core_chain_t *chain);
 void sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash);
+
+#define sluice_core_seen_bit(hash)  ((uint32_t) ((hash) >> 48))
+
+
+static inline int
+sluice_core_is_seen(const sluice_core_delta_t *delta, uint64_t hash)
+{
+    uint64_t           bits;
+    _Atomic uint64_t  *seen;
+
+    seen = (_Atomic uint64_t *) (uintptr_t) delta->seen;
+    bits = atomic_load_explicit(&seen[sluice_core_seen_bit(hash) / 64],
+                                memory_order_acquire);
+
+    return bits >> sluice_core_seen_bit(hash) % 64 & 1;
+}
+
 
 #define sluice_core_delta_heads(space)                                        \
     ((_Atomic uint32_t *) (uintptr_t)                                         \

@@ -14,8 +14,7 @@ static void core_search_rooms(sluice_core_search_t *s, uint64_t hash);
 static void core_search_lengths(sluice_core_search_t *s, uint64_t host,
     const sluice_core_lengths_t *lengths);
 static void core_flush(sluice_core_search_t *s);
-static void core_prefetch(const sluice_core_search_t *s,
-    const sluice_core_entry_t *entry);
+static void core_prefetch(const sluice_core_entry_t *entry);
 static void core_try_key(sluice_core_search_t *s,
     const sluice_core_entry_t *entry);
 static void core_search_delta(sluice_core_search_t *s);
@@ -59,9 +58,13 @@ sluice_core_match(const sluice_core_view_t *view,
 
     core_search_base(&s);
 
+    /* meanwhile the lines come */
+
     if (view->delta.base) {
         core_search_delta(&s);
     }
+
+    core_flush(&s);
 
     memset(match, 0, sizeof(sluice_core_match_t));
 
@@ -98,7 +101,10 @@ sluice_core_match(const sluice_core_view_t *view,
 }
 
 
-/* The rooms of the image: lengths of the exact hosts, wildcards, no host. */
+/*
+ * The rooms of the image: lengths of the exact hosts, wildcards, no host.
+ * Keys of the last batch are not looked at yet.
+ */
 
 static void
 core_search_base(sluice_core_search_t *s)
@@ -137,7 +143,6 @@ core_search_base(sluice_core_search_t *s)
     lengths = sluice_core_at(&s->view->base, image->paths[SLUICE_CORE_ANY]);
 
     core_search_lengths(s, hash, lengths);
-    core_flush(s);
 }
 
 
@@ -248,15 +253,7 @@ core_flush(sluice_core_search_t *s)
 
         if (ref) {
             key->entry = sluice_core_at(base, ref);
-            sluice_core_prefetch(key->entry);
-        }
-    }
-
-    for (i = 0; i < s->keys_count; i++) {
-        key = &s->keys[i];
-
-        if (key->entry) {
-            core_prefetch(s, key->entry);
+            core_prefetch(key->entry);
         }
     }
 
@@ -281,27 +278,22 @@ core_flush(sluice_core_search_t *s)
 
 
 /*
- * What a candidate leads to, and what is asked of a route that has matched:
- * whether the delta has it, too, and which plugins are bound to it.
+ * An entry, and what the builder has put before it: the record of its route
+ * and most texts of that.
  */
 
 static void
-core_prefetch(const sluice_core_search_t *s, const sluice_core_entry_t *entry)
+core_prefetch(const sluice_core_entry_t *entry)
 {
-    const uint8_t              *route;
-    const sluice_core_space_t  *base;
+    const uint8_t  *end;
 
-    base = &s->view->base;
-    route = sluice_core_at(base, entry->route);
+    end = (const uint8_t *) &entry[1] - 1;
 
-    sluice_core_prefetch(sluice_core_at(base, entry->host));
-    sluice_core_prefetch(sluice_core_at(base, entry->path));
-    sluice_core_prefetch(route);
-    sluice_core_prefetch(route + sizeof(sluice_core_record_t) - 1);
-
-    sluice_core_prefetch_slot(s->view, SLUICE_CORE_ROUTE, entry->slot);
-    sluice_core_prefetch_children(s->view, SLUICE_CORE_PLUGIN,
-                                  SLUICE_CORE_ROUTE, entry->slot);
+    sluice_core_prefetch(end);
+    sluice_core_prefetch(end - 1 * SLUICE_CORE_LINE);
+    sluice_core_prefetch(end - 2 * SLUICE_CORE_LINE);
+    sluice_core_prefetch(end - 3 * SLUICE_CORE_LINE);
+    sluice_core_prefetch(end - 4 * SLUICE_CORE_LINE);
 }
 
 

@@ -9,6 +9,16 @@
 #include "delta.h"
 
 
+/* Whose children, and of which kind. */
+
+typedef struct {
+    uint64_t  hash;
+    uint32_t  child;
+    uint32_t  kind;
+    uint32_t  slot;
+} core_owner_t;
+
+
 static uint64_t core_hash_slot(uint32_t kind, uint32_t slot);
 static uint32_t core_newest(const sluice_core_view_t *view, uint32_t kind,
     uint32_t slot);
@@ -16,6 +26,14 @@ static sluice_core_found_t core_find(const sluice_core_view_t *view, int kind,
     uint64_t hash, const void *key, uint32_t length, int by_id);
 static int core_is_it(const sluice_core_found_t *found, int kind,
     const void *key, uint32_t length, int by_id);
+
+
+static const sluice_core_children_t *core_children_now(
+    const sluice_core_view_t *view, const core_owner_t *owner);
+static const sluice_core_children_t *core_children_before(
+    const sluice_core_view_t *view, const core_owner_t *owner);
+static int core_is_owner(const sluice_core_children_t *children,
+    const core_owner_t *owner);
 
 
 static const sluice_core_found_t  nothing;
@@ -27,13 +45,12 @@ void
 sluice_core_walk(sluice_core_walk_t *walk, const sluice_core_space_t *space,
     uint64_t hash, uint32_t to)
 {
-    const sluice_core_image_t  *image;
+    const sluice_core_section_t  *lines;
 
-    image = sluice_core_header(space);
+    lines = &sluice_core_header(space)->lines[sluice_core_table(to)];
 
-    walk->lines = (const sluice_core_line_t *) (space->base
-                                                + image->lines.offset);
-    walk->count = image->lines.count;
+    walk->lines = (const sluice_core_line_t *) (space->base + lines->offset);
+    walk->count = lines->count;
     walk->line = (hash >> 32) * walk->count >> 32;
     walk->tag = ((uint32_t) hash & ~SLUICE_CORE_TO_MASK) | to;
     walk->probe = 0;
@@ -87,31 +104,6 @@ core_hash_slot(uint32_t kind, uint32_t slot)
     key[1] = slot;
 
     return sluice_core_hash(SLUICE_CORE_HASH_SLOT, key, sizeof(key));
-}
-
-
-void
-sluice_core_prefetch_slot(const sluice_core_view_t *view, uint32_t kind,
-    uint32_t slot)
-{
-    if (view->delta.base) {
-        sluice_core_chain_prefetch(view, core_hash_slot(kind, slot));
-    }
-}
-
-
-void
-sluice_core_prefetch_children(const sluice_core_view_t *view, uint32_t child,
-    uint32_t kind, uint32_t slot)
-{
-    uint64_t            hash;
-    sluice_core_walk_t  walk;
-
-    hash = sluice_core_hash_children(child, kind, slot);
-
-    sluice_core_walk(&walk, &view->base, hash, SLUICE_CORE_TO_CHILDREN);
-    sluice_core_prefetch(&walk.lines[walk.line]);
-    sluice_core_chain_prefetch(view, hash);
 }
 
 
@@ -307,43 +299,82 @@ const sluice_core_children_t *
 sluice_core_find_children(const sluice_core_view_t *view, uint32_t child,
     uint32_t kind, uint32_t slot, sluice_core_space_t *space)
 {
+    core_owner_t                   owner;
+    const sluice_core_children_t  *children;
+
+    owner.child = child;
+    owner.kind = kind;
+    owner.slot = slot;
+    owner.hash = sluice_core_hash_children(child, kind, slot);
+
+    *space = view->delta;
+    children = core_children_now(view, &owner);
+
+    if (children == NULL) {
+        *space = view->base;
+        children = core_children_before(view, &owner);
+    }
+
+    return children;
+}
+
+
+/* In the delta. */
+
+static const sluice_core_children_t *
+core_children_now(const sluice_core_view_t *view, const core_owner_t *owner)
+{
     uint32_t                       ref;
-    uint64_t                       hash;
-    sluice_core_walk_t             walk;
     sluice_core_chain_t            chain;
     const sluice_core_children_t  *children;
 
-    hash = sluice_core_hash_children(child, kind, slot);
-
-    if (view->delta.base) {
-        *space = view->delta;
-        sluice_core_chain(&chain, view, hash, SLUICE_CORE_TO_CHILDREN);
-
-        while ((ref = sluice_core_chain_next(&chain)) != 0) {
-            children = sluice_core_at(space, ref);
-
-            if (children->child == child && children->kind == kind
-                && children->slot == slot)
-            {
-                return children;
-            }
-        }
+    if (view->delta.base == NULL) {
+        return NULL;
     }
 
-    *space = view->base;
-    sluice_core_walk(&walk, &view->base, hash, SLUICE_CORE_TO_CHILDREN);
+    sluice_core_chain(&chain, view, owner->hash, SLUICE_CORE_TO_CHILDREN);
 
-    while ((ref = sluice_core_walk_next(&walk)) != 0) {
-        children = sluice_core_at(space, ref);
+    while ((ref = sluice_core_chain_next(&chain)) != 0) {
+        children = sluice_core_at(&view->delta, ref);
 
-        if (children->child == child && children->kind == kind
-            && children->slot == slot)
-        {
+        if (core_is_owner(children, owner)) {
             return children;
         }
     }
 
     return NULL;
+}
+
+
+/* In the image. */
+
+static const sluice_core_children_t *
+core_children_before(const sluice_core_view_t *view, const core_owner_t *owner)
+{
+    uint32_t                       ref;
+    sluice_core_walk_t             walk;
+    const sluice_core_children_t  *children;
+
+    sluice_core_walk(&walk, &view->base, owner->hash, SLUICE_CORE_TO_CHILDREN);
+
+    while ((ref = sluice_core_walk_next(&walk)) != 0) {
+        children = sluice_core_at(&view->base, ref);
+
+        if (core_is_owner(children, owner)) {
+            return children;
+        }
+    }
+
+    return NULL;
+}
+
+
+static int
+core_is_owner(const sluice_core_children_t *children,
+    const core_owner_t *owner)
+{
+    return children->child == owner->child && children->kind == owner->kind
+           && children->slot == owner->slot;
 }
 
 
@@ -360,6 +391,33 @@ sluice_core_children(const sluice_core_view_t *view, int child, int kind,
     *slots = children ? children->slots : NULL;
 
     return children ? children->count : 0;
+}
+
+
+int
+sluice_core_has_children(const sluice_core_view_t *view, int child,
+    const sluice_core_found_t *found)
+{
+    core_owner_t                   owner;
+    const sluice_core_children_t  *children;
+
+    owner.child = (uint32_t) child;
+    owner.kind = found->record->kind;
+    owner.slot = found->record->slot;
+    owner.hash = sluice_core_hash_children(owner.child, owner.kind,
+                                           owner.slot);
+
+    children = core_children_now(view, &owner);
+
+    /* the image's record tells; the delta's does not know what the image has */
+
+    if (children == NULL && (found->record->is_owner
+                             || found->space.base == view->delta.base))
+    {
+        children = core_children_before(view, &owner);
+    }
+
+    return children && children->count;
 }
 
 
@@ -475,7 +533,6 @@ sluice_core_head(const sluice_core_found_t *found, sluice_core_entity_t *head)
 
     record = found->record;
 
-    memset(head, 0, sizeof(sluice_core_entity_t));
     memcpy(head->id, record->id, sizeof(head->id));
     head->revision = record->revision;
     head->created_at = record->created_at;

@@ -48,23 +48,13 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
     uint64_t revision, uint32_t service, ngx_uint_t has_plugins)
 {
     uint32_t                       slot;
-    const uint32_t                *slots;
-    const sluice_core_view_t      *view;
     ngx_http_sluice_chain_t       *chain;
     ngx_http_sluice_live_table_e   table;
-
-    view = sluice_images_view();
-    if (view == NULL) {
-        return NULL;
-    }
 
     table = NGX_HTTP_SLUICE_LIVE_CHAINS;
     slot = has_plugins ? service : SLUICE_CORE_NOBODY;
 
-    if (route != SLUICE_CORE_NOBODY
-        && sluice_core_children(view, SLUICE_CORE_PLUGIN, SLUICE_CORE_ROUTE,
-                                route, &slots))
-    {
+    if (route != SLUICE_CORE_NOBODY) {
         table = NGX_HTTP_SLUICE_LIVE_ROUTE_CHAINS;
         slot = route;
     }
@@ -82,7 +72,6 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
     }
 
     if (table == NGX_HTTP_SLUICE_LIVE_CHAINS) {
-        route = SLUICE_CORE_NOBODY;
         service = slot;
     }
 

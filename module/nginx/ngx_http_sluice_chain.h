@@ -115,9 +115,10 @@ struct ngx_http_sluice_chain_s {
 
 
 /*
- * The chain of a route, or of a request that has none (all slots NOBODY), in
- * live; has_plugins: whether some are the service's own.  The view has to be
- * of live's epoch: call it where the match was made.  NULL: no memory.
+ * The chain of a route that has plugins of its own; NOBODY: of all others of
+ * the service, or of a request that has neither; in live.  has_plugins:
+ * whether some are the service's own.  The view has to be of live's epoch:
+ * call it where the match was made.  NULL: no memory.
  */
 ngx_http_sluice_chain_t *ngx_http_sluice_chain(ngx_http_sluice_live_t *live,
     uint32_t route, uint64_t revision, uint32_t service,

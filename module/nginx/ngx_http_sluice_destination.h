@@ -25,7 +25,6 @@
 
 struct ngx_http_sluice_destination_s {
     ngx_http_sluice_rotation_t  *rotation;
-    ngx_http_sluice_named_t      named;      /* the service */
     ngx_str_t                    path;       /* "/" where it has none */
 
     /* milliseconds of a try; 0: what nginx.conf has */
@@ -44,6 +43,8 @@ struct ngx_http_sluice_destination_s {
     unsigned                     https:1;
     unsigned                     plugins:1;  /* it has some of its own */
     unsigned                     unusable:1; /* its certificate is: 503 */
+
+    ngx_http_sluice_named_t      named;      /* the service */
 };
 
 

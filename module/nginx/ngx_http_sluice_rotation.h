@@ -39,23 +39,25 @@ typedef struct {
 
 typedef struct {
     ngx_str_node_t             node;         /* its key: what it is of */
-    ngx_queue_t                idle;         /* among those without holders */
-    ngx_pool_t                *pool;
     size_t                     size;         /* bytes, about */
-    ngx_uint_t                 holders;      /* destinations */
-    ngx_uint_t                 replaced;     /* it is found no more */
 
-    uint64_t                  *made_of;      /* slots and revisions */
-    ngx_uint_t                 made_of_count;
+    /* what a request reads, in one line of a cache */
 
     ngx_http_sluice_peer_t    *peers;
     ngx_uint_t                 count;        /* 0: nobody takes a turn */
     sluice_core_rotation_t    *turns;
     sluice_core_position_t    *position;
-    sluice_core_position_t     own;          /* position, if not shared */
     uint32_t                   generation;   /* of the upstream */
-
     unsigned                   upstream:1;   /* it is of one */
+    sluice_core_position_t     own;          /* position, if not shared */
+
+    ngx_queue_t                idle;         /* among those without holders */
+    ngx_pool_t                *pool;
+    ngx_uint_t                 holders;      /* destinations */
+    ngx_uint_t                 replaced;     /* it is found no more */
+
+    uint64_t                  *made_of;      /* slots and revisions */
+    ngx_uint_t                 made_of_count;
 } ngx_http_sluice_rotation_t;
 
 

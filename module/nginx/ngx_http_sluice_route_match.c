@@ -19,6 +19,8 @@
 
 static ngx_int_t ngx_http_sluice_route_keep(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match);
+static uint32_t ngx_http_sluice_route_of_chain(
+    const sluice_images_match_t *match);
 static ngx_int_t ngx_http_sluice_route_keep_bodies(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match);
 static ngx_int_t ngx_http_sluice_route_copy(ngx_http_request_t *r,
@@ -93,6 +95,11 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     if (ctx->destination) {
         ctx->service = match->service;
         ctx->service_generation = ctx->destination->generation;
+
+        /* the access phase reads it: of many services it is in no cache */
+
+        __builtin_prefetch(&ctx->destination->rotation->peers);
+        __builtin_prefetch(&ctx->destination->rotation->own);
     }
 
     ctx->names = NULL;
@@ -105,7 +112,8 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     ctx->step = 0;
     ctx->consumer_chain = NULL;
-    ctx->chain = ngx_http_sluice_chain(ctx->live, ctx->route,
+    ctx->chain = ngx_http_sluice_chain(ctx->live,
+                                       ngx_http_sluice_route_of_chain(match),
                                        ctx->route_revision, ctx->service,
                                        ctx->destination
                                        && ctx->destination->plugins);
@@ -116,6 +124,18 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     return ctx->chain->phases & ~NGX_HTTP_SLUICE_PHASE_NATIVE
            ? ngx_http_sluice_route_keep_bodies(r, ctx, match) : NGX_OK;
+}
+
+
+/* The route, if plugins are bound to it. */
+
+static uint32_t
+ngx_http_sluice_route_of_chain(const sluice_images_match_t *match)
+{
+    return match->route.record
+           && sluice_core_has_children(sluice_images_view(),
+                                       SLUICE_CORE_PLUGIN, &match->route)
+           ? match->slot : SLUICE_CORE_NOBODY;
 }
 
 

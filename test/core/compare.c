@@ -104,9 +104,10 @@ static void
 compare_children(const sluice_core_view_t *view,
     const sluice_core_view_t *other)
 {
-    int               kind, child;
-    uint32_t          slot, na, nb;
-    const uint32_t   *a, *b;
+    int                  kind, child;
+    uint32_t             slot, na, nb;
+    const uint32_t      *a, *b;
+    sluice_core_found_t  found;
 
     for (kind = 0; kind <= SLUICE_CORE_KINDS; kind++) {
 
@@ -118,6 +119,13 @@ compare_children(const sluice_core_view_t *view,
                 test_check(na == nb && (na == 0 || memcmp(a, b, 4 * na) == 0),
                            "children of %d %u: %u, not %u", kind, slot, na,
                            nb);
+
+                found = sluice_core_by_slot(view, kind, slot);
+
+                if (found.record) {
+                    test_check(sluice_core_has_children(view, child, &found)
+                               == (na > 0), "it says it has %u", na);
+                }
             }
         }
     }

@@ -376,6 +376,51 @@ files(void)
 }
 
 
+/* A node that look-ups would pass over. */
+
+static void
+unseen(void)
+{
+    uint8_t                 *image;
+    uint64_t                 size;
+    sluice_core_view_t       writes;
+    sluice_core_delta_t     *delta;
+    sluice_core_entity_t     change;
+    sluice_core_writer_t     w;
+    sluice_core_identity_t   identity;
+
+    memset(&identity, 0, sizeof(identity));
+    identity.revision = 1;
+
+    delta = make_memory(SLUICE_CORE_DELTA_MIN);
+    memset(delta, 0, SLUICE_CORE_DELTA_MIN);
+    test_check(sluice_core_delta_init(delta, SLUICE_CORE_DELTA_MIN, &identity,
+                                      &w) == SLUICE_CORE_OK, "init");
+
+    memset(&writes, 0, sizeof(writes));
+    image = make_image(NULL, 0, 1, &size);
+    writes.base.base = image;
+    writes.base.size = size;
+    writes.delta = w.space;
+    writes.revision = 1;
+
+    memset(&change, 0, sizeof(change));
+    change.kind = SLUICE_CORE_SERVICE;
+    test_check(sluice_core_delta_stage(&w, &writes, &change, 1, 2)
+               == SLUICE_CORE_OK, "stage");
+    sluice_core_delta_link(&w);
+    test_check(sluice_core_delta_check(delta, SLUICE_CORE_DELTA_MIN)
+               == SLUICE_CORE_OK, "check");
+
+    memset(delta->seen, 0, sizeof(delta->seen));
+    test_check(sluice_core_delta_check(delta, SLUICE_CORE_DELTA_MIN)
+               == SLUICE_CORE_BAD, "unseen");
+
+    free(delta);
+    free(image);
+}
+
+
 int
 main(void)
 {
@@ -385,6 +430,7 @@ main(void)
     n = test_env("OPS", 60);
     regexes = sluice_core_regexes_create(64);
     files();
+    unseen();
 
     for (i = 0; i < n; i++) {
         make_start(&make, &state);

@@ -133,10 +133,11 @@ owner_of(const sluice_core_entity_t *entity, int *kind)
 static void
 check_children(const sluice_core_view_t *view, size_t count)
 {
-    int               kind, child, owner;
-    size_t            i;
-    uint32_t          slot, n, j, found, seen;
-    const uint32_t   *slots;
+    int                   kind, child, owner;
+    size_t                i;
+    uint32_t              slot, n, j, found, seen;
+    const uint32_t       *slots;
+    sluice_core_found_t   entity;
 
     for (kind = 0; kind <= SLUICE_CORE_KINDS; kind++) {
 
@@ -165,6 +166,13 @@ check_children(const sluice_core_view_t *view, size_t count)
                 }
 
                 test_check(found == n, "%u children, not %u", n, found);
+
+                entity = sluice_core_by_slot(view, kind, slot);
+
+                if (entity.record) {
+                    test_check(sluice_core_has_children(view, child, &entity)
+                               == (n > 0), "it says it has %u", n);
+                }
 
                 for (j = 1; j < n; j++) {
                     test_check(slots[j - 1] < slots[j], "order");
