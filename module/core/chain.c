@@ -3,7 +3,7 @@
  * Look-ups in a delta: chains of nodes, the newest first.
  *
  * Most look-ups are of what has not changed.  The heads of all chains are too
- * many for a cache; a bit for each 16 bits of a hash is not.
+ * many for a cache; a bit for each 15 bits of a hash is not.
  */
 
 
@@ -25,7 +25,7 @@ sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
     chain->to = to;
     chain->next = 0;
 
-    if (sluice_core_is_seen(delta, hash)) {
+    if (to == SLUICE_CORE_TO_RECORD || sluice_core_is_seen(delta, hash)) {
         heads = sluice_core_delta_heads(&view->delta);
         chain->next = atomic_load_explicit(&heads[hash & (delta->buckets - 1)],
                                            memory_order_acquire);

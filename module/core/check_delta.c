@@ -126,7 +126,8 @@ core_check_chain(core_check_t *c, uint64_t bucket, int of_records)
 
         if (node->next >= ref
             || (node->hash & (c->delta->buckets - 1)) != bucket
-            || !sluice_core_is_seen(c->delta, node->hash)
+            || (node->to != SLUICE_CORE_TO_RECORD
+                && !sluice_core_is_seen(c->delta, node->hash))
             || !core_check_node(c, node, of_records))
         {
             return 0;

@@ -400,8 +400,11 @@ core_stage_node(core_stage_t *s, uint64_t hash, uint32_t to, uint32_t ref)
     node->to = to;
     node->bucket = (uint32_t) (hash
                                & (core_delta(&writer->space)->buckets - 1));
-    core_set_bit(core_delta(&writer->space)->seen,
-                 sluice_core_seen_bit(hash));
+
+    if (to != SLUICE_CORE_TO_RECORD) {
+        core_set_bit(core_delta(&writer->space)->seen,
+                     sluice_core_seen_bit(hash));
+    }
 
     if (writer->first) {
         last = (sluice_core_node_t *) (uintptr_t)

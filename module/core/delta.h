@@ -60,8 +60,9 @@
  *
  * Staging and linking are some stores for each key of each change, whatever
  * the number of routes.  A look-up costs a bit for each key that it asks for,
- * of 8 KB that tell by 16 bits of a hash whether there may be a node, and a
- * chain's head where there may be one: of 1,000 changes one look-up in ten.
+ * of 4 KB that tell by 15 bits of a hash whether there may be a node, and a
+ * chain's head where there may be one: with 1,000 routes changed, one look-up
+ * in ten.
  * A delta without routes costs a match two words.
  */
 

@@ -235,7 +235,7 @@ typedef struct {
 
 #define SLUICE_CORE_DELTA_MAGIC  0x41544c4544434c53ull    /* "SLCDELTA" */
 #define SLUICE_CORE_BITS         4           /* words of 256 bits */
-#define SLUICE_CORE_SEEN         1024        /* words of 2^16 bits */
+#define SLUICE_CORE_SEEN         512         /* words of 2^15 bits */
 
 typedef struct {
     uint64_t  hash;
@@ -267,7 +267,8 @@ struct sluice_core_delta_s {
     _Atomic uint64_t  dependents;          /* see sluice_core_dependents() */
     uint64_t          zero2[5];
 
-    /* of the upper 16 bits of hashes: those of which there is a node */
+    /* of the upper 15 bits of hashes: those of which there is a node, but for
+       nodes of ids and keys, which requests do not look for */
 
     _Atomic uint64_t  seen[SLUICE_CORE_SEEN];
 };
@@ -474,7 +475,7 @@ void sluice_core_chain(sluice_core_chain_t *chain,
 uint32_t sluice_core_chain_next(sluice_core_chain_t *chain);
 void sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash);
 
-#define sluice_core_seen_bit(hash)  ((uint32_t) ((hash) >> 48))
+#define sluice_core_seen_bit(hash)  ((uint32_t) ((hash) >> 49))
 
 
 static inline int
