@@ -556,7 +556,10 @@ sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
 uint32_t sluice_core_children(const sluice_core_view_t *view, int child,
     int kind, uint32_t slot, const uint32_t **slots);
 
-/* Whether an entity that was found has children of a kind. */
+/*
+ * Whether an entity has children of a kind, in this view; an earlier one, of
+ * other files, may have found it.
+ */
 
 int sluice_core_has_children(const sluice_core_view_t *view, int child,
     const sluice_core_found_t *found);
@@ -572,7 +575,10 @@ sluice_core_text_t sluice_core_list_item(const sluice_core_found_t *found,
 /* The entity's own text; data is NULL where it has none. */
 sluice_core_text_t sluice_core_body(const sluice_core_found_t *found);
 
-/* The head of a record, as plain values, and its body. */
+/*
+ * The head of a record, as plain values, and its body.  The fields of head
+ * are not written.
+ */
 void sluice_core_head(const sluice_core_found_t *found,
     sluice_core_entity_t *head);
 

@@ -409,10 +409,13 @@ sluice_core_has_children(const sluice_core_view_t *view, int child,
 
     children = core_children_now(view, &owner);
 
-    /* the image's record tells; the delta's does not know what the image has */
+    /*
+     * A record of this image tells.  One of a delta does not know what the
+     * image has, and one of an earlier view what was merged since.
+     */
 
     if (children == NULL && (found->record->is_owner
-                             || found->space.base == view->delta.base))
+                             || found->space.base != view->base.base))
     {
         children = core_children_before(view, &owner);
     }

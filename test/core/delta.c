@@ -421,6 +421,83 @@ unseen(void)
 }
 
 
+/*
+ * A match finds a route; before its plugins are asked for, its worker maps
+ * what was merged meanwhile.
+ */
+
+static void
+earlier(int is_changed)
+{
+    int                      i;
+    uint8_t                 *image, *merged;
+    uint64_t                 size;
+    sluice_core_live_t       live;
+    sluice_core_view_t       old, new;
+    sluice_core_delta_t     *delta;
+    sluice_core_found_t      found;
+    sluice_core_entity_t     changes[2], *route, *plugin;
+    sluice_core_writer_t     w;
+    sluice_core_identity_t   identity;
+
+    memset(&identity, 0, sizeof(identity));
+    identity.revision = 1;
+    memset(changes, 0, sizeof(changes));
+
+    plugin = &changes[0];
+    plugin->kind = SLUICE_CORE_PLUGIN;
+
+    for (i = SLUICE_CORE_PLUGIN_CONSUMER; i <= SLUICE_CORE_PLUGIN_SERVICE;
+         i++)
+    {
+        plugin->fields[i].number = SLUICE_CORE_NOBODY;
+    }
+
+    route = &changes[1];
+    route->kind = SLUICE_CORE_ROUTE;
+    plugin->fields[SLUICE_CORE_PLUGIN_ROUTE].number = route->slot;
+
+    delta = make_memory(SLUICE_CORE_DELTA_MIN);
+    memset(delta, 0, SLUICE_CORE_DELTA_MIN);
+    test_check(sluice_core_delta_init(delta, SLUICE_CORE_DELTA_MIN, &identity,
+                                      &w) == SLUICE_CORE_OK, "init");
+
+    memset(&old, 0, sizeof(old));
+    image = make_image(route, 1, 1, &size);
+    old.base.base = image;
+    old.base.size = size;
+    old.delta = w.space;
+    old.revision = 1;
+
+    test_check(sluice_core_delta_stage(&w, &old, changes,
+                                       is_changed ? 2 : 1, 2)
+               == SLUICE_CORE_OK, "stage");
+    sluice_core_delta_link(&w);
+    old.revision = 2;
+
+    found = sluice_core_by_slot(&old, SLUICE_CORE_ROUTE, route->slot);
+    test_check(sluice_core_has_children(&old, SLUICE_CORE_PLUGIN, &found),
+               "before the merge");
+
+    test_check(sluice_core_live(&old, NULL, 0, &live) == SLUICE_CORE_OK,
+               "live");
+    merged = make_image(live.entities, live.count, 2, &size);
+
+    memset(&new, 0, sizeof(new));
+    new.base.base = merged;
+    new.base.size = size;
+    new.revision = 2;
+
+    test_check(sluice_core_has_children(&new, SLUICE_CORE_PLUGIN, &found),
+               "a plugin is passed over");
+
+    sluice_core_live_free(&live);
+    free(merged);
+    free(delta);
+    free(image);
+}
+
+
 int
 main(void)
 {
@@ -431,6 +508,8 @@ main(void)
     regexes = sluice_core_regexes_create(64);
     files();
     unseen();
+    earlier(0);
+    earlier(1);
 
     for (i = 0; i < n; i++) {
         make_start(&make, &state);
