@@ -100,13 +100,12 @@ ngx_int_t
 ngx_sluice_certificate_by_id(const u_char *id,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log)
 {
-    ngx_int_t                  rc;
     sluice_core_found_t        found;
     const sluice_core_view_t  *view;
 
-    rc = ngx_sluice_certificates_view(&view, log);
-    if (rc != NGX_OK) {
-        return rc;
+    view = sluice_images_view();
+    if (view == NULL) {
+        return NGX_ERROR;
     }
 
     found = sluice_core_by_id(view, SLUICE_CORE_CERTIFICATE, id);
@@ -128,11 +127,12 @@ ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
     ngx_sluice_certificates_key_t    *keys;
     ngx_sluice_certificates_entry_t  *entry;
 
-    rc = ngx_sluice_certificates_view(&view, log);
-    if (rc != NGX_OK) {
-        return rc;
+    view = sluice_images_view();
+    if (view == NULL) {
+        return NGX_ERROR;
     }
 
+    rc = NGX_OK;
     found = ngx_alloc(count * (sizeof(*found) + sizeof(*keys)), log);
     if (found == NULL) {
         return NGX_ERROR;

@@ -80,6 +80,11 @@ typedef struct {
 ngx_int_t ngx_sluice_certificate_by_sni(const ngx_str_t *name,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
 
+/*
+ * These two look at the view that the caller has refreshed: in a request, what
+ * was matched and what is compiled for it have to be of one view.
+ */
+
 ngx_int_t ngx_sluice_certificate_by_id(const u_char *id,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
 
