@@ -11,13 +11,17 @@
  * and then, and each time the slower one pays.  So its requests would cost
  * more than what it does for them.
  *
- * After a while without events they do sleep: between two slices of load.
+ * After a while without events they do sleep: between two slices of load.  A
+ * signal may have come in that while, which would have ended a sleep: so who
+ * waits is told that it was interrupted, looks at what signals have set, and
+ * waits again.
  */
 
 
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -45,9 +49,10 @@ now_ms(void)
 int
 epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
 {
-    int             found;
-    long            end;
-    static wait_pt  wait;
+    int                  found;
+    long                 end;
+    static wait_pt       wait;
+    static __thread int  is_tired;
 
     if (wait == NULL) {
         wait = (wait_pt) dlsym(RTLD_NEXT, "epoll_wait");
@@ -55,6 +60,11 @@ epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
         if (wait == NULL) {
             abort();
         }
+    }
+
+    if (is_tired) {
+        is_tired = 0;
+        return wait(epoll, events, most, timeout);
     }
 
     found = wait(epoll, events, most, 0);
@@ -74,6 +84,8 @@ epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
         return found;
     }
 
-    return wait(epoll, events, most,
-                timeout < 0 ? timeout : timeout - AWAKE_MS);
+    is_tired = 1;
+    errno = EINTR;
+
+    return -1;
 }

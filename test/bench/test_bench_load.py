@@ -76,6 +76,17 @@ def test_anything_else_is_an_error(output: str) -> None:
         load.parse(output)
 
 
+def test_who_does_not_sleep_hears_a_signal(tmp_path: Path) -> None:
+    upstream = sides.Upstream(
+        tmp_path / "upstream", sides.free_address(), None, "known", added=load.awake()
+    )
+    with upstream:
+        upstream.answered()
+        time.sleep(0.005)  # it looks for events for 20 ms, and has seen the last one
+        began = time.monotonic()
+    assert time.monotonic() - began < sides.STOP_TIMEOUT_S / 2
+
+
 def test_schedstat_counts_cpu_time_and_not_sleep() -> None:
     before, _ = load.schedstat(os.getpid())
     time.sleep(0.05)
