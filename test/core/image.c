@@ -486,6 +486,81 @@ check_patterns(void)
 }
 
 
+/* What is wrong with an entry that stands beside its route. */
+
+static void
+check_beside(void)
+{
+    uint8_t                 *image;
+    uint32_t                 ref;
+    uint64_t                 i, size;
+    sluice_core_item_t      *item;
+    sluice_core_line_t      *lines;
+    sluice_core_entry_t     *entry, good;
+    sluice_core_image_t     *head;
+    sluice_core_entity_t     route;
+
+    memset(&route, 0, sizeof(route));
+    route.kind = SLUICE_CORE_ROUTE;
+
+    image = make_image(&route, 1, 1, &size);
+    head = (sluice_core_image_t *) image;
+    test_check(head->entries.count == 0, "it is not alone");
+
+    lines = (sluice_core_line_t *) (image + head->lines[0].offset);
+    item = &lines[0].items[0];
+
+    for (i = 0; i < head->lines[0].count && item->ref == 0; i++) {
+        item = &lines[i].items[0];
+    }
+
+    ref = item->ref;
+    test_check(ref && (item->tag & SLUICE_CORE_TO_MASK)
+                      == SLUICE_CORE_TO_ENTRY, "no entry");
+    entry = (sluice_core_entry_t *) (image + 8ull * ref);
+    good = *entry;
+
+    for (i = 0; i < 5; i++) {
+
+        switch (i) {
+
+        case 0:
+            entry->flags &= (uint8_t) ~SLUICE_CORE_LAST;
+            break;
+
+        case 1:
+            entry->slot++;
+            break;
+
+        case 2:
+            entry->route++;
+            break;
+
+        case 3:
+            item->ref = (uint32_t) (head->arena_end / 8) - 1;
+            break;
+
+        case 4:
+            item->tag |= SLUICE_CORE_TO_CHILDREN;
+            break;
+        }
+
+        head->checksum = sluice_core_checksum(image, size);
+        test_check(sluice_core_check(image, size) == SLUICE_CORE_BAD,
+                   "%lu passes", i);
+
+        *entry = good;
+        item->ref = ref;
+        item->tag &= ~SLUICE_CORE_TO_MASK;
+    }
+
+    head->checksum = sluice_core_checksum(image, size);
+    test_check(sluice_core_check(image, size) == SLUICE_CORE_OK, "good");
+
+    free(image);
+}
+
+
 int
 main(void)
 {
@@ -495,6 +570,7 @@ main(void)
     n = test_env("OPS", 3000);
 
     check_refusals();
+    check_beside();
     check_patterns();
     check_files();
 

@@ -5,7 +5,7 @@
  * are ours and note each line that is read in the image or delta; texts that
  * are compared count by their first byte.  Those that are waited for are the
  * lines that were read before anybody has prefetched them, by the match or by
- * what follows it: which plugins the route has.
+ * what follows it: whether the route has plugins.
  */
 
 
@@ -210,7 +210,6 @@ lines_of(uint64_t routes, uint64_t *state)
     char                   (*texts)[2][40];
     uint8_t                 *image, *changes;
     uint64_t                 i, n, size, total, most, waits;
-    const uint32_t          *slots;
     sluice_core_text_t      *pairs;
     sluice_core_view_t       view;
     sluice_core_match_t      match;
@@ -261,8 +260,8 @@ lines_of(uint64_t routes, uint64_t *state)
         total += seen.count;
         most = seen.count > most ? seen.count : most;
 
-        (void) sluice_core_children(&view, SLUICE_CORE_PLUGIN,
-                                    SLUICE_CORE_ROUTE, match.slot, &slots);
+        (void) sluice_core_has_children(&view, SLUICE_CORE_PLUGIN,
+                                        &match.route);
         low = high;
         delta = NULL;
 
