@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from probe import Client, split_address
+from processes import children, title
 from scenario import Scenario, fill, unfilled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,28 +67,6 @@ def free_address() -> str:
                 continue
         return f"127.0.0.1:{port}"
     raise StartError("no free port")
-
-
-def children(pid: int) -> list[int]:
-    """Child processes of a process."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name in parentheses may hold anything; the parent is the second field after it.
-            parent = stat.read_text().rpartition(")")[2].split()[1]
-        except OSError:
-            continue
-        if int(parent) == pid:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def _title(pid: int) -> bytes:
-    """What a process calls itself; nothing where it is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 class Server:
@@ -192,7 +171,7 @@ class Server:
         """The workers of a master that are ready."""
         found = []
         for pid in children(master):
-            if b"nginx: worker process" in _title(pid):
+            if b"nginx: worker process" in title(pid):
                 found.append(pid)
         return sorted(found)
 
@@ -423,7 +402,7 @@ class Sluice(Server):
         """Those that serve traffic; the control worker has any worker's title first."""
         pids = children(master)
         if "sluice_control on;" in (self.folder / "nginx.conf").read_text():
-            titles = [_title(pid) for pid in pids]
+            titles = [title(pid) for pid in pids]
             if not any(b"nginx: control process" in title for title in titles):
                 return []
         return super().find_workers(master)
@@ -433,7 +412,7 @@ class Sluice(Server):
         """The control worker."""
         master = self.master()
         pids = children(master) if master else []
-        return next(pid for pid in pids if b"nginx: control process" in _title(pid))
+        return next(pid for pid in pids if b"nginx: control process" in title(pid))
 
     def stop(self) -> None:
         super().stop()

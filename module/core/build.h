@@ -1,7 +1,7 @@
 
 /*
- * A build on its way: image.c takes the entities, index.c makes what finds
- * them; build.c collects.
+ * A build on its way: image.c takes the entities, index.c and table.c make
+ * what finds them; build.c collects.
  */
 
 
@@ -75,10 +75,13 @@ int sluice_core_index_entries(sluice_core_build_t *b,
     sluice_core_image_t *image);
 int sluice_core_index_rooms(sluice_core_build_t *b,
     sluice_core_image_t *image);
-int sluice_core_index_lines(sluice_core_build_t *b,
-    sluice_core_image_t *image);
 int sluice_core_index_slots(sluice_core_build_t *b, sluice_core_image_t *image,
     const sluice_core_entity_t **entities, size_t count, const uint32_t *refs);
+
+/* table.c */
+
+int sluice_core_index_lines(sluice_core_build_t *b,
+    sluice_core_image_t *image);
 
 
 #endif /* SLUICE_CORE_BUILD_H_INCLUDED */

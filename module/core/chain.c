@@ -7,7 +7,7 @@
  */
 
 
-#include "layout.h"
+#include "chain.h"
 
 
 void

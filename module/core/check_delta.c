@@ -5,6 +5,7 @@
  */
 
 
+#include "chain.h"
 #include "check.h"
 #include "delta.h"
 

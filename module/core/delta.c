@@ -4,7 +4,7 @@
  */
 
 
-#include "layout.h"
+#include "chain.h"
 #include "hash.h"
 #include "delta.h"
 

@@ -1,7 +1,7 @@
 
 /*
  * The builder's second half: entries in their order, the lengths in use, the
- * table, the slots.
+ * slots.
  */
 
 
@@ -9,10 +9,6 @@
 #include "hash.h"
 
 #include <stdlib.h>
-
-
-#define CORE_PER_LINE    4         /* items of a line at first, on average */
-#define CORE_GROWTHS     4         /* of the table, an eighth each */
 
 
 typedef struct {
@@ -28,10 +24,6 @@ static int core_build_wildcards(sluice_core_build_t *b, core_best_t *best,
     int direct);
 static int core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
     uint32_t *ref);
-static int core_put_lines(sluice_core_build_t *b, int table,
-    sluice_core_section_t *section);
-static int core_fill_lines(sluice_core_line_t *lines, uint64_t count,
-    const sluice_core_array_t *items, int table);
 static int core_by_key(const void *a, const void *b, void *data);
 static int core_by_host(const void *a, const void *b, void *data);
 static int core_by_best(const void *a, const void *b);
@@ -333,105 +325,6 @@ core_put_lengths(sluice_core_build_t *b, const core_best_t *best,
     }
 
     qsort(lengths->lengths, n, sizeof(sluice_core_length_t), core_by_best);
-
-    return SLUICE_CORE_OK;
-}
-
-
-int
-sluice_core_index_lines(sluice_core_build_t *b, sluice_core_image_t *image)
-{
-    int  rc;
-
-    rc = core_put_lines(b, 0, &image->lines[0]);
-
-    return rc == SLUICE_CORE_OK ? core_put_lines(b, 1, &image->lines[1]) : rc;
-}
-
-
-static int
-core_put_lines(sluice_core_build_t *b, int table,
-    sluice_core_section_t *section)
-{
-    int                     growths;
-    size_t                  i;
-    uint32_t                ref;
-    uint64_t                count, used;
-    sluice_core_line_t     *lines;
-    sluice_core_pending_t  *items;
-
-    items = b->items.data;
-
-    for (i = 0, count = 0; i < b->items.count; i++) {
-        count += (sluice_core_table(items[i].to) == table);
-    }
-
-    count = count / CORE_PER_LINE + 1;
-
-    for (growths = 0; growths < CORE_GROWTHS; growths++) {
-        used = b->arena.used;
-
-        lines = sluice_core_take(&b->arena, count * sizeof(sluice_core_line_t),
-                                 SLUICE_CORE_LINE, &ref);
-        if (lines == NULL) {
-            return SLUICE_CORE_FULL;
-        }
-
-        if (core_fill_lines(lines, count, &b->items, table)
-            == SLUICE_CORE_OK)
-        {
-            section->offset = 8 * (uint64_t) ref;
-            section->count = count;
-
-            return SLUICE_CORE_OK;
-        }
-
-        b->arena.used = used;
-        count += count / 8 + 1;
-    }
-
-    return SLUICE_CORE_CROWDED;
-}
-
-
-static int
-core_fill_lines(sluice_core_line_t *lines, uint64_t count,
-    const sluice_core_array_t *items, int table)
-{
-    size_t                  i;
-    uint32_t                probe, place;
-    uint64_t                line;
-    sluice_core_pending_t  *item;
-    sluice_core_item_t     *to;
-
-    for (i = 0, item = items->data; i < items->count; i++, item++) {
-
-        if (sluice_core_table(item->to) != table) {
-            continue;
-        }
-
-        line = (item->hash >> 32) * count >> 32;
-
-        for (probe = 0, to = NULL; to == NULL; probe++) {
-
-            if (probe == SLUICE_CORE_PROBES) {
-                return SLUICE_CORE_CROWDED;
-            }
-
-            for (place = 0; place < SLUICE_CORE_ITEMS; place++) {
-
-                if (lines[line].items[place].ref == 0) {
-                    to = &lines[line].items[place];
-                    break;
-                }
-            }
-
-            line = (line + 1 == count) ? 0 : line + 1;
-        }
-
-        to->ref = item->ref;
-        to->tag = ((uint32_t) item->hash & ~SLUICE_CORE_TO_MASK) | item->to;
-    }
 
     return SLUICE_CORE_OK;
 }

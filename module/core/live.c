@@ -5,7 +5,7 @@
  */
 
 
-#include "layout.h"
+#include "chain.h"
 #include "delta.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  */
 
 
+#include "chain.h"
 #include "search.h"
 
 

@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: what one delta is asked, and what is broken in it.
+ *
  * Random transactions on an image and its delta, with merges at random
  * moments: what they answer, at this revision and at earlier ones, is what a
  * full build of the same entities answers, and a merge is its very bytes.

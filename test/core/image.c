@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: what one image is asked, and what is broken in it.
+ *
  * Images: what goes in comes out, the same entities make the same bytes, and
  * what is wrong is refused.  Under ASan and UBSan, in memory that ends where
  * the image does.
