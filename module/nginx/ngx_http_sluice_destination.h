@@ -36,13 +36,13 @@ struct ngx_http_sluice_destination_s {
     uint32_t                     tries;      /* retries + 1, at most */
     uint32_t                     generation; /* of the service */
 
-#if (NGX_HTTP_SSL)
-    ngx_http_sluice_upstream_tls_t  *tls;    /* NULL: nginx.conf's */
-#endif
-
     unsigned                     https:1;
     unsigned                     plugins:1;  /* it has some of its own */
     unsigned                     unusable:1; /* its certificate is: 503 */
+
+#if (NGX_HTTP_SSL)
+    ngx_http_sluice_upstream_tls_t  *tls;    /* NULL: nginx.conf's */
+#endif
 
     ngx_http_sluice_named_t      named;      /* the service */
 };
