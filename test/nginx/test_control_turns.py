@@ -93,8 +93,8 @@ def test_large_changes_take_turns(gateway: Start) -> None:
     """Of what the event loop works for them, no stretch without a pause is more than a quarter, and
     in the worse of two runs, with what else happened to fall into it, a third.
 
-    The deletion is short in all, 45 ms on a fast machine, of which 5 to 11 go in one stretch; lists
-    that go to threads in one piece, or a collector that is stopped while it sweeps, are half.
+    The deletion is short in all, 45 ms on a fast machine, of which 5 to 11 go in one stretch. Lists
+    that went to threads in one piece took half a second of the loop for 50,000.
     """
     folder = guard.folder("sluice-turns-")
     folder.chmod(0o777)
