@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     sluice_core_group_t  *groups[2];       /* two different ones */
     uint64_t              tag;             /* in its place, never 0 */
+    uint32_t              first;           /* of a group, if it is free */
 } sluice_core_place_t;
 
 

@@ -74,7 +74,12 @@ sluice_core_place(const sluice_core_meter_t *meter, uint64_t hash,
         place->tag = 1ull << CORE_TAG_BIT;
     }
 
+    /* its counters are fetched with the owners, which say whether it is it */
+
+    place->first = (uint32_t) (hash % SLUICE_CORE_OWNERS);
+
     __builtin_prefetch(place->groups[0]);
+    __builtin_prefetch(&place->groups[0]->counters[place->first], 1);
     __builtin_prefetch(place->groups[1]);
 }
 
@@ -195,7 +200,10 @@ core_look(const sluice_core_place_t *place, uint64_t now, core_look_t *look)
             if ((owner.seen & CORE_TAG_MASK) != place->tag) {
 
                 if (core_is_free(owner.seen, now)) {
-                    room = owner;
+
+                    if (room.word == NULL || i <= place->first) {
+                        room = owner;
+                    }
 
                 } else {
                     taken++;

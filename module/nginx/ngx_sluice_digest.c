@@ -18,6 +18,7 @@
 
 static void ngx_sluice_digest_text(ngx_sluice_digest_key_t *key,
     const u_char *kind, size_t kind_length, const u_char *text, size_t length);
+static void ngx_sluice_digest_prefetch(const void *record);
 static ngx_uint_t ngx_sluice_digest_has_secret(void);
 static uint16_t *ngx_sluice_digest_slot(const ngx_sluice_digest_key_t *key);
 
@@ -40,7 +41,8 @@ ngx_uint_t
 ngx_sluice_digest_find(ngx_sluice_digest_key_t *key, const u_char *kind,
     size_t kind_length, const u_char *text, size_t length)
 {
-    uint16_t  slot;
+    uint16_t                        slot;
+    const ngx_sluice_digest_key_t  *kept;
 
     ngx_sluice_digest_text(key, kind, kind_length, text, length);
 
@@ -54,9 +56,28 @@ ngx_sluice_digest_find(ngx_sluice_digest_key_t *key, const u_char *kind,
         return 0;
     }
 
-    key->found = ngx_sluice_digest_keys[slot - 1].found;
+    kept = &ngx_sluice_digest_keys[slot - 1];
+    key->found = kept->found;
+
+    ngx_sluice_digest_prefetch(key->found.record);
+    ngx_sluice_digest_prefetch(kept->owner);
 
     return 1;
+}
+
+
+/* A record and what follows it; of many consumers it is in no cache. */
+
+static void
+ngx_sluice_digest_prefetch(const void *record)
+{
+    const u_char  *p = record;
+
+    if (p) {
+        __builtin_prefetch(p);
+        __builtin_prefetch(p + 64);
+        __builtin_prefetch(p + 128);
+    }
 }
 
 
@@ -121,8 +142,8 @@ ngx_sluice_digest_text(ngx_sluice_digest_key_t *key, const u_char *kind,
     p = ngx_cpymem(p, text, length);
 
     key->length = (uint32_t) (p - key->text);
-    key->hash = sluice_core_siphash(ngx_sluice_digest_secret, 1, 3, 0,
-                                    key->text, key->length);
+    key->hash = (uint32_t) sluice_core_siphash(ngx_sluice_digest_secret, 1, 3,
+                                               0, key->text, key->length);
 }
 
 
@@ -157,6 +178,7 @@ ngx_sluice_digest_slot(const ngx_sluice_digest_key_t *key)
         }
 
         kept = &ngx_sluice_digest_keys[*slot - 1];
+        __builtin_prefetch(kept->text);
 
         if (kept->hash == key->hash && kept->length == key->length
             && ngx_memcmp(kept->text, key->text, key->length) == 0)

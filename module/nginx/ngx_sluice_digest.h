@@ -23,7 +23,7 @@
 
 
 /* Bytes of a kind, a zero and a key; longer ones are not kept. */
-#define NGX_SLUICE_DIGEST_TEXT  92
+#define NGX_SLUICE_DIGEST_TEXT  88
 
 
 /* A key, as it is kept: two lines of a cache. */
@@ -31,8 +31,10 @@
 typedef struct {
     u_char               text[NGX_SLUICE_DIGEST_TEXT];
     uint32_t             length;         /* of text; 0: it is too long */
-    uint64_t             hash;
+    uint32_t             hash;
     sluice_core_found_t  found;          /* its credential */
+    const void          *owner;          /* that one's consumer: only a hint of
+                                            what is read next */
 } ngx_sluice_digest_key_t;
 
 

@@ -105,6 +105,11 @@ sluice_images_credential(const u_char *kind, size_t kind_length,
 
     if (rc == SLUICE_CORE_OK) {
         kept.found = *found;
+        kept.owner = sluice_core_by_slot(sluice_images_view(),
+                                         SLUICE_CORE_CONSUMER,
+                                         sluice_core_number(found,
+                                             SLUICE_CORE_CREDENTIAL_CONSUMER))
+                     .record;
         ngx_sluice_digest_keep(&kept);
     }
 
