@@ -302,7 +302,8 @@ class Requests:
         self.path = path
         self._heads = [request.head() for request in requests]
         self._random = random.Random(1)
-        self._write(self._heads)
+        if len(self._heads) <= WINDOW:
+            self._write(self._heads)
 
     def next(self) -> Path:
         """The file for another slice."""

@@ -403,7 +403,7 @@ class Sluice(Server):
         pids = children(master)
         if "sluice_control on;" in (self.folder / "nginx.conf").read_text():
             titles = [title(pid) for pid in pids]
-            if not any(b"nginx: control process" in title for title in titles):
+            if not any(b"nginx: control process" in each for each in titles):
                 return []
         return super().find_workers(master)
 

@@ -10,11 +10,14 @@
 #include "chain.h"
 
 
+static _Atomic uint32_t *core_head(const sluice_core_view_t *view,
+    uint64_t hash);
+
+
 void
 sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
     uint64_t hash, uint32_t to)
 {
-    _Atomic uint32_t           *heads;
     const sluice_core_delta_t  *delta;
 
     delta = (const sluice_core_delta_t *) view->delta.base;
@@ -26,10 +29,21 @@ sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
     chain->next = 0;
 
     if (to == SLUICE_CORE_TO_RECORD || sluice_core_is_seen(delta, hash)) {
-        heads = sluice_core_delta_heads(&view->delta);
-        chain->next = atomic_load_explicit(&heads[hash & (delta->buckets - 1)],
+        chain->next = atomic_load_explicit(core_head(view, hash),
                                            memory_order_acquire);
     }
+}
+
+
+static _Atomic uint32_t *
+core_head(const sluice_core_view_t *view, uint64_t hash)
+{
+    const sluice_core_delta_t  *delta;
+
+    delta = (const sluice_core_delta_t *) view->delta.base;
+
+    return &sluice_core_delta_heads(&view->delta)[hash
+                                                  & (delta->buckets - 1)];
 }
 
 
@@ -38,15 +52,12 @@ sluice_core_chain(sluice_core_chain_t *chain, const sluice_core_view_t *view,
 void
 sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash)
 {
-    _Atomic uint32_t           *heads;
     const sluice_core_delta_t  *delta;
 
     delta = (const sluice_core_delta_t *) view->delta.base;
 
     if (delta && sluice_core_is_seen(delta, hash)) {
-        heads = sluice_core_delta_heads(&view->delta);
-
-        sluice_core_prefetch(&heads[hash & (delta->buckets - 1)]);
+        sluice_core_prefetch(core_head(view, hash));
     }
 }
 

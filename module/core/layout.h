@@ -431,14 +431,10 @@ int sluice_core_precedes(const sluice_core_space_t *space,
 
 uint64_t sluice_core_checksum(const void *image, uint64_t size);
 
-/* read.c: base and delta, and what their look-ups begin with */
-
+/* read.c: base and delta */
 
 int sluice_core_is_alive(const sluice_core_view_t *view,
     const sluice_core_found_t *found);
-const sluice_core_children_t *sluice_core_find_children(
-    const sluice_core_view_t *view, uint32_t child, uint32_t kind,
-    uint32_t slot, sluice_core_space_t *space);
 
 /* A look-up in an image: next gives references until it gives 0. */
 
@@ -454,6 +450,12 @@ typedef struct {
 void sluice_core_walk(sluice_core_walk_t *walk,
     const sluice_core_space_t *space, uint64_t hash, uint32_t to);
 uint32_t sluice_core_walk_next(sluice_core_walk_t *walk);
+
+/* children.c; space: where they are */
+
+const sluice_core_children_t *sluice_core_find_children(
+    const sluice_core_view_t *view, uint32_t child, uint32_t kind,
+    uint32_t slot, sluice_core_space_t *space);
 
 /* live.c: rc is SLUICE_CORE_REPEAT, or _MEMORY */
 

@@ -378,17 +378,15 @@ files(void)
 }
 
 
-/* A node that look-ups would pass over. */
+/* An image of some entities, and the least delta on it, at revision 1. */
 
-static void
-unseen(void)
+static uint8_t *
+begin(const sluice_core_entity_t *entities, size_t count,
+    sluice_core_view_t *on, sluice_core_writer_t *w)
 {
+    void                    *delta;
     uint8_t                 *image;
     uint64_t                 size;
-    sluice_core_view_t       writes;
-    sluice_core_delta_t     *delta;
-    sluice_core_entity_t     change;
-    sluice_core_writer_t     w;
     sluice_core_identity_t   identity;
 
     memset(&identity, 0, sizeof(identity));
@@ -397,14 +395,33 @@ unseen(void)
     delta = make_memory(SLUICE_CORE_DELTA_MIN);
     memset(delta, 0, SLUICE_CORE_DELTA_MIN);
     test_check(sluice_core_delta_init(delta, SLUICE_CORE_DELTA_MIN, &identity,
-                                      &w) == SLUICE_CORE_OK, "init");
+                                      w) == SLUICE_CORE_OK, "init");
 
-    memset(&writes, 0, sizeof(writes));
-    image = make_image(NULL, 0, 1, &size);
-    writes.base.base = image;
-    writes.base.size = size;
-    writes.delta = w.space;
-    writes.revision = 1;
+    image = make_image(entities, count, 1, &size);
+
+    memset(on, 0, sizeof(sluice_core_view_t));
+    on->base.base = image;
+    on->base.size = size;
+    on->delta = w->space;
+    on->revision = 1;
+
+    return image;
+}
+
+
+/* A node that look-ups would pass over. */
+
+static void
+unseen(void)
+{
+    uint8_t                 *image;
+    sluice_core_view_t       writes;
+    sluice_core_delta_t     *delta;
+    sluice_core_entity_t     change;
+    sluice_core_writer_t     w;
+
+    image = begin(NULL, 0, &writes, &w);
+    delta = (sluice_core_delta_t *) (uintptr_t) w.space.base;
 
     memset(&change, 0, sizeof(change));
     change.kind = SLUICE_CORE_SERVICE;
@@ -436,14 +453,10 @@ earlier(int is_changed)
     uint64_t                 size;
     sluice_core_live_t       live;
     sluice_core_view_t       old, new;
-    sluice_core_delta_t     *delta;
     sluice_core_found_t      found;
     sluice_core_entity_t     changes[2], *route, *plugin;
     sluice_core_writer_t     w;
-    sluice_core_identity_t   identity;
 
-    memset(&identity, 0, sizeof(identity));
-    identity.revision = 1;
     memset(changes, 0, sizeof(changes));
 
     plugin = &changes[0];
@@ -459,17 +472,7 @@ earlier(int is_changed)
     route->kind = SLUICE_CORE_ROUTE;
     plugin->fields[SLUICE_CORE_PLUGIN_ROUTE].number = route->slot;
 
-    delta = make_memory(SLUICE_CORE_DELTA_MIN);
-    memset(delta, 0, SLUICE_CORE_DELTA_MIN);
-    test_check(sluice_core_delta_init(delta, SLUICE_CORE_DELTA_MIN, &identity,
-                                      &w) == SLUICE_CORE_OK, "init");
-
-    memset(&old, 0, sizeof(old));
-    image = make_image(route, 1, 1, &size);
-    old.base.base = image;
-    old.base.size = size;
-    old.delta = w.space;
-    old.revision = 1;
+    image = begin(route, 1, &old, &w);
 
     test_check(sluice_core_delta_stage(&w, &old, changes,
                                        is_changed ? 2 : 1, 2)
@@ -495,7 +498,7 @@ earlier(int is_changed)
 
     sluice_core_live_free(&live);
     free(merged);
-    free(delta);
+    free((void *) (uintptr_t) w.space.base);
     free(image);
 }
 
