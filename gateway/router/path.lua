@@ -1,5 +1,5 @@
 --- The normal spelling of a path, for what checks a configuration without nginx and the core. That
--- of requests is C's (module/core/path.h), and the same tests ask both.
+-- of requests is C's (module/core/path/path.h), and the same tests ask both.
 -- @module gateway.router.path
 -- @usage
 -- local path = require("gateway.router.path")

@@ -2,7 +2,7 @@
 --
 -- In nginx the module has it, and what is declared here is compared with the module's own. Outside,
 -- a library of the same sources is loaded (sluice.built). What the structs and functions promise
--- stands in module/core/core.h and module/core/delta.h.
+-- stands in module/core/image/core.h and module/core/image/delta.h.
 --
 -- A found record points into a mapped file, so that it is good only as long as its view is: copy
 -- what has to live longer. Nothing here yields or allocates but Lua's own strings and tables.

@@ -1,4 +1,4 @@
---- Numbers as the text of metrics, in C (module/core/exposition.h).
+--- Numbers as the text of metrics, in C (module/core/text/exposition.h).
 --
 -- A row is told once which text stands around each number; then its samples are written from the
 -- numbers alone. Nothing here yields.

@@ -1,6 +1,6 @@
 
 /*
- * The counters of rate limits: one area of module/core/meter.h for all
+ * The counters of rate limits: one area of module/core/limits/meter.h for all
  * processes of this nginx (directive "sluice_limits_size").  It lives over
  * reloads and binary upgrades; another size makes a new one, in which all
  * counters begin at zero.

@@ -1,7 +1,7 @@
 
 /*
  * What is counted of routes and services as text, for the worker that is
- * scraped (ngx_sluice_metrics.h, module/core/exposition.h).
+ * scraped (ngx_sluice_metrics.h, module/core/text/exposition.h).
  *
  * A scrape of 10,000 routes is 30,000 lines of text.  Their labels change with
  * the configuration alone: they are made once and kept, so that a scrape looks

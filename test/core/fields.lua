@@ -1,4 +1,4 @@
---- The Lua that module/core/fields.h takes the place of, as test/core/fields.c asks it.
+--- The Lua that module/core/text/fields.h takes the place of, as test/core/fields.c asks it.
 --
 -- Called with the path of the oracle; what `ngx` has of it is here.
 

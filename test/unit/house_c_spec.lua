@@ -131,8 +131,8 @@ describe("the scan of C", function()
         assert.same(
             {},
             violations({
-                ["module/ring/ring.h"] = "int ring_put(void);",
-                ["module/ring/ring.c"] = '#include "ring.h"\nint ring_put(void) { }',
+                ["module/core/ring/ring.h"] = "int ring_put(void);",
+                ["module/core/ring/ring.c"] = '#include "ring.h"\nint ring_put(void) { }',
                 ["module/nginx/events.c"] = '#include "ring.h"\nint f(void) { ring_put(); }',
             })
         )
@@ -141,11 +141,11 @@ describe("the scan of C", function()
     it("names the file, the line and the function of a call that runs upwards", function()
         assert.same(
             {
-                "module/ring/ring.c:2 calls ev_wake() of module.nginx.events.c: "
+                "module/core/ring/ring.c:2 calls ev_wake() of module.nginx.events.c: "
                     .. "runs upwards from module.ring to module.nginx",
             },
             violations({
-                ["module/ring/ring.c"] = "int ring_put(void) {\nev_wake(); }",
+                ["module/core/ring/ring.c"] = "int ring_put(void) {\nev_wake(); }",
                 ["module/nginx/events.c"] = "int ev_wake(void) { }",
             })
         )
@@ -153,8 +153,8 @@ describe("the scan of C", function()
 
     it("keeps the rooms of plain C apart", function()
         local found = violations({
-            ["module/ring/ring.c"] = '#include "wheel.h"\nint a(void) { }',
-            ["module/wheel/wheel.h"] = "",
+            ["module/core/ring/ring.c"] = '#include "wheel.h"\nint a(void) { }',
+            ["module/core/wheel/wheel.h"] = "",
         })
         assert.equal(1, #found)
         assert.matches(
@@ -203,7 +203,7 @@ describe("the search for dead functions", function()
 
     it("leaves alone what a library declares", function()
         local house = scan.build({
-            ["module/core/core.h"] = "int a(void);",
+            ["module/core/image/core.h"] = "int a(void);",
             ["module/core/a.c"] = "int a(void) { }\nint b(void) { }",
         })
         assert.same({ "module/core/a.c:2: b() is used by nobody" }, dead.in_c(house, rules))

@@ -26,7 +26,7 @@ local mt = { __index = _M }
 -- 3,170 years.
 local MAX_SECONDS = 1e11
 
--- Flags of a timer, as in module/wheel/wheel_timers.h.
+-- Flags of a timer, as in module/core/wheel/wheel_timers.h.
 local FIXED_DELAY = 1
 local QUEUE = 2
 local CONCURRENT = 4

@@ -1,5 +1,5 @@
 --- Bodies of errors in Lua: the formatter that the gateway had before it had one in C
--- (module/core/answer.h), and the answer to whether that one is right.
+-- (module/core/text/answer.h), and the answer to whether that one is right.
 
 local cjson = require("cjson.safe")
 
