@@ -14,7 +14,7 @@ local COMBINED_LOG = '$remote_addr - $remote_user [$time_local] "$request" $stat
     .. '$body_bytes_sent "$http_referer" "$http_user_agent"'
 
 -- Variables that may hold a key, a cookie or a password
--- (module/nginx/ngx_http_sluice_redact_var.c).
+-- (module/lib/redact/ngx_http_sluice_redact_var.c).
 local SECRET_VARIABLES = {
     "^request$",
     "^request_uri$",

@@ -4,7 +4,7 @@
 -- log. Reading takes up to 64 events at a call. An event is known by the hash of its names: 64 bits
 -- under a seed that nobody outside knows, so names are not compared. They become Lua strings when
 -- they are first seen, and a payload is decoded from the log's memory, if somebody subscribed. See
--- module/core/ring/ring.h for the log, module/nginx/ngx_sluice_events.h for the calls.
+-- module/core/ring/ring.h for the log, module/lib/events/ngx_sluice_events.h for the calls.
 -- @module sluice.events.ring
 
 local bit = require("bit")

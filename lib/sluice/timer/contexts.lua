@@ -2,7 +2,7 @@
 --
 -- A context takes runs until none is due or its slice is over, then waits for the semaphore that
 -- all share. When a callback waits, nginx's loop goes on, and the module
--- (module/nginx/ngx_sluice_timer.c) wakes another context. So each run has an nginx
+-- (module/lib/timer/ngx_sluice_timer.c) wakes another context. So each run has an nginx
 -- context of its own for as long as it needs one, and one that does not wait costs a function call.
 -- @module sluice.timer.contexts
 
