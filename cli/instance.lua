@@ -25,7 +25,7 @@ local mt = { __index = _M }
 local MASTER = "nginx: master process"
 local WORKER = "nginx: worker process"
 local DRAINING = "nginx: worker process is shutting down"
--- As the module names worker 0 (module/nginx/ngx_sluice_control.c).
+-- As the module names worker 0 (module/gateway/process/ngx_sluice_control.c).
 local CONTROL = "nginx: control process"
 
 --- The instance of a prefix; does not touch the disk.

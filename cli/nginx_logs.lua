@@ -6,7 +6,7 @@ local _M = {}
 --- The settings that name a log.
 _M.names = { "error_log", "access_log", "admin_access_log", "audit_log" }
 
--- The whole lines are made in C (module/nginx/ngx_http_sluice_log_line.c, _audit.c).
+-- The whole lines are made in C (module/gateway/log/ngx_http_sluice_log_line.c, _audit.c).
 local JSON_LOG = "$sluice_access_log_line"
 local AUDIT_LOG = "$sluice_audit_log_line"
 

@@ -2,7 +2,7 @@
 --
 -- A client must not speak in the gateway's name, and an upstream's lines must not stand beside the
 -- gateway's. This is the one list of their names; nginx.conf says them to nginx and to the module
--- (module/nginx/ngx_http_sluice_guard.c). A `*` at the end stands for any rest.
+-- (module/gateway/proxy/ngx_http_sluice_guard.c). A `*` at the end stands for any rest.
 -- @module cli.own_headers
 
 local _M = {}
@@ -40,7 +40,7 @@ _M.of_this_hop = {
 
 -- Those of a response that are for the gateway alone (RFC 9110, 7.6.1). Connection, Keep-Alive and
 -- Transfer-Encoding are nginx's; the Upgrade of a 101 is the module's
--- (module/nginx/ngx_http_sluice_upgrade.c).
+-- (module/gateway/upstream/ngx_http_sluice_upgrade.c).
 local HOP_BY_HOP = {
     "Proxy-Authenticate",
     "Proxy-Authentication-Info",

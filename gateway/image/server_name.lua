@@ -1,4 +1,4 @@
---- Names of servers in TLS, spelled as module/nginx/ngx_http_sluice_tls.c spells those of
+--- Names of servers in TLS, spelled as module/gateway/tls/ngx_http_sluice_tls.c spells those of
 -- handshakes.
 -- @module gateway.image.server_name
 

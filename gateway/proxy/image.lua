@@ -1,5 +1,5 @@
 --- What is published, as Lua reads it: the worker's view of images and deltas
--- (module/nginx/ngx_sluice_images.c).
+-- (module/gateway/image/ngx_sluice_images.c).
 --
 -- What is found points into mapped files: it is good until the worker looks what is published
 -- next, at the latest when the caller yields. Nothing here yields.

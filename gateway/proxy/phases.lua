@@ -1,7 +1,7 @@
 --- What a request meets of Lua: the phases that plugins in Lua have.
 --
 -- Routing, the answers before and after the plugins, and the way to the upstream are C's
--- (module/nginx/ngx_http_sluice_route.c, ngx_http_sluice_access.c), and so are native plugins. A
+-- (module/gateway/proxy/ngx_http_sluice_route.c, ngx_http_sluice_access.c), and so are native plugins. A
 -- request comes here only in the phases for which one of its plugins has Lua, and ngx.ctx is the
 -- plugins' own.
 -- @module gateway.proxy.phases
@@ -54,7 +54,7 @@ local _M = {}
 local refusal = ffi.new("sluice_refusal_t")
 
 -- The ngx.ctx of requests with late phases. nginx forgets it when it goes to the page of an error;
--- the request's own context has its place here (module/nginx/ngx_http_sluice_ctx.h).
+-- the request's own context has its place here (module/gateway/request/ngx_http_sluice_ctx.h).
 local kept, free = {}, {}
 
 --- Starts without a configuration; the first request finds what is published.

@@ -1,4 +1,4 @@
---- Who a request comes from, as C keeps it (module/nginx/ngx_http_sluice_identity.h).
+--- Who a request comes from, as C keeps it (module/gateway/plugin/ngx_http_sluice_identity.h).
 -- @module gateway.request.identity
 
 local abi = require("sluice.abi")

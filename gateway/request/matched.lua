@@ -1,4 +1,4 @@
---- What a request was matched with, as C keeps it (module/nginx/ngx_http_sluice_ctx.h).
+--- What a request was matched with, as C keeps it (module/gateway/request/ngx_http_sluice_ctx.h).
 -- @module gateway.request.matched
 
 local abi = require("sluice.abi")

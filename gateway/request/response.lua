@@ -82,7 +82,7 @@ function _M.refusal(status)
 end
 
 --- Answers an error in the format that the client accepts
--- (module/nginx/ngx_http_sluice_answer.h). Does not return.
+-- (module/gateway/response/ngx_http_sluice_answer.h). Does not return.
 -- @tparam number status
 -- @tparam string|nil message default: Kong's words for the status
 -- @tparam table|nil headers name -> value

@@ -1,5 +1,5 @@
 --- What Lua and the C module share: declarations for FFI, compared with those of the module that
--- nginx has loaded (module/nginx/ngx_sluice_abi.c).
+-- nginx has loaded (module/gateway/process/ngx_sluice_abi.c).
 --
 -- Structs and their fields have the same sizes and places, functions as many arguments of the same
 -- kinds; what the module does not have is a mismatch, too. So is a flag of another value.

@@ -119,7 +119,7 @@ end
 
 --- The handle of a header that the gateway writes itself: what is set replaces
 -- the upstream's lines of this name, where `sluice_response_head` looks at them
--- (module/nginx/ngx_http_sluice_response.c). Otherwise as `new`.
+-- (module/gateway/upstream/ngx_http_sluice_response.c). Otherwise as `new`.
 -- @tparam string name as it will be written
 -- @treturn table handle
 -- @phases any

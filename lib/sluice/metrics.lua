@@ -1,5 +1,5 @@
 --- What the workers count of traffic, in memory that they share
--- (module/nginx/ngx_sluice_metrics.h).
+-- (module/gateway/metrics/ngx_sluice_metrics.h).
 --
 -- Any worker may ask for the sums: that takes no lock and disturbs nobody. Nothing here yields.
 -- @module sluice.metrics

@@ -1,5 +1,5 @@
 --- Log entries in Lua: the encoder that the gateway had before it had one in C
--- (module/nginx/ngx_http_sluice_log_entry.c), and the answer to whether that one is right.
+-- (module/gateway/log/ngx_http_sluice_log_entry.c), and the answer to whether that one is right.
 
 local address = require("sluice.address")
 local cjson = require("cjson.safe")

@@ -1,4 +1,4 @@
-"""What workers map of what is live (module/nginx/ngx_sluice_images.h)."""
+"""What workers map of what is live (module/gateway/image/ngx_sluice_images.h)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 --- The C module's functions for variables, through FFI.
 --
--- The declarations mirror module/nginx/ngx_sluice_abi.h and ngx_http_sluice_var.h.
+-- The declarations mirror module/gateway/process/ngx_sluice_abi.h and ngx_http_sluice_var.h.
 -- @module sluice.var.module
 
 local abi = require("sluice.abi")
