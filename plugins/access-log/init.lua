@@ -1,6 +1,6 @@
 --- Says which requests the access log has.
 --
--- It runs in C: module/nginx/ngx_http_sluice_access_log.c.
+-- It runs in C: plugins/access-log/ngx_http_sluice_access_log.c.
 -- @module plugins.access-log
 
 local packed = require("sluice.packed")

@@ -1,5 +1,5 @@
 --- Asks for a key that belongs to a consumer: what is known of it before a request comes. The rest
--- is C (module/nginx/ngx_http_sluice_key_auth.c).
+-- is C (plugins/key-auth/ngx_http_sluice_key_auth.c).
 -- @module plugins.key-auth
 
 local credentials = require("plugins.key-auth.credentials")

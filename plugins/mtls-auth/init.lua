@@ -1,5 +1,5 @@
 --- Asks for a client certificate of a CA: what is known of it before a request comes. The rest is C
--- (module/nginx/ngx_http_sluice_mtls_auth.c).
+-- (plugins/mtls-auth/ngx_http_sluice_mtls_auth.c).
 -- @module plugins.mtls-auth
 
 local packed = require("sluice.packed")

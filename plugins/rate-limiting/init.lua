@@ -1,6 +1,6 @@
 --- Limits how many requests may be made in a second, minute, hour, day, month or year.
 --
--- It runs in C: module/nginx/ngx_http_sluice_rate_limiting.c.
+-- It runs in C: plugins/rate-limiting/ngx_http_sluice_rate_limiting.c.
 -- @module plugins.rate-limiting
 
 local packed = require("sluice.packed")
