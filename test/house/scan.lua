@@ -411,6 +411,8 @@ local function module_violations(module, rules, paid, report)
 end
 
 --- Everything the rules forbid, one line each, naming the file.
+-- @treturn table array of lines
+-- @treturn table array of lines: debts that nothing needs
 function _M.violations(house, rules)
     local found = {}
     local function report(form, ...)
@@ -420,15 +422,16 @@ function _M.violations(house, rules)
     for _, name in ipairs(sorted_keys(house.modules)) do
         module_violations(house.modules[name], rules, paid, report)
     end
-    for i, debt in ipairs(rules.debts) do
-        if not paid[i] then
-            report("debt without need: %s -> %s", debt[1], debt[2])
-        end
-    end
     for _, cycle in ipairs(_M.cycles(house)) do
         report("cycle: %s -> %s", table.concat(cycle, " -> "), cycle[1])
     end
-    return found
+    local idle = {}
+    for i, debt in ipairs(rules.debts) do
+        if not paid[i] then
+            idle[#idle + 1] = debt[1] .. " -> " .. debt[2]
+        end
+    end
+    return found, idle
 end
 
 return _M

@@ -10,11 +10,13 @@ describe("the house", function()
 
     it("has been read in C: some known calls are there", function()
         local modules = house.modules
-        assert.is_truthy(modules["module.ring.ring.c"].uses["module.ring.ring_lock.c"])
-        assert.is_truthy(modules["module.nginx.ngx_sluice_events.c"].uses["module.ring.ring_map.c"])
+        assert.is_truthy(modules["module.core.ring.ring.c"].uses["module.core.ring.ring_lock.c"])
+        assert.is_truthy(
+            modules["module.lib.events.ngx_sluice_events.c"].uses["module.core.ring.ring_map.c"]
+        )
         local events = modules["lib.sluice.events.module"]
-        assert.is_truthy(events.uses["module.nginx.ngx_sluice_events.c"])
-        assert.is_nil(modules["module.ring.ring_lock.c"].uses["module.ring.ring.c"])
+        assert.is_truthy(events.uses["module.lib.events.ngx_sluice_events.c"])
+        assert.is_nil(modules["module.core.ring.ring_lock.c"].uses["module.core.ring.ring.c"])
     end)
 
     it("has no functions of C that nobody uses", function()
@@ -123,7 +125,7 @@ end)
 
 --- The rules that sources break.
 local function violations(sources)
-    return scan.violations(scan.build(sources), rules)
+    return (scan.violations(scan.build(sources), rules))
 end
 
 describe("the scan of C", function()
@@ -133,7 +135,7 @@ describe("the scan of C", function()
             violations({
                 ["module/core/ring/ring.h"] = "int ring_put(void);",
                 ["module/core/ring/ring.c"] = '#include "ring.h"\nint ring_put(void) { }',
-                ["module/nginx/events.c"] = '#include "ring.h"\nint f(void) { ring_put(); }',
+                ["module/lib/events/events.c"] = '#include "ring.h"\nint f(void) { ring_put(); }',
             })
         )
     end)
@@ -141,12 +143,12 @@ describe("the scan of C", function()
     it("names the file, the line and the function of a call that runs upwards", function()
         assert.same(
             {
-                "module/core/ring/ring.c:2 calls ev_wake() of module.nginx.events.c: "
-                    .. "runs upwards from module.ring to module.nginx",
+                "module/core/ring/ring.c:2 calls ev_wake() of module.lib.events.events.c: "
+                    .. "runs upwards from module.core.ring to module.lib.events",
             },
             violations({
                 ["module/core/ring/ring.c"] = "int ring_put(void) {\nev_wake(); }",
-                ["module/nginx/events.c"] = "int ev_wake(void) { }",
+                ["module/lib/events/events.c"] = "int ev_wake(void) { }",
             })
         )
     end)
@@ -158,21 +160,21 @@ describe("the scan of C", function()
         })
         assert.equal(1, #found)
         assert.matches(
-            "ring.c:1 includes module.wheel.wheel.h: runs between rooms",
+            "ring.c:1 includes module.core.wheel.wheel.h: runs between rooms",
             found[1],
             1,
             true
         )
-        found = violations({ ["module/core/core.c"] = "#include <ngx_core.h>" })
+        found = violations({ ["module/core/image/core.c"] = "#include <ngx_core.h>" })
         assert.matches("core.c:1 includes ngx_core.h: plain C knows nothing", found[1], 1, true)
     end)
 
     it("finds cycles within a room", function()
         assert.same(
-            { "cycle: module.ring.a.c -> module.ring.b.c -> module.ring.a.c" },
+            { "cycle: module.core.ring.a.c -> module.core.ring.b.c -> module.core.ring.a.c" },
             violations({
-                ["module/ring/a.c"] = "int a(void) { b(); }",
-                ["module/ring/b.c"] = "int b(void) { a(); }",
+                ["module/core/ring/a.c"] = "int a(void) { b(); }",
+                ["module/core/ring/b.c"] = "int b(void) { a(); }",
             })
         )
     end)
@@ -180,21 +182,21 @@ describe("the scan of C", function()
     it("sees what Lua calls, in the code and in declarations", function()
         local house = scan.build({
             ["lib/sluice/x.lua"] = 'ffi.cdef("int x_a(void);") C.x_b()',
-            ["module/nginx/x.c"] = "int x_a(void) { }\nint x_b(void) { }\nint x_c(void) { }",
+            ["module/lib/events/x.c"] = "int x_a(void) { }\nint x_b(void) { }\nint x_c(void) { }",
         })
-        assert.is_truthy(house.modules["lib.sluice.x"].uses["module.nginx.x.c"])
-        assert.same({ "module/nginx/x.c:3: x_c() is used by nobody" }, dead.in_c(house, rules))
+        assert.is_truthy(house.modules["lib.sluice.x"].uses["module.lib.events.x.c"])
+        assert.same({ "module/lib/events/x.c:3: x_c() is used by nobody" }, dead.in_c(house, rules))
     end)
 end)
 
 describe("the search for dead functions", function()
     it("finds those of C that could be static", function()
         assert.same(
-            { "module/ring/a.c:1: a() is used in this file alone: make it static" },
+            { "module/core/ring/a.c:1: a() is used in this file alone: make it static" },
             dead.in_c(
                 scan.build({
-                    ["module/ring/a.c"] = "int a(void) { a(); }\nint b(void) { a(); }",
-                    ["module/ring/b.c"] = "static x  y = b;",
+                    ["module/core/ring/a.c"] = "int a(void) { a(); }\nint b(void) { a(); }",
+                    ["module/core/ring/b.c"] = "static x  y = b;",
                 }),
                 rules
             )
@@ -204,9 +206,9 @@ describe("the search for dead functions", function()
     it("leaves alone what a library declares", function()
         local house = scan.build({
             ["module/core/image/core.h"] = "int a(void);",
-            ["module/core/a.c"] = "int a(void) { }\nint b(void) { }",
+            ["module/core/image/a.c"] = "int a(void) { }\nint b(void) { }",
         })
-        assert.same({ "module/core/a.c:2: b() is used by nobody" }, dead.in_c(house, rules))
+        assert.same({ "module/core/image/a.c:2: b() is used by nobody" }, dead.in_c(house, rules))
     end)
 
     it("finds functions and methods of Lua", function()

@@ -1,5 +1,5 @@
 --- The C module's functions for timers: Lua C functions in the shared object that nginx has loaded,
--- module/nginx/ngx_sluice_timer*.c, and what needs pointers, which only FFI can give.
+-- module/lib/timer/*.c, and what needs pointers, which only FFI can give.
 -- @module sluice.timer.module
 
 local abi = require("sluice.abi")

@@ -8,9 +8,10 @@
  *
  * is one page of a memfd, which the master makes before it forks, keeps over
  * reloads and hands to the master that it executes at a binary upgrade
- * (directive "sluice_control on").  It holds the page of module/core/image/delta.h,
- * in which the numbers of the live files are published, and the block of the
- * control worker.  A master with another layout of either makes its own.
+ * (directive "sluice_control on").  It holds the page of
+ * module/core/image/delta.h, in which the numbers of the live files are
+ * published, and the block of the control worker.  A master with another
+ * layout of either makes its own.
  *
  *
  * FILES

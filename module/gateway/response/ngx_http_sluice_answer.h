@@ -1,8 +1,8 @@
 
 /*
  * Responses that the gateway gives in place of an upstream: errors, in the
- * format that the client accepts (module/core/text/answer.h has formats and words),
- * and redirects.
+ * format that the client accepts (module/core/text/answer.h has formats and
+ * words), and redirects.
  *
  * Both begin with what tells whose response it is, as nginx.conf says:
  *
