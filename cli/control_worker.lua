@@ -1,5 +1,5 @@
 --- What the control worker of a running gateway does and did, read from the memory that its nginx
--- shares (module/gateway/image/ngx_sluice_images.h): so it is known of one that does not answer, too.
+-- shares (ngx_sluice_images.h): so it is known of one that does not answer, too.
 
 local ffi = require("ffi")
 local time = require("posix.time")

@@ -371,7 +371,7 @@ local function proxy_server(settings, forward)
         "proxy_ssl_name $sluice_host;",
         request_headers(settings, forward),
         response_headers(settings),
-        -- What a request comes to is for C to say (module/gateway/proxy/ngx_http_sluice_route.c); the
+        -- What a request comes to is for C to say (ngx_http_sluice_route.c); the
         -- location is for subrequests that somebody has written in here.
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),

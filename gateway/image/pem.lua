@@ -1,4 +1,4 @@
---- A certificate's texts, as module/gateway/tls/ngx_sluice_certificate_value.c reads them: PEM, or a
+--- A certificate's texts, as ngx_sluice_certificate_value.c reads them: PEM, or a
 -- reference to the variable of the environment that has it. What the names of a vault's variables
 -- begin with is in it then, as C has no vaults.
 -- @module gateway.image.pem

@@ -1,4 +1,4 @@
---- The certificates of a service, as module/gateway/upstream/ngx_http_sluice_upstream_tls.c reads them: 16
+--- The certificates of a service, as ngx_http_sluice_upstream_tls.c reads them: 16
 -- bytes of the client certificate's id, zeros where it has none, then those of CA certificates.
 -- @module gateway.image.service_tls
 

@@ -1,7 +1,7 @@
 --- Runs the steps of chains that are Lua's.
 --
 -- Which plugins a request runs, and with which configurations, is C's to know
--- (module/gateway/plugin/ngx_http_sluice_chain.h), and so are native plugins. Here C is asked what is next,
+-- (ngx_http_sluice_chain.h), and so are native plugins. Here C is asked what is next,
 -- and that is done.
 -- @module gateway.plugin.chain
 

@@ -1,7 +1,7 @@
 --- Names to addresses for plugins: the control worker asks the system's resolver, in a thread, and
 -- tells all workers, which remember.
 --
--- A traffic worker has no threads (module/gateway/process/ngx_sluice_threads.c), and the resolver blocks.
+-- A traffic worker has no threads (ngx_sluice_threads.c), and the resolver blocks.
 -- @module gateway.plugin.names
 
 local address = require("sluice.address")

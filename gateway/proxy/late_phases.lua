@@ -2,7 +2,7 @@
 --
 -- A location of nginx pays for every phase that it declares in Lua (an empty header filter costs 6%
 -- of a proxied request, a log phase 8%), so a request is served by the location that declares just
--- what its plugins need. C puts it there (module/gateway/request/ngx_http_sluice_location.h), by the numbers
+-- what its plugins need. C puts it there (ngx_http_sluice_location.h), by the numbers
 -- that the renderer of nginx.conf reads here.
 --
 -- Phases after the access phase come in levels, each with all of those before it, as a plugin that

@@ -1,7 +1,7 @@
 --- What a request meets of Lua: the phases that plugins in Lua have.
 --
 -- Routing, the answers before and after the plugins, and the way to the upstream are C's
--- (module/gateway/proxy/ngx_http_sluice_route.c, ngx_http_sluice_access.c), and so are native plugins. A
+-- (ngx_http_sluice_route.c, ngx_http_sluice_access.c), and so are native plugins. A
 -- request comes here only in the phases for which one of its plugins has Lua, and ngx.ctx is the
 -- plugins' own.
 -- @module gateway.proxy.phases

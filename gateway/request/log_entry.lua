@@ -1,7 +1,7 @@
 --- What is written about a request once it is answered, as JSON in Kong's layout.
 --
 -- The names are those that readers of such logs know (`latencies.kong` is the gateway's own time).
--- C writes the facts, without secrets (module/gateway/log/ngx_http_sluice_log_entry.c). What is the same
+-- C writes the facts, without secrets (ngx_http_sluice_log_entry.c). What is the same
 -- for many requests (route, service, consumer) is encoded once, here.
 -- @module gateway.request.log_entry
 

@@ -1,7 +1,7 @@
 --- What a worker has mapped of what is live, and the block of the control worker
 -- (module/gateway/image/ngx_sluice_images.h).
 --
--- Functions are called as in C: `images.C.sluice_images_match(...)`; module/gateway/process/ngx_sluice_abi.h
+-- Functions are called as in C: `images.C.sluice_images_match(...)`; ngx_sluice_abi.h
 -- lists them. What they find points into files that are mapped: it is good until nginx's event loop
 -- is returned to, so copy it before anything yields.
 -- @module sluice.images

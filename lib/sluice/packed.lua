@@ -1,4 +1,4 @@
---- Writes numbers and texts as the bytes that C reads (module/gateway/plugin/ngx_http_sluice_packed.h,
+--- Writes numbers and texts as the bytes that C reads (ngx_http_sluice_packed.h,
 -- gateway.image.entities): words of 32 bits and doubles in the machine's order, texts behind their
 -- length. They stay on one machine.
 --

@@ -24,9 +24,10 @@ local STYLE = [[
 --- The box of a module: the folder that newcomers see, or the file that is a room by itself.
 local function box_of(name)
     local room = scan.room(name, rules)
-    return room
-            and (rules.drawn_in[room] or room:match("^plugins") or room:match("^module%.%w+") or room)
-        or name
+    if not room then
+        return name
+    end
+    return rules.drawn_in[room] or room:match("^plugins") or room:match("^module%.%w+") or room
 end
 
 --- Boxes, and the lines between them.

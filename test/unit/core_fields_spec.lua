@@ -1,4 +1,4 @@
---- Fields of queries and bodies, and the same texts without one of them (module/core/text/fields.h).
+--- Fields of queries and bodies, and the same texts without one of them (fields.h).
 --
 -- test/core/fields.c compares random texts with the Lua that was there before.
 

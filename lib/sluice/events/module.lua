@@ -1,7 +1,7 @@
 --- The C module's functions, through FFI.
 --
 -- The module's shared object exports them, and nginx loads modules so that `ffi.C` finds what
--- they export. The declarations mirror module/gateway/process/ngx_sluice_abi.h and module/core/ring/ring.h.
+-- they export. The declarations mirror ngx_sluice_abi.h and ring.h.
 -- @module sluice.events.module
 
 local abi = require("sluice.abi")

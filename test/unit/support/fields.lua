@@ -1,4 +1,4 @@
---- The C core's fields (module/core/text/fields.h) with the interface of the Lua that was there before,
+--- The C core's fields (fields.h) with the interface of the Lua that was there before,
 -- so that the same cases ask both.
 
 local core = require("test.unit.support.core")

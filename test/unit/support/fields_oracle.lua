@@ -1,4 +1,4 @@
---- The oracle of module/core/text/fields.h: what key-auth read queries and bodies with before it was C.
+--- The oracle of fields.h: what key-auth read queries and bodies with before it was C.
 --
 -- A text is cut into a head, its fields as they stand, and a tail. So what is left after a field
 -- was taken out is, byte for byte, what the client sent: nothing is decoded and encoded again,

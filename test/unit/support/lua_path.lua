@@ -1,4 +1,4 @@
---- Paths in Lua, which the C core is compared with (module/core/path/path.h): the normal spelling is
+--- Paths in Lua, which the C core is compared with (path.h): the normal spelling is
 -- that of `gateway.router.path`; what the upstream is asked only tests ask here.
 
 local normalize = require("gateway.router.path").normalize
