@@ -65,6 +65,12 @@ end
 -- In ngx.ctx, which is the plugins' own: the consumer that one of them has named, which the store
 -- need not know. Nobody else has this key.
 local OWN = {}
+local NOBODY = {}
+
+-- ngx.exec begins with a new ngx.ctx: until that plugin runs again nobody is named.
+local function own()
+    return ngx.ctx[OWN] or NOBODY
+end
 
 --- The authenticated consumer, or nil.
 -- @phases access, header_filter, body_filter, log
@@ -73,7 +79,7 @@ function _M.consumer()
     if not found then
         return nil
     elseif found.is_own ~= 0 then
-        return ngx.ctx[OWN].consumer
+        return own().consumer
     end
     local id = identity.text(found.consumer)
     return id and store:consumer_at(found.consumer_slot, found.consumer_generation, id)
@@ -86,7 +92,7 @@ function _M.credential()
     if not found then
         return nil
     elseif found.is_own ~= 0 then
-        return ngx.ctx[OWN].credential
+        return own().credential
     end
     local id = identity.text(found.credential)
     return id and store:credential_at(found.credential_slot, found.credential_generation, id)

@@ -8,6 +8,7 @@
 #include "ngx_http_sluice_plugin.h"
 #include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_ctx.h"
+#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_key_auth.h"
 #include "ngx_http_sluice_packed.h"
@@ -339,14 +340,11 @@ ngx_http_sluice_key_auth_refuse(ngx_http_request_t *r,
         r->headers_out.www_authenticate->hash = 0;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
 
     if (h == NULL) {
         return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
     }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
 
     h->hash = 1;
     ngx_str_set(&h->key, "WWW-Authenticate");

@@ -423,6 +423,6 @@ ngx_http_sluice_mtls_auth_set(ngx_http_request_t *r, sluice_header_t *header,
         header->hash = ngx_hash_key(header->lowcase, header->length);
     }
 
-    return ngx_http_sluice_header_add(&r->headers_in.headers, header,
+    return ngx_http_sluice_header_add(r, &r->headers_in.headers, header,
                                       value->data, value->len);
 }

@@ -303,12 +303,14 @@ def test_old_and_closing_clients(gateway: Start, upstream: Upstream, version: st
 
 
 def test_a_request_from_before_headers(gateway: Start, upstream: Upstream) -> None:
-    """HTTP/0.9 has no header to carry a key, and none to tell a name in."""
+    """HTTP/0.9 has no header to carry a key, but the upstream is told who asks."""
     running = gateway(protected(upstream, hide_credentials=True))
     for line in ("GET /?apikey=right", "GET /"):
         with running.wire() as wire:
             wire.send(f"{line}\r\n".encode())
             wire.read_to_end()
+    (request,) = upstream.requests
+    assert request.headers.get("x-consumer-username") == "alice"
     assert running.ask("/?apikey=right").status == 200
 
 

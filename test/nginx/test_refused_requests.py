@@ -94,6 +94,7 @@ HTTP = (
             content_by_lua_block { ngx.say("walked ", walk("content")) }
         }
         location / { return 204; }
+        location = /again { content_by_lua_block { ngx.exec("/page") } }
         location = /walked {
             content_by_lua_block {
                 for phase in pairs(package.loaded.walked or {}) do ngx.say(phase) end
@@ -136,6 +137,11 @@ REFUSED = {
     "large body": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 999\r\n\r\n",
     "unknown encoding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: x\r\n\r\n",
     "trace": b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n",
+    # Not refused, but without what others have.
+    "right http/0.9": b"GET /page\r\n",
+    "right http/0.9, again": b"GET /again\r\n",
+    "http/1.0 without host": b"GET /page HTTP/1.0\r\n\r\n",
+    "http/1.0 without host, again": b"GET /again HTTP/1.0\r\n\r\n",
     "time out in the header": b"GET / HTTP/1.1\r\n" + HOST,
     "time out in the line": b"GET /",
 }

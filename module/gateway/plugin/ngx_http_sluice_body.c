@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sluice_body.h"
+#include "ngx_http_sluice_header.h"
 
 
 static ngx_int_t ngx_http_sluice_body_join(ngx_http_request_t *r,
@@ -127,13 +128,10 @@ ngx_http_sluice_body_set_length(ngx_http_request_t *r, size_t length)
     h = r->headers_in.content_length;
 
     if (h == NULL) {
-        h = ngx_list_push(&r->headers_in.headers);
+        h = ngx_http_sluice_header_list_push(&r->headers_in.headers, r->pool);
         if (h == NULL) {
             return NGX_ERROR;
         }
-
-        /* later versions of nginx have more fields */
-        ngx_memzero(h, sizeof(ngx_table_elt_t));
 
         ngx_str_set(&h->key, "Content-Length");
         h->lowcase_key = (u_char *) "content-length";

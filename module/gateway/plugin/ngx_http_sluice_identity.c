@@ -275,12 +275,6 @@ ngx_http_sluice_identity_tell(ngx_http_request_t *r,
     ngx_uint_t        i;
     sluice_header_t  *header;
 
-    /* HTTP/0.9 has none */
-
-    if (r->headers_in.headers.last == NULL) {
-        return NGX_OK;
-    }
-
     if (ngx_http_sluice_identity_clear(r) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -297,7 +291,7 @@ ngx_http_sluice_identity_tell(ngx_http_request_t *r,
             header[i].hash = ngx_hash_key(header[i].lowcase, header[i].length);
         }
 
-        if (ngx_http_sluice_header_add(&r->headers_in.headers, &header[i],
+        if (ngx_http_sluice_header_add(r, &r->headers_in.headers, &header[i],
                                        told->values[i].data,
                                        told->values[i].len)
             != NGX_OK)

@@ -9,6 +9,7 @@
 #include "ngx_http_sluice_access.h"
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_location.h"
 #include "ngx_http_sluice_peer.h"
 #include "ngx_http_sluice_phase.h"
@@ -227,13 +228,10 @@ ngx_http_sluice_access_push(ngx_http_request_t *r, const char *name,
 {
     ngx_table_elt_t  *h;
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
     if (h == NULL) {
         return NGX_ERROR;
     }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
 
     h->hash = 1;
     h->key.data = (u_char *) name;

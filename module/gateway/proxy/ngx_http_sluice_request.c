@@ -16,6 +16,7 @@
 
 
 #include "ngx_http_sluice_connection.h"
+#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_request.h"
 #include "climb.h"
@@ -272,18 +273,11 @@ ngx_http_sluice_request_set_host(ngx_http_request_t *r, ngx_str_t *port)
     }
 
     if (host == NULL) {
-
-        if (r->http_version < NGX_HTTP_VERSION_10) {
-            return NGX_OK;
-        }
-
-        host = ngx_list_push(&r->headers_in.headers);
+        host = ngx_http_sluice_header_list_push(&r->headers_in.headers,
+                                                r->pool);
         if (host == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
-
-        /* later versions of nginx have more fields */
-        ngx_memzero(host, sizeof(ngx_table_elt_t));
 
         ngx_str_set(&host->key, "Host");
         host->lowcase_key = (u_char *) "host";

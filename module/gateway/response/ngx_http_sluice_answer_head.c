@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sluice_answer.h"
+#include "ngx_http_sluice_header.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -74,13 +75,10 @@ ngx_http_sluice_answer_push(ngx_http_request_t *r, ngx_str_t *name,
 {
     ngx_table_elt_t  *h;
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
     if (h == NULL) {
         return NULL;
     }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
 
     h->hash = 1;
     h->key = *name;

@@ -82,13 +82,10 @@ ngx_http_sluice_upgrade_switch(ngx_http_request_t *r)
 
     /* not the upstream's line: no such line of an upstream passes */
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
     if (h == NULL) {
         return NGX_ERROR;
     }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
 
     ngx_str_set(&h->key, "Upgrade");
     h->lowcase_key = (u_char *) "upgrade";

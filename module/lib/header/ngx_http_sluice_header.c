@@ -49,7 +49,11 @@ int
 sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
     u_char *value, size_t length)
 {
-    if (!ngx_http_sluice_header_has(r)) {
+    /* ngx.req.set_header sets none of HTTP/0.9 */
+
+    if (!ngx_http_sluice_header_has(r)
+        || r->http_version < NGX_HTTP_VERSION_10)
+    {
         return NGX_DECLINED;
     }
 
@@ -97,8 +101,9 @@ sluice_header_number_to_response(ngx_http_request_t *r,
 
 
 /*
- * HTTP/0.9 has no list of them, nor has a request that nginx refused for its
- * request line, nor a timer; init_by_lua has no request.
+ * Until the gateway adds to it HTTP/0.9 has no list of them, nor has a request
+ * that nginx refused for its request line, nor a timer; init_by_lua has no
+ * request.
  */
 
 static ngx_uint_t
@@ -141,7 +146,7 @@ ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
 
     ngx_memcpy(copy, value, length);
 
-    return (int) ngx_http_sluice_header_add(list, header, copy, length);
+    return (int) ngx_http_sluice_header_add(r, list, header, copy, length);
 }
 
 
@@ -174,7 +179,7 @@ ngx_http_sluice_header_set_response(ngx_http_request_t *r,
             return NGX_ERROR;
         }
 
-        if (ngx_http_sluice_header_add(list, header, lines[i].value.data,
+        if (ngx_http_sluice_header_add(r, list, header, lines[i].value.data,
                                        lines[i].value.len)
             != NGX_OK)
         {
@@ -198,18 +203,15 @@ ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data)
 
 
 ngx_int_t
-ngx_http_sluice_header_add(ngx_list_t *list, sluice_header_t *header,
-    u_char *value, size_t length)
+ngx_http_sluice_header_add(ngx_http_request_t *r, ngx_list_t *list,
+    sluice_header_t *header, u_char *value, size_t length)
 {
     ngx_table_elt_t  *elt;
 
-    elt = ngx_list_push(list);
+    elt = ngx_http_sluice_header_list_push(list, r->pool);
     if (elt == NULL) {
         return NGX_ERROR;
     }
-
-    /* later versions of nginx have more fields */
-    ngx_memzero(elt, sizeof(ngx_table_elt_t));
 
     elt->key.data = header->name;
     elt->key.len = header->length;

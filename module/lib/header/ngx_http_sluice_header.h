@@ -61,12 +61,23 @@ typedef ngx_uint_t (*ngx_http_sluice_header_test_pt)(ngx_table_elt_t *h,
 ngx_int_t ngx_http_sluice_header_set_response(ngx_http_request_t *r,
     ngx_http_sluice_header_line_t *lines, ngx_uint_t n);
 
-/* Adds a line to a list, whatever is there; the same of name and value. */
-ngx_int_t ngx_http_sluice_header_add(ngx_list_t *list,
+/*
+ * Adds a line to a list of the request's, whatever is there; the same of name
+ * and value.
+ */
+ngx_int_t ngx_http_sluice_header_add(ngx_http_request_t *r, ngx_list_t *list,
     sluice_header_t *header, u_char *value, size_t length);
 
 /* ngx_http_sluice_header_list.c */
 
+/*
+ * A new line at the end, zeroed; NULL: no memory.  All lines are added by
+ * this, to requests as to responses: nginx makes no list of headers for
+ * HTTP/0.9, nor for a request line that it has refused, and ngx_list_push()
+ * takes one for granted.  Here such a request gets its list.
+ */
+ngx_table_elt_t *ngx_http_sluice_header_list_push(ngx_list_t *list,
+    ngx_pool_t *pool);
 ngx_table_elt_t *ngx_http_sluice_header_find(ngx_list_t *list,
     u_char *lowcase, size_t length, ngx_uint_t *count);
 ngx_int_t ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,

@@ -1,11 +1,33 @@
 
 /*
- * Lines of a list of headers, found by their name or taken out for good: nginx
- * passes on each line that is in the list.
+ * Lines of a list of headers, added, found by their name or taken out for
+ * good: nginx passes on each line that is in the list.
  */
 
 
 #include "ngx_http_sluice_header.h"
+
+
+ngx_table_elt_t *
+ngx_http_sluice_header_list_push(ngx_list_t *list, ngx_pool_t *pool)
+{
+    ngx_table_elt_t  *elt;
+
+    if (list->last == NULL
+        && ngx_list_init(list, pool, 8, sizeof(ngx_table_elt_t)) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    elt = ngx_list_push(list);
+
+    if (elt) {
+        /* later versions of nginx have more fields */
+        ngx_memzero(elt, sizeof(ngx_table_elt_t));
+    }
+
+    return elt;
+}
 
 
 /* the first line of a name, and how many there are */
