@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -199,14 +200,24 @@ def test_two_targets_of_one_address_are_one_to_a_retry(gateway: Start, upstream:
             assert len(set(addresses)) == len(addresses)
 
 
-def test_when_all_were_tried_they_are_tried_again(gateway: Start) -> None:
-    with DeadPort() as one, DeadPort() as two:
-        running = gateway(balanced((one.address, 1), (two.address, 1), retries=4), **LOG)
-        running.expect_log(REFUSED, 5)
-        assert running.ask("/").status == 502
-        (addresses,) = tried(running, 1)
-    assert len(addresses) == 5
-    assert set(addresses[:2]) == {one.address, two.address}
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("weight", [1, 7])
+def test_when_all_were_tried_they_are_tried_again(gateway: Start, count: int, weight: int) -> None:
+    """In rounds: each once, then each again, and none twice in a row."""
+    tries = 4 * count + 1
+    with ExitStack() as stack:
+        dead = [stack.enter_context(DeadPort()).address for _ in range(count)]
+        targets = [(dead[0], weight), *((address, 1) for address in dead[1:])]
+        running = gateway(balanced(*targets, retries=tries - 1), **LOG)
+        running.expect_log(REFUSED, 3 * tries)
+        assert [running.ask("/").status for _ in range(3)] == [502] * 3
+        requests = tried(running, 3)
+    for addresses in requests:
+        assert len(addresses) == tries
+        for at in range(0, tries - 1, count):
+            assert set(addresses[at : at + count]) == set(dead), addresses
+        if count > 1:
+            assert all(one != two for one, two in itertools.pairwise(addresses)), addresses
 
 
 def test_tries_with_other_hosts_take_bounded_memory(gateway: Start) -> None:

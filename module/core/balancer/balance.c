@@ -267,14 +267,17 @@ sluice_core_balance(const sluice_core_rotation_t *rotation,
 {
     int       target;
     uint32_t  i;
+    uint64_t  turn;
 
-    if (rotation->length == 0) {
+    if (rotation->length == 0
+        || (tried && core_look(rotation, 0, down, tried) == SLUICE_CORE_NONE))
+    {
         return SLUICE_CORE_NONE;
     }
 
     for (i = 0; i < CORE_DRAWS; i++) {
-        target = core_turns(rotation)[core_turn(position, generation)
-                                      % rotation->length];
+        turn = core_turn(position, generation);
+        target = core_turns(rotation)[turn % rotation->length];
 
         if (!core_bit(down, (uint32_t) target)
             && !core_bit(tried, (uint32_t) target))
@@ -284,12 +287,8 @@ sluice_core_balance(const sluice_core_rotation_t *rotation,
     }
 
     if (i == CORE_DRAWS) {
-        i = (uint32_t) target;
+        i = (uint32_t) (turn / CORE_DRAWS % rotation->targets);
         target = core_look(rotation, i, down, tried);
-
-        if (target == SLUICE_CORE_NONE) {
-            target = core_look(rotation, i, down, NULL);
-        }
     }
 
     if (tried && target != SLUICE_CORE_NONE) {

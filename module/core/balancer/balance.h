@@ -52,8 +52,11 @@
  * takes turns until one is of a target that is neither down nor tried: so
  * those that are up share the turns of the others by their own weights, and
  * in the same order.  After 16 turns in vain it looks at the bits of all, 64
- * at a time.  A target that was tried comes again only if all that are up
- * were.
+ * at a time, from a place that moves on with the turns: 16 turns may divide
+ * evenly among those in vain, and then would always end at the same one.
+ *
+ * A target that was tried does not come again.  Who wants to go on when all
+ * that are up were tried begins with other bits; that takes no turn.
  *
  *
  * COSTS
@@ -117,10 +120,10 @@ uint32_t sluice_core_rotation_words(const sluice_core_rotation_t *rotation);
 
 /*
  * The number of the target to try, whose bit is set in tried; or
- * SLUICE_CORE_NONE: none is up.  down and tried are as many words as
- * sluice_core_rotation_words() says, or NULL: no bit is set, or kept.  Others
- * may change down meanwhile; tried is the request's own, zeroes at its first
- * try.
+ * SLUICE_CORE_NONE: none is up, or all that are were tried.  down and tried
+ * are as many words as sluice_core_rotation_words() says, or NULL: no bit is
+ * set, or kept.  Others may change down meanwhile; tried is the request's own,
+ * zeroes at its first try.
  */
 int sluice_core_balance(const sluice_core_rotation_t *rotation,
     sluice_core_position_t *position, uint32_t generation,

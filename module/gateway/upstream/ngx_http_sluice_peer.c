@@ -405,7 +405,7 @@ ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
         ngx_http_sluice_rotation_mark(rotation, try->peer, try->tried);
     }
 
-    peer = ngx_http_sluice_rotation_pick(rotation, try->tried);
+    peer = ngx_http_sluice_rotation_next(rotation, try->peer, try->tried);
 
     if (peer == NGX_ERROR) {
         return NGX_ERROR;

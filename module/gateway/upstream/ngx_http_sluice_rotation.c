@@ -213,13 +213,44 @@ ngx_http_sluice_rotation_pick(ngx_http_sluice_rotation_t *rotation,
     peer = sluice_core_balance(rotation->turns, rotation->position,
                                rotation->generation, NULL, tried);
 
-    if (peer == SLUICE_CORE_NONE) {
-        return NGX_ERROR;
+    return peer == SLUICE_CORE_NONE ? NGX_ERROR : peer;
+}
+
+
+/*
+ * Each address once, in any order; then again each once.  The last one of a
+ * round is not the first of the next, if there are others.
+ */
+
+ngx_int_t
+ngx_http_sluice_rotation_next(ngx_http_sluice_rotation_t *rotation,
+    ngx_uint_t last, uint64_t *tried)
+{
+    size_t     size;
+    ngx_int_t  peer;
+
+    peer = ngx_http_sluice_rotation_pick(rotation, tried);
+
+    if (peer == NGX_ERROR) {
+        size = ngx_http_sluice_rotation_words(rotation) * sizeof(uint64_t);
+
+        ngx_memzero(tried, size);
+        ngx_http_sluice_rotation_mark(rotation, last, tried);
+
+        peer = ngx_http_sluice_rotation_pick(rotation, tried);
+
+        ngx_memzero(tried, size);
+
+        if (peer == NGX_ERROR) {
+            peer = ngx_http_sluice_rotation_pick(rotation, tried);
+        }
+
+        if (peer == NGX_ERROR) {
+            return NGX_ERROR;
+        }
     }
 
-    if (tried) {
-        ngx_http_sluice_rotation_mark(rotation, (ngx_uint_t) peer, tried);
-    }
+    ngx_http_sluice_rotation_mark(rotation, (ngx_uint_t) peer, tried);
 
     return peer;
 }

@@ -116,11 +116,19 @@ ngx_uint_t ngx_http_sluice_rotations_are_full(void);
     sluice_core_rotation_words((rotation)->turns)
 
 /*
- * Takes a turn: the number of a peer.  tried is NULL, or words of bits: who
- * was tried comes again only if all were.  NGX_ERROR: there is no peer.
+ * Takes a turn: the number of a peer.  tried is NULL, or words of bits: none
+ * of those.  NGX_ERROR: there is no peer, or all were tried.
  */
 ngx_int_t ngx_http_sluice_rotation_pick(ngx_http_sluice_rotation_t *rotation,
     uint64_t *tried);
+
+/*
+ * The peer of a try after the first, and notes it: who was tried comes again
+ * only when all were, and not twice in a row.  last is that of the try before.
+ * NGX_ERROR: there is no peer.
+ */
+ngx_int_t ngx_http_sluice_rotation_next(ngx_http_sluice_rotation_t *rotation,
+    ngx_uint_t last, uint64_t *tried);
 
 /* Sets the bits of a peer, and of others of its address. */
 void ngx_http_sluice_rotation_mark(ngx_http_sluice_rotation_t *rotation,
