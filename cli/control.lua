@@ -1,8 +1,12 @@
---- Talks to a running gateway through its control socket: one request, one response.
+--- Talks to a running gateway through its control socket: one request, one response, and one
+-- deadline over both.
 --
 -- The socket is the admin listener's, in a directory that only its owner may enter.
 
 local cjson = require("cjson")
+local errno = require("posix.errno")
+local http_response = require("sluice.http_response")
+local process = require("cli.process")
 local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
@@ -18,13 +22,27 @@ _M.FILE_TIMEOUT_S = 600
 
 local PIECE_BYTES = 65536
 
-local function connect(path, timeout_s)
+-- Of a response: the longest is a page of entities.
+local MAX_BODY_BYTES = 1024 * 1024 * 1024
+
+-- Gives a socket what is left of the time, for what it does next.
+local function set_timeout(fd, option, deadline)
+    local left = deadline - process.now_s()
+    if left <= 0 then
+        return nil, "timeout"
+    end
+    -- 0 would be no timeout.
+    local microseconds = math.max(1, math.floor(left * 1e6))
+    local whole = math.floor(microseconds / 1e6)
+    return socket.setsockopt(fd, socket.SOL_SOCKET, option, whole, microseconds % 1e6)
+end
+
+local function connect(path, deadline)
     local fd, err = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     if not fd then
         return nil, err
     end
-    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout_s, 0)
-    socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout_s, 0)
+    set_timeout(fd, socket.SO_SNDTIMEO, deadline)
     local connected, reason = socket.connect(fd, { family = socket.AF_UNIX, path = path })
     if not connected then
         unistd.close(fd)
@@ -33,10 +51,13 @@ local function connect(path, timeout_s)
     return fd
 end
 
-local function send_all(fd, text)
+local function send_all(fd, text, deadline)
     local at = 1
     while at <= #text do
-        local sent, err = socket.send(fd, text:sub(at, at + PIECE_BYTES - 1))
+        local sent, err = set_timeout(fd, socket.SO_SNDTIMEO, deadline)
+        if sent then
+            sent, err = socket.send(fd, text:sub(at, at + PIECE_BYTES - 1))
+        end
         if not sent then
             return nil, err
         end
@@ -45,17 +66,30 @@ local function send_all(fd, text)
     return true
 end
 
-local function receive_all(fd)
-    local parts = {}
-    while true do
-        local part, err = socket.recv(fd, PIECE_BYTES)
-        if not part then
-            return nil, err
-        elseif part == "" then
-            return table.concat(parts)
+-- Reads the response.
+-- @treturn number|nil status
+-- @treturn string its body; why there is none, when the first is nil
+local function receive(fd, deadline)
+    local response = http_response.new(function(max_bytes)
+        local part, err, number = set_timeout(fd, socket.SO_RCVTIMEO, deadline)
+        if part then
+            part, err, number = socket.recv(fd, max_bytes)
         end
-        parts[#parts + 1] = part
+        if part == "" then
+            return nil, "closed"
+        end
+        return part, number == errno.EAGAIN and "timeout" or err
+    end)
+    local head, err = response:read_head()
+    if not head then
+        return nil, err
     end
+    local parts = {}
+    local done
+    done, err = response:read_body(head, MAX_BODY_BYTES, function(part)
+        parts[#parts + 1] = part
+    end)
+    return done and head.status, done and table.concat(parts) or err
 end
 
 --- Removes a socket that nobody listens on: nginx trips over one that a kill has left.
@@ -66,7 +100,7 @@ function _M.clear(path)
     if not stat.lstat(path) then
         return true
     end
-    local fd = connect(path, TIMEOUT_S)
+    local fd = connect(path, process.now_s() + TIMEOUT_S)
     if fd then
         unistd.close(fd)
         return nil, path .. " is in use by another program"
@@ -80,12 +114,13 @@ end
 -- @tparam string method
 -- @tparam string target path and query
 -- @tparam[opt] table body `{type, text}`
--- @tparam[opt] number timeout_s of each wait, whole seconds
+-- @tparam[opt] number timeout_s for all of it, the response included
 -- @treturn number|nil status
 -- @treturn table|string the response's JSON; why there is none, when the first is nil
 -- @treturn nil|string the JSON's text
 function _M.ask(path, method, target, body, timeout_s)
-    local fd, err = connect(path, timeout_s or TIMEOUT_S)
+    local deadline = process.now_s() + (timeout_s or TIMEOUT_S)
+    local fd, err = connect(path, deadline)
     if not fd then
         return nil, ("cannot reach the gateway at %s: %s"):format(path, err)
     end
@@ -93,16 +128,18 @@ function _M.ask(path, method, target, body, timeout_s)
     if body then
         head = head .. ("Content-Type: %s\r\nContent-Length: %d\r\n"):format(body.type, #body.text)
     end
-    local sent = send_all(fd, head .. "\r\n" .. (body and body.text or ""))
-    local text, reason = receive_all(fd)
+    -- A gateway that refuses has answered before it has read all.
+    send_all(fd, head .. "\r\n" .. (body and body.text or ""), deadline)
+    local status, text = receive(fd, deadline)
     unistd.close(fd)
-    local status = (text or ""):match("^HTTP/1%.1 (%d%d%d)")
-    local content = text and text:match("\r\n\r\n(.*)$")
-    local read, value = pcall(cjson.decode, content)
-    if not status or not read then
-        return nil, "the gateway did not answer: " .. (reason or (sent and "no JSON" or "cut off"))
+    if not status then
+        return nil, "the gateway did not answer: " .. text
     end
-    return tonumber(status), value, content
+    local read, value = pcall(cjson.decode, text)
+    if not read then
+        return nil, "the gateway did not answer: no JSON"
+    end
+    return status, value, text
 end
 
 return _M

@@ -5,8 +5,11 @@
 -- @module gateway.plugin.names
 
 local address = require("sluice.address")
+local seconds = require("sluice.clock").monotonic
 
 local assert = assert
+local max = math.max
+local min = math.min
 local ngx = ngx
 local type = type
 
@@ -32,7 +35,7 @@ local bus
 -- host -> {addresses, time}
 local known, count = {}, 0
 
--- host -> {semaphore, waiters, err}, as long as somebody waits
+-- host -> {semaphore, waiters, err, next_at}, as long as somebody waits
 local asked = {}
 
 local function remember(host, addresses, time)
@@ -66,37 +69,39 @@ function _M.init_worker(events)
     bus:subscribe(_M.SOURCE, "answer", hear)
 end
 
--- Asks until there is an answer, or nobody gives one. Yields.
-local function ask(host)
+-- Asks until there is an answer, for so many seconds, and again where the control worker may have
+-- died meanwhile. All who wait for a host share a round. Yields.
+local function ask(host, limit)
     local round = asked[host]
-    if round then
-        round.waiters = round.waiters + 1
-        return round.semaphore:wait(WAIT_SECONDS), round
-    end
-    round = { semaphore = assert(require("ngx.semaphore").new(0)), waiters = 1 }
+        or { semaphore = assert(require("ngx.semaphore").new(0)), waiters = 0, next_at = 0 }
     asked[host] = round
+    round.waiters = round.waiters + 1
+    local deadline = seconds() + limit
     local done
-    for _ = 1, WAIT_SECONDS / ASK_AGAIN_SECONDS do
-        local sent, err = bus:publish(CONTROL_WORKER, _M.SOURCE, "ask", { host = host })
-        round.err = err
-        done = sent and round.semaphore:wait(ASK_AGAIN_SECONDS)
-        if done or not sent then
-            break
+    repeat
+        local now = seconds()
+        local is_sent = true
+        if now >= round.next_at then
+            round.next_at = now + ASK_AGAIN_SECONDS
+            is_sent, round.err = bus:publish(CONTROL_WORKER, _M.SOURCE, "ask", { host = host })
         end
-    end
-    if not done then
+        local wait = min(deadline, round.next_at) - now
+        done = is_sent and round.semaphore:wait(max(wait, 0.001))
+    until done or not is_sent or seconds() >= deadline
+    round.waiters = round.waiters - 1
+    if round.waiters == 0 and asked[host] == round then
         asked[host] = nil
     end
     return done, round
 end
 
---- The addresses of a host, at most 30 seconds old unless the resolver fails. Yields, for 30
--- seconds at most.
+--- The addresses of a host, at most 30 seconds old unless the resolver fails. Yields.
 -- @tparam string host name or address
+-- @tparam[opt=30] number limit seconds to wait
 -- @treturn {string,...}|nil addresses, IPv6 in brackets
 -- @treturn string|nil the resolver's reason, or that it has not answered
 -- @phases access, timers
-function _M.resolve(host)
+function _M.resolve(host, limit)
     local literal = address.literal(host)
     if literal then
         return { literal }
@@ -105,7 +110,7 @@ function _M.resolve(host)
     if found and ngx.now() < found.time + FRESH_SECONDS then
         return found.addresses
     end
-    local done, round = ask(host)
+    local done, round = ask(host, min(limit or WAIT_SECONDS, WAIT_SECONDS))
     found = known[host] or found
     if found then
         return found.addresses

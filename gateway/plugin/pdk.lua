@@ -45,6 +45,7 @@ end
 
 --- The addresses of a host, at most 30 seconds old unless the resolver fails. Yields.
 -- @tparam string host name or address
+-- @tparam[opt=30] number limit seconds to wait
 -- @treturn {string,...}|nil addresses, IPv6 in brackets
 -- @treturn string|nil the resolver's reason
 -- @phases access, timers

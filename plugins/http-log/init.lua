@@ -78,16 +78,18 @@ end
 -- In pieces: one string of all would be hashed, copied twice, and new memory each time.
 local function request_of(target, entries, count)
     if target.settings.max_batch_size == 1 then
-        return { target.head, #entries[1], "\r\n\r\n", entries[1] }
+        return { target.head, tostring(#entries[1]), "\r\n\r\n", entries[1] }
     end
-    local pieces, length = {}, 0
+    local pieces, length = { target.head, "", "\r\n\r\n" }, 1
     for i = 1, count do
         local entry = entries[i]
-        pieces[2 * i - 1] = i == 1 and "[" or ","
-        pieces[2 * i] = entry
+        pieces[#pieces + 1] = i == 1 and "[" or ","
+        pieces[#pieces + 1] = entry
         length = length + 1 + #entry
     end
-    return { target.head, length + 1, "\r\n\r\n", pieces, "]" }
+    pieces[#pieces + 1] = "]"
+    pieces[2] = tostring(length)
+    return pieces
 end
 
 local function send(target, entries, count, seconds_left)
@@ -100,7 +102,7 @@ local function send(target, entries, count, seconds_left)
     local status, err = sender.send(target.endpoint, request, timeout_ms, conf.keepalive)
     if not status then
         return nil, err
-    elseif status >= 300 then
+    elseif status < 200 or status >= 300 then
         return nil, ("%s answered %d"):format(target.endpoint.authority, status)
     end
     return true

@@ -87,8 +87,8 @@ return {
                             type = "number",
                             default = 10000,
                             between = { 1, 2 ^ 31 - 2 },
-                            description = "Milliseconds for connecting, for each write and for "
-                                .. "each read.",
+                            description = "Milliseconds for one request: its name, connecting, "
+                                .. "writing and reading together.",
                         },
                     },
                     {

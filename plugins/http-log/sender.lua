@@ -1,8 +1,12 @@
---- Posts a text to the log server: one request over nginx's own sockets, connections kept.
+--- Posts a text to the log server: one request over nginx's own sockets, connections kept. The log
+-- server may be hostile: one deadline stands over all, and what is read has bounds.
 -- @module plugins.http-log.sender
 
+local http_response = require("sluice.http_response")
 local pdk = require("gateway.plugin.pdk")
+local seconds = require("sluice.clock").monotonic
 
+local ceil = math.ceil
 local ngx = ngx
 
 -- Of a response's body, to use the connection again; what is longer is cut off with it.
@@ -11,160 +15,146 @@ local MAX_BODY_BYTES = 65536
 -- Idle connections that a worker keeps to one log server.
 local POOL_SIZE = 64
 
-local MAX_HEADER_LINES = 200
+-- nginx gives each write the whole of its time again when a part of it went out: so a request goes
+-- out in slices, and the deadline is looked at between them.
+local SLICE_BYTES = 65536
 
 local _M = {}
 
---- Connects to the first address that answers.
+--- Gives a socket what is left of the time, for what it does next.
+-- @treturn true|nil
+-- @treturn string|nil "timeout": nothing is left
+local function set_timeouts(socket, deadline)
+    local left_ms = ceil((deadline - seconds()) * 1000)
+    if left_ms <= 0 then
+        return nil, "timeout"
+    end
+    socket:settimeouts(left_ms, left_ms, left_ms)
+    return true
+end
+
+--- Connects to one address.
 -- @treturn table|nil socket
 -- @treturn string|nil why not
-local function connect(endpoint, timeout_ms)
-    local addresses, err = pdk.resolve(endpoint.host)
-    if not addresses then
-        return nil, ("%s cannot be resolved: %s"):format(endpoint.host, err)
+local function connect_to(endpoint, address, deadline)
+    local socket = ngx.socket.tcp()
+    local pool = ("http-log|%s|%s|%s|%d"):format(
+        endpoint.scheme,
+        endpoint.host,
+        address,
+        endpoint.port
+    )
+    local ok, err = set_timeouts(socket, deadline)
+    if ok then
+        ok, err = socket:connect(address, endpoint.port, { pool = pool, pool_size = POOL_SIZE })
     end
-    local pool = { pool_size = POOL_SIZE }
-    for _, address in ipairs(addresses) do
-        local socket = ngx.socket.tcp()
-        socket:settimeouts(timeout_ms, timeout_ms, timeout_ms)
-        pool.pool = ("http-log|%s|%s|%s|%d"):format(
-            endpoint.scheme,
-            endpoint.host,
-            address,
-            endpoint.port
-        )
-        local ok
-        ok, err = socket:connect(address, endpoint.port, pool)
-        if ok and endpoint.scheme == "https" and socket:getreusedtimes() == 0 then
+    if ok and endpoint.scheme == "https" and socket:getreusedtimes() == 0 then
+        ok, err = set_timeouts(socket, deadline)
+        if ok then
             -- Unverified, as in Kong: log servers often have certificates of their own.
             ok, err = socket:sslhandshake(false, endpoint.host, false)
         end
-        if ok then
+    end
+    if ok then
+        return socket
+    end
+    socket:close()
+    return nil, ("%s:%d: %s"):format(address, endpoint.port, err)
+end
+
+--- Connects to the first address that answers. One that does not leaves the others their share of
+-- the time.
+-- @treturn table|nil socket
+-- @treturn string|nil why not
+local function connect(endpoint, deadline)
+    local addresses, err = pdk.resolve(endpoint.host, deadline - seconds())
+    if not addresses then
+        return nil, ("%s cannot be resolved: %s"):format(endpoint.host, err)
+    end
+    for i, address in ipairs(addresses) do
+        local now = seconds()
+        local share = (deadline - now) / (#addresses - i + 1)
+        local socket
+        socket, err = connect_to(endpoint, address, now + share)
+        if socket then
             return socket
         end
-        socket:close()
-        err = ("%s:%d: %s"):format(address, endpoint.port, err)
     end
     return nil, err
 end
 
---- Reads the head of a response; interim ones are passed over.
--- @treturn number|nil status
--- @treturn table|string headers by their name in lower case; why there is no response
--- @treturn string|nil HTTP version
-local function read_head(socket)
-    while true do
-        local line, err = socket:receive("*l")
-        if not line then
-            return nil, err
-        end
-        local version, status = line:match("^HTTP/(1%.%d) (%d%d%d)")
-        if not version then
-            return nil, "not an HTTP response"
-        end
-        local headers = {}
-        for _ = 1, MAX_HEADER_LINES do
-            line, err = socket:receive("*l")
-            if not line then
+--- Sends pieces, in slices of 64 KB and a piece.
+-- @treturn true|nil
+-- @treturn string|nil why not
+local function send(socket, pieces, deadline)
+    local slice, bytes = {}, 0
+    for i, piece in ipairs(pieces) do
+        slice[#slice + 1] = piece
+        bytes = bytes + #piece
+        if bytes >= SLICE_BYTES or i == #pieces then
+            local ok, err = set_timeouts(socket, deadline)
+            if ok then
+                ok, err = socket:send(slice)
+            end
+            if not ok then
                 return nil, err
-            elseif line == "" then
-                break
             end
-            local name, value = line:match("^([^:%s]+):%s*(.-)%s*$")
-            if name then
-                headers[name:lower()] = value
-            end
-        end
-        if line ~= "" then
-            return nil, "too many headers"
-        end
-        status = tonumber(status)
-        if status >= 200 then
-            return status, headers, version
+            slice, bytes = {}, 0
         end
     end
-end
-
---- Reads the chunks of a body and its trailers.
--- @treturn boolean whether all were read
-local function pass_chunks(socket)
-    local left = MAX_BODY_BYTES
-    while true do
-        local size = tonumber((socket:receive("*l") or ""):match("^%x+"), 16)
-        if not size or size > left then
-            return false
-        elseif size == 0 then
-            break
-        end
-        left = left - size
-        if not socket:receive(size + 2) then
-            return false
-        end
-    end
-    for _ = 1, MAX_HEADER_LINES do
-        local line = socket:receive("*l")
-        if not line or line == "" then
-            return line ~= nil
-        end
-    end
-    return false
-end
-
---- Reads the body of a response.
--- @treturn boolean whether the connection is good for another request
-local function pass_body(socket, status, headers, version)
-    local connection = (headers.connection or ""):lower()
-    if connection:find("close", 1, true) or (version == "1.0" and connection ~= "keep-alive") then
-        return false
-    elseif status == 204 or status == 304 then
-        return true
-    elseif (headers["transfer-encoding"] or ""):lower() == "chunked" then
-        return pass_chunks(socket)
-    end
-    local length = tonumber(headers["content-length"])
-    if not length or length > MAX_BODY_BYTES then
-        return false
-    end
-    return length == 0 or socket:receive(length) ~= nil
+    return true
 end
 
 --- One request on a connection that is there.
 -- @treturn number|nil status
 -- @treturn string|nil why there is none
-local function ask(socket, request, keepalive_ms)
-    local sent, err = socket:send(request)
+local function ask(socket, pieces, deadline, keepalive_ms)
+    local sent, err = send(socket, pieces, deadline)
     if not sent then
         return nil, err
     end
-    local status, headers, version = read_head(socket)
-    if not status then
-        return nil, headers
+    local response = http_response.new(function(max_bytes)
+        local ok, late = set_timeouts(socket, deadline)
+        if not ok then
+            return nil, late
+        end
+        return socket:receiveany(max_bytes)
+    end)
+    local head
+    head, err = response:read_head()
+    if not head then
+        return nil, err
     end
-    if pass_body(socket, status, headers, version) and keepalive_ms > 0 then
+    local is_kept = keepalive_ms > 0
+        and http_response.keeps_alive(head)
+        and response:read_body(head, MAX_BODY_BYTES)
+        and response:rest() == ""
+    if is_kept then
         socket:setkeepalive(keepalive_ms, POOL_SIZE)
     else
         socket:close()
     end
-    return status
+    return head.status
 end
 
 --- Sends one request and waits for its response. Yields.
 -- @tparam table endpoint of plugins.http-log.endpoint
--- @tparam table request pieces of the whole request, head and body
--- @tparam number timeout_ms for connecting, for each write and for each read
+-- @tparam {string,...} pieces of the whole request, head and body
+-- @tparam number timeout_ms for all of it: the name's addresses, connecting, writing and reading
 -- @tparam number keepalive_ms 0 closes the connection
 -- @treturn number|nil status
 -- @treturn string|nil why there is none
 -- @phases timers
-function _M.send(endpoint, request, timeout_ms, keepalive_ms)
+function _M.send(endpoint, pieces, timeout_ms, keepalive_ms)
+    local deadline = seconds() + timeout_ms / 1000
     while true do
-        local socket, err = connect(endpoint, timeout_ms)
+        local socket, err = connect(endpoint, deadline)
         if not socket then
             return nil, err
         end
         local was_kept = socket:getreusedtimes() > 0
         local status
-        status, err = ask(socket, request, keepalive_ms)
+        status, err = ask(socket, pieces, deadline, keepalive_ms)
         if status then
             return status
         end

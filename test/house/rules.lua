@@ -150,6 +150,7 @@ _M.doors = {
             "lib.sluice.core",
             "lib.sluice.crl",
             "lib.sluice.file",
+            "lib.sluice.http_response",
             "lib.sluice.images",
         },
         why = "the command line knows the gateway's configuration and its store, not how it serves",

@@ -5,18 +5,23 @@
 -- @module sluice.events.client
 
 local frame = require("sluice.events.frame")
+local http_response = require("sluice.http_response")
+local seconds = require("sluice.clock").monotonic
 
 local ALL, BYE, NOBODY = frame.ALL, frame.BYE, frame.NOBODY
 
 local _M = {}
 
+-- For connecting, and for all that follows until the broker's welcome.
 local HANDSHAKE_MS = 1000
 local IDLE_MS = 24 * 3600 * 1000
 
 local LOG_INTERVAL_SECONDS = 10
 
--- Lines of an HTTP response before it is nonsense.
-local MAX_LINES = 32
+-- A welcome has a few bytes; what is longer is none.
+local MAX_WELCOME_BYTES = 1024
+
+local SWITCHING_PROTOCOLS = 101
 
 -- After so many bytes on end nginx's loop gets its turn; nobody waits for a
 -- reader that always finds something to read.
@@ -47,42 +52,56 @@ function _M.new(opts, box, counts, deliver)
     }, Client)
 end
 
-local function upgrade(sock, opts)
+-- Reads what there is, as long as the handshake may take.
+local function read_until(sock, deadline, max_bytes)
+    local left_ms = math.ceil((deadline - seconds()) * 1000)
+    if left_ms <= 0 then
+        return nil, "timeout"
+    end
+    sock:settimeouts(HANDSHAKE_MS, HANDSHAKE_MS, left_ms)
+    return sock:receiveany(max_bytes)
+end
+
+-- Returns what has come behind the response.
+local function upgrade(sock, opts, deadline)
     local protocol = frame.PROTOCOL .. "/" .. frame.VERSION
     local ok, err = sock:send({
         ("GET %s HTTP/1.1\r\nHost: events\r\n"):format(opts.path),
         ("Connection: Upgrade\r\nUpgrade: %s\r\n\r\n"):format(protocol),
     })
-    local status
-    if ok then
-        status, err = sock:receive("*l")
-    end
-    if not status then
+    if not ok then
         return nil, err
-    elseif not status:find("^HTTP/1%.1 101 ") then
-        return nil, "the response is " .. status
     end
-    for _ = 1, MAX_LINES do
-        local line
-        line, err = sock:receive("*l")
-        if not line then
-            return nil, err
-        elseif line == "" then
-            return true
-        end
+    local response = http_response.new(function(max_bytes)
+        return read_until(sock, deadline, max_bytes)
+    end)
+    local head
+    head, err = response:read_head()
+    if not head then
+        return nil, err
+    elseif head.status ~= SWITCHING_PROTOCOLS then
+        return nil, "the response is " .. head.status
     end
-    return nil, "the response has no end"
+    return response:rest()
 end
 
--- Says who this is and reads the broker's welcome.
-local function greet(self, sock)
+-- Says who this is and reads the broker's welcome, `rest` its first bytes.
+local function greet(self, sock, rest, deadline)
     local decoder = self.decoder
     local ok, err = sock:send(frame.control(frame.HELLO, self.opts.worker, ngx.worker.pid()))
     local kind
+    if rest ~= "" then
+        decoder:feed(rest)
+    end
     while ok and not kind and not err do
-        ok, err = decoder:read(sock)
-        if ok then
-            kind, err = decoder:next()
+        kind, err = decoder:next()
+        if not kind and not err and decoder.size > MAX_WELCOME_BYTES then
+            err = "oversized"
+        elseif not kind and not err then
+            ok, err = read_until(sock, deadline, MAX_WELCOME_BYTES)
+            if ok then
+                decoder:feed(ok)
+            end
         end
     end
     if kind ~= frame.WELCOME or not decoder:speaks_ours() then
@@ -102,11 +121,13 @@ function Client:connect()
     if not ok then
         return nil, err
     end
+    local rest, deadline = "", seconds() + HANDSHAKE_MS / 1000
     if not opts.is_raw then
-        ok, err = upgrade(sock, opts)
+        rest, err = upgrade(sock, opts, deadline)
     end
+    ok = rest
     if ok then
-        ok, err = greet(self, sock)
+        ok, err = greet(self, sock, rest, deadline)
     end
     if not ok then
         sock:close()
