@@ -56,7 +56,7 @@ function _M.files(folder)
 end
 
 --- "gateway/router/init.lua" -> "gateway.router"; "lib/sluice/x.lua" -> "lib.sluice.x";
--- "module/core/ring/ring.c" -> "module.ring.ring.c".
+-- "module/core/ring/ring.c" -> "module.core.ring.ring.c".
 local function module_name(file)
     return (file:gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
 end
@@ -306,16 +306,18 @@ end
 function _M.broken(from, to, rules)
     local room, floor = _M.room(from, rules)
     local other, other_floor = _M.room(to, rules)
-    if not room or not other or is_c(to) and not is_c(from) then
+    if not room or not other then
         return nil
     end
-    if room ~= other and other_floor > floor then
+    -- Floors are of one language; what Lua calls of C is in no folder of its own.
+    local is_ffi = is_c(from) ~= is_c(to)
+    if not is_ffi and room ~= other and other_floor > floor then
         return ("runs upwards from %s to %s"):format(room, other)
-    elseif room ~= other and other_floor == floor then
+    elseif not is_ffi and room ~= other and other_floor == floor then
         return ("runs between rooms of one floor, %s and %s"):format(room, other)
     end
     for _, door in ipairs(is_c(from) and {} or rules.doors) do
-        local from_in, to_in = is_within(from, door.of), is_within(to, door.of)
+        local from_in, to_in = is_within(from, door.of), not is_ffi and is_within(to, door.of)
         if door.out and from_in and not to_in and not is_within_any(to, door.out) then
             return door.why
         elseif door.into and to_in and not from_in and not is_within_any(from, door.into) then

@@ -193,6 +193,18 @@ describe("the scan of C", function()
         )
     end)
 
+    it("keeps what the doors shut out of C, too", function()
+        local sources = { ["plugins/two/two.c"] = "int two_x(void) { }" }
+        for _, file in ipairs({ "plugins/one/init.lua", "plugins/two/init.lua", "cli/main.lua" }) do
+            sources[file] = "C.two_x()"
+        end
+        local found = {}
+        for _, line in ipairs(violations(sources)) do
+            found[#found + 1] = line:match("^(%S+):1 calls two_x%(%) of plugins%.two%.two%.c: ")
+        end
+        assert.same({ "cli/main.lua", "plugins/one/init.lua", "plugins/two/init.lua" }, found)
+    end)
+
     it("sees what Lua calls, in the code and in declarations", function()
         local house = scan.build({
             ["lib/sluice/x.lua"] = 'ffi.cdef("int x_a(void);") C.x_b()',
