@@ -125,19 +125,7 @@ class Images(Bare):
 
     def upgrade(self) -> None:
         """Starts a new master beside the old one, and waits for its workers."""
-        old = self.master()
-        os.kill(old, signal.SIGUSR2)
-        pid_file = self.prefix / "nginx.pid"
-        oldbin = self.prefix / "nginx.pid.oldbin"
-
-        def is_new() -> bool:
-            return (
-                oldbin.exists()
-                and pid_file.exists()
-                and pid_file.read_text().strip() not in ("", str(old))
-            )
-
-        wait_until(is_new, "the new master")
+        self.start_new_master()
         wait_until(self._is_complete, "its workers")
 
     def end(self, master: int) -> None:

@@ -318,10 +318,22 @@ class Gateway:
         """The process id of nginx's master; ValueError while its file is empty, as at first."""
         return int(self._pid_file.read_text())
 
-    def wait_for_master(self) -> int:
-        """Waits until an nginx that was just born has written its process id."""
-        wait_until(lambda: self._pid_file.exists() and self._pid_file.read_text(), "an nginx.pid")
-        return self.master()
+    def wait_for_master(self, other_than: int = 0) -> int:
+        """Waits until an nginx that was just born has written its process id, and returns it."""
+
+        def find() -> int:
+            with contextlib.suppress(OSError, ValueError):  # it is moved, or being written
+                found = self.master()
+                return found if found != other_than else 0
+            return 0
+
+        return wait_until(find, "a master's pid file")
+
+    def start_new_master(self) -> int:
+        """Starts a new master beside the old one, as an upgrade does, and returns its pid."""
+        old = self.master()
+        os.kill(old, signal.SIGUSR2)
+        return self.wait_for_master(other_than=old)
 
     @property
     def _pid_file(self) -> Path:

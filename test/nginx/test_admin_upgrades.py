@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 from admin_client import Client
-from test_control_worker import upgraded
 
 from sluice import Gateway, alive
 from wire import wait_until
@@ -72,7 +71,7 @@ def test_ten_writers_over_upgrades_and_back(gateway: Start) -> None:
         for ends_the_new in (False, True, False):
             must_go_on()
             old = running.master()
-            new = upgraded(running)
+            new = running.start_new_master()
             wait_until(lambda: len(running.workers()) == 2, "the new workers")
             must_go_on()
             leaves = new if ends_the_new else old

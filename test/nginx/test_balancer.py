@@ -106,9 +106,7 @@ def test_a_binary_upgrade_keeps_the_position(gateway: Start, servers: list[Upstr
     running = gateway(balanced((servers[0].address, 7), (servers[1].address, 3)), workers=2)
     who = [running.ask("/").json()["upstream"] for _ in range(3)]
     old, prefix = running.master(), running.settings["prefix"]
-    os.kill(old, signal.SIGUSR2)
-    wait_until((prefix / "run/nginx.pid.oldbin").exists, "the new master's file")
-    running.wait_for_master()
+    running.start_new_master()
     # Both masters' workers take turns.
     who += [running.ask("/").json()["upstream"] for _ in range(4)]
     os.kill(old, signal.SIGQUIT)

@@ -23,17 +23,7 @@ def log_of(pid: int) -> Path:
 
 def upgrade(ring: Ring) -> None:
     """Starts a new master beside the old one, and waits for its workers."""
-    old = ring.master()
-    os.kill(old, signal.SIGUSR2)
-    oldbin, pid_file = ring.prefix / "nginx.pid.oldbin", ring.prefix / "nginx.pid"
-    wait_until(
-        lambda: (
-            oldbin.exists()
-            and pid_file.exists()
-            and pid_file.read_text().strip() not in ("", str(old))
-        ),
-        "the new master",
-    )
+    ring.start_new_master()
     wait_until(lambda: len(ring.workers()) == 2, "its workers")
 
 

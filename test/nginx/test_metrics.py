@@ -205,9 +205,7 @@ def test_a_binary_upgrade_keeps_the_counts(gateway: Start, upstream: Upstream) -
         assert running.get("/r0").status_code == 200
     settles(running, {"2xx": 10})
     old, prefix = running.master(), running.settings["prefix"]
-    os.kill(old, signal.SIGUSR2)
-    wait_until((prefix / "run/nginx.pid.oldbin").exists, "the new master's file")
-    running.wait_for_master()
+    running.start_new_master()
     # Both masters' workers count.
     for _ in range(10):
         assert running.get("/r0").status_code == 200

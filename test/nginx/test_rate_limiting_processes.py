@@ -106,16 +106,8 @@ def test_another_size_lets_limits_begin_anew(gateway: Start, upstream: Upstream)
 
 def upgrade(running: Gateway) -> tuple[int, int]:
     """The old master and the new one, both with workers."""
-    old, path = running.master(), running.settings["prefix"] / "run/nginx.pid"
-    os.kill(old, signal.SIGUSR2)
-
-    def find() -> int:
-        with contextlib.suppress(OSError, ValueError):  # it is being written
-            found = int(path.read_text())
-            return found if found != old else 0
-        return 0
-
-    new = wait_until(find, "the new master")
+    old = running.master()
+    new = running.start_new_master()
     wait_until(running.workers, "its workers")
     return old, new
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 from changes import stopped
 from supervisor import Supervised
-from test_control_worker import Traffic, successor, upgraded
+from test_control_worker import Traffic, successor
 from test_reload import VERSION, versioned
 
 import guard
@@ -237,7 +237,7 @@ def test_an_upgrade_and_back(supervised: Start, upstream: Upstream) -> None:
     with Traffic(running) as traffic:
         # Back: nothing has happened.
         since = running.notices.mark()
-        new = upgraded(running)
+        new = running.start_new_master()
         wait_until(lambda: len(running.workers()) == 2, "the new workers")
         os.kill(new, signal.SIGQUIT)
         wait_until(lambda: not alive(new), "the new one to leave")

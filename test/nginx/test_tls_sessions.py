@@ -79,9 +79,8 @@ def test_an_upgrade_keeps_sessions(gateway: START, version: ssl.TLSVersion) -> N
     running = gateway({}, tls="ssl")
     visitor = client(running, version)
     visitor.visit("a.example")
-    old, pid = running.master(), running.settings["prefix"] / "run/nginx.pid"
-    os.kill(old, signal.SIGUSR2)
-    wait_until(lambda: pid.exists() and running.master() != old, "a new master")
+    old = running.master()
+    running.start_new_master()
     wait_until(running.workers, "its workers")
     os.kill(old, signal.SIGQUIT)
     wait_until(lambda: not os.path.exists(f"/proc/{old}"), "the old master to go")
