@@ -76,23 +76,28 @@ end
 --- Reads the block.
 -- @tparam number master pid of nginx's master
 -- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
--- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `unmapped` (answers of 503 by
--- workers that could not map an image), `error`; nil where this user may not see it
+-- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `crashes` (deaths of any worker
+-- by a signal), `unmapped` (answers of 503 by workers that could not map an image), `error`; nil where this user may not see it
 function _M.read(master)
     local block = read_block(master)
     if not block then
         return nil
     end
     local silent_s = math.max(0, (now_ms() - tonumber(block.heartbeat)) / 1000)
-    local said = ffi.string(block.error)
+    local state, said = STATES[block.state] or "unknown", ffi.string(block.error)
+    if state == "live" then
+        local damage, why = require("sluice.images").damage(block, now_ms())
+        state, said = damage or state, why or said
+    end
     return {
         pid = block.pid,
         life = describe_life(block.pid, silent_s),
         silent_s = math.floor(silent_s),
-        state = STATES[block.state] or "unknown",
+        state = state,
         revision = tonumber(block.revision),
         starts = block.starts,
         deaths = block.deaths,
+        crashes = block.crashes,
         unmapped = tonumber(block.failures),
         error = said ~= "" and said or nil,
     }

@@ -18,6 +18,7 @@ local version = require("gateway.version")
 
 local admin_timers = require("gateway.control.admin.timers")
 local control = require("gateway.control")
+local crashes = require("gateway.control.crashes")
 local failures = require("gateway.control.failures")
 local names = require("gateway.plugin.names")
 local pdk = require("gateway.plugin.pdk")
@@ -110,6 +111,7 @@ function _M.init_worker()
         proxy.init_worker(settings, plugins, vault, function(plugin, id, revision, message)
             failures.tell(bus, plugin, id, revision, message)
         end)
+        crashes.report(bus)
     end
     for _, plugin in ipairs(plugins:list()) do
         if plugin.init_worker then

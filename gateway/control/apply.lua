@@ -10,12 +10,14 @@
 --   waiting     another process has the role of the writer
 --   building    what the store holds is made live
 --   live        changes are taken
+--   checking    the same; a worker has died by a signal, and what is live is being checked
+--   damaged     the same; a worker cannot map what is live, and answers 503
 --   stopped     three control workers have died within a minute: what is live is served, changes
 --               are refused. Who asks after a minute lets it try again; a reload does at once
 --   left        the role was given up
 --
 -- Errors are tables with `err` and `message`: the store's words (docs/store.md), "full",
--- "unbuildable", and "not ready" (every state but live).
+-- "unbuildable", and "not ready" (every state in which no changes are taken).
 -- @module gateway.control.apply
 
 local ffi = require("ffi")
@@ -28,6 +30,7 @@ local writer = require("gateway.control.writer")
 
 local error = error
 local ipairs = ipairs
+local ngx = ngx
 local tonumber = tonumber
 local tostring = tostring
 
@@ -75,6 +78,10 @@ function _M.start(opts)
         page = page and tonumber(ffi.cast("uintptr_t", page)),
     })
 end
+
+--- Has the files of images looked after now, of the worker that writes; does not yield.
+-- @phases any
+_M.look = loop.look
 
 -- The changes as the writer takes them.
 local function describe(changes, keep, pause)
@@ -178,9 +185,13 @@ function _M.state()
     local at = loop.state()
     local files = at.maintenance and at.maintenance.files or {}
     local block = images.C.sluice_control_block()
+    local damage, why
+    if block ~= nil and at.state == "live" then
+        damage, why = images.damage(block, ngx.now() * 1000)
+    end
     return {
-        state = at.state,
-        message = at.message,
+        state = damage or at.state,
+        message = why or at.message,
         revision = at.revision,
         uuid = at.uuid,
         origin = at.origin,

@@ -9,7 +9,7 @@
 -- the folder is on a tmpfs.
 --
 -- The state stands outside Lua, since threads have Lua VMs of their own: `handle` and `attach`. One
--- call at a time; `build`, `merge` and `save` read only what they are given.
+-- call at a time; `build`, `is_whole`, `merge`, `stamp` and `save` read only what they are given.
 --
 -- What fails is thrown as `{ refused = { err =, path =, message = } }`: "full" (no room in the
 -- folder, no memory), "unbuildable" (over a limit of the core), "cannot open".
@@ -32,6 +32,7 @@ local os = os
 local pcall = pcall
 local setmetatable = setmetatable
 local tonumber = tonumber
+local tostring = tostring
 
 ffi.cdef([[
 typedef struct {
@@ -243,11 +244,12 @@ local function open_base(path, how)
     return space
 end
 
--- Maps what is live, as a worker that is born does. The caller unmaps it, also where it throws.
-local function map(self, from, view)
-    view.base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
+-- Maps what is live, `how` a worker that is born does, or one after a crash. The caller unmaps it,
+-- also where it throws.
+local function map(self, from, view, how)
+    view.base = open_base(path_of(self, "base", from.base), how)
     local path = path_of(self, "delta", from.delta)
-    check(C.sluice_core_delta_open(path, unistd.geteuid(), view.delta), path)
+    check(C.sluice_core_delta_open(path, unistd.geteuid(), how, view.delta), path)
 end
 
 local function unmap(view)
@@ -258,13 +260,23 @@ end
 --- Whether a worker that is born can map what is live: somebody may have removed the files, or
 -- written into them.
 -- @tparam table from of `live`
+-- @tparam[opt=false] boolean is_thorough looks at each byte; else at the files' heads
 -- @treturn boolean
-function methods:is_whole(from)
+function methods:is_whole(from, is_thorough)
     local view = ffi.new("sluice_core_view_t")
-    local ok = pcall(map, self, from, view)
+    local ok = pcall(map, self, from, view, is_thorough and CHECK or HEADER_ONLY)
     local is_same = ok and base_revision(view.base) == from.base_revision
     unmap(view)
     return is_same
+end
+
+--- When somebody has changed the files last; with us whoever writes into their pages.
+-- @tparam table from of `live`
+-- @treturn string another one after each change
+function methods:stamp(from)
+    local base = C.sluice_core_file_changed(path_of(self, "base", from.base))
+    local delta = C.sluice_core_file_changed(path_of(self, "delta", from.delta))
+    return tostring(base) .. " " .. tostring(delta)
 end
 
 --- Builds the image that a view sees, as a file, in mappings of its own.
@@ -276,7 +288,8 @@ function methods:merge(from, number)
     local live = ffi.new("sluice_core_live_t")
     local identity = ffi.new("sluice_core_identity_t")
     local ok, thrown = pcall(function()
-        map(self, from, view)
+        -- What is damaged would be sound in the new one.
+        map(self, from, view, CHECK)
         C.sluice_core_identity(view.base, identity)
         identity.revision = from.revision
         check(C.sluice_core_live(view, nil, 0, live), "a merge")
@@ -295,7 +308,7 @@ end
 -- @tparam table from of `live`
 -- @tparam string path
 function methods:save(from, path)
-    local base = open_base(path_of(self, "base", from.base), HEADER_ONLY)
+    local base = open_base(path_of(self, "base", from.base), CHECK)
     local ok, thrown = pcall(function()
         check(C.sluice_core_file_write(path, base.base, base.size, 1), path)
     end)
@@ -439,7 +452,7 @@ end
 local function is_others(path, kind)
     local space = ffi.new("sluice_core_space_t")
     local uid = unistd.geteuid()
-    local rc = kind == "delta" and C.sluice_core_delta_open(path, uid, space)
+    local rc = kind == "delta" and C.sluice_core_delta_open(path, uid, HEADER_ONLY, space)
         or C.sluice_core_file_open(path, uid, HEADER_ONLY, space)
     C.sluice_core_file_close(space)
     return rc == C.SLUICE_CORE_VERSION

@@ -234,6 +234,7 @@ local function come_alive()
     end
     images.C.sluice_control_accept()
     note("building")
+    local crashes = images.crashes()
     local begun, err = call("begin")
     while not begun do
         note("building", err.message or err.err)
@@ -244,6 +245,7 @@ local function come_alive()
         self.bell:wait(RETRY_SECONDS)
         begun, err = call("begin")
     end
+    images.note_checked(crashes)
     self.maintenance:begin(begun.from == "copy")
     ngx.log(ngx.NOTICE, "control: the store is live, begun with: ", begun.from)
     return true
@@ -356,6 +358,14 @@ function _M.start(opts)
     local started, err = ngx.timer.at(0, run_loop)
     if not started then
         note("stopped", "no timer: " .. err)
+    end
+end
+
+--- Looks after the files of images now.
+function _M.look()
+    if self then
+        self.maintenance:hurry()
+        self.bell:post(1)
     end
 end
 

@@ -1,10 +1,16 @@
 --- The care of the files of images, beside changes: a delta that is full or old is merged with its
--- base, a new base is copied to the disk, and files that somebody has removed are made anew.
+-- base, a new base is copied to the disk, and files that somebody has removed or damaged are made
+-- anew.
+--
+-- Their heads are looked at each second, and each byte after a worker has died by a signal
+-- (gateway.control.crashes), or somebody has written into them: a flipped bit in a text makes
+-- answers wrong and kills nobody.
 --
 -- One thing at a time, in a timer of its own. What takes long runs in a second thread; what changes
 -- what is live waits for its turn among the changes.
 -- @module gateway.control.maintenance
 
+local images = require("sluice.images")
 local monotonic = require("sluice.clock").monotonic
 
 local math = math
@@ -21,6 +27,10 @@ local MERGE_AGE_SECONDS = 60
 local MERGE_AGE_RATIO = 100
 -- How long after one that failed the copy is written again.
 local SAVE_PAUSE_SECONDS = 10
+-- How long after a check of all bytes the next one is due, where they were written to: so long, or
+-- so often what it took. For a million routes that is a minute. The writer's changes are such, too.
+local CHECK_SECONDS = 2
+local CHECK_RATIO = 200
 
 local _M = {}
 local methods = {}
@@ -40,7 +50,13 @@ end
 -- @tparam boolean is_saved the base is the copy on the disk
 function methods:begin(is_saved)
     self.merged_at, self.look_at, self.save_at = monotonic(), 0, 0
+    self.check_at = 0
     self.is_saved = is_saved
+end
+
+--- Has the next `look` look, however long ago the last one was.
+function methods:hurry()
+    self.look_at = 0
 end
 
 local function in_background(self, fn, ...)
@@ -53,6 +69,13 @@ local function in_background(self, fn, ...)
         self.on_end()
     end, ...)
     self.is_busy = started == true
+end
+
+-- Who cannot read what is live may have found damage.
+local function note_failure(self, err)
+    if err.err == "cannot open" then
+        self.is_touched, self.check_at = true, 0
+    end
 end
 
 local function merge(self)
@@ -69,16 +92,37 @@ local function merge(self)
     self.merge_seconds = self.merged_at - began
     if err then
         ngx.log(ngx.ERR, "control: a delta was not merged: ", err.message or err.err)
+        note_failure(self, err)
     end
 end
 
--- Somebody has removed files that are live, or written into them: new ones.
+-- Somebody has removed files that are live, or written into them: new ones, of a base that is
+-- checked. True when they are live.
 local function replace_files(self)
     ngx.log(ngx.WARN, "control: files of what is live are gone or damaged: they are made anew")
     local begun, err = self.writer.in_turn("begin")
     if not begun then
         ngx.log(ngx.ERR, "control: new files cannot be made: ", err.message or err.err)
     end
+    return begun ~= nil
+end
+
+-- `crashes`: those that it is an answer to.
+local function check_files(self, crashes)
+    local began = monotonic()
+    local live = self.writer.call("live", true)
+    self.check_at = monotonic() + math.max(CHECK_SECONDS, CHECK_RATIO * (monotonic() - began))
+    if not (live and live.is_whole) then
+        local now = self.writer.call("live")
+        -- Others may have been published meanwhile, whose turn is next.
+        local is_same = live and now and now.base == live.base and now.delta == live.delta
+        if not is_same or not replace_files(self) then
+            self.is_touched, self.check_at = true, 0
+            return
+        end
+    end
+    self.is_touched = false
+    images.note_checked(crashes)
 end
 
 -- The copy for the next start, whose deletions need not be known any more. A disk that has no room
@@ -94,6 +138,7 @@ local function save(self, live)
     end
     self.save_at = monotonic() + SAVE_PAUSE_SECONDS
     ngx.log(ngx.WARN, "control: the next start has to build its image: ", err.message or err.err)
+    note_failure(self, err)
 end
 
 local function is_merge_due(self, live)
@@ -101,6 +146,27 @@ local function is_merge_due(self, live)
     local old = math.max(MERGE_AGE_SECONDS, MERGE_AGE_RATIO * (self.merge_seconds or 0))
     local is_full = live.used > MERGE_SHARE * (live.used + live.room)
     return is_full or (live.revision > live.base_revision and age > old)
+end
+
+-- Notes what is live. A stamp of other files tells nothing.
+local function note_files(self, live)
+    local before = self.files
+    local is_same = before and before.base == live.base and before.delta == live.delta
+    if is_same and before.stamp ~= live.stamp then
+        self.is_touched = true
+    end
+    self.files = live
+    if self.is_saved then
+        self.saved, self.is_saved = live.base, false
+    end
+end
+
+-- Seconds until a check of all bytes is due; 0: now.
+local function check_wait(self, live, crashes)
+    if not live.is_whole or not images.are_checked(crashes) then
+        return 0
+    end
+    return self.is_touched and math.max(0, self.check_at - monotonic()) or math.huge
 end
 
 --- Begins what is due; looks once a second. Yields.
@@ -115,12 +181,10 @@ function methods:look()
         ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))
         return
     end
-    self.files = live
-    if self.is_saved then
-        self.saved, self.is_saved = live.base, false
-    end
-    if not live.is_whole then
-        in_background(self, replace_files)
+    note_files(self, live)
+    local crashes = images.crashes()
+    if check_wait(self, live, crashes) == 0 then
+        in_background(self, check_files, crashes)
     elseif live.base ~= self.saved and monotonic() >= self.save_at then
         in_background(self, save, live)
     elseif is_merge_due(self, live) then

@@ -8,7 +8,7 @@
 --
 -- Every verb blocks. In nginx a thread calls it (gateway.control.writer_thread), since each thread
 -- has a Lua VM of its own through `handle` and `attach`; a command calls it as it is. One call at a
--- time, but for `merge` and `save`, which change nothing that another call reads.
+-- time, but for `live`, `merge` and `save`, which change nothing that another call reads.
 --
 -- Errors are the store's (docs/store.md), and "full" (no room for images, no memory) and
 -- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
@@ -414,13 +414,17 @@ end
 
 -- Merging ----------------------------------------------------------------------------------------
 
---- What is live.
--- @treturn table|nil `{ base =, delta =, revision =, bytes =, used =, room =, is_whole = }`; where
--- it is not whole, `begin` makes it so
-function methods:live()
+--- What is live. Other calls may go on meanwhile.
+-- @tparam[opt=false] boolean is_thorough looks at each byte, not at heads of files alone
+-- @treturn table|nil `base`, `delta`, `revision`, `bytes`, `used`, `room`; `is_whole`: where it is
+-- not, `begin` makes it so, unless another base or delta is live by now; `stamp`: another one after
+-- somebody has written into a file
+function methods:live(is_thorough)
     local live = self.images:live()
     if live then
-        live.is_whole = self.images:is_whole(live)
+        -- Before it looks: who writes meanwhile changes the next one.
+        live.stamp = self.images:stamp(live)
+        live.is_whole = self.images:is_whole(live, is_thorough)
     end
     return live
 end

@@ -198,6 +198,7 @@ int sluice_core_work_end(sluice_core_work_t *work);
 int sluice_core_file_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
 void sluice_core_file_close(sluice_core_space_t *space);
+uint64_t sluice_core_file_changed(const char *path);
 void sluice_core_identity(const sluice_core_space_t *space,
     sluice_core_identity_t *identity);
 sluice_core_found_t sluice_core_by_slot(const sluice_core_view_t *view,
@@ -243,7 +244,7 @@ typedef struct {
 } sluice_core_live_t;
 int sluice_core_delta_create(const char *path, uint64_t size,
     const sluice_core_identity_t *identity, sluice_core_writer_t *writer);
-int sluice_core_delta_open(const char *path, uint32_t uid,
+int sluice_core_delta_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
 int sluice_core_delta_stage(sluice_core_writer_t *writer,
     const sluice_core_view_t *view, const sluice_core_entity_t *changes,

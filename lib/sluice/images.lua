@@ -29,10 +29,13 @@ typedef struct {
     uint64_t heartbeat;
     uint64_t revision;
     uint64_t failures;
+    uint64_t failed_at;
     uint32_t pid;
     uint32_t state;
     uint32_t starts;
     uint32_t deaths;
+    uint32_t crashes;
+    uint32_t checked;
     uint64_t recent_deaths[8];
     uint32_t seats[8];
     char error[256];
@@ -68,12 +71,66 @@ int sluice_control_deaths(uint32_t ms);
 --- The functions and constants; outside nginx the constants alone.
 _M.C = core.C
 
+local C = core.C
+
 --- Where is published what is live.
 -- @treturn cdata|nil sluice_core_page_t; nil outside nginx, and without `sluice_control on`
 -- @phases any but init
 function _M.page()
     local page = is_nginx and ffi.C.sluice_images_page() or nil
     return page ~= nil and page or nil
+end
+
+-- So long after a worker could not map what is live, one cannot: it tries again each second.
+local FAILED_MS = 2000
+
+local WHY = {
+    checking = "a worker has died by a signal: what is live is being checked",
+    damaged = "a worker cannot map what is live, and answers 503",
+}
+
+--- Whether what is live may be damaged, as far as the block tells.
+-- @tparam cdata block sluice_control_t
+-- @tparam number now_ms since 1970
+-- @treturn string|nil "damaged": a worker cannot map it; "checking": a worker has died by a signal,
+-- and the files were not checked since; nil: nothing is known
+-- @treturn nil|string a sentence
+-- @phases any
+function _M.damage(block, now_ms)
+    local word
+    if block.failed_at ~= 0 and now_ms - tonumber(block.failed_at) < FAILED_MS then
+        word = "damaged"
+    elseif block.crashes ~= block.checked then
+        word = "checking"
+    end
+    return word, word and WHY[word]
+end
+
+--- How many workers were started after one that died by a signal.
+-- @treturn number 0 without `sluice_control on`
+-- @phases any but init
+function _M.crashes()
+    local block = C.sluice_control_block()
+    return block ~= nil and block.crashes or 0
+end
+
+--- Whether the files were checked after that many crashes.
+-- @tparam number crashes of `crashes`
+-- @treturn boolean
+-- @phases any but init
+function _M.are_checked(crashes)
+    local block = C.sluice_control_block()
+    return block == nil or block.checked == crashes
+end
+
+--- Notes that they are sound; of the control worker.
+-- @tparam number crashes of `crashes`, before the check began
+-- @phases timer
+function _M.note_checked(crashes)
+    local block = C.sluice_control_block()
+    if block ~= nil then
+        block.checked = crashes
+    end
 end
 
 return _M

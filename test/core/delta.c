@@ -328,7 +328,8 @@ files(void)
     reads = writes;
     writes.delta = w.space;
 
-    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(), &reads.delta);
+    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(),
+                                SLUICE_CORE_CHECK, &reads.delta);
     test_check(rc == SLUICE_CORE_OK, "open: %s", sluice_core_word(rc));
 
     memset(&change, 0, sizeof(change));
@@ -349,11 +350,12 @@ files(void)
     test_check(rc == SLUICE_CORE_SYSTEM && errno == EEXIST, "twice: %s",
                sluice_core_word(rc));
     rc = sluice_core_delta_open("delta", (uint32_t) geteuid() + 1,
-                                &reads.delta);
+                                SLUICE_CORE_CHECK, &reads.delta);
     test_check(rc == SLUICE_CORE_FOREIGN, "another's: %s",
                sluice_core_word(rc));
     test_check(truncate("delta", 1 << 19) == 0, "truncate");
-    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(), &reads.delta);
+    rc = sluice_core_delta_open("delta", (uint32_t) geteuid(),
+                                SLUICE_CORE_CHECK, &reads.delta);
     test_check(rc == SLUICE_CORE_BAD, "cut: %s", sluice_core_word(rc));
 
     /* no room is known at once, not when it is written to */

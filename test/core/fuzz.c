@@ -8,6 +8,7 @@
 
 #include "make.h"
 #include "delta.h"
+#include "seal.h"
 
 #include <stdlib.h>
 
@@ -102,6 +103,24 @@ fuzz_image(const uint8_t *image, uint64_t size)
 }
 
 
+/* So that more than the sum has to be looked at. */
+
+static void
+fuzz_seal(sluice_core_delta_t *delta)
+{
+    sluice_core_seal_t    *seal;
+    sluice_core_sealed_t   sealed;
+
+    if (sluice_core_delta_check_header(delta, SLUICE_CORE_DELTA_MIN)
+        == SLUICE_CORE_OK
+        && sluice_core_sealed(delta, &sealed))
+    {
+        seal = &delta->seals[delta->sealed % SLUICE_CORE_SEALS];
+        seal->sum = sluice_core_arena_sum(delta, sealed.used);
+    }
+}
+
+
 /* A delta on a good image: some transactions, then broken where it is used. */
 
 static void
@@ -146,6 +165,11 @@ fuzz_delta(const uint8_t *image, uint64_t size)
     for (i = 0; i < 40; i++) {
         memcpy(broken, memory, SLUICE_CORE_DELTA_MIN);
         fuzz_break(broken, writer.linked);
+
+        if (test_below(&state, 50)) {
+            fuzz_seal((sluice_core_delta_t *) broken);
+        }
+
         deltas++;
 
         if (sluice_core_delta_check(broken, SLUICE_CORE_DELTA_MIN)

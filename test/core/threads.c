@@ -211,6 +211,11 @@ read_all(void *data)
             check_pair(&view, i, regexes);
         }
 
+        /* as a worker does that comes after a crash */
+
+        rc = sluice_core_delta_check(view.delta.base, SLUICE_CORE_DELTA_MIN);
+        test_check(rc == SLUICE_CORE_OK, "check: %s", sluice_core_word(rc));
+
         atomic_fetch_add_explicit(&reads, 1, memory_order_relaxed);
     }
 

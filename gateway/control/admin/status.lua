@@ -13,6 +13,8 @@ local UNITS = {
     m = { 2 ^ 20, "MiB" },
     g = { 2 ^ 30, "GiB" },
 }
+-- States in which changes are taken.
+local REACHABLE = { live = true, checking = true, damaged = true }
 local DEFAULT_UNIT = "m"
 local DEFAULT_SCALE = "2"
 local MAX_SCALE = 20
@@ -124,7 +126,7 @@ function _M.get(live, args)
         configuration_version = now.revision,
         control = state,
         plugins_failed = json.array(live.failures:list(live.read)),
-        database = { reachable = state.state == "live" },
+        database = { reachable = REACHABLE[state.state] or false },
     })
 end
 

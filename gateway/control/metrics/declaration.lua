@@ -23,7 +23,8 @@ local _M = {}
 --- Upper bounds of all histograms in ms, as ngx_http_sluice_metrics.c counts.
 _M.BOUNDS = { 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000 }
 
-local STATES = { "starting", "waiting", "building", "live", "stopped", "left" }
+local STATES =
+    { "starting", "waiting", "building", "live", "checking", "damaged", "stopped", "left" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
 
 local function requests()

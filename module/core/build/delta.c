@@ -7,6 +7,7 @@
 #include "chain.h"
 #include "hash.h"
 #include "delta.h"
+#include "seal.h"
 
 #include <stdlib.h>
 
@@ -80,9 +81,11 @@ void
 sluice_core_delta_link(sluice_core_writer_t *writer)
 {
     uint32_t              ref, next;
+    uint64_t              nodes;
     _Atomic uint32_t     *heads;
     sluice_core_node_t   *node;
 
+    nodes = 0;
     heads = sluice_core_delta_heads(&writer->space);
 
     if (writer->dependents) {
@@ -98,7 +101,10 @@ sluice_core_delta_link(sluice_core_writer_t *writer)
         node->next = atomic_load_explicit(&heads[node->bucket],
                                           memory_order_relaxed);
         atomic_store_explicit(&heads[node->bucket], ref, memory_order_release);
+        nodes++;
     }
+
+    sluice_core_seal(writer, nodes);
 
     atomic_store_explicit(&core_delta(&writer->space)->used, writer->tail,
                           memory_order_release);

@@ -95,6 +95,7 @@ sluice_core_delta_init(void *memory, uint64_t size,
     delta->arena = sluice_core_align(sizeof(sluice_core_delta_t) + 4 * buckets,
                                      SLUICE_CORE_LINE);
     atomic_store(&delta->used, delta->arena);
+    atomic_store(&delta->seals[0].used, delta->arena);
     delta->magic = SLUICE_CORE_DELTA_MAGIC;
 
     memset(writer, 0, sizeof(sluice_core_writer_t));

@@ -156,7 +156,7 @@ core_live_delta(core_live_t *l)
     for (i = 0; i < buckets; i++) {
         ref = atomic_load_explicit(&heads[i], memory_order_acquire);
 
-        for ( /* void */ ; ref; ref = node->next) {
+        for ( /* void */ ; ref; ref = sluice_core_chain_before(node, ref)) {
             node = sluice_core_at(space, ref);
 
             if (node->to != SLUICE_CORE_TO_SLOT) {

@@ -71,7 +71,7 @@ sluice_core_chain_next(sluice_core_chain_t *chain)
 
     while (chain->next) {
         node = sluice_core_at(chain->space, chain->next);
-        chain->next = node->next;
+        chain->next = sluice_core_chain_before(node, chain->next);
 
         if (node->hash == chain->hash && node->to == chain->to
             && node->revision <= chain->revision)

@@ -24,6 +24,11 @@ void sluice_core_chain(sluice_core_chain_t *chain,
 uint32_t sluice_core_chain_next(sluice_core_chain_t *chain);
 void sluice_core_chain_prefetch(const sluice_core_view_t *view, uint64_t hash);
 
+/* What a node leads to.  A damaged one ends its chain, instead of a loop. */
+
+#define sluice_core_chain_before(node, ref)                                   \
+    ((node)->next < (ref) ? (node)->next : 0)
+
 #define sluice_core_seen_bit(hash)  ((uint32_t) ((hash) >> 49))
 
 

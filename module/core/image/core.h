@@ -140,7 +140,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       6
+#define SLUICE_CORE_LAYOUT       7
 
 #define SLUICE_CORE_FIELDS       9
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
@@ -519,6 +519,12 @@ int sluice_core_file_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
 
 void sluice_core_file_close(sluice_core_space_t *space);
+
+/*
+ * When a file was changed last, in nanoseconds, as the kernel notes it: who
+ * writes into a file cannot choose it.  0: it cannot be asked.
+ */
+uint64_t sluice_core_file_changed(const char *path);
 
 /* Of an image that has been checked. */
 void sluice_core_identity(const sluice_core_space_t *space,

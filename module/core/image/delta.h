@@ -63,7 +63,8 @@
  * of 4 KB that tell by 15 bits of a hash whether there may be a node, and a
  * chain's head where there may be one: with 1,000 routes changed, one look-up
  * in ten.
- * A delta without routes costs a match two words.
+ * A delta without routes costs a match two words.  A check reads what is used
+ * of a delta about twice, and its heads.
  */
 
 
@@ -119,16 +120,17 @@ int sluice_core_delta_init(void *memory, uint64_t size,
     const sluice_core_identity_t *identity, sluice_core_writer_t *writer);
 
 /* Maps a delta read-only, as sluice_core_file_open() does an image. */
-int sluice_core_delta_open(const char *path, uint32_t uid,
+int sluice_core_delta_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
 
 /* Is this the header of a delta of this layout and this size? */
 int sluice_core_delta_check_header(const void *delta, uint64_t size);
 
 /*
- * Everything that is linked, by any bytes' writer.  What it has passed every
- * verb can read, while nothing is linked to it.  SLUICE_CORE_OK, _BAD,
- * _VERSION, _MEMORY.
+ * Everything that is linked, by any bytes' writer, also while a writer goes
+ * on: all nodes of the last transaction and those before it are there, and
+ * their bytes as they were written.  What it has passed every verb can read.
+ * SLUICE_CORE_OK, _BAD, _VERSION, _MEMORY.
  */
 int sluice_core_delta_check(const void *delta, uint64_t size);
 

@@ -236,10 +236,12 @@ sluice_core_file_open(const char *path, uint32_t uid, int check,
 
 
 int
-sluice_core_delta_open(const char *path, uint32_t uid,
+sluice_core_delta_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space)
 {
-    return core_open(path, uid, sluice_core_delta_check_header, space);
+    return core_open(path, uid, check == SLUICE_CORE_CHECK
+                                ? sluice_core_delta_check
+                                : sluice_core_delta_check_header, space);
 }
 
 
@@ -315,4 +317,18 @@ sluice_core_file_close(sluice_core_space_t *space)
 
     space->base = NULL;
     space->size = 0;
+}
+
+
+uint64_t
+sluice_core_file_changed(const char *path)
+{
+    struct stat  st;
+
+    if (lstat(path, &st) == -1) {
+        return 0;
+    }
+
+    return (uint64_t) st.st_ctim.tv_sec * 1000000000
+           + (uint64_t) st.st_ctim.tv_nsec;
 }

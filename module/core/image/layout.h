@@ -236,6 +236,7 @@ typedef struct {
 #define SLUICE_CORE_DELTA_MAGIC  0x41544c4544434c53ull    /* "SLCDELTA" */
 #define SLUICE_CORE_BITS         4           /* words of 256 bits */
 #define SLUICE_CORE_SEEN         512         /* words of 2^15 bits */
+#define SLUICE_CORE_SEALS        4
 
 typedef struct {
     uint64_t  hash;
@@ -245,6 +246,16 @@ typedef struct {
     uint32_t  to;
     uint32_t  bucket;
 } sluice_core_node_t;
+
+
+/* Of all that is linked up to an end: what a check compares it with. */
+
+typedef struct {
+    _Atomic uint64_t  used;                    /* that end, in bytes */
+    _Atomic uint64_t  nodes;                   /* their number */
+    _Atomic uint64_t  sum;                     /* of the arena's words */
+    uint64_t          zero;
+} sluice_core_seal_t;
 
 
 struct sluice_core_delta_s {
@@ -271,6 +282,14 @@ struct sluice_core_delta_s {
        nodes of ids and keys, which requests do not look for */
 
     _Atomic uint64_t  seen[SLUICE_CORE_SEEN];
+
+    /* a transaction writes the next one; they are counted from 0, which is
+       that of an empty delta */
+
+    _Alignas(SLUICE_CORE_LINE)
+    _Atomic uint64_t    sealed;
+    uint64_t            zero3[7];
+    sluice_core_seal_t  seals[SLUICE_CORE_SEALS];
 };
 
 
@@ -291,7 +310,8 @@ _Static_assert(offsetof(sluice_core_image_t, checksum) == 8, "checksum");
 _Static_assert(sizeof(sluice_core_image_t) == 384, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
 _Static_assert(sizeof(sluice_core_delta_t)
-               == 384 + 8 * SLUICE_CORE_SEEN, "delta");
+               == 384 + 8 * SLUICE_CORE_SEEN + 64
+                  + SLUICE_CORE_SEALS * sizeof(sluice_core_seal_t), "delta");
 _Static_assert(SLUICE_CORE_WEIGHT_BIT + 4 <= 48, "precedence");
 _Static_assert(SLUICE_CORE_BITS * 64 > SLUICE_CORE_KEY_MAX
                && SLUICE_CORE_BITS * 64 > SLUICE_CORE_HOST_MAX, "lengths");

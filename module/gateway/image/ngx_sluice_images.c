@@ -8,11 +8,16 @@
 #include "ngx_sluice_abi.h"
 #include "ngx_sluice_digest.h"
 
+#include <sys/wait.h>
+#include <time.h>
+
 
 #define NGX_SLUICE_IMAGES_FOLDER   3072      /* bytes of its name */
 #define NGX_SLUICE_IMAGES_NAME     (sizeof("/delta.") + NGX_INT64_LEN)
 #define NGX_SLUICE_IMAGES_TRIES    10        /* files that go meanwhile */
 #define NGX_SLUICE_IMAGES_RETRY    10        /* ms, after a failure */
+#define NGX_SLUICE_IMAGES_SHARE    4         /* or so often what it took */
+#define NGX_SLUICE_IMAGES_LATEST   1000      /* ms, at most */
 #define NGX_SLUICE_IMAGES_LOOK     1000      /* ms, of an idle worker */
 
 /* Maps that are to go, and bytes of them that go in a turn. */
@@ -26,7 +31,9 @@ typedef struct {
     uint64_t                 sequence;       /* of the page, when it was */
     uint64_t                 epoch;
     uint64_t                 dependents;
-    ngx_msec_t               failed;         /* when, if rc says that it did */
+    uint64_t                 again;          /* when it tries again, if rc says
+                                                that it failed; monotonic */
+    int                      check;          /* how much of a file */
     int                      rc;
     int                      reserve;        /* a descriptor */
     uint32_t                 uid;
@@ -44,7 +51,8 @@ static const char *ngx_sluice_images_path(const char *what, uint64_t number);
 static void ngx_sluice_images_reserve(void);
 static void ngx_sluice_images_drop(sluice_core_space_t *space);
 static void ngx_sluice_images_unmap_handler(ngx_event_t *e);
-static void ngx_sluice_images_note(int rc, ngx_err_t err);
+static uint64_t ngx_sluice_images_now(clockid_t clock);
+static void ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began);
 static void ngx_sluice_images_look_handler(ngx_event_t *e);
 
 
@@ -80,6 +88,8 @@ sluice_images_open(const char *folder, size_t length)
     ngx_memcpy(ngx_sluice_images.path, folder, length);
     ngx_sluice_images.length = length;
     ngx_sluice_images.uid = (uint32_t) geteuid();
+    ngx_sluice_images.check = ngx_sluice_images_after_crash()
+                              ? SLUICE_CORE_CHECK : SLUICE_CORE_HEADER_ONLY;
 
     ngx_sluice_images_reserve();
 
@@ -95,6 +105,24 @@ sluice_images_open(const char *folder, size_t length)
     }
 
     return SLUICE_CORE_OK;
+}
+
+
+/*
+ * Whether the process whose place this one takes has died by a signal.  The
+ * master has noted its status, and forks with it.  A worker of another
+ * configuration takes a free slot, or the one behind the last.
+ */
+
+ngx_uint_t
+ngx_sluice_images_after_crash(void)
+{
+    ngx_process_t  *before;
+
+    before = &ngx_processes[ngx_process_slot];
+
+    return ngx_process_slot < ngx_last_process && before->pid != -1
+           && before->exited && WIFSIGNALED(before->status);
 }
 
 
@@ -124,7 +152,7 @@ int
 ngx_sluice_images_refresh(void)
 {
     int                  rc;
-    uint64_t             sequence;
+    uint64_t             sequence, began;
     sluice_core_page_t  *page;
 
     page = sluice_images_page();
@@ -142,14 +170,16 @@ ngx_sluice_images_refresh(void)
             return rc;
         }
 
-    } else if (ngx_current_msec - ngx_sluice_images.failed
-               < NGX_SLUICE_IMAGES_RETRY)
+    } else if (ngx_sluice_images_now(CLOCK_MONOTONIC)
+               < ngx_sluice_images.again)
     {
         return rc;
     }
 
+    began = ngx_sluice_images_now(CLOCK_MONOTONIC);
+
     rc = ngx_sluice_images_follow(page);
-    ngx_sluice_images_note(rc, ngx_errno);
+    ngx_sluice_images_note(rc, ngx_errno, began);
 
     return rc;
 }
@@ -252,7 +282,7 @@ ngx_sluice_images_map_files(const sluice_core_published_t *published)
 
         rc = sluice_core_file_open(
                  ngx_sluice_images_path("base", published->base), images->uid,
-                 SLUICE_CORE_HEADER_ONLY, &images->view.base);
+                 images->check, &images->view.base);
 
         images->live.base = published->base;
     }
@@ -264,7 +294,7 @@ ngx_sluice_images_map_files(const sluice_core_published_t *published)
         if (published->delta) {
             rc = sluice_core_delta_open(
                      ngx_sluice_images_path("delta", published->delta),
-                     images->uid, &images->view.delta);
+                     images->uid, images->check, &images->view.delta);
         }
 
         if (rc == SLUICE_CORE_OK) {
@@ -366,18 +396,26 @@ ngx_sluice_images_unmap_handler(ngx_event_t *e)
 }
 
 
-/* Says it in the log where it has changed. */
+/* Says it in the log where it has changed, and to others in the block. */
 
 static void
-ngx_sluice_images_note(int rc, ngx_err_t err)
+ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began)
 {
-    int  before;
+    int       before;
+    uint64_t  now, pause;
 
     before = ngx_sluice_images.rc;
     ngx_sluice_images.rc = rc;
 
     if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
-        ngx_sluice_images.failed = ngx_current_msec;
+        now = ngx_sluice_images_now(CLOCK_MONOTONIC);
+        pause = ngx_max((now - began) * NGX_SLUICE_IMAGES_SHARE,
+                        NGX_SLUICE_IMAGES_RETRY);
+
+        ngx_sluice_images.again = now + ngx_min(pause,
+                                                NGX_SLUICE_IMAGES_LATEST);
+        sluice_control_block()->failed_at =
+                                        ngx_sluice_images_now(CLOCK_REALTIME);
 
         if (rc != before) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
@@ -387,10 +425,32 @@ ngx_sluice_images_note(int rc, ngx_err_t err)
                           sluice_core_word(rc));
         }
 
-    } else if (before != SLUICE_CORE_OK && before != SLUICE_CORE_NONE) {
+        return;
+    }
+
+    if (rc == SLUICE_CORE_OK) {
+        ngx_sluice_images.check = SLUICE_CORE_HEADER_ONLY;
+    }
+
+    if (before != SLUICE_CORE_OK && before != SLUICE_CORE_NONE) {
+        sluice_control_block()->failed_at = 0;
+
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "sluice: what is published is mapped again");
     }
+}
+
+
+/* Milliseconds. */
+
+static uint64_t
+ngx_sluice_images_now(clockid_t clock)
+{
+    struct timespec  now;
+
+    (void) clock_gettime(clock, &now);
+
+    return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 

@@ -34,6 +34,17 @@
  * descriptor is kept for it, so that full tables of connections do not matter.
  *
  * No pointer into a view survives a return to the event loop.
+ *
+ *
+ * DAMAGE
+ *
+ * A worker looks at heads of files only: it checks neither what a disk nor
+ * what a stranger has changed.  One that the master has started after a death
+ * by a signal does, since what is live may have killed its predecessor, and
+ * would kill it: it checks all of the first files that it maps.  Until they
+ * pass it maps none; it accepts after two seconds and answers 503.  The block
+ * counts such starts, and the control worker checks the files, too, and makes
+ * new ones (gateway/control/maintenance.lua).
  */
 
 
@@ -76,10 +87,13 @@ typedef struct {
     uint64_t  heartbeat;           /* once a second */
     uint64_t  revision;            /* the last that was published */
     uint64_t  failures;            /* of all workers, to map: answers of 503 */
+    uint64_t  failed_at;           /* the last to map; 0: it has since */
     uint32_t  pid;                 /* 0: there is none */
     uint32_t  state;
     uint32_t  starts;              /* of control workers, in all */
     uint32_t  deaths;              /* that ended without a word, in all */
+    uint32_t  crashes;             /* workers of any kind, by a signal */
+    uint32_t  checked;             /* as many, when files were checked last */
     uint64_t  recent_deaths[NGX_SLUICE_CONTROL_DEATHS];  /* CLOCK_MONOTONIC */
     uint32_t  seats[NGX_SLUICE_CONTROL_SEATS];  /* pids that may yet die */
     char      error[NGX_SLUICE_CONTROL_TEXT];   /* the last, or "" */

@@ -79,6 +79,7 @@ ngx_int_t ngx_sluice_limits_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 /* ngx_sluice_images.c */
 
 int ngx_sluice_images_refresh(void);
+ngx_uint_t ngx_sluice_images_after_crash(void);
 int ngx_sluice_images_seen(const sluice_core_view_t **view);
 
 /* ngx_http_sluice_match.c */

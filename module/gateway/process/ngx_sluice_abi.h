@@ -146,6 +146,7 @@ typedef struct {
       (const char *path, uint32_t uid, int check,                             \
        sluice_core_space_t *space))                                           \
     f(void, sluice_core_file_close, (sluice_core_space_t *space))             \
+    f(uint64_t, sluice_core_file_changed, (const char *path))                 \
     f(void, sluice_core_identity,                                             \
       (const sluice_core_space_t *space, sluice_core_identity_t *identity))   \
     f(sluice_core_found_t, sluice_core_by_slot,                               \
@@ -180,7 +181,8 @@ typedef struct {
       (const char *path, uint64_t size,                                       \
        const sluice_core_identity_t *identity, sluice_core_writer_t *writer)) \
     f(int, sluice_core_delta_open,                                            \
-      (const char *path, uint32_t uid, sluice_core_space_t *space))           \
+      (const char *path, uint32_t uid, int check,                             \
+       sluice_core_space_t *space))                                           \
     f(void, sluice_core_delta_abandon, (sluice_core_writer_t *writer))        \
     f(void, sluice_core_delta_link, (sluice_core_writer_t *writer))           \
     f(uint64_t, sluice_core_delta_room, (const sluice_core_writer_t *writer)) \

@@ -5,7 +5,9 @@
  * Worker 0 is the control worker: it accepts on listeners of marked servers
  * (ngx_http_sluice_control.c) once its Lua says so, and on no other.  The
  * others are traffic workers: they accept on all but those, once an image is
- * live and mapped.  What nobody accepts yet waits in the kernel's backlog.
+ * live and mapped.  What nobody accepts yet waits in the kernel's backlog.  A
+ * worker that cannot map what is live accepts after two seconds nevertheless,
+ * and answers 503.
  *
  * Worker 0 beats in shared memory once a second.  A timer of the kernel kills
  * it when its event loop has not come round for the watchdog's time; the
@@ -23,6 +25,7 @@
 
 
 #define NGX_SLUICE_CONTROL_POLL   5          /* ms, until an image is live */
+#define NGX_SLUICE_CONTROL_GATE   2000       /* ms, for one that is damaged */
 #define NGX_SLUICE_CONTROL_BEAT   1000       /* ms */
 
 
@@ -43,6 +46,7 @@ static ngx_connection_t  **ngx_sluice_control_held;
 
 static uint64_t            ngx_sluice_control_started;
 static ngx_msec_t          ngx_sluice_control_watchdog;
+static ngx_msec_t          ngx_sluice_control_gate;
 static timer_t             ngx_sluice_control_timer;
 static ngx_uint_t          ngx_sluice_control_named;
 
@@ -67,6 +71,10 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    if (ngx_sluice_images_after_crash()) {
+        (void) __sync_fetch_and_add(&sluice_control_block()->crashes, 1);
+    }
+
     if (ngx_sluice_control_hold(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -82,6 +90,8 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
         e->handler = ngx_sluice_control_beat_handler;
         return ngx_sluice_control_start(cycle);
     }
+
+    ngx_sluice_control_gate = ngx_current_msec;
 
     e->handler = ngx_sluice_control_gate_handler;
     e->handler(e);
@@ -179,7 +189,18 @@ ngx_sluice_control_release(void)
 static void
 ngx_sluice_control_gate_handler(ngx_event_t *e)
 {
-    if (ngx_sluice_images_refresh() != SLUICE_CORE_OK) {
+    int  rc;
+
+    rc = ngx_sluice_images_refresh();
+
+    if (rc == SLUICE_CORE_NONE) {
+        ngx_sluice_control_gate = ngx_current_msec;
+    }
+
+    if (rc != SLUICE_CORE_OK
+        && ngx_current_msec - ngx_sluice_control_gate
+           < NGX_SLUICE_CONTROL_GATE)
+    {
         ngx_add_timer(e, NGX_SLUICE_CONTROL_POLL);
         return;
     }

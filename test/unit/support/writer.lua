@@ -127,7 +127,7 @@ function _M.published(place)
     local base = ("%s/base.%d"):format(place.images, tonumber(published.base))
     local delta = ("%s/delta.%d"):format(place.images, tonumber(published.delta))
     assert(C.sluice_core_file_open(base, uid, 1, view.base) == 0, base)
-    assert(C.sluice_core_delta_open(delta, uid, view.delta) == 0, delta)
+    assert(C.sluice_core_delta_open(delta, uid, 1, view.delta) == 0, delta)
     view.revision = published.revision
     local text = lines_of(view)
     C.sluice_core_file_close(view.base)

@@ -1,0 +1,233 @@
+"""Files of images that are damaged while they are live: workers may die of it, but once, and what
+was answered is served again within seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changes import document, post, stopped
+
+from sluice import Gateway, alive
+from upstream import Upstream
+from wire import wait_until
+
+Start = Callable[..., Gateway]
+
+ROUNDS = int(os.environ.get("DAMAGE_ROUNDS", "1"))
+ROUTES = 1000
+BITS = 200
+TRAFFIC_WORKERS = 2
+SAMPLE = 100
+
+
+def config(upstream: Upstream, more: int = 0) -> dict[str, Any]:
+    """A service a route, and so many routes beside them."""
+    services = [
+        {
+            "name": f"s{n}",
+            "url": upstream.url,
+            "routes": [{"name": f"r{n}", "paths": [f"/{n}/"], "strip_path": False}],
+        }
+        for n in range(ROUTES)
+    ]
+    services[0]["routes"] += [
+        {"name": f"more{n}", "paths": [f"/more/{n}/"], "strip_path": False} for n in range(more)
+    ]
+    return {"services": services}
+
+
+def start(gateway: Start, upstream: Upstream) -> Gateway:
+    """Most of what is live stands in the base, and some in the delta."""
+    running = gateway(config(upstream), workers=TRAFFIC_WORKERS, idle_grace=0)
+    assert post(running, document(config(upstream, 50))).status_code == 201
+    # Each process once; and what damaged bytes make nginx say before.
+    running.expect_log("exited on signal", range(TRAFFIC_WORKERS + 2))
+    running.expect_log(r"\[(?:error|crit|alert|emerg)\] (?!.*exited)", range(100000))
+    return running
+
+
+def status(running: Gateway) -> dict[str, Any]:
+    """What the command says of the control worker, in any state of that."""
+    return json.loads(running.command("status", "--json").stdout)["control"]
+
+
+def live_files(running: Gateway) -> dict[str, Path]:
+    """The base and the delta that are live, the last ones."""
+    settings = json.loads((running.settings["prefix"] / "settings.json").read_text())
+    folder = Path(settings["image_dir"])
+    files = [path for path in folder.iterdir() if path.suffix[1:].isdigit()]
+    return {path.stem: path for path in sorted(files, key=lambda path: int(path.suffix[1:]))}
+
+
+def used_bytes(path: Path) -> int:
+    """Of a delta what has been written; of a base all of it."""
+    return len(path.read_bytes().rstrip(b"\0"))
+
+
+def flip(path: Path, chance: random.Random) -> None:
+    """Flips bits where the file is used, in place."""
+    size = used_bytes(path)
+    with path.open("r+b") as file:
+        for _ in range(BITS):
+            at = chance.randrange(size)
+            file.seek(at)
+            (byte,) = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << chance.randrange(8)]))
+
+
+class Requests:
+    """Requests to routes by chance, until it is left."""
+
+    def __init__(self, running: Gateway) -> None:
+        self.running, self.done = running, threading.Event()
+        self.threads = [threading.Thread(target=self.ask, daemon=True) for _ in range(2)]
+
+    def ask(self) -> None:
+        while not self.done.is_set():
+            is_right(self.running, path_of(random.randrange(ROUTES + 50)))
+
+    def __enter__(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def path_of(number: int) -> str:
+    return f"/{number}/x" if number < ROUTES else f"/more/{number - ROUTES}/x"
+
+
+def is_right(running: Gateway, path: str) -> bool:
+    """Whether a request gets the upstream's answer to it."""
+    with contextlib.suppress(OSError, ValueError, AssertionError):
+        reply = running.ask(path)
+        return reply.status == 200 and reply.json()["target"] == path
+    return False
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    """A damaged path may make of a request what is none."""
+    with Upstream() as server:
+        yield server
+        server.problems.clear()
+
+
+def all_are_right(running: Gateway) -> bool:
+    numbers = [*random.sample(range(ROUTES), SAMPLE), *range(ROUTES, ROUTES + 50)]
+    return all(is_right(running, path_of(number)) for number in numbers)
+
+
+def is_mended(running: Gateway, damaged: Path) -> bool:
+    return live_files(running)[damaged.stem] != damaged and status(running)["state"] == "live"
+
+
+@pytest.mark.parametrize("what", ["base", "delta"])
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_flipped_bits(gateway: Start, upstream: Upstream, what: str, round_: int) -> None:
+    """At random, under traffic; whether anybody dies of them or only answers are wrong."""
+    running = start(gateway, upstream)
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    damaged = live_files(running)[what]
+    with Requests(running):
+        flip(damaged, random.Random(seed))
+        wait_until(lambda: is_mended(running, damaged), "new files")
+        wait_until(lambda: all_are_right(running), "right answers")
+
+
+@pytest.mark.parametrize(("what", "text"), [("base", b"/777/"), ("delta", b"/more/7/")])
+def test_a_text_that_is_changed(gateway: Start, upstream: Upstream, what: str, text: bytes) -> None:
+    """Nobody dies of it: it leads nowhere, and no request is needed to find it."""
+    running = start(gateway, upstream)
+    damaged = live_files(running)[what]
+    content = damaged.read_bytes()
+    assert text in content
+    with damaged.open("r+b") as file:
+        file.seek(content.rindex(text) + len(text) - 2)
+        file.write(b"8")
+    wait_until(lambda: is_mended(running, damaged), "new files")
+    assert all_are_right(running)
+    assert status(running)["crashes"] == 0
+
+
+@pytest.mark.parametrize("what", ["base", "delta"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_file_that_is_cut(gateway: Start, upstream: Upstream, what: str, share: float) -> None:
+    """Whoever reads behind its end dies by SIGBUS."""
+    running = start(gateway, upstream)
+    damaged = live_files(running)[what]
+    with Requests(running):
+        os.truncate(damaged, int(damaged.stat().st_size * share))
+        wait_until(lambda: is_mended(running, damaged), "new files")
+        wait_until(lambda: all_are_right(running), "right answers")
+
+
+def test_what_is_said_until_it_is_mended(gateway: Start, upstream: Upstream) -> None:
+    """While the control worker stands still, nothing mends it: no worker dies again and again, none
+    serves, and the status is not what it was."""
+    running = start(gateway, upstream)
+    assert status(running)["state"] == "live"
+    with stopped(running.control()):
+        victims = [pid for pid in running.workers() if pid != running.control()]
+        damaged = live_files(running)["base"]
+        flip(damaged, random.Random(26))
+        for victim in victims:
+            os.kill(victim, signal.SIGSEGV)
+        wait_until(lambda: not any(map(alive, victims)), "their ends")
+        assert status(running)["state"] in ("checking", "damaged")
+        wait_until(lambda: running.ask("/1/x").status == 503, "an answer")
+        successors = set(running.workers())
+        for number in range(100):
+            assert running.ask(path_of(number)).status == 503
+        assert set(running.workers()) == successors
+        assert status(running)["state"] == "damaged"
+    wait_until(lambda: is_mended(running, damaged), "new files")
+    assert all_are_right(running)
+    assert post(running, document(config(upstream, 60))).status_code == 201
+    assert is_right(running, "/more/59/x")
+
+
+def test_answered_writes_are_kept(gateway: Start, upstream: Upstream) -> None:
+    """Also those that come while what is live is damaged, and is read to make new files."""
+    running = start(gateway, upstream)
+    kept = 50
+    damaged = live_files(running)["base"]
+    flip(damaged, random.Random())
+
+    def write() -> bool:
+        nonlocal kept
+        with contextlib.suppress(OSError, ValueError, Exception):
+            if post(running, document(config(upstream, kept + 1))).status_code == 201:
+                kept += 1
+                return True
+        return False
+
+    wait_until(lambda: write() and is_mended(running, damaged), "a write, and new files")
+    wait_until(lambda: all_are_right(running), "right answers")
+    assert all(is_right(running, f"/more/{number}/x") for number in range(kept))
+
+
+def test_a_death_without_damage(gateway: Start, upstream: Upstream) -> None:
+    """Files that are sound stay."""
+    running = start(gateway, upstream)
+    before = live_files(running)
+    victim = next(pid for pid in running.workers() if pid != running.control())
+    os.kill(victim, signal.SIGKILL)
+    wait_until(lambda: not alive(victim) and status(running)["crashes"] == 1, "its successor")
+    wait_until(lambda: status(running)["state"] == "live", "the check")
+    assert all_are_right(running)
+    assert live_files(running) == before
