@@ -3,6 +3,7 @@
 -- Exit codes: 0 done; 1 it failed, and the lines on standard error say why; 2 wrong use (an
 -- unknown command or flag, a bad setting); 3 the gateway is not running (status, reload, upgrade,
 -- reopen; a restart that has ended it and could not start it, a reload whose new workers die).
+-- Standard output that cannot be written is a failure, too; one whose reader leaves is none.
 
 local change_commands = require("cli.change_commands")
 local cjson = require("cjson")

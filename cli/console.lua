@@ -1,14 +1,53 @@
 --- What the commands say: to standard output what was done, to standard error what was not.
 
+local errno = require("posix.errno")
+
 local _M = {}
+
+-- Of standard output, where it has failed: what the system said.
+local output_error
 
 --- Exit codes (cli.commands says what they mean).
 _M.DONE, _M.FAILED, _M.WRONG_USE, _M.NOT_RUNNING = 0, 1, 2, 3
 
+-- A reader that has left wants no more; what the command does, it does to its end.
+local function note(ok, err, code)
+    if not ok and code ~= errno.EPIPE then
+        output_error = output_error or err
+    end
+    return ok ~= nil and ok ~= false
+end
+
+--- Writes to standard output.
+-- @tparam string text
+-- @treturn boolean false: nobody reads it, or it cannot be written; `finish` says which
+function _M.write(text)
+    return note(io.stdout:write(text))
+end
+
+--- Has what was written go out now.
+-- @treturn boolean as `write`
+function _M.flush()
+    return note(io.stdout:flush())
+end
+
+--- Ends what was written.
+-- @tparam number code the exit code of the command
+-- @treturn number the same; FAILED in the place of DONE where standard output could not be written,
+-- which it says
+function _M.finish(code)
+    _M.flush()
+    if not output_error then
+        return code
+    end
+    io.stderr:write(("sluice: cannot write to standard output: %s\n"):format(output_error))
+    return code == _M.DONE and _M.FAILED or code
+end
+
 --- Prints a line.
 -- @tparam string format with its values, as string.format's
 function _M.say(format, ...)
-    io.stdout:write(format:format(...), "\n")
+    _M.write(format:format(...) .. "\n")
 end
 
 --- Prints lines.

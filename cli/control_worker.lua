@@ -76,8 +76,9 @@ end
 --- Reads the block.
 -- @tparam number master pid of nginx's master
 -- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
--- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `crashes` (deaths of any worker
--- by a signal), `unmapped` (answers of 503 by workers that could not map an image), `error`; nil where this user may not see it
+-- `state` (of gateway.control.apply), `revision`, `starts`, `deaths`, `crashes` (deaths of any
+-- worker by a signal), `unmapped` (answers of 503 by workers that could not map an image), `error`;
+-- nil where this user may not see it
 function _M.read(master)
     local block = read_block(master)
     if not block then

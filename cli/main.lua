@@ -48,11 +48,31 @@ local function check_core()
     end
 end
 
+-- A file or a socket that is opened later would have the number of one that is closed, and get what
+-- is written there. What is opened here takes nothing, so that writing fails.
+local function open_standard_files()
+    local fcntl = require("posix.fcntl")
+    for fd = 0, 2 do
+        if not fcntl.fcntl(fd, fcntl.F_GETFD) then
+            fcntl.open("/dev/null", fd == 0 and fcntl.O_WRONLY or fcntl.O_RDONLY)
+        end
+    end
+end
+
+-- Who reads a pipe or a socket may leave: an error of a write, and not the end of this process.
+local function ignore_broken_pipes()
+    local signal = require("posix.signal")
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+end
+
 check_lua_modules()
+open_standard_files()
+ignore_broken_pipes()
 check_core()
 
 local arguments_of = require("cli.arguments")
 local commands = require("cli.commands")
+local console = require("cli.console")
 
 local WRONG_USE = 2
 
@@ -74,4 +94,4 @@ collectgarbage("setpause", math.floor(100 * 2 ^ 20 / collectgarbage("count")))
 collectgarbage()
 collectgarbage("setpause", 200)
 
-os.exit(main())
+os.exit(console.finish(main()))

@@ -28,6 +28,8 @@ local PRODUCT = "sluice/" .. require("gateway.version").product
 local WATCHDOG = "30s"
 -- One that writes, and one that merges (gateway.control.writer).
 local STORE_THREADS = 2
+-- Of the admin listener, whatever clients of the proxy are given.
+local ADMIN_HEADER_TIMEOUT = "5s"
 
 -- What nginx answers by itself goes through the gateway's error page, in the
 -- client's format. 494 is nginx's own code for a too large header, 497 that for a request without
@@ -238,8 +240,6 @@ local function http(settings, root, forward)
         ("keepalive_requests %d;"):format(settings.keepalive_requests),
         ("large_client_header_buffers %s;"):format(settings.large_client_header_buffers),
         logs.formats(settings),
-        'map $server_addr $sluice_admin_tcp { default 1; ~^unix: ""; }',
-        "limit_conn_zone $sluice_admin_tcp zone=sluice_admin:64k;",
         ("init_by_lua_block { require('gateway').init([==[%s]==]) }"):format(
             settings.prefix .. "/settings.json"
         ),
@@ -400,9 +400,9 @@ local function admin_server(settings)
         listeners.listens(settings.admin_listen),
         ("client_max_body_size %d;"):format(document.MAX_BYTES),
         "client_body_buffer_size 1m;",
-        -- Who sends slowly holds connections: the control socket gets some in any case.
-        ("limit_conn sluice_admin %d;"):format(math.floor(settings.worker_connections / 2)),
-        "limit_conn_log_level warn;",
+        -- Who sends slowly holds connections, of which those over TCP have half
+        -- (module/gateway/process/ngx_http_sluice_control_bound.c).
+        ("client_header_timeout %s;"):format(ADMIN_HEADER_TIMEOUT),
         logs.admin(settings),
         error_pages(REFUSED),
         ("location = %s {"):format(REFUSED),

@@ -1,5 +1,6 @@
 --- Processes of the machine: running nginx, reading /proc, waiting. Linux only.
 
+local console = require("cli.console")
 local ffi = require("ffi")
 local dirent = require("posix.dirent")
 local errno = require("posix.errno")
@@ -255,7 +256,7 @@ end
 -- @treturn nil
 -- @treturn string why
 function _M.exec(binary, arguments)
-    io.stdout:flush()
+    console.flush()
     io.stderr:flush()
     local _, err = unistd.exec(binary, arguments)
     return nil, ("cannot run %s: %s"):format(binary, err)

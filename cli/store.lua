@@ -10,6 +10,7 @@ local layout = require("gateway.store.layout")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
+local console = require("cli.console")
 local is_equal = require("cli.equal")
 local worker_user = require("cli.worker_user")
 
@@ -131,7 +132,8 @@ local function take_into(settings, path)
         if not text then
             return nil, err
         elseif not path then
-            return io.stdout:write(text) and io.stdout:flush()
+            console.write(text)
+            return true
         end
         return file.create(path, text, PRIVATE_MODE)
     end

@@ -2,6 +2,7 @@
 -- somebody else's program by then, and a process may type into the terminal of its session
 -- (TIOCSTI): the shell behind it is root's.
 
+local console = require("cli.console")
 local ffi = require("ffi")
 local fcntl = require("posix.fcntl")
 local signal = require("posix.signal")
@@ -57,7 +58,7 @@ local function go_on_as_child()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     -- None may come before there is somebody to pass it on to.
     ffi.C.sigprocmask(SIG_BLOCK, signals, before)
-    io.stdout:flush()
+    console.flush()
     local pid = assert(unistd.fork())
     if pid > 0 then
         stand_for(pid, signals)

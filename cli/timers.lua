@@ -1,6 +1,7 @@
 --- `sluice timers`: what the timers of all workers do, as a table or as a flame graph.
 
 local cjson = require("cjson")
+local console = require("cli.console")
 local flame = require("cli.flame")
 local signal = require("posix.signal")
 local tables = require("cli.table")
@@ -224,15 +225,14 @@ function _M.show(arguments, ask)
             return draw(answer, arguments.flame, arguments.of)
         elseif arguments.json then
             local json = cjson.encode(answer):gsub("\\/", "/")
-            io.stdout:write(json, "\n")
+            console.write(json .. "\n")
             return true
         end
         local lines = _M.lines(answer, arguments.sort, arguments.top)
-        io.stdout:write(interval and CLEAR or "", table.concat(lines, "\n"), "\n")
-        if not interval then
+        console.write((interval and CLEAR or "") .. table.concat(lines, "\n") .. "\n")
+        if not interval or not console.flush() then
             return true
         end
-        io.stdout:flush()
         local whole_seconds, fraction = math.modf(interval)
         time.nanosleep({ tv_sec = whole_seconds, tv_nsec = fraction * 1e9 })
     end

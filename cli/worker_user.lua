@@ -8,6 +8,7 @@ local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 local wait = require("posix.sys.wait")
 
+local console = require("cli.console")
 local terminal = require("cli.terminal")
 
 local _M = {}
@@ -91,7 +92,7 @@ end
 -- @tparam function fn returns a value that JSON can hold, or nil and an error table with `message`
 -- @return what it returned
 function _M.run(user, fn)
-    io.stdout:flush()
+    console.flush()
     local account = _M.account(user)
     local output, input = unistd.pipe()
     local pid = output and unistd.fork()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Callable
@@ -29,13 +30,20 @@ def test_slow_bodies_leave_room_for_the_control_socket(gateway: Start) -> None:
     """Who keeps bodies coming a byte at a time gets half of the connections, and no more."""
     running = gateway(None, worker_connections=CONNECTIONS)
     head = b"POST /consumers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
-    slow = [Wire(running.admin_port) for _ in range(CONNECTIONS // 2 + 20)]
+    slow = [Wire(running.admin_port) for _ in range(CONNECTIONS // 2)]
     try:
         for client in slow:
             client.send(head)
-        refused = [client for client in slow[-20:] if client.read_reply("POST").status == 503]
-        assert len(refused) == 20
-        for client in slow[:-20]:
+        # Each has been read of when one more is refused.
+        late: list[Wire] = []
+
+        def is_refused() -> bool:
+            late.append(Wire(running.admin_port))
+            return late[-1].read_reply("POST").status == 503
+
+        wait_until(is_refused, "one too many")
+        slow += late
+        for client in slow[: CONNECTIONS // 2]:
             client.send(b'"')
         asked = control_socket(running)
         asked.send(request_bytes("/services", headers={"Connection": "close"}))
@@ -44,6 +52,84 @@ def test_slow_bodies_leave_room_for_the_control_socket(gateway: Start) -> None:
         for client in slow:
             client.close()
     wait_until(lambda: Client(running).ask("GET", "/services").status == 200, "the listener")
+
+
+class Flood:
+    """Connections of many clients, from several addresses, with the beginning of a request each.
+    They come one after the other, and never give up: what is open at a time is what the gateway
+    leaves open, and the last ones; so a test needs some hundred descriptors, not one for each."""
+
+    def __init__(self, running: Gateway, sent: bytes) -> None:
+        self.running, self.sent = running, sent
+        self.held: list[socket.socket] = []
+        self.refused = 0
+
+    def add(self, count: int) -> None:
+        for number in range(count):
+            client = socket.socket()
+            client.bind((f"127.0.0.{2 + number % 8}", 0))
+            client.connect(("127.0.0.1", self.running.admin_port))
+            with contextlib.suppress(ConnectionError):
+                client.send(self.sent)
+            client.setblocking(False)
+            self.held.append(client)
+            if len(self.held) > CONNECTIONS:
+                self.open()
+
+    def open(self) -> int:
+        """How many the gateway has not ended."""
+        self.held = [client for client in self.held if not self.is_ended(client)]
+        return len(self.held)
+
+    def is_ended(self, client: socket.socket) -> bool:
+        """Then it is closed here, too."""
+        try:
+            data = client.recv(4096)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            data = b""
+        if data:
+            assert data.startswith(b"HTTP/1.1 503 "), data
+            assert data.endswith(b'{"message":"too many connections to the admin listener"}')
+            self.refused += 1
+        client.close()
+        return True
+
+    def close(self) -> None:
+        for client in self.held:
+            client.close()
+
+
+SLOW = {"head": b"GET / HTTP/1.1\r\nHost: loc", "nothing": b""}
+
+
+@pytest.mark.parametrize(("what", "count"), [("head", 20000), ("nothing", 4000)])
+def test_slow_heads_leave_room_for_the_control_socket(
+    gateway: Start, what: str, count: int
+) -> None:
+    """They need no token. The control socket works on, and the listener when they have had their
+    time; who sends nothing does not even keep others from the listener."""
+    running = gateway(None, worker_connections=CONNECTIONS)
+    running.expect_log("connections refused: the admin listener has half", range(1000))
+    flood = Flood(running, SLOW[what])
+    try:
+        # A reload has workers of its own, which are flooded, too.
+        for arguments in (["get", "services"], ["status"], ["reload"], ["get", "routes"]):
+            flood.add(count // 4)
+            done = running.command(*arguments)
+            assert done.returncode == 0, done.stderr
+        wait_until(lambda: flood.open() <= CONNECTIONS // 2, "the last ones to be accepted")
+        if what == "nothing":
+            assert flood.refused == 0
+            Client(running).must(200, "GET", "/services")
+        else:
+            # Some have had their time meanwhile, and made place.
+            assert flood.refused > count / 2
+        wait_until(lambda: flood.open() == 0, "the ends of their time", 15)
+    finally:
+        flood.close()
+    Client(running).must(200, "GET", "/services")
 
 
 def test_pipelined_requests(running: Gateway) -> None:

@@ -108,6 +108,10 @@ void ngx_sluice_control_exit_process(void);
 ngx_int_t ngx_http_sluice_control_check(ngx_cycle_t *cycle);
 ngx_uint_t ngx_http_sluice_control_owns(ngx_listening_t *ls);
 
+/* ngx_http_sluice_control_bound.c */
+
+void ngx_http_sluice_control_bound(ngx_listening_t *ls);
+
 /* ngx_sluice_events.c */
 
 ngx_int_t ngx_sluice_events_init_process(ngx_cycle_t *cycle);

@@ -178,6 +178,10 @@ ngx_sluice_control_release(void)
             return NGX_ERROR;
         }
 
+        if (ngx_worker == 0) {
+            ngx_http_sluice_control_bound(&ls[i]);
+        }
+
         ls[i].connection = c;
         ngx_sluice_control_held[i] = NULL;
     }
