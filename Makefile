@@ -9,7 +9,8 @@ PYTHON = build/venv/bin/python
 SCENARIO ?=
 QUICK ?=
 
-# Of make flame: a revision to compare with, or a file of stacks to draw instead.
+# Of make flame and make instructions: a revision to compare with. Of make flame: a file of stacks
+# to draw instead.
 COMPARE ?=
 FOLDED ?=
 
@@ -25,7 +26,7 @@ JOBS ?= 2
 AGAIN ?=
 NGINX_TESTS = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest
 
-.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-gate bench-docs bench-report bench-selftest flame docs platforms sanitize clean
+.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-gate bench-docs bench-report bench-selftest flame instructions docs platforms sanitize clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -48,6 +49,7 @@ help:
 	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md and docs/figures.md"
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
+	@echo "make instructions [SCENARIO=<name>] [COMPARE=<revision>]: user-space instructions a request"
 	@echo "make platforms  README on a bare Debian 12 and 13 (root; TESTS=all: the whole of make test there)"
 	@echo "make deb     Debian packages of HEAD, built and tried on a bare Debian 12 and 13 (root): build/deb"
 	@echo "make docs    write the generated pages again"
@@ -145,6 +147,11 @@ bench-selftest: build
 flame: build
 	@scripts/setup run bench flame
 	python3 bench/flame.py $(if $(FOLDED),--folded $(FOLDED),--scenario $(SCENARIO)) \
+		$(if $(COMPARE),--compare $(COMPARE))
+
+instructions: build
+	@scripts/setup run bench
+	python3 bench/instructions.py $(if $(SCENARIO),--scenario $(SCENARIO)) \
 		$(if $(COMPARE),--compare $(COMPARE))
 
 docs: folder

@@ -72,8 +72,11 @@ def free_address() -> str:
 class Server:
     """An nginx, however it is started: directory, address, core, and the processes that work.
 
-    Without a core it runs on all of them.
+    Without a core it runs on all of them. Lines of its error log that have words of `harmless` are
+    no trouble.
     """
+
+    harmless: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, name: str, folder: Path, address: str, core: int | None, count: int = 1
@@ -195,6 +198,7 @@ class Server:
             lines = self.error_log.read_text(errors="replace").splitlines()
         except OSError:
             return None
+        lines = [line for line in lines if not any(words in line for words in self.harmless)]
         return next((line for line in lines if any(mark in line for mark in TROUBLE)), None)
 
     def _last_words(self) -> str:
