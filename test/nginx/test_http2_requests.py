@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from http2 import DATA, Client, frame, served, speaking
@@ -11,6 +11,8 @@ from http2 import DATA, Client, frame, served, speaking
 from sluice import Gateway
 from upstream import Upstream
 from wire import Pairs, request_bytes
+
+START = Callable[..., Gateway]
 
 END = 1
 PADDED = 8
@@ -316,3 +318,15 @@ def test_cookies_are_one_line(client: Client, upstream: Upstream) -> None:
     _, body = client.answers([stream])[stream]
     seen = [value for name, value in json.loads(body)["headers"] if name.lower() == "cookie"]
     assert seen == ["a=1; b=2; c=3; d=4"]
+
+
+@pytest.mark.parametrize("whose", ["gateway", "upstream"])
+def test_a_426_has_no_upgrade(gateway: START, upstream: Upstream, whose: str) -> None:
+    """HTTP/2 has neither Upgrade nor Connection: its clients take a head with one for broken."""
+    upstream.answer(426, [("Upgrade", "TLS/1.2"), ("Connection", "upgrade")], b"no")
+    more = {"protocols": ["https"]} if whose == "gateway" else {}
+    running = gateway(served(upstream, **more), tls="ssl http2", trusted_ips="127.0.0.1")
+    with speaking(running) as client:
+        stream = client.ask("/", headers=[("x-forwarded-proto", "http")])
+        assert client.answers([stream])[stream][0] == 426
+        assert not {"upgrade", "connection"} & client.heads[stream].keys()

@@ -196,6 +196,30 @@ def test_hop_by_hop_headers_end_here(
     assert reply.headers.get("x-other") == "1"
 
 
+@pytest.mark.parametrize("named", [[], ["upgrade"], ["close", "Upgrade"]])
+def test_a_426_says_what_it_requires(plain: tuple[Gateway, Upstream], named: list[str]) -> None:
+    """RFC 9110, 15.5.22 and 7.8: Upgrade has to be there, and named by Connection."""
+    running, upstream = plain
+    said = [("Upgrade", "websocket"), *(("Connection", line) for line in named)]
+    upstream.answer(426, [*said, ("Trailer", "X-Sum")], b"no")
+    with running.wire() as wire:
+        for _ in range(2):
+            reply = wire.ask("/")
+            assert (reply.status, reply.body) == (426, b"no")
+            assert reply.headers.all("upgrade") == ["websocket"]
+            connection = ", ".join(reply.headers.all("connection")).lower()
+            assert sorted(connection.split(", ")) == ["keep-alive", "upgrade"]
+            assert "trailer" not in reply.headers
+    several = [("Upgrade", "TLS/1.2"), ("Connection", "upgrade"), ("upgrade", "HTTP/1.1")]
+    upstream.answer(426, several, b"no")
+    reply = running.ask("/")
+    assert reply.headers.all("upgrade") == ["TLS/1.2", "HTTP/1.1"]
+    assert ", ".join(reply.headers.all("connection")).lower().count("upgrade") == 1
+    # Without one there is nothing to name.
+    upstream.answer(426, [], b"no")
+    assert "upgrade" not in (running.ask("/").headers.get("connection") or "").lower()
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -9,12 +9,12 @@
 #include "ngx_http_sluice_access.h"
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_destination.h"
-#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_location.h"
 #include "ngx_http_sluice_peer.h"
 #include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_target.h"
+#include "ngx_http_sluice_upgrade.h"
 
 
 typedef struct {
@@ -28,8 +28,6 @@ static ngx_int_t ngx_http_sluice_access_require_https(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);
 static ngx_int_t ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal);
-static ngx_int_t ngx_http_sluice_access_push(ngx_http_request_t *r,
-    const char *name, const char *value);
 static ngx_int_t ngx_http_sluice_access_redirect(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal);
 static void *ngx_http_sluice_access_create_conf(ngx_conf_t *cf);
@@ -208,10 +206,9 @@ static ngx_int_t
 ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal)
 {
-    if (ngx_http_sluice_access_push(r, "Connection", "Upgrade") != NGX_OK
-        || ngx_http_sluice_access_push(r, "Upgrade", "TLS/1.2, HTTP/1.1")
-           != NGX_OK)
-    {
+    static ngx_str_t  protocols = ngx_string("TLS/1.2, HTTP/1.1");
+
+    if (ngx_http_sluice_upgrade_require(r, &protocols) != NGX_OK) {
         return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                        NULL);
     }
@@ -223,38 +220,30 @@ ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_sluice_access_push(ngx_http_request_t *r, const char *name,
-    const char *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 1;
-    h->key.data = (u_char *) name;
-    h->key.len = ngx_strlen(name);
-    h->value.data = (u_char *) value;
-    h->value.len = ngx_strlen(value);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
 ngx_http_sluice_access_redirect(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal)
 {
-    u_char                         *p;
+    u_char                         *p, address[NGX_SOCKADDR_STRLEN];
+    ngx_int_t                       rc;
     ngx_str_t                       host;
     ngx_http_sluice_access_conf_t  *conf;
 
     conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_access_module);
     p = NULL;
 
-    if (ngx_http_complex_value(r, conf->host, &host) == NGX_OK) {
+    rc = ngx_http_complex_value(r, conf->host, &host);
+
+    if (rc == NGX_OK && host.len == 0) {
+
+        /* as nginx's own redirects without a host */
+
+        host.data = address;
+        host.len = sizeof(address);
+
+        rc = ngx_connection_local_sockaddr(r->connection, &host, 0);
+    }
+
+    if (rc == NGX_OK) {
         p = ngx_pnalloc(r->pool, sizeof("https://") - 1 + host.len
                                  + r->unparsed_uri.len);
     }

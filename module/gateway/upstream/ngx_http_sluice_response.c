@@ -36,6 +36,7 @@
 #include "ngx_http_sluice_upstream.h"
 
 
+#define NGX_HTTP_SLUICE_RESPONSE_UPGRADE  426
 #define NGX_HTTP_SLUICE_RESPONSE_INTERIM  16  /* before the final response */
 
 
@@ -258,6 +259,15 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
         }
 
         if (u->headers_in.status_n >= NGX_HTTP_OK) {
+
+            /* its line of Upgrade has to be there (RFC 9110, 15.5.22) */
+
+            if (u->headers_in.status_n == NGX_HTTP_SLUICE_RESPONSE_UPGRADE
+                && ngx_http_sluice_upgrade_required(r) != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
             return ngx_http_sluice_response_drop_lines(r, &ctx->own);
         }
 

@@ -10,6 +10,8 @@
 #include "ngx_http_sluice_upgrade.h"
 
 
+static ngx_int_t ngx_http_sluice_upgrade_push(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
 static ngx_uint_t ngx_http_sluice_upgrade_only(ngx_list_t *headers);
 static ngx_uint_t ngx_http_sluice_upgrade_drops(ngx_table_elt_t *h,
     void *data);
@@ -53,8 +55,10 @@ ngx_http_sluice_upgrade_asked(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_sluice_upgrade_switch(ngx_http_request_t *r)
 {
-    ngx_table_elt_t      *h;
     ngx_http_upstream_t  *u;
+
+    static ngx_str_t      websocket =
+                                ngx_string(ngx_http_sluice_upgrade_websocket);
 
     u = r->upstream;
 
@@ -82,16 +86,82 @@ ngx_http_sluice_upgrade_switch(ngx_http_request_t *r)
 
     /* not the upstream's line: no such line of an upstream passes */
 
+    return ngx_http_sluice_upgrade_push(r, "Upgrade", &websocket);
+}
+
+
+ngx_int_t
+ngx_http_sluice_upgrade_require(ngx_http_request_t *r, ngx_str_t *protocols)
+{
+    static ngx_str_t  upgrade = ngx_string("Upgrade");
+
+    if (r->http_version >= NGX_HTTP_VERSION_20) {
+        return NGX_OK;
+    }
+
+    /* nginx writes a line of Connection as well, for what it does itself */
+
+    if (ngx_http_sluice_upgrade_push(r, "Connection", &upgrade) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_upgrade_push(r, "Upgrade", protocols);
+}
+
+
+ngx_int_t
+ngx_http_sluice_upgrade_required(ngx_http_request_t *r)
+{
+    ngx_int_t         rc;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (r->http_version >= NGX_HTTP_VERSION_20) {
+        return NGX_OK;
+    }
+
+    rc = NGX_DECLINED;                            /* there is none yet */
+
+    for (part = &r->upstream->headers_in.headers.part; part;
+         part = part->next)
+    {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts && rc != NGX_ERROR; i++) {
+
+            if (h[i].key.len != 7
+                || ngx_strncasecmp(h[i].key.data, (u_char *) "upgrade", 7)
+                   != 0)
+            {
+                continue;
+            }
+
+            rc = (rc == NGX_OK)
+                 ? ngx_http_sluice_upgrade_push(r, "Upgrade", &h[i].value)
+                 : ngx_http_sluice_upgrade_require(r, &h[i].value);
+        }
+    }
+
+    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_upgrade_push(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
     h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
     if (h == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_str_set(&h->key, "Upgrade");
-    h->lowcase_key = (u_char *) "upgrade";
-    h->value.data = ngx_http_sluice_upgrade_websocket;
-    h->value.len = sizeof(ngx_http_sluice_upgrade_websocket) - 1;
     h->hash = 1;
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->value = *value;
 
     return NGX_OK;
 }

@@ -34,5 +34,18 @@ ngx_uint_t ngx_http_sluice_upgrade_asked(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_sluice_upgrade_switch(ngx_http_request_t *r);
 
+/*
+ * Has the response say which protocols a client must ask for (RFC 9110, 7.8):
+ * the lines Upgrade and Connection.  HTTP/2 has neither.  The value is not
+ * copied.  NGX_ERROR: no memory.
+ */
+
+ngx_int_t ngx_http_sluice_upgrade_require(ngx_http_request_t *r,
+    ngx_str_t *protocols);
+
+/* The same with each line of Upgrade that the upstream's 426 has. */
+
+ngx_int_t ngx_http_sluice_upgrade_required(ngx_http_request_t *r);
+
 
 #endif /* NGX_HTTP_SLUICE_UPGRADE_H_INCLUDED */
