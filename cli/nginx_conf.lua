@@ -104,7 +104,7 @@ local function forwarded(settings)
         return {
             conf = "",
             proto = "$scheme",
-            host = "$host",
+            host = "$sluice_named_host",
             port = "$server_port",
             path = "$sluice_request_path",
             prefix = "$sluice_prefix",
@@ -129,7 +129,7 @@ local function forwarded(settings)
     end
     local result = {
         proto = believe("proto", "$scheme"),
-        host = believe("host", "$host"),
+        host = believe("host", "$sluice_named_host"),
         port = believe("port", "$server_port"),
         path = believe("path", "$sluice_request_path"),
         prefix = believe("prefix", "$sluice_prefix"),

@@ -137,6 +137,29 @@ def test_prefix_of_a_regex_is_what_it_matched(gateway: Start, upstream: Upstream
     assert upstream.last.target == "/x"
 
 
+@pytest.mark.parametrize("trusted", ["", "127.0.0.1"])
+@pytest.mark.parametrize("preserve", [False, True])
+def test_without_a_host_none_is_made_up(
+    gateway: Start, upstream: Upstream, preserve: bool, trusted: str
+) -> None:
+    config = proxying(upstream, paths=["/api"], preserve_host=preserve)
+    running = gateway(config, trusted_ips=trusted)
+    for line in (b"GET /api/x HTTP/1.0\r\n\r\n", b"GET /api/x\r\n"):
+        with running.wire() as wire:
+            wire.send(line)
+            assert wire.read_to_end()
+        headers = upstream.last.headers
+        assert "x-forwarded-host" not in headers
+        assert headers.get("host") == upstream.address
+        assert headers.get("x-forwarded-port") == str(running.proxy_port)
+    # One that is said goes up as before.
+    with running.wire() as wire:
+        wire.send(b"GET http://a.example/api/x HTTP/1.0\r\n\r\n")
+        assert wire.read_head().status == 200
+    assert upstream.last.headers.get("x-forwarded-host") == "a.example"
+    assert upstream.last.headers.get("host") == ("a.example" if preserve else upstream.address)
+
+
 # Via, latencies, request id
 
 

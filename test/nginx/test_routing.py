@@ -267,6 +267,14 @@ def test_https_only_redirects(gateway: Start, upstream: Upstream, status: int) -
     assert upstream.requests == []
 
 
+def test_a_redirect_without_a_host_names_the_address(gateway: Start, upstream: Upstream) -> None:
+    route = {"protocols": ["https"], "https_redirect_status_code": 301}
+    running = gateway(proxying(upstream, **route))
+    with running.wire() as wire:
+        wire.send(b"GET /x?z=1 HTTP/1.0\r\n\r\n")
+        assert wire.read_head().headers.get("location") == "https://127.0.0.1/x?z=1"
+
+
 def test_https_told_by_a_trusted_proxy_is_https(gateway: Start, upstream: Upstream) -> None:
     config = proxying(upstream, protocols=["https"])
     sent = {"X-Forwarded-Proto": "https"}

@@ -45,6 +45,8 @@ static ngx_int_t ngx_http_sluice_gateway_asked_uri(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_gateway_host(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_gateway_named_host(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_gateway_upstream_ms(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_gateway_via(ngx_http_request_t *r,
@@ -89,6 +91,11 @@ static ngx_http_variable_t  ngx_http_sluice_gateway_variables[] = {
 
     { ngx_string("sluice_host"), NULL,
       ngx_http_sluice_gateway_host, 0, NGX_HTTP_VAR_CHANGEABLE, 0 },
+
+    /* the host that the request names; nothing where it names none */
+
+    { ngx_string("sluice_named_host"), NULL,
+      ngx_http_sluice_gateway_named_host, 0, 0, 0 },
 
     { ngx_string("sluice_prefix"), NULL, ngx_http_sluice_gateway_constant,
       (uintptr_t) &ngx_http_sluice_nothing, NGX_HTTP_VAR_CHANGEABLE, 0 },
@@ -280,6 +287,15 @@ ngx_http_sluice_gateway_host(ngx_http_request_t *r,
 
     return ngx_http_sluice_gateway_constant(r, v,
                                             (uintptr_t) &cscf->server_name);
+}
+
+
+static ngx_int_t
+ngx_http_sluice_gateway_named_host(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    return ngx_http_sluice_gateway_constant(r, v,
+                                         (uintptr_t) &r->headers_in.server);
 }
 
 

@@ -211,11 +211,14 @@ ngx_http_sluice_peer_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     ctx->peer = (uint32_t) peer;
     ctx->has_peer = 1;
 
-    if (!(ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST)) {
-        ngx_http_sluice_peer_set_host(r, &rotation->peers[peer].host);
-
-    } else if (r->headers_in.host) {
+    if (r->headers_in.host
+        && (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST))
+    {
         ngx_http_sluice_peer_set_host(r, &r->headers_in.host->value);
+
+    } else {
+        ctx->route_flags &= ~NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST;
+        ngx_http_sluice_peer_set_host(r, &rotation->peers[peer].host);
     }
 
     return NGX_OK;
@@ -239,7 +242,7 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    try = ngx_palloc(r->pool, sizeof(ngx_http_sluice_peer_try_t));
+    try = ngx_pcalloc(r->pool, sizeof(ngx_http_sluice_peer_try_t));
     if (try == NULL) {
         return NGX_ERROR;
     }
@@ -247,9 +250,6 @@ ngx_http_sluice_peer_init(ngx_http_request_t *r,
     try->request = r;
     try->rotation = ctx->destination->rotation;
     try->peer = ctx->peer;
-    try->tried = NULL;
-    try->rewrites = 0;
-    try->begun = 0;
     try->preserve_host = (ctx->route_flags
                           & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST) != 0;
 
