@@ -13,6 +13,9 @@ local ngx = ngx
 -- Of each list in $upstream_addr and the like: the separators of tries.
 local TRY = "[^,%s]+"
 
+-- Headers, and parameters, that an entry has.
+local MOST = 100
+
 local _M = {}
 
 --- The entity's JSON, without what is unset.
@@ -96,15 +99,79 @@ local function redact_headers(headers)
     return headers
 end
 
-local function request(var)
+--- What ours says of a list that it has cut: not which lines it has, but that each is one, and that
+-- none has come twice or is missing without a word. test_http_log.py has which it keeps.
+local function agree(ours, all)
+    local left, total = {}, 0
+    local function each(headers, visit)
+        for name, value in pairs(headers) do
+            for _, one in ipairs(type(value) == "table" and value or { value }) do
+                visit(name .. ": " .. one)
+            end
+        end
+    end
+    -- Of a secret name all values are one there.
+    local function countable(headers)
+        local out = {}
+        for name, value in pairs(headers) do
+            out[name] = not redact.is_secret(name) and value or nil
+        end
+        return out
+    end
+    each(countable(all), function(line)
+        left[line], total = (left[line] or 0) + 1, total + 1
+    end)
+    each(countable(ours), function(line)
+        left[line], total = (left[line] or 0) - 1, total - 1
+        assert(left[line] >= 0, "has a line that is none: " .. line)
+    end)
+    return total
+end
+
+local function count(headers)
+    local sum = 0
+    for _, value in pairs(headers) do
+        sum = sum + (type(value) == "table" and #value or 1)
+    end
+    return sum
+end
+
+--- The headers of a request or a response, and how many are left out.
+local function headers(get, ours)
+    local all = get(0)
+    local total = count(all)
+    if total <= MOST then
+        return redact_headers(all)
+    end
+    assert(agree(ours.headers, redact_headers(all)) <= ours.headers_omitted, "lacks lines")
+    return ours.headers, total - MOST
+end
+
+--- The parameters, and how many are left out.
+local function parameters(query)
+    local all = ngx.decode_args(query, 0)
+    local total = count(all)
+    local segments = 0
+    for _ in (query .. "&"):gmatch("&") do
+        segments = segments + 1
+    end
+    local shown = ngx.decode_args(query)
+    return shown, segments > MOST and total - count(shown) or nil
+end
+
+local function request(var, ours)
+    local shown, omitted = headers(ngx.req.get_headers, ours)
+    local querystring, parameters_omitted = parameters(redact.query(var.args or ""))
     local uri = redact.uri(var.request_uri or "")
     return {
         id = var.sluice_request_id,
         uri = uri,
         url = ("%s://%s:%s%s"):format(var.scheme, var.host or "", var.server_port, uri),
-        querystring = ngx.decode_args(redact.query(var.args or "")),
+        querystring = querystring,
+        querystring_omitted = parameters_omitted,
         method = (var.request or ""):match("^([%u_-]+) ") or ngx.req.get_method(),
-        headers = redact_headers(ngx.req.get_headers()),
+        headers = shown,
+        headers_omitted = omitted,
         size = tonumber(var.request_length),
         tls = var.ssl_protocol and {
             version = var.ssl_protocol,
@@ -131,16 +198,19 @@ end
 
 --- The request's entry.
 -- @tparam table entities as gateway.request.log_entry takes them
-function _M.encode(entities)
+-- @tparam table ours the entry that is compared with it, decoded
+function _M.encode(entities, ours)
     local var = ngx.var
+    local shown, omitted = headers(ngx.resp.get_headers, ours.response)
     local consumer, credential = entities.consumer, entities.credential
     local made = tries(var)
     local is_proxied = made ~= nil and var.sluice_response_via ~= ""
     local json = cjson.encode({
-        request = request(var),
+        request = request(var, ours.request),
         response = {
             status = ngx.status,
-            headers = redact_headers(ngx.resp.get_headers()),
+            headers = shown,
+            headers_omitted = omitted,
             size = tonumber(var.bytes_sent),
         },
         latencies = latencies(var, is_proxied),

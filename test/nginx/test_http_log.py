@@ -128,6 +128,55 @@ def test_the_entry_of_a_request_with_a_consumer_and_failed_tries(
         assert last == {"ip": "127.0.0.1", "port": upstream.port}
 
 
+def lines_of(headers: dict) -> int:
+    """How many header lines an entry has."""
+    return sum(len(value) if isinstance(value, list) else 1 for value in headers.values())
+
+
+@pytest.mark.parametrize("count", [50, 300])
+def test_of_many_headers_the_gateways_own_are_kept(
+    gateway: Start, upstream: Upstream, log: LogServer, count: int
+) -> None:
+    """Whatever a client and an upstream send; and the entry says how many it has left out."""
+    many = [(f"X-Many-{i}", "v") for i in range(count)]
+    upstream.answer(200, many, b"x")
+    config = logging_to(upstream, log.port)
+    config["plugins"] += [
+        {"name": "key-auth"},
+        {"name": "rate-limiting", "config": {"minute": 1000, "hour": 1000, "limit_by": "ip"}},
+    ]
+    config["consumers"] = [{"username": "ann", "keyauth_credentials": [{"key": "k"}]}]
+    running = gateway(config, large_client_header_buffers="4 64k")
+    sent = [*many[: count // 2], ("Host", "a.example"), *many[count // 2 :], ("apikey", "k")]
+    query = "n=1" + "&p=v" * count
+    reply = running.ask(f"/?{query}", headers=sent)
+    assert reply.status == 200
+    log.wait_for_marks({"1"})
+    (entry,) = log.entries
+    request, response = entry["request"], entry["response"]
+    assert request["headers"]["host"] == "a.example"
+    assert request["headers"]["x-consumer-username"] == "ann"
+    assert request["headers"]["x-credential-identifier"]
+    own = ("ratelimit-limit", "x-ratelimit-remaining-hour", "via", "x-kong-proxy-latency")
+    for name in (*own, "x-kong-request-id"):
+        assert response["headers"][name] == ", ".join(reply.headers.all(name)), name
+    went_up = len(upstream.last.headers)
+    # Date and Server are nginx's, and in no list.
+    lines = lines_of(response["headers"]) + response.get("headers_omitted", 0)
+    assert lines == len(reply.headers) - sum(
+        n.lower() in ("date", "server") for n, _ in reply.headers
+    )
+    assert lines_of(request["querystring"]) <= 100
+    if count == 50:
+        assert not [name for name in (*request, *response) if "omitted" in name]
+        return
+    # Of those that went up some are the head's own: Via, X-Real-IP, X-Forwarded-*.
+    assert lines_of(request["headers"]) == 100
+    assert 0 < went_up - 100 - request["headers_omitted"] < 12
+    shown = lines_of(request["querystring"])
+    assert shown + request["querystring_omitted"] == 1 + count
+
+
 def test_entries_of_what_the_gateway_answers_itself(
     gateway: Start, upstream: Upstream, log: LogServer
 ) -> None:

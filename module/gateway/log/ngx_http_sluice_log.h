@@ -14,9 +14,15 @@
 #include <ngx_http.h>
 
 
-/* Headers, and parameters, that an entry has at most; further ones are not. */
+/*
+ * Headers, and parameters, that an entry has at most; it says how many it
+ * leaves out.  Of more headers it has the first, the last, and Host: what the
+ * gateway and its plugins add is behind the client's lines, and on both sides
+ * of the upstream's.
+ */
 
 #define NGX_HTTP_SLUICE_LOG_FIELDS  100
+#define NGX_HTTP_SLUICE_LOG_LAST    50
 
 
 /*
@@ -41,6 +47,15 @@ typedef struct {
     unsigned     secret:1;      /* the value must not be shown */
     unsigned     done:1;        /* written beside one before it */
 } ngx_http_sluice_log_field_t;
+
+
+/* Of one request in hand: nothing here waits. */
+
+typedef struct {
+    ngx_uint_t                    nelts;
+    ngx_uint_t                    omitted;
+    ngx_http_sluice_log_field_t   elts[NGX_HTTP_SLUICE_LOG_FIELDS];
+} ngx_http_sluice_log_fields_t;
 
 
 /* A variable of nginx's, found by its name. */
@@ -130,14 +145,21 @@ ngx_uint_t ngx_http_sluice_log_address(ngx_str_t *peer, ngx_str_t *host,
 ngx_str_t ngx_http_sluice_log_variable(ngx_http_request_t *r,
     ngx_http_sluice_log_name_t *name);
 
+/* members of an object: ngx_http_sluice_log_parameters.c */
+
+void ngx_http_sluice_log_parameters(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
+
 /* ngx_http_sluice_log_fields.c */
 
 void ngx_http_sluice_log_request_headers(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 void ngx_http_sluice_log_response_headers(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
-void ngx_http_sluice_log_parameters(ngx_http_sluice_log_t *log,
-    ngx_http_request_t *r);
+
+/* A member; of what is cut a second one, with how many are left out. */
+void ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
+    const char *name, ngx_http_sluice_log_fields_t *fields);
 
 /* A URI, or a text with one, without its secrets; in r's pool or as it is. */
 ngx_str_t ngx_http_sluice_log_redact(ngx_http_sluice_log_t *log,

@@ -142,10 +142,10 @@ ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
         ngx_http_sluice_log_tls(log, r);
     }
 
-    ngx_http_sluice_log_text(log, ",\"querystring\":");
+    ngx_http_sluice_log_text(log, ",");
     ngx_http_sluice_log_parameters(log, r);
 
-    ngx_http_sluice_log_text(log, ",\"headers\":");
+    ngx_http_sluice_log_text(log, ",");
     ngx_http_sluice_log_request_headers(log, r);
 }
 
@@ -181,7 +181,7 @@ ngx_http_sluice_log_response(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_text(log, ",\"size\":");
     ngx_http_sluice_log_number(log, r->connection->sent);
 
-    ngx_http_sluice_log_text(log, ",\"headers\":");
+    ngx_http_sluice_log_text(log, ",");
     ngx_http_sluice_log_response_headers(log, r);
 }
 

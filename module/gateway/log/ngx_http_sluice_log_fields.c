@@ -1,8 +1,9 @@
 
 /*
- * What a log entry has by name: headers and parameters, as objects whose
- * values are strings, or arrays of those where a name comes more than once.
- * Secrets are taken out (ngx_sluice_redact.h).
+ * What a log entry has by name: headers, and parameters, which
+ * ngx_http_sluice_log_parameters.c cuts, as objects whose values are strings,
+ * or arrays of those where a name comes more than once.  Secrets are taken out
+ * (ngx_sluice_redact.h).
  */
 
 
@@ -10,29 +11,16 @@
 #include "ngx_sluice_redact.h"
 
 
-/* Of one request in hand: nothing here waits. */
-
-typedef struct {
-    ngx_uint_t                    nelts;
-    ngx_http_sluice_log_field_t   elts[NGX_HTTP_SLUICE_LOG_FIELDS];
-} ngx_http_sluice_log_fields_t;
-
-
 static void ngx_http_sluice_log_add_connection(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r);
 static void ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r,
     ngx_list_t *list);
+static ngx_uint_t ngx_http_sluice_log_count(ngx_http_request_t *r,
+    ngx_list_t *list, ngx_uint_t *host);
 static void ngx_http_sluice_log_add(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
-static void ngx_http_sluice_log_add_parameter(
-    ngx_http_sluice_log_fields_t *fields, u_char **room, u_char *p,
-    u_char *end);
-static ngx_str_t ngx_http_sluice_log_unescape(u_char **room, u_char *p,
-    u_char *end);
-static void ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
-    ngx_http_sluice_log_fields_t *fields);
 static void ngx_http_sluice_log_value(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_field_t *field);
 static ngx_http_sluice_log_field_t *ngx_http_sluice_log_next(
@@ -49,7 +37,7 @@ ngx_http_sluice_log_request_headers(ngx_http_sluice_log_t *log,
     fields.nelts = 0;
 
     ngx_http_sluice_log_add_list(log, &fields, r, &r->headers_in.headers);
-    ngx_http_sluice_log_object(log, &fields);
+    ngx_http_sluice_log_object(log, "headers", &fields);
 }
 
 
@@ -85,7 +73,7 @@ ngx_http_sluice_log_response_headers(ngx_http_sluice_log_t *log,
 
     ngx_http_sluice_log_add_connection(log, &fields, r);
     ngx_http_sluice_log_add_list(log, &fields, r, &r->headers_out.headers);
-    ngx_http_sluice_log_object(log, &fields);
+    ngx_http_sluice_log_object(log, "headers", &fields);
 }
 
 
@@ -122,9 +110,25 @@ ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
     ngx_list_t *list)
 {
     ngx_str_t         name;
-    ngx_uint_t        i;
+    ngx_uint_t        i, n, host, from, to;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
+
+    /* those from and to which are left out, but for Host */
+
+    n = ngx_http_sluice_log_count(r, list, &host);
+    from = n;
+    to = n;
+
+    if (n > NGX_HTTP_SLUICE_LOG_FIELDS - fields->nelts) {
+        from = NGX_HTTP_SLUICE_LOG_FIELDS - fields->nelts
+               - NGX_HTTP_SLUICE_LOG_LAST;
+        to = n - NGX_HTTP_SLUICE_LOG_LAST;
+        from -= (host >= from && host < to);
+    }
+
+    fields->omitted = 0;
+    n = 0;
 
     for (part = &list->part; part; part = part->next) {
 
@@ -136,9 +140,13 @@ ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
                 continue;
             }
 
-            if (fields->nelts == NGX_HTTP_SLUICE_LOG_FIELDS) {
-                return;
+            if (n >= from && n < to && n != host) {
+                fields->omitted++;
+                n++;
+                continue;
             }
+
+            n++;
 
             /* of a response not all modules fill lowcase_key */
 
@@ -155,6 +163,37 @@ ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
             ngx_http_sluice_log_add(log, fields, r, &name, &h[i].value);
         }
     }
+}
+
+
+/* How many lines a list has; host: which is that of Host, if one is. */
+
+static ngx_uint_t
+ngx_http_sluice_log_count(ngx_http_request_t *r, ngx_list_t *list,
+    ngx_uint_t *host)
+{
+    ngx_uint_t        i, n;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    n = 0;
+    *host = NGX_MAX_SIZE_T_VALUE;
+
+    for (part = &list->part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (&h[i] == r->headers_in.host) {
+                *host = n;
+            }
+
+            n += (h[i].hash != 0);
+        }
+    }
+
+    return n;
 }
 
 
@@ -180,124 +219,8 @@ ngx_http_sluice_log_add(ngx_http_sluice_log_t *log,
 }
 
 
-/* as ngx.decode_args() reads a query, of which the secrets are taken first */
-
 void
-ngx_http_sluice_log_parameters(ngx_http_sluice_log_t *log,
-    ngx_http_request_t *r)
-{
-    u_char                        *p, *end, *last, *query, *room;
-    size_t                         length;
-    ngx_uint_t                     n;
-    ngx_http_sluice_log_fields_t   fields;
-
-    fields.nelts = 0;
-
-    if (r->args.len == 0) {
-        ngx_http_sluice_log_text(log, "{}");
-        return;
-    }
-
-    query = ngx_pnalloc(r->pool, NGX_SLUICE_REDACT_GROWTH * r->args.len);
-    if (query == NULL) {
-        log->failed = 1;
-        return;
-    }
-
-    length = ngx_sluice_redact(query, r->args.data, r->args.len,
-                               NGX_SLUICE_REDACT_QUERY);
-
-    room = ngx_pnalloc(r->pool, length);
-    if (room == NULL) {
-        log->failed = 1;
-        return;
-    }
-
-    last = query + length;
-    n = 0;
-
-    for (p = query; p <= last && n < NGX_HTTP_SLUICE_LOG_FIELDS; n++) {
-
-        end = memchr(p, '&', last - p);
-        if (end == NULL) {
-            end = last;
-        }
-
-        ngx_http_sluice_log_add_parameter(&fields, &room, p, end);
-
-        p = end + 1;
-    }
-
-    ngx_http_sluice_log_object(log, &fields);
-}
-
-
-static void
-ngx_http_sluice_log_add_parameter(ngx_http_sluice_log_fields_t *fields,
-    u_char **room, u_char *p, u_char *end)
-{
-    u_char                       *equals;
-    ngx_http_sluice_log_field_t  *field;
-
-    equals = memchr(p, '=', end - p);
-
-    if (p == (equals ? equals : end)) {
-        return;
-    }
-
-    field = &fields->elts[fields->nelts++];
-
-    ngx_memzero(field, sizeof(ngx_http_sluice_log_field_t));
-
-    field->name = ngx_http_sluice_log_unescape(room, p,
-                                               equals ? equals : end);
-
-    if (equals == NULL) {
-        field->bare = 1;
-        return;
-    }
-
-    field->value = ngx_http_sluice_log_unescape(room, equals + 1, end);
-}
-
-
-/* a triplet that is none stays as it is */
-
-static ngx_str_t
-ngx_http_sluice_log_unescape(u_char **room, u_char *p, u_char *end)
-{
-    u_char     *out;
-    ngx_int_t   c;
-    ngx_str_t   text;
-
-    out = *room;
-    text.data = out;
-
-    for ( /* void */ ; p < end; p++) {
-
-        if (*p == '%' && end - p >= 3) {
-
-            c = ngx_hextoi(p + 1, 2);
-
-            if (c != NGX_ERROR) {
-                *out++ = (u_char) c;
-                p += 2;
-                continue;
-            }
-        }
-
-        *out++ = *p == '+' ? ' ' : *p;
-    }
-
-    text.len = out - text.data;
-    *room = out;
-
-    return text;
-}
-
-
-static void
-ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
+ngx_http_sluice_log_object(ngx_http_sluice_log_t *log, const char *name,
     ngx_http_sluice_log_fields_t *fields)
 {
     ngx_uint_t                    several;
@@ -305,7 +228,9 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
 
     end = fields->elts + fields->nelts;
 
-    ngx_http_sluice_log_text(log, "{");
+    ngx_http_sluice_log_text(log, "\"");
+    ngx_http_sluice_log_raw(log, name, ngx_strlen(name));
+    ngx_http_sluice_log_text(log, "\":{");
 
     for (field = fields->elts; field < end; field++) {
 
@@ -344,6 +269,13 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log,
     }
 
     ngx_http_sluice_log_text(log, "}");
+
+    if (fields->omitted) {
+        ngx_http_sluice_log_text(log, ",\"");
+        ngx_http_sluice_log_raw(log, name, ngx_strlen(name));
+        ngx_http_sluice_log_text(log, "_omitted\":");
+        ngx_http_sluice_log_number(log, fields->omitted);
+    }
 }
 
 
