@@ -183,20 +183,33 @@ ngx_http_sluice_key_auth_access(ngx_http_request_t *r,
 {
     ngx_http_sluice_key_auth_t  *conf = data;
 
-    ngx_int_t  rc;
+    ngx_int_t  rc, hidden;
     ngx_str_t  key, words;
 
-    if (r->method == NGX_HTTP_OPTIONS
-        && !(conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_PREFLIGHT))
+    if ((r->method == NGX_HTTP_OPTIONS
+         && !(conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_PREFLIGHT))
+        || (conf->anonymous.data && ctx->credential.len))
     {
-        return NGX_OK;
-    }
+        rc = ngx_http_sluice_key_auth_hide(r, conf);
 
-    if (conf->anonymous.data && ctx->credential.len) {
-        return NGX_OK;
+        if (rc == NGX_ERROR) {
+            return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                          NULL);
+        }
+
+        return rc;
     }
 
     rc = ngx_http_sluice_key_auth_find(r, conf, &key, &words);
+
+    if (rc == NGX_OK || (rc == NGX_DECLINED && conf->anonymous.data)) {
+
+        hidden = ngx_http_sluice_key_auth_hide(r, conf);
+
+        if (hidden != NGX_OK) {
+            rc = hidden;
+        }
+    }
 
     if (rc == NGX_ERROR) {
         return ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);

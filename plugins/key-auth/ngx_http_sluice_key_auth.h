@@ -41,14 +41,23 @@ typedef struct {
 
 
 /*
- * Finds the request's key, and takes it out of the request where that is
- * configured.  Nothing is changed before a key is found.
+ * Finds the request's key.
  *
  * NGX_OK; NGX_AGAIN: the body has to be read first; NGX_ERROR: no memory;
  * NGX_DECLINED: there is no key, words say why.
  */
 ngx_int_t ngx_http_sluice_key_auth_find(ngx_http_request_t *r,
     const ngx_http_sluice_key_auth_t *conf, ngx_str_t *key, ngx_str_t *words);
+
+/*
+ * Takes all that may be a key, or a copy of one, out of a request that passes,
+ * where that is configured: each of the names, in headers, in the query and in
+ * a body that keys are read from.  What was found stays good.  NGX_OK;
+ * NGX_AGAIN: nothing was done, the body has to be read first; NGX_ERROR: no
+ * memory.
+ */
+ngx_int_t ngx_http_sluice_key_auth_hide(ngx_http_request_t *r,
+    const ngx_http_sluice_key_auth_t *conf);
 
 
 #endif /* NGX_HTTP_SLUICE_KEY_AUTH_H_INCLUDED */

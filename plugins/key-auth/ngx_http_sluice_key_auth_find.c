@@ -46,8 +46,11 @@ static ngx_int_t ngx_http_sluice_key_auth_in_fields(
     ngx_http_sluice_key_auth_search_t *search,
     const ngx_http_sluice_key_auth_place_t *place, ngx_uint_t i,
     ngx_http_sluice_key_auth_found_t *found);
-static ngx_int_t ngx_http_sluice_key_auth_hide(
-    ngx_http_sluice_key_auth_search_t *search, ngx_uint_t i);
+static void ngx_http_sluice_key_auth_begin(
+    ngx_http_sluice_key_auth_search_t *search, ngx_http_request_t *r,
+    const ngx_http_sluice_key_auth_t *conf);
+static ngx_uint_t ngx_http_sluice_key_auth_hides(ngx_table_elt_t *h,
+    void *data);
 static ngx_int_t ngx_http_sluice_key_auth_cut_query(
     ngx_http_sluice_key_auth_search_t *search);
 static ngx_int_t ngx_http_sluice_key_auth_cut_body(
@@ -56,9 +59,9 @@ static ngx_int_t ngx_http_sluice_key_auth_cut(
     ngx_http_sluice_key_auth_search_t *search,
     ngx_http_sluice_key_auth_place_t *place, int kind,
     const sluice_core_text_t *type, const ngx_str_t *text);
-static ngx_int_t ngx_http_sluice_key_auth_without(ngx_http_request_t *r,
-    const ngx_http_sluice_key_auth_place_t *place,
-    const sluice_core_text_t *name, ngx_str_t *rest);
+static ngx_int_t ngx_http_sluice_key_auth_without(
+    ngx_http_sluice_key_auth_search_t *search,
+    const ngx_http_sluice_key_auth_place_t *place, ngx_str_t *rest);
 
 
 static ngx_str_t  ngx_http_sluice_key_auth_missing =
@@ -78,10 +81,7 @@ ngx_http_sluice_key_auth_find(ngx_http_request_t *r,
     ngx_http_sluice_key_auth_found_t   found;
     ngx_http_sluice_key_auth_search_t  search;
 
-    search.request = r;
-    search.conf = conf;
-    search.query.is_cut = 0;
-    search.body.is_cut = 0;
+    ngx_http_sluice_key_auth_begin(&search, r, conf);
 
     for (i = 0; i < conf->nelts; i++) {
 
@@ -99,13 +99,6 @@ ngx_http_sluice_key_auth_find(ngx_http_request_t *r,
             continue;
         }
 
-        if (conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_HIDE) {
-            rc = ngx_http_sluice_key_auth_hide(&search, i);
-            if (rc != NGX_OK) {
-                return rc;
-            }
-        }
-
         if (found.value.len) {
             *key = found.value;
             return NGX_OK;
@@ -117,6 +110,17 @@ ngx_http_sluice_key_auth_find(ngx_http_request_t *r,
     *words = ngx_http_sluice_key_auth_missing;
 
     return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_sluice_key_auth_begin(ngx_http_sluice_key_auth_search_t *search,
+    ngx_http_request_t *r, const ngx_http_sluice_key_auth_t *conf)
+{
+    search->request = r;
+    search->conf = conf;
+    search->query.is_cut = 0;
+    search->body.is_cut = 0;
 }
 
 
@@ -229,58 +233,47 @@ ngx_http_sluice_key_auth_in_fields(ngx_http_sluice_key_auth_search_t *search,
 }
 
 
-/* takes a name out of the request, wherever it stands */
-
-static ngx_int_t
-ngx_http_sluice_key_auth_hide(ngx_http_sluice_key_auth_search_t *search,
-    ngx_uint_t i)
+ngx_int_t
+ngx_http_sluice_key_auth_hide(ngx_http_request_t *r,
+    const ngx_http_sluice_key_auth_t *conf)
 {
-    ngx_int_t                         rc;
-    ngx_str_t                         rest;
-    ngx_http_request_t               *r;
-    ngx_http_sluice_key_auth_name_t  *name;
+    ngx_int_t                          rc;
+    ngx_str_t                          rest;
+    ngx_http_sluice_key_auth_search_t  search;
 
-    r = search->request;
-    name = &search->conf->names[i];
+    if (!(conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_HIDE)) {
+        return NGX_OK;
+    }
 
-    rc = ngx_http_sluice_key_auth_cut_query(search);
+    ngx_http_sluice_key_auth_begin(&search, r, conf);
+    search.body.names = NULL;
 
-    if (rc == NGX_OK && (search->conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_BODY))
-    {
-        rc = ngx_http_sluice_key_auth_cut_body(search);
+    rc = ngx_http_sluice_key_auth_cut_query(&search);
+
+    if (rc == NGX_OK && (conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_BODY)) {
+        rc = ngx_http_sluice_key_auth_cut_body(&search);
     }
 
     if (rc != NGX_OK) {
         return rc;
     }
 
-    if (ngx_http_sluice_header_clear(r, name->header.data, name->header.len)
+    if (ngx_http_sluice_header_clear_all(r, ngx_http_sluice_key_auth_hides,
+                                         (void *) conf)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    if (name->dashed.len
-        && ngx_http_sluice_header_clear(r, name->dashed.data,
-                                        name->dashed.len)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    rc = ngx_http_sluice_key_auth_without(r, &search->query, &name->plain,
-                                          &rest);
+    rc = ngx_http_sluice_key_auth_without(&search, &search.query, &rest);
 
     if (rc == NGX_OK) {
         r->args = rest;
         r->valid_unparsed_uri = 0;
     }
 
-    if (rc != NGX_ERROR
-        && (search->conf->flags & NGX_HTTP_SLUICE_KEY_AUTH_BODY))
-    {
-        rc = ngx_http_sluice_key_auth_without(r, &search->body, &name->plain,
-                                              &rest);
+    if (rc != NGX_ERROR) {
+        rc = ngx_http_sluice_key_auth_without(&search, &search.body, &rest);
 
         if (rc == NGX_OK) {
             rc = ngx_http_sluice_body_replace(r, &rest);
@@ -288,6 +281,44 @@ ngx_http_sluice_key_auth_hide(ngx_http_sluice_key_auth_search_t *search,
     }
 
     return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+/* As an upstream may read it that makes variables of headers, too. */
+
+static ngx_uint_t
+ngx_http_sluice_key_auth_hides(ngx_table_elt_t *h, void *data)
+{
+    const ngx_http_sluice_key_auth_t  *conf = data;
+
+    u_char      a, b;
+    size_t      i;
+    ngx_str_t  *name;
+    ngx_uint_t  n;
+
+    for (n = 0; n < conf->nelts; n++) {
+
+        name = &conf->names[n].header;
+
+        if (h->key.len != name->len) {
+            continue;
+        }
+
+        for (i = 0; i < name->len; i++) {
+            a = ngx_tolower(h->key.data[i]);
+            b = name->data[i];
+
+            if ((a == '_' ? '-' : a) != (b == '_' ? '-' : b)) {
+                break;
+            }
+        }
+
+        if (i == name->len) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -391,26 +422,38 @@ ngx_http_sluice_key_auth_cut(ngx_http_sluice_key_auth_search_t *search,
 }
 
 
-/* NGX_OK; NGX_DECLINED: the name is not there; NGX_ERROR: no memory */
+/*
+ * The text without all names.  NGX_OK; NGX_DECLINED: none is there; NGX_ERROR:
+ * no memory.
+ */
 
 static ngx_int_t
-ngx_http_sluice_key_auth_without(ngx_http_request_t *r,
-    const ngx_http_sluice_key_auth_place_t *place,
-    const sluice_core_text_t *name, ngx_str_t *rest)
+ngx_http_sluice_key_auth_without(ngx_http_sluice_key_auth_search_t *search,
+    const ngx_http_sluice_key_auth_place_t *place, ngx_str_t *rest)
 {
     char                *buffer;
+    sluice_fields_t      fields;
     sluice_core_text_t   text;
 
     if (place->names == NULL) {
         return NGX_DECLINED;
     }
 
-    buffer = ngx_pnalloc(r->pool, place->fields.end - place->fields.text);
+    fields = place->fields;
+
+    /* an upstream may find a copy where we look for no key */
+
+    if (fields.kind == SLUICE_FIELDS_FORM) {
+        fields.kind = SLUICE_FIELDS_LOOSE;
+    }
+
+    buffer = ngx_pnalloc(search->request->pool, fields.end - fields.text);
     if (buffer == NULL) {
         return NGX_ERROR;
     }
 
-    if (sluice_fields_without(&place->fields, name, buffer, &text)
+    if (sluice_fields_without(&fields, place->names, search->conf->nelts,
+                              buffer, &text)
         != SLUICE_CORE_OK)
     {
         return NGX_DECLINED;

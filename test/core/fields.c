@@ -342,7 +342,7 @@ fields_agree(const sluice_fields_t *fields, const sluice_fields_name_t *name,
     }
 
     buffer = malloc(size ? size : 1);
-    rc = sluice_fields_without(fields, &name->name, buffer, &rest);
+    rc = sluice_fields_without(fields, name, 1, buffer, &rest);
 
     same = (rc == SLUICE_CORE_OK)
            ? lua_type(lua, 4) == LUA_TSTRING
@@ -470,7 +470,7 @@ fields_long(int kind, const char *head, const char *piece, const char *tail,
 
     if (sluice_fields_open(&fields, kind, &type, &own) == SLUICE_CORE_OK) {
         sluice_fields_find(&fields, &name, 1);
-        (void) sluice_fields_without(&fields, &name.name, buffer, &rest);
+        (void) sluice_fields_without(&fields, &name, 1, buffer, &rest);
     }
 
     spent = (double) (clock() - from) / CLOCKS_PER_SEC;

@@ -135,6 +135,111 @@ def test_a_query_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
     assert upstream.last.target == f"/?{query}{query[2:]}"
 
 
+HIDDEN: list[tuple[str, Pairs, bytes, str]] = [
+    ("/?token=KEY", {"apikey": "KEY"}, b"", "/"),
+    ("/?a=1&token=KEY&b", {"apikey": "KEY"}, b"", "/?a=1&b"),
+    ("/?a=1;apikey=KEY;b=2", {"apikey": "KEY"}, b"", "/?a=1;b=2"),
+    ("/?a=1;apikey=KEY&b;%61pikey=KEY&token=KEY;", {"apikey": "KEY"}, b"", "/?a=1&b"),
+    ("/?apikey=KEY&token=KEY;KEY&c=3;token=KEY;d", {}, b"", "/?c=3;d"),
+    ("/?apikey=KEY", [("token", "KEY"), ("Token", "KEY"), ("x_y", "KEY")], b"", "/"),
+    ("/?b", [("X-Y", "KEY"), ("x_y", "KEY")], b"", "/?b"),
+    ("/?%61%70%69%6b%65%79=KEY&t%6Fken=KEY&b", {"APIKEY": "KEY", "ToKeN": "KEY"}, b"", "/?b"),
+    ("/", {"apikey": "KEY"}, b"token=KEY&c=3;apikey=KEY", "/"),
+    ("/", JSON, b'{"api\\u006bey": "KEY", "c": 3, "t\\u006Fken": "KEY"}', "/"),
+    ("/?token=KEY", FORM, b"apikey=KEY&x_y=KEY&c=3", "/"),
+    (
+        "/?apikey=KEY",
+        JSON,
+        b'{"token": "KEY", "c": 3, "apikey": ["KEY"], "x_y": {"k": "KEY"}}',
+        "/",
+    ),
+    ("/?apikey=KEY", PARTS, part("token", "KEY") + part("c", "3") + b"--xx--", "/"),
+]
+
+REPEATED: list[tuple[str, Pairs, bytes, str]] = [
+    ("/?apikey=KEY&apikey=KEY", {}, b"", "/"),
+    ("/?apikey=KEY;KEY&b=2", {}, b"", "/?b=2"),
+    ("/?apikey=;KEY;b&b=2", {}, b"", "/?b=2"),
+    ("/?apikey&token=KEY", {}, b"", "/"),
+    ("/?apikey=&token=KEY", {}, b"", "/"),
+    ("/", [("apikey", "KEY"), ("ApiKey", "KEY")], b"", "/"),
+    ("/", [("apikey", ""), ("token", "KEY")], b"", "/"),
+    ("/?b", [("X-Y", "KEY"), ("x_y", "KEY"), ("X_y", "KEY")], b"", "/?b"),
+    ("/?b;token=KEY", {}, b"", "/?b"),
+    ("/?apikey=KEY&%61pikey=KEY&b", {"X-Y": "KEY"}, b"", "/?b"),
+    ("/", FORM, b"apikey=KEY&apikey=KEY&c=3", "/"),
+    ("/", JSON, b'{"apikey": "KEY", "c": 3, "\\u0061pikey": "KEY"}', "/"),
+    ("/", JSON, b'{"apikey": ["KEY"], "c": 3}', "/"),
+    ("/", JSON, b'{"apikey": 7, "token": "KEY", "c": 3}', "/"),
+]
+
+
+def sees(upstream: Upstream, secret: str) -> bool:
+    """Whether any of the latest request has it."""
+    last = upstream.last
+    return secret in f"{last.target} {list(last.headers)} {last.body.decode()}"
+
+
+@pytest.mark.parametrize("key", ["right", "wrong"])
+@pytest.mark.parametrize("anonymous", [None, "nobody"])
+def test_no_copy_of_a_key_reaches_the_upstream(
+    gateway: Start, upstream: Upstream, anonymous: str | None, key: str
+) -> None:
+    """Whatever name, place and divider; also of a key that is wrong, or repeated, and passes as
+    nobody's."""
+    names = ["apikey", "token", "x_y"]
+    running = gateway(
+        protected(
+            upstream, key_names=names, key_in_body=True, hide_credentials=True, anonymous=anonymous
+        )
+    )
+    passes = anonymous or key == "right"
+    with running.wire() as wire:
+        for case in HIDDEN + (REPEATED if anonymous else []):
+            target, given, body, expected = case
+            pairs = list(given.items()) if isinstance(given, dict) else given
+            headers = [(name, value.replace("KEY", key)) for name, value in pairs]
+            if body and "content-type" not in {name.lower() for name, _ in headers}:
+                headers += FORM.items()
+            sent = body.replace(b"KEY", key.encode())
+            method = "POST" if body else "GET"
+            reply = wire.ask(target.replace("KEY", key), method, headers, sent or None)
+            assert reply.status == (200 if passes else 401), case
+            if passes:
+                assert not sees(upstream, key), case
+                assert upstream.last.target in (expected, f"{expected}?"), case
+                assert not body or b"c" in upstream.last.body, case
+    assert passes or not upstream.requests
+
+
+def test_a_request_that_needs_no_key_hides_it(gateway: Start, upstream: Upstream) -> None:
+    """OPTIONS where it is not asked for, and what another plugin has authenticated."""
+    own = """
+        local pdk = require("gateway.plugin.pdk")
+        return {
+            name = "own", version = "1", priority = 2000,
+            schema = { name = "own", fields = { { config = { type = "record", fields = {} } } } },
+            access = function()
+                if ngx.req.get_method() == "GET" then
+                    pdk.authenticate({ id = "own", username = "own" }, { id = "credential" })
+                end
+            end,
+        }
+    """
+    more = {"key_in_body": True, "hide_credentials": True, "run_on_preflight": False}
+    config = protected(upstream, anonymous="nobody", **more)
+    config["plugins"].append({"name": "own"})
+    running = gateway(config, plugins={"own": own})
+    with running.wire() as wire:
+        for method, who in (("GET", "own"), ("OPTIONS", None)):
+            headers = {"apikey": "right"} | FORM
+            body = b"c=3&apikey=right"
+            assert wire.ask("/?apikey=right&b", method, headers, body).status == 200
+            assert not sees(upstream, "right")
+            assert (upstream.last.target, upstream.last.body) == ("/?b", b"c=3")
+            assert upstream.last.headers.get("x-consumer-username") == who
+
+
 BODIES = [
     (FORM, b"\0&apikey=right", "ok"),
     (FORM, b"apikey=right\0", "Unauthorized"),

@@ -246,6 +246,42 @@ describe("fields", function()
         end)
     end)
 
+    describe("from_loose_form", function()
+        it("takes out what stands between semicolons, and leaves what divides the rest", function()
+            local cases = {
+                { "key=x", "" },
+                { "a=1;key=x;b=2", "a=1;b=2" },
+                { "a=1;key=x&b=2", "a=1&b=2" },
+                { "key=x;y&a;%6bey&b;two=z;c", "a&b;c" },
+                { "a&key=;x;y&b", "a&b" },
+                { "a;key=x;key=y&z", "a&z" },
+                { ";;key;;", ";;" },
+                { "a%3bkey=x", nil },
+                { "a=key=x;keys=1", nil },
+            }
+            for _, case in ipairs(cases) do
+                local document = fields.from_loose_form(case[1])
+                assert.equal(case[2], fields.without(document, "key", "two"))
+            end
+        end)
+
+        it("is a form where there is no semicolon", function()
+            for _, text in ipairs(FORMS) do
+                if not text:find(";", 1, true) then
+                    local loose = fields.without(fields.from_loose_form(text), "key")
+                    assert.equal(fields.without(fields.from_form(text), "key"), loose)
+                end
+            end
+        end)
+    end)
+
+    it("takes several names out in one pass", function()
+        local form = fields.from_form("a=1&key=2&b&two&key=3")
+        assert.equal("a=1&b", fields.without(form, "none", "two", "key"))
+        local json = fields.from_json('{"key": 1, "a": [2], "two": {}}')
+        assert.equal('{ "a": [2]}', fields.without(json, "two", "key"))
+    end)
+
     describe("from_json", function()
         it("finds a member of the outermost object only", function()
             local document = fields.from_json('{"a": {"key": "in"}, "key": "out"}')

@@ -12,7 +12,12 @@
 static int sluice_fields_next(const sluice_fields_t *fields,
     sluice_fields_cursor_t *cursor, sluice_field_t *field);
 static int sluice_fields_form_next(sluice_fields_cursor_t *cursor,
-    const char *end, sluice_field_t *field);
+    const char *end, int is_loose, sluice_field_t *field);
+static void sluice_fields_pass(const sluice_fields_t *fields,
+    sluice_fields_cursor_t *cursor, const sluice_field_t *field);
+static int sluice_fields_is_any(const sluice_fields_t *fields,
+    const sluice_core_text_t *spelt, const sluice_fields_name_t *names,
+    size_t count);
 static int sluice_fields_is(const sluice_fields_t *fields,
     const sluice_core_text_t *spelt, const sluice_core_text_t *name);
 static size_t sluice_fields_spelt(int kind, const char **p, const char *end,
@@ -66,6 +71,7 @@ sluice_fields_open(sluice_fields_t *fields, int kind,
     switch (kind) {
 
     case SLUICE_FIELDS_FORM:
+    case SLUICE_FIELDS_LOOSE:
         fields->first = fields->text;
         return SLUICE_CORE_OK;
 
@@ -154,7 +160,8 @@ sluice_fields_decode(const sluice_fields_t *fields,
 
 int
 sluice_fields_without(const sluice_fields_t *fields,
-    const sluice_core_text_t *name, char *buffer, sluice_core_text_t *rest)
+    const sluice_fields_name_t *names, size_t count, char *buffer,
+    sluice_core_text_t *rest)
 {
     char                    *out;
     size_t                   kept, all, skip;
@@ -176,12 +183,15 @@ sluice_fields_without(const sluice_fields_t *fields,
     for (kept = 0, all = 0; sluice_fields_next(fields, &cursor, &field);
          all++)
     {
-        if (sluice_fields_is(fields, &field.name, name)) {
+        if (sluice_fields_is_any(fields, &field.name, names, count)) {
+            sluice_fields_pass(fields, &cursor, &field);
             continue;
         }
 
+        /* with what divides it from the field before */
+
         if (kept && fields->kind != SLUICE_FIELDS_MULTIPART) {
-            *out++ = (fields->kind == SLUICE_FIELDS_FORM) ? '&' : ',';
+            *out++ = field.from[-1];
         }
 
         if (out == buffer && field.from != fields->text) {
@@ -221,7 +231,9 @@ sluice_fields_next(const sluice_fields_t *fields,
         return sluice_fields_multipart_next(cursor, fields, field);
 
     default:
-        return sluice_fields_form_next(cursor, fields->end, field);
+        return sluice_fields_form_next(cursor, fields->end,
+                                       fields->kind == SLUICE_FIELDS_LOOSE,
+                                       field);
     }
 }
 
@@ -230,7 +242,7 @@ sluice_fields_next(const sluice_fields_t *fields,
 
 static int
 sluice_fields_form_next(sluice_fields_cursor_t *cursor, const char *end,
-    sluice_field_t *field)
+    int is_loose, sluice_field_t *field)
 {
     const char  *to, *equals;
 
@@ -240,8 +252,16 @@ sluice_fields_form_next(sluice_fields_cursor_t *cursor, const char *end,
         return 0;
     }
 
-    to = memchr(cursor->at, '&', (size_t) (end - cursor->at));
-    to = to ? to : end;
+    if (is_loose) {
+        for (to = cursor->at; to < end && *to != '&' && *to != ';'; to++) {
+            /* void */
+        }
+
+    } else {
+        to = memchr(cursor->at, '&', (size_t) (end - cursor->at));
+        to = to ? to : end;
+    }
+
     equals = memchr(cursor->at, '=', (size_t) (to - cursor->at));
 
     field->from = cursor->at;
@@ -253,6 +273,43 @@ sluice_fields_form_next(sluice_fields_cursor_t *cursor, const char *end,
     cursor->at = (to < end) ? to + 1 : end;
 
     return 1;
+}
+
+
+/* Of a loose form: a ";" may be in the text of what begins behind "&". */
+
+static void
+sluice_fields_pass(const sluice_fields_t *fields,
+    sluice_fields_cursor_t *cursor, const sluice_field_t *field)
+{
+    const char  *to;
+
+    if (fields->kind != SLUICE_FIELDS_LOOSE
+        || (field->from != fields->text && field->from[-1] != '&'))
+    {
+        return;
+    }
+
+    to = memchr(field->to, '&', (size_t) (fields->end - field->to));
+
+    cursor->at = to ? to + 1 : fields->end;
+}
+
+
+static int
+sluice_fields_is_any(const sluice_fields_t *fields,
+    const sluice_core_text_t *spelt, const sluice_fields_name_t *names,
+    size_t count)
+{
+    size_t  i;
+
+    for (i = 0; i < count; i++) {
+        if (sluice_fields_is(fields, spelt, &names[i].name)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -300,7 +357,7 @@ sluice_fields_spelt(int kind, const char **p, const char *end, char *out)
 
     *out = *(*p)++;
 
-    if (kind == SLUICE_FIELDS_FORM) {
+    if (kind == SLUICE_FIELDS_FORM || kind == SLUICE_FIELDS_LOOSE) {
 
         if (*out == '+') {
             *out = ' ';

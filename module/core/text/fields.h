@@ -17,7 +17,7 @@
  *         length = sluice_fields_decode(&fields, &name.value, buffer);
  *     }
  *
- *     sluice_fields_without(&fields, &name.name, buffer, &rest);
+ *     sluice_fields_without(&fields, &name, 1, buffer, &rest);
  *
  * Of "a=%31&b", for the name "a", that is: value "%31", decoded "1", rest "b".
  *
@@ -26,6 +26,9 @@
  *
  * - Of a form, and of a query: what stands between two "&"; "+" is a space.
  *   One without "=" is a flag, which has no text.
+ * - Of a loose form: the same, between "&" or ";", as some read forms and
+ *   queries.  It is for taking fields out that one of them would find: of
+ *   "a;b=1;c&d" the field b is "b=1", and a is all before "&".
  * - Of JSON: a member of the outermost object.  What lua-cjson 2.1.0 takes is
  *   taken: RFC 8259, and also the numbers of strtod() (hexadecimal, "inf",
  *   "nan"), control characters in strings, anything behind a NUL that follows
@@ -62,7 +65,8 @@ typedef enum {
     SLUICE_FIELDS_NONE = 0,
     SLUICE_FIELDS_FORM,
     SLUICE_FIELDS_JSON,
-    SLUICE_FIELDS_MULTIPART
+    SLUICE_FIELDS_MULTIPART,
+    SLUICE_FIELDS_LOOSE
 } sluice_fields_kind_e;
 
 
@@ -106,11 +110,12 @@ size_t sluice_fields_decode(const sluice_fields_t *fields,
     const sluice_core_text_t *value, char *buffer);
 
 /*
- * Writes the text without the fields of a name into a buffer as long as the
- * text.  SLUICE_CORE_OK; _NONE: there is no such field, and no rest.
+ * Writes the text without the fields of these names into a buffer as long as
+ * the text.  SLUICE_CORE_OK; _NONE: there is no such field, and no rest.
  */
 int sluice_fields_without(const sluice_fields_t *fields,
-    const sluice_core_text_t *name, char *buffer, sluice_core_text_t *rest);
+    const sluice_fields_name_t *names, size_t count, char *buffer,
+    sluice_core_text_t *rest);
 
 
 #endif /* SLUICE_FIELDS_H_INCLUDED */

@@ -85,8 +85,14 @@ ngx_int_t ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
 
 /* ngx_http_sluice_header_clear.c */
 
+/*
+ * Takes all lines of a name, or all that a test finds, out of the request, and
+ * out of what nginx has noted of it.  NGX_ERROR: no memory.
+ */
 ngx_int_t ngx_http_sluice_header_clear(ngx_http_request_t *r, u_char *lowcase,
     size_t length);
+ngx_int_t ngx_http_sluice_header_clear_all(ngx_http_request_t *r,
+    ngx_http_sluice_header_test_pt test, void *data);
 
 /* ngx_http_sluice_response.c */
 

@@ -13,7 +13,16 @@ typedef struct {
 } ngx_http_sluice_header_name_t;
 
 
+typedef struct {
+    ngx_http_request_t             *request;
+    ngx_http_sluice_header_test_pt  test;
+    void                           *data;
+} ngx_http_sluice_header_cleared_t;
+
+
 static ngx_uint_t ngx_http_sluice_header_has_name(ngx_table_elt_t *h,
+    void *data);
+static ngx_uint_t ngx_http_sluice_header_clears(ngx_table_elt_t *h,
     void *data);
 static void ngx_http_sluice_header_forget(ngx_http_request_t *r,
     u_char *lowcase, size_t length);
@@ -25,26 +34,60 @@ ngx_int_t
 ngx_http_sluice_header_clear(ngx_http_request_t *r, u_char *lowcase,
     size_t length)
 {
-    ngx_uint_t                     count;
-    ngx_list_t                    *headers;
     ngx_http_sluice_header_name_t  name;
-
-    headers = &r->headers_in.headers;
-
-    if (ngx_http_sluice_header_find(headers, lowcase, length, &count)
-        == NULL)
-    {
-        return NGX_OK;
-    }
 
     name.lowcase = lowcase;
     name.length = length;
 
-    ngx_http_sluice_header_forget(r, lowcase, length);
-
-    return ngx_http_sluice_header_list_drop(headers, r->pool,
-                                            ngx_http_sluice_header_has_name,
+    return ngx_http_sluice_header_clear_all(r, ngx_http_sluice_header_has_name,
                                             &name);
+}
+
+
+ngx_int_t
+ngx_http_sluice_header_clear_all(ngx_http_request_t *r,
+    ngx_http_sluice_header_test_pt test, void *data)
+{
+    ngx_uint_t                         i;
+    ngx_list_part_t                   *part;
+    ngx_table_elt_t                   *h;
+    ngx_http_sluice_header_cleared_t   cleared;
+
+    cleared.request = r;
+    cleared.test = test;
+    cleared.data = data;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (test(&h[i], data)) {
+                return ngx_http_sluice_header_list_drop(
+                           &r->headers_in.headers, r->pool,
+                           ngx_http_sluice_header_clears, &cleared);
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_header_clears(ngx_table_elt_t *h, void *data)
+{
+    ngx_http_sluice_header_cleared_t  *cleared = data;
+
+    if (!cleared->test(h, cleared->data)) {
+        return 0;
+    }
+
+    ngx_http_sluice_header_forget(cleared->request, h->lowcase_key,
+                                  h->key.len);
+
+    return 1;
 }
 
 

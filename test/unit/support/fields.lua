@@ -6,7 +6,7 @@ local core = require("test.unit.support.core")
 local ffi, lib = core.ffi, core.lib
 
 local text_t = ffi.typeof("sluice_core_text_t")
-local name_t = ffi.typeof("sluice_fields_name_t[1]")
+local name_t = ffi.typeof("sluice_fields_name_t[?]")
 
 local _M = {}
 
@@ -29,6 +29,11 @@ function _M.from_form(text)
     return open(lib.SLUICE_FIELDS_FORM, text, "")
 end
 
+--- One that is divided by ";" as well.
+function _M.from_loose_form(text)
+    return open(lib.SLUICE_FIELDS_LOOSE, text, "")
+end
+
 function _M.from_json(text)
     return open(lib.SLUICE_FIELDS_JSON, text, "")
 end
@@ -40,7 +45,7 @@ end
 --- @treturn string|boolean|nil the first one's text; true for another value, nil for none
 -- @treturn number how many there are
 function _M.lookup(document, name)
-    local found = name_t()
+    local found = name_t(1)
     found[0].name = text_of(name)
     lib.sluice_fields_find(document.fields, found, 1)
     local count, value = found[0].count, found[0].value
@@ -54,10 +59,15 @@ function _M.lookup(document, name)
     return ffi.string(buffer, length), count
 end
 
-function _M.without(document, name)
-    local rest = text_t()
+--- @tparam string ... names of what is taken out
+function _M.without(document, ...)
+    local rest, names, count = text_t(), { ... }, select("#", ...)
+    local found = name_t(count)
+    for i, name in ipairs(names) do
+        found[i - 1].name = text_of(name)
+    end
     local buffer = ffi.new("char[?]", #document.text + 1)
-    local rc = lib.sluice_fields_without(document.fields, text_of(name), buffer, rest)
+    local rc = lib.sluice_fields_without(document.fields, found, count, buffer, rest)
     return rc == 0 and ffi.string(rest.data, rest.length) or nil
 end
 
