@@ -30,6 +30,10 @@ local WATCHDOG = "30s"
 local STORE_THREADS = 2
 -- Of the admin listener, whatever clients of the proxy are given.
 local ADMIN_HEADER_TIMEOUT = "5s"
+-- Those of gateway.control.names, together.
+local NAME_THREADS = 8
+-- Of threads: each call that waits for one has one. nginx refuses what is beyond.
+local THREAD_VMS = 64
 
 -- What nginx answers by itself goes through the gateway's error page, in the
 -- client's format. 494 is nginx's own code for a too large header, 497 that for a request without
@@ -74,8 +78,8 @@ local function main(settings, group)
     -- Worker 0 is the control worker; one that is stuck is ended, and another takes its place.
     out[#out + 1] = "sluice_control on;"
     out[#out + 1] = ("sluice_control_watchdog %s;"):format(WATCHDOG)
-    -- The system's resolver blocks (gateway.control.resolver), and so does the disk.
-    out[#out + 1] = "thread_pool sluice_dns threads=1;"
+    -- The system's resolver blocks (gateway.control.names), and so does the disk.
+    out[#out + 1] = ("thread_pool sluice_dns threads=%d;"):format(NAME_THREADS)
     out[#out + 1] = ("thread_pool sluice_store threads=%d;"):format(STORE_THREADS)
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
     if group then
@@ -214,6 +218,7 @@ local function http(settings, root, forward)
         ("scgi_temp_path %s;"):format(quote(tmp .. "/scgi")),
         ("lua_package_path %s;"):format(quote(package_path:gsub(";;+", ";;"))),
         ("lua_package_cpath %s;"):format(quote(settings.lua_package_cpath .. ";;")),
+        ("lua_worker_thread_vm_pool_size %d;"):format(THREAD_VMS),
         "lua_regex_cache_max_entries 65536;",
         "lua_socket_log_errors off;",
         "default_type application/octet-stream;",

@@ -15,6 +15,9 @@ local resolver = require("gateway.control.resolver")
 local store = require("cli.store")
 local version = require("gateway.version")
 
+-- How long a start waits for the names of its file. The control worker asks for the rest.
+local NAMES_SECONDS = 10
+
 local _M = {}
 
 --- Lowers worker_connections to what the limit of open files allows, with a warning.
@@ -68,7 +71,8 @@ end
 -- @tparam table snapshot of gateway.config
 -- @treturn {table,...} items of gateway.config.items
 function _M.items(path, snapshot)
-    local list, unresolved = items.of(snapshot, resolver.resolve_all(items.names(snapshot)))
+    local found = resolver.resolve_all(items.names(snapshot), NAMES_SECONDS)
+    local list, unresolved = items.of(snapshot, found)
     for _, warnings in ipairs({ snapshot.warnings, config.slow_warnings(snapshot), unresolved }) do
         for _, warning in ipairs(warnings) do
             complain({ ("warning: %s: %s"):format(path, warning) })

@@ -107,8 +107,8 @@ function _M.init_worker(opts)
     })
     crashes.follow(opts.bus, apply.look)
     metrics.init_worker(settings.image_dir)
-    addresses.start(opts.timers)
-    names.serve(opts.bus, opts.timers)
+    addresses.start(opts.bus, opts.timers)
+    names.serve(opts.bus)
     opts.timers:at(NEVER_SECONDS, leave)
 end
 

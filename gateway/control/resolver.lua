@@ -1,15 +1,12 @@
---- Names to addresses through the system's resolver, when a configuration loads.
+--- Names to addresses through the system's resolver.
 --
--- getaddrinfo honours /etc/hosts and nsswitch as users expect. It blocks: it runs
--- in nginx's master before there is traffic, or in a thread beside a worker.
+-- getaddrinfo honours /etc/hosts and nsswitch as users expect. It blocks: it runs in the command
+-- before nginx is started, and in threads of the control worker (gateway.control.names).
 -- @module gateway.control.resolver
 
 local address = require("sluice.address")
 local monotonic = require("sluice.clock").monotonic
 local socket = require("posix.sys.socket")
-
--- For all names of a configuration: whoever waits for the thread waits as long.
-local LIMIT_SECONDS = 30
 
 local _M = {}
 
@@ -41,20 +38,18 @@ function _M.resolve(host)
     return out
 end
 
---- Resolves names, one after the other. Blocks, for 30 seconds and the last name that is asked for
--- in them. Needs nothing of nginx, so that a thread can run it.
+--- Resolves names, one after the other. Blocks, for so many seconds and the last name that is asked
+-- for in them. Needs nothing of nginx, so that a thread can run it.
 -- @tparam {string,...} hosts
--- @tparam[opt=30] number limit seconds, after which no further name is asked for
--- @treturn table host -> array of addresses, or the resolver's reason as a string
+-- @tparam number limit seconds, after which no further name is asked for
+-- @treturn table host -> array of addresses, or the resolver's reason as a string; nil where it was
+--   not asked for
 function _M.resolve_all(hosts, limit)
-    limit = limit or LIMIT_SECONDS
     local found, ends = {}, monotonic() + limit
-    for _, host in ipairs(hosts) do
-        if monotonic() < ends or address.literal(host) then
+    for i, host in ipairs(hosts) do
+        if i == 1 or monotonic() < ends or address.literal(host) then
             local addresses, err = _M.resolve(host)
             found[host] = addresses or err
-        else
-            found[host] = ("not asked: other names have taken %g seconds"):format(limit)
         end
     end
     return found

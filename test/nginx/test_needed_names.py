@@ -22,14 +22,14 @@ ROUNDS = """
 local addresses = require("gateway.control.addresses")
 local names = require("gateway.control.names")
 local ask, is_slow = names.ask, true
-function names.ask(hosts)
+function names.ask(lane, hosts, seconds)
     for _, host in ipairs(is_slow and hosts or {}) do
         if host == "slow.invalid" then
             is_slow = false
             ngx.sleep(1)
         end
     end
-    return ask(hosts)
+    return ask(lane, hosts, seconds)
 end
 local function run(premature)
     if not premature then

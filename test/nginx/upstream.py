@@ -315,12 +315,12 @@ class DeadPort:
 class Blackhole:
     """A port whose accept queue is full, so that connecting to it neither succeeds nor fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._listener = socket.socket()
-        self._listener.bind(("127.0.0.1", 0))
+        self._listener.bind((host, port))
         self._listener.listen(0)
         self.port: int = self._listener.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{host}:{self.port}"
         self.url = f"http://{self.address}"
         self._fillers: list[socket.socket] = []
         full = False

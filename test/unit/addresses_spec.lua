@@ -1,19 +1,51 @@
 --- The addresses of names when a configuration comes.
 
-local STUBS = { "gateway.control.addresses", "gateway.control.apply", "gateway.control.names" }
+local STUBS = {
+    "gateway.control.addresses",
+    "gateway.control.apply",
+    "gateway.control.names",
+    "gateway.control.unknown_names",
+    "ngx.semaphore",
+}
 
 describe("addresses", function()
-    local before, stored, unused, answers = {}, {}, {}, {}
+    local before, stored, unused, answers, noted = {}, {}, {}, {}, {}
     local addresses, made
+
+    -- Callbacks of timers, by delay; those of names that were asked for.
+    local due, waiting
+
+    local function run(delay)
+        local callback = due[delay]
+        due[delay] = nil
+        callback(false)
+    end
 
     before_each(function()
         for _, name in ipairs(STUBS) do
             before[name] = package.loaded[name]
             package.loaded[name] = nil
         end
+        due, waiting, noted, made = {}, {}, {}, nil
+        package.loaded["ngx.semaphore"] = {
+            new = function()
+                return { post = function() end, wait = function() end }
+            end,
+        }
+        package.loaded["gateway.control.unknown_names"] = {
+            start = function() end,
+            note = function(host)
+                noted[#noted + 1] = host
+            end,
+            forget = function() end,
+            sweep = function() end,
+        }
         package.loaded["gateway.control.names"] = {
             ask = function()
                 return answers
+            end,
+            ask_one = function(lane, host, callback)
+                waiting[#waiting + 1] = { lane = lane, host = host, callback = callback }
             end,
         }
         package.loaded["gateway.control.apply"] = {
@@ -33,6 +65,13 @@ describe("addresses", function()
             end,
         }
         addresses = require("gateway.control.addresses")
+        addresses.start({}, {
+            at = function(_, delay, callback)
+                due[delay] = callback
+                return true
+            end,
+            named_every = function() end,
+        })
     end)
 
     after_each(function()
@@ -50,7 +89,7 @@ describe("addresses", function()
             ["found.test"] = { "10.0.0.2" },
             ["old.test"] = "it timed out",
             ["never.test"] = "no such name",
-            ["new.test"] = "no such name",
+            -- new.test has no answer
         }
         local found, warnings =
             addresses.ask({ "found.test", "old.test", "never.test", "new.test" })
@@ -58,8 +97,9 @@ describe("addresses", function()
             ["found.test"] = { "10.0.0.2" },
             ["old.test"] = { "10.0.0.1", "[::1]" },
             ["never.test"] = "no such name",
-            ["new.test"] = "no such name",
+            ["new.test"] = "no answer yet",
         }, found)
+        assert.are.same({ "never.test", "new.test" }, noted)
         assert.are.same({
             "old.test: cannot be resolved: it timed out; it keeps the addresses that it had",
         }, warnings)
@@ -72,22 +112,33 @@ describe("addresses", function()
             { text = '{"name":"lost.test","addresses":["10.0.0.1"]}', revision = 5 },
             { text = '{"name":"unused.test","addresses":["10.0.0.1"]}', revision = 6, id = "u" },
         }
+        stored[5] = { text = '{"name":"late.test","failure":"no such name"}', revision = 7 }
         unused = { "unused.test" }
-        answers = {
+        local found = {
             ["same.test"] = { "10.0.0.2", "10.0.0.1" },
             ["moved.test"] = { "10.0.0.2" },
             ["lost.test"] = "no such name",
         }
-        local refresh
-        addresses.start({
-            named_every = function(_, _, _, fn)
-                refresh = fn
-            end,
-        })
-        refresh(false)
-        assert.equal(2, #made)
+        run(0)
+        assert.same({ { kind = "names", delete = "u", lenient = true, if_unused = true } }, made)
+        assert.same({ "late.test" }, noted)
+        for _, it in ipairs(waiting) do
+            assert.equal("known", it.lane)
+            it.callback(found[it.host])
+        end
+        run(0.1)
+        assert.equal(1, #made)
         assert.equal("moved.test", made[1].put.name)
         assert.equal(4, made[1].if_revision)
-        assert.same({ kind = "names", delete = "u", lenient = true, if_unused = true }, made[2])
+        -- What could not be resolved does not wait for others the next time, nor they for it.
+        waiting = {}
+        addresses.refresh(false)
+        local lanes = {}
+        for _, it in ipairs(waiting) do
+            lanes[it.host] = it.lane
+        end
+        local known = { ["same.test"] = "known", ["moved.test"] = "known" }
+        known["lost.test"] = "unknown"
+        assert.same(known, lanes)
     end)
 end)

@@ -302,12 +302,15 @@ ngx_http_sluice_access_leave(ngx_http_request_t *r,
 
     } else if (destination->rotation->upstream) {
 
+        ngx_http_sluice_rotation_want(destination->rotation);
+
         /* Kong's words, here and below */
 
         ngx_str_set(&refusal->message,
                     "failure to get a peer from the ring-balancer");
 
     } else {
+        ngx_http_sluice_rotation_want(destination->rotation);
         ngx_str_set(&refusal->message, "name resolution failed");
     }
 

@@ -58,6 +58,13 @@ typedef struct {
 
     uint64_t                  *made_of;      /* slots and revisions */
     ngx_uint_t                 made_of_count;
+
+    /* names without addresses, where nobody takes a turn */
+
+    ngx_str_t                 *unknown;
+    ngx_uint_t                 unknown_count;
+    ngx_msec_t                 wanted;       /* when they were asked for */
+    unsigned                   was_wanted:1;
 } ngx_http_sluice_rotation_t;
 
 
@@ -133,6 +140,15 @@ ngx_int_t ngx_http_sluice_rotation_next(ngx_http_sluice_rotation_t *rotation,
 /* Sets the bits of a peer, and of others of its address. */
 void ngx_http_sluice_rotation_mark(ngx_http_sluice_rotation_t *rotation,
     ngx_uint_t peer, uint64_t *tried);
+
+
+/* ngx_http_sluice_rotation_want.c */
+
+/*
+ * Of one without peers: has the control worker ask for its names now, once a
+ * second at most.
+ */
+void ngx_http_sluice_rotation_want(ngx_http_sluice_rotation_t *rotation);
 
 
 #endif /* NGX_HTTP_SLUICE_ROTATION_H_INCLUDED */

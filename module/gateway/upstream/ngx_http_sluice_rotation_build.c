@@ -11,6 +11,7 @@
 #define NGX_HTTP_SLUICE_ROTATION_TURNS   10000   /* as Kong's slots */
 #define NGX_HTTP_SLUICE_ROTATION_PEER    64      /* its text: an address */
 #define NGX_HTTP_SLUICE_ROTATION_POOL    1024    /* bytes: that of one peer */
+#define NGX_HTTP_SLUICE_ROTATION_UNKNOWN 16      /* names, to be asked for */
 #define NGX_HTTP_SLUICE_ROTATION_ABOUT   256     /* bytes of a peer in all */
 
 
@@ -21,6 +22,7 @@ typedef struct {
     ngx_http_sluice_rotation_source_t  *source;
     ngx_array_t                         peers;
     ngx_array_t                         weights;     /* of uint32_t */
+    ngx_array_t                         unknown;     /* of ngx_str_t */
     ngx_uint_t                          dropped;     /* peers too many */
 } ngx_http_sluice_rotation_made_t;
 
@@ -28,6 +30,9 @@ typedef struct {
 static ngx_int_t ngx_http_sluice_rotation_build_peers(
     ngx_http_sluice_rotation_made_t *made);
 static ngx_int_t ngx_http_sluice_rotation_build_target(
+    ngx_http_sluice_rotation_made_t *made,
+    ngx_http_sluice_rotation_target_t *target);
+static ngx_int_t ngx_http_sluice_rotation_note_unknown(
     ngx_http_sluice_rotation_made_t *made,
     ngx_http_sluice_rotation_target_t *target);
 static ngx_int_t ngx_http_sluice_rotation_host(
@@ -115,6 +120,9 @@ ngx_http_sluice_rotation_build_peers(ngx_http_sluice_rotation_made_t *made)
         != NGX_OK
         || ngx_array_init(&made->weights, made->source->pool, 8,
                           sizeof(uint32_t))
+           != NGX_OK
+        || ngx_array_init(&made->unknown, rotation->pool, 1,
+                          sizeof(ngx_str_t))
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -136,6 +144,9 @@ ngx_http_sluice_rotation_build_peers(ngx_http_sluice_rotation_made_t *made)
                       "than %d take no turns", &made->source->host,
                       made->dropped, SLUICE_CORE_TARGETS_MAX);
     }
+
+    rotation->unknown = made->unknown.elts;
+    rotation->unknown_count = made->unknown.nelts;
 
     rotation->count = made->peers.nelts;
     rotation->peers = ngx_palloc(rotation->pool,
@@ -174,6 +185,10 @@ ngx_http_sluice_rotation_build_target(ngx_http_sluice_rotation_made_t *made,
 
     count = sluice_core_list(&target->name, SLUICE_CORE_NAME_ADDRESSES);
 
+    if (count == 0) {
+        return ngx_http_sluice_rotation_note_unknown(made, target);
+    }
+
     for (i = 0; i < count; i++) {
         text = sluice_core_list_item(&target->name, SLUICE_CORE_NAME_ADDRESSES,
                                      i);
@@ -187,6 +202,26 @@ ngx_http_sluice_rotation_build_target(ngx_http_sluice_rotation_made_t *made,
     }
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_rotation_note_unknown(ngx_http_sluice_rotation_made_t *made,
+    ngx_http_sluice_rotation_target_t *target)
+{
+    ngx_str_t  *name;
+
+    if (made->unknown.nelts == NGX_HTTP_SLUICE_ROTATION_UNKNOWN) {
+        return NGX_OK;
+    }
+
+    name = ngx_array_push(&made->unknown);
+    if (name == NULL) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_rotation_copy(made->rotation->pool, name,
+                                         target->host.data, target->host.len);
 }
 
 
