@@ -239,7 +239,15 @@ def test_retry_after_a_connect_timeout(gateway: Start, upstream: Upstream) -> No
 
 @pytest.mark.parametrize(
     ("method", "tried"),
-    [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1)],
+    [
+        ("GET", 2),
+        ("PUT", 2),
+        ("DELETE", 2),
+        ("OPTIONS", 2),
+        ("POST", 1),
+        ("PATCH", 1),
+        ("LOCK", 1),
+    ],
 )
 def test_only_idempotent_requests_are_sent_again(
     gateway: Start, upstream: Upstream, method: str, tried: int
@@ -280,6 +288,28 @@ def test_error_statuses_of_the_upstream_are_not_retried(gateway: Start, upstream
         running = gateway(balanced(upstream.address, other.address))
         reply = running.ask("/", headers=JSON)
         assert (reply.status, reply.body) == (503, b"mine")
+        assert len(upstream.requests) + len(other.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "log"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no valid HTTP/1.0 header"),
+        (b"HTTP/1.1 200 OK\r\nBad Header\x00: x\r\n\r\n", "sent invalid header"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "sent too big header"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, "more than 16 interim responses"),
+    ],
+    ids=["no HTTP", "bad header", "huge header", "interim"],
+)
+def test_nonsense_is_not_asked_for_again(
+    gateway: Start, upstream: Upstream, answer: bytes, log: str
+) -> None:
+    """As docs/answers.md says of failures that are tried again."""
+    upstream.handler = saying(answer)
+    with Upstream(saying(answer)) as other:
+        running = gateway(balanced(upstream.address, other.address))
+        running.expect_log(log, 1)
+        expect_message(running.ask("/", headers=JSON), 502, INVALID)
         assert len(upstream.requests) + len(other.requests) == 1
 
 
