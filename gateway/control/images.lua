@@ -416,7 +416,7 @@ function methods:current()
 end
 
 --- Stages changes.
--- @tparam table made of `current`, `take_base`, `find_base` or `build_base`
+-- @tparam table made of `current`, `take_base` or `find_base`
 -- @tparam table memory of gateway.image.rows
 -- @tparam number revision
 -- @treturn boolean false: the delta has no room

@@ -71,7 +71,10 @@ local function texts_of(path, keep)
     for _, name in ipairs({ "ngx_http_sluice_refusal", "ngx_http_sluice_answer" }) do
         for call in text:gmatch(name .. "(%b())") do
             local argument = last_argument(call)
-            if not call:find("ngx_http_request_t *r", 1, true) and not call:find("_refusal_t *", 1, true) then
+            if
+                not call:find("ngx_http_request_t *r", 1, true)
+                and not call:find("_refusal_t *", 1, true)
+            then
                 local literal = argument:match('^"(.*)"$')
                 assert.is_true(
                     literal ~= nil or EXPRESSIONS[argument] == true,
