@@ -187,6 +187,26 @@ def plant_in_refused_requests(running: Gateway, secrets: Secrets) -> None:
                 wire.read_to_end()
 
 
+def plant_in_misread_bodies(running: Gateway, secrets: Secrets) -> None:
+    """Bodies of requests that say too little of their length, or nothing: what is behind is taken
+    for the next request. Their lines are no requests, and all of them may be a key."""
+    bodies = (
+        *('{{"apikey": "{}", "b": 2}}', '{{ "a": {{}}, "k": "{}"}}', '["{}"]', '"{}"'),
+        *("apikey={}", "a=1&x%5ftoken={}&b=2", "b=2;{}", "apikey: {}", "<apikey>{}</apikey>"),
+        *("{}", " {}", "APIKEY {}", "APIKEY  {} HTTP/1.1", "KEY-{} /", "K\u00e9Y /{}", "A ?{}"),
+        *('x", host: "{}", "y": "{}"', ', request: "GET /?{}"', "SECRET *{}", "GET http:{}"),
+    )
+    for body, length in itertools.product(bodies, ("", "Content-Length: 0", "Content-Length: 2")):
+        filling = b"b=" if length.endswith("2") else b""
+        secret = secrets.new(f"body {body} {length}")
+        misread = body.replace("{}", secret).replace("{{", "{").replace("}}", "}").encode()
+        with running.wire() as wire:
+            head = f"GET /?b=2 HTTP/1.1\r\nHost: a\r\n{length or 'X: y'}\r\n\r\n"
+            wire.send(head.encode() + filling + misread + b"\r\n\r\n")
+            assert wire.read_head().status == 302
+            assert b" 400 Bad Request" in wire.read_to_end()
+
+
 def plant_in_failures(running: Gateway, secrets: Secrets) -> int:
     """An upstream that is away: nginx prints request, upstream and referrer. How many there are."""
     count = 0
@@ -225,6 +245,7 @@ def test_no_log_has_a_secret(
         plant_in_queries(running, secrets)
         plant_in_headers_and_bodies(running, secrets)
         plant_in_refused_requests(running, secrets)
+        plant_in_misread_bodies(running, secrets)
         assert plant_in_failures(running, secrets) == failures
         running.ask("/?n=last&b=2")
     wait_until(lambda: "n=last" in running.access_log(), "the last line of the access log")

@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sluice_log.h"
+#include "ngx_sluice_redact.h"
 
 
 static ngx_str_t ngx_http_sluice_log_first_line(ngx_http_request_t *r);
@@ -103,23 +104,16 @@ ngx_http_sluice_log_first_line(ngx_http_request_t *r)
 }
 
 
-/* 0: the line does not begin with one, as nginx takes them, and a space */
+/* 0: it is no request's first line, whatever it is */
 
 static size_t
 ngx_http_sluice_log_method_length(ngx_str_t *line)
 {
-    size_t  i;
-    u_char  c;
+    u_char  *end;
 
-    for (i = 0; i < line->len; i++) {
-        c = line->data[i];
+    end = ngx_sluice_redact_method_end(line->data, line->data + line->len);
 
-        if ((c < 'A' || c > 'Z') && c != '_' && c != '-') {
-            return c == ' ' ? i : 0;
-        }
-    }
-
-    return 0;
+    return end ? (size_t) (end - line->data) : 0;
 }
 
 

@@ -40,6 +40,7 @@ static ngx_http_sluice_redact_var_t  ngx_http_sluice_redact_vars[] = {
     { ngx_string("args"), NGX_SLUICE_REDACT_QUERY },
     { ngx_string("query_string"), NGX_SLUICE_REDACT_QUERY },
     { ngx_string("remote_user"), NGX_SLUICE_REDACT_WHOLE },
+    { ngx_string("request"), NGX_SLUICE_REDACT_REQUEST },
     { ngx_string("request_body"), NGX_SLUICE_REDACT_WHOLE },
 
       { ngx_null_string, 0 }

@@ -25,6 +25,8 @@ static ngx_uint_t ngx_sluice_redact_find_segment(u_char **p, u_char *last,
 static u_char *ngx_sluice_redact_pass(u_char *p, u_char *last,
     const char *text);
 static u_char *ngx_sluice_redact_segment_end(u_char *p, u_char *last);
+static ngx_uint_t ngx_sluice_redact_find_request(u_char *start, u_char *p,
+    u_char *last, u_char **end);
 static ngx_uint_t ngx_sluice_redact_find_header(u_char *start, u_char **p,
     u_char *last, u_char **end);
 static u_char *ngx_sluice_redact_value_end(u_char *p, u_char *last,
@@ -49,6 +51,15 @@ ngx_sluice_redact(u_char *dst, u_char *text, size_t length, ngx_uint_t kind)
     copied = text;
     out = dst;
     c = kind == NGX_SLUICE_REDACT_QUERY ? '&' : '\0';
+
+    if (kind == NGX_SLUICE_REDACT_REQUEST
+        && length > 1
+        && ngx_sluice_redact_method_end(text, last) == NULL)
+    {
+        out = ngx_cpymem(out, NGX_SLUICE_REDACTED,
+                         sizeof(NGX_SLUICE_REDACTED) - 1);
+        return out - dst;
+    }
 
     for ( ;; ) {
 
@@ -105,7 +116,9 @@ ngx_sluice_redact_find(u_char c, u_char *start, u_char **p, u_char *last,
             return 0;
         }
 
-        if (ngx_sluice_redact_find_header(start, p, last, end)) {
+        if (ngx_sluice_redact_find_request(start, *p, last, end)
+            || ngx_sluice_redact_find_header(start, p, last, end))
+        {
             return 1;
         }
 
@@ -289,6 +302,76 @@ ngx_sluice_redact_segment_end(u_char *p, u_char *last)
     }
 
     return p;
+}
+
+
+u_char *
+ngx_sluice_redact_method_end(u_char *p, u_char *last)
+{
+    u_char  *start, *end;
+
+    start = p;
+
+    while (p < last && ((*p >= 'A' && *p <= 'Z') || *p == '_' || *p == '-')) {
+        p++;
+    }
+
+    end = p;
+
+    while (p < last && *p == ' ') {
+        p++;
+    }
+
+    if (end == start || p == end || p == last) {
+        return NULL;
+    }
+
+    if (*p == '/'
+        || (*p == '*' && (last - p == 1 || p[1] == ' '))
+        || (end - start == 7 && ngx_memcmp(start, "CONNECT", 7) == 0))
+    {
+        return end;
+    }
+
+    start = p;
+
+    while (p < last && ngx_tolower(*p) >= 'a' && ngx_tolower(*p) <= 'z') {
+        p++;
+    }
+
+    return p != start && last - p > 2 && ngx_memcmp(p, "://", 3) == 0
+           ? end : NULL;
+}
+
+
+/*
+ * Whether this quote begins what nginx took for a request's first line, and is
+ * none: it is the first in its line, since nothing of a client stands before.
+ * nginx ends such a line with it, and it may have quotes of its own.
+ */
+
+static ngx_uint_t
+ngx_sluice_redact_find_request(u_char *start, u_char *p, u_char *last,
+    u_char **end)
+{
+    u_char       *quote;
+    static char   before[] = ", request: ";
+
+    quote = p - 1;
+
+    if ((size_t) (quote - start) < sizeof(before) - 1
+        || ngx_memcmp(quote - (sizeof(before) - 1), before,
+                      sizeof(before) - 1)
+           != 0
+        || memchr(start, '"', quote - start) != NULL
+        || ngx_sluice_redact_method_end(p, last) != NULL)
+    {
+        return 0;
+    }
+
+    *end = last[-1] == '"' ? last - 1 : last;
+
+    return *end > p;
 }
 
 

@@ -35,6 +35,7 @@
 #define NGX_SLUICE_REDACT_URI     0      /* URI, or a line with one */
 #define NGX_SLUICE_REDACT_QUERY   1      /* begins with a parameter */
 #define NGX_SLUICE_REDACT_LINE    2      /* line of the error log */
+#define NGX_SLUICE_REDACT_REQUEST 3      /* a request's first line */
 
 
 /*
@@ -61,6 +62,14 @@ ngx_int_t ngx_http_sluice_redact_add_variable(ngx_conf_t *cf);
 /* whether the value of a parameter, or of a header, is a secret */
 
 ngx_uint_t ngx_sluice_redact_is_secret(u_char *name, size_t length);
+
+/*
+ * The end of the method of a request's first line; NULL: it is none, since no
+ * method and target begin it.  nginx logs as one whatever stands where one is
+ * due: the body of a request whose length was wrong, say.
+ */
+
+u_char *ngx_sluice_redact_method_end(u_char *p, u_char *last);
 
 /*
  * Writes the text with NGX_SLUICE_REDACTED in the place of each secret;
