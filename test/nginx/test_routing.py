@@ -275,6 +275,17 @@ def test_a_redirect_without_a_host_names_the_address(gateway: Start, upstream: U
         assert wire.read_head().headers.get("location") == "https://127.0.0.1/x?z=1"
 
 
+def test_a_redirect_names_no_port_but_that_of_a_trusted_proxy(
+    gateway: Start, upstream: Upstream
+) -> None:
+    config = proxying(upstream, protocols=["https"], https_redirect_status_code=301)
+    sent = {"Host": "api.example.com:8000", "X-Forwarded-Host": "shop.example.com:8443"}
+    for trusted, where in (("", "api.example.com"), ("127.0.0.1", "shop.example.com:8443")):
+        running = gateway(config, trusted_ips=trusted)
+        location = running.ask("/a?b=1", headers=sent).headers.get("location")
+        assert location == f"https://{where}/a?b=1"
+
+
 def test_https_told_by_a_trusted_proxy_is_https(gateway: Start, upstream: Upstream) -> None:
     config = proxying(upstream, protocols=["https"])
     sent = {"X-Forwarded-Proto": "https"}
