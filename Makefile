@@ -161,6 +161,7 @@ docs: folder
 	mv build/metrics.md docs/metrics.md
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'io.write(require("test.house.openapi").text())' > build/openapi.json
 	mv build/openapi.json docs/openapi.json
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("test.house.entities").write()'
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
 

@@ -4,6 +4,16 @@
 local typedefs = require("gateway.schema.typedefs")
 local x509 = require("gateway.schema.x509")
 
+local EXAMPLE = [[
+# started with: --vault-env SHOP_CERT,SHOP_KEY
+certificates:
+  - cert: "{vault://env/SHOP_CERT}"
+    key: "{vault://env/SHOP_KEY}"
+    snis:
+      - name: shop.example.com
+      - name: "*.shop.example.com"
+]]
+
 local function check_pair(certificate)
     return x509.is_pair(certificate.cert, certificate.key) or nil, "certificate does not match key"
 end
@@ -17,8 +27,8 @@ end
 local function check_types(certificate)
     local chain = certificate.cert_alt
     return not chain or x509.key_type(chain) ~= x509.key_type(certificate.cert) or nil,
-        "certificate and alternative certificate need to have different type "
-            .. "(e.g. RSA and ECDSA), the provided certificates were both of the same type"
+        "certificate and alternative certificate need to have different type (e.g. RSA and "
+            .. "ECDSA), the provided certificates were both of the same type"
 end
 
 local function check_distinct(names)
@@ -72,6 +82,9 @@ end
 
 return {
     name = "certificates",
+    description = "A certificate of the gateway, and its private key. Clients get it by the "
+        .. "server names (SNIs) that it has.",
+    example = EXAMPLE,
     primary_key = { "id" },
     -- what an id is made of
     identity = { "cert" },
@@ -79,12 +92,38 @@ return {
     known_by = { kind = "snis", field = "certificate" },
     fields = {
         { id = typedefs.uuid },
-        { created_at = typedefs.auto_timestamp_s },
-        { updated_at = typedefs.auto_timestamp_s },
-        { cert = typedefs.certificate({ required = true, referenceable = true }) },
-        { key = typedefs.key({ required = true, referenceable = true, encrypted = true }) },
-        { cert_alt = typedefs.certificate({ referenceable = true }) },
-        { key_alt = typedefs.key({ referenceable = true, encrypted = true }) },
+        { created_at = typedefs.created_at },
+        { updated_at = typedefs.updated_at },
+        {
+            cert = typedefs.certificate({
+                required = true,
+                referenceable = true,
+                description = "The certificate in PEM, then those of its issuers: 32 in all at "
+                    .. "most. One that has expired is taken, with a warning.",
+            }),
+        },
+        {
+            key = typedefs.key({
+                required = true,
+                referenceable = true,
+                encrypted = true,
+                description = "Private key of `cert` in PEM, without a password.",
+            }),
+        },
+        {
+            cert_alt = typedefs.certificate({
+                referenceable = true,
+                description = "A second certificate for the same names, of another type of key: "
+                    .. "ECDSA beside RSA. Clients get the one that they can use.",
+            }),
+        },
+        {
+            key_alt = typedefs.key({
+                referenceable = true,
+                encrypted = true,
+                description = "Private key of `cert_alt` in PEM, without a password.",
+            }),
+        },
         { tags = typedefs.tags },
         -- The names of its SNIs, which are entities of their own.
         {
@@ -93,19 +132,35 @@ return {
                 elements = typedefs.wildcard_host,
                 custom_validator = check_distinct,
                 transient = true,
+                description = "Server names of the certificate, each an entity of the kind "
+                    .. "`snis`. Writing the list adds and deletes them; leaving it out keeps "
+                    .. "them.",
             },
         },
     },
     entity_checks = {
         { mutually_required = { "cert_alt", "key_alt" } },
-        { custom_entity_check = { field_sources = { "cert", "key" }, fn = check_pair } },
+        {
+            custom_entity_check = {
+                field_sources = { "cert", "key" },
+                fn = check_pair,
+                description = "`key` has to be that of `cert`.",
+            },
+        },
         {
             custom_entity_check = {
                 field_sources = { "cert_alt", "key_alt" },
                 fn = check_alternative_pair,
+                description = "`key_alt` has to be that of `cert_alt`.",
             },
         },
-        { custom_entity_check = { field_sources = { "cert", "cert_alt" }, fn = check_types } },
+        {
+            custom_entity_check = {
+                field_sources = { "cert", "cert_alt" },
+                fn = check_types,
+                description = "`cert` and `cert_alt` have to be of different types of keys.",
+            },
+        },
     },
     -- `(entity, now)` -> `{ field =, message = }` of what is right and of no use.
     warnings = warnings,

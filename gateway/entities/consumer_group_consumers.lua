@@ -4,8 +4,21 @@
 
 local typedefs = require("gateway.schema.typedefs")
 
+local EXAMPLE = [[
+consumer_groups:
+  - name: gold
+consumers:
+  - username: alice
+consumer_group_consumers:
+  - consumer_group: { name: gold }
+    consumer: { username: alice }
+]]
+
 return {
     name = "consumer_group_consumers",
+    description = "That a consumer is in a group. The Admin API has it as "
+        .. "`/consumer_groups/{group}/consumers` and `/consumers/{consumer}/consumer_groups`.",
+    example = EXAMPLE,
     primary_key = { "id" },
     cache_key = { "consumer_group", "consumer" },
     -- In the path of the one it goes by the other.
@@ -13,12 +26,13 @@ return {
     generate_admin_api = false,
     fields = {
         { id = typedefs.uuid },
-        { created_at = typedefs.auto_timestamp_s },
-        { updated_at = typedefs.auto_timestamp_s },
+        { created_at = typedefs.created_at },
+        { updated_at = typedefs.updated_at },
         {
             consumer_group = {
                 type = "foreign",
                 reference = "consumer_groups",
+                description = "Group that the consumer is in.",
                 required = true,
                 on_delete = "cascade",
             },
@@ -27,6 +41,7 @@ return {
             consumer = {
                 type = "foreign",
                 reference = "consumers",
+                description = "Consumer that is in the group.",
                 required = true,
                 on_delete = "cascade",
             },

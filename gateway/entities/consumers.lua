@@ -3,8 +3,18 @@
 
 local typedefs = require("gateway.schema.typedefs")
 
+local EXAMPLE = [[
+consumers:
+  - username: alice
+    custom_id: crm-4711
+    keyauth_credentials:
+      - key: alices-secret
+]]
+
 return {
     name = "consumers",
+    description = "Who sends requests. An authentication plugin finds the consumer of a request.",
+    example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "username",
     -- what an id is made of where there is no name
@@ -13,10 +23,24 @@ return {
     links = { groups = { kind = "consumer_group_consumers", field = "consumer_group" } },
     fields = {
         { id = typedefs.uuid },
-        { created_at = typedefs.auto_timestamp_s },
-        { updated_at = typedefs.auto_timestamp_s },
-        { username = { type = "string", unique = true } },
-        { custom_id = { type = "string", unique = true } },
+        { created_at = typedefs.created_at },
+        { updated_at = typedefs.updated_at },
+        {
+            username = {
+                type = "string",
+                unique = true,
+                description = "Name that paths and references take in place of the id. Services "
+                    .. "get it as `X-Consumer-Username`.",
+            },
+        },
+        {
+            custom_id = {
+                type = "string",
+                unique = true,
+                description = "What another system knows the consumer by. Services get it as "
+                    .. "`X-Consumer-Custom-ID`.",
+            },
+        },
         { tags = typedefs.tags },
     },
     entity_checks = { { at_least_one_of = { "custom_id", "username" } } },

@@ -269,6 +269,7 @@ function _M.for_plugin(plugin)
     for key, value in pairs(base) do
         schema[key] = value
     end
+    schema.description = plugin.schema.description
     schema.fields = {}
     for i, entry in ipairs(base.fields) do
         local name, field = next(entry)

@@ -4,6 +4,16 @@
 local address = require("sluice.address")
 local typedefs = require("gateway.schema.typedefs")
 
+local EXAMPLE = [[
+upstreams:
+  - name: orders-pool
+    targets:
+      - target: orders-1.internal:8080
+        weight: 100
+      - target: "[2001:db8::2]:8080"
+        weight: 0 # takes no requests
+]]
+
 -- Kong's port of a target that names none.
 local DEFAULT_PORT = 8000
 
@@ -18,24 +28,37 @@ end
 
 return {
     name = "targets",
+    description = "One address of an upstream, and its share of the requests.",
+    example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "target",
     cache_key = { "upstream", "target" },
     fields = {
         { id = typedefs.uuid },
-        { created_at = typedefs.auto_timestamp_ms },
-        { updated_at = typedefs.auto_timestamp_ms },
+        {
+            created_at = typedefs.auto_timestamp_ms({
+                description = typedefs.created_at.description,
+            }),
+        },
+        {
+            updated_at = typedefs.auto_timestamp_ms({
+                description = typedefs.updated_at.description,
+            }),
+        },
         {
             upstream = {
                 type = "foreign",
                 reference = "upstreams",
                 required = true,
                 on_delete = "cascade",
+                description = "Upstream that it belongs to.",
             },
         },
         {
             target = {
                 type = "string",
+                description = "Host name or IP address, and its port: 8000 where it has none. "
+                    .. "IPv6 addresses have brackets.",
                 required = true,
                 custom_validator = check_target,
                 normalize = function(target)
@@ -43,7 +66,15 @@ return {
                 end,
             },
         },
-        { weight = { type = "integer", default = 100, between = { 0, 65535 } } },
+        {
+            weight = {
+                type = "integer",
+                default = 100,
+                between = { 0, 65535 },
+                description = "Share of the requests, beside the weights of the other targets. 0 "
+                    .. "takes none.",
+            },
+        },
         { tags = typedefs.tags },
     },
 }

@@ -31,6 +31,13 @@ local function copy(value)
     return out
 end
 
+-- One of these, described as a whole.
+local function any_of(json_schema, other)
+    local description = json_schema.description
+    json_schema.description = nil
+    return { anyOf = { json_schema, other }, description = description }
+end
+
 --- The same schema, or null.
 -- @tparam table json_schema
 -- @treturn table
@@ -44,7 +51,7 @@ function _M.nullable(json_schema)
     elseif json_schema.type or next(json_schema) == nil then
         return json_schema
     end
-    return { anyOf = { json_schema, { type = "null" } } }
+    return any_of(json_schema, { type = "null" })
 end
 
 local types = {}
@@ -132,9 +139,11 @@ end
 
 -- A field that is set.
 convert = function(field, side)
-    if field.supported == false or field.eq == NULL then
-        local why = field.supported == false and "not supported by this version" or nil
-        return { type = "null", description = why }
+    if field.supported == false then
+        local meaning = field.description and field.description .. " " or ""
+        return { type = "null", description = meaning .. "Not supported by this version." }
+    elseif field.eq == NULL then
+        return { type = "null", description = field.description }
     end
     local out = types[field.type](field, side)
     if type(out.type) == "string" then
@@ -142,7 +151,7 @@ convert = function(field, side)
     end
     out.description = field.description
     if field.referenceable and side == "body" and field.type ~= "string" then
-        out = { anyOf = { out, { type = "string", pattern = "^\\{vault://.*\\}$" } } }
+        out = any_of(out, { type = "string", pattern = "^\\{vault://.*\\}$" })
     end
     return out
 end
@@ -206,6 +215,7 @@ function _M.body(definition, given)
     add_shorthands(definition, properties)
     return {
         type = "object",
+        description = definition.description,
         properties = properties,
         required = names_in_order(required),
         additionalProperties = false,
@@ -228,6 +238,7 @@ function _M.answer(definition)
     end
     return {
         type = "object",
+        description = definition.description,
         properties = properties,
         required = names_in_order(required),
         additionalProperties = false,

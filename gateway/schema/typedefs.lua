@@ -1,6 +1,7 @@
 --- Types of fields that schemas share, for entities and for plugins.
 -- Each is a field definition; calling it makes a copy with other attributes:
--- `typedefs.port({ default = 6379 })`.
+-- `typedefs.port({ default = 6379 })`. Those whose fields mean the same everywhere have the
+-- `description`, others get it where a field is defined.
 -- @module gateway.schema.typedefs
 
 local cjson = require("cjson")
@@ -14,6 +15,8 @@ local setmetatable = setmetatable
 local tostring = tostring
 
 local NULL = cjson.null
+local PLUGIN_PROTOCOLS = "Kept for files of Kong, without effect: a plugin runs whatever the "
+    .. "protocol of a request."
 -- In Kong's order: it is what users see in responses.
 local HTTP_PROTOCOLS = { "grpc", "grpcs", "http", "https" }
 local PROTOCOLS = { "grpc", "grpcs", "http", "https", "tcp", "tls", "tls_passthrough", "udp" }
@@ -91,6 +94,16 @@ local function check_url(value)
     return url ~= nil or nil, err
 end
 
+-- A reference that a plugin's configurations do not have.
+local function no(what, kind)
+    return define({
+        type = "foreign",
+        reference = kind,
+        eq = NULL,
+        description = "Has to be null: the plugin cannot be bound to a " .. what .. ".",
+    })
+end
+
 local types = {
     host = define({ type = "string", custom_validator = check_host }),
     redis_host = define({ type = "string", custom_validator = check_host }),
@@ -119,20 +132,44 @@ local types = {
     timeout = define({ type = "integer", between = { 0, 2 ^ 31 - 2 } }),
     ttl = define({ type = "number", between = { 0, 100000000 } }),
     protocol = define({ type = "string", one_of = PROTOCOLS }),
-    uuid = define({ type = "string", uuid = true, auto = true }),
+    uuid = define({
+        type = "string",
+        uuid = true,
+        auto = true,
+        description = "Identifies the entity. In a file that gives none it is made of what the "
+            .. "entity is known by: the same file gives the same ids.",
+    }),
     auto_timestamp_s = define({ type = "integer", timestamp = true, auto = true }),
     auto_timestamp_ms = define({ type = "number", timestamp = true, auto = true }),
     name = define({ type = "string", unique = true, custom_validator = text.name }),
-    utf8_name = define({ type = "string", unique = true, custom_validator = text.name }),
+    utf8_name = define({
+        type = "string",
+        unique = true,
+        custom_validator = text.name,
+        description = "Name that paths and references take in place of the id. ASCII letters and "
+            .. "digits, `.`, `-`, `_`, `~`, and any character beyond ASCII.",
+    }),
     tag = define({ type = "string", required = true, custom_validator = text.tag }),
-    no_route = define({ type = "foreign", reference = "routes", eq = NULL }),
-    no_service = define({ type = "foreign", reference = "services", eq = NULL }),
-    no_consumer = define({ type = "foreign", reference = "consumers", eq = NULL }),
-    no_consumer_group = define({ type = "foreign", reference = "consumer_groups", eq = NULL }),
+    no_route = no("route", "routes"),
+    no_service = no("service", "services"),
+    no_consumer = no("consumer", "consumers"),
+    no_consumer_group = no("consumer group", "consumer_groups"),
 }
 
--- Each is a row of the store: a batch of 1,000 entities has that many of each.
-types.tags = define({ type = "set", elements = types.tag, len_max = 256 })
+types.created_at = types.auto_timestamp_s({
+    description = "When the entity was created, in seconds since 1970 (UTC).",
+})
+types.updated_at = types.auto_timestamp_s({
+    description = "When the entity was last changed, in seconds since 1970 (UTC).",
+})
+
+types.tags = define({
+    type = "set",
+    elements = types.tag,
+    -- Each is a row of the store: a batch of 1,000 entities has that many of each.
+    len_max = 256,
+    description = "Labels to find the entity by. Printable characters without `,` and `/`.",
+})
 types.methods = define({ type = "set", elements = types.http_method })
 
 types.protocols = define({
@@ -140,6 +177,7 @@ types.protocols = define({
     required = true,
     default = HTTP_PROTOCOLS,
     elements = types.protocol,
+    description = PLUGIN_PROTOCOLS,
 })
 
 types.protocols_http = define({
@@ -147,11 +185,15 @@ types.protocols_http = define({
     required = true,
     default = HTTP_PROTOCOLS,
     elements = { type = "string", one_of = HTTP_PROTOCOLS },
+    description = PLUGIN_PROTOCOLS,
 })
 
 local ip_and_port = {
     type = "record",
-    fields = { { ip = types.ip_or_cidr }, { port = types.port } },
+    fields = {
+        { ip = types.ip_or_cidr({ description = "Address, or a range in CIDR notation." }) },
+        { port = types.port({ description = "Port." }) },
+    },
     entity_checks = { { at_least_one_of = { "ip", "port" } } },
 }
 types.sources = define({ type = "set", elements = ip_and_port })
@@ -196,13 +238,15 @@ types.headers = define({
 types.queue = define({
     type = "record",
     required = true,
+    description = "How entries are gathered and sent.",
     fields = {
         {
             max_batch_size = {
                 type = "integer",
                 default = 1,
                 between = { 1, 1000000 },
-                description = "Entries that are sent together.",
+                description = "Entries in one request: 1 sends an object, more an array of "
+                    .. "objects.",
             },
         },
         {
@@ -218,21 +262,23 @@ types.queue = define({
                 type = "integer",
                 default = 10000,
                 between = { 1, 1000000 },
-                description = "Entries that a worker holds at most; beyond, the oldest goes.",
+                description = "Entries that a worker holds at most, those being sent included; "
+                    .. "then the oldest is dropped.",
             },
         },
         {
             max_bytes = {
                 type = "integer",
-                description = "Bytes that a worker holds at most; beyond, the oldest goes.",
+                description = "Bytes that a worker holds at most; then the oldest entry is "
+                    .. "dropped. No limit unless set.",
             },
         },
         {
             max_retry_time = {
                 type = "number",
                 default = 60,
-                description = "Seconds after which a batch that cannot be sent is dropped; "
-                    .. "-1: after the first attempt.",
+                description = "Seconds after which a batch that cannot be sent is dropped; -1 "
+                    .. "drops it after the first attempt.",
             },
         },
         {
@@ -240,8 +286,8 @@ types.queue = define({
                 type = "number",
                 default = 0.01,
                 between = { 0.001, 1000000 },
-                description = "Seconds before the second attempt; each further one waits twice "
-                    .. "as long.",
+                description = "Seconds before the second attempt; each further one waits twice as "
+                    .. "long.",
             },
         },
         {
@@ -249,7 +295,7 @@ types.queue = define({
                 type = "number",
                 default = 60,
                 between = { 0.001, 1000000 },
-                description = "Seconds between attempts at most.",
+                description = "Maximum number of seconds between attempts.",
             },
         },
         {
@@ -257,7 +303,7 @@ types.queue = define({
                 type = "integer",
                 default = 1,
                 one_of = { -1, 1 },
-                description = "Batches that a worker sends at the same time: one, or (-1) up "
+                description = "Batches that a worker sends at the same time: one, or with -1 up "
                     .. "to 64.",
             },
         },

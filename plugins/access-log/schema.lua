@@ -5,6 +5,7 @@ local typedefs = require("gateway.schema.typedefs")
 
 return {
     name = "access-log",
+    description = "Says which requests the access log has.",
     fields = {
         -- It runs before anybody knows who asks.
         { consumer = typedefs.no_consumer },
@@ -14,6 +15,7 @@ return {
             config = {
                 type = "record",
                 required = true,
+                description = "Which requests the access log has.",
                 fields = {
                     {
                         sample = {
@@ -21,8 +23,8 @@ return {
                             required = true,
                             default = 1,
                             between = { 0, 1 },
-                            description = "Share of the requests that the access log has, chosen "
-                                .. "at random: 0.01 is one of a hundred, 0 none, 1 all.",
+                            description = "Share of the requests that are logged, chosen at "
+                                .. "random: 0.01 is one of a hundred, 0 none, 1 all.",
                         },
                     },
                     {
@@ -30,8 +32,8 @@ return {
                             type = "boolean",
                             required = true,
                             default = true,
-                            description = "Log all requests with a status of 400 or more, "
-                                .. "whatever sample says.",
+                            description = "Log all requests with a status of 400 or more, or "
+                                .. "without one, whatever `sample` says.",
                         },
                     },
                 },

@@ -49,12 +49,15 @@ end
 
 return {
     name = "http-log",
+    description = "Sends an entry about each request to a log server, in batches, and again until "
+        .. "it works.",
     fields = {
         { protocols = typedefs.protocols_http },
         {
             config = {
                 type = "record",
                 required = true,
+                description = "Where entries go, and how.",
                 fields = {
                     {
                         http_endpoint = {
@@ -62,8 +65,11 @@ return {
                             required = true,
                             referenceable = true,
                             custom_validator = check_endpoint,
-                            description = "URL of the log server, http or https; a user name and "
-                                .. "password in it become an Authorization header.",
+                            description = "URL of the log server, `http` or `https`. A user name "
+                                .. "and password in it become an `Authorization` header; the "
+                                .. "query is kept. Names are resolved by the system, again every "
+                                .. "30 seconds. The certificate of an https server is not "
+                                .. "verified, as in Kong.",
                         },
                     },
                     {
@@ -87,8 +93,9 @@ return {
                             type = "number",
                             default = 10000,
                             between = { 1, 2 ^ 31 - 2 },
-                            description = "Milliseconds for one request: its name, connecting, "
-                                .. "writing and reading together.",
+                            description = "Milliseconds for one request: resolving the name, "
+                                .. "connecting, writing and reading the response together. Of "
+                                .. "several addresses each that does not answer takes its share.",
                         },
                     },
                     {
@@ -96,30 +103,30 @@ return {
                             type = "number",
                             default = 60000,
                             between = { 0, 2 ^ 31 - 2 },
-                            description = "Milliseconds that an idle connection is kept; 0: none "
-                                .. "is.",
+                            description = "Milliseconds that an idle connection is kept; 0 keeps "
+                                .. "none.",
                         },
                     },
                     {
                         retry_count = {
                             type = "integer",
-                            description = "Without effect; queue.max_retry_time limits retries.",
+                            description = "Without effect: `queue.max_retry_time` limits retries.",
                         },
                     },
                     {
                         queue_size = {
                             type = "integer",
                             between = { 1, 1000000 },
-                            description = "Former name of queue.max_batch_size, and before it "
-                                .. "where it is set.",
+                            description = "Former name of `queue.max_batch_size`, which it "
+                                .. "overrides.",
                         },
                     },
                     {
                         flush_timeout = {
                             type = "number",
                             between = { 0, 3600 },
-                            description = "Former name of queue.max_coalescing_delay, and before "
-                                .. "it where it is set.",
+                            description = "Former name of `queue.max_coalescing_delay`, which it "
+                                .. "overrides.",
                         },
                     },
                     {
@@ -131,7 +138,11 @@ return {
                                 referenceable = true,
                                 custom_validator = check_header_value,
                             },
-                            description = "Headers of the requests to the log server.",
+                            description = "Further headers of the requests, each with one value; "
+                                .. "in files before format 3.0 also with an array of them, which "
+                                .. "become one line. Not Host, Content-Length, Content-Type, "
+                                .. "Transfer-Encoding and Connection, nor Authorization where "
+                                .. "`http_endpoint` has a user.",
                         },
                     },
                     { queue = typedefs.queue },
@@ -141,7 +152,8 @@ return {
                             keys = { type = "string" },
                             values = { type = "string" },
                             custom_validator = check_custom_fields,
-                            description = "Not supported by this version: refused when set.",
+                            description = "Refused unless empty: this version runs no code from a "
+                                .. "configuration.",
                         },
                     },
                 },

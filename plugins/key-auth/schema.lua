@@ -9,6 +9,8 @@ end
 
 return {
     name = "key-auth",
+    description = "Lets requests pass that carry a key of a consumer, and tells the service who "
+        .. "that is.",
     fields = {
         -- Who asks is what the plugin finds out, so it cannot depend on it.
         { consumer = typedefs.no_consumer },
@@ -18,6 +20,7 @@ return {
             config = {
                 type = "record",
                 required = true,
+                description = "Where the key is, and what happens without one.",
                 fields = {
                     {
                         key_names = {
@@ -28,44 +31,51 @@ return {
                             len_max = 100,
                             elements = typedefs.header_name,
                             default = { "apikey" },
-                            description = "Names under which a request may carry its key, as a "
-                                .. "header, a query argument or a field of the body; the first "
-                                .. "that is there counts.",
+                            description = "Names under which a request may carry its key; the "
+                                .. "first that is there counts. In a header, case does not matter "
+                                .. "and `-` may stand for `_`; in the query and the body the name "
+                                .. "is exact.",
                         },
                     },
                     {
                         hide_credentials = flag(
                             false,
-                            "Take the key out of the request before it goes to the service."
+                            "Take every copy of a key out of a request that passes; the rest of "
+                                .. "the query and of the body stays byte for byte what the client "
+                                .. "sent."
                         ),
                     },
                     {
                         anonymous = {
                             type = "string",
-                            description = "Id or username of the consumer that requests without "
-                                .. "a valid key count as. Without it they are refused.",
+                            description = "Id or username of the consumer that requests without a "
+                                .. "valid key count as; without it they are refused. With several "
+                                .. "authentication plugins that all have it, one of them is "
+                                .. "enough.",
                         },
                     },
-                    { key_in_header = flag(true, "Look for the key in the request headers.") },
-                    { key_in_query = flag(true, "Look for the key in the query arguments.") },
+                    { key_in_header = flag(true, "Look for the key in the headers.") },
+                    { key_in_query = flag(true, "Then look for it in the query.") },
                     {
                         key_in_body = flag(
                             false,
-                            "Look for the key in a body of type application/"
-                                .. "x-www-form-urlencoded, application/json or "
-                                .. "multipart/form-data that fits client_body_buffer_size."
+                            "Then look for it in the body, of type "
+                                .. "`application/x-www-form-urlencoded`, `application/json` (the "
+                                .. "outermost object) or `multipart/form-data`. The body is read "
+                                .. "first; one that does not fit `client_body_buffer_size` is not "
+                                .. "looked at, but passes where the key is elsewhere."
                         ),
                     },
                     {
                         run_on_preflight = flag(
                             true,
-                            "Ask for a key on OPTIONS requests too; otherwise they pass."
+                            "Ask for a key on OPTIONS requests, too; otherwise they pass."
                         ),
                     },
                     {
                         realm = {
                             type = "string",
-                            description = "Realm that the WWW-Authenticate header names.",
+                            description = 'What `WWW-Authenticate: Key realm="..."` names.',
                         },
                     },
                 },

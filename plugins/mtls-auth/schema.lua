@@ -7,6 +7,8 @@ local typedefs = require("gateway.schema.typedefs")
 
 return {
     name = "mtls-auth",
+    description = "Lets requests pass whose client has a certificate of one of these CAs, and "
+        .. "tells the service whose it is.",
     warnings = function(config, now)
         local out = {}
         for i, message in ipairs(config.crl and crl.warnings(config.crl, now) or {}) do
@@ -22,6 +24,7 @@ return {
             config = {
                 type = "record",
                 required = true,
+                description = "Which certificates pass.",
                 fields = {
                     {
                         ca_certificates = {
@@ -29,9 +32,12 @@ return {
                             required = true,
                             len_min = 1,
                             len_max = 100,
-                            elements = typedefs.uuid({ reference = "ca_certificates" }),
-                            description = "Ids of the CA certificates that a client's certificate "
-                                .. "may be signed by.",
+                            elements = typedefs.uuid({
+                                reference = "ca_certificates",
+                                description = "Id of a CA certificate.",
+                            }),
+                            description = "Ids of the CA certificates whose certificates pass. "
+                                .. "The chain has to reach one of them that is its own issuer.",
                         },
                     },
                     {
@@ -40,8 +46,8 @@ return {
                             required = true,
                             default = 4,
                             between = { 0, 16 },
-                            description = "Certificates that may stand between the client's and "
-                                .. "the CA's.",
+                            description = "How many certificates may stand between that of the "
+                                .. "client and that of the CA. Kong has no such field.",
                         },
                     },
                     {
@@ -49,8 +55,10 @@ return {
                             type = "string",
                             custom_validator = crl.check,
                             description = "Revocation lists in PEM, one behind the other. Where "
-                                .. "there is one, the issuer of each client's certificate has to "
-                                .. "have a list that is in date; those of CAs above it count, too.",
+                                .. "there is one, the issuer of each certificate of a client has "
+                                .. "to have a list, here or in a file of the setting `ssl_crl`. "
+                                .. "Those of CAs above it count where they are there. Each has to "
+                                .. "be in date and signed by its CA. Kong has no such field.",
                         },
                     },
                     {
@@ -59,8 +67,8 @@ return {
                             required = true,
                             default = true,
                             one_of = { true },
-                            description = "Whether a certificate stands for no consumer: this "
-                                .. "version looks none up.",
+                            description = "Kong looks for a consumer by the names of the "
+                                .. "certificate unless this is true. This version looks none up.",
                         },
                     },
                     {
@@ -69,8 +77,8 @@ return {
                             required = true,
                             default = "SKIP",
                             one_of = { "SKIP" },
-                            description = "Whether the places that a certificate names are asked "
-                                .. "for its revocation: this version asks none. See `crl`.",
+                            description = "Kong asks the places that a certificate names for its "
+                                .. "revocation. This version asks none: see `crl`.",
                         },
                     },
                 },

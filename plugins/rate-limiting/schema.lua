@@ -43,42 +43,76 @@ local function limit_field(period)
     return {
         type = "number",
         gt = 0,
-        description = "Requests that may be made per " .. period .. ".",
+        description = format(
+            "Requests in %s of UTC. A longer period must not have a smaller limit.",
+            period == "hour" and "an hour" or "a " .. period
+        ),
     }
 end
 
-local function secret(length)
-    return { type = "string", len_min = length, referenceable = true }
+local function text(description, length)
+    return { type = "string", len_min = length, description = description }
 end
 
-local timeout = { type = "integer", between = { 0, 2147483646 } }
-local servers = {
-    type = "array",
-    elements = {
-        type = "record",
-        fields = {
-            { host = typedefs.host },
-            { ip = typedefs.host },
-            { port = { type = "integer", between = { 0, 65535 }, default = 6379 } },
+local function secret(description, length)
+    return {
+        type = "string",
+        len_min = length,
+        referenceable = true,
+        description = description,
+    }
+end
+
+local function flag(description, default)
+    return { type = "boolean", default = default, description = description }
+end
+
+local function number(description, default, between)
+    return { type = "integer", default = default, between = between, description = description }
+end
+
+local PORTS = { 0, 65535 }
+local TIMES_MS = { 0, 2147483646 }
+
+local function servers(description)
+    return {
+        type = "array",
+        description = description,
+        elements = {
+            type = "record",
+            fields = {
+                { host = typedefs.host({ description = "Host of a node." }) },
+                { ip = typedefs.host({ description = "Address of a node." }) },
+                { port = number("Port of a node.", 6379, PORTS) },
+            },
         },
-    },
-}
+    }
+end
+
+local function addresses(description)
+    return { type = "array", elements = { type = "string" }, description = description }
+end
+
+local function one_of(description, list)
+    return { type = "string", one_of = list, description = description }
+end
 
 local cloud_authentication = {
     type = "record",
+    description = "How the gateway proves to a cloud's Redis who it is.",
     fields = {
-        { auth_provider = { type = "string", one_of = { "aws", "azure", "gcp" } } },
-        { aws_access_key_id = secret(0) },
-        { aws_assume_role_arn = secret(0) },
-        { aws_cache_name = secret(0) },
-        { aws_is_serverless = { type = "boolean" } },
-        { aws_region = secret(0) },
-        { aws_role_session_name = secret(0) },
-        { aws_secret_access_key = secret(0) },
-        { azure_client_id = secret(0) },
-        { azure_client_secret = secret(0) },
-        { azure_tenant_id = secret(0) },
-        { gcp_service_account_json = secret(0) },
+        { auth_provider = one_of("The cloud.", { "aws", "azure", "gcp" }) },
+        { aws_access_key_id = secret("Id of the access key of AWS.", 0) },
+        { aws_assume_role_arn = secret("ARN of the role of AWS that is assumed.", 0) },
+        { aws_cache_name = secret("Name of the cache of ElastiCache.", 0) },
+        { aws_is_serverless = flag("Whether that cache is serverless.") },
+        { aws_region = secret("Region of AWS.", 0) },
+        { aws_role_session_name = secret("Name of the session of the assumed role.", 0) },
+        { aws_secret_access_key = secret("Secret of the access key of AWS.", 0) },
+        { azure_client_id = secret("Id of the client at Azure.", 0) },
+        { azure_client_secret = secret("Secret of the client at Azure.", 0) },
+        { azure_tenant_id = secret("Id of the tenant at Azure.", 0) },
+        { gcp_service_account_json = secret("Key of the service account of GCP, as JSON.", 0) },
     },
 }
 
@@ -87,34 +121,42 @@ local cloud_authentication = {
 local redis = {
     type = "record",
     required = true,
-    description = "Settings of the policy 'redis'; without effect for the policy 'local'.",
+    description = "Settings of the policy `redis`, kept for files of Kong: without effect.",
     fields = {
-        { host = typedefs.host({ referenceable = true }) },
-        { port = { type = "integer", between = { 0, 65535 }, default = 6379 } },
-        { timeout = { type = "integer", between = { 0, 2147483646 }, default = 2000 } },
-        { username = secret(1) },
-        { password = secret(0) },
-        { database = { type = "integer", default = 0 } },
-        { ssl = { type = "boolean", default = false } },
-        { ssl_verify = { type = "boolean", default = false } },
-        { server_name = { type = "string" } },
+        {
+            host = typedefs.host({ referenceable = true, description = "Host of the server." }),
+        },
+        { port = number("Port of the server.", 6379, PORTS) },
+        { timeout = number("Milliseconds for connecting, writing and reading.", 2000, TIMES_MS) },
+        { username = secret("Name of the user.", 1) },
+        { password = secret("Password of the user.", 0) },
+        { database = number("Number of the database.", 0) },
+        { ssl = flag("Use TLS.", false) },
+        { ssl_verify = flag("Verify the certificate of the server.", false) },
+        { server_name = text("Server name of the TLS handshake.") },
         -- Of Kong's later versions and of its Enterprise.
-        { connect_timeout = timeout },
-        { send_timeout = timeout },
-        { read_timeout = timeout },
-        { keepalive_pool_size = { type = "integer" } },
-        { keepalive_backlog = { type = "integer" } },
-        { connection_is_proxied = { type = "boolean" } },
+        { connect_timeout = number("Milliseconds for connecting.", nil, TIMES_MS) },
+        { send_timeout = number("Milliseconds for writing.", nil, TIMES_MS) },
+        { read_timeout = number("Milliseconds for reading.", nil, TIMES_MS) },
+        { keepalive_pool_size = number("Idle connections that a worker keeps.") },
+        { keepalive_backlog = number("Requests that may wait for a connection.") },
+        { connection_is_proxied = flag("Whether a proxy stands before the servers.") },
         { cloud_authentication = cloud_authentication },
-        { cluster_nodes = servers },
-        { cluster_addresses = { type = "array", elements = { type = "string" } } },
-        { cluster_max_redirections = { type = "integer" } },
-        { sentinel_nodes = servers },
-        { sentinel_addresses = { type = "array", elements = { type = "string" } } },
-        { sentinel_master = { type = "string" } },
-        { sentinel_role = { type = "string", one_of = { "master", "slave", "any" } } },
-        { sentinel_username = secret(1) },
-        { sentinel_password = secret(0) },
+        { cluster_nodes = servers("Nodes of a cluster.") },
+        { cluster_addresses = addresses("Nodes of a cluster, in older files.") },
+        { cluster_max_redirections = number("Redirections by a cluster that are followed.") },
+        { sentinel_nodes = servers("Sentinels.") },
+        { sentinel_addresses = addresses("Sentinels, in older files.") },
+        { sentinel_master = text("Name of the primary that the sentinels know.") },
+        {
+            sentinel_role = one_of("Which server the sentinels are asked for.", {
+                "master",
+                "slave",
+                "any",
+            }),
+        },
+        { sentinel_username = secret("Name of the user at the sentinels.", 1) },
+        { sentinel_password = secret("Password of the user at the sentinels.", 0) },
     },
 }
 
@@ -126,6 +168,7 @@ local function former(name, kind, is_secret)
             len_min = kind == "string" and 0 or nil,
             referenceable = is_secret,
             deprecation = true,
+            description = "Former name of `redis." .. name .. "`.",
             func = function(value)
                 return { redis = { [name] = value } }
             end,
@@ -135,12 +178,15 @@ end
 
 return {
     name = "rate-limiting",
+    description = "Limits how many requests may be made in a second, minute, hour, day, month or "
+        .. "year.",
     fields = {
         { protocols = typedefs.protocols_http },
         {
             config = {
                 type = "record",
                 required = true,
+                description = "The limits, and what they count.",
                 fields = {
                     { second = limit_field("second") },
                     { minute = limit_field("minute") },
@@ -160,20 +206,29 @@ return {
                                 "header",
                                 "path",
                             },
-                            description = "Whose requests are counted together. Where a request "
-                                .. "has no such thing, the client's address counts.",
+                            description = "Whose requests are counted together: `header` is the "
+                                .. "value of `header_name`, `path` requests for exactly `path`. "
+                                .. "Where a request has no such thing, the address of the client "
+                                .. "counts.",
                         },
                     },
-                    { header_name = typedefs.header_name },
-                    { path = typedefs.path },
+                    {
+                        header_name = typedefs.header_name({
+                            description = "Header for `limit_by: header`.",
+                        }),
+                    },
+                    {
+                        path = typedefs.path({ description = "Path for `limit_by: path`." }),
+                    },
                     {
                         policy = {
                             type = "string",
                             default = "local",
                             one_of = { "local", "cluster", "redis" },
                             custom_validator = check_policy,
-                            description = "Where the counters live: 'local' is the memory that "
-                                .. "the workers of this node share.",
+                            description = "Where the counters are: `local` is the memory that the "
+                                .. "workers of this node share. `cluster` and `redis` are not "
+                                .. "supported by this version.",
                         },
                     },
                     {
@@ -191,7 +246,8 @@ return {
                             type = "boolean",
                             required = true,
                             default = false,
-                            description = "Send no rate limit headers to the client.",
+                            description = "Send no `RateLimit-*`, `X-RateLimit-*` and "
+                                .. "`Retry-After` headers.",
                         },
                     },
                     {
@@ -200,14 +256,14 @@ return {
                             -- Others would end or break the client's HTTP.
                             between = { 200, 599 },
                             default = 429,
-                            description = "Status of a refused request.",
+                            description = "Status of the answer to a refused request.",
                         },
                     },
                     {
                         error_message = {
                             type = "string",
                             default = "API rate limit exceeded",
-                            description = "Message of a refused request.",
+                            description = "Message of the answer to a refused request.",
                         },
                     },
                     {
@@ -215,7 +271,7 @@ return {
                             type = "number",
                             required = true,
                             default = -1,
-                            description = "For the policy 'redis'; -1 otherwise.",
+                            description = "For the policy `redis`. Has to be -1.",
                         },
                     },
                 },

@@ -37,10 +37,26 @@ def field(schema: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
+def rules(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The same without its description."""
+    return {key: value for key, value in field(schema, name).items() if key != "description"}
+
+
+def undescribed(schema: dict[str, Any]) -> list[str]:
+    """Names of the fields that have no description, those of records within among them."""
+    found = []
+    for entry in schema["fields"] + schema.get("shorthand_fields", []):
+        for name, one in entry.items():
+            found += [] if one.get("description", "").endswith(".") else [name]
+            for inner in (one, one.get("elements", {}), one.get("values", {})):
+                found += undescribed(inner) if "fields" in inner else []
+    return found
+
+
 def test_schemas_are_in_kongs_layout(admin: Admin) -> None:
     services = admin.get("/schemas/services")
-    assert field(services, "retries") == {"type": "integer", "default": 5, "between": [0, 32767]}
-    assert field(services, "host") == {"type": "string", "required": True}
+    assert rules(services, "retries") == {"type": "integer", "default": 5, "between": [0, 32767]}
+    assert rules(services, "host") == {"type": "string", "required": True}
     assert field(services, "client_certificate")["reference"] == "certificates"
     assert [*services["shorthand_fields"][0]] == ["url"]
     upstreams = admin.get("/schemas/upstreams")
@@ -48,7 +64,7 @@ def test_schemas_are_in_kongs_layout(admin: Admin) -> None:
     assert field(healthy, "http_statuses")["default"] == [200, 302]
     for kind in ("routes", "targets", "consumers", "plugins", "certificates", "snis", "vaults"):
         schema = admin.get(f"/schemas/{kind}")
-        assert field(schema, "id") == {"type": "string", "uuid": True, "auto": True}
+        assert rules(schema, "id") == {"type": "string", "uuid": True, "auto": True}
     plugin = admin.get("/schemas/plugins/key-auth")
     assert field(field(plugin, "config"), "key_names")["default"] == ["apikey"]
     assert field(plugin, "protocols")["default"] == ["grpc", "grpcs", "http", "https"]
@@ -60,6 +76,26 @@ def test_schemas_are_in_kongs_layout(admin: Admin) -> None:
     ):
         reply = admin.ask(target)
         assert (reply.status, reply.json()) == (404, {"message": message})
+
+
+def test_each_field_is_described_by_schemas_and_document(admin: Admin) -> None:
+    components = admin.get("/openapi.json")["components"]["schemas"]
+    kinds = [name for name in components if f"{name}-patch" in components]
+    assert len(kinds) > 10
+    for kind in kinds:
+        schema = admin.get(f"/schemas/{kind}")
+        assert undescribed(schema) == [], kind
+        if kind != "plugins":  # of which there is a component for each plugin
+            for name in (kind, f"{kind}-patch"):
+                for key, shown in components[name]["properties"].items():
+                    given = [entry[key] for entry in schema["fields"] if key in entry]
+                    given = given or [entry[key] for entry in schema["shorthand_fields"]]
+                    assert shown["description"].startswith(given[0]["description"]), (name, key)
+    plugin = admin.get("/schemas/plugins/rate-limiting")
+    assert undescribed(plugin) == []
+    shown = components["plugins-rate-limiting"]["properties"]["config"]["properties"]["minute"]
+    assert shown["description"] == field(field(plugin, "config"), "minute")["description"]
+    assert undescribed(admin.get("/schemas/vaults/env")) == []
 
 
 JSON = [("Content-Type", "application/json")]

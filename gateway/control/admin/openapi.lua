@@ -131,7 +131,9 @@ local function component(state, name, make)
             end
             all[i] = made
         end
-        state.schemas[name] = make.kind == "plugins" and { anyOf = all } or all[1]
+        local is_one = make.kind ~= "plugins"
+        local meaning = entities.get(make.kind).description
+        state.schemas[name] = is_one and all[1] or { anyOf = all, description = meaning }
     end
     return ref("schemas", name)
 end
@@ -282,6 +284,17 @@ local function page_paths(paths)
     end
 end
 
+local function tags()
+    local list = {}
+    for _, kind in ipairs(entities.kinds) do
+        local definition = entities.get(kind)
+        if definition.generate_admin_api ~= false then
+            list[#list + 1] = { name = kind, description = definition.description }
+        end
+    end
+    return list
+end
+
 local function error_responses()
     local responses = {}
     for _, it in pairs(ERRORS) do
@@ -318,6 +331,7 @@ function _M.document(registry)
         },
         servers = { { url = "http://127.0.0.1:8001" } },
         security = { {}, { token = json.array({}) }, { bearer = json.array({}) } },
+        tags = tags(),
         paths = paths,
         components = {
             schemas = state.schemas,
