@@ -130,8 +130,8 @@ function _M.load(path, registry, opts)
     return snapshot, errors
 end
 
---- What is not wrong with a snapshot, and takes longer to find than a worker has time: patterns
--- that a client can make give up. Blocks for half a second at most.
+--- What is not wrong with a snapshot, and takes long to find: patterns that a client can make give
+-- up, and too many routes in one place. Blocks for half a second at most.
 -- @tparam table snapshot
 -- @treturn {string,...} warnings
 -- @phases init, and outside nginx

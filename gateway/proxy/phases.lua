@@ -44,7 +44,7 @@ abi.check_flags("PLUGIN", flags.plugin)
 
 local C = ffi.C
 
-local OK = 0
+local OK, AGAIN = 0, -2
 -- What sluice_access_look says.
 local ROUTED, LATE = 0x01, 0x02
 
@@ -117,7 +117,12 @@ end
 --- Runs the plugins that come before routing, then routes what they have made of the request.
 local function route(request)
     chain.rewrite()
-    if C.sluice_access_route(request, refusal) ~= OK then
+    local rc = C.sluice_access_route(request, refusal)
+    while rc == AGAIN do
+        ngx.sleep(0)
+        rc = C.sluice_access_route(request, refusal)
+    end
+    if rc ~= OK then
         return refuse()
     end
 end

@@ -11,6 +11,7 @@
 local core = require("sluice.core")
 
 local find, gsub, match, rep, sub = string.find, string.gsub, string.match, string.rep, string.sub
+local clock = os.clock
 local concat = table.concat
 local format = string.format
 
@@ -24,12 +25,26 @@ local ENDS = { "!", "/", "\n" }
 -- CPU time for all patterns of a configuration, in seconds.
 local BUDGET = 0.5
 
+-- Patterns of one beginning are tried together, if they are so many, on a text with the ends of so
+-- many: each so often that it has its fast form, or until that has taken so many seconds.
+local FEWEST = 10
+local MAX_ENDS = 64
+local PASSES = 10
+local OF_PASSES = 0.06
+
+-- Routes of one host and path that a request has no time to look at, or hardly.
+local CROWD = 20000
+
 -- Tried in this order as what a class matches.
 local SAMPLES = "a0-_./A ~"
 
 local ESCAPES = { d = "0", s = " ", D = "a", W = "-", w = "a", S = "a", n = "\n", t = "\t" }
 
 local WARNING = "route '%s': a client can make the pattern '%s' give up (%s), which is answered 500"
+local TOGETHER = "%d patterns of routes begin with '%s': a client can make them take more time "
+    .. "than a request has, which is answered 500"
+local CROWDED = "%d routes or more have the path '%s' and host '%s' in common: a request that has "
+    .. "to look at all of them may take more time than it has, which is answered 500"
 local UNTRIED = "%d patterns of routes were not tried for what makes them give up"
 
 -- What has no character of its own, longest first.
@@ -115,6 +130,27 @@ local function is_candidate(pattern, is_anchored)
     return count > 1 or count == 1 and (not is_anchored or find(rest, "%)[*+{]") ~= nil)
 end
 
+--- Calls `fn(text)` with each text that a pattern is tried on, until it returns something. They end
+-- with what it wants last, or `wanted`.
+local function each_text(pattern, fn, wanted)
+    local pieces = pieces_of(pattern)
+    wanted = wanted or pieces[#pieces] or ""
+    for first = 1, #pieces do
+        local lead = concat(pieces, "", 1, first - 1)
+        for last = first, math.min(first + MAX_WINDOW - 1, #pieces) do
+            local unit = concat(pieces, "", first, last)
+            local body = lead .. rep(unit, math.ceil(LENGTH / #unit))
+            for _, tail in ipairs(ENDS) do
+                local found = fn(body .. tail .. wanted)
+                if found ~= nil then
+                    return found
+                end
+            end
+        end
+    end
+    return nil
+end
+
 --- Tries one pattern. Blocks, for some ms at most.
 -- @tparam string pattern that compiles
 -- @tparam boolean is_path anchored, as in a path; else without case, as in a header
@@ -124,22 +160,12 @@ function _M.gives_up(pattern, is_path)
     if not is_candidate(pattern, is_path) then
         return nil
     end
-    local pieces = pieces_of(pattern)
-    local wanted = pieces[#pieces] or ""
-    for first = 1, #pieces do
-        local lead = concat(pieces, "", 1, first - 1)
-        for last = first, math.min(first + MAX_WINDOW - 1, #pieces) do
-            local unit = concat(pieces, "", first, last)
-            local body = lead .. rep(unit, math.ceil(LENGTH / #unit))
-            for _, tail in ipairs(ENDS) do
-                local matched, reason = core.try_pattern(pattern, is_path, body .. tail .. wanted)
-                if matched == nil then
-                    return core.reason(reason)
-                end
-            end
+    return each_text(pattern, function(text)
+        local matched, reason = core.try_pattern(pattern, is_path, text)
+        if matched == nil then
+            return core.reason(reason)
         end
-    end
-    return nil
+    end)
 end
 
 local function patterns_of(route)
@@ -159,23 +185,129 @@ local function patterns_of(route)
     return patterns
 end
 
---- Tries the patterns of routes. Blocks for half a second at most.
--- @tparam table routes checked entities
--- @treturn {string,...} a warning for each that gives up
--- @phases init, and outside nginx
-function _M.warnings(routes)
-    local warnings, untried, start = {}, 0, os.clock()
-    for _, route in ipairs(routes) do
-        for _, pattern in ipairs(patterns_of(route)) do
-            if os.clock() - start > BUDGET then
-                untried = untried + 1
-            else
-                local reason = _M.gives_up(pattern.text, pattern.is_path)
-                warnings[#warnings + 1] = reason
-                    and format(WARNING, route.name or route.id, pattern.text, reason)
+-- Patterns that a request can meet together -------------------------------------------------------
+
+--- The text that a pattern begins with, more or less: only those of many others matter.
+local function beginning(pattern)
+    if find(pattern, "|", 1, true) then
+        return "/"
+    end
+    local head = match(pattern, "^[%w/_%-]*")
+    return find(pattern, "^[*+?{]", #head + 1) and sub(head, 1, -2) or head
+end
+
+--- The bytes that patterns want last: without one of them PCRE sees at once that there is no match.
+local function last_bytes(patterns)
+    local bytes = {}
+    for i = 1, math.min(#patterns, MAX_ENDS) do
+        local pieces = pieces_of(patterns[i])
+        local byte = sub(pieces[#pieces] or "", -1)
+        if not bytes[byte] then
+            bytes[byte], bytes[#bytes + 1] = true, byte
+        end
+    end
+    return concat(bytes)
+end
+
+--- Of the texts of the first of them that on which it takes longest.
+local function slowest_text(patterns)
+    local slowest, most = "", -1
+    each_text(patterns[1], function(text)
+        local start = clock()
+        core.try_pattern(patterns[1], true, text)
+        if clock() - start > most then
+            slowest, most = text, clock() - start
+        end
+    end, last_bytes(patterns) .. "!")
+    return slowest
+end
+
+--- Does a text make patterns use up what a request has? All are run alone first, to be compiled.
+local function use_up(patterns, text)
+    for _, pattern in ipairs(patterns) do
+        core.try_pattern(pattern, true, text)
+    end
+    for i, pattern in ipairs(patterns) do
+        if core.try_pattern(pattern, true, text, i > 1) == nil then
+            return true
+        end
+    end
+    return false
+end
+
+local function can_burn(patterns)
+    local text, start = slowest_text(patterns), clock()
+    for _ = 1, PASSES do
+        if not use_up(patterns, text) then
+            return false
+        elseif clock() - start > OF_PASSES then
+            return true
+        end
+    end
+    return true
+end
+
+local function group_warnings(groups, warnings, deadline)
+    for _, group in ipairs(groups) do
+        if #group.patterns >= FEWEST and clock() < deadline and can_burn(group.patterns) then
+            warnings[#warnings + 1] = format(TOGETHER, #group.patterns, group.beginning)
+        end
+    end
+end
+
+-- Routes that a request can meet together ---------------------------------------------------------
+
+local function crowd_warnings(routes, warnings)
+    local counts = {}
+    for _, route in ipairs(#routes > CROWD and routes or {}) do
+        for _, path in ipairs(route.paths and #route.paths > 0 and route.paths or { "" }) do
+            for _, host in ipairs(route.hosts and #route.hosts > 0 and route.hosts or { "" }) do
+                local key = host .. path
+                counts[key] = (counts[key] or 0) + 1
+                if counts[key] == CROWD then
+                    warnings[#warnings + 1] = format(CROWDED, CROWD, path, host)
+                end
             end
         end
     end
+end
+
+--- Adds a pattern to those with the same beginning.
+local function add_to_group(groups, pattern)
+    local text = beginning(pattern)
+    local group = groups[text]
+    if not group then
+        group = { beginning = text, patterns = {} }
+        groups[text], groups[#groups + 1] = group, group
+    end
+    group.patterns[#group.patterns + 1] = pattern
+end
+
+--- Tries the patterns of routes, and counts routes that differ in neither host nor path. Blocks for
+-- half a second of CPU time, and some 60 ms more.
+-- @tparam table routes checked entities
+-- @treturn {string,...} a warning for each that gives up, for patterns that take too long together,
+-- and for too many routes
+-- @phases any
+function _M.warnings(routes)
+    local warnings, untried, groups, deadline = {}, 0, {}, clock() + BUDGET
+    for _, route in ipairs(routes) do
+        for _, pattern in ipairs(patterns_of(route)) do
+            if clock() > deadline then
+                untried = untried + 1
+            else
+                local reason = _M.gives_up(pattern.text, pattern.is_path)
+                if reason then
+                    local name = route.name or route.id
+                    warnings[#warnings + 1] = format(WARNING, name, pattern.text, reason)
+                elseif pattern.is_path then
+                    add_to_group(groups, pattern.text)
+                end
+            end
+        end
+    end
+    group_warnings(groups, warnings, deadline)
+    crowd_warnings(routes, warnings)
     if untried > 0 then
         warnings[#warnings + 1] = format(UNTRIED, untried)
     end

@@ -34,8 +34,9 @@ typedef enum {
     SLUICE_METRICS_HTTP2_CLOSED_STREAMS,
     SLUICE_METRICS_HTTP2_CLOSED_FRAMES,
     SLUICE_METRICS_HTTP2_CLOSED_HEADER,
+    SLUICE_METRICS_UNROUTED,
     SLUICE_METRICS_POOL_IDLE,
-    SLUICE_METRICS_COUNTS = 15
+    SLUICE_METRICS_COUNTS = 16
 } sluice_metrics_count_e;
 typedef enum {
     SLUICE_METRICS_ROUTE = 0,
@@ -83,6 +84,7 @@ local COUNTS = {
     pool_reused = "POOL_REUSED",
     pool_closed = "POOL_CLOSED",
     unnamed = "UNNAMED",
+    unrouted = "UNROUTED",
     timer_runs = "TIMER_RUNS",
     timer_failures = "TIMER_FAILURES",
     pool_idle = "POOL_IDLE",

@@ -512,7 +512,7 @@ main(void)
 
     state = test_seed("delta");
     n = test_env("OPS", 60);
-    regexes = sluice_core_regexes_create(64);
+    regexes = sluice_core_regexes_create(1 << 20);
     files();
     unseen();
     earlier(0);

@@ -213,7 +213,7 @@ main(void)
 
     state = test_seed("fuzz");
     until = test_now() + (double) test_env("SECONDS", 20);
-    regexes = sluice_core_regexes_create(16);
+    regexes = sluice_core_regexes_create(8192);
 
     while (test_now() < until) {
         make_start(&make, &state);

@@ -247,7 +247,7 @@ main(void)
     size_t  i;
 
     state = test_seed("step");
-    regexes = sluice_core_regexes_create(64);
+    regexes = sluice_core_regexes_create(1 << 20);
     test_check(mkdtemp(folder) != NULL && chdir(folder) == 0, "folder");
 
     shared = mmap(NULL, SLUICE_CORE_DELTA_MIN, PROT_READ|PROT_WRITE,

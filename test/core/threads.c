@@ -189,7 +189,7 @@ read_all(void *data)
     sluice_core_published_t   published;
 
     (void) data;
-    regexes = sluice_core_regexes_create(4);
+    regexes = sluice_core_regexes_create(4096);
     last = 0;
 
     while (last < transactions) {

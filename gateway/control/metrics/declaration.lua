@@ -131,6 +131,12 @@ _M.rest = {
         type = "counter",
         help = "Requests of routes or services beyond metrics_series, which have no lines.",
     }),
+    one("counts", "unrouted", {
+        name = "sluice_http_unrouted_requests",
+        type = "counter",
+        help = "Requests answered 500 as the router's budget for one was used up: by patterns that "
+            .. "gave up, or by too many routes to look at (docs/router.md).",
+    }),
     one("counts", "http2_resets", {
         name = "sluice_http2_resets",
         type = "counter",

@@ -83,11 +83,15 @@
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
- * outlives images, is shared by routes, and can never be another's.  One that
- * exceeds the limit of steps, or cannot be compiled, counts as one that
- * matches; and if no other route wins over that one, the answer is
- * SLUICE_CORE_LIMIT (_PATTERN, _MEMORY) with the route: refuse the request.
- * It is never "no match", which could mean a route with less protection.
+ * outlives images, is shared by routes, and can never be another's.
+ *
+ * A match may spend 3.5 ms, 2.5 of them on compiling and running regular
+ * expressions, and 100,000 of their steps (budget.h).  One that is left no
+ * more, or cannot be compiled, counts as one that matches; and if no other
+ * route wins over that one, the answer is SLUICE_CORE_LIMIT (_PATTERN,
+ * _MEMORY) with the route: refuse the request.  So it is where candidates take
+ * all of the time.  It is never "no match", which could mean a route with less
+ * protection.
  *
  *
  * WHO MAY BE TRUSTED
@@ -151,8 +155,11 @@
 #define SLUICE_CORE_NOBODY       0xffffffffu  /* a slot that is none */
 #define SLUICE_CORE_DIGEST       32           /* bytes */
 
-/* Steps of a regular expression before a match is given up. */
+/* Steps of all regular expressions of a match before it is given up. */
 #define SLUICE_CORE_STEPS        100000
+
+/* Bytes of a regular expression. */
+#define SLUICE_CORE_PATTERN_MAX  4096
 
 /* Groups that a regular expression may have. */
 #define SLUICE_CORE_GROUPS_MAX   99
@@ -178,7 +185,8 @@ typedef enum {
     SLUICE_CORE_FOREIGN = -11,  /* another user's file, or others may write */
     SLUICE_CORE_SYSTEM = -12,   /* errno says it */
     SLUICE_CORE_STALE = -13,    /* the delta has gone on: read again */
-    SLUICE_CORE_CLIMB = -14     /* a path leaves its service's: refuse */
+    SLUICE_CORE_CLIMB = -14,    /* a path leaves its service's: refuse */
+    SLUICE_CORE_AGAIN = -15     /* compiled so far: ask again, soon */
 } sluice_core_rc_e;
 
 
@@ -539,8 +547,11 @@ uint32_t sluice_core_needs(const sluice_core_view_t *view);
 /*
  * The route of a request.  SLUICE_CORE_OK: match says which; SLUICE_CORE_NONE;
  * _LIMIT, _PATTERN, _MEMORY: refuse the request, since nobody knows whether it
- * is the route's that match names.
+ * is the route's that match names, or which route's, if it names none.
+ * SLUICE_CORE_AGAIN: time went into compiling, and what is compiled stays: let
+ * others have their turn, and ask again; after SLUICE_CORE_TURNS refuse it.
  */
+#define SLUICE_CORE_TURNS  16
 int sluice_core_match(const sluice_core_view_t *view,
     const sluice_core_request_t *request, sluice_core_regexes_t *regexes,
     sluice_core_match_t *match);
@@ -592,10 +603,10 @@ void sluice_core_head(const sluice_core_found_t *found,
 /* regular expressions */
 
 /*
- * A cache for at most capacity compiled patterns; of one process, one thread.
- * NULL: no memory.
+ * A cache of compiled patterns that takes so many bytes at most, and the last
+ * pattern whatever it takes; of one process, one thread.  NULL: no memory.
  */
-sluice_core_regexes_t *sluice_core_regexes_create(uint32_t capacity);
+sluice_core_regexes_t *sluice_core_regexes_create(uint64_t limit);
 void sluice_core_regexes_destroy(sluice_core_regexes_t *regexes);
 
 /* How many are compiled, and were in all. */
@@ -610,14 +621,23 @@ int sluice_core_regex_check(const char *pattern, uint32_t length,
     int is_path, char *message, size_t size);
 
 /*
- * Runs a pattern on a subject as the match does: SLUICE_CORE_OK, _NONE; or
- * _LIMIT, _PATTERN, _MEMORY with a reason.
+ * Runs a pattern on a subject as the match does.  is_first: as the first of a
+ * request; else behind those of the calls before, with what they have left.
+ * SLUICE_CORE_OK, _NONE; or _LIMIT, _PATTERN, _MEMORY with a reason.
  */
 int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     uint32_t length, int is_path, const char *subject, uint32_t subject_length,
-    int *reason);
+    int is_first, int *reason);
 
-/* What PCRE says of a reason. */
+/* Reasons of a refusal that are not PCRE's. */
+
+#define SLUICE_CORE_BY_GROUPS    (-1000)
+#define SLUICE_CORE_BY_SIZE      (-1001)
+#define SLUICE_CORE_BY_LENGTH    (-1002)
+#define SLUICE_CORE_BY_TIME      (-1003)
+#define SLUICE_CORE_BY_ROUTES    (-1004)
+
+/* What a reason is in words, PCRE's for its own. */
 void sluice_core_reason(int reason, char *message, size_t size);
 
 

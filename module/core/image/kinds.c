@@ -114,7 +114,8 @@ sluice_core_owner(const sluice_core_record_t *record)
 
 static const char *const  words[] = {
     "ok", "none", "full", "bad", "version", "limit", "pattern", "memory",
-    "repeat", "large", "crowded", "foreign", "system", "stale", "climb"
+    "repeat", "large", "crowded", "foreign", "system", "stale", "climb",
+    "again"
 };
 
 

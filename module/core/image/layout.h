@@ -482,11 +482,4 @@ const sluice_core_children_t *sluice_core_find_children(
 int sluice_core_has_repeats(const sluice_core_entity_t *changes, size_t count,
     int *rc);
 
-/* regex.c */
-
-int sluice_core_regex_match(sluice_core_regexes_t *regexes,
-    const sluice_core_space_t *space, uint32_t ref, const char *subject,
-    uint32_t length, uint32_t *end, int *reason);
-
-
 #endif /* SLUICE_CORE_LAYOUT_H_INCLUDED */

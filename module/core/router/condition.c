@@ -7,34 +7,62 @@
 #include "search.h"
 
 
+/* Units of a header that is looked for in all of the request's. */
+#define CORE_HEADER_UNITS  64
+
+
+static int core_is_met(sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
 static int core_host_matches(const sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
-static int core_method_matches(const sluice_core_search_t *s,
+static int core_method_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
-static int core_sni_matches(const sluice_core_search_t *s,
+static int core_sni_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
 static int core_headers_match(sluice_core_search_t *s,
     const sluice_core_space_t *space, uint32_t ref, int *reason);
 static int core_header_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_condition_t *wanted,
     int *reason);
-static int core_line(const sluice_core_request_t *request,
-    const sluice_core_chars_t *name, uint32_t index, uint32_t *at,
-    sluice_core_text_t *value);
+static int core_header_is(sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_condition_t *wanted);
+static int core_line(sluice_core_search_t *s, const sluice_core_chars_t *name,
+    uint32_t index, uint32_t *at, sluice_core_text_t *value);
 static int core_sni_is(const sluice_core_chars_t *wanted,
     const sluice_core_text_t *name);
-static int core_equal_lower(const sluice_core_chars_t *lower,
-    const sluice_core_text_t *text);
+static int core_is_last_name(const sluice_core_search_t *s,
+    const sluice_core_chars_t *name);
+static int core_equal_lower(sluice_core_search_t *s,
+    const sluice_core_chars_t *lower, const sluice_core_text_t *text);
 
 
 /*
  * Does the request meet all conditions of an entry?  Then it is the best; also
- * if a pattern of it gave up: what it would have kept from the request must
- * not be passed over.
+ * if a pattern of it gave up, or there is no time to look: what it would have
+ * kept from the request must not be passed over.
  */
 
 int
 sluice_core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
+    const sluice_core_entry_t *entry)
+{
+    int  met;
+
+    met = !sluice_core_search_ends(s, 1) && core_is_met(s, space, entry);
+
+    if (s->is_over) {
+        s->gave_up = SLUICE_CORE_LIMIT;
+        s->end = 0;
+        s->best = entry;
+        s->space = space;
+    }
+
+    return met || s->is_over;
+}
+
+
+static int
+core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
     const sluice_core_entry_t *entry)
 {
     int                         rc, gave_up, reason;
@@ -94,9 +122,8 @@ sluice_core_try(sluice_core_search_t *s, const sluice_core_space_t *space,
     }
 
     if (entry->regex) {
-        rc = sluice_core_regex_match(s->regexes, space, entry->regex,
-                                     path->data ? path->data : "",
-                                     path->length, &end, &reason);
+        rc = sluice_core_regex_match(s->regexes, &s->budget, space,
+                                     entry->regex, path, &end, &reason);
 
         if (rc == SLUICE_CORE_NONE) {
             return 0;
@@ -148,7 +175,7 @@ core_host_matches(const sluice_core_search_t *s,
 
 
 static int
-core_method_matches(const sluice_core_search_t *s,
+core_method_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry)
 {
     uint32_t                     i;
@@ -172,6 +199,10 @@ core_method_matches(const sluice_core_search_t *s,
     for (i = 0; i < list->count; i++) {
         chars = sluice_core_chars(space, list->items[i]);
 
+        if (sluice_core_search_ends(s, 1)) {
+            break;
+        }
+
         if (chars->length == method->length && method->data
             && memcmp(chars->data, method->data, method->length) == 0)
         {
@@ -186,7 +217,7 @@ core_method_matches(const sluice_core_search_t *s,
 /* A request without TLS has no name that could differ: as in Kong. */
 
 static int
-core_sni_matches(const sluice_core_search_t *s,
+core_sni_matches(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry)
 {
     uint32_t                   i;
@@ -199,6 +230,10 @@ core_sni_matches(const sluice_core_search_t *s,
     list = sluice_core_refs(space, entry->snis);
 
     for (i = 0; i < list->count; i++) {
+
+        if (sluice_core_search_ends(s, 1)) {
+            break;
+        }
 
         if (core_sni_is(sluice_core_chars(space, list->items[i]),
                         &s->request->sni))
@@ -278,34 +313,24 @@ core_header_matches(sluice_core_search_t *s, const sluice_core_space_t *space,
     int                         rc, any;
     uint32_t                    i, j, at, end;
     sluice_core_text_t          value;
-    const sluice_core_list_t   *values, *patterns;
+    const sluice_core_list_t   *patterns;
     const sluice_core_chars_t  *name;
 
+    if (core_header_is(s, space, wanted)) {
+        return SLUICE_CORE_OK;
+    }
+
     name = sluice_core_chars(space, wanted->name);
-    values = sluice_core_refs(space, wanted->values);
     patterns = sluice_core_refs(space, wanted->patterns);
     any = SLUICE_CORE_NONE;
 
-    for (i = 0, at = 0; values->count && i < SLUICE_CORE_LINES_MAX
-                        && core_line(s->request, name, i, &at, &value); i++)
-    {
-        for (j = 0; j < values->count; j++) {
-
-            if (core_equal_lower(sluice_core_chars(space, values->items[j]),
-                                 &value))
-            {
-                return SLUICE_CORE_OK;
-            }
-        }
-    }
-
     for (i = 0, at = 0; patterns->count && i < SLUICE_CORE_LINES_MAX
-                        && core_line(s->request, name, i, &at, &value); i++)
+                        && core_line(s, name, i, &at, &value); i++)
     {
         for (j = 0; j < patterns->count; j++) {
-            rc = sluice_core_regex_match(s->regexes, space, patterns->items[j],
-                                         value.data ? value.data : "",
-                                         value.length, &end, reason);
+            rc = sluice_core_regex_match(s->regexes, &s->budget, space,
+                                         patterns->items[j], &value, &end,
+                                         reason);
 
             if (rc == SLUICE_CORE_OK) {
                 return rc;
@@ -319,22 +344,73 @@ core_header_matches(sluice_core_search_t *s, const sluice_core_space_t *space,
 }
 
 
+/* Of those that are no patterns. */
+
+static int
+core_header_is(sluice_core_search_t *s, const sluice_core_space_t *space,
+    const sluice_core_condition_t *wanted)
+{
+    uint32_t                    i, j, at;
+    sluice_core_text_t          value;
+    const sluice_core_list_t   *values;
+    const sluice_core_chars_t  *name;
+
+    name = sluice_core_chars(space, wanted->name);
+    values = sluice_core_refs(space, wanted->values);
+
+    for (i = 0, at = 0; values->count && i < SLUICE_CORE_LINES_MAX
+                        && core_line(s, name, i, &at, &value); i++)
+    {
+        if (sluice_core_search_ends(s, values->count)) {
+            return 0;
+        }
+
+        for (j = 0; j < values->count && !s->is_over; j++) {
+
+            if (core_equal_lower(s,
+                                 sluice_core_chars(space, values->items[j]),
+                                 &value))
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
 /* The index-th line of a header; at: where in headers to go on. */
 
 static int
-core_line(const sluice_core_request_t *request,
-    const sluice_core_chars_t *name, uint32_t index, uint32_t *at,
-    sluice_core_text_t *value)
+core_line(sluice_core_search_t *s, const sluice_core_chars_t *name,
+    uint32_t index, uint32_t *at, sluice_core_text_t *value)
 {
-    const sluice_core_text_t  *line;
+    const sluice_core_text_t     *line;
+    const sluice_core_request_t  *request;
+
+    request = s->request;
 
     if (request->header) {
+
+        if (!core_is_last_name(s, name)
+            && sluice_core_search_ends(s, CORE_HEADER_UNITS))
+        {
+            return 0;
+        }
+
+        s->name = name;
+
         return request->header(request->data, name->data, name->length, index,
                                value);
     }
 
     while (*at < request->headers_count) {
         line = &request->headers[2 * (*at)++];
+
+        if (sluice_core_search_ends(s, 1)) {
+            return 0;
+        }
 
         if (line->length == name->length
             && memcmp(line->data, name->data, name->length) == 0)
@@ -348,13 +424,26 @@ core_line(const sluice_core_request_t *request,
 }
 
 
+/* Whether it was this header that was asked for last: who has it, keeps it. */
+
 static int
-core_equal_lower(const sluice_core_chars_t *lower,
+core_is_last_name(const sluice_core_search_t *s,
+    const sluice_core_chars_t *name)
+{
+    return s->name && s->name->length == name->length
+           && memcmp(s->name->data, name->data, name->length) == 0;
+}
+
+
+static int
+core_equal_lower(sluice_core_search_t *s, const sluice_core_chars_t *lower,
     const sluice_core_text_t *text)
 {
     uint32_t  i;
 
-    if (lower->length != text->length) {
+    if (lower->length != text->length
+        || sluice_core_search_ends(s, text->length / SLUICE_CORE_UNIT_BYTES))
+    {
         return 0;
     }
 

@@ -8,6 +8,8 @@
 #include "search.h"
 
 
+static void core_say(const sluice_core_search_t *s,
+    sluice_core_match_t *match);
 static void core_search_base(sluice_core_search_t *s);
 static void core_search_wildcards(sluice_core_search_t *s, int kind,
     uint32_t ref);
@@ -30,11 +32,8 @@ sluice_core_match(const sluice_core_view_t *view,
     const sluice_core_request_t *request, sluice_core_regexes_t *regexes,
     sluice_core_match_t *match)
 {
-    sluice_core_search_t         s;
-    sluice_core_text_t           path;
-    const sluice_core_regex_t   *regex;
-    const sluice_core_chars_t   *chars;
-    const sluice_core_record_t  *route;
+    sluice_core_text_t    path;
+    sluice_core_search_t  s;
 
     s.view = view;
     s.request = request;
@@ -44,7 +43,11 @@ sluice_core_match(const sluice_core_view_t *view,
     s.end = 0;
     s.gave_up = SLUICE_CORE_OK;
     s.reason = 0;
+    s.is_over = 0;
+    s.name = NULL;
     s.keys_count = 0;
+
+    sluice_core_budget_begin(&s.budget);
 
     if (request->method.length == 0
         || sluice_core_method_bit(request->method.data,
@@ -69,36 +72,63 @@ sluice_core_match(const sluice_core_view_t *view,
 
     memset(match, 0, sizeof(sluice_core_match_t));
 
-    if (s.best == NULL) {
+    if (s.is_over) {
+        s.gave_up = SLUICE_CORE_LIMIT;
+        s.reason = SLUICE_CORE_BY_ROUTES;
+    }
+
+    if (s.best) {
+        core_say(&s, match);
+    }
+
+    match->reason = s.reason;
+
+    if (s.gave_up == SLUICE_CORE_LIMIT
+        && sluice_core_budget_is_cold(&s.budget))
+    {
+        return SLUICE_CORE_AGAIN;
+    }
+
+    if (s.gave_up == SLUICE_CORE_OK && s.best == NULL) {
         return SLUICE_CORE_NONE;
     }
 
-    route = sluice_core_at(s.space, s.best->route);
+    return s.gave_up;
+}
+
+
+/* What the best is. */
+
+static void
+core_say(const sluice_core_search_t *s, sluice_core_match_t *match)
+{
+    const sluice_core_regex_t   *regex;
+    const sluice_core_chars_t   *chars;
+    const sluice_core_record_t  *route;
+
+    route = sluice_core_at(s->space, s->best->route);
 
     match->route.record = route;
-    match->route.space = *s.space;
+    match->route.space = *s->space;
     match->revision = route->revision;
     match->slot = route->slot;
     match->generation = route->generation;
     match->service = route->fields[SLUICE_CORE_ROUTE_SERVICE];
-    match->reason = s.reason;
 
-    if (s.best->regex) {
-        regex = sluice_core_at(s.space, s.best->regex);
-        chars = sluice_core_chars(s.space, regex->text);
+    if (s->best->regex) {
+        regex = sluice_core_at(s->space, s->best->regex);
+        chars = sluice_core_chars(s->space, regex->text);
         match->pattern.data = chars->data + regex->skip;
         match->pattern.length = chars->length - regex->skip;
-        match->prefix = (int32_t) s.end;
+        match->prefix = (int32_t) s->end;
 
-    } else if (s.best->flags & SLUICE_CORE_HAS_PATH) {
-        match->prefix = (int32_t) sluice_core_chars(s.space,
-                                                    s.best->path)->length;
+    } else if (s->best->flags & SLUICE_CORE_HAS_PATH) {
+        match->prefix = (int32_t) sluice_core_chars(s->space,
+                                                    s->best->path)->length;
 
     } else {
         match->prefix = -1;
     }
-
-    return s.gave_up;
 }
 
 
@@ -163,7 +193,9 @@ core_search_wildcards(sluice_core_search_t *s, int kind, uint32_t ref)
 
     for (i = 0; i < lengths->count; i++) {
 
-        if (s->best && s->best->score > lengths->lengths[i].best) {
+        if ((s->best && s->best->score > lengths->lengths[i].best)
+            || sluice_core_search_ends(s, 1))
+        {
             break;
         }
 
@@ -192,7 +224,7 @@ core_search_rooms(sluice_core_search_t *s, uint64_t hash)
 
     sluice_core_walk(&walk, &s->view->base, hash, SLUICE_CORE_TO_ROOM);
 
-    while ((ref = sluice_core_walk_next(&walk)) != 0) {
+    while ((ref = sluice_core_walk_next(&walk)) != 0 && !s->is_over) {
         core_search_lengths(s, hash, sluice_core_at(&s->view->base, ref));
     }
 }
@@ -209,7 +241,9 @@ core_search_lengths(sluice_core_search_t *s, uint64_t host,
 
     for (i = 0; i < lengths->count; i++) {
 
-        if (s->best && s->best->score > lengths->lengths[i].best) {
+        if ((s->best && s->best->score > lengths->lengths[i].best)
+            || sluice_core_search_ends(s, 1))
+        {
             break;
         }
 
@@ -263,7 +297,7 @@ core_flush(sluice_core_search_t *s)
 
         while (key->entry) {
 
-            if (s->best && s->best->score > key->best) {
+            if (s->is_over || (s->best && s->best->score > key->best)) {
                 break;
             }
 
@@ -313,7 +347,7 @@ core_try_key(sluice_core_search_t *s, const sluice_core_entry_t *entry)
             return;
         }
 
-        if (sluice_core_try(s, base, entry)
+        if (sluice_core_try(s, base, entry) || s->is_over
             || (entry->flags & SLUICE_CORE_LAST))
         {
             return;
@@ -354,7 +388,7 @@ core_search_delta(sluice_core_search_t *s)
             for ( /* void */ ; bits; bits &= bits - 1) {
                 n = i * 64 + (uint32_t) __builtin_ctzll(bits);
 
-                if (n < host->length) {
+                if (n < host->length && !s->is_over) {
                     core_search_delta_host(s, kind,
                                            kind == SLUICE_CORE_TAIL
                                            ? host->data + host->length - n
@@ -403,8 +437,10 @@ core_search_delta_lengths(sluice_core_search_t *s, int kind, uint64_t host)
         for ( /* void */ ; bits; bits &= bits - 1) {
             n = i * 64 + (uint32_t) __builtin_ctzll(bits);
 
-            if (n > s->request->path.length) {
-                break;
+            if (n > s->request->path.length
+                || sluice_core_search_ends(s, 1))
+            {
+                return;
             }
 
             sluice_core_chain(&chain, s->view,
@@ -413,6 +449,10 @@ core_search_delta_lengths(sluice_core_search_t *s, int kind, uint64_t host)
 
             while ((ref = sluice_core_chain_next(&chain)) != 0) {
                 entry = sluice_core_at(space, ref);
+
+                if (sluice_core_search_ends(s, 1)) {
+                    return;
+                }
 
                 if (s->best == NULL
                     || sluice_core_precedes(space, entry, s->space, s->best))

@@ -8,8 +8,9 @@
 #define SLUICE_CORE_SEARCH_H_INCLUDED
 
 
-#include "layout.h"
+#include "budget.h"
 #include "hash.h"
+#include "layout.h"
 
 
 #define SLUICE_CORE_BATCH  16
@@ -35,6 +36,10 @@ typedef struct {
     uint32_t                      end;     /* of what its pattern matched */
     int                           gave_up; /* a pattern of best, and why */
     int                           reason;
+    int                           is_over; /* no time is left: refuse */
+    sluice_core_budget_t          budget;
+
+    const sluice_core_chars_t    *name;    /* of the last header asked for */
 
     uint32_t                      method;  /* its bit, 0: it has none */
     uint32_t                      keys_count;
@@ -43,10 +48,34 @@ typedef struct {
 } sluice_core_search_t;
 
 
+/*
+ * Before so many units of work: whether there is no time left, so that the
+ * look-up ends here, with a refusal.
+ */
+
+static inline int
+sluice_core_search_ends(sluice_core_search_t *s, uint32_t units)
+{
+    if (sluice_core_budget_take(&s->budget, units)) {
+        s->is_over = 1;
+    }
+
+    return s->is_over;
+}
+
+
 /* condition.c */
 
 int sluice_core_try(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
+
+
+/* regex.c */
+
+int sluice_core_regex_match(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, const sluice_core_space_t *space,
+    uint32_t ref, const sluice_core_text_t *subject, uint32_t *end,
+    int *reason);
 
 
 #endif /* SLUICE_CORE_SEARCH_H_INCLUDED */

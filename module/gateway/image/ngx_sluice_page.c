@@ -13,7 +13,7 @@
 
 
 #define NGX_SLUICE_PAGE_MAGIC    0x4547415045434c53ull      /* "SLCEPAGE" */
-#define NGX_SLUICE_PAGE_LAYOUT   8             /* grows with each change */
+#define NGX_SLUICE_PAGE_LAYOUT   9             /* grows with each change */
 
 /* Upstreams that have a position; a page that no turn was taken in is free. */
 #define NGX_SLUICE_PAGE_POSITIONS  16384

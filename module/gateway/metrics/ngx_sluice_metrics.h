@@ -59,8 +59,9 @@ typedef enum {
     SLUICE_METRICS_HTTP2_CLOSED_STREAMS,       /* refused streams, */
     SLUICE_METRICS_HTTP2_CLOSED_FRAMES,        /* frames that control, */
     SLUICE_METRICS_HTTP2_CLOSED_HEADER,        /* or a header that is none */
+    SLUICE_METRICS_UNROUTED,
     SLUICE_METRICS_POOL_IDLE,                  /* a gauge, the last */
-    SLUICE_METRICS_COUNTS = 15
+    SLUICE_METRICS_COUNTS = 16
 } sluice_metrics_count_e;
 
 
@@ -127,6 +128,7 @@ typedef struct {
     sluice_metrics_line_t  node;
     uint64_t               counts[SLUICE_METRICS_COUNTS];
     uint32_t               ends[SLUICE_METRICS_KINDS];  /* of slots in use */
+    uint64_t               zero[7];
 } ngx_sluice_metrics_seat_t;
 
 
@@ -146,7 +148,7 @@ _Static_assert(sizeof(sluice_metrics_sum_t) == sizeof(sluice_metrics_line_t)
                && offsetof(sluice_metrics_sum_t, answered)
                   == offsetof(sluice_metrics_line_t, answered),
                "the same but for what stands before the classes");
-_Static_assert(sizeof(ngx_sluice_metrics_seat_t) == 576, "whole cache lines");
+_Static_assert(sizeof(ngx_sluice_metrics_seat_t) == 640, "whole cache lines");
 _Static_assert(offsetof(ngx_sluice_metrics_t, seats) == 64, "a cache line");
 
 

@@ -170,11 +170,11 @@ typedef struct {
       (const char *pattern, uint32_t length, int is_path, char *message,      \
        size_t size))                                                          \
     f(sluice_core_regexes_t *, sluice_core_regexes_create,                    \
-      (uint32_t capacity))                                                    \
+      (uint64_t limit))                                                       \
     f(int, sluice_core_regex_try,                                             \
       (sluice_core_regexes_t *regexes, const char *pattern, uint32_t length,  \
        int is_path, const char *subject, uint32_t subject_length,             \
-       int *reason))                                                          \
+       int is_first, int *reason))                                            \
     f(void, sluice_core_reason, (int reason, char *message, size_t size))     \
     f(const char *, sluice_core_word, (int rc))                               \
     f(int, sluice_core_delta_create,                                          \

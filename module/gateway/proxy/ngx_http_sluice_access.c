@@ -14,6 +14,7 @@
 #include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_target.h"
+#include "ngx_http_sluice_turn.h"
 #include "ngx_http_sluice_upgrade.h"
 
 
@@ -118,7 +119,13 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
 
     if (r->internal) {
 
-        if (ngx_http_sluice_route(r, ctx, &refusal) != NGX_OK) {
+        rc = ngx_http_sluice_route(r, ctx, &refusal);
+
+        if (rc == NGX_AGAIN) {
+            return ngx_http_sluice_turn(r, ctx);
+        }
+
+        if (rc != NGX_OK) {
             return ngx_http_sluice_refuse(r, &refusal);
         }
 

@@ -36,7 +36,7 @@ sluice_access_look(ngx_http_request_t *r)
 }
 
 
-/* Routes what plugins have made of the request. */
+/* Routes what plugins have made of the request; NGX_AGAIN: in another turn. */
 
 int
 sluice_access_route(ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal)

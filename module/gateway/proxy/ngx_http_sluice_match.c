@@ -16,7 +16,9 @@
 #include "ngx_http_sluice_tls.h"
 
 
-#define NGX_HTTP_SLUICE_MATCH_REGEXES  1024
+/* Bytes of compiled patterns: more of them than a request has time to run. */
+#define NGX_HTTP_SLUICE_MATCH_REGEXES  (32 * 1024 * 1024)
+
 #define NGX_HTTP_SLUICE_MATCH_NAMES    4      /* of headers, that are kept */
 
 
@@ -61,8 +63,9 @@ static sluice_core_regexes_t  *ngx_http_sluice_match_regexes;
  *
  * SLUICE_CORE_OK; _NONE: no route, or nothing is published yet; _LIMIT,
  * _PATTERN, _MEMORY: nobody knows whether it is the route's that match names,
- * answer 500; _LARGE: a header that routes look at has more than 32 lines,
- * answer 400; else sluice_images_refresh()'s.
+ * answer 500; _AGAIN: ask again in another turn of the event loop; _LARGE: a
+ * header that routes look at has more than 32 lines, answer 400; else
+ * sluice_images_refresh()'s.
  */
 
 int

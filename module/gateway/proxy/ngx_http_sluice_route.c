@@ -17,6 +17,7 @@
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
+#include "ngx_http_sluice_turn.h"
 #include "path.h"
 
 
@@ -89,6 +90,7 @@ ngx_module_t  ngx_http_sluice_route_module = {
 static ngx_int_t
 ngx_http_sluice_route_handler(ngx_http_request_t *r)
 {
+    ngx_int_t                      rc;
     ngx_http_sluice_ctx_t         *ctx;
     ngx_http_sluice_refusal_t      refusal;
     ngx_http_sluice_route_conf_t  *conf;
@@ -109,7 +111,13 @@ ngx_http_sluice_route_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_sluice_route_begin(r, ctx, &refusal) != NGX_OK) {
+    rc = ngx_http_sluice_route_begin(r, ctx, &refusal);
+
+    if (rc == NGX_AGAIN) {
+        return ngx_http_sluice_turn(r, ctx);
+    }
+
+    if (rc != NGX_OK) {
         ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_NATIVE);
         return ngx_http_sluice_refuse(r, &refusal);
     }

@@ -20,7 +20,9 @@
  * Matches a request whose context has its path, fills the context and goes to
  * the location that has the phases which the chain needs: in the server
  * rewrite phase, and in the access phase if plugins have had a rewrite of
- * their own.  NGX_OK; NGX_DECLINED: refuse the request.
+ * their own.  NGX_OK; NGX_AGAIN: it has compiled as much as it may in a turn
+ * of the event loop, call it again in another; NGX_DECLINED: refuse the
+ * request.
  */
 ngx_int_t ngx_http_sluice_route(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);

@@ -14,6 +14,7 @@
 #include "ngx_http_sluice_live.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_route.h"
+#include "ngx_http_sluice_turn.h"
 #include "ngx_sluice_abi.h"
 
 
@@ -43,8 +44,15 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     sluice_images_match_t  match;
 
     ctx->routed = 0;
+    ngx_http_sluice_turn_end(ctx);
 
     rc = sluice_images_match(r, ctx->path.data, ctx->path.len, &match);
+
+    if (rc == SLUICE_CORE_AGAIN && ++ctx->turns < SLUICE_CORE_TURNS) {
+        return NGX_AGAIN;
+    }
+
+    ctx->turns = 0;
 
     if (rc != SLUICE_CORE_OK
         && (rc != SLUICE_CORE_NONE || match.epoch == 0))
@@ -197,8 +205,10 @@ ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
     switch (rc) {
 
     case SLUICE_CORE_LIMIT:
+    case SLUICE_CORE_AGAIN:
     case SLUICE_CORE_PATTERN:
     case SLUICE_CORE_MEMORY:
+        ngx_sluice_metrics_add(SLUICE_METRICS_UNROUTED, 1);
         ngx_http_sluice_route_log(r, match);
         return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                        NULL);
@@ -222,6 +232,13 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     sluice_core_text_t    text;
     sluice_core_entity_t  head;
 
+    if (match->route.record == NULL) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "too many hosts and paths of routes to look at for a "
+                      "request, which is refused");
+        return;
+    }
+
     text = sluice_core_text(&match->route, SLUICE_CORE_ROUTE_NAME);
     name.data = (u_char *) text.data;
     name.len = text.length;
@@ -236,8 +253,11 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     sluice_core_reason(match->reason, reason, sizeof(reason));
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "route \"%V\": a regular expression gave up on a request, "
-                  "which is refused: %s", &name, reason);
+                  match->reason == SLUICE_CORE_BY_ROUTES
+                  ? "route \"%V\": one of too many to look at for a request, "
+                    "which is refused: %s"
+                  : "route \"%V\": a regular expression gave up on a request, "
+                    "which is refused: %s", &name, reason);
 }
 
 

@@ -70,6 +70,11 @@ struct ngx_http_sluice_ctx_s {
 
     ngx_http_sluice_names_t        *names;        /* for logs; NULL: none */
 
+    /* while others have their turn (ngx_http_sluice_turn.c) */
+
+    ngx_event_t                    *turn;
+    ngx_uint_t                      turns;        /* of this match */
+
     ngx_str_t                       raw;          /* the path as it came */
     ngx_str_t                       path;         /* normalised */
     ngx_str_t                       query;        /* with its "?" */

@@ -11,7 +11,7 @@ local _M = {}
 local methods = {}
 local mt = { __index = methods }
 
-local regexes = lib.sluice_core_regexes_create(64)
+local regexes = lib.sluice_core_regexes_create(2 ^ 24)
 
 -- Of the request that is being matched.
 local get_header, kept

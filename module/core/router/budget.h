@@ -1,0 +1,114 @@
+
+/*
+ * What a request may cost the router: time, handed from one candidate and one
+ * pattern to the next.  A match that goes beyond it is refused, never taken
+ * for "no match".
+ *
+ * Until something is dear, no clock is read: work is counted in units of some
+ * tens of nanoseconds, and the clock looked at when they are used up, and
+ * around each regular expression.  It begins as that of the wall, which is
+ * cheap; a request that has used up SLUICE_CORE_WALL_NS of that goes on with
+ * the CPU time of its thread, so that a worker which other processes keep
+ * from running refuses nobody.
+ */
+
+
+#ifndef SLUICE_CORE_BUDGET_H_INCLUDED
+#define SLUICE_CORE_BUDGET_H_INCLUDED
+
+
+#include "core.h"
+
+
+/* ns: of patterns, compiled and run; of a match as a whole */
+#define SLUICE_CORE_PATTERNS_NS   2500000
+#define SLUICE_CORE_SEARCH_NS     3500000
+#define SLUICE_CORE_WALL_NS       1000000
+
+/* A request that has spent less than this part of it so is not cold. */
+#define SLUICE_CORE_COLD          8
+
+#define SLUICE_CORE_UNITS         1024
+
+/* A unit each: of texts that are compared, of a subject between two calls. */
+#define SLUICE_CORE_UNIT_BYTES    32
+#define SLUICE_CORE_CALL_BYTES    128
+
+
+typedef struct {
+    uint64_t  spent;          /* ns */
+    uint64_t  preparing;      /* of them: for what is kept (is_cold) */
+    uint64_t  last;           /* what the clock said; 0: not read yet */
+    uint64_t  until;          /* of spent, for the pattern that runs */
+    uint32_t  steps;          /* left, of patterns */
+    uint32_t  steps_until;    /* of steps, for the pattern that runs */
+    int32_t   units;          /* left, until the clock is read */
+    int       is_cpu;         /* which clock */
+} sluice_core_budget_t;
+
+
+/* budget.c */
+
+void sluice_core_budget_read(sluice_core_budget_t *budget);
+
+
+static inline void
+sluice_core_budget_begin(sluice_core_budget_t *budget)
+{
+    budget->spent = 0;
+    budget->preparing = 0;
+    budget->last = 0;
+    budget->steps = SLUICE_CORE_STEPS;
+    budget->units = SLUICE_CORE_UNITS;
+    budget->is_cpu = 0;
+}
+
+
+/* Whether nothing is left after so many units of work. */
+
+static inline int
+sluice_core_budget_take(sluice_core_budget_t *budget, uint32_t units)
+{
+    budget->units -= (int32_t) units;
+
+    if (budget->units < 0) {
+        sluice_core_budget_read(budget);
+    }
+
+    return budget->spent > SLUICE_CORE_SEARCH_NS;
+}
+
+
+/*
+ * Whether what took the time is there the next time: compiled patterns, and
+ * memory.
+ */
+
+static inline int
+sluice_core_budget_is_cold(const sluice_core_budget_t *budget)
+{
+    return budget->preparing > budget->spent / SLUICE_CORE_COLD;
+}
+
+
+/*
+ * Whether there is something left for a pattern: half of it is this one's, so
+ * that those behind one that gives up can still be asked.
+ */
+
+static inline int
+sluice_core_budget_share(sluice_core_budget_t *budget)
+{
+    if (budget->spent >= SLUICE_CORE_PATTERNS_NS || budget->steps < 2) {
+        return 0;
+    }
+
+    budget->until = budget->spent
+                    + (SLUICE_CORE_PATTERNS_NS - budget->spent) / 2;
+    budget->steps_until = budget->steps / 2;
+
+    return 1;
+}
+
+
+#endif /* SLUICE_CORE_BUDGET_H_INCLUDED */

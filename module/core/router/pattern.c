@@ -1,0 +1,163 @@
+
+/*
+ * What PCRE2 makes of a pattern, and what it is not asked to.
+ */
+
+
+#include "pattern.h"
+
+#include <stdio.h>
+#include <string.h>
+
+
+/* Bytes that a pattern may become: with its calls, and to be translated. */
+
+#define CORE_SIZE_MAX(length)  (8192 + 64 * (uint64_t) (length))
+#define CORE_FAST_MAX          1024
+
+
+static pcre2_code *core_compile(const char *text, uint32_t length,
+    uint32_t options, uint64_t most, int *err, size_t *offset);
+
+
+pcre2_code *
+sluice_core_pattern_careful(const char *text, uint32_t length, int is_path,
+    int *err, size_t *offset)
+{
+    return core_compile(text, length,
+                        (is_path ? PCRE2_ANCHORED : PCRE2_CASELESS)
+                        | PCRE2_AUTO_CALLOUT, CORE_SIZE_MAX(length), err,
+                        offset);
+}
+
+
+pcre2_code *
+sluice_core_pattern_fast(const char *text, uint32_t length, int is_path)
+{
+    int          err;
+    size_t       offset;
+    pcre2_code  *code;
+
+    code = core_compile(text, length,
+                        is_path ? PCRE2_ANCHORED : PCRE2_CASELESS,
+                        CORE_FAST_MAX, &err, &offset);
+
+    /* without executable memory there is no machine code */
+
+    if (code && pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) != 0) {
+        pcre2_code_free(code);
+        return NULL;
+    }
+
+    return code;
+}
+
+
+/*
+ * Without DOLLAR_ENDONLY "$" would also match before a line feed at the end,
+ * and "/admin%0A" pass for "/admin".
+ */
+
+static pcre2_code *
+core_compile(const char *text, uint32_t length, uint32_t options,
+    uint64_t most, int *err, size_t *offset)
+{
+    size_t       size;
+    uint32_t     groups;
+    pcre2_code  *code;
+
+    *offset = 0;
+
+    if (length > SLUICE_CORE_PATTERN_MAX) {
+        *err = SLUICE_CORE_BY_LENGTH;
+        return NULL;
+    }
+
+    code = pcre2_compile((PCRE2_SPTR) text, length,
+                         options | PCRE2_DOLLAR_ENDONLY, err, offset, NULL);
+    if (code == NULL) {
+        if (*err == PCRE2_ERROR_PATTERN_TOO_LARGE) {
+            *err = SLUICE_CORE_BY_SIZE;
+        }
+
+        return NULL;
+    }
+
+    groups = 0;
+    size = 0;
+    (void) pcre2_pattern_info(code, PCRE2_INFO_CAPTURECOUNT, &groups);
+    (void) pcre2_pattern_info(code, PCRE2_INFO_SIZE, &size);
+
+    if (groups > SLUICE_CORE_GROUPS_MAX || size > most) {
+        *err = groups > SLUICE_CORE_GROUPS_MAX ? SLUICE_CORE_BY_GROUPS
+                                               : SLUICE_CORE_BY_SIZE;
+        pcre2_code_free(code);
+
+        return NULL;
+    }
+
+    return code;
+}
+
+
+int
+sluice_core_regex_check(const char *pattern, uint32_t length, int is_path,
+    char *message, size_t size)
+{
+    int          err;
+    size_t       n, offset;
+    pcre2_code  *code;
+
+    code = sluice_core_pattern_careful(pattern, length, is_path, &err,
+                                       &offset);
+    if (code) {
+        pcre2_code_free(code);
+        return SLUICE_CORE_OK;
+    }
+
+    sluice_core_reason(err, message, size);
+    n = strnlen(message, size);
+
+    if (err > SLUICE_CORE_BY_GROUPS && n < size) {
+        (void) snprintf(message + n, size - n, " at offset %zu", offset);
+    }
+
+    return SLUICE_CORE_PATTERN;
+}
+
+
+void
+sluice_core_reason(int reason, char *message, size_t size)
+{
+    if (size == 0) {
+        return;
+    }
+
+    message[0] = '\0';
+
+    switch (reason) {
+
+    case SLUICE_CORE_BY_GROUPS:
+        (void) snprintf(message, size, "more than %d groups",
+                        SLUICE_CORE_GROUPS_MAX);
+        break;
+
+    case SLUICE_CORE_BY_SIZE:
+        (void) snprintf(message, size,
+                        "too large once its repetitions are unfolded");
+        break;
+
+    case SLUICE_CORE_BY_LENGTH:
+        (void) snprintf(message, size, "longer than %d bytes",
+                        SLUICE_CORE_PATTERN_MAX);
+        break;
+
+    case SLUICE_CORE_BY_TIME:
+    case SLUICE_CORE_BY_ROUTES:
+        (void) snprintf(message, size, "time limit exceeded");
+        break;
+
+    default:
+        (void) pcre2_get_error_message(reason, (PCRE2_UCHAR *) message, size);
+    }
+}

@@ -1,0 +1,88 @@
+
+/*
+ * A regular expression in its two forms (pattern.c), and their cache
+ * (regexes.c).
+ *
+ * careful  is interpreted, and calls back before each of its items: there the
+ *          clock is read, since PCRE2 has none.
+ * fast     is machine code without calls, for patterns that are in use: two
+ *          to six times as fast.  It is limited to a number of steps that
+ *          shrinks with the length of the subject; beyond it the careful form
+ *          begins again.
+ */
+
+
+#ifndef SLUICE_CORE_PATTERN_H_INCLUDED
+#define SLUICE_CORE_PATTERN_H_INCLUDED
+
+
+#define PCRE2_CODE_UNIT_WIDTH  8
+
+#include "budget.h"
+#include "layout.h"
+
+#include <pcre2.h>
+
+
+typedef struct sluice_core_compiled_s  sluice_core_compiled_t;
+
+struct sluice_core_compiled_s {
+    sluice_core_compiled_t  *next;        /* of its bucket */
+    sluice_core_compiled_t  *newer;       /* of the order of use */
+    sluice_core_compiled_t  *older;
+    pcre2_code              *careful;
+    pcre2_code              *fast;        /* NULL: none, or none yet */
+    uint64_t                 hash;
+    uint64_t                 size;        /* bytes of memory, all in all */
+    uint32_t                 length;
+    uint32_t                 runs;
+    int                      is_path;
+    char                     text[1];
+};
+
+
+struct sluice_core_regexes_s {
+    sluice_core_compiled_t  **buckets;
+    sluice_core_compiled_t   *newest;
+    sluice_core_compiled_t   *oldest;
+    pcre2_general_context    *memory;     /* of data */
+    pcre2_match_data         *data;
+    pcre2_match_context      *careful;
+    pcre2_match_context      *fast;
+    sluice_core_budget_t      trial;      /* of what is not a request */
+    uint64_t                  compiled;
+    uint64_t                  size;       /* of all that is there */
+    uint64_t                  limit;
+    uint32_t                  count;
+    uint32_t                  grown;      /* how often data took memory */
+};
+
+
+/* A pattern that is to be run, and on what. */
+
+typedef struct {
+    uint64_t                  hash;
+    sluice_core_text_t        pattern;
+    sluice_core_text_t        subject;
+    int                       is_path;
+} sluice_core_run_t;
+
+
+/* NULL: err is a reason, which may be at an offset. */
+pcre2_code *sluice_core_pattern_careful(const char *text, uint32_t length,
+    int is_path, int *err, size_t *offset);
+
+/* Of one that compiles.  NULL: it has no such form. */
+pcre2_code *sluice_core_pattern_fast(const char *text, uint32_t length,
+    int is_path);
+
+/*
+ * Compiles what is not there, which counts in the budget.  SLUICE_CORE_OK, or
+ * _PATTERN, _MEMORY, _LIMIT with a reason.  Good until the next call.
+ */
+int sluice_core_regexes_get(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, const sluice_core_run_t *run,
+    sluice_core_compiled_t **compiled, int *reason);
+
+
+#endif /* SLUICE_CORE_PATTERN_H_INCLUDED */

@@ -1,0 +1,80 @@
+
+/*
+ * Turns of the event loop: what takes longer than others may be kept waiting
+ * for, goes on in the next one.
+ */
+
+
+#include "ngx_http_sluice_turn.h"
+
+
+static void ngx_http_sluice_turn_handler(ngx_event_t *e);
+static void ngx_http_sluice_turn_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_sluice_turn(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+{
+    ngx_event_t         *turn;
+    ngx_pool_cleanup_t  *cln;
+
+    turn = ctx->turn;
+
+    if (turn == NULL) {
+        turn = ngx_pcalloc(r->pool, sizeof(ngx_event_t));
+        cln = ngx_pool_cleanup_add(r->pool, 0);
+
+        if (turn == NULL || cln == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        turn->handler = ngx_http_sluice_turn_handler;
+        turn->log = r->connection->log;
+
+        cln->handler = ngx_http_sluice_turn_cleanup;
+        cln->data = ctx;
+
+        ctx->turn = turn;
+    }
+
+    turn->data = r;
+
+    if (!turn->posted) {
+        ngx_post_event(turn, &ngx_posted_next_events);
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_sluice_turn_handler(ngx_event_t *e)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = e->data;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    r->write_event_handler(r);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_sluice_turn_cleanup(void *data)
+{
+    ngx_http_sluice_turn_end(data);
+}
+
+
+void
+ngx_http_sluice_turn_end(ngx_http_sluice_ctx_t *ctx)
+{
+    if (ctx->turn && ctx->turn->posted) {
+        ngx_delete_posted_event(ctx->turn);
+    }
+}

@@ -1,0 +1,292 @@
+
+/*
+ * What a request may cost: handed from pattern to pattern, and used up by a
+ * refusal; patterns that are kept; both forms of a pattern beside each other.
+ */
+
+
+#include "make.h"
+#include "pattern.h"
+
+#include <stdlib.h>
+
+
+#define PATTERNS_MAX  2000
+#define PATTERN_MAX   64
+#define LIMIT         (32u << 20)
+
+
+typedef struct {
+    sluice_core_entity_t    routes[PATTERNS_MAX];
+    sluice_core_text_t      texts[PATTERNS_MAX];
+    char                    patterns[PATTERNS_MAX][PATTERN_MAX];
+    uint8_t                *image;
+    sluice_core_view_t      view;
+    sluice_core_request_t   request;
+    sluice_core_regexes_t  *regexes;
+    sluice_core_match_t     match;
+} budget_t;
+
+
+static budget_t  budget;
+
+
+/* Routes of a pattern each: format has its number. */
+
+static void __attribute__((format(printf, 2, 0)))
+begin(unsigned count, const char *format, const char *path, uint64_t limit)
+{
+    char                  *text;
+    unsigned               i;
+    uint64_t               size;
+    sluice_core_entity_t  *route;
+
+    memset(&budget, 0, sizeof(budget));
+
+    for (i = 0; i < count; i++) {
+        text = budget.patterns[i];
+        budget.texts[i].data = text;
+        budget.texts[i].length = (uint32_t) snprintf(text, PATTERN_MAX, format,
+                                                     i);
+        route = &budget.routes[i];
+        route->kind = SLUICE_CORE_ROUTE;
+        route->slot = i;
+        route->sequence = i;
+        route->fields[SLUICE_CORE_ROUTE_PATHS].data = &budget.texts[i];
+        route->fields[SLUICE_CORE_ROUTE_PATHS].count = 1;
+    }
+
+    budget.image = make_image(budget.routes, count, 1, &size);
+    budget.view.base.base = budget.image;
+    budget.view.base.size = size;
+    budget.request.path.data = path;
+    budget.request.path.length = (uint32_t) strlen(path);
+    budget.regexes = sluice_core_regexes_create(limit);
+    test_check(budget.regexes, "no memory");
+}
+
+
+static void
+end(void)
+{
+    sluice_core_regexes_destroy(budget.regexes);
+    free(budget.image);
+}
+
+
+/* As a worker asks; turns: how often it was to ask again. */
+
+static int
+ask(unsigned *turns)
+{
+    int  rc;
+
+    *turns = 0;
+
+    do {
+        rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
+                               &budget.match);
+    } while (rc == SLUICE_CORE_AGAIN && ++*turns < SLUICE_CORE_TURNS);
+
+    return rc;
+}
+
+
+/* More patterns than a cache by number would hold are compiled once. */
+
+static void
+check_kept(void)
+{
+    int       rc, i;
+    unsigned  turns;
+    uint64_t  compiled;
+
+    begin(1100, "~/api/[^/]+/x%u$", "/api/a/none", LIMIT);
+
+    for (i = 0; i < 20; i++) {
+        rc = ask(&turns);
+        test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+        test_check(i == 0 || turns == 0, "compiles again");
+    }
+
+    test_check(sluice_core_regexes_count(budget.regexes, &compiled) == 1100
+               && compiled == 1100, "%lu compiled", compiled);
+    end();
+}
+
+
+/* Where not all are kept a request does not go on for ever. */
+
+static void
+check_full(void)
+{
+    int       rc, i;
+    unsigned  turns;
+
+    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
+          "/api/a/some/none", 16384);
+
+    for (i = 0; i < 5; i++) {
+        rc = ask(&turns);
+        test_check(rc == SLUICE_CORE_LIMIT, "%s", sluice_core_word(rc));
+        test_check(turns <= 1, "asked again %u times", turns);
+    }
+
+    end();
+}
+
+
+/* Each alone has its answer; all together do not, and that is not "none". */
+
+static void
+check_shared(void)
+{
+    int       rc, i, count;
+    unsigned  turns;
+    char      path[200];
+
+    memset(path, '/', sizeof(path));
+    memcpy(path, "/api/", 5);
+
+    for (i = 5; i < 120; i += 2) {
+        path[i] = 'a';
+    }
+
+    memcpy(path + 120, "x0123456789!", sizeof("x0123456789!"));
+
+    for (count = 1; count <= 1000; count += 999) {
+        begin((unsigned) count, "~/api/(.+)/(.+)/x%u$", path, LIMIT);
+
+        for (i = 0; i < 20; i++) {
+            rc = ask(&turns);
+            test_check(rc == (count == 1 ? SLUICE_CORE_NONE
+                                         : SLUICE_CORE_LIMIT),
+                       "%d: %s", count, sluice_core_word(rc));
+            test_check(count == 1 || budget.match.route.record, "no route");
+        }
+
+        budget.request.path.data = "/api/a/b/x0";
+        budget.request.path.length = sizeof("/api/a/b/x0") - 1;
+        rc = ask(&turns);
+        test_check(rc == SLUICE_CORE_OK && budget.match.slot == 0, "%s",
+                   sluice_core_word(rc));
+        end();
+    }
+}
+
+
+/* What one leaves is the next one's. */
+
+static void
+check_handed(void)
+{
+    int                     rc, i, reason;
+    char                    subject[61];
+    sluice_core_regexes_t  *regexes;
+
+    memset(subject, 'a', sizeof(subject));
+    subject[60] = '!';
+    regexes = sluice_core_regexes_create(LIMIT);
+
+    for (i = 0; i < 64; i++) {
+        rc = sluice_core_regex_try(regexes, "(a|aa)+$", 8, 1, subject,
+                                   sizeof(subject), i == 0, &reason);
+        test_check(rc == SLUICE_CORE_LIMIT, "%s", sluice_core_word(rc));
+    }
+
+    rc = sluice_core_regex_try(regexes, "b", 1, 1, subject, sizeof(subject), 0,
+                               &reason);
+    test_check(rc == SLUICE_CORE_LIMIT && reason == SLUICE_CORE_BY_TIME,
+               "something is left: %s", sluice_core_word(rc));
+    rc = sluice_core_regex_try(regexes, "b", 1, 1, subject, sizeof(subject), 1,
+                               &reason);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+
+    sluice_core_regexes_destroy(regexes);
+}
+
+
+static uint32_t
+compose(char *text, unsigned most, const char *const *pieces, uint64_t count,
+    uint64_t *state)
+{
+    uint64_t  i, n;
+
+    text[0] = '\0';
+    n = test_below(state, most) + 1;
+
+    for (i = 0; i < n; i++) {
+        strcat(text, pieces[test_below(state, count)]);
+    }
+
+    return (uint32_t) strlen(text);
+}
+
+
+/* A pattern that runs often has the answers that it had first. */
+
+static void
+check_forms(uint64_t *state, uint64_t cases)
+{
+    int                     first, rc, reason, is_path;
+    char                    pattern[64], subject[64];
+    uint32_t                pattern_length, length;
+    uint64_t                i, turn, answers[2];
+    sluice_core_regexes_t  *regexes;
+
+    static const char *const  pieces[] = {
+        "a", "b", "/", ".", "[ab]", "[^/]+", "a*", "(", ")", "(?:", ")*", "|",
+        "\\d", "(?=a)", "\\1", "+", "?", "{2}", "^", "$", "\\b", "A", "(?i)",
+        "(*UTF)", "(*COMMIT)", "a|"
+    };
+    static const char *const  bytes[] = {
+        "a", "b", "/", "1", "\n", "A", "aa"
+    };
+
+    answers[0] = 0;
+    answers[1] = 0;
+    regexes = sluice_core_regexes_create(LIMIT);
+
+    for (i = 0; i < cases; i++) {
+        is_path = (int) test_below(state, 2);
+        pattern_length = compose(pattern, 7, pieces,
+                                 sizeof(pieces) / sizeof(pieces[0]), state);
+        length = compose(subject, 12, bytes, sizeof(bytes) / sizeof(bytes[0]),
+                         state);
+        first = SLUICE_CORE_OK;
+
+        for (turn = 0; turn < 12; turn++) {
+            rc = sluice_core_regex_try(regexes, pattern, pattern_length,
+                                       is_path, subject, length, 1, &reason);
+            first = turn ? first : rc;
+            test_check(rc == first, "%s on %s: %s, then %s", pattern, subject,
+                       sluice_core_word(first), sluice_core_word(rc));
+        }
+
+        if (first == SLUICE_CORE_OK || first == SLUICE_CORE_NONE) {
+            answers[first == SLUICE_CORE_OK]++;
+        }
+    }
+
+    test_check(answers[0] > cases / 20 && answers[1] > cases / 20,
+               "%lu no, %lu yes of %lu", answers[0], answers[1], cases);
+
+    sluice_core_regexes_destroy(regexes);
+}
+
+
+int
+main(void)
+{
+    uint64_t  state;
+
+    state = test_seed("budget");
+
+    check_kept();
+    check_full();
+    check_shared();
+    check_handed();
+    check_forms(&state, test_env("CASES", 20000));
+
+    return 0;
+}
