@@ -142,17 +142,17 @@ G = TypeVar("G", bound=sides.Sluice)
 
 def sides_of(
     setting: Setting,
-    routes: int,
+    routes: int | sides.Declared,
     kind: type[G],
     *,
     admin: str = "off",
     settings: dict[str, str] | None = None,
 ) -> tuple[G, sides.Upstream]:
-    """A gateway with so many routes and its upstream, neither started yet."""
+    """A gateway with so many routes, or these, and its upstream, neither started yet."""
     folder, upstream = setting.fresh(), sides.free_address()
     folder.chmod(0o755)  # workers of a master run by root are somebody else
     gateway = kind(
-        Routes(routes, 0),
+        Routes(routes, 0) if isinstance(routes, int) else routes,
         folder / "sluice",
         sides.free_address(),
         upstream,

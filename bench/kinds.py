@@ -11,6 +11,7 @@ import config_change
 import core
 import events_scenarios
 import footprint
+import match_hostile
 import micro
 import scrape
 import sides
@@ -30,6 +31,7 @@ KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "config-change": config_change.measure,
     "core": core.measure,
     **footprint.MEASURES,
+    "match-hostile": match_hostile.measure,
     "micro": micro.measure,
     "scrape": scrape.measure,
     "store": store.measure,

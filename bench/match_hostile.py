@@ -1,0 +1,145 @@
+"""The scenario of hostile routes: what the router takes of a worker's time, whatever is written.
+
+Each case is a gateway of its own, whose worker is asked one request after the other: CPU time of
+the worker, less that of requests that no route is looked at for. So it is the real way of a
+request, and includes what the first request of a fresh worker has to compile.
+
+`compiling` stands beside the others: its patterns are so long that a fresh worker compiles them in
+several turns of the event loop, each of which is bounded, and its request counts with all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import config_change
+import sides
+from probe import Client
+from progress import progress
+from report import Metric, spread
+from setting import Setting
+from verify import InvalidRun
+
+# No case has a route for it that takes any time.
+PLAIN = b"GET /0 HTTP/1.1\r\nHost: bench\r\n\r\n"
+
+# A worker maps the images, and looks again a second later.
+STARTED_S = 1.5
+# A request counts, and is logged, just after its answer.
+SETTLED_S = 0.002
+SETTLING_S = 0.2
+REFUSED = 500
+
+
+@dataclass(frozen=True)
+class Case:
+    """Routes, a request on them, and the status it must have; None: it may be refused."""
+
+    name: str
+    routes: list[dict[str, object]]
+    path: str
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int | None = None
+
+    def head(self) -> bytes:
+        """The request."""
+        lines = [f"GET {self.path} HTTP/1.1", "Host: bench"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+    def sluice_file(self, words: dict[str, str]) -> str:
+        """The declarative file."""
+        service = {"url": f"http://{words['upstream']}", "routes": self.routes}
+        return json.dumps({"_format_version": "3.0", "services": [service]})
+
+    def changed_file(self, words: dict[str, str]) -> str | None:
+        """Nothing is changed before it is measured."""
+        return None
+
+
+def paths(count: int, pattern: str) -> list[dict[str, object]]:
+    """Routes of one pattern each, `@` being their number."""
+    return [{"paths": [pattern.replace("@", str(n))]} for n in range(1, count + 1)]
+
+
+def cases(routes: int, patterns: int) -> Iterator[Case]:
+    """What the issue names, and neighbours of it."""
+    long = "/api/" + "a/" * 3900 + "0123456789xyz"
+    yield Case(
+        "beginning", paths(100, "~/api/(.+)/(.+)/x@$"), "/api/" + "a/" * 300 + "x0123456789!"
+    )
+    yield Case("long", paths(1, "~/api/(?<a>.+)/items/(?<id>.+)/xyz$"), long + "/items" * 10)
+    yield Case("nested", paths(3, "~/@?(?:(?:a|aa)+b?)+$"), "/" + "a" * 2000 + "!")
+    yield Case("scans", paths(20, "~/.*c{0,3}a{2000}b@?$"), "/" + "a" * 7900 + "!")
+    yield Case("squares", paths(50, "~/[^b]*(?:a{0,9})*a*x@$"), "/" + "a" * 3000 + "!x0123456789!")
+    yield Case(
+        "fresh", paths(patterns, "~/api/[^/]+/x@/(?<id>\\d+)$"), f"/api/a/x{patterns}/7", status=200
+    )
+    compiling = "~/api/(?:" + "|".join(f"w@x{n}" for n in range(300)) + ")$"
+    yield Case("compiling", paths(patterns // 10, compiling), "/api/none")
+    yield Case(
+        "header",
+        [{"headers": {"x-a": [f"~*(?:[a-z]+[0-9]?)+{n}$"]}} for n in range(20)],
+        "/",
+        {"X-A": "a" * 7900 + "!"},
+    )
+    crowd = [{"paths": ["/p"], "headers": {"x-t": [f"tenant-{n}"]}} for n in range(routes)]
+    yield Case("crowd", crowd, "/p", {"X-T": "tenant-none"})
+    names = [{"paths": ["/p"], "headers": {f"x-{n % 50}": ["a" * 500]}} for n in range(routes)]
+    many = {f"X-{n}": "a" * 499 + "b" for n in range(12)}
+    yield Case("names", names, "/p", many)
+
+
+def measure(setting: Setting) -> dict[str, Metric]:
+    """Measures the scenario."""
+    data = setting.data
+    found: dict[str, list[float]] = {}
+    for number in range(data["rounds"]):
+        if number and time.monotonic() > setting.began + data["limit_s"]:
+            break
+        for case in cases(data["routes"], data["patterns"]):
+            progress(f"{setting.name}: {case.name}")
+            found.setdefault(case.name, []).append(max(_ask(setting, case)))
+    out = {f"router_ms_{name}": spread("ms", worst) for name, worst in found.items()}
+    del found["compiling"]
+    most = max(max(worst) for worst in found.values())
+    return out | {"router_ms_max": Metric(most, "ms", most, most)}
+
+
+def _ask(setting: Setting, case: Case) -> list[float]:
+    """CPU time in the router of each request, in ms; the first is a fresh worker's."""
+    gateway, upstream = config_change.sides_of(setting, case, sides.Sluice)
+    took = []
+    with upstream, gateway, Client(gateway.address) as client:
+        (worker,) = gateway.workers
+        time.sleep(STARTED_S)
+        for number in range(setting.data["asks"]):
+            spent, status = _cost(client, worker, case.head())
+            if status != case.status and (case.status or status == 200 or status > REFUSED):
+                raise InvalidRun(f"{case.name}: request {number} is answered {status}")
+            took.append(spent)
+        floor = min(_cost(client, worker, PLAIN)[0] for _ in range(5))
+    return [(each - floor) * 1e3 for each in took]
+
+
+def _cost(client: Client, worker: int, head: bytes) -> tuple[float, int]:
+    before = _cpu(worker)
+    status = client.ask(head).status
+    return _cpu(worker) - before, status
+
+
+def _cpu(worker: int) -> float:
+    """CPU time of a process in seconds, once it has none to do."""
+    clock = ~worker << 3 | 2  # as clock_getcpuclockid(3) says
+    deadline = time.monotonic() + SETTLING_S
+    spent = time.clock_gettime_ns(clock)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLED_S)
+        later = time.clock_gettime_ns(clock)
+        if later == spent:
+            break
+        spent = later
+    return spent / 1e9
