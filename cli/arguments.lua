@@ -142,6 +142,10 @@ local function add_store_commands(parser)
     local backup = parser:command("backup", "Copy the store, also while the gateway runs.")
     backup:argument("path", "The new file.")
     add_options(backup, PREFIX_ONLY)
+    local restore =
+        parser:command("restore", "Put a copy of the store in its place; the gateway is stopped.")
+    restore:argument("path", "The copy, made by `sluice backup`.")
+    add_options(restore, PREFIX_ONLY)
 end
 
 local function add_entity_commands(parser, kinds)

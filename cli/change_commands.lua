@@ -55,6 +55,8 @@ local function prepare_change(instance, arguments, context, keep)
         return nil, keep(problems)
     end
     complain(files.warnings)
+    local anew = "warning: %s; `sluice restart` makes it anew from %s"
+    complain({ found.replaces and anew:format(found.replaces, settings.file) })
     given.files = files.digest
     start.fit_connections(settings, instance:master())
     local writer, err = start.open_prefix(context, instance, settings)

@@ -94,11 +94,13 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     if #instance:leaders() > 0 then
         return fail(report.stopped(instance.prefix, instance:orphans()))
     end
+    local held = store.held(settings, instance)
+    complain({ held.note and "warning: store: " .. held.note })
     local found, files
     problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
-        store = store.held(settings, instance),
+        store = held,
     })
     if #problems > 0 then
         return fail(problems)
@@ -202,12 +204,14 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
     if not settings then
         return fail(problems, WRONG_USE)
     end
+    local held = store.held(settings, instance)
+    complain({ held.note and "warning: store: " .. held.note })
     local found, files
     problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = arguments.foreground,
         held = preflight.addresses(old),
-        store = store.held(settings, instance),
+        store = held,
     })
     if #problems > 0 then
         problems[#problems + 1] = old and RESTART_REFUSED or nil
@@ -316,6 +320,7 @@ _M.backup = store_commands.backup
 _M.diff = store_commands.diff
 _M.export = store_commands.export
 _M.import = store_commands.import
+_M.restore = store_commands.restore
 
 --- completion: a script for a shell.
 _M.completion = function(arguments, context)

@@ -249,6 +249,7 @@ local function http(settings, root, forward)
             settings.prefix .. "/settings.json"
         ),
         "init_worker_by_lua_block { package.loaded.gateway.init_worker() }",
+        "exit_worker_by_lua_block { package.loaded.gateway.exit_worker() }",
         ('sluice_via "1.1 %s";'):format(PRODUCT),
         answers(settings),
         ("sluice_asked_scheme %s;"):format(forward.proto),

@@ -376,11 +376,21 @@ end
 -- Without a file the store is the truth. A file does not take the place of what no file has: that
 -- would be gone for good.
 local function check_configuration(settings, held, errors)
+    local is_anew = held.problem and held.is_replaceable and settings.file ~= ""
+    if held.problem and not is_anew then
+        for _, line in ipairs(held.problem) do
+            add(errors, "%s", line)
+        end
+        return nil
+    end
     if settings.file == "" then
         _M.load_plugins(settings, errors)
         return {}
     end
     local found = _M.check_file(settings.file, settings, errors, held.origin)
+    if found and is_anew then
+        found.replaces = held.reason
+    end
     if found and held.is_written then
         local line = "file: the store of this prefix holds what no file has; `sluice export` saves "
             .. "it, `sluice import %s` puts the file in its place, and without %s it is served"
@@ -396,7 +406,8 @@ end
 --   running instance holds; `store`: what the store has, of cli.store
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
---   where none was given
+--   where none was given. With `replaces`, a reason, where the store was a copy of a file and is
+--   damaged, so that it is made anew
 -- @treturn table the files of TLS, of cli.tls_files
 function _M.check(settings, opts)
     local errors = {}

@@ -10,6 +10,7 @@ local launch = require("cli.launch")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
 local process = require("cli.process")
+local recovery = require("cli.recovery")
 local report = require("cli.report")
 local resolver = require("gateway.control.resolver")
 local store = require("cli.store")
@@ -81,6 +82,17 @@ function _M.items(path, snapshot)
     return list
 end
 
+-- The store is a copy of the file, and damaged: another one takes its place.
+local function make_room(settings, instance, reason)
+    local kept, err = recovery.put_aside(settings, instance)
+    if err then
+        return nil, { err }
+    end
+    local line = "warning: %s; it is made anew from %s, and what was there is in %s"
+    complain({ line:format(reason, settings.file, kept) })
+    return true
+end
+
 --- Loads the store where that is to be, and runs nginx. Returns only when that fails, where it is
 -- to run in the foreground.
 -- @tparam table instance cli.instance
@@ -89,30 +101,35 @@ end
 -- @tparam boolean foreground
 -- @treturn boolean|nil true; nil and lines that say why not
 function _M.run(instance, settings, found, foreground)
-    local ready, err = true, nil
-    if found.snapshot then
+    local ready, lines = true, nil
+    if found.replaces then
+        ready, lines = make_room(settings, instance, found.replaces)
+    end
+    if ready and found.snapshot then
         local list = _M.items(settings.file, found.snapshot)
-        ready, err = store.load(settings, instance, list, found.origin)
+        ready, lines = store.load(settings, instance, list, found.origin)
     end
     if ready then
+        local err
         ready, err = control.clear(instance.control)
+        lines = { err }
     end
     if not ready then
-        return nil, { err }
+        return nil, lines
     end
     if foreground then
-        local right, lines = launch.test(instance, settings)
+        local right, said = launch.test(instance, settings)
         if not right then
-            return nil, lines
+            return nil, said
         end
         say("sluice %s: %s; Ctrl-C stops it", version.product, report.listeners(settings))
         local _, failure =
             process.exec(settings.nginx_binary, instance:arguments(settings, "foreground"))
         return nil, { failure }
     end
-    local master, lines = launch.daemon(instance, settings)
+    local master, said = launch.daemon(instance, settings)
     if not master then
-        return nil, lines
+        return nil, said
     end
     say("sluice %s started (pid %d): %s", version.product, master, report.listeners(settings))
     return true

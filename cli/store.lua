@@ -2,16 +2,20 @@
 -- (cli.worker_user), whose it is. Reading goes beside a gateway that runs; loading needs that none
 -- does.
 
+local damage = require("gateway.store.damage")
 local database = require("gateway.store.database")
 local entities = require("gateway.entities")
+local evidence = require("gateway.control.evidence")
 local entity_text = require("gateway.store.entity_text")
 local file = require("sluice.file")
 local layout = require("gateway.store.layout")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
+local witness = require("gateway.store.witness")
 
 local console = require("cli.console")
 local is_equal = require("cli.equal")
+local recovery = require("cli.recovery")
 local worker_user = require("cli.worker_user")
 
 local _M = {}
@@ -27,9 +31,9 @@ local function text_of(err, settings)
     return (is_images and "image_dir: " or "store: ") .. (err.message or err.err)
 end
 
--- Runs `fn(store)` with the store open for reading.
-local function reading(settings, instance, fn)
-    if not stat.lstat(instance.store) then
+-- Runs `fn(store)` with the store open for reading; `verify`: and every page compared.
+local function reading(settings, instance, fn, verify)
+    if not stat.lstat(instance.store) and not stat.lstat(witness.path(instance.store)) then
         return nil, "store: there is none in " .. instance.prefix
     end
     local value, err = worker_user.run(settings.user, function()
@@ -37,6 +41,7 @@ local function reading(settings, instance, fn)
             layouts = layout.derive(entities.stored()),
             read_only = true,
             check = false,
+            verify = verify,
         })
         if not store then
             return nil, why
@@ -49,20 +54,47 @@ local function reading(settings, instance, fn)
     return value
 end
 
---- What the store's entities were made from.
--- @tparam table settings resolved settings
--- @tparam table instance cli.instance
--- @treturn table `origin` of the file that they are those of (gateway.config.origin), or
--- `is_written` where somebody has changed them since; neither where there is no store, or none that
--- can be read
-function _M.held(settings, instance)
-    local found = reading(settings, instance, function(store)
-        return store:revision()
-    end)
-    if not found then
+-- Whether there is nothing yet, nor anything that says that there was.
+local function is_new(instance, err)
+    return err.err == "empty" or (err.err == "cannot open" and not stat.lstat(instance.store))
+end
+
+-- What is in the store, and whether that is what was answered: by a child with the workers' rights.
+local function examine(instance)
+    local known, lack = witness.read(instance.store)
+    local now, err = evidence.examine(instance.store, layout.derive(entities.stored()))
+    if now then
+        now.note = lack and ("%s is %s: it is made anew"):format(witness.path(instance.store), lack)
+        return now
+    elseif is_new(instance, err) then
         return {}
     end
-    return { origin = found.origin, is_written = not found.origin and found.revision > 0 }
+    err.is_replaceable = damage.WORDS[err.err] and (not known or known.is_of_file)
+    return nil, err
+end
+
+--- Compares the store with what is known of it, page by page.
+-- @tparam table settings resolved settings
+-- @tparam table instance cli.instance
+-- @treturn table `origin` of the file that its entities are those of (gateway.config.origin), or
+-- `is_written` where somebody has changed them since; neither where there is no store. Where it is
+-- not what it was, `problem`, lines that say so and what to do, and `reason`, the first of them;
+-- `is_replaceable` where the entities are those of a file, as far as is known. `note`: what is no
+-- reason to refuse a start
+function _M.held(settings, instance)
+    local found, err = worker_user.run(settings.user, function()
+        return examine(instance)
+    end)
+    if not found then
+        local reason = text_of(err)
+        return {
+            reason = reason,
+            problem = recovery.lines(instance, err, reason),
+            is_replaceable = err.is_replaceable,
+        }
+    end
+    local is_written = not found.origin and (found.revision or 0) > 0
+    return { origin = found.origin, is_written = is_written, note = found.note }
 end
 
 --- Makes the store hold these entities, and no others.
@@ -70,9 +102,9 @@ end
 -- @tparam table instance cli.instance
 -- @tparam {table,...} items of gateway.config.items
 -- @tparam string origin of gateway.config.origin
--- @treturn boolean|nil true, or nil and the reason
+-- @treturn boolean|nil true, or nil and lines that say why not
 function _M.load(settings, instance, items, origin)
-    -- Before the child has others' rights; the other commands do without the core's library.
+    -- Before the child has others' rights.
     local writer = require("gateway.control.writer")
     local done, err = worker_user.run(settings.user, function()
         return writer.load({
@@ -82,10 +114,13 @@ function _M.load(settings, instance, items, origin)
             history = settings.file == "" and settings.history or 0,
         }, items, origin, "sluice import")
     end)
-    return done and true, err and text_of(err, settings)
+    if not done then
+        return nil, recovery.lines(instance, err, text_of(err, settings))
+    end
+    return true
 end
 
---- Reads every page and index of the store.
+--- Reads every page and index of the store, and compares the pages with their digests.
 -- @treturn table|nil `{ uuid, revision }`
 -- @treturn nil|{string,...} what is damaged
 function _M.check(settings, instance)
@@ -95,7 +130,7 @@ function _M.check(settings, instance)
             return { details = why.details or {}, message = why.message }
         end
         return store:revision()
-    end)
+    end, true)
     if not found then
         return nil, { err }
     elseif found.message then
@@ -108,12 +143,13 @@ function _M.check(settings, instance)
     return found
 end
 
--- Has the workers' user make a file beside the store, and takes it from there.
+-- Has the workers' user make a file beside the store, and takes it from there. Not of a store with
+-- damage: nobody could tell it by the copy.
 local function copy(settings, instance, verb, take)
     local temporary = ("%s.%s.%d"):format(instance.store, verb, unistd.getpid())
     local made, err = reading(settings, instance, function(store)
         return store[verb](store, temporary)
-    end)
+    end, true)
     local taken
     if made then
         taken, err = take(temporary)

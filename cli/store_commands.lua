@@ -8,6 +8,7 @@ local items = require("gateway.config.items")
 local options = require("cli.options")
 local preflight = require("cli.preflight")
 local prefixes = require("cli.prefix")
+local recovery = require("cli.recovery")
 local reload = require("cli.reload")
 local start = require("cli.start")
 local store = require("cli.store")
@@ -68,10 +69,32 @@ _M.backup = on_store(function(instance, settings, arguments)
     local _, err = store.backup(settings, instance, arguments.path)
     return done_or(
         err,
-        "%s is a store: put it in the place of %s to restore it",
+        "%s is a store: `sluice restore %s` puts it in the place of this one",
         arguments.path,
-        instance.store
+        arguments.path
     )
+end)
+
+--- restore: a copy of the store in its place, while the gateway does not run.
+_M.restore = on_store(function(instance, settings, arguments, context)
+    local leader = instance:leaders()[1]
+    if leader then
+        return fail(("it runs in %s (pid %d): `sluice stop` first"):format(instance.prefix, leader))
+    end
+    local writer, err = start.open_prefix(context, instance, settings)
+    if not writer then
+        return fail(err)
+    end
+    local done, reason = recovery.restore(settings, instance, arguments.path)
+    if not done then
+        writer:undo()
+        return fail(reason)
+    end
+    say("the store holds revision %d of %s", done.revision, arguments.path)
+    if done.kept then
+        say("what was there is in %s", done.kept)
+    end
+    return DONE
 end)
 
 --- export: the entities as a declarative file.

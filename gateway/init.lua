@@ -121,6 +121,7 @@ function _M.init_worker()
     assert(bus:init_worker())
 end
 
+_M.exit_worker = control.exit_worker
 _M.admin = control.admin
 _M.admin_log = control.admin_log
 _M.admin_refused = control.admin_refused

@@ -204,6 +204,10 @@ function _M.state()
     }
 end
 
+--- Closes the store of a worker that ends at once. Blocks on the disk.
+-- @phases exit_worker
+_M.exit = loop.exit
+
 --- Finishes what waits, and gives the role up. Yields, ten seconds at most.
 -- @phases timer
 _M.leave = loop.leave

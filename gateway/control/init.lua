@@ -112,6 +112,10 @@ function _M.init_worker(opts)
     opts.timers:at(NEVER_SECONDS, leave)
 end
 
+--- Ends what the control worker has open, where it ends at once.
+-- @phases exit_worker
+_M.exit_worker = apply.exit
+
 --- Answers a request of the admin listener. Yields.
 -- @phases content
 function _M.admin()

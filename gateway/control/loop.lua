@@ -11,6 +11,8 @@ local garbage_collector = require("gateway.control.garbage_collector")
 local maintenance = require("gateway.control.maintenance")
 local monotonic = require("sluice.clock").monotonic
 local pieces = require("gateway.store.pieces")
+local sqlite = require("gateway.store.sqlite")
+local writer_thread = require("gateway.control.writer_thread")
 
 local error = error
 local ipairs = ipairs
@@ -215,6 +217,7 @@ end
 
 -- Opens the store and makes what it holds live. False: it was told to leave before.
 local function come_alive()
+    local said
     while true do
         if is_leaving() then
             return false
@@ -230,6 +233,10 @@ local function come_alive()
             images.C.sluice_control_accept()
         end
         note(is_locked and "waiting" or "starting", err.message or err.err)
+        if not is_locked and said ~= self.message then
+            said = self.message
+            ngx.log(ngx.ERR, "control: the store is not opened: ", said)
+        end
         self.bell:wait(is_locked and POLL_SECONDS or RETRY_SECONDS)
     end
     images.C.sluice_control_accept()
@@ -342,6 +349,8 @@ end
 -- @tparam table opts `store`, `images`, `layouts`, `page`
 -- @phases init_worker
 function _M.start(opts)
+    -- For `exit`, when the threads are gone.
+    sqlite.keep()
     self = {
         opts = opts,
         state = "starting",
@@ -409,6 +418,17 @@ end
 -- `maintenance`; read only
 function _M.state()
     return self or NOBODY
+end
+
+--- Closes the store where the worker ends at once, so that its file is whole without its log: the
+-- threads have ended what they did by now. Blocks on the disk.
+-- @phases exit_worker
+function _M.exit()
+    local handle = self and self.handle
+    if handle then
+        self.handle = nil
+        pcall(writer_thread.close, handle)
+    end
 end
 
 --- Finishes what waits, and gives the role up. Yields, ten seconds at most.

@@ -1,6 +1,6 @@
 --- The care of the files of images, beside changes: a delta that is full or old is merged with its
--- base, a new base is copied to the disk, and files that somebody has removed or damaged are made
--- anew.
+-- base, a new base is copied to the disk, files that somebody has removed or damaged are made anew,
+-- and the store's log is cut.
 --
 -- Their heads are looked at each second, and each byte after a worker has died by a signal
 -- (gateway.control.crashes), or somebody has written into them: a flipped bit in a text makes
@@ -51,7 +51,7 @@ end
 function methods:begin(is_saved)
     self.merged_at, self.look_at, self.save_at = monotonic(), 0, 0
     self.check_at = 0
-    self.is_saved = is_saved
+    self.is_saved, self.has_emptied = is_saved, false
 end
 
 --- Has the next `look` look, however long ago the last one was.
@@ -169,6 +169,21 @@ local function check_wait(self, live, crashes)
     return self.is_touched and math.max(0, self.check_at - monotonic()) or math.huge
 end
 
+-- A log that a dead writer has left is emptied too: what a cut of power has left behind its last
+-- commit is not to be taken for damage later.
+local function is_log_due(self, live)
+    return live.is_log_large or (not self.has_emptied and live.log_bytes > 0)
+end
+
+-- Where somebody reads what stands there, it comes again.
+local function empty_log(self)
+    local done, err = self.writer.in_turn("empty_log")
+    self.has_emptied = self.has_emptied or done
+    if err then
+        ngx.log(ngx.ERR, "control: the store's log was not emptied: ", err.message or err.err)
+    end
+end
+
 --- Begins what is due; looks once a second. Yields.
 -- @phases timer
 function methods:look()
@@ -189,6 +204,8 @@ function methods:look()
         in_background(self, save, live)
     elseif is_merge_due(self, live) then
         in_background(self, merge)
+    elseif is_log_due(self, live) then
+        in_background(self, empty_log)
     end
 end
 

@@ -15,11 +15,11 @@
 -- @module gateway.control.writer
 
 local change_of = require("gateway.store.change")
+local checkpoints = require("gateway.store.checkpoints")
 local database = require("gateway.store.database")
-local dirent = require("posix.dirent")
 local entities = require("gateway.image.entities")
+local evidence = require("gateway.control.evidence")
 local failure = require("gateway.store.failure")
-local files = require("gateway.store.files")
 local images = require("gateway.control.images")
 local packed_rows = require("gateway.store.packed_rows")
 local room = require("gateway.control.room")
@@ -202,7 +202,7 @@ local function wrap(store, images_)
         store = store,
         images = images_,
         path = store.path,
-        copy = files.folder_of(store.path) .. "/base",
+        copy = evidence.copy_of(store.path),
         made = nil,
     }, mt)
     store.before_commit = function(db, since, now, kinds)
@@ -212,15 +212,6 @@ local function wrap(store, images_)
         return on_filling(self, since)
     end
     return self
-end
-
--- Removes what those have left behind who died while they wrote the copy.
-local function clean(folder)
-    for name in dirent.files(folder) do
-        if name:find("^base%.") then
-            os.remove(folder .. "/" .. name)
-        end
-    end
 end
 
 --- Opens the store, and with it the role of the one writer. Publishes nothing yet.
@@ -236,7 +227,7 @@ end
 -- @treturn table|nil writer
 -- @treturn nil|table error, "locked" among them
 function _M.open(opts)
-    local store, err = database.open(opts.store, {
+    local store, err = evidence.open(opts.store, {
         layouts = opts.layouts,
         packing = packing,
         check = opts.check or false,
@@ -248,7 +239,7 @@ function _M.open(opts)
     end
     local self = wrap(store, nil)
     self.image_dir = opts.images
-    clean(files.folder_of(store.path))
+    evidence.clean(store.path)
     if opts.page then
         self.images, err = guarded(self, images.open, {
             folder = opts.images,
@@ -418,13 +409,15 @@ end
 -- @tparam[opt=false] boolean is_thorough looks at each byte, not at heads of files alone
 -- @treturn table|nil `base`, `delta`, `revision`, `bytes`, `used`, `room`; `is_whole`: where it is
 -- not, `begin` makes it so, unless another base or delta is live by now; `stamp`: another one after
--- somebody has written into a file
+-- somebody has written into a file; `log_bytes`, `is_log_large` of the store's log
 function methods:live(is_thorough)
     local live = self.images:live()
     if live then
         -- Before it looks: who writes meanwhile changes the next one.
         live.stamp = self.images:stamp(live)
         live.is_whole = self.images:is_whole(live, is_thorough)
+        live.log_bytes = checkpoints.log_bytes(self.path)
+        live.is_log_large = checkpoints.is_large(self.path)
     end
     return live
 end
@@ -495,6 +488,13 @@ end
 -- @treturn nil|table error
 function methods:compact(revision)
     return self.store:compact(revision)
+end
+
+--- Empties the store's log, whose file is as large as it once was.
+-- @treturn boolean|nil false: somebody reads what stands there
+-- @treturn nil|table error
+function methods:empty_log()
+    return self.store:empty_log()
 end
 
 return _M

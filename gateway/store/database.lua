@@ -17,6 +17,7 @@
 -- })
 -- print(done and done.revision or err.err)
 
+local checkpoints = require("gateway.store.checkpoints")
 local copies = require("gateway.store.copies")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
@@ -27,6 +28,7 @@ local opening = require("gateway.store.opening")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local transaction = require("gateway.store.transaction")
+local witness = require("gateway.store.witness")
 local writing = require("gateway.store.writing")
 
 local error = error
@@ -67,6 +69,7 @@ local function wrap(path, parts)
         by_kind = layout.by_kind(parts.layouts),
         packing = parts.packing,
         history = parts.history or 0,
+        is_witnessed = parts.is_witnessed,
         before_commit = nil,
         on_filling = nil,
     }, mt)
@@ -82,12 +85,16 @@ end
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt=0] number opts.history revisions that are kept to go back to; 0 forgets those there
 -- are
--- @tparam[opt] table opts.at_least `{ uuid =, revision = }` that was answered once
+-- @tparam[opt] table opts.at_least `{ uuid =, revision =, path = }` that was answered once, and
+-- which file says so
+-- @tparam[opt=false] boolean opts.as_is whatever is known of it: for one who reads what is left
+-- @tparam[opt=false] boolean opts.verify compare every page with the digests of the last checkpoint
 -- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
 -- puts the bytes that stand beside a text of that size and says whether there are any, or nil and
 -- an error of a change; a kind that was written by another version, or without, is packed anew
 -- @treturn table|nil store
--- @treturn nil|table error; also "locked", "network file system", "too new", "behind"
+-- @treturn nil|table error; also "locked", "network file system", "too new", "missing", "behind",
+-- "foreign": nothing was written then
 function _M.open(path, opts)
     path = files.plain_path(path)
     local parts, err = opening.open(path, opts)
@@ -95,6 +102,7 @@ function _M.open(path, opts)
         return nil, err
     end
     parts.packing, parts.history = opts.packing, opts.history
+    parts.is_witnessed = not opts.read_only and opts.synchronous ~= "off"
     return wrap(path, parts)
 end
 
@@ -107,6 +115,7 @@ function methods:handle()
         lock = self.lock,
         layouts = self.layouts,
         history = self.history,
+        is_witnessed = self.is_witnessed,
     }
 end
 
@@ -120,12 +129,37 @@ function _M.attach(handle, packing)
         lock = handle.lock,
         layouts = handle.layouts,
         history = handle.history,
+        is_witnessed = handle.is_witnessed,
         packing = packing,
     })
 end
 
---- Closes the store and gives its lock back.
+-- The log goes into the file, which is whole then without it. Where somebody reads it stays.
+local function end_log(self)
+    local log = self.path .. "-wal"
+    if self.db:is_query_only() or not checkpoints.close(self.db, self.path) then
+        return
+    end
+    -- What was cut off may come back with a cut of power, and would be a log that cannot be there.
+    if not files.exists(log) or files.sync_file(log) then
+        witness.close(self.path)
+    end
+end
+
+--- Empties the log, where nobody reads it: its file is as large as it once was.
+-- @treturn boolean whether it is empty
+-- @treturn nil|table error
+function methods:empty_log()
+    return guarded(self, function()
+        return checkpoints.empty(self.db, self.path)
+    end)
+end
+
+--- Closes the store and gives its lock back. In order: its file is whole then without its log.
 function methods:close()
+    if self.is_witnessed then
+        guarded(self, end_log)
+    end
     self.db:close()
     if self.lock then
         files.unlock(self.lock)
@@ -373,7 +407,7 @@ function methods:release(slots)
                 )
             end
         end
-        writing.commit(db)
+        writing.commit(self)
         return true
     end)
 end
@@ -393,7 +427,7 @@ function methods:compact(revision)
             db:run("UPDATE meta SET compacted = max(compacted, ?)", last)
         end
         history.trim(db, self.history)
-        writing.commit(db)
+        writing.commit(self)
         return true
     end)
 end

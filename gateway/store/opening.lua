@@ -1,21 +1,22 @@
 --- How a store is opened: where it may be, who may write it, whether it is one and is sound.
 -- @module gateway.store.opening
 
+local checkpoints = require("gateway.store.checkpoints")
+local damage = require("gateway.store.damage")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local history = require("gateway.store.history")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
+local witness = require("gateway.store.witness")
 
 local error = error
 local pcall = pcall
 
-local BUSY_TIMEOUT_MS = 5000
--- Of the log that stays after a large import.
-local MAX_WAL_BYTES = 64 * 1024 * 1024
 local REASONS = {
     ["too new"] = "was written by a newer Sluice, whose store this one cannot read",
+    empty = "holds nothing yet",
     ["not a store"] = "is a database, but no store of Sluice",
     ["read only"] = "cannot be written",
     locked = "another process writes this store",
@@ -39,11 +40,13 @@ local function choose_journal(db, opts, is_new)
     end
     db:row("PRAGMA journal_mode = WAL")
     db:run("PRAGMA synchronous = " .. (opts.synchronous == "off" and "OFF" or "FULL"))
-    db:row("PRAGMA journal_size_limit = " .. MAX_WAL_BYTES)
+    if opts.synchronous ~= "off" then
+        db:row("PRAGMA wal_autocheckpoint = 0")
+    end
 end
 
 local function configure(db, opts, is_new)
-    db:busy_timeout(BUSY_TIMEOUT_MS)
+    db:busy_timeout(checkpoints.BUSY_TIMEOUT_MS)
     db:run("PRAGMA foreign_keys = ON")
     db:run("PRAGMA trusted_schema = OFF")
     db:run("PRAGMA cell_size_check = ON")
@@ -61,43 +64,75 @@ local function quick_check(db)
     end
 end
 
-local function set_up(db, opts)
+-- Whether it is a store, whole and the one that was there; whether the witness goes on.
+local function look(db, path, opts, found)
     local what = tables.recognise(db)
+    if what == "empty" and not opts.as_is then
+        damage.check_empty(path, found, opts)
+    end
     if what ~= "store" and (what ~= "empty" or opts.read_only) then
-        refuse(what == "empty" and "not a store" or what)
+        refuse(what)
+    end
+    local is_known = false
+    if what == "store" then
+        -- First: a damaged page may be what hides that others are.
+        db:run("BEGIN")
+        is_known = not opts.as_is and damage.check(db, path, found, opts)
+        db:run("COMMIT")
     end
     if what == "store" and opts.check ~= false then
         quick_check(db)
     end
-    configure(db, opts, what == "empty")
+    return what == "empty", is_known
+end
+
+-- Before anything is written: the witness knows that the log may have something, or that it knows
+-- nothing of this file.
+local function tell_witness(path, found, is_known, uuid)
+    local ok, err = true, nil
+    if not is_known then
+        local nothing = { uuid = uuid, revision = 0, pages = 0, page_size = 0 }
+        ok, err = witness.replace(path, nothing)
+    elseif found.known.is_closed then
+        ok, err = witness.open(path)
+    end
+    if not ok then
+        refuse("cannot open", err)
+    end
+end
+
+local function set_up(db, path, opts, found)
+    local is_new, is_known = look(db, path, opts, found)
+    configure(db, opts, is_new)
     if opts.read_only then
         return
     elseif db:is_read_only() then
         refuse("read only")
     end
     db:run("BEGIN IMMEDIATE")
-    if what == "empty" then
+    if is_new then
         tables.create(db, files.draw_uuid())
     elseif db:row("SELECT is_backup FROM meta")[1] == 1 then
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
+    end
+    if opts.synchronous ~= "off" then
+        tell_witness(path, found, is_known, reading.revision(db).uuid)
     end
     tables.adapt(db, opts.layouts, opts.packing)
     history.adapt(db, opts.layouts, (opts.history or 0) > 0)
     if opts.packing then
         tables.note_packing(db, opts.layouts, opts.packing)
     end
-    db:run("COMMIT")
-end
-
-local function check_revision(db, at_least)
     local now = reading.revision(db)
-    if now.uuid == at_least.uuid and now.revision < at_least.revision then
-        local reason = "holds revision %d, but revision %d was answered"
-        refuse("behind", reason:format(now.revision, at_least.revision))
+    db:run("COMMIT")
+    -- A commit whose writer died before its sync stands in the log all the same.
+    local log = path .. "-wal"
+    if opts.synchronous ~= "off" and (not files.exists(log) or files.sync_file(log)) then
+        witness.note(path, now)
     end
 end
 
--- The folder, the lock and the file of a writer.
+-- The folder and the lock of a writer.
 local function prepare(path)
     local folder = files.folder_of(path)
     local ok, err = files.make_folder(folder)
@@ -109,15 +144,18 @@ local function prepare(path)
         local word = lock_err == "locked" and "locked" or "cannot open"
         return nil, failure.new(path, word, REASONS[lock_err] or lock_err)
     end
-    ok, err = files.make_file(path)
+    return lock
+end
+
+-- The file of a writer.
+local function make_file(path)
+    local ok, err = files.make_file(path)
     if ok then
-        ok, err = files.sync_folder(folder)
+        ok, err = files.sync_folder(files.folder_of(path))
     end
     if not ok then
-        files.unlock(lock)
-        return nil, failure.new(path, "cannot open", err)
+        refuse("cannot open", err)
     end
-    return lock
 end
 
 local function open(path, opts)
@@ -135,11 +173,12 @@ local function open(path, opts)
     end
     local db
     local ok, thrown = pcall(function()
-        db = sqlite.open(path, opts.read_only)
-        set_up(db, opts)
-        if opts.at_least then
-            check_revision(db, opts.at_least)
+        local found = damage.check_files(path, opts)
+        if not opts.read_only then
+            make_file(path)
         end
+        db = sqlite.open(path, opts.read_only)
+        set_up(db, path, opts, found)
         return opts.read_only and tables.present(db, opts.layouts) or opts.layouts
     end)
     if ok then

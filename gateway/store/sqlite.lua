@@ -23,6 +23,27 @@ ffi.cdef([[
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 typedef struct sqlite3_mutex sqlite3_mutex;
+typedef struct sqlite3_file sqlite3_file;
+typedef struct {
+    int version;
+    int (*close)(sqlite3_file *file);
+    int (*read)(sqlite3_file *file, void *bytes, int size, int64_t offset);
+    int (*write)(sqlite3_file *file, const void *bytes, int size, int64_t offset);
+    int (*truncate)(sqlite3_file *file, int64_t size);
+    int (*sync)(sqlite3_file *file, int flags);
+    int (*file_size)(sqlite3_file *file, int64_t *size);
+    int (*lock)(sqlite3_file *file, int how);
+    int (*unlock)(sqlite3_file *file, int how);
+    int (*check_reserved_lock)(sqlite3_file *file, int *out);
+    int (*file_control)(sqlite3_file *file, int op, void *value);
+    int (*sector_size)(sqlite3_file *file);
+    int (*device_characteristics)(sqlite3_file *file);
+    /* from here on, version 2 */
+    int (*shm_map)(sqlite3_file *file, int number, int size, int is_made, void volatile **out);
+} sqlite3_io_methods_t;
+struct sqlite3_file {
+    const sqlite3_io_methods_t *methods;
+};
 int sqlite3_libversion_number(void);
 int sqlite3_threadsafe(void);
 int sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs);
@@ -35,6 +56,8 @@ const char *sqlite3_errmsg(sqlite3 *db);
 const char *sqlite3_errstr(int code);
 int sqlite3_get_autocommit(sqlite3 *db);
 int sqlite3_db_readonly(sqlite3 *db, const char *name);
+int sqlite3_db_config(sqlite3 *db, int op, ...);
+int sqlite3_file_control(sqlite3 *db, const char *name, int op, void *value);
 int sqlite3_db_status(sqlite3 *db, int op, int *current, int *highest, int reset);
 sqlite3_mutex *sqlite3_db_mutex(sqlite3 *db);
 void sqlite3_mutex_enter(sqlite3_mutex *mutex);
@@ -65,7 +88,12 @@ local OPEN_READONLY = 1
 local OPEN_READWRITE = 2
 local OPEN_FULLMUTEX = 0x10000
 local PREPARE_PERSISTENT = 1
-local DBSTATUS_DEFERRED_FKS = 10
+local DBSTATUS_CACHE_WRITE, DBSTATUS_DEFERRED_FKS = 9, 10
+local DBCONFIG_NO_CKPT_ON_CLOSE = 1006
+local FCNTL_FILE_POINTER = 7
+local IOERR_SHORT_READ = 522
+-- The log's index: the bytes of a block, and the word of its head that says the last frame.
+local INDEX_BLOCK_BYTES, INDEX_LAST_FRAME = 32768, 4
 -- Whether bound bytes stay where they are until the statement has run, or SQLite has to copy them.
 local STATIC, TRANSIENT = 0, -1
 local chars = ffi.typeof("const char *")
@@ -102,6 +130,12 @@ local function load_library()
     return library
 end
 
+--- Keeps the library for as long as this Lua VM lives. Where threads' VMs alone have loaded it, it
+-- goes with them, and every connection with it.
+function _M.keep()
+    load_library()
+end
+
 --- The basic code of an extended one.
 -- @tparam number code
 -- @treturn number such as `sqlite.CONSTRAINT`
@@ -136,6 +170,9 @@ function _M.open(path, read_only)
         error({ code = code, errno = errno, message = ffi.string(lib.sqlite3_errstr(code)) }, 0)
     end
     lib.sqlite3_extended_result_codes(out[0], 1)
+    -- Who finds damage closes what he has opened, and nothing is to change by that.
+    local on, no_answer = ffi.cast("int", 1), ffi.cast("int *", nil)
+    lib.sqlite3_db_config(out[0], DBCONFIG_NO_CKPT_ON_CLOSE, on, no_answer)
     return wrap(out[0])
 end
 
@@ -348,16 +385,81 @@ function methods:in_transaction()
     return library.sqlite3_get_autocommit(self.db) == 0
 end
 
+--- Was it told to write no more?
+function methods:is_query_only()
+    return self:row("PRAGMA query_only")[1] == 1
+end
+
 --- Did a file that was to be written open for reading only?
 function methods:is_read_only()
     return library.sqlite3_db_readonly(self.db, "main") == 1
 end
 
+local function status(self, op, resets)
+    local current, highest = ffi.new("int[1]"), ffi.new("int[1]")
+    library.sqlite3_db_status(self.db, op, current, highest, resets)
+    return current[0]
+end
+
 --- Do references point nowhere, in the transaction that is open?
 function methods:has_broken_references()
-    local current, highest = ffi.new("int[1]"), ffi.new("int[1]")
-    library.sqlite3_db_status(self.db, DBSTATUS_DEFERRED_FKS, current, highest, 0)
-    return current[0] ~= 0
+    return status(self, DBSTATUS_DEFERRED_FKS, 0) ~= 0
+end
+
+--- How many pages were written to the file or its log, since `forget_written`.
+-- @treturn number
+function methods:written()
+    return status(self, DBSTATUS_CACHE_WRITE, 0)
+end
+
+--- Counts written pages from 0.
+function methods:forget_written()
+    status(self, DBSTATUS_CACHE_WRITE, 1)
+end
+
+-- SQLite's own descriptor: to close another one would give back its locks.
+local function file_of(self)
+    local out = ffi.new("sqlite3_file *[1]")
+    library.sqlite3_file_control(self.db, "main", FCNTL_FILE_POINTER, out)
+    return out[0]
+end
+
+--- How many frames of the log are of transactions that were made: one whose commit has failed may
+-- have left more behind them. https://sqlite.org/walformat.html#the_wal_index_header
+-- @treturn number 0 where there is no log
+function methods:log_frames()
+    if self:row("PRAGMA journal_mode")[1] ~= "wal" then
+        return 0
+    end
+    -- Begins to read, so that the index is there.
+    self:row("SELECT count(*) FROM sqlite_master")
+    local file, out = file_of(self), ffi.new("void volatile *[1]")
+    if file.methods.shm_map(file, 0, INDEX_BLOCK_BYTES, 0, out) ~= _M.OK or out[0] == nil then
+        fail(self)
+    end
+    return ffi.cast("volatile uint32_t *", out[0])[INDEX_LAST_FRAME]
+end
+
+--- The size of the file, without what the log has for it.
+-- @treturn number bytes
+function methods:file_size()
+    local file, size = file_of(self), ffi.new("int64_t[1]")
+    if file.methods.file_size(file, size) ~= _M.OK then
+        fail(self)
+    end
+    return tonumber(size[0])
+end
+
+--- Reads the file as it is on the disk, without what the log has for it. Behind its end are zeros.
+-- @tparam cdata buffer
+-- @tparam number size
+-- @tparam number offset
+function methods:read_file(buffer, size, offset)
+    local file = file_of(self)
+    local code = file.methods.read(file, buffer, size, offset)
+    if code ~= _M.OK and code ~= IOERR_SHORT_READ then
+        error({ code = code, errno = 0, message = "the file cannot be read" }, 0)
+    end
 end
 
 --- How long to wait for a lock of another process.

@@ -38,6 +38,9 @@ local unpack = unpack
 local APPLICATION_ID = 0x536c7569
 -- Of the tables as such. What an older Sluice cannot live with raises it; additions do not.
 local FORMAT = 1
+-- Stands with the columns of each kind: an older Sluice takes it out, and does not tell the witness
+-- what it writes.
+local WITNESSED = "witness"
 -- Rows that a migration reads at a time.
 local PIECE = 1000
 
@@ -157,6 +160,7 @@ local function kept(of, packing)
     end
     names[#names + 1] = of.has_tags and "tags" or nil
     names[#names + 1] = packing and "packed " .. packing.version(of) or nil
+    names[#names + 1] = WITNESSED
     return names
 end
 
@@ -313,6 +317,18 @@ local function recorded(db)
         found[row[1]] = cjson.decode(row[2])
     end
     return found
+end
+
+--- Whether all who have written to the store since it was made tell its witness.
+-- @tparam table db
+-- @treturn boolean
+function _M.is_witnessed(db)
+    for _, columns in pairs(recorded(db)) do
+        if not set_of(columns)[WITNESSED] then
+            return false
+        end
+    end
+    return true
 end
 
 local function is_same(a, b)

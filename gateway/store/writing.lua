@@ -1,10 +1,12 @@
 --- How changes are written: members of one commit, each made or refused for itself.
 -- @module gateway.store.writing
 
+local checkpoints = require("gateway.store.checkpoints")
 local history = require("gateway.store.history")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local transaction = require("gateway.store.transaction")
+local witness = require("gateway.store.witness")
 
 local error = error
 local ipairs = ipairs
@@ -16,26 +18,32 @@ local _M = {}
 -- A commit that the disk broke may stand in the log all the same, for whoever opens it next. A
 -- checkpoint that empties the log decides it; where the disk does not let it, or there is no log
 -- (an `alone` store), nothing more is written through this connection.
-local function settle(db, thrown)
+local function settle(self, thrown)
+    local db = self.db
     if db:in_transaction() then
         pcall(db.run, db, "ROLLBACK")
     end
     if sqlite.basic(thrown.code) ~= sqlite.IOERR then
         return
     end
-    local ok, row = pcall(db.row, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-    if not ok or row[1] ~= 0 or row[2] < 0 then
+    if not checkpoints.settle(db, self.path) then
         db:run("PRAGMA query_only = ON")
     end
 end
 
 --- Commits; throws what gateway.store.sqlite does, and then the transaction was not made.
--- @tparam table db
-function _M.commit(db)
-    local ok, thrown = pcall(db.run, db, "COMMIT")
+-- @tparam table self store
+-- @tparam[opt] table now `{ uuid =, revision =, origin = }` where that is another than before
+function _M.commit(self, now)
+    local ok, thrown = pcall(self.db.run, self.db, "COMMIT")
     if not ok then
-        settle(db, thrown)
+        settle(self, thrown)
         error(thrown, 0)
+    elseif self.is_witnessed then
+        if now then
+            witness.note(self.path, now)
+        end
+        checkpoints.make_due(self.db, self.path)
     end
 end
 
@@ -138,12 +146,12 @@ end
 
 -- What has to hold before anything is decided: `before_commit` sees the changed rows in the same
 -- transaction. What it throws undoes all of it, as where the disk refuses.
-local function finish(self, since, revision, kinds)
-    local now = { uuid = since.uuid, revision = revision }
-    if self.before_commit and now.revision > since.revision then
+local function finish(self, since, now, kinds)
+    local has_changed = now.revision > since.revision
+    if self.before_commit and has_changed then
         self.before_commit(self.db, since, now, kinds)
     end
-    _M.commit(self.db)
+    _M.commit(self, (has_changed or now.origin ~= since.origin) and now or nil)
 end
 
 --- Makes many transactions with one commit (gateway.store.database has what holds). Throws a
@@ -162,7 +170,8 @@ function _M.batch(self, members)
     for _, result in ipairs(made.results) do
         result.uuid, result.origin = result.revision and since.uuid, result.revision and made.origin
     end
-    finish(self, since, made.revision, made.kinds)
+    local now = { uuid = since.uuid, revision = made.revision, origin = made.origin }
+    finish(self, since, now, made.kinds)
     return made.results
 end
 
@@ -181,13 +190,10 @@ function _M.replace(self, origin, by, make)
     if self.history > 0 and revision > since.revision then
         history.note(db, revision, by)
     end
-    finish(self, since, revision)
-    return {
-        revision = revision,
-        uuid = since.uuid,
-        origin = origin,
-        changed = revision > since.revision,
-    }
+    local now = { uuid = since.uuid, revision = revision, origin = origin }
+    finish(self, since, now)
+    now.changed = revision > since.revision
+    return now
 end
 
 return _M

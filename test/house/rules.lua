@@ -136,6 +136,7 @@ _M.doors = {
         of = "cli",
         out = {
             "gateway.config",
+            "gateway.control.evidence",
             "gateway.control.resolver",
             "gateway.control.room",
             "gateway.control.writer",

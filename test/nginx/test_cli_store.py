@@ -66,10 +66,9 @@ def test_import_export_diff_and_backup_while_it_runs_and_while_not(instance: Ins
         assert instance.succeed("import", str(two)) == f"the store holds what {two} does\n"
         assert instance.succeed("diff", str(two)) == ""
         # A backup is a store.
-        for name in ("store.db", "store.db-wal", "store.db-shm"):
-            (instance.prefix / "store" / name).unlink(missing_ok=True)
-        shutil.copy(backup, instance.prefix / "store" / "store.db")
-        shutil.chown(instance.prefix / "store" / "store.db", WORKERS, WORKERS)
+        said = instance.succeed("restore", str(backup)).splitlines()
+        assert re.fullmatch(rf"the store holds revision \d+ of {backup}", said[0])
+        assert said[1].startswith(f"what was there is in {instance.prefix}/store/before-")
         assert instance.succeed("diff", str(one)) == ""
 
 

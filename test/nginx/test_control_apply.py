@@ -183,6 +183,8 @@ def test_three_deaths_in_a_minute_stop_it() -> None:
 def test_a_store_that_cannot_be_opened_is_said_to_who_asks() -> None:
     with Control() as nginx:
         nginx.expect_log(r"exited on signal 9")
+        # And once more if it looks while there is none.
+        nginx.expect_log(r"control: the store is not opened: ", range(1, 3))
         nginx.apply('return said(apply.transaction({ route(1, "/a") }))')
         store = nginx.prefix / "store" / "store.db"
         aside = store.rename(store.with_name("aside"))

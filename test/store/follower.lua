@@ -2,6 +2,7 @@
 --- published is whole, and a successor makes live what the store holds. One more revision is made.
 
 local core = require("sluice.core")
+local evidence = require("gateway.control.evidence")
 local ffi = require("ffi")
 local publishing = require("test.store.publishing")
 
@@ -20,6 +21,10 @@ end
 local function follow(folder)
     local place = publishing.place(folder)
     local before = published(place) or 0
+    -- What a start looks at: a death is no damage.
+    local _, damage = evidence.examine(place.store, place.layouts)
+    local is_new = damage and (damage.err == "empty" or damage.err == "cannot open")
+    assert(not damage or is_new, damage and damage.message)
     local opened, from = publishing.open(place)
     if not opened then
         error(from.message)

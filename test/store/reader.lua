@@ -18,7 +18,7 @@ local function found(store)
 end
 
 local function look(path)
-    local store, err = database.open(path, { layouts = schemas.layouts })
+    local store, err = database.open(path, { layouts = schemas.layouts, verify = true })
     if not store then
         return "cannot be opened: " .. err.message
     end

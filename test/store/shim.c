@@ -162,6 +162,25 @@ pwrite64(int fd, const void *data, size_t n, off64_t at)
     return write_at(fd, data, n, at);
 }
 
+ssize_t
+write(int fd, const void *data, size_t n)
+{
+    ssize_t (*put)(int, const void *, size_t) = real("write");
+    char path[PATH_MAX];
+    int err;
+
+    if (!path_of(fd, path)) {
+        return put(fd, data, n);
+    }
+    err = begin(fd, data, n, lseek(fd, 0, SEEK_CUR));
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    note('W', path, (uint64_t) lseek(fd, 0, SEEK_CUR), data, n);
+    return put(fd, data, n);
+}
+
 static int
 truncate_to(int fd, off_t length)
 {

@@ -165,6 +165,7 @@ describe("the filling of an empty store", function()
             created_at REAL, updated_at REAL, text TEXT NOT NULL, packed BLOB,
             f_parent_cascade TEXT, n_label TEXT, u_code TEXT, k_parent_label TEXT)]])
         db:close()
+        os.remove(path .. ".witness")
         local s = open(path)
         local thing = { kind = "things", put = { id = "t" } }
         local _, err = s:replace({ thing, { kind = "things", put = { id = "t", label = "l" } } })

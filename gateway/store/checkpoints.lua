@@ -1,0 +1,128 @@
+--- Checkpoints: the log goes into the file, once the witness knows the pages as they will be.
+--
+-- SQLite makes none by itself here. The order: the log is on the disk, then the witness with the
+-- digest of each page that the log has, then the file. So whoever dies or loses power on the way
+-- leaves a file whose pages are as the witness has them, but for those that still stand in the log.
+-- Where the witness cannot be written there is no checkpoint, and the log stays.
+-- @module gateway.store.checkpoints
+
+local ffi = require("ffi")
+local log_file = require("gateway.store.log_file")
+local pages = require("gateway.store.pages")
+local reading = require("gateway.store.reading")
+local stat = require("posix.sys.stat")
+local witness = require("gateway.store.witness")
+
+local math = math
+local pairs = pairs
+local pcall = pcall
+
+-- Pages in the log that a checkpoint is made for.
+local DUE_PAGES = 2000
+-- Of the log's file, which stays as large as it once was until it is cut.
+local MAX_BYTES = 64 * 1024 * 1024
+-- How long an orderly end waits for those who read.
+local CLOSE_WAIT_MS = 1000
+local BUSY_TIMEOUT_MS = 5000
+
+local _M = { BUSY_TIMEOUT_MS = BUSY_TIMEOUT_MS }
+
+--- The size of the log's file.
+-- @tparam string path of the store
+-- @treturn number bytes
+function _M.log_bytes(path)
+    local found = stat.stat(path .. "-wal")
+    return found and found.st_size or 0
+end
+
+--- Whether the log's file is larger than it should stay.
+-- @tparam string path of the store
+-- @treturn boolean
+function _M.is_large(path)
+    return _M.log_bytes(path) > MAX_BYTES
+end
+
+-- The digests of all pages, those of the log as it has them.
+local function digests_of(db, log, known)
+    local of_file = known.page_size and known.pages or 0
+    local size = log.count > 0 and log.page_size or db:row("PRAGMA page_size")[1]
+    local in_file = math.floor(db:file_size() / size)
+    local count = log.count > 0 and log.pages or in_file
+    local digests = ffi.new("uint64_t[?]", math.max(count, in_file, of_file))
+    if of_file > 0 and known.page_size == size then
+        ffi.copy(digests, known.digests, 8 * of_file)
+    else
+        pages.each(db, size, math.min(count, in_file), function(page, digest)
+            digests[page - 1] = digest
+        end)
+    end
+    for page in pairs(log.frames) do
+        local bytes = page <= count and log:read(page)
+        if bytes then
+            digests[page - 1] = pages.digest(bytes, page, size)
+        end
+    end
+    return digests, count, size
+end
+
+-- Has the witness know what the file will be.
+local function tell(db, path, log)
+    local now, known = reading.revision(db), witness.read(path) or {}
+    if log.count == 0 and known.pages and known.pages > 0 then
+        return true
+    end
+    local next = { uuid = now.uuid, revision = now.revision, is_of_file = now.origin ~= nil }
+    next.digests, next.pages, next.page_size = digests_of(db, log, known)
+    return witness.replace(path, next)
+end
+
+local function prepare(db, path)
+    local log = log_file.open(path .. "-wal", db:log_frames())
+    local ok, is_known = pcall(tell, db, path, log)
+    log:close()
+    return ok and is_known
+end
+
+local function run(db, path, opts)
+    local ok, is_known = pcall(prepare, db, path)
+    if not ok or not is_known then
+        return false
+    end
+    db:busy_timeout(opts.wait_ms)
+    local made, row = pcall(db.row, db, "PRAGMA wal_checkpoint(" .. opts.how .. ")")
+    db:busy_timeout(BUSY_TIMEOUT_MS)
+    db:forget_written()
+    -- Busy: somebody reads what is there. Without a log, as whoever is alone has none: -1.
+    return made and row[1] == 0 and (row[2] >= 0 or not opts.needs_log)
+end
+
+--- Makes one where enough has been written since the last: the log's file is cut where it is large
+-- and nobody reads it. After a commit, which stands whatever comes of this.
+-- @tparam table db connection, in no transaction
+-- @tparam string path of the store
+function _M.make_due(db, path)
+    if db:written() >= DUE_PAGES then
+        run(db, path, { how = _M.is_large(path) and "TRUNCATE" or "PASSIVE", wait_ms = 0 })
+    end
+end
+
+--- Empties the log and cuts its file to nothing, where nobody reads it.
+-- @tparam table db
+-- @tparam string path
+-- @treturn boolean whether it is empty
+function _M.empty(db, path)
+    return run(db, path, { how = "TRUNCATE", wait_ms = 0 })
+end
+
+--- The same at the end: waits for who reads, a second at most.
+function _M.close(db, path)
+    return run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS })
+end
+
+--- The same where a commit has failed, and its frames may stand in the log all the same.
+-- @treturn boolean false also where there is no log
+function _M.settle(db, path)
+    return run(db, path, { how = "TRUNCATE", wait_ms = BUSY_TIMEOUT_MS, needs_log = true })
+end
+
+return _M

@@ -1,0 +1,185 @@
+--- Whether a store is the one that was there, and whole: by what is known of it outside.
+--
+-- Nothing here writes, nor has SQLite write: whoever is refused finds every file as it was.
+-- docs/store.md has which damage each comparison finds.
+-- @module gateway.store.damage
+
+local log_file = require("gateway.store.log_file")
+local pages = require("gateway.store.pages")
+local reading = require("gateway.store.reading")
+local stat = require("posix.sys.stat")
+local tables = require("gateway.store.tables")
+local unistd = require("posix.unistd")
+local witness = require("gateway.store.witness")
+
+local error = error
+local format = string.format
+local ipairs = ipairs
+
+local FILES = { "", "-wal", "-shm", "-journal", ".witness", ".lock" }
+
+local _M = {}
+
+--- Words of errors that mean: this is not what was answered.
+_M.WORDS = { missing = true, behind = true, foreign = true, corrupt = true, ["not a store"] = true }
+
+local function refuse(word, reason, ...)
+    error({ word = word, reason = format(reason, ...) }, 0)
+end
+
+-- A file that this process cannot use, and why. The reason begins with the store's path.
+local function check_file(path, suffix, is_read_only)
+    local name = path .. suffix
+    local found, which = stat.lstat(name), suffix == "" and "" or name .. " "
+    if not found then
+        return
+    elseif stat.S_ISLNK(found.st_mode) ~= 0 then
+        refuse("cannot open", "%sis a symbolic link", which)
+    elseif stat.S_ISREG(found.st_mode) == 0 then
+        refuse("cannot open", "%sis not a regular file", which)
+    elseif not unistd.access(name, "r") then
+        refuse("cannot open", "%scannot be read: permission denied", which)
+    elseif not is_read_only and not unistd.access(name, "w") then
+        refuse("read only", "%scannot be written", which)
+    end
+end
+
+local function size_of(path)
+    local found = stat.stat(path)
+    return found and found.st_size or 0
+end
+
+--- Refuses a store without entities beside what tells that there were some. Throws
+-- `{ word = "missing", reason = }`.
+-- @tparam string path
+-- @tparam table found of `check_files`
+-- @tparam table opts `at_least` of gateway.store.database
+function _M.check_empty(path, found, opts)
+    local what = found.is_there and "is empty" or "is missing"
+    local known, other = found.known, opts.at_least
+    if known and known.revision > 0 then
+        local reason = "%s, but revision %d of %s was answered (%s); %s"
+        local from = witness.path(path)
+        refuse("missing", reason, what, known.revision, known.uuid, from, found.log)
+    elseif other then
+        local reason = "%s, but %s was made of revision %d of %s; %s"
+        local from = other.path or "a copy"
+        refuse("missing", reason, what, from, other.revision, other.uuid, found.log)
+    elseif found.is_damaged then
+        refuse("missing", "%s, but %s is there, and damaged", what, witness.path(path))
+    end
+end
+
+--- Looks at the files of a store before SQLite does: of an empty one that would remove the log.
+-- Throws `{ word =, reason = }`.
+-- @tparam string path
+-- @tparam table opts `read_only`, `as_is` and `at_least` of gateway.store.database
+-- @treturn table for `check` and `check_empty`: what the witness says, nil where it is not there or
+-- damaged; what is there
+function _M.check_files(path, opts)
+    for _, suffix in ipairs(FILES) do
+        check_file(path, suffix, opts.read_only)
+    end
+    local known, lack = witness.read(path)
+    local log = stat.stat(path .. "-wal")
+    local what = log and format("has %d bytes", log.st_size) or "is missing"
+    local found = {
+        known = known,
+        is_damaged = lack ~= nil,
+        is_there = stat.stat(path) ~= nil,
+        log = format("its log %s-wal %s", path, what),
+    }
+    if size_of(path) == 0 and not opts.as_is then
+        _M.check_empty(path, found, opts)
+        if log and log.st_size > 0 then
+            refuse(
+                "missing",
+                "%s, but %s",
+                found.is_there and "is empty" or "is missing",
+                found.log
+            )
+        end
+    end
+    return found
+end
+
+-- What the store has to hold: as the witness and whoever opens it say.
+local function check_revision(path, now, found, at_least)
+    local known = found.known
+    if known and known.revision > 0 and known.uuid ~= now.uuid then
+        local reason = "is store %s, but %s is of %s, whose revision %d was answered"
+        refuse("foreign", reason, now.uuid, witness.path(path), known.uuid, known.revision)
+    elseif known and known.revision > now.revision then
+        local reason = "holds revision %d, but revision %d was answered (%s); %s"
+        refuse("behind", reason, now.revision, known.revision, witness.path(path), found.log)
+    elseif not at_least then
+        return
+    end
+    local from = at_least.path and format("%s was made of it", at_least.path) or "it was answered"
+    if at_least.uuid == now.uuid and at_least.revision > now.revision then
+        local reason = "holds revision %d, not %d: %s; %s"
+        refuse("behind", reason, now.revision, at_least.revision, from, found.log)
+    elseif at_least.uuid ~= now.uuid and at_least.path and not known then
+        local reason = "is store %s, but %s was made of %s"
+        refuse("foreign", reason, now.uuid, at_least.path, at_least.uuid)
+    end
+end
+
+-- A log where there cannot be one. Somebody may open the store at this moment.
+local function check_log(path)
+    local log = path .. "-wal"
+    if size_of(log) > 0 then
+        local known = witness.read(path)
+        if known and known.is_closed then
+            refuse("foreign", "was closed with an empty log, but %s has something", log)
+        end
+    end
+end
+
+local function check_pages(db, path)
+    -- In this order: a checkpoint may come between.
+    local known = witness.read(path)
+    local log = log_file.open(path .. "-wal")
+    local count, first = 0, nil
+    if known and known.pages > 0 then
+        count, first = pages.compare(db, known, log)
+    end
+    log:close()
+    if log.lost > 1 then
+        local reason = "%s-wal is damaged: %d commits stand behind what is no longer whole"
+        refuse("corrupt", reason, path, log.lost)
+    elseif count > 0 then
+        local reason = "is damaged: %d of %d pages are not as they were written, page %d first"
+        refuse("corrupt", reason, count, known.pages, first)
+    end
+end
+
+--- Compares a store with what is known of it. Throws `{ word =, reason = }`.
+-- @tparam table db connection, in a transaction
+-- @tparam string path
+-- @tparam table found of `check_files`, from before the transaction began
+-- @tparam table opts `at_least`, `verify`: every page, too
+-- @treturn boolean whether the witness goes on: else it knows nothing of this file
+function _M.check(db, path, found, opts)
+    local known = found.known
+    if db:row("SELECT is_backup FROM meta")[1] == 1 then
+        if known or opts.at_least then
+            refuse("foreign", "is a backup that was put in the place of the store")
+        end
+        return false
+    end
+    check_revision(path, reading.revision(db), found, opts.at_least)
+    -- An older Sluice writes no witness.
+    if not known or not tables.is_witnessed(db) then
+        return false
+    end
+    if known.is_closed then
+        check_log(path)
+    end
+    if opts.verify then
+        check_pages(db, path)
+    end
+    return true
+end
+
+return _M

@@ -1,0 +1,294 @@
+--- Damage of any file of a store, after an orderly end and after a hard one: refused with a reason
+--- and every file as it was, or all entities are there. Never fewer or others without a word.
+
+local evidence = require("gateway.control.evidence")
+local support = require("test.unit.support.writer")
+local log_file = require("gateway.store.log_file")
+local sqlite = require("gateway.store.sqlite")
+local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
+
+local FLIPS = 50
+local FILES = { "store.db", "store.db-wal", "store.db-shm", "store.db.witness", "base" }
+local ENDS = { orderly = "an orderly end", hard = "a hard end", first = "a hard end of the first" }
+-- Where each flip is found: nothing is there that nobody reads.
+local ALL = {
+    ["store.db orderly"] = FLIPS,
+    ["store.db-wal hard"] = FLIPS,
+    ["store.db-wal first"] = FLIPS,
+}
+-- What is made anew: no flip there keeps a start from what was answered. Elsewhere a flip is found,
+-- or on a page that the log has anew.
+local NONE = { ["store.db-shm"] = 0, ["store.db.witness"] = 0, base = 0 }
+local KINDS = { "services", "routes", "consumers", "keyauth_credentials" }
+
+local function id(number)
+    return ("00000000-0000-4000-8000-%012d"):format(number)
+end
+
+local function read(path)
+    local file = io.open(path, "rb")
+    local text = file and file:read("*a")
+    if file then
+        file:close()
+    end
+    return text
+end
+
+local function write(path, text)
+    if not text then
+        os.remove(path)
+        return
+    end
+    local file = assert(io.open(path, "wb"))
+    file:write(text)
+    file:close()
+    stat.chmod(path, tonumber("600", 8))
+end
+
+local function snapshot(folder)
+    local files = {}
+    for _, name in ipairs(FILES) do
+        files[name] = read(folder .. "/" .. name)
+    end
+    return files
+end
+
+local function put_back(folder, files)
+    for _, name in ipairs(FILES) do
+        write(folder .. "/" .. name, files[name])
+    end
+end
+
+-- A change with entities of all kinds, some texts of which are over several pages.
+local function change(opened, number, mark)
+    local function put(kind, entity)
+        return support.put(opened, kind, entity)
+    end
+    local long = (mark .. number .. " "):rep(number % 3 == 0 and 2000 or 20)
+    assert(opened:batch({
+        {
+            put("routes", { id = id(number), name = "r" .. number, paths = { "/" .. mark } }),
+            put("consumers", { id = id(100 + number), username = mark .. number, tags = { long } }),
+            put("keyauth_credentials", {
+                id = id(200 + number),
+                key = mark .. "key" .. number,
+                consumer = { id = id(100 + number) },
+            }),
+        },
+        number > 4 and { { kind = "routes", delete = id(number - 4) } } or nil,
+    }))
+end
+
+local function entities(opened)
+    local out = {}
+    for _, kind in ipairs(KINDS) do
+        for _, row in ipairs(opened.store:list(kind, { size = 1000 })) do
+            out[#out + 1] = kind .. row.text
+            local found = opened.store:get(kind, row.id)
+            out[#out + 1] = found and found.text == row.text and "found" or "lost"
+        end
+    end
+    return table.concat(out, "\n")
+end
+
+local function save(opened)
+    local job = opened:start_merge()
+    assert(opened:merge(job) and opened:finish_merge(job))
+    assert(opened:save(opened:live()))
+    assert(opened:compact(opened:live().base_revision))
+end
+
+-- In memory: a case is a dozen syncs.
+local function place_of(mark)
+    local folder = stat.stat("/dev/shm")
+            and ("/dev/shm/sluice-test-%d%s"):format(unistd.getpid(), mark)
+        or support.folder()
+    os.execute("mkdir -p " .. folder)
+    return support.place({ store = folder .. "/store/store.db", images = folder .. "/images" }),
+        folder
+end
+
+-- What each end leaves, an older state of the same store, and what the entities are.
+local function make(mark, revisions)
+    local place, above = place_of(mark)
+    local folder = above .. "/store"
+    local opened = support.open(place)
+    local made = { place = place, folder = folder, above = above }
+    for number = 1, revisions do
+        change(opened, number, mark)
+        if number == 3 then
+            opened:close()
+            made.older = snapshot(folder)
+            opened = support.open(place)
+        elseif number == 2 then
+            made.first = snapshot(folder)
+            made.of_first = { entities(opened), (support.published(place)) }
+        elseif number == 4 then
+            made.behind = read(folder .. "/store.db.witness")
+        elseif number == revisions - 2 then
+            save(opened)
+        end
+    end
+    made.of_last = { entities(opened), (support.published(place)) }
+    made.hard = snapshot(folder)
+    opened:close()
+    made.orderly = snapshot(folder)
+    return made
+end
+
+-- The file with a bit of it flipped, at one of so many places all over it.
+local function flipped(text, number)
+    local at = math.floor((number - 0.5) * #text / FLIPS) + 1
+    local bit_ = 2 ^ (number % 8)
+    local byte = bit.bxor(text:byte(at), bit_)
+    return text:sub(1, at - 1) .. string.char(byte) .. text:sub(at + 1)
+end
+
+local function damages(made, other, state, name)
+    local whole, list = made[state][name], {}
+    list[1] = { "missing", nil }
+    list[2] = { "empty", "" }
+    list[3] = { "cut", whole and whole:sub(1, math.floor(#whole * 0.6)) }
+    list[4] = { "older", made.older[name] }
+    list[5] = { "another's", other[state][name] }
+    list[6] = { "of a hard end", other.hard[name] }
+    list[7] = { "of its own hard end", name == "store.db-wal" and made.hard[name] or whole }
+    for number = 1, whole and #whole > 0 and FLIPS or 0 do
+        list[#list + 1] = { "flip " .. number, flipped(whole, number), is_flip = true }
+    end
+    return list
+end
+
+describe("a damaged file", function()
+    local made, other
+
+    setup(function()
+        made, other = make("a", 11), make("b", 14)
+    end)
+
+    teardown(function()
+        support.clean()
+        for _, each in ipairs({ made, other }) do
+            os.execute("rm -rf " .. each.above)
+        end
+    end)
+
+    -- Nil where all is there; else the word of the refusal.
+    local function start(wanted)
+        local place = made.place
+        place.forget()
+        local before = snapshot(made.folder)
+        local now, err = evidence.examine(place.store, place.layouts)
+        if not now then
+            assert.is_truthy(err.message:find(place.store, 1, true), err.message)
+            local after = snapshot(made.folder)
+            for _, name in ipairs(FILES) do
+                -- SQLite makes an empty log, and an index of it.
+                local is_made = name == "store.db-wal" and not before[name] and after[name] == ""
+                assert(name == "store.db-shm" or is_made or before[name] == after[name], name)
+            end
+            return err.err
+        end
+        place.forget()
+        local opened = support.open(place)
+        local found, published = entities(opened), (support.published(place))
+        opened:close()
+        assert.same(wanted, { found, published })
+        return nil
+    end
+
+    for state in pairs(ENDS) do
+        for _, name in ipairs(FILES) do
+            it(("%s, after %s"):format(name, ENDS[state]), function()
+                local refused = 0
+                for _, damage in ipairs(damages(made, other, state, name)) do
+                    put_back(made.folder, made[state])
+                    write(made.folder .. "/" .. name, damage[2])
+                    local ok, word =
+                        pcall(start, state == "first" and made.of_first or made.of_last)
+                    assert(ok, damage[1] .. ": " .. tostring(word))
+                    refused = refused + (damage.is_flip and word and 1 or 0)
+                    local is_other = damage[2] ~= made[state][name]
+                    local is_gone = name == "store.db" and state ~= "first" and is_other
+                    if is_gone and not damage.is_flip then
+                        assert(word, damage[1])
+                    end
+                end
+                local wanted = ALL[name .. " " .. state] or NONE[name] or refused
+                assert.equal(wanted, refused)
+            end)
+        end
+    end
+
+    it("is no page that was written when the witness could not be", function()
+        put_back(made.folder, made.orderly)
+        made.place.forget()
+        local opened = support.open(made.place)
+        -- As on a full disk: a new witness cannot be made.
+        local blocked = made.place.store .. ".witness.new"
+        assert(stat.mkdir(blocked))
+        assert(stat.mkdir(blocked .. "/x"))
+        for number = 12, 14 do
+            change(opened, number, "a")
+            assert.is_false(opened:empty_log())
+        end
+        local wanted = entities(opened)
+        made.place.forget()
+        assert(evidence.examine(made.place.store, made.place.layouts))
+        os.remove(blocked .. "/x")
+        os.remove(blocked)
+        assert.is_true(opened:empty_log())
+        assert.equal("", read(made.folder .. "/store.db-wal"))
+        assert(evidence.examine(made.place.store, made.place.layouts))
+        opened:close()
+        opened = support.open(made.place)
+        assert.equal(wanted, entities(opened))
+        opened:close()
+    end)
+
+    it("in the middle of a log, where nobody knows what was answered", function()
+        put_back(made.folder, made.hard)
+        local path = made.folder .. "/store.db-wal"
+        -- As after a cut of power: what the witness knows is behind.
+        write(made.folder .. "/store.db.witness", made.behind)
+        local function examined()
+            local now, err = evidence.examine(made.place.store, made.place.layouts)
+            return now or err.err
+        end
+        local whole = made.hard["store.db-wal"]
+        write(made.folder .. "/base", nil)
+        assert.is_table(examined())
+        write(path, flipped(whole, 30))
+        assert.equal("corrupt", examined())
+        local log = log_file.open(path)
+        log:close()
+        assert.is_true(log.lost > 1, log.lost)
+        -- A last commit that is not whole is what a cut of power leaves.
+        write(path, whole:sub(1, -3000))
+        log = log_file.open(path)
+        log:close()
+        assert.equal(0, log.lost)
+    end)
+
+    it("is none where an older Sluice has written, which knows of no witness", function()
+        put_back(made.folder, made.orderly)
+        local db = sqlite.open(made.place.store)
+        db:run("UPDATE kind SET columns = replace(columns, ',\"witness\"', '')")
+        db:run("UPDATE e_routes SET text = replace(text, 'r11', 'r99')")
+        db:run("UPDATE meta SET revision = revision + 1")
+        db:row("PRAGMA wal_checkpoint(FULL)")
+        db:close()
+        local now = assert(evidence.examine(made.place.store, made.place.layouts))
+        support.open(made.place):close()
+        assert.is_true(
+            now.revision <= evidence.examine(made.place.store, made.place.layouts).revision
+        )
+        -- From here on it knows the pages again.
+        local text = read(made.place.store)
+        write(made.place.store, flipped(text, 20))
+        local again, err = evidence.examine(made.place.store, made.place.layouts)
+        assert.is_nil(again)
+        assert.equal("corrupt", err.err)
+    end)
+end)
