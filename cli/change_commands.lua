@@ -35,7 +35,11 @@ local function prepare_change(instance, arguments, context, keep)
     if not ours then
         return nil, keep(foreign)
     end
-    local old, remembered = instance:read_settings(), instance:read_remembered()
+    local old = instance:read_settings()
+    local remembered, unknown = instance:read_remembered()
+    if unknown then
+        return nil, keep(unknown)
+    end
     local settings, problems, given = invocation.settings(arguments, instance, remembered)
     if not settings then
         return nil, keep(problems, WRONG_USE)

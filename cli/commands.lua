@@ -194,8 +194,10 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         return fail(foreign)
     end
     local old = #instance:leaders() > 0 and instance:read_settings() or nil
-    local remembered = instance:read_remembered()
-    if old and remembered and remembered.is_supervised and not is_supervised() then
+    local remembered, unknown = instance:read_remembered()
+    if unknown then
+        return fail({ unknown, old and RESTART_REFUSED })
+    elseif old and remembered and remembered.is_supervised and not is_supervised() then
         return fail({ BY_ITS_UNIT, RESTART_REFUSED })
     elseif old and remembered and remembered.is_contained then
         return fail({ BY_ITS_CONTAINER, RESTART_REFUSED })

@@ -18,6 +18,7 @@ local file = require("sluice.file")
 local control_worker = require("cli.control_worker")
 local logs = require("cli.nginx_logs")
 local process = require("cli.process")
+local stat = require("posix.sys.stat")
 
 local _M = {}
 local mt = { __index = _M }
@@ -190,9 +191,19 @@ end
 
 --- What start was given, for cli.settings.
 -- @treturn table|nil { flags, environment }
+-- @treturn nil|string the reason where it has been started, and nobody knows how
 function _M:read_remembered()
     local found = read_json(self.start)
-    return found and found.flags and found.environment and found or nil
+    if found and found.flags and found.environment then
+        return found
+    end
+    local is_there = stat.lstat(self.start) ~= nil
+    if is_there or self:read_settings() then
+        local reason = "%s is %s, so that nobody knows with which flags it runs: `sluice stop`, "
+            .. "then `sluice start` with them"
+        return nil, reason:format(self.start, is_there and "damaged" or "missing")
+    end
+    return nil
 end
 
 --- The command line that nginx gets.

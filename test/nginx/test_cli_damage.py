@@ -191,6 +191,27 @@ def test_a_log_that_was_large_once_is_cut(instance: Instance) -> None:
     assert services(instance) == ["one", "two"]
 
 
+@pytest.mark.parametrize("verb", ["restart", "reload"])
+@pytest.mark.parametrize("how", ["missing", "cut"])
+def test_nobody_guesses_how_it_was_started(instance: Instance, verb: str, how: str) -> None:
+    instance.succeed("start")
+    path = instance.prefix / "start.json"
+    if how == "missing":
+        path.unlink()
+    else:
+        os.truncate(path, path.stat().st_size // 2)
+    lines = instance.refuse(verb)
+    word = "missing" if how == "missing" else "damaged"
+    assert lines[0] == (
+        f"sluice: {path} is {word}, so that nobody knows with which flags it runs: "
+        "`sluice stop`, then `sluice start` with them"
+    )
+    assert instance.get("/one") == 502
+    instance.succeed("stop")
+    instance.succeed("start")
+    instance.succeed(verb)
+
+
 def test_what_the_store_holds_now_is_a_way_on(instance: Instance) -> None:
     instance.succeed("start", file=None)
     put_service(instance, "one")
