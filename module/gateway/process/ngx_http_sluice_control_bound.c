@@ -17,6 +17,8 @@
 #include "ngx_sluice.h"
 
 
+#define NGX_HTTP_SLUICE_CONTROL_BOUND_KEPT   24    /* connections, for others */
+#define NGX_HTTP_SLUICE_CONTROL_BOUND_LEAST  2     /* of ours */
 #define NGX_HTTP_SLUICE_CONTROL_BOUND_LOOK   32    /* connections */
 #define NGX_HTTP_SLUICE_CONTROL_BOUND_DRAIN  4096  /* bytes */
 
@@ -25,6 +27,7 @@
 
 
 static void ngx_http_sluice_control_bound_handler(ngx_connection_t *c);
+static ngx_uint_t ngx_http_sluice_control_bound_is_reached(void);
 static ngx_uint_t ngx_http_sluice_control_bound_yield(void);
 static void ngx_http_sluice_control_bound_refuse(ngx_connection_t *c);
 static void ngx_http_sluice_control_bound_note(ngx_log_t *log);
@@ -70,7 +73,7 @@ ngx_http_sluice_control_bound_handler(ngx_connection_t *c)
 {
     ngx_pool_cleanup_t  *cln;
 
-    if (ngx_http_sluice_control_bound_held >= ngx_cycle->connection_n / 2
+    if (ngx_http_sluice_control_bound_is_reached()
         && !ngx_http_sluice_control_bound_yield())
     {
         ngx_http_sluice_control_bound_refuse(c);
@@ -87,6 +90,27 @@ ngx_http_sluice_control_bound_handler(ngx_connection_t *c)
     ngx_http_sluice_control_bound_held++;
 
     ngx_http_sluice_control_bound_next(c);
+}
+
+
+/*
+ * Half; but each listener, channel and running timer of Lua has a connection,
+ * too, which does not matter where there are hundreds.
+ */
+
+static ngx_uint_t
+ngx_http_sluice_control_bound_is_reached(void)
+{
+    ngx_uint_t  n, bound;
+
+    n = ngx_cycle->connection_n;
+    bound = NGX_HTTP_SLUICE_CONTROL_BOUND_LEAST;
+
+    if (n > NGX_HTTP_SLUICE_CONTROL_BOUND_KEPT + bound) {
+        bound = ngx_min(n / 2, n - NGX_HTTP_SLUICE_CONTROL_BOUND_KEPT);
+    }
+
+    return ngx_http_sluice_control_bound_held >= bound;
 }
 
 
@@ -121,8 +145,7 @@ ngx_http_sluice_control_bound_yield(void)
             c->close = 1;
             c->read->handler(c->read);
 
-            return ngx_http_sluice_control_bound_held
-                   < ngx_cycle->connection_n / 2;
+            return !ngx_http_sluice_control_bound_is_reached();
         }
 
         q = ngx_queue_prev(q);
