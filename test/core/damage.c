@@ -91,6 +91,24 @@ damage_delta(uint8_t *delta, const sluice_core_view_t *good)
 }
 
 
+/* The writer does not go by what stands in a seal: not behind the file. */
+
+static void
+damage_seal(sluice_core_delta_t *delta)
+{
+    sluice_core_seal_t  *seal;
+
+    seal = &delta->seals[delta->sealed % SLUICE_CORE_SEALS];
+    seal->used = delta->size * 2;
+
+    sluice_core_delta_abandon(&writer);
+    sluice_core_seal(&writer, 0);
+
+    test_check(sluice_core_delta_check(delta, SLUICE_CORE_DELTA_MIN)
+               == SLUICE_CORE_OK, "a seal behind a damaged one");
+}
+
+
 static void
 damage(void)
 {
@@ -130,6 +148,8 @@ damage(void)
         damage_image(image, size);
         damage_delta(delta, &good);
     }
+
+    damage_seal((sluice_core_delta_t *) delta);
 
     free(image);
     free(delta);

@@ -40,8 +40,10 @@ sluice_core_seal(sluice_core_writer_t *writer, uint64_t nodes)
 
     atomic_store_explicit(&next->nodes, last->nodes + nodes,
                           memory_order_release);
-    atomic_store_explicit(&next->sum, core_sum(last->sum, delta, last->used,
-                                               end),
+    /* from where the writer knows: what stands in the file may be damaged */
+
+    atomic_store_explicit(&next->sum, core_sum(last->sum, delta,
+                                               writer->linked, end),
                           memory_order_release);
     atomic_store_explicit(&next->used, end, memory_order_release);
 
