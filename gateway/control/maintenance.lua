@@ -50,7 +50,7 @@ end
 -- @tparam boolean is_saved the base is the copy on the disk
 function methods:begin(is_saved)
     self.merged_at, self.look_at, self.save_at = monotonic(), 0, 0
-    self.check_at = 0
+    self.check_at = monotonic() + CHECK_SECONDS
     self.is_saved, self.has_emptied = is_saved, false
 end
 
@@ -148,11 +148,11 @@ local function is_merge_due(self, live)
     return is_full or (live.revision > live.base_revision and age > old)
 end
 
--- Notes what is live. A stamp of other files tells nothing.
+-- Notes what is live. New files count as written to: somebody may have, before their first stamp.
 local function note_files(self, live)
     local before = self.files
     local is_same = before and before.base == live.base and before.delta == live.delta
-    if is_same and before.stamp ~= live.stamp then
+    if not is_same or before.stamp ~= live.stamp then
         self.is_touched = true
     end
     self.files = live
