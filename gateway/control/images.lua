@@ -39,6 +39,7 @@ typedef struct {
     sluice_core_view_t view;
     sluice_core_writer_t delta;
     sluice_core_published_t published;
+    sluice_core_identity_t identity;
     uint64_t next;
 } gateway_images_t;
 
@@ -85,12 +86,6 @@ local function identity_of(store, revision)
     local identity = ffi.new("sluice_core_identity_t", { revision = revision })
     ffi.copy(identity.store, store, 16)
     return identity
-end
-
-local function base_revision(space)
-    local identity = ffi.new("sluice_core_identity_t")
-    C.sluice_core_identity(space, identity)
-    return tonumber(identity.revision)
 end
 
 -- The folder, for its owner alone; made where there is none.
@@ -186,8 +181,9 @@ function methods:take_number()
     return number
 end
 
---- What is live: plain data.
--- @treturn table|nil `{ base =, delta =, revision =, room = bytes left, used = bytes }`
+--- What is live: plain data, of this process's own memory, whatever stands in the files by now.
+-- @treturn table|nil `base`, `delta`: numbers; `revision`; `store`, `base_revision`: identity of
+-- the base; `bytes` of the base; of the delta `room` and `used` bytes, and `linked`: its end
 function methods:live()
     local state = self.state
     if state.view.base.base == nil then
@@ -198,7 +194,9 @@ function methods:live()
         base = tonumber(state.published.base),
         delta = tonumber(state.published.delta),
         revision = tonumber(state.published.revision),
-        base_revision = base_revision(state.view.base),
+        store = ffi.string(state.identity.store, 16),
+        base_revision = tonumber(state.identity.revision),
+        linked = tonumber(state.delta.linked),
         bytes = tonumber(state.view.base.size),
         room = left,
         used = self.delta_bytes - left,
@@ -257,17 +255,27 @@ local function unmap(view)
     C.sluice_core_file_close(view.delta)
 end
 
+-- Whether files that are mapped are those: not older ones, nor others of the same store.
+local function is_same(view, from)
+    local wanted = identity_of(from.store, from.base_revision)
+    local identity = ffi.new("sluice_core_identity_t")
+    C.sluice_core_identity(view.base, identity)
+    return identity.revision == wanted.revision
+        and ffi.string(identity.store, 16) == from.store
+        and C.sluice_core_delta_holds(view.delta, wanted, from.linked) ~= 0
+end
+
 --- Whether a worker that is born can map what is live: somebody may have removed the files, or
--- written into them.
+-- written into them, or put others in their place.
 -- @tparam table from of `live`
 -- @tparam[opt=false] boolean is_thorough looks at each byte; else at the files' heads
 -- @treturn boolean
 function methods:is_whole(from, is_thorough)
     local view = ffi.new("sluice_core_view_t")
     local ok = pcall(map, self, from, view, is_thorough and CHECK or HEADER_ONLY)
-    local is_same = ok and base_revision(view.base) == from.base_revision
+    local is_whole = ok and is_same(view, from)
     unmap(view)
-    return is_same
+    return is_whole
 end
 
 --- When somebody has changed the files last; with us whoever writes into their pages.
@@ -290,6 +298,9 @@ function methods:merge(from, number)
     local ok, thrown = pcall(function()
         -- What is damaged would be sound in the new one.
         map(self, from, view, CHECK)
+        if not is_same(view, from) then
+            refuse("cannot open", path_of(self, "delta", from.delta), "is another one")
+        end
         C.sluice_core_identity(view.base, identity)
         identity.revision = from.revision
         check(C.sluice_core_live(view, nil, 0, live), "a merge")
@@ -350,6 +361,7 @@ local function add_delta(self, base, space, is_live)
     end
     made.view.delta = made.writer.space
     made.view.revision = identity.revision
+    made.identity = identity
     made.base_revision = tonumber(identity.revision)
     return made
 end
@@ -377,7 +389,11 @@ function methods:find_base(path, store)
     end
     local identity = ffi.new("sluice_core_identity_t")
     C.sluice_core_identity(space, identity)
-    if ffi.string(identity.store, 16) ~= store then
+    -- Under one number everybody has the same base mapped; an older one in its place is another.
+    local is_older = not path
+        and self.state.view.base.base ~= nil
+        and identity.revision ~= self.state.identity.revision
+    if is_older or ffi.string(identity.store, 16) ~= store then
         C.sluice_core_file_close(space)
         return nil
     elseif not path then
@@ -487,7 +503,7 @@ function methods:publish(made)
     state.published.base, state.published.delta = made.base, made.delta
     C.sluice_core_publish(self.page, state.published)
     local old = ffi.new("sluice_core_view_t", state.view)
-    state.view, state.delta = made.view, made.writer
+    state.view, state.delta, state.identity = made.view, made.writer, made.identity
     C.sluice_core_file_close(old.base)
     C.sluice_core_file_close(old.delta)
     clean(self)

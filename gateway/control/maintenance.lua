@@ -108,14 +108,14 @@ local function replace_files(self)
 end
 
 -- `crashes`: those that it is an answer to.
-local function check_files(self, crashes)
+local function check_files(self, live, crashes)
     local began = monotonic()
-    local live = self.writer.call("live", true)
+    local is_sound = self.writer.call("is_sound", live)
     self.check_at = monotonic() + math.max(CHECK_SECONDS, CHECK_RATIO * (monotonic() - began))
-    if not (live and live.is_whole) then
-        local now = self.writer.call("live")
+    if not is_sound then
+        local now = self.writer.in_turn("live")
         -- Others may have been published meanwhile, whose turn is next.
-        local is_same = live and now and now.base == live.base and now.delta == live.delta
+        local is_same = now and now.base == live.base and now.delta == live.delta
         if not is_same or not replace_files(self) then
             self.is_touched, self.check_at = true, 0
             return
@@ -199,7 +199,7 @@ function methods:look()
     note_files(self, live)
     local crashes = images.crashes()
     if check_wait(self, live, crashes) == 0 then
-        in_background(self, check_files, crashes)
+        in_background(self, check_files, live, crashes)
     elseif live.base ~= self.saved and monotonic() >= self.save_at then
         in_background(self, save, live)
     elseif is_merge_due(self, live) then

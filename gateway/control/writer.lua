@@ -8,7 +8,7 @@
 --
 -- Every verb blocks. In nginx a thread calls it (gateway.control.writer_thread), since each thread
 -- has a Lua VM of its own through `handle` and `attach`; a command calls it as it is. One call at a
--- time, but for `live`, `merge` and `save`, which change nothing that another call reads.
+-- time, but for `is_sound`, `merge` and `save`, which change nothing that another call reads.
 --
 -- Errors are the store's (docs/store.md), and "full" (no room for images, no memory) and
 -- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
@@ -405,21 +405,28 @@ end
 
 -- Merging ----------------------------------------------------------------------------------------
 
---- What is live. Other calls may go on meanwhile.
--- @tparam[opt=false] boolean is_thorough looks at each byte, not at heads of files alone
--- @treturn table|nil `base`, `delta`, `revision`, `bytes`, `used`, `room`; `is_whole`: where it is
--- not, `begin` makes it so, unless another base or delta is live by now; `stamp`: another one after
--- somebody has written into a file; `log_bytes`, `is_log_large` of the store's log
-function methods:live(is_thorough)
+--- What is live.
+-- @treturn table|nil what `live` of gateway.control.images gives; `is_whole`, by the heads of the
+-- files: where it is not, `begin` makes it so; `stamp`: another one after somebody has written into
+-- a file; `log_bytes`, `is_log_large` of the store's log
+function methods:live()
     local live = self.images:live()
     if live then
         -- Before it looks: who writes meanwhile changes the next one.
         live.stamp = self.images:stamp(live)
-        live.is_whole = self.images:is_whole(live, is_thorough)
+        live.is_whole = self.images:is_whole(live)
         live.log_bytes = checkpoints.log_bytes(self.path)
         live.is_log_large = checkpoints.is_large(self.path)
     end
     return live
+end
+
+--- Whether each byte of the files is as it was written. Other calls may go on meanwhile, and make
+-- others live.
+-- @tparam table live of `live`
+-- @treturn boolean
+function methods:is_sound(live)
+    return self.images:is_whole(live, true)
 end
 
 --- Begins a merge: what is live at this moment, and the number of the base that it becomes.

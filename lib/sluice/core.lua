@@ -247,6 +247,8 @@ int sluice_core_delta_create(const char *path, uint64_t size,
     const sluice_core_identity_t *identity, sluice_core_writer_t *writer);
 int sluice_core_delta_open(const char *path, uint32_t uid, int check,
     sluice_core_space_t *space);
+int sluice_core_delta_holds(const sluice_core_space_t *delta,
+    const sluice_core_identity_t *identity, uint64_t linked);
 int sluice_core_delta_stage(sluice_core_writer_t *writer,
     const sluice_core_view_t *view, const sluice_core_entity_t *changes,
     size_t count, uint64_t revision);

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -149,19 +150,60 @@ def test_flipped_bits(gateway: Start, upstream: Upstream, what: str, round_: int
         wait_until(lambda: all_are_right(running), "right answers")
 
 
-@pytest.mark.parametrize(("what", "text"), [("base", b"/777/"), ("delta", b"/more/7/")])
-def test_a_text_that_is_changed(gateway: Start, upstream: Upstream, what: str, text: bytes) -> None:
-    """Nobody dies of it: it leads nowhere, and no request is needed to find it."""
-    running = start(gateway, upstream)
-    damaged = live_files(running)[what]
-    content = damaged.read_bytes()
+def change_text(path: Path, text: bytes) -> None:
+    """Writes another digit into a path of a route."""
+    content = path.read_bytes()
     assert text in content
-    with damaged.open("r+b") as file:
+    with path.open("r+b") as file:
         file.seek(content.rindex(text) + len(text) - 2)
         file.write(b"8")
-    wait_until(lambda: is_mended(running, damaged), "new files")
-    assert all_are_right(running)
+
+
+def has_come(running: Gateway, before: Path, text: bytes) -> bool:
+    path = live_files(running)[before.stem]
+    return path != before and text in path.read_bytes()
+
+
+@pytest.mark.parametrize(("what", "text"), [("base", b"/777/"), ("delta", b"/more/7/")])
+def test_a_text_that_is_changed(gateway: Start, upstream: Upstream, what: str, text: bytes) -> None:
+    """Nobody dies of it: it leads nowhere, and no request is needed to find it. Also in the new
+    files, before the control worker has looked at them once."""
+    running = start(gateway, upstream)
+    for _ in range(2):
+        damaged = live_files(running)[what]
+        change_text(damaged, text)
+        wait_until(lambda damaged=damaged: has_come(running, damaged, text), "new files")
+    wait_until(lambda: status(running)["state"] == "live" and all_are_right(running), "an end")
     assert status(running)["crashes"] == 0
+
+
+@pytest.mark.parametrize("what", ["base", "delta"])
+@pytest.mark.parametrize("how", ["written over", "renamed"])
+def test_an_older_file_in_its_place(
+    gateway: Start, upstream: Upstream, what: str, how: str, tmp_path: Path
+) -> None:
+    """It is sound, as it was when it was live: but not what was answered since."""
+    running = start(gateway, upstream)
+    older = live_files(running)[what].read_bytes()
+    if what == "base":
+        # A new base, of a newer revision: without its copy on the disk it is built.
+        assert post(running, document(config(upstream, 60))).status_code == 201
+        (running.settings["prefix"] / "store" / "base").unlink()
+        first = live_files(running)["base"]
+        os.truncate(first, 4096)
+        wait_until(lambda: is_mended(running, first), "another base")
+    assert post(running, document(config(upstream, 70))).status_code == 201
+    damaged = live_files(running)[what]
+    if how == "renamed":
+        (tmp_path / "older").write_bytes(older)
+        (tmp_path / "older").chmod(0o600)
+        shutil.copystat(damaged, tmp_path / "older")
+        shutil.move(tmp_path / "older", damaged)
+    else:
+        damaged.write_bytes(older)
+    wait_until(lambda: is_mended(running, damaged), "new files")
+    wait_until(lambda: all_are_right(running), "right answers")
+    assert all(is_right(running, f"/more/{number}/x") for number in range(70))
 
 
 @pytest.mark.parametrize("what", ["base", "delta"])

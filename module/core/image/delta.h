@@ -135,6 +135,13 @@ int sluice_core_delta_check_header(const void *delta, uint64_t size);
 int sluice_core_delta_check(const void *delta, uint64_t size);
 
 /*
+ * Is one that is mapped for changes to the image with this identity, with all
+ * that its writer has linked up to an end in bytes?  An older copy is not.
+ */
+int sluice_core_delta_holds(const sluice_core_space_t *delta,
+    const sluice_core_identity_t *identity, uint64_t linked);
+
+/*
  * Writes the changes of one transaction into the tail.  view: the image, this
  * delta, the last revision that was published; revision: a greater one.
  * SLUICE_CORE_OK, or nothing is staged: _FULL, _LARGE, _MEMORY, _REPEAT (two

@@ -85,6 +85,22 @@ sluice_core_sealed(const sluice_core_delta_t *delta,
 }
 
 
+int
+sluice_core_delta_holds(const sluice_core_space_t *space,
+    const sluice_core_identity_t *identity, uint64_t linked)
+{
+    sluice_core_sealed_t        sealed;
+    const sluice_core_delta_t  *delta;
+
+    delta = (const sluice_core_delta_t *) space->base;
+
+    return delta->since == identity->revision
+           && memcmp(delta->store, identity->store, sizeof(delta->store)) == 0
+           && sluice_core_sealed(delta, &sealed)
+           && sealed.used >= linked;
+}
+
+
 uint64_t
 sluice_core_arena_sum(const sluice_core_delta_t *delta, uint64_t used)
 {

@@ -183,6 +183,9 @@ typedef struct {
     f(int, sluice_core_delta_open,                                            \
       (const char *path, uint32_t uid, int check,                             \
        sluice_core_space_t *space))                                           \
+    f(int, sluice_core_delta_holds,                                           \
+      (const sluice_core_space_t *delta,                                      \
+       const sluice_core_identity_t *identity, uint64_t linked))              \
     f(void, sluice_core_delta_abandon, (sluice_core_writer_t *writer))        \
     f(void, sluice_core_delta_link, (sluice_core_writer_t *writer))           \
     f(uint64_t, sluice_core_delta_room, (const sluice_core_writer_t *writer)) \
