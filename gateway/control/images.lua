@@ -13,6 +13,8 @@
 --
 -- What fails is thrown as `{ refused = { err =, path =, message = } }`: "full" (no room in the
 -- folder, no memory), "unbuildable" (over a limit of the core), "cannot open".
+--
+-- Long on purpose: what reads, makes and drops the files of one folder.
 -- @module gateway.control.images
 
 local core = require("sluice.core")

@@ -12,6 +12,8 @@
 --
 -- Errors are the store's (docs/store.md), and "full" (no room for images, no memory) and
 -- "unbuildable" (an entity is over a limit of images: `kind`, `id`, `field` where that is known).
+--
+-- Long on purpose: the order of what is committed, published and merged.
 -- @module gateway.control.writer
 
 local change_of = require("gateway.store.change")

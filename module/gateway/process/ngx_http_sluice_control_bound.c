@@ -17,8 +17,8 @@
 #include "ngx_sluice.h"
 
 
-#define NGX_HTTP_SLUICE_CONTROL_BOUND_KEPT   24    /* connections, for others */
-#define NGX_HTTP_SLUICE_CONTROL_BOUND_LEAST  2     /* of ours */
+#define NGX_HTTP_SLUICE_CONTROL_BOUND_KEPT   24    /* connections */
+#define NGX_HTTP_SLUICE_CONTROL_BOUND_LEAST  2     /* TCP */
 #define NGX_HTTP_SLUICE_CONTROL_BOUND_LOOK   32    /* connections */
 #define NGX_HTTP_SLUICE_CONTROL_BOUND_DRAIN  4096  /* bytes */
 
