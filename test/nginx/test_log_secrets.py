@@ -207,6 +207,22 @@ def plant_in_misread_bodies(running: Gateway, secrets: Secrets) -> None:
             assert b" 400 Bad Request" in wire.read_to_end()
 
 
+def plant_in_misread_headers(running: Gateway, secrets: Secrets) -> None:
+    """Bodies behind a head without an end: their lines are taken for headers."""
+    bodies = (
+        *('{{"apikey": "{}"}}', '{{"a": 1, "k" :"{}"}}', '{{"a": "b", "c": "d" , "k": "{}"}}'),
+        *('"k": "{}"', '<a x="1">{}</a>', 'a"b" k:{}', "k=1; {}", "{}", "\u00e9: {}", "[k]: {}"),
+        *('Cookie\x01: a="b", c={}', 'Cookie: a="b" ; c={}\x00', '{{"k": "{}", "a": "b", \x01'),
+    )
+    for body in bodies:
+        secret = secrets.new(f"header {body}")
+        misread = body.replace("{}", secret).replace("{{", "{").replace("}}", "}").encode()
+        with running.wire() as wire:
+            # No Host: it is refused, whatever nginx makes of the line.
+            wire.send(b"GET /?b=2 HTTP/1.1\r\n" + misread + b"\r\n\r\n")
+            assert b" 400 Bad Request" in wire.read_to_end()
+
+
 def plant_in_failures(running: Gateway, secrets: Secrets) -> int:
     """An upstream that is away: nginx prints request, upstream and referrer. How many there are."""
     count = 0
@@ -246,6 +262,7 @@ def test_no_log_has_a_secret(
         plant_in_headers_and_bodies(running, secrets)
         plant_in_refused_requests(running, secrets)
         plant_in_misread_bodies(running, secrets)
+        plant_in_misread_headers(running, secrets)
         assert plant_in_failures(running, secrets) == failures
         running.ask("/?n=last&b=2")
     wait_until(lambda: "n=last" in running.access_log(), "the last line of the access log")
@@ -257,6 +274,10 @@ def test_no_log_has_a_secret(
     assert not secrets.found(running.access_log())
     assert not secrets.found(running.error_log())
     assert not secrets.found(json.dumps(log.entries))
+    # Whose line it is is there as well.
+    lines = [line for line in running.error_log().splitlines() if "invalid header line" in line]
+    assert lines
+    assert all(re.search(r'" while .+, client: 127\.0\.0\.1, server: ', line) for line in lines)
     # What is no secret is there, and it shows that something was.
     for text in (running.access_log(), running.error_log(), json.dumps(log.entries)):
         assert "b=2" in text

@@ -29,6 +29,8 @@ static ngx_uint_t ngx_sluice_redact_find_request(u_char *start, u_char *p,
     u_char *last, u_char **end);
 static ngx_uint_t ngx_sluice_redact_find_header(u_char *start, u_char **p,
     u_char *last, u_char **end);
+static ngx_uint_t ngx_sluice_redact_is_name(u_char c);
+static u_char *ngx_sluice_redact_line_end(u_char *p, u_char *last);
 static u_char *ngx_sluice_redact_value_end(u_char *p, u_char *last,
     ngx_uint_t kind);
 static ngx_uint_t ngx_sluice_redact_is_quote_end(u_char *p, u_char *last);
@@ -56,9 +58,9 @@ ngx_sluice_redact(u_char *dst, u_char *text, size_t length, ngx_uint_t kind)
         && length > 1
         && ngx_sluice_redact_method_end(text, last) == NULL)
     {
-        out = ngx_cpymem(out, NGX_SLUICE_REDACTED,
-                         sizeof(NGX_SLUICE_REDACTED) - 1);
-        return out - dst;
+        return ngx_cpymem(dst, NGX_SLUICE_REDACTED,
+                          sizeof(NGX_SLUICE_REDACTED) - 1)
+               - dst;
     }
 
     for ( ;; ) {
@@ -386,7 +388,7 @@ ngx_sluice_redact_find_header(u_char *start, u_char **p, u_char *last,
     u_char **end)
 {
     u_char       *quote, *colon;
-    ngx_uint_t    i, is_secret;
+    ngx_uint_t    i;
     static const ngx_str_t  before[] = {
         ngx_string("header line: "),
         ngx_string("header: "),
@@ -411,33 +413,51 @@ ngx_sluice_redact_find_header(u_char *start, u_char **p, u_char *last,
         return 0;
     }
 
-    for (*end = *p; *end < last; (*end)++) {
-        if (ngx_sluice_redact_is_quote_end(*end, last)) {
-            break;
-        }
-    }
+    *end = ngx_sluice_redact_line_end(*p, last);
 
     colon = *p;
-    is_secret = 0;
 
-    for (colon = *p; colon < *end && *colon != ':'; colon++) {
-        if (*colon <= ' ' || *colon >= 0x7f) {
-            /* no name: nobody knows what it is */
-            is_secret = 1;
+    while (colon < *end && ngx_sluice_redact_is_name(*colon)) {
+        colon++;
+    }
+
+    /* without a name it may be a line of a body: nobody knows what it is */
+
+    if (colon < *end && *colon == ':') {
+
+        if (!ngx_sluice_redact_is_secret(*p, colon - *p)) {
+            return 0;
         }
-    }
 
-    if (colon == *end) {
-        return *end != *p;
+        *p = colon + 1;
     }
-
-    if (!is_secret && !ngx_sluice_redact_is_secret(*p, colon - *p)) {
-        return 0;
-    }
-
-    *p = colon + 1;
 
     return *end != *p;
+}
+
+
+static ngx_uint_t
+ngx_sluice_redact_is_name(u_char c)
+{
+    return (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.'
+           || (ngx_tolower(c) >= 'a' && ngx_tolower(c) <= 'z');
+}
+
+
+/*
+ * The end of a header's line, which may have quotes of its own: nginx says
+ * behind it what it was doing, or nothing.
+ */
+
+static u_char *
+ngx_sluice_redact_line_end(u_char *p, u_char *last)
+{
+    u_char       *end;
+    static char   behind[] = "\" while ";
+
+    end = ngx_strlcasestrn(p, last, (u_char *) behind, sizeof(behind) - 2);
+
+    return end ? end : (last > p && last[-1] == '"') ? last - 1 : last;
 }
 
 
