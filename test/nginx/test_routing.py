@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -267,12 +268,16 @@ def test_https_only_redirects(gateway: Start, upstream: Upstream, status: int) -
     assert upstream.requests == []
 
 
-def test_a_redirect_without_a_host_names_the_address(gateway: Start, upstream: Upstream) -> None:
+def test_a_redirect_without_a_host_names_the_address(upstream: Upstream) -> None:
     route = {"protocols": ["https"], "https_redirect_status_code": 301}
-    running = gateway(proxying(upstream, **route))
-    with running.wire() as wire:
-        wire.send(b"GET /x?z=1 HTTP/1.0\r\n\r\n")
-        assert wire.read_head().headers.get("location") == "https://127.0.0.1/x?z=1"
+    running = Gateway(proxying(upstream, **route))
+    running.settings["proxy_listen"] += f", [::1]:{running.proxy_port}"
+    with running:
+        for address, host in (("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")):
+            with socket.create_connection((address, running.proxy_port)) as client:
+                client.sendall(b"GET /x?z=1 HTTP/1.0\r\n\r\n")
+                head = client.makefile("rb").read()
+            assert f"\r\nLocation: https://{host}/x?z=1\r\n".encode() in head
 
 
 def test_a_redirect_names_no_port_but_that_of_a_trusted_proxy(

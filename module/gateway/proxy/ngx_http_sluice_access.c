@@ -31,6 +31,8 @@ static ngx_int_t ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal);
 static ngx_int_t ngx_http_sluice_access_redirect(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal);
+static ngx_int_t ngx_http_sluice_access_address(ngx_connection_t *c,
+    u_char *address, ngx_str_t *host);
 static void *ngx_http_sluice_access_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_access_init(ngx_conf_t *cf);
 
@@ -230,7 +232,7 @@ static ngx_int_t
 ngx_http_sluice_access_redirect(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal)
 {
-    u_char                         *p, address[NGX_SOCKADDR_STRLEN];
+    u_char                         *p, address[NGX_SOCKADDR_STRLEN + 2];
     ngx_int_t                       rc;
     ngx_str_t                       host;
     ngx_http_sluice_access_conf_t  *conf;
@@ -241,13 +243,7 @@ ngx_http_sluice_access_redirect(ngx_http_request_t *r,
     rc = ngx_http_complex_value(r, conf->host, &host);
 
     if (rc == NGX_OK && host.len == 0) {
-
-        /* as nginx's own redirects without a host */
-
-        host.data = address;
-        host.len = sizeof(address);
-
-        rc = ngx_connection_local_sockaddr(r->connection, &host, 0);
+        rc = ngx_http_sluice_access_address(r->connection, address, &host);
     }
 
     if (rc == NGX_OK) {
@@ -268,6 +264,35 @@ ngx_http_sluice_access_redirect(ngx_http_request_t *r,
                             - p;
 
     return NGX_DECLINED;
+}
+
+
+/* the host of a request that names none: the address that it came to */
+
+static ngx_int_t
+ngx_http_sluice_access_address(ngx_connection_t *c, u_char *address,
+    ngx_str_t *host)
+{
+    host->data = address + 1;
+    host->len = NGX_SOCKADDR_STRLEN;
+
+    if (ngx_connection_local_sockaddr(c, host, 0) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+#if (NGX_HAVE_INET6)
+
+    if (c->local_sockaddr->sa_family == AF_INET6) {
+        address[0] = '[';
+        address[host->len + 1] = ']';
+
+        host->data = address;
+        host->len += 2;
+    }
+
+#endif
+
+    return NGX_OK;
 }
 
 
