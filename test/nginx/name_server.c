@@ -1,8 +1,8 @@
 
 /*
  * Preloaded: libc's own resolver, asking the name server at 127.0.0.1 and the
- * port that NAME_SERVER names, for a second, twice.  /etc/resolv.conf would
- * need root, and port 53.
+ * port that NAME_SERVER names, twice, for as many seconds as NAME_SERVER_WAIT
+ * says each time, or one.  /etc/resolv.conf would need root, and port 53.
  */
 
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 
-static int  port;
+static int  port, seconds;
 
 
 __attribute__((constructor)) static void
@@ -25,6 +25,9 @@ name_server_read(void)
 
     text = getenv("NAME_SERVER");
     port = text ? atoi(text) : 0;
+
+    text = getenv("NAME_SERVER_WAIT");
+    seconds = text ? atoi(text) : 1;
 }
 
 
@@ -44,7 +47,7 @@ getaddrinfo(const char *node, const char *service,
         _res.nsaddr_list[0].sin_family = AF_INET;
         _res.nsaddr_list[0].sin_port = htons(port);
         _res.nsaddr_list[0].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        _res.retrans = 1;
+        _res.retrans = seconds;
         _res.retry = 2;
         _res.options &= ~(RES_DNSRCH|RES_DEFNAMES);
     }

@@ -12,7 +12,7 @@ from admin_client import Client
 from log_server import LogServer, logging_to
 from name_server import NameServer, library
 
-from sluice import Gateway
+from sluice import Gateway, alive
 from upstream import Blackhole, Upstream
 from wire import wait_until
 
@@ -147,6 +147,26 @@ def test_a_thousand_unknown_names_and_a_silent_server_delay_no_known_one(
     assert running.ask("/late").status == 503
     server.addresses["late.example"] = ["127.0.0.1"]
     wait_until(lambda: running.ask("/late").status == 200, "the late name", 2 * TIMEOUT)
+
+
+@pytest.mark.parametrize("how", ["stop", "quit", "reload"])
+def test_a_worker_that_exits_waits_for_no_name_server(
+    gateway: Start, upstream: Upstream, server: NameServer, preload: Path, how: str
+) -> None:
+    """Nor is it killed: that would be in the log, and the store would not be closed."""
+    server.silent = (".silent.example",)
+    env = server.environment(preload) | {"NAME_SERVER_WAIT": "60"}
+    running = gateway(None, env=env)
+    Client(running).must(200, "PUT", "/services/s", {"host": "s.silent.example"})
+    assert server.asked
+    control = running.control()
+    begun = time.monotonic()
+    if how == "reload":
+        running.reload()
+    else:
+        running.stop(how)
+    wait_until(lambda: not alive(control), "the control worker to exit")
+    assert time.monotonic() - begun < 60
 
 
 ROUNDS = """
