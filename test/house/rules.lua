@@ -222,6 +222,7 @@ _M.libraries = {
 _M.alive = {
     -- Called by name, in a thread.
     ["gateway.control.writer.finish_merge"] = "gateway.control.maintenance",
+    ["gateway.control.writer.is_sound"] = "gateway.control.maintenance",
     ["gateway.control.writer.start_merge"] = "gateway.control.maintenance",
     ["gateway.store.database.unused"] = "gateway.control.addresses",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
