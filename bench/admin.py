@@ -3,7 +3,8 @@
 The store is the truth (no file). A PUT changes the second path of a route. `admin-write`: one after
 another, beside bare commits of the row in the control worker (`lua/plugins/bench-store.lua`).
 `admin-bulk`: clients at the same time, each with a connection and a route of its own.
-`admin-under-load`: what requests notice of paced writes. `admin-list`: first page and last page.
+`admin-under-load`: what requests notice of paced writes. `admin-refused`: writes beside large files
+that are refused. `admin-list`: first page and last page.
 """
 
 from __future__ import annotations
@@ -258,6 +259,62 @@ def under_load(setting: Setting) -> dict[str, Metric]:
     }
 
 
+class Refused(Beside):
+    """Posts a large file that is wrong at its end, again and again, as long as it is entered."""
+
+    def __init__(self, client: Client, megabytes: int) -> None:
+        super().__init__(1)
+        self.done = 0
+        service = json.dumps(
+            {"name": "service-%08d", "host": "127.0.0.1", "tags": ["some", "more"]}
+        )
+        services = ",".join(service % n for n in range(megabytes * 1_000_000 // len(service)))
+        route = '{"paths":["/"],"service":{"name":"nobody"}}'
+        body = f'{{"_format_version":"3.0","services":[{services}],"routes":[{route}]}}'
+        self._client = client
+        self._request = (
+            "POST /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
+
+    def once(self) -> None:
+        """One file."""
+        answer = self._client.ask(self._request)
+        if answer.status != 400 or b"nobody" not in answer.body:
+            raise InvalidRun(f"the file is answered {answer.status}: {answer.body[:200]!r}")
+        self.done += 1
+
+
+def refused(setting: Setting) -> dict[str, Metric]:
+    """Measures writes beside large files that are refused."""
+    data = setting.data
+    found: dict[str, list[list[float]]] = {"alone": [], "beside": []}
+    with (
+        changed(setting, data["routes"], Stored, {}) as gateway,
+        Client(gateway.admin, ANSWER_TIMEOUT_S) as client,
+        Client(gateway.admin, data["check_s"]) as other,
+    ):
+        route, files, number = _route(client, 1), Refused(other, data["megabytes"]), 0
+        for order in [list(found), *setting.rounds(list(found), 0, 1)]:
+            for case in order:
+                progress(f"{setting.name}: {case}")
+                before, took = files.done, []
+                with files.at_work() if case == "beside" else contextlib.nullcontext():
+                    ends = time.monotonic() + data["seconds"]
+                    while time.monotonic() < ends or (case == "beside" and files.done == before):
+                        number += 1
+                        took.append(_put(client, route, number))
+                found[case].append(took)
+    progress("")
+    found = {case: rounds[1:] for case, rounds in found.items()}  # without the warm-up
+    longest = [max(took) for took in found["beside"]]
+    return {
+        f"write_ms_p{share}_{case}": metric("ms", stats.pooled_quantile(rounds, share / 100))
+        for case, rounds in found.items()
+        for share in (50, 99)
+    } | {"write_ms_max": metric("ms", stats.level(longest))}
+
+
 @dataclass(frozen=True)
 class Consumers:
     """A configuration with so many consumers and nothing else."""
@@ -325,5 +382,6 @@ MEASURES = {
     "admin-write": write,
     "admin-bulk": bulk,
     "admin-under-load": under_load,
+    "admin-refused": refused,
     "admin-list": listed,
 }

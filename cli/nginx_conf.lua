@@ -81,6 +81,9 @@ local function main(settings, group)
     -- The system's resolver blocks (gateway.control.names), and so does the disk.
     out[#out + 1] = ("thread_pool sluice_dns threads=%d;"):format(NAME_THREADS)
     out[#out + 1] = ("thread_pool sluice_store threads=%d;"):format(STORE_THREADS)
+    -- Files are checked beside the event loop (gateway.control.checks).
+    out[#out + 1] = "thread_pool sluice_check_large threads=1;"
+    out[#out + 1] = "thread_pool sluice_check_small threads=1;"
     out[#out + 1] = ("sluice_idle_grace %s;"):format(settings.idle_grace)
     if group then
         out[#out + 1] = ("user %s %s;"):format(settings.user, group)

@@ -90,6 +90,18 @@ _M.list = {
             .. "changes, or 64 MiB of what they replaced. 0 keeps none.",
     },
     {
+        name = "max_entities",
+        section = "files",
+        type = "integer",
+        default = "1500000",
+        unit = "entities",
+        min = 1,
+        max = 100000000,
+        doc = "How many entities a declarative file may have, read or posted, with those nested in "
+            .. "others. To check and write it takes some 4.5 KB of memory for each; a check that "
+            .. "takes more than 4 KiB for each that is allowed, and more than 256 MiB, is refused.",
+    },
+    {
         name = "image_dir",
         section = "files",
         type = "path",

@@ -359,7 +359,11 @@ function _M.check_file(path, settings, errors, loaded)
         return found
     end
     local wrong
-    local opts = { vault = vault.new(settings.vault_env), source = text }
+    local opts = {
+        vault = vault.new(settings.vault_env),
+        source = text,
+        max_entities = settings.max_entities,
+    }
     found.snapshot, wrong = config.load(path, plugins, opts)
     if not found.snapshot then
         add(errors, "file: %s has %d error%s:", path, #wrong, #wrong == 1 and "" or "s")

@@ -7,9 +7,12 @@ local context = require("gateway.schema.context")
 local entities = require("gateway.entities")
 local migrate = require("gateway.config.migrate")
 local references = require("gateway.config.references")
+local report = require("gateway.config.report")
 local schema = require("gateway.schema")
 
+local error = error
 local format = string.format
+local huge = math.huge
 local ipairs = ipairs
 local next = next
 local pairs = pairs
@@ -28,6 +31,10 @@ local OWN_FIELDS = 7
 local ITEM_FIELDS = 8
 -- Of a kind whose entities have none.
 local NO_LINKS = {}
+-- Fields of a file, and values of an entity without those nested in it: some lists of what an image
+-- holds at most, 65,535. To look at one takes no pauses.
+local MAX_FIELDS = 1000
+local MAX_VALUES = 200000
 -- Stands for the parent while a nested entity is checked.
 local PARENT = "parent"
 
@@ -61,6 +68,9 @@ local top_schema = {
 }
 
 local _M = {}
+
+--- Whose bound `max_entities` is.
+_M.MAX_OF = "the setting max_entities allows"
 
 local function add_error(state, path, message)
     state.errors:add(path, message)
@@ -207,7 +217,36 @@ local function named(kind, child_kind, list)
     return out
 end
 
-local collect_list
+local collect_list, count_list
+
+-- What is left of so many values behind one; below 0: it has more, and is not looked through.
+local function take_values(value, left)
+    if type(value) == "table" then
+        for _, item in pairs(value) do
+            left = take_values(item, left - 1)
+            if left < 0 then
+                break
+            end
+        end
+    end
+    return left
+end
+
+-- Whether an entity has more values than one may have.
+local function is_too_large(kind, raw)
+    local children, links = entities.children(kind), entities.get(kind).links or NO_LINKS
+    local left = MAX_VALUES
+    for key, value in pairs(raw) do
+        left = left - 1
+        if not children[key] and not links[key] then
+            left = take_values(value, left)
+        end
+        if left < 0 then
+            return true
+        end
+    end
+    return false
+end
 
 local function collect_entity(state, kind, raw, index, parent, list_name)
     local item = new_table(0, ITEM_FIELDS)
@@ -215,6 +254,10 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
     item.list = list_name
     if type(raw) ~= "table" then
         local message = raw == NULL and "required field missing" or "expected a record"
+        add_error(state, _M.path(item), message)
+        return
+    elseif is_too_large(kind, raw) then
+        local message = format("an entity may have %d values at most", MAX_VALUES)
         add_error(state, _M.path(item), message)
         return
     end
@@ -255,6 +298,45 @@ collect_list = function(state, kind, list, parent, list_name)
     end
 end
 
+local function count_children(kind, raw)
+    local count = 0
+    for child_kind in pairs(entities.children(kind)) do
+        count = count + count_list(child_kind, raw[child_kind])
+    end
+    for name, link in pairs(entities.get(kind).links or NO_LINKS) do
+        count = count + count_list(link.kind, raw[name])
+    end
+    return count
+end
+
+-- The entities of a list, with those nested in them.
+count_list = function(kind, list)
+    local count = 0
+    for _, raw in ipairs(type(list) == "table" and list or NO_LINKS) do
+        count = count + 1 + (type(raw) == "table" and count_children(kind, raw) or 0)
+    end
+    return count
+end
+
+-- Before any is checked, which is what takes memory.
+local function check_count(errors, document, most, max_of)
+    local fields, count = 0, 0
+    for _ in pairs(document) do
+        fields = fields + 1
+        if fields > MAX_FIELDS then
+            errors:add("", format("a file may have %d fields at most", MAX_FIELDS))
+            error(report.FULL, 0)
+        end
+    end
+    for _, kind in ipairs(entities.kinds) do
+        count = count + count_list(kind, document[kind])
+    end
+    if count > most then
+        errors:add("", format("the file has %d entities, more than %s: %d", count, max_of, most))
+        error(report.FULL, 0)
+    end
+end
+
 local function split_top(state, document)
     local top = {}
     for _, key in ipairs(schema.sorted_keys(document)) do
@@ -289,10 +371,12 @@ end
 -- @tparam table document
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
--- @tparam table opts `vault`, `begin_of`, `at` and `pause` of gateway.config
+-- @tparam table opts `vault`, `begin_of`, `at`, `pause`, `max_entities` and `max_of` of
+-- gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
 -- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
 function _M.run(document, registry, errors, opts)
+    check_count(errors, document, opts.max_entities or huge, opts.max_of or _M.MAX_OF)
     local state = {
         items = {},
         errors = errors,

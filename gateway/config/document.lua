@@ -11,9 +11,8 @@ local type = type
 
 local _M = {}
 
---- Bytes of a file that the admin listener takes: a million routes. To check one takes up to
--- 130 times as much memory, so that larger ones are a command's to load, in a process of its
--- own.
+--- Bytes of a file that the admin listener takes: a million routes. Larger ones are a command's to
+-- load, in a process of its own.
 _M.MAX_BYTES = 128 * 1024 * 1024
 
 local function line_and_column(source, offset)

@@ -73,7 +73,7 @@ end
 
 --- Parses and checks the text of a declarative file.
 -- Errors are collected: those of the fields, then those of references and
--- uniqueness, 100 at most. Never throws for any text; about 100 us a route.
+-- uniqueness, 100 at most. Never throws for any text; about 10 us a route.
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; told by the text when absent
 -- @tparam table registry of plugins: `registry:get(name)` gives a plugin or nil
@@ -82,7 +82,9 @@ end
 -- `updated_at` of entities that name none; now when absent
 -- @tparam[opt] function opts.vault looks references up, of gateway.config.vault; without it they
 -- are errors
--- @tparam[opt] function opts.pause called every few entities, may yield
+-- @tparam[opt] function opts.pause called every few entities, may yield, or throw a table with
+-- `is_stop`, which comes through
+-- @tparam[opt] number opts.max_entities how many a file may have, nested ones too
 -- @treturn table|nil snapshot: an array of entities for each kind (`services`,
 -- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
 -- text, 32 hexadecimal digits; `warnings`, an array of strings
@@ -98,9 +100,9 @@ end
 -- @tparam string source
 -- @tparam[opt] string kind
 -- @tparam table registry
--- @tparam table opts `vault` and `pause` of `parse`; `list_of`: a kind of which the text may be a
--- list; `begin_of(prefix)` says what the names of variables begin with of a vault that the text has
--- not, nil: there is none
+-- @tparam table opts `vault`, `pause`, `max_entities` of `parse`; `max_of`, whose bound that is,
+-- for the error; `list_of`: a kind of which the text may be a list; `begin_of(prefix)` says what
+-- the names of variables begin with of a vault that the text has not, nil: there is none
 -- @treturn table|nil as gateway.config.collect returns it
 -- @treturn nil|table errors, as from `parse`
 function _M.collect(source, kind, registry, opts)

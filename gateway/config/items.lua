@@ -81,27 +81,54 @@ function _M.name(name, found)
     }
 end
 
---- The items of a snapshot, for the store's `replace`. Changes the snapshot's entities.
+--- Calls a function with each item of a snapshot but its names, for the store's `replace`. Changes
+-- the snapshot's entities.
 -- @tparam table snapshot of gateway.config
--- @tparam table found what gateway.control.resolver answered for `names`
+-- @tparam function add called with `{ kind =, put = entity }`
 -- @tparam[opt] function pause called for each entity, may yield
--- @treturn {table,...} `{ kind =, put = entity }`
--- @treturn {string,...} warnings of names that have no address: the rest is served
-function _M.of(snapshot, found, pause)
+function _M.each(snapshot, add, pause)
     pause = pause or go_on
-    local items, warnings = {}, {}
     for _, kind in ipairs(entities.kinds) do
         for _, entity in ipairs(snapshot[kind]) do
-            items[#items + 1] = { kind = kind, put = references.put(entity) }
+            add({ kind = kind, put = references.put(entity) })
             pause()
         end
     end
-    for _, name in ipairs(_M.names(snapshot, pause)) do
+end
+
+--- The items of names, which stand behind all others.
+-- @tparam {string,...} names of `names`
+-- @tparam table found what gateway.control.resolver answered for them
+-- @tparam[opt] function pause called for each of them, may yield
+-- @treturn {table,...} `{ kind =, put = entity }`
+-- @treturn {string,...} warnings of names that have no address: the rest is served
+function _M.of_names(names, found, pause)
+    pause = pause or go_on
+    local items, warnings = {}, {}
+    for i, name in ipairs(names) do
         local entity = _M.name(name, found[name])
-        items[#items + 1] = { kind = "names", put = entity }
+        items[i] = { kind = "names", put = entity }
         if entity.failure then
             warnings[#warnings + 1] = format("%s: cannot be resolved: %s", name, entity.failure)
         end
+        pause()
+    end
+    return items, warnings
+end
+
+--- All items of a snapshot. Changes its entities.
+-- @tparam table snapshot of gateway.config
+-- @tparam table found what gateway.control.resolver answered for `names`
+-- @treturn {table,...} `{ kind =, put = entity }`
+-- @treturn {string,...} warnings of names that have no address: the rest is served
+function _M.of(snapshot, found)
+    local items = {}
+    local of_names, warnings = _M.of_names(_M.names(snapshot), found)
+    _M.each(snapshot, function(item)
+        items[#items + 1] = item
+    end)
+    for _, item in ipairs(of_names) do
+        items[#items + 1] = item
     end
     return items, warnings
 end

@@ -186,7 +186,8 @@ local function go_on() end
 --- Decodes a text without NUL bytes, in which no key may stand twice in an object. Linear, some
 -- 20 ms a megabyte.
 -- @tparam string source
--- @tparam[opt] function pause called every few milliseconds, may yield
+-- @tparam[opt] function pause called every few milliseconds, may yield; a table with `is_stop` that
+-- it throws comes through
 -- @tparam[opt] number piece bytes after which a piece ends, for tests
 -- @treturn any|nil value; null is `cjson.null`
 -- @treturn nil|table `{ message =, offset = from 1, path = of the key that stands twice }`
@@ -194,7 +195,7 @@ function _M.decode(source, pause, piece)
     pause = pause or go_on
     local ok, value = pcall(decode, source, pause, piece or PIECE)
     if not ok then
-        if type(value) ~= "table" then
+        if type(value) ~= "table" or value.is_stop then
             error(value, 0)
         end
         return nil, value

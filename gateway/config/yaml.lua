@@ -279,7 +279,8 @@ end
 --- Decodes one YAML document.
 -- @tparam string source
 -- @tparam[opt] table opts
--- @tparam[opt] function opts.pause called now and then, may yield
+-- @tparam[opt] function opts.pause called now and then, may yield; a table with `is_stop` that it
+-- throws comes through
 -- @tparam[opt] table opts.lines filled: list or map -> its key (or index, from 1) -> line
 -- @return the value, `cjson.null` for null and for an empty text; nil when it fails
 -- @treturn nil|table `{ message =, line =, column = }` or `{ message =, offset = }`
@@ -300,6 +301,8 @@ function _M.decode(source, opts)
     end
     if type(value) ~= "table" then
         return nil, { message = value }
+    elseif value.is_stop then
+        error(value, 0)
     end
     if not value.line then
         value.offset = bad_byte(source) or 1

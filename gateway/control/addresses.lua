@@ -8,15 +8,18 @@
 local apply = require("gateway.control.apply")
 local entity_text = require("gateway.store.entity_text")
 local items = require("gateway.config.items")
+local monotonic = require("sluice.clock").monotonic
 local names = require("gateway.control.names")
 local unknown_names = require("gateway.control.unknown_names")
 
 local ipairs = ipairs
+local min = math.min
 local next = next
 local ngx = ngx
 local pairs = pairs
 local tostring = tostring
 local type = type
+local unpack = unpack
 
 local PERIOD_SECONDS = 30
 -- Names that are read at a time, and how long their answers are waited for: slow ones come
@@ -230,16 +233,10 @@ local function begin(premature)
     end
 end
 
---- Asks for the names of a configuration, and waits a while for answers; those that come later are
--- put when they do. Yields.
--- @tparam {string,...} hosts
--- @treturn table name -> array of addresses (IPv6 in brackets), or why there is none
--- @treturn {string,...} warnings of names that keep the addresses that they had
--- @phases content, timer
-function _M.ask(hosts)
-    local found, warnings = names.ask("wanted", hosts, CONFIGURATION_SECONDS), {}
+local function ask_page(hosts, seconds, found, warnings)
+    local by_host = seconds > 0 and names.ask("wanted", hosts, seconds) or {}
     for _, host in ipairs(hosts) do
-        local reason = found[host] or NO_ANSWER
+        local reason = by_host[host] or NO_ANSWER
         local row = type(reason) ~= "table" and apply.read("get", "names", host)
         local known = row and entity_text.decode(row.text).addresses
         found[host] = known or reason
@@ -249,6 +246,24 @@ function _M.ask(hosts)
         elseif type(reason) ~= "table" then
             unknown_names.note(host)
         end
+    end
+end
+
+--- Asks for the names of a configuration, and waits a while for answers; those that come later are
+-- put when they do. Yields.
+-- @tparam {string,...} hosts
+-- @tparam[opt] function is_left whether nobody waits for them any more: then it ends
+-- @treturn table name -> array of addresses (IPv6 in brackets), or why there is none
+-- @treturn {string,...} warnings of names that keep the addresses that they had
+-- @phases content, timer
+function _M.ask(hosts, is_left)
+    local found, warnings, deadline = {}, {}, monotonic() + CONFIGURATION_SECONDS
+    for first = 1, #hosts, PAGE do
+        if is_left and is_left() then
+            break
+        end
+        local page = { unpack(hosts, first, min(first + PAGE - 1, #hosts)) }
+        ask_page(page, deadline - monotonic(), found, warnings)
     end
     return found, warnings
 end

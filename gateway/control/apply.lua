@@ -147,10 +147,12 @@ end
 -- @tparam {table,...} items `{ kind =, put = entity }`, in their order
 -- @tparam[opt] string origin what they were made from
 -- @tparam[opt] string by who, for the history
+-- @tparam[opt] table made a list of gateway.store.blocks, of gateway.checker: what stands before
+-- the items. It stays the caller's
 -- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
 -- @treturn nil|table error
 -- @phases content, timer
-function _M.replace(items, origin, by)
+function _M.replace(items, origin, by, made)
     if not loop.is_open() then
         return loop.not_ready()
     end
@@ -161,7 +163,13 @@ function _M.replace(items, origin, by)
     if not ok then
         return nil, err
     end
-    return loop.enqueue({ pieces = all:finish(), origin = origin, by = by })
+    return loop.enqueue({
+        pieces = all:finish(),
+        made = made,
+        origin = origin,
+        by = by,
+        count = #items + (made and made.count or 0),
+    })
 end
 
 --- Asks the store; never waits for one who writes. Yields.
@@ -179,7 +187,8 @@ end
 
 --- What it does at the moment.
 -- @treturn table `state`, `message`, `revision`, `uuid`, `origin`, `waiting` (changes), `deaths`,
--- and `base`, `delta` (numbers of files), `base_bytes`, `delta_used`
+-- `writing` (a configuration: `entities`, and `since`, seconds), and `base`, `delta` (numbers of
+-- files), `base_bytes`, `delta_used`
 -- @phases any
 function _M.state()
     local at = loop.state()
@@ -196,6 +205,7 @@ function _M.state()
         uuid = at.uuid,
         origin = at.origin,
         waiting = at.queue and #at.queue,
+        writing = at.writing,
         deaths = block ~= nil and block.deaths or 0,
         base = files.base,
         delta = files.delta,

@@ -33,6 +33,18 @@ local _M = {}
 -- A pause of few.
 local function go_on() end
 
+-- A pause of many, which ends them where nobody waits any more.
+local function turns(run)
+    local pause, is_left = garbage_collector.turns(), run.is_left
+    return not is_left and pause
+        or function()
+            pause()
+            if is_left() then
+                refusals.throw(refusals.CLIENT_LEFT)
+            end
+        end
+end
+
 -- Names that are used from now on are put with them.
 local function add_names(run, pause)
     local names, upstreams = needed_names.of(run.draft.entries, pause)
@@ -66,7 +78,7 @@ local function prepare_in_turns(run, list)
         refusals.throw(refusals.of({ err = "busy", message = message:format(TURN_SECONDS) }))
     end
     -- The collector goes on: most of this time is spent waiting for the store.
-    local ok, thrown = pcall(prepare, run, list, garbage_collector.turns())
+    local ok, thrown = pcall(prepare, run, list, turns(run))
     garbage_collector.leave()
     if not ok then
         error(thrown, 0)
@@ -168,12 +180,13 @@ end
 -- @tparam string by who, for the history
 -- @tparam[opt] boolean is_trial whether nothing is to be changed; then nobody finds out
 -- what the store alone can tell, such as that another has a unique value
+-- @tparam[opt] function is_left whether nobody waits any more, while nothing is made yet
 -- @treturn table|nil `{ revision =, results = array of { status = 200, 201 or 204, kind =,
 -- entity = } }`
 -- @treturn nil|table a refusal of gateway.control.refusals
 -- @treturn nil|number the place of the operation that is to blame, where one is
 -- @phases content, timer
-function _M.run(live, list, size, by, is_trial)
+function _M.run(live, list, size, by, is_trial, is_left)
     for tries = 1, MAX_TRIES do
         local run = {
             live = live,
@@ -184,6 +197,7 @@ function _M.run(live, list, size, by, is_trial)
             warnings = {},
             again = {},
             is_trial = is_trial,
+            is_left = is_left,
             tries = tries,
         }
         local ok, done = pcall(try, run, list)

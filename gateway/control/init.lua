@@ -8,6 +8,7 @@ local addresses = require("gateway.control.addresses")
 local admin = require("gateway.control.admin")
 local admin_guard = require("gateway.control.admin.guard")
 local apply = require("gateway.control.apply")
+local checks = require("gateway.control.checks")
 local base = require("resty.core.base")
 local configuration = require("gateway.control.configuration")
 local crashes = require("gateway.control.crashes")
@@ -73,6 +74,7 @@ local function leave(premature)
     while next(busy) and ngx.now() < deadline do
         ngx.sleep(LOOK_SECONDS)
     end
+    checks.stop()
     apply.leave()
 end
 
@@ -93,7 +95,7 @@ function _M.init_worker(opts)
         timers = opts.reports,
         read = apply.read,
         state = apply.state,
-        configuration = configuration.new(opts.plugins, settings, opts.vault),
+        configuration = configuration.new(opts.plugins, settings),
         failures = failures.new(opts.bus),
         workers = function()
             return traffic_workers(opts.bus)

@@ -36,6 +36,8 @@ local DEATHS = 3
 local DEATHS_MS = 60000
 -- Transactions that share a commit.
 local MAX_BATCH = 256
+-- Entities of a replacement that leaves much garbage behind.
+local MANY = 5000
 -- How often the loop looks whether it has to leave, or its files need care.
 local LOOK_SECONDS = 1
 
@@ -92,6 +94,16 @@ local function in_thread(module, ...)
     return first, second
 end
 
+-- Has the writer replace what is there; where it is much, in a Lua state that is closed: that alone
+-- gives its memory back.
+local function replace(count, ...)
+    if count < MANY then
+        return in_thread(WRITER, "replace", self.handle, ...)
+    end
+    local module = "gateway.store.lua_state"
+    return in_thread(module, "call", WRITER, "replace_alone", self.handle, ...)
+end
+
 local function call(verb, ...)
     return in_thread(WRITER, "call", self.handle, verb, ...)
 end
@@ -100,7 +112,8 @@ end
 
 --- Waits until an entry's turn has come and is over. Yields.
 -- @tparam table entry `changes` of one transaction, as gateway.control.writer_thread takes it;
--- `pieces`, `origin` and `by` of a replacement; or `verb` and `arguments` of the writer
+-- `pieces`, `made`, `origin`, `by` and `count` of a replacement; or `verb` and `arguments` of the
+-- writer
 -- @treturn table|nil
 -- @treturn nil|table error
 function _M.enqueue(entry)
@@ -180,8 +193,10 @@ local function run(taken)
     end
     local result, err
     if entry.pieces then
-        local origin, by = entry.origin, entry.by
-        result, err = in_thread(WRITER, "replace", self.handle, entry.pieces, origin, by)
+        local sent = { pieces = entry.pieces, made = entry.made }
+        self.writing = { entities = entry.count, since = ngx.time() }
+        result, err = replace(entry.count, sent, entry.origin, entry.by)
+        self.writing = nil
         if result then
             note_made(result)
         end

@@ -68,6 +68,9 @@ function _M.status(word)
     return STATUS[word] or 500
 end
 
+--- Nobody waits for the answer any more: nginx's own status, for its logs.
+_M.CLIENT_LEFT = { status = 499, message = "the client has left" }
+
 --- There is nothing of this name.
 _M.NOT_FOUND = { status = 404, message = "Not found" }
 

@@ -43,18 +43,32 @@ end
 --- Makes what references are looked up with in the store.
 -- @tparam function read of gateway.control.apply
 -- @treturn function `(prefix)` -> what the names of a vault's variables begin with; nil: there is
--- no such vault. Yields
--- @treturn function the error of the first read that failed; nil: none did
+-- no such vault, or it cannot be read. Yields
 function _M.finder_in_store(read)
-    local failure
-    local function find(prefix)
-        local row, err = read("get", "vaults", prefix)
-        failure = failure or (not row and err.err ~= "not found" and err) or nil
+    return finder(function(prefix)
+        local row = read("get", "vaults", prefix)
         return row and entity_text.decode(row.text)
-    end
-    return finder(find), function()
-        return failure
-    end
+    end)
+end
+
+--- What the names of variables begin with, of all vaults in the store. Yields.
+-- @tparam function read of gateway.control.apply
+-- @treturn table|nil prefix -> begin
+-- @treturn nil|table error
+function _M.begins(read)
+    local begins, offset = {}, nil
+    repeat
+        local rows, next_offset = read("list", "vaults", { size = PAGE, offset = offset })
+        if not rows then
+            return nil, next_offset
+        end
+        for _, row in ipairs(rows) do
+            local vault = entity_text.decode(row.text)
+            begins[vault.prefix] = begin_of(vault)
+        end
+        offset = next_offset
+    until not offset
+    return begins
 end
 
 -- The vault of a prefix as a run leaves it.

@@ -4,11 +4,14 @@
 -- (gateway.store.handles).
 -- @module gateway.control.writer_thread
 
+local blocks = require("gateway.store.blocks")
 local handles = require("gateway.store.handles")
 local pieces = require("gateway.store.pieces")
 local writer = require("gateway.control.writer")
 
+local error = error
 local ipairs = ipairs
+local pcall = pcall
 
 local _M = {}
 
@@ -64,14 +67,32 @@ end
 
 --- Makes the store hold these entities and no others.
 -- @tparam table handle
--- @tparam {string,...} items of gateway.store.pieces
+-- @tparam table sent `made`, a list of gateway.store.blocks, or none; `pieces` of
+-- gateway.store.pieces: the items, one behind the other
 -- @tparam[opt] string origin
 -- @tparam[opt] string by
 -- @return what `replace` of the writer returns
-function _M.replace(handle, items, origin, by)
-    local done, err = writers:find(handle):replace(pieces.decode(items), origin, by)
-    -- The thread's VM stays, and would keep what was a configuration.
-    collectgarbage()
+function _M.replace(handle, sent, origin, by)
+    local found, items = writers:find(handle), {}
+    local function add(item)
+        items[#items + 1] = item
+    end
+    if sent.made then
+        blocks.each(sent.made, add)
+    end
+    for _, item in ipairs(pieces.decode(sent.pieces)) do
+        add(item)
+    end
+    return found:replace(items, origin, by)
+end
+
+--- The same in a VM that ends then (gateway.store.lua_state): its statements end with it.
+function _M.replace_alone(handle, ...)
+    local ok, done, err = pcall(_M.replace, handle, ...)
+    writers:find(handle).store:detach()
+    if not ok then
+        error(done, 0)
+    end
     return done, err
 end
 

@@ -134,6 +134,11 @@ function _M.attach(handle, packing)
     })
 end
 
+--- Gives back what this VM has of the store, which stays open.
+function methods:detach()
+    self.db:forget()
+end
+
 -- The log goes into the file, which is whole then without it. Where somebody reads it stays.
 local function end_log(self)
     local log = self.path .. "-wal"

@@ -198,8 +198,7 @@ local function prepared(self, sql)
         if code ~= _M.OK then
             fail(self)
         end
-        statement = out[0]
-        self.statements[sql] = statement
+        statement, self.statements[sql] = out[0], out[0]
     end
     return statement
 end
@@ -476,6 +475,14 @@ end
 --- Lets other threads use the connection.
 function methods:leave()
     library.sqlite3_mutex_leave(library.sqlite3_db_mutex(self.db))
+end
+
+--- Forgets the statements of this VM, which is about to end.
+function methods:forget()
+    for _, statement in pairs(self.statements) do
+        library.sqlite3_finalize(statement)
+    end
+    self.statements = {}
 end
 
 --- Closes it, with every statement of whichever VM. Nobody may use it at the time.

@@ -23,7 +23,7 @@ _M.floors = {
     -- Each plugin is a room of its own.
     { "plugins.*" },
     { "gateway.plugin.registry" },
-    { "gateway.plugin.chain" },
+    { "gateway.checker", "gateway.plugin.chain" },
     { "gateway.proxy" },
     -- The entry: the only file that sees the whole gateway.
     { "gateway" },
@@ -96,6 +96,7 @@ _M.drawn_in = {
 --- What the picture says of each.
 _M.what = {
     cli = "the command, nginx.conf",
+    ["gateway.checker"] = "checks files beside the event loop",
     compat = "others' module names",
     gateway = "the entry: nginx.conf's functions",
     ["gateway.config"] = "text to entities",
@@ -179,6 +180,8 @@ _M.entries = {
     gateway = "nginx.conf",
     ["gateway.control.apply"] = "the entry, in worker 0",
     ["gateway.control.writer_thread"] = "ngx.run_worker_thread",
+    ["gateway.checker"] = "gateway.store.lua_state, by name",
+    ["gateway.store.lua_state"] = "ngx.run_worker_thread",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
     -- By users' code, under these names.
     ["compat.resty.events"] = "a user's nginx.conf",

@@ -105,6 +105,7 @@ local ELSEWHERE = {
     admin_token = true,
     admin_read_token = true,
     history = true,
+    max_entities = true,
     admin_secrets = true,
     -- with ssl_cipher_suite = custom alone, below
     ssl_ciphers = true,

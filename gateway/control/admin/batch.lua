@@ -26,6 +26,8 @@ local MAX_BYTES = 16 * 1024 * 1024
 local FIELDS = { method = "string", path = "string", body = "table" }
 local WORDS = { string = "a string", table = "an object" }
 
+local QUOTES = 2
+
 -- Bytes of a method or path that a refusal quotes.
 local MAX_QUOTED = 300
 
@@ -66,9 +68,31 @@ local function read(sent)
     return nil, { status = 404, message = "Not found" }
 end
 
+-- What is left of so many bytes behind a value's JSON, which has these at least; below 0: it has
+-- more, and is not looked through.
+local function take_bytes(value, left, pause)
+    if type(value) ~= "table" then
+        return left - (type(value) == "string" and #value + QUOTES or 1)
+    end
+    pause()
+    for key, item in pairs(value) do
+        left = left - (type(key) == "string" and #key + QUOTES or 0) - 1
+        left = left >= 0 and take_bytes(item, left, pause) or left
+        if left < 0 then
+            break
+        end
+    end
+    return left
+end
+
 local function read_all(list)
-    local operations = {}
+    local operations, pause = {}, garbage_collector.turns()
     for i, sent in ipairs(list) do
+        -- To check an entity takes no turns.
+        if take_bytes(sent, body.MAX_BYTES, pause) < 0 then
+            local message = "the operation has more than %d bytes"
+            return nil, { status = 413, message = format(message, body.MAX_BYTES) }, i
+        end
         local operation, refusal = read(sent)
         if not operation then
             return nil, refusal, i

@@ -5,6 +5,7 @@
 
 local garbage_collector = require("gateway.control.garbage_collector")
 local json_text = require("gateway.config.json_text")
+local multipart = require("gateway.control.admin.multipart")
 local text_rules = require("gateway.schema.text")
 local variables = require("gateway.request.variables")
 
@@ -16,7 +17,6 @@ local ipairs = ipairs
 local ngx = ngx
 local pairs = pairs
 local sort = table.sort
-local sub = string.sub
 local tonumber = tonumber
 local type = type
 
@@ -25,8 +25,6 @@ local MAX_FIELDS = 1000
 local MAX_NESTING = 20
 -- Place of an item in a list of a form.
 local MAX_INDEX = 1000
--- Bytes of a multipart boundary (RFC 2046, section 5.1.1).
-local MAX_BOUNDARY = 70
 
 local BACKSLASH = byte("\\")
 
@@ -72,6 +70,26 @@ function _M.text(max_bytes)
     end
     text = text or ""
     return (not max_bytes or #text <= max_bytes) and text or nil
+end
+
+--- The body, wherever nginx has it, for a thread. Yields.
+-- @treturn table of gateway.control.sent_file, with `bytes`
+-- @phases content
+function _M.source()
+    ngx.req.read_body()
+    local media_type, header = _M.media_type()
+    local source = { media_type = media_type, header = header }
+    source.text = ngx.req.get_body_data()
+    source.path = not source.text and ngx.req.get_body_file() or nil
+    if source.path then
+        local file = assert(io.open(source.path, "rb"))
+        source.bytes = file:seek("end")
+        file:close()
+    else
+        source.text = source.text or ""
+        source.bytes = #source.text
+    end
+    return source
 end
 
 -- JSON -------------------------------------------------------------------------------------------
@@ -161,25 +179,15 @@ local function urlencoded(text)
     return fields
 end
 
-local function multipart(text, header)
-    local boundary = header:match('boundary="([^"]+)"') or header:match("boundary=([^;%s]+)")
-    if not boundary or #boundary > MAX_BOUNDARY then
-        return refuse(400, "expected a boundary of 1 to %d bytes", MAX_BOUNDARY)
+local function of_parts(text, header)
+    local fields = new_fields()
+    local ok, why = multipart.each(text, header, function(name, value)
+        return add(fields, name, value)
+    end)
+    if why then
+        return refuse(400, "%s", why)
     end
-    local delimiter, fields, at = "--" .. boundary, new_fields(), 1
-    while true do
-        local _, head = find(text, delimiter, at, true)
-        local head_end, body = find(text, "\r\n\r\n", head or #text, true)
-        local finish = body and find(text, "\r\n" .. delimiter, body - 1, true)
-        if not finish then
-            return fields
-        end
-        local name = sub(text, head, head_end):match('[; ]name="([^"]*)"')
-        if name and not add(fields, name, sub(text, body + 1, finish - 1)) then
-            return too_many()
-        end
-        at = finish
-    end
+    return ok and fields or too_many()
 end
 
 --- Reads a form.
@@ -193,7 +201,7 @@ function _M.form(text, media_type, header)
     if media_type == "application/x-www-form-urlencoded" then
         return urlencoded(text)
     elseif media_type == "multipart/form-data" then
-        return multipart(text, header)
+        return of_parts(text, header)
     end
     return nil
 end

@@ -5,27 +5,16 @@
 local body = require("gateway.control.admin.body")
 local response = require("gateway.control.admin.response")
 local caller = require("gateway.control.admin.caller")
+local client = require("gateway.control.client")
 local collect = require("gateway.config.collect")
 local config = require("gateway.config")
-local document = require("gateway.config.document")
 local editing = require("gateway.control.editing")
 local entities = require("gateway.entities")
-local flattened = require("gateway.control.admin.flattened")
 local garbage_collector = require("gateway.control.garbage_collector")
 local json = require("gateway.control.admin.json")
 local refusals = require("gateway.control.refusals")
 
 local ngx = ngx
-
--- Media type -> kind of the text; false: to be told by the text itself.
-local KINDS = {
-    ["application/json"] = "json",
-    ["application/yaml"] = "yaml",
-    ["application/x-yaml"] = "yaml",
-    ["text/yaml"] = "yaml",
-    ["text/x-yaml"] = "yaml",
-    ["text/plain"] = false,
-}
 
 -- Kong's number and name for a file that is not right.
 local INVALID, INVALID_NAME = 14, "invalid declarative configuration"
@@ -35,51 +24,9 @@ local SWITCHES = { "check_hash", "dry_run", "flatten_errors", "wait" }
 
 local _M = {}
 
--- `curl --data-binary @file` calls any text a form.
-local function from_form(text)
-    local value = text:match("^config=([^&]*)") or text:match("&config=([^&]*)")
-    return value and ngx.unescape_uri(value) or text
-end
-
---- A JSON object may hold the text in its field `config`, as Kong's clients send it.
-local function from_json(text)
-    local head = text:sub(1, 64)
-    local wrapped = head:find('^%s*{%s*"config"%s*:%s*"') and document.decode(text, "json")
-    if wrapped and type(wrapped.config) == "string" then
-        return wrapped.config, nil
-    end
-    return text, "json"
-end
-
---- Reads the declarative file out of the request. Yields.
--- @treturn string|nil its text; nil when the media type is unknown
--- @treturn string|nil "json" or "yaml", nil: to be told by the text
-local function read_text()
-    local media_type, header = body.media_type()
-    media_type = media_type or "text/plain"
-    if media_type == "multipart/form-data" then
-        local fields = body.form(body.text(), media_type, header)
-        return fields and fields.values.config and fields.values.config[1]
-    elseif media_type == "application/x-www-form-urlencoded" then
-        return from_form(body.text())
-    elseif media_type == "application/json" then
-        return from_json(body.text())
-    elseif KINDS[media_type] == nil then
-        return nil
-    end
-    return body.text(), KINDS[media_type] or nil
-end
-
-local function refuse(errors, flattens)
+local function refuse(found)
     local fields, list = {}, json.array({})
-    local by_entity, others = nil, errors
-    if flattens then
-        by_entity, others = flattened.of(errors)
-    end
-    for _, err in ipairs(others) do
-        fields[err.path == "" and "@document" or err.path] = err.message
-    end
-    for i, err in ipairs(errors) do
+    for i, err in ipairs(found.errors) do
         list[i] = {
             path = err.path,
             message = err.message,
@@ -87,14 +34,19 @@ local function refuse(errors, flattens)
             line = err.line,
         }
     end
-    local more = #errors > 1 and (" (and %d more)"):format(#errors - 1) or ""
+    for _, i in ipairs(found.others) do
+        local err = found.errors[i]
+        fields[err.path == "" and "@document" or err.path] = err.message
+    end
+    local more = #list > 1 and (" (and %d more)"):format(#list - 1) or ""
+    local first = config.format_error(found.errors[1])
     return response.json(400, {
-        message = "declarative config is invalid: " .. config.format_error(errors[1]) .. more,
+        message = "declarative config is invalid: " .. first .. more,
         name = INVALID_NAME,
         code = INVALID,
         fields = fields,
         errors = list,
-        flattened_errors = by_entity,
+        flattened_errors = found.flattened and json.array(found.flattened),
     })
 end
 
@@ -109,47 +61,39 @@ local function check_switches(args)
     return nil
 end
 
--- The file of the request, or its refusal is sent: of its arguments too, where `message` says what
--- is wrong with them. Yields.
-local function read_file(message)
-    if message then
-        response.json(400, { message = message })
-        return nil
-    end
-    local text, kind = read_text()
-    if not text then
-        response.json(415, { message = "expected a declarative file as JSON, YAML or form" })
-    end
-    return text, kind
-end
-
--- What could not be checked.
-local function refuse_file(word, why, args)
+-- Answers where nothing was made of a file.
+local function refuse_file(found)
+    local word = found.word
     if word == "invalid" then
-        return refuse(why, args.flatten_errors == "1")
+        return refuse(found)
+    elseif word == "media type" then
+        local message = "expected a declarative file as JSON, YAML or form"
+        return response.json(415, { message = message })
+    elseif word == "same" then
+        return response.not_modified()
+    elseif word == "stopped" then
+        return ngx.exit(refusals.CLIENT_LEFT.status)
     end
-    return response.json(refusals.status(word), { message = why, name = word })
+    return response.json(refusals.status(word), { message = found.message, name = word })
 end
 
 -- The items of gateway.config.collect as operations, in an order in which those that others refer
 -- to come first.
-local function operations_of(state, pause)
+local function operations_of(items, pause)
     local operations, by_item = {}, {}
-    for _, kind in ipairs(entities.kinds) do
-        for _, item in ipairs(state.items[kind]) do
-            local parent = item.parent
-                and { field = item.parent_field, operation = by_item[item.parent] }
-            local operation = {
-                method = "UPSERT",
-                kind = kind,
-                value = item.entity,
-                parent = parent,
-                item = item,
-            }
-            operations[#operations + 1] = operation
-            by_item[item] = operation
-            pause()
-        end
+    for i, item in ipairs(items) do
+        local parent = item.parent
+            and { field = item.parent_field, operation = by_item[item.parent] }
+        local operation = {
+            method = "UPSERT",
+            kind = item.kind,
+            value = item.entity,
+            parent = parent,
+            item = item,
+        }
+        operations[i] = operation
+        by_item[item] = operation
+        pause()
     end
     return operations
 end
@@ -193,20 +137,22 @@ function _M.apply(live, args)
     if list_of ~= nil and not (type(list_of) == "string" and entities.get(list_of)) then
         message = "kind must be one of entities, such as services, given once"
     end
-    local text, kind = read_file(message)
-    if not text then
-        return
+    if message then
+        return response.json(400, { message = message })
     end
-    local state, word, why = live.configuration:collect(text, kind, list_of)
-    if not state then
-        return refuse_file(word, why, args)
+    local items, size = live.configuration:collect(body.source(), list_of)
+    if not items then
+        return refuse_file(size)
     end
     local pause = garbage_collector.turns()
-    local operations = operations_of(state, pause)
+    local operations = operations_of(items, pause)
     local done, refusal, at =
-        editing.run(live, operations, #text, caller.describe(), args.dry_run == "1")
+        editing.run(live, operations, size, caller.describe(), args.dry_run == "1", client.is_gone)
     if done then
         return answer_applied(done, operations, args.dry_run == "1", pause)
+    end
+    if refusal == refusals.CLIENT_LEFT then
+        return ngx.exit(refusal.status)
     end
     local blamed = operations[at]
     return response.json(refusal.status, {
@@ -226,17 +172,18 @@ end
 -- @tparam table args arguments of the query
 -- @phases content
 function _M.post(live, args)
-    local text, kind = read_file(check_switches(args))
-    if not text then
-        return
+    local message = check_switches(args)
+    if message then
+        return response.json(400, { message = message })
     end
-    if args.check_hash == "1" and live.configuration:origin(text) == live.state().origin then
-        return response.not_modified()
-    end
-    local begun = ngx.now()
-    local result, word, why = live.configuration:replace(text, kind, caller.describe())
+    local sent, begun = body.source(), ngx.now()
+    local result, refusal = live.configuration:replace(sent, {
+        by = caller.describe(),
+        flattens = args.flatten_errors == "1",
+        is_checked = args.check_hash == "1",
+    })
     if not result then
-        return refuse_file(word, why, args)
+        return refuse_file(refusal)
     end
     ngx.update_time()
     response.set_revision(result.revision)

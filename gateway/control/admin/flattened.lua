@@ -3,15 +3,22 @@
 -- @module gateway.control.admin.flattened
 
 local json = require("gateway.control.admin.json")
+local text_rules = require("gateway.schema.text")
 
 local ipairs = ipairs
+local min = math.min
 local tonumber = tonumber
 local type = type
 
 local _M = {}
 
+-- What an entity may have of tags, and bytes of a text that is shown: one that is wrong may have
+-- more.
+local MAX_TAGS = 256
+local MAX_TEXT = 300
+
 local function text_or_nil(value)
-    return type(value) == "string" and value or nil
+    return type(value) == "string" and text_rules.shorten(value, MAX_TEXT) or nil
 end
 
 -- `.paths[0]` as Kong writes it: `paths.1`.
@@ -25,8 +32,9 @@ end
 local function described(err)
     local value = type(err.value) == "table" and err.value or {}
     local tags = json.array({})
-    for i, tag in ipairs(type(value.tags) == "table" and value.tags or {}) do
-        tags[i] = text_or_nil(tag)
+    local given = type(value.tags) == "table" and value.tags or {}
+    for i = 1, min(#given, MAX_TAGS) do
+        tags[i] = text_or_nil(given[i])
     end
     return {
         entity_type = err.kind:gsub("s$", ""),

@@ -110,7 +110,7 @@ function _M.validate(live, _, segments)
         return refuse(refusals.invalid_field("name", ("plugin '%s' not installed"):format(name)))
     end
     value = sent.is_form and texts.typed(definition, value) or value
-    local vault = references.with(live.vault, (vaults.finder_in_store(live.read)))
+    local vault = references.with(live.vault, vaults.finder_in_store(live.read))
     local checked, errors = schema.validate(definition, value, "", vault)
     if not checked then
         return refuse(refusals.invalid(errors))

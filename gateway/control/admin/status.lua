@@ -1,6 +1,7 @@
 --- `GET /status`: connections, memory, which configuration is live, what the control worker does.
 -- @module gateway.control.admin.status
 
+local checks = require("gateway.control.checks")
 local response = require("gateway.control.admin.response")
 local json = require("gateway.control.admin.json")
 local origins = require("gateway.config.origin")
@@ -115,6 +116,7 @@ function _M.get(live, args)
     -- Waits while another control worker takes its place.
     local now = live.read("revision") or {}
     local state, pids = live.state(), live.workers()
+    state.checking = json.array(checks.list())
     table.insert(pids, 1, ngx.worker.pid())
     return response.json(200, {
         server = connections(),

@@ -249,6 +249,7 @@ typedef struct {
                                                                               \
     f(int, sluice_ctx_lua, (ngx_http_request_t *r))                           \
     f(int, sluice_ctx_set_lua, (ngx_http_request_t *r, int place))            \
+    f(int, sluice_client_is_gone, (ngx_http_request_t *r))                    \
     f(void, sluice_ctx_path,                                                  \
       (ngx_http_request_t *r, sluice_core_text_t *path))                      \
     f(int, sluice_ctx_entity,                                                 \
