@@ -36,6 +36,20 @@ local DRAIN_RETRY_SECONDS = 0.5
 
 local DEFAULT_DRAIN_SECONDS = 20
 
+-- From where to where a number may be. A timer takes each time.
+local MAX_SECONDS = 1e9
+local LIMITS = {
+    max_batch_size = { 1, 2 ^ 31 },
+    max_coalescing_delay = { 0, MAX_SECONDS },
+    max_entries = { 1, 2 ^ 53 },
+    max_bytes = { -2 ^ 53, 2 ^ 53, is_optional = true },
+    initial_retry_delay = { 0, MAX_SECONDS },
+    max_retry_delay = { 0, MAX_SECONDS },
+    max_retry_time = { -2 ^ 53, 2 ^ 53 },
+    concurrency_limit = { -1, 2 ^ 31 },
+    drain_time = { 0, MAX_SECONDS, is_optional = true },
+}
+
 local _M = {}
 local mt = { __index = _M }
 
@@ -97,9 +111,45 @@ end
 
 -- Batches ----------------------------------------------------------------------
 
---- Takes over what is in force now: settings, and what `send` is given.
+-- What is wrong with a number.
+local function problem_of(name, value)
+    local limits = LIMITS[name]
+    if value == nil and limits.is_optional then
+        return nil
+    elseif type(value) ~= "number" then
+        return ("%s: number expected, got %s"):format(name, type(value))
+    elseif not (value >= limits[1] and value <= limits[2]) then
+        return ("%s: must be between %.14g and %.14g"):format(name, limits[1], limits[2])
+    end
+    return nil
+end
+
+-- What is wrong with settings.
+local function problem_in(settings)
+    for name in pairs(LIMITS) do
+        local problem = name ~= "drain_time" and problem_of(name, settings[name])
+        if problem then
+            return problem
+        end
+    end
+    return nil
+end
+
+--- Takes over what is in force now: settings, and what `send` is given. Settings of before stay
+-- where the new ones are wrong.
 local function refresh(self)
-    self.settings, self.context = self.current()
+    local settings, context = self.current()
+    self.context = context
+    if settings == self.settings or settings == self.refused then
+        return
+    end
+    local problem = problem_in(settings)
+    if problem then
+        self.refused = settings
+        ngx.log(ngx.ERR, self.name, ": settings are refused: ", problem)
+        return
+    end
+    self.settings = settings
 end
 
 local function waiting(self)
@@ -319,10 +369,16 @@ end
 --   context for `send`. A batch that waits is made anew when the context is another one.
 -- @tparam function opts.send `(context, entries, count, seconds_left)` delivers a batch: true, or
 --   nil and why not. It may yield, and may throw. `seconds_left` is given in a worker that leaves.
--- @tparam[opt=20] number opts.drain_time seconds
--- @treturn table
+-- @tparam[opt=20] number opts.drain_time seconds, 0 to 1e9
+-- @treturn table; a number that is missing, not a number or out of bounds throws. The bounds: times
+--   0 to 1e9, `max_retry_time` any, counts from 1. Wrong settings that come later are logged, and
+--   those of before stay.
 -- @phases init_worker and later
 function _M.new(opts)
+    local problem = problem_of("drain_time", opts.drain_time) or problem_in((opts.current()))
+    if problem then
+        error("bad argument #1 to 'new' (" .. problem .. ")", 2)
+    end
     local self = setmetatable({
         name = opts.name,
         timers = opts.timers,

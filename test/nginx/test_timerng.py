@@ -353,3 +353,28 @@ def test_debug_mode_keeps_call_stacks(run: Run) -> None:
         t:set_debug(false)
         return t:stats({ verbose = true }).timers[name].meta.callstack"""
     assert run(lua).count(";") >= 2
+
+
+def test_verbose_statistics_give_others_a_turn_to_the_end(run: Run) -> None:
+    """Also while the timers of sluice.timer become those of the interface."""
+    lua = """
+        local timerng, own = require("sluice.timer.timerng"), { nothing = function() end }
+        local turns, first, last = 0, nil, nil
+        own.timer = timerng.timer
+        timerng.timer = function(...)
+            first, last = first or turns, turns
+            return own.timer(...)
+        end
+        for _ = 1, 100000 do t:at(3600, own.nothing) end
+        local counting = ngx.thread.spawn(function()
+            while true do ngx.sleep(0.001) turns = turns + 1 end
+        end)
+        local found, count = t:stats({ verbose = true }).timers, 0
+        ngx.thread.kill(counting)
+        timerng.timer = own.timer
+        for _ in pairs(found) do count = count + 1 end
+        return count, last - first"""
+    count, turns = run(lua)
+    assert count == 100000
+    # It works for a tenth of a second, and does so for a millisecond at a time.
+    assert turns >= 10

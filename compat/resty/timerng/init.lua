@@ -11,6 +11,7 @@
 -- local name = timers:every(1, function(premature) end)
 -- timers:cancel(name)
 
+local report = require("sluice.timer.report")
 local timerng = require("sluice.timer.timerng")
 local sluice_timer = require("sluice.timer")
 
@@ -20,8 +21,9 @@ local mt = { __index = _M }
 -- nginx's own, for what is beyond the range of the wheels that the options tell of.
 local timer_at, timer_every = ngx.timer.at, ngx.timer.every
 
--- Shorter intervals are as this one.
+-- Shorter intervals are as this one; longer times are refused, as by sluice.timer.
 local MIN_INTERVAL_SECONDS = 0.001
+local MAX_SECONDS = 1e11
 
 -- Callers between sluice.timer and the user's code.
 local LEVEL = 2
@@ -37,8 +39,8 @@ local OPTIONS = {
     auto_scaling_load_threshold = { type = "number", above = 0 },
     auto_scaling_interval = { type = "number", above = 0 },
     force_update_time = { type = "boolean" },
-    min_threads = { type = "number", least = 1, whole = true },
-    max_threads = { type = "number", least = 1, whole = true },
+    min_threads = { type = "number", least = 1, most = 16383, whole = true },
+    max_threads = { type = "number", least = 1, most = 16383, whole = true },
     wheel_setting = { type = "table" },
 }
 
@@ -47,7 +49,8 @@ local function check(is_right, name, expected)
 end
 
 local function check_number(name, value, option)
-    check(type(value) == "number", name, "a number")
+    check(type(value) == "number" and value == value, name, "a number")
+    check(value <= (option.most or MAX_SECONDS), name, "at most " .. (option.most or MAX_SECONDS))
     if option.least then
         check(value >= option.least, name, "at least " .. option.least)
     end
@@ -178,8 +181,8 @@ end
 
 --- Runs a callback once.
 -- @tparam string|nil name nil: one is made up
--- @tparam number delay seconds, from 0; a delay that the wheels of the options have no room for (a
---   day, if they do not say) becomes a timer of nginx
+-- @tparam number delay 0 to 1e11 seconds, others throw; a delay that the wheels of the options have
+--   no room for (a day, if they do not say) becomes a timer of nginx
 -- @tparam function callback called with (premature, ...)
 -- @param ... for the callback
 -- @treturn string|boolean the name, or false; of a timer of nginx what it returns
@@ -195,7 +198,7 @@ function _M:named_at(name, delay, callback, ...)
 end
 
 --- Runs a callback again and again, each time an interval after the end of the run before; see
--- `named_at`.
+-- `named_at`. The interval is more than 0, and at most 1e11 seconds.
 -- @phases all, after `start`
 function _M:named_every(name, interval, callback, ...)
     local opts = recurrent(self, name, interval, callback)
@@ -274,6 +277,21 @@ function _M:set_debug(status)
     self.timers:set_debug(not not status)
 end
 
+-- The timers of sluice.timer's statistics, by name.
+local function by_name(timers)
+    local out, turn = {}, report.turn()
+    for _, timer in ipairs(timers) do
+        -- Without one: it runs for the last time, and another has its name by now.
+        if timer.name then
+            local place = timer.debug and timer.place or "debug off"
+            local is_running = timer.state == "running"
+            out[timer.name] = timerng.timer(timer.name, timer, place, is_running)
+        end
+        turn()
+    end
+    return out
+end
+
 --- Figures.
 -- @tparam[opt] table options `verbose`: each timer; with it `flamegraph`: folded stacks
 -- @treturn table `{sys = {running, pending, waiting, total, runs}, timers = name -> {name,
@@ -298,15 +316,7 @@ function _M:stats(options)
         },
     }
     if is_verbose then
-        out.timers = {}
-        for _, timer in ipairs(found.timers) do
-            -- Without one: it runs for the last time, and another has its name by now.
-            if timer.name then
-                local place = timer.debug and timer.place or "debug off"
-                local is_running = timer.state == "running"
-                out.timers[timer.name] = timerng.timer(timer.name, timer, place, is_running)
-            end
-        end
+        out.timers = by_name(found.timers)
     end
     if has_flamegraph then
         out.flamegraph = timerng.flamegraph(found.flamegraph)

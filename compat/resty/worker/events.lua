@@ -77,7 +77,8 @@ local function check(opts)
         local value = opts[name]
         if value and type(value) ~= "number" then
             return ('optional "%s" option must be a number'):format(name)
-        elseif value and (value < 0 or (name == "timeout" and value == 0)) then
+        elseif value and not (value >= 0 and (name ~= "timeout" or value > 0)) then
+            -- Not a number, too.
             return ('"%s" must be %s'):format(name, MUST_BE[name])
         end
     end

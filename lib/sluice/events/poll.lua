@@ -17,22 +17,26 @@ _M.options = { shm = "string", interval = "number", wait_max = "number" }
 local AGENT = 255
 
 local WAIT_SECONDS = 0.01
+local MAX_SECONDS = 86400
 
 local Poll = {}
 Poll.__index = Poll
 
 --- Makes the transport.
 -- @tparam table opts those of sluice.events, checked, and `shm`: name of a shared dictionary
---   (sluice_events); `interval`: seconds between two looks (1); `wait_max`: seconds for which one
---   look waits for events whose publishers have numbers but have not stored them yet (0.5)
+--   (sluice_events); `interval`: seconds between two looks (1; 0.001 to 86400); `wait_max`: seconds
+--   for which one look waits for events whose publishers have numbers but have not stored them yet
+--   (0.5; 0 to 86400)
 -- @treturn table|nil
 -- @treturn string|nil the directive that is missing
 -- @phases init, init_worker
 function _M.new(opts)
     local name = opts.shm or "sluice_events"
     local interval, wait_max = opts.interval or 1, opts.wait_max or 0.5
-    if interval < 0.001 or wait_max < 0 then
-        error("options 'interval' and 'wait_max': seconds expected", 3)
+    if not (interval >= 0.001 and interval <= MAX_SECONDS) then
+        error("option 'interval': must be between 0.001 and " .. MAX_SECONDS, 3)
+    elseif not (wait_max >= 0 and wait_max <= MAX_SECONDS) then
+        error("option 'wait_max': must be between 0 and " .. MAX_SECONDS, 3)
     end
     local dict = ngx.shared[name]
     if not dict then

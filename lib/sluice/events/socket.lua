@@ -48,6 +48,7 @@ local LAST_PAUSE_SECONDS = 0.1
 local FAR_SECONDS = 1e6
 
 local MAX_WORKER_ID = 254
+local MAX_STALL_SECONDS = 3600
 
 local Socket = {}
 Socket.__index = Socket
@@ -62,8 +63,8 @@ local function settings(opts)
         error("option 'listening': must be unix: and an absolute path", 4)
     elseif broker_id < 0 or broker_id > MAX_WORKER_ID or broker_id % 1 ~= 0 then
         error("option 'broker_id': must be the id of a worker", 4)
-    elseif stall <= 0 then
-        error("option 'stall_timeout': must be more than 0", 4)
+    elseif not (stall > 0 and stall <= MAX_STALL_SECONDS) then
+        error("option 'stall_timeout': must be more than 0, at most " .. MAX_STALL_SECONDS, 4)
     end
     return {
         listening = listening,

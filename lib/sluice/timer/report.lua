@@ -27,6 +27,23 @@ local function pause(since)
     return ngx.now()
 end
 
+--- For a loop over records: what is called after each, and yields each millisecond of work where
+-- the phase allows it.
+-- @treturn function
+-- @phases all
+function _M.turn()
+    if not YIELDING[ngx.get_phase()] then
+        return function() end
+    end
+    local since, n = ngx.now(), 0
+    return function()
+        n = n + 1
+        if n % BATCH == 0 then
+            since = pause(since)
+        end
+    end
+end
+
 local function places(backend, core)
     local out, i = {}, 0
     while true do
@@ -42,9 +59,7 @@ end
 
 -- Timers come and go while it yields; one that is there all the time is there once.
 local function timers(backend, core)
-    local out, at, n = {}, 0, 0
-    local yields = YIELDING[ngx.get_phase()]
-    local since = ngx.now()
+    local out, at, n, turn = {}, 0, 0, _M.turn()
     while true do
         local record, following = backend.timer(core, at, true)
         if not record then
@@ -53,9 +68,7 @@ local function timers(backend, core)
         n = n + 1
         out[n] = record
         at = following
-        if yields and n % BATCH == 0 then
-            since = pause(since)
-        end
+        turn()
     end
 end
 
