@@ -1,6 +1,7 @@
 --- What the control worker of a running gateway does and did, read from the memory that its nginx
 -- shares (ngx_sluice_images.h): so it is known of one that does not answer, too.
 
+local bit = require("bit")
 local ffi = require("ffi")
 local time = require("posix.time")
 
@@ -18,8 +19,9 @@ local READ_BYTES = 4096
 
 local SEATS = 8
 
--- A worker beats once a second.
+-- A worker that works beats twice a second; in the beat of one that waits is this bit.
 local SILENT_S = 3
+local RESTS = 0x8000000000000000ULL
 
 local STATES = { [0] = "stopped", "starting", "waiting", "building", "live", "read only" }
 
@@ -84,7 +86,8 @@ function _M.read(master)
     if not block then
         return nil
     end
-    local silent_s = math.max(0, (now_ms() - tonumber(block.heartbeat)) / 1000)
+    local is_resting = bit.band(block.heartbeat, RESTS) ~= 0
+    local silent_s = is_resting and 0 or math.max(0, (now_ms() - tonumber(block.heartbeat)) / 1000)
     local state, said = STATES[block.state] or "unknown", ffi.string(block.error)
     if state == "live" then
         local damage, why = require("sluice.images").damage(block, now_ms())

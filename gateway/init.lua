@@ -20,6 +20,8 @@ local admin_timers = require("gateway.control.admin.timers")
 local control = require("gateway.control")
 local crashes = require("gateway.control.crashes")
 local failures = require("gateway.control.failures")
+local files = require("gateway.image.files")
+local image = require("gateway.proxy.image")
 local names = require("gateway.plugin.names")
 local pdk = require("gateway.plugin.pdk")
 local proxy = require("gateway.proxy.phases")
@@ -112,6 +114,7 @@ function _M.init_worker()
             failures.tell(bus, plugin, id, revision, message)
         end)
         crashes.report(bus)
+        files.follow(bus, image.look)
     end
     for _, plugin in ipairs(plugins:list()) do
         if plugin.init_worker then

@@ -66,6 +66,7 @@ local by_kind
 -- @tparam string opts.images folder
 -- @tparam {table,...} opts.layouts of gateway.store.layout
 -- @tparam number opts.history revisions to keep (gateway.store.database)
+-- @tparam function opts.on_files is called, without arguments, when other files are live
 -- @phases init_worker
 function _M.start(opts)
     local page = images.page()
@@ -76,7 +77,7 @@ function _M.start(opts)
         layouts = opts.layouts,
         history = opts.history,
         page = page and tonumber(ffi.cast("uintptr_t", page)),
-    })
+    }, opts.on_files)
 end
 
 --- Has the files of images looked after now, of the worker that writes; does not yield.

@@ -14,6 +14,7 @@ local configuration = require("gateway.control.configuration")
 local crashes = require("gateway.control.crashes")
 local entities = require("gateway.entities")
 local failures = require("gateway.control.failures")
+local files = require("gateway.image.files")
 local ffi = require("ffi")
 local layout = require("gateway.store.layout")
 local metrics = require("gateway.control.metrics")
@@ -106,6 +107,9 @@ function _M.init_worker(opts)
         images = settings.image_dir,
         layouts = layout.derive(entities.stored(), entities.of_plugins()),
         history = settings.file == "" and settings.history or 0,
+        on_files = function()
+            files.announce(opts.bus)
+        end,
     })
     crashes.follow(opts.bus, apply.look)
     metrics.init_worker(settings.image_dir)

@@ -19,6 +19,7 @@ local ipairs = ipairs
 local math = math
 local ngx = ngx
 local pcall = pcall
+local tonumber = tonumber
 local tostring = tostring
 local unpack = unpack
 
@@ -38,8 +39,10 @@ local DEATHS_MS = 60000
 local MAX_BATCH = 256
 -- Entities of a replacement that leaves much garbage behind.
 local MANY = 5000
--- How often the loop looks whether it has to leave, or its files need care.
+-- How often who waits for its change looks whether it may go on.
 local LOOK_SECONDS = 1
+-- It waits to be woken. As long as a semaphore can wait, 23 days.
+local FOREVER_SECONDS = 2000000
 
 local STATES = {
     starting = "STARTING",
@@ -208,6 +211,20 @@ end
 
 -- The loop ---------------------------------------------------------------------------------------
 
+-- Waits to be woken. A worker that leaves looks around, too.
+local function wait_for_bell(seconds)
+    self.bell:wait(ngx.worker.exiting() and math.min(seconds, LOOK_SECONDS) or seconds)
+end
+
+-- nginx runs this before its time when the worker is to leave.
+local function ring_at_exit()
+    if not ngx.worker.exiting() then
+        ngx.timer.at(FOREVER_SECONDS, ring_at_exit)
+        return
+    end
+    self.bell:post(1)
+end
+
 -- Waits until somebody asks, a minute after too many deaths; who asks has to be accepted. False: it
 -- leaves.
 local function stay_stopped()
@@ -217,7 +234,7 @@ local function stay_stopped()
     ngx.log(ngx.ALERT, "control: ", self.message)
     self.stopped_at = monotonic()
     while not self.is_asked and not ngx.worker.exiting() do
-        self.bell:wait(LOOK_SECONDS)
+        wait_for_bell(FOREVER_SECONDS)
     end
     self.is_asked = false
     return not ngx.worker.exiting()
@@ -290,16 +307,30 @@ local function open_reader()
     self.uuid, self.revision, self.origin = now.uuid, now.revision, now.origin
 end
 
+-- Others may have mapped files that were live before: says so, once for each new file. They look by
+-- themselves when a request comes, so that one that is not told serves nothing old.
+local function announce_files()
+    local published = ffi.new("sluice_core_published_t")
+    if images.C.sluice_core_published(images.page(), published) ~= images.C.SLUICE_CORE_OK then
+        return
+    end
+    local base, delta = tonumber(published.base), tonumber(published.delta)
+    if base ~= self.base or delta ~= self.delta then
+        self.base, self.delta = base, delta
+        self.on_files()
+    end
+end
+
 local function serve()
     while true do
+        announce_files()
         local taken = take()
         if taken[1] then
             run(taken)
         elseif is_leaving() and not self.maintenance.is_busy then
             return
         else
-            self.maintenance:look()
-            self.bell:wait(LOOK_SECONDS)
+            wait_for_bell(self.maintenance:look())
         end
     end
 end
@@ -361,13 +392,15 @@ end
 -- Public -----------------------------------------------------------------------------------------
 
 --- Starts it; see `start` of gateway.control.apply.
--- @tparam table opts `store`, `images`, `layouts`, `page`
+-- @tparam table opts `store`, `images`, `layouts`, `page`: plain data, for threads
+-- @tparam function on_files as in gateway.control.apply
 -- @phases init_worker
-function _M.start(opts)
+function _M.start(opts, on_files)
     -- For `exit`, when the threads are gone.
     sqlite.keep()
     self = {
         opts = opts,
+        on_files = on_files,
         state = "starting",
         revision = 0,
         queue = {},
@@ -376,9 +409,14 @@ function _M.start(opts)
         bell = require("ngx.semaphore").new(0),
         leave_at = math.huge,
     }
+    -- Declared by ngx.semaphore.
+    local post = ffi.cast("int (*)(void *, int)", ffi.C.ngx_http_lua_ffi_sema_post)
     self.maintenance = maintenance.new({ call = call, in_turn = in_turn }, function()
         self.bell:post(1)
+    end, function()
+        return images.C.sluice_control_watch(opts.images, self.bell.sem, post) == 0
     end)
+    ring_at_exit()
     local started, err = ngx.timer.at(0, run_loop)
     if not started then
         note("stopped", "no timer: " .. err)

@@ -2,9 +2,9 @@
 -- base, a new base is copied to the disk, files that somebody has removed or damaged are made anew,
 -- and the store's log is cut.
 --
--- Their heads are looked at each second, and each byte after a worker has died by a signal
--- (gateway.control.crashes), or somebody has written into them: a flipped bit in a text makes
--- answers wrong and kills nobody.
+-- Their heads are looked at when the kernel tells of a change, and each byte after a worker has
+-- died by a signal (gateway.control.crashes), or somebody has written into them: a flipped bit in a
+-- text makes answers wrong and kills nobody.
 --
 -- One thing at a time, in a timer of its own. What takes long runs in a second thread; what changes
 -- what is live waits for its turn among the changes.
@@ -19,8 +19,11 @@ local pcall = pcall
 local setmetatable = setmetatable
 local tostring = tostring
 
--- How often it looks whether something is due.
+-- How often it looks whether something is due, at most; and where the kernel does not tell it of
+-- files that change, at least.
 local LOOK_SECONDS = 1
+-- Later than anything is due: it waits to be woken. As long as a semaphore can wait, 23 days.
+local FOREVER_SECONDS = 2000000
 -- A delta is merged when so much of it is used, or it is old: so much older than a merge takes.
 local MERGE_SHARE = 0.5
 local MERGE_AGE_SECONDS = 60
@@ -40,10 +43,17 @@ local mt = { __index = methods }
 -- @tparam table writer how it has the writer's verbs called, each as `(verb, ...)`: `call` at once,
 -- `in_turn` when no other change is under way. Both yield
 -- @tparam function on_end is called when something is done, without arguments
+-- @tparam function watch has `look` called when a file that is live may have changed, from now on;
+-- false: nobody will
 -- @treturn table `is_busy`: something is under way; `files`: of the writer's `live`, when it
 -- looked last
-function _M.new(writer, on_end)
-    return setmetatable({ writer = writer, on_end = on_end, is_busy = false }, mt)
+function _M.new(writer, on_end, watch)
+    return setmetatable({
+        writer = writer,
+        on_end = on_end,
+        watch = watch,
+        is_busy = false,
+    }, mt)
 end
 
 --- Begins anew, with what the writer has just made live.
@@ -141,11 +151,15 @@ local function save(self, live)
     note_failure(self, err)
 end
 
-local function is_merge_due(self, live)
-    local age = monotonic() - self.merged_at
+-- Seconds until a merge is due; 0: now.
+local function merge_wait(self, live)
+    if live.used > MERGE_SHARE * (live.used + live.room) then
+        return 0
+    elseif live.revision <= live.base_revision then
+        return FOREVER_SECONDS
+    end
     local old = math.max(MERGE_AGE_SECONDS, MERGE_AGE_RATIO * (self.merge_seconds or 0))
-    local is_full = live.used > MERGE_SHARE * (live.used + live.room)
-    return is_full or (live.revision > live.base_revision and age > old)
+    return math.max(0, self.merged_at + old - monotonic())
 end
 
 -- Notes what is live. New files count as written to: somebody may have, before their first stamp.
@@ -184,29 +198,51 @@ local function empty_log(self)
     end
 end
 
---- Begins what is due; looks once a second. Yields.
--- @phases timer
-function methods:look()
-    if self.is_busy or monotonic() < self.look_at then
-        return
-    end
-    self.look_at = monotonic() + LOOK_SECONDS
-    local live, err = self.writer.call("live")
-    if not live then
-        ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))
-        return
-    end
-    note_files(self, live)
+-- Begins what is due, of what is live. Seconds until something may be that nobody tells of.
+local function begin_due(self, live)
     local crashes = images.crashes()
-    if check_wait(self, live, crashes) == 0 then
+    local save_wait = FOREVER_SECONDS
+    if live.base ~= self.saved then
+        save_wait = math.max(0, self.save_at - monotonic())
+    end
+    local check, merge_in = check_wait(self, live, crashes), merge_wait(self, live)
+    if check == 0 then
         in_background(self, check_files, live, crashes)
-    elseif live.base ~= self.saved and monotonic() >= self.save_at then
+    elseif save_wait == 0 then
         in_background(self, save, live)
-    elseif is_merge_due(self, live) then
+    elseif merge_in == 0 then
         in_background(self, merge)
     elseif is_log_due(self, live) then
         in_background(self, empty_log)
+    else
+        return math.min(check, save_wait, merge_in)
     end
+    -- Its end is told of.
+    return self.is_busy and FOREVER_SECONDS or LOOK_SECONDS
+end
+
+--- Begins what is due; looks once a second at most. Yields.
+-- @treturn number seconds after which to call it again, at the latest
+-- @phases timer
+function methods:look()
+    if self.is_busy then
+        return FOREVER_SECONDS
+    end
+    local early = self.look_at - monotonic()
+    if early > 0 then
+        return early
+    end
+    self.look_at = monotonic() + LOOK_SECONDS
+    -- Before it looks: what happens from here on is told of.
+    local is_watched = self.watch()
+    local live, err = self.writer.call("live")
+    if not live then
+        ngx.log(ngx.ERR, "control: ", err and (err.message or err.err))
+        return LOOK_SECONDS
+    end
+    note_files(self, live)
+    local wait = begin_due(self, live)
+    return is_watched and wait or math.min(wait, LOOK_SECONDS)
 end
 
 return _M

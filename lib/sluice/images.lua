@@ -66,6 +66,7 @@ int sluice_images_credential(const char *kind, size_t kind_length, const char *k
 sluice_control_t *sluice_control_block(void);
 int sluice_control_accept(void);
 int sluice_control_deaths(uint32_t ms);
+int sluice_control_watch(const char *folder, void *semaphore, int (*post)(void *, int));
 ]])
 
 --- The functions and constants; outside nginx the constants alone.

@@ -169,7 +169,8 @@ function _M.block()
     end
     local said = { error = ffi.string(block.error), seats = {} }
     for _, name in ipairs({ "started_at", "heartbeat", "revision", "failures" }) do
-        said[name] = tonumber(block[name])
+        -- Without the bit that says that it rests.
+        said[name] = tonumber(bit.band(block[name], 0x7fffffffffffffffULL))
     end
     for _, name in ipairs({ "pid", "state", "starts", "deaths" }) do
         said[name] = block[name]

@@ -26,6 +26,7 @@ ROLE = """
         store = "@run@/store/store.db",
         images = "@images@",
         layouts = layout.derive(schemas),
+        on_files = function() end,
     })
 """
 

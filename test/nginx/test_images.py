@@ -333,15 +333,6 @@ def test_files_that_go_at_once_are_no_failure() -> None:
         assert seen == {"ok"}
 
 
-def test_an_idle_worker_does_not_hold_an_old_base() -> None:
-    with Images(workers=3) as nginx:
-        nginx.run(LIVE)
-        idle = [pid for pid in nginx.workers() if pid != nginx.zero()]
-        wait_until(lambda: [maps(pid) for pid in idle] == [["base.1"]] * 2, "the first")
-        nginx.run("w.base(2, {}) w.publish(2, 0, 2)")
-        wait_until(lambda: [maps(pid) for pid in idle] == [["base.2"]] * 2, "the second")
-
-
 def test_a_large_base_goes_in_pieces() -> None:
     with Images() as nginx:
         assert nginx.run("local n = w.base(1, w.many(60000)) w.publish(1, 0, 1) return n") > 2**23

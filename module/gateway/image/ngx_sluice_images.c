@@ -18,7 +18,6 @@
 #define NGX_SLUICE_IMAGES_RETRY    10        /* ms, after a failure */
 #define NGX_SLUICE_IMAGES_SHARE    4         /* or so often what it took */
 #define NGX_SLUICE_IMAGES_LATEST   1000      /* ms, at most */
-#define NGX_SLUICE_IMAGES_LOOK     1000      /* ms, of an idle worker */
 
 /* Maps that are to go, and bytes of them that go in a turn. */
 #define NGX_SLUICE_IMAGES_OLD      16
@@ -53,7 +52,6 @@ static void ngx_sluice_images_drop(sluice_core_space_t *space);
 static void ngx_sluice_images_unmap_handler(ngx_event_t *e);
 static uint64_t ngx_sluice_images_now(clockid_t clock);
 static void ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began);
-static void ngx_sluice_images_look_handler(ngx_event_t *e);
 
 
 static ngx_sluice_images_t  ngx_sluice_images = {
@@ -68,7 +66,6 @@ static ngx_uint_t           ngx_sluice_images_olds;
 
 static ngx_connection_t  ngx_sluice_images_none = { .fd = (ngx_socket_t) -1 };
 static ngx_event_t       ngx_sluice_images_unmap;
-static ngx_event_t       ngx_sluice_images_look;
 
 
 /*
@@ -79,8 +76,6 @@ static ngx_event_t       ngx_sluice_images_look;
 int
 sluice_images_open(const char *folder, size_t length)
 {
-    ngx_event_t  *look;
-
     if (length > NGX_SLUICE_IMAGES_FOLDER) {
         return SLUICE_CORE_LARGE;
     }
@@ -92,17 +87,6 @@ sluice_images_open(const char *folder, size_t length)
                               ? SLUICE_CORE_CHECK : SLUICE_CORE_HEADER_ONLY;
 
     ngx_sluice_images_reserve();
-
-    look = &ngx_sluice_images_look;
-
-    if (!look->timer_set) {
-        look->handler = ngx_sluice_images_look_handler;
-        look->log = ngx_cycle->log;
-        look->data = &ngx_sluice_images_none;
-        look->cancelable = 1;
-
-        ngx_add_timer(look, NGX_SLUICE_IMAGES_LOOK);
-    }
 
     return SLUICE_CORE_OK;
 }
@@ -451,15 +435,6 @@ ngx_sluice_images_now(clockid_t clock)
     (void) clock_gettime(clock, &now);
 
     return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-
-static void
-ngx_sluice_images_look_handler(ngx_event_t *e)
-{
-    (void) ngx_sluice_images_refresh();
-
-    ngx_add_timer(e, NGX_SLUICE_IMAGES_LOOK);
 }
 
 

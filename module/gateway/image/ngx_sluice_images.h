@@ -25,8 +25,8 @@
  *
  * asks with each request whether something new is published: one load.  If
  * so, it maps what has changed; the old maps are unmapped later, by some MB a
- * turn of the event loop.  A worker without requests asks once a second, so
- * that it does not hold a large base back.
+ * turn of the event loop.  A worker without requests asks when an event says
+ * that other files are live, so that it does not hold a large base back.
  *
  * A worker that cannot map what is published does not serve what was there
  * before, since a key in it may have been revoked: every verb returns why, the
@@ -76,6 +76,10 @@ typedef enum {
 } sluice_control_state_e;
 
 
+/* In a heartbeat: since then it waits for something to do. */
+#define SLUICE_CONTROL_RESTS  0x8000000000000000ull
+
+
 /*
  * Of the control worker, in shared memory.  Times are milliseconds since 1970,
  * but for those of deaths, which no change of the clock may move.  What Lua
@@ -84,7 +88,7 @@ typedef enum {
 
 typedef struct {
     uint64_t  started_at;
-    uint64_t  heartbeat;           /* once a second */
+    uint64_t  heartbeat;           /* or SLUICE_CONTROL_RESTS: it waits */
     uint64_t  revision;            /* the last that was published */
     uint64_t  failures;            /* of all workers, to map: answers of 503 */
     uint64_t  failed_at;           /* the last to map; 0: it has since */

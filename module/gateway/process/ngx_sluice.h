@@ -103,6 +103,14 @@ void ngx_sluice_reuseport_init(ngx_cycle_t *cycle);
 ngx_int_t ngx_sluice_control_init_process(ngx_cycle_t *cycle);
 void ngx_sluice_control_exit_process(void);
 
+/* ngx_sluice_watchdog.c */
+
+void ngx_sluice_watchdog_start(ngx_cycle_t *cycle);
+
+/* ngx_sluice_watch.c */
+
+void ngx_sluice_watch_exit_process(void);
+
 /* ngx_http_sluice_control.c */
 
 ngx_int_t ngx_http_sluice_control_check(ngx_cycle_t *cycle);

@@ -223,6 +223,8 @@ typedef struct {
     f(sluice_control_t *, sluice_control_block, (void))                       \
     f(int, sluice_control_accept, (void))                                     \
     f(int, sluice_control_deaths, (uint32_t ms))                              \
+    f(int, sluice_control_watch,                                              \
+      (const char *folder, void *semaphore, ngx_sluice_post_pt post))         \
                                                                               \
     f(void, sluice_metrics_count, (int what))                                 \
     f(uint32_t, sluice_metrics_limit, (void))                                 \

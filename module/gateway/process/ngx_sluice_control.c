@@ -9,10 +9,9 @@
  * worker that cannot map what is live accepts after two seconds nevertheless,
  * and answers 503.
  *
- * Worker 0 beats in shared memory once a second.  A timer of the kernel kills
- * it when its event loop has not come round for the watchdog's time; the
- * master starts another.  It takes a seat when it starts and gives it up when
- * it leaves: a seat of a process that is no more is a death.
+ * Worker 0 takes a seat when it starts and gives it up when it leaves: a seat
+ * of a process that is no more is a death.  ngx_sluice_watchdog.c kills one
+ * that hangs.
  */
 
 
@@ -26,7 +25,7 @@
 
 #define NGX_SLUICE_CONTROL_POLL   5          /* ms, until an image is live */
 #define NGX_SLUICE_CONTROL_GATE   2000       /* ms, for one that is damaged */
-#define NGX_SLUICE_CONTROL_BEAT   1000       /* ms */
+#define NGX_SLUICE_CONTROL_SEAT   1000       /* ms, until there is a seat */
 
 
 static ngx_int_t ngx_sluice_control_hold(ngx_cycle_t *cycle);
@@ -34,9 +33,9 @@ static ngx_int_t ngx_sluice_control_release(void);
 static void ngx_sluice_control_gate_handler(ngx_event_t *e);
 static ngx_int_t ngx_sluice_control_start(ngx_cycle_t *cycle);
 static void ngx_sluice_control_take_seat(sluice_control_t *block);
+static void ngx_sluice_control_sit(sluice_control_t *block);
 static void ngx_sluice_control_take_place(sluice_control_t *block);
-static void ngx_sluice_control_beat_handler(ngx_event_t *e);
-static void ngx_sluice_control_arm(ngx_log_t *log);
+static void ngx_sluice_control_period_handler(ngx_event_t *e);
 static uint64_t ngx_sluice_control_now(clockid_t clock);
 
 
@@ -45,10 +44,8 @@ static uint64_t ngx_sluice_control_now(clockid_t clock);
 static ngx_connection_t  **ngx_sluice_control_held;
 
 static uint64_t            ngx_sluice_control_started;
-static ngx_msec_t          ngx_sluice_control_watchdog;
 static ngx_msec_t          ngx_sluice_control_gate;
-static timer_t             ngx_sluice_control_timer;
-static ngx_uint_t          ngx_sluice_control_named;
+static ngx_uint_t          ngx_sluice_control_seated;
 
 /* nginx's debug log wants a connection of each event */
 
@@ -87,7 +84,7 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
     e->cancelable = 1;
 
     if (ngx_worker == 0) {
-        e->handler = ngx_sluice_control_beat_handler;
+        e->handler = ngx_sluice_control_period_handler;
         return ngx_sluice_control_start(cycle);
     }
 
@@ -222,15 +219,7 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
 static ngx_int_t
 ngx_sluice_control_start(ngx_cycle_t *cycle)
 {
-    ngx_core_conf_t    *ccf;
-    struct sigevent     event;
-    sluice_control_t   *block;
-    ngx_sluice_conf_t  *conf;
-
-    conf = (ngx_sluice_conf_t *)
-               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    sluice_control_t  *block;
 
     block = sluice_control_block();
 
@@ -242,28 +231,9 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
         ngx_sluice_control_take_place(block);
     }
 
-    /* who stops at "debug_points" wants to look at it */
+    ngx_sluice_watchdog_start(cycle);
 
-    if (conf->watchdog && ccf->debug_points == 0) {
-
-        ngx_memzero(&event, sizeof(struct sigevent));
-        event.sigev_notify = SIGEV_SIGNAL;
-        event.sigev_signo = SIGKILL;
-
-        if (timer_create(CLOCK_MONOTONIC, &event, &ngx_sluice_control_timer)
-            == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "sluice: timer_create() of the watchdog failed");
-        } else {
-            ngx_sluice_control_watchdog = conf->watchdog;
-            ngx_sluice_control_arm(cycle->log);
-        }
-    }
-
-    /* in the event loop: nginx gives the process its title before that */
-
-    ngx_add_timer(&ngx_sluice_control_event, 1);
+    ngx_sluice_control_period_handler(&ngx_sluice_control_event);
 
     return NGX_OK;
 }
@@ -300,16 +270,28 @@ ngx_sluice_control_take_seat(sluice_control_t *block)
         ngx_memzero(block->recent_deaths, sizeof(block->recent_deaths));
     }
 
+    ngx_sluice_control_sit(block);
+
+    (void) __sync_fetch_and_add(&block->starts, 1);
+}
+
+
+/* Where all are taken, by those that drain: see the period's handler. */
+
+static void
+ngx_sluice_control_sit(sluice_control_t *block)
+{
+    ngx_uint_t  i;
+
     for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
 
         if (__sync_bool_compare_and_swap(&block->seats[i], 0,
                                          (uint32_t) ngx_pid))
         {
-            break;
+            ngx_sluice_control_seated = 1;
+            return;
         }
     }
-
-    (void) __sync_fetch_and_add(&block->starts, 1);
 }
 
 
@@ -327,44 +309,33 @@ ngx_sluice_control_take_place(sluice_control_t *block)
 }
 
 
+/*
+ * Keys of tickets that have had their time go, used or not.  And who has no
+ * seat looks for one.
+ */
+
 static void
-ngx_sluice_control_beat_handler(ngx_event_t *e)
+ngx_sluice_control_period_handler(ngx_event_t *e)
 {
+    time_t             now;
     sluice_control_t  *block;
 
+    now = ngx_time();
     block = sluice_control_block();
 
-    if (!ngx_sluice_control_named && !ngx_exiting) {
-        ngx_sluice_control_named = 1;
-        ngx_setproctitle("control process");
-    }
-
     if (block->pid == (uint32_t) ngx_pid) {
-        block->heartbeat = ngx_sluice_control_now(CLOCK_REALTIME);
-        ngx_sluice_tickets_turn(ngx_time());
+        ngx_sluice_tickets_turn(now);
     }
 
-    if (ngx_sluice_control_watchdog) {
-        ngx_sluice_control_arm(e->log);
+    if (!ngx_sluice_control_seated) {
+        ngx_sluice_control_sit(block);
     }
 
-    ngx_add_timer(e, NGX_SLUICE_CONTROL_BEAT);
-}
+    now %= NGX_SLUICE_TICKETS_PERIOD;
 
-
-static void
-ngx_sluice_control_arm(ngx_log_t *log)
-{
-    struct itimerspec  when;
-
-    ngx_memzero(&when, sizeof(struct itimerspec));
-    when.it_value.tv_sec = ngx_sluice_control_watchdog / 1000;
-    when.it_value.tv_nsec = ngx_sluice_control_watchdog % 1000 * 1000000;
-
-    if (timer_settime(ngx_sluice_control_timer, 0, &when, NULL) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "sluice: timer_settime() of the watchdog failed");
-    }
+    ngx_add_timer(e, ngx_sluice_control_seated
+                     ? (NGX_SLUICE_TICKETS_PERIOD - now) * 1000
+                     : NGX_SLUICE_CONTROL_SEAT);
 }
 
 

@@ -316,6 +316,7 @@ static void
 ngx_sluice_exit_process(ngx_cycle_t *cycle)
 {
     ngx_sluice_control_exit_process();
+    ngx_sluice_watch_exit_process();
     ngx_http_sluice_match_exit_process();
     ngx_sluice_digest_exit_process();
     ngx_sluice_timer_exit_process();
