@@ -38,6 +38,8 @@ local say, print_lines = console.say, console.print_lines
 local complain, fail = console.complain, console.fail
 
 local STOP_TIMEOUT_S = 10
+-- What is running is told also where nobody answers.
+local STATUS_TIMEOUT_S = 2
 
 local RESTART_REFUSED = "restart refused: the running gateway is kept"
 local BY_ITS_UNIT = "a service manager runs it, and would not know the new one: `systemctl restart "
@@ -359,6 +361,22 @@ local function former(instance)
     return pid and { pid = pid, workers = instance.workers(pid) }
 end
 
+-- Whether all workers get the events of the others, in a moment; nil where nobody answers.
+local function events_of(instance, master_control)
+    if not (master_control and master_control.life == "answers") then
+        return nil
+    end
+    local status, answer = control.ask(instance.control, "GET", "/events", nil, STATUS_TIMEOUT_S)
+    local log = status == 200 and answer.log
+    return log
+            and {
+                slots = log.slots,
+                taken = log.attached + log.detached,
+                workers_without = log.unattached,
+            }
+        or nil
+end
+
 --- status: whether it runs, and what.
 _M.status = invocation.on_instance(function(instance, arguments, context)
     local master = instance:master()
@@ -377,6 +395,7 @@ _M.status = invocation.on_instance(function(instance, arguments, context)
         found.workers = instance.workers(master)
         found.former = former(instance)
         found.control = control_worker.read(master)
+        found.events = events_of(instance, found.control)
     else
         found.orphans = instance:orphans()
     end

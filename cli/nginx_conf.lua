@@ -89,7 +89,8 @@ local function main(settings, group)
         out[#out + 1] = ("user %s %s;"):format(settings.user, group)
     end
     out[#out + 1] = ("worker_processes %d;"):format(settings.workers + 1)
-    local files = settings.worker_connections + platform.files_beside_connections
+    local beside = platform.files_beside_connections(settings.workers)
+    local files = settings.worker_connections + beside
     out[#out + 1] = ("worker_rlimit_nofile %d;"):format(files)
     if settings.shutdown_timeout ~= "0" then
         out[#out + 1] = ("worker_shutdown_timeout %s;"):format(settings.shutdown_timeout)

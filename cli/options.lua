@@ -240,10 +240,13 @@ _M.list = {
         type = "count",
         default = "auto",
         min = 1,
-        max = 1024,
+        max = 511,
         doc = "Worker processes that serve traffic; `auto` is one for each CPU that the gateway "
             .. "may use, by its affinity and the quota of its control group (`cpu.max`). One more "
-            .. "process looks after the configuration.",
+            .. "process looks after the configuration. Up to 255 the old workers of three reloads "
+            .. "may stay beside the new ones, up to 340 those of two, up to 511 of one: nginx has "
+            .. "at most 1,024 processes. A start makes that space, for 256 processes at least; a "
+            .. "reload that would need more is refused.",
     },
     {
         name = "worker_connections",
@@ -254,7 +257,8 @@ _M.list = {
         min = 16,
         max = 1048576,
         doc = "Connections of one worker, to clients and upstreams together. Lowered, with a "
-            .. "warning, to 512 less than the hard limit of open files (`ulimit -Hn`).",
+            .. "warning, to what the hard limit of open files (`ulimit -Hn`) leaves beside a "
+            .. "worker's other descriptors: 512, and with many workers more (docs/operations.md).",
     },
     {
         name = "user",

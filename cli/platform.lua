@@ -24,9 +24,22 @@ _M.nginx_source = "/usr/share/nginx/src"
 -- From this version on nginx has `http2 on;`, and warns of `listen ... http2`.
 _M.http2_directive_since = "1.25.1"
 
--- What a worker holds open beside its connections: the events' log and 256 eventfds of it, and with
--- room to spare the listeners, logs and channels to other workers.
-_M.files_beside_connections = 512
+-- Slots of the events' log, as module/lib/events/ngx_sluice_ring.c counts them: for four lives, the
+-- workers that serve and the old ones of three reloads.
+local LIVES, SLOTS_MIN, SLOTS_MAX, SLOTS_ROUND = 4, 256, 1024, 64
+-- Listeners, logs, the store and the like, with some to spare.
+local OTHER_FILES, FILES_MIN = 240, 512
+
+--- What a worker holds open beside its connections: an eventfd for each slot of the events' log, a
+-- channel to each process of four lives, and others.
+-- @tparam number workers that serve traffic
+-- @treturn number
+function _M.files_beside_connections(workers)
+    local processes = LIVES * (workers + 1)
+    local slots = math.ceil((processes + LIVES) / SLOTS_ROUND) * SLOTS_ROUND
+    slots = math.min(math.max(slots, SLOTS_MIN), SLOTS_MAX)
+    return math.max(slots + processes + OTHER_FILES, FILES_MIN)
+end
 
 -- The CAs that the system trusts; of the package ca-certificates, which not every machine has.
 _M.ca_bundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -294,8 +294,8 @@ end
 function _M.fit_connections(settings, master)
     local limits = process.read_file(("/proc/%s/limits"):format(master or "self")) or ""
     local limit = tonumber(limits:match("Max open files +%S+ +(%d+)")) or math.huge
-    local room =
-        math.max(limit - platform.files_beside_connections, options.by_name.worker_connections.min)
+    local beside = platform.files_beside_connections(settings.workers)
+    local room = math.max(limit - beside, options.by_name.worker_connections.min)
     local wanted = settings.worker_connections
     if wanted <= room then
         return nil

@@ -145,6 +145,11 @@ function _M.status(found)
             draining > 0 and (", and %d leaving"):format(draining) or ""
         ),
     }
+    local events = found.events
+    if events and events.workers_without > 0 then
+        local line = "         %d without events: all %d slots of the log are taken"
+        lines[#lines + 1] = line:format(events.workers_without, events.slots)
+    end
     if found.former then
         local workers = found.former.workers
         lines[#lines + 1] = ("before   nginx of pid %d, which leaves: %d workers"):format(

@@ -67,7 +67,7 @@ main(int argc, char **argv)
     count = atol(argv[2]);
 
     if (m.length[0] > sizeof(ring_payload)
-        || sluice_ring_create(&ring, 16 << 20, 10000) != SLUICE_OK)
+        || sluice_ring_create(&ring, 16 << 20, 256, 10000) != SLUICE_OK)
     {
         ring_failed("create");
     }

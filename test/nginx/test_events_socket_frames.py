@@ -24,7 +24,7 @@ from wire import DEADLINE, Stream, wait_until
 HEAD = struct.Struct("=IBBHHHII")
 MARK = 0xD5
 HELLO, WELCOME, BYE, ALL, WORKER, UNIQUE = range(1, 7)
-NOBODY = 255
+NOBODY = 1023
 PROTOCOL, VERSION = b"sluice-events", b"1"
 SEED = int.from_bytes(os.urandom(4), "big")
 

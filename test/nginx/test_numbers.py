@@ -59,7 +59,7 @@ CASES = {
         f"{EVENTS}({{ {option} = VALUE }})": NEVER
         for option in ("queue_len", "queue_bytes", "max_payload_len", "unique_timeout")
     },
-    "ev:publish({ worker = VALUE }, 's', 'e')": (*NEVER, "0.5", "255"),
+    "ev:publish({ worker = VALUE }, 's', 'e')": (*NEVER, "0.5", "1023"),
     "ev:publish({ key = 'k', timeout = VALUE }, 's', 'e')": NEVER,
     **{
         f"{EVENTS}({{ transport = 'poll', {option} = VALUE }})": NEVER

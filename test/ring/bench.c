@@ -94,7 +94,7 @@ bench_calls(uint32_t size, int copy)
     sluice_ring_t          ring;
     sluice_ring_message_t  m;
 
-    test_check(sluice_ring_create(&ring, 16 << 20, 10000) == SLUICE_OK,
+    test_check(sluice_ring_create(&ring, 16 << 20, 256, 10000) == SLUICE_OK,
                "create");
     sluice_ring_set_wake(&ring, sluice_ring_wake_fds, bench_fds);
     test_check(sluice_ring_attach(&ring, 0, 0, &missed) == SLUICE_OK,
@@ -162,7 +162,7 @@ bench_flow(uint32_t size, int readers)
     ready = mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_ANONYMOUS,
                  -1, 0);
 
-    test_check(sluice_ring_create(&ring, 16 << 20, 10000) == SLUICE_OK,
+    test_check(sluice_ring_create(&ring, 16 << 20, 256, 10000) == SLUICE_OK,
                "create");
     sluice_ring_set_wake(&ring, sluice_ring_wake_fds, bench_fds);
 

@@ -385,8 +385,8 @@ fuzz_round(void)
     pthread_t       thread;
     sluice_ring_t   ring, writer;
 
-    test_check(sluice_ring_create(&ring, FUZZ_SIZE, 0) == SLUICE_OK,
-               "create");
+    test_check(sluice_ring_create(&ring, FUZZ_SIZE, TEST_SLOTS, 0)
+               == SLUICE_OK, "create");
     test_check(sluice_ring_open(&writer, ring.fd) == SLUICE_OK, "open");
     sluice_ring_set_redeliver(&ring, fuzz_again, NULL);
     sluice_ring_set_redeliver(&writer, fuzz_again, NULL);
@@ -434,8 +434,8 @@ fuzz_open(void)
     sluice_ring_t            ring, other;
     sluice_ring_identity_t  *id, saved;
 
-    test_check(sluice_ring_create(&ring, FUZZ_SIZE, 0) == SLUICE_OK,
-               "create");
+    test_check(sluice_ring_create(&ring, FUZZ_SIZE, TEST_SLOTS, 0)
+               == SLUICE_OK, "create");
 
     id = &ring.control->identity;
     memcpy(&saved, id, sizeof(saved));

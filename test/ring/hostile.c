@@ -172,8 +172,8 @@ main(void)
     test_check(canary != MAP_FAILED, "mmap");
     memset(canary, 0xa5, HOSTILE_CANARY);
 
-    test_check(sluice_ring_create(&ring, HOSTILE_SIZE, 1000) == SLUICE_OK,
-               "create");
+    test_check(sluice_ring_create(&ring, HOSTILE_SIZE, TEST_SLOTS, 1000)
+               == SLUICE_OK, "create");
 
     pid = test_fork();
 

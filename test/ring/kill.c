@@ -95,7 +95,7 @@ typedef struct {
 } process_t;
 
 
-static int             fds[SLUICE_RING_SLOTS];
+static int             fds[TEST_SLOTS];
 static int             count;       /* processes */
 static int             paused;
 static int             witness;     /* has read all since the log began */
@@ -704,13 +704,14 @@ main(void)
     test_check(shared != MAP_FAILED, "mmap");
     last = calloc(KILL_LIVES, sizeof(*last));
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
         fds[i] = eventfd(0, EFD_NONBLOCK);
     }
 
     /* half of the runs with a stall limit that stopped readers run into */
 
-    test_check(sluice_ring_create(&blank, KILL_SIZE, paused ? 60 : 10000)
+    test_check(sluice_ring_create(&blank, KILL_SIZE, TEST_SLOTS,
+                                  paused ? 60 : 10000)
                == SLUICE_OK, "create");
     sluice_ring_set_wake(&blank, sluice_ring_wake_fds, fds);
     sluice_ring_set_redeliver(&blank, inherit, NULL);

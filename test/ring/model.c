@@ -92,6 +92,8 @@ typedef struct {
     uint32_t             generation;
     uint16_t             worker;
     uint64_t             missed;
+    uint64_t             mark;          /* events before it, if ring.marked */
+    uint64_t             mark_missed;
     sluice_ring_frame_t  claimed;       /* one callback under way */
     int                  busy;
     sluice_ring_frame_t  heirlooms[MODEL_HEIRLOOMS];
@@ -100,17 +102,18 @@ typedef struct {
 
 
 static actor_t         actors[MODEL_ACTORS];
-static model_slot_t    slots[SLUICE_RING_SLOTS];
+static model_slot_t    slots[TEST_SLOTS];
 static model_gate_t    gates[SLUICE_RING_GATES];
 static model_event_t  *events;
 static model_key_t    *keys;
 static uint64_t        event_count, key_count, capacity, now_ms, state;
 static uint64_t        numbers, again_wanted, again_got, again_sum;
+static uint64_t        crowded_to;
 static uint32_t        generation;
-static int             woken[SLUICE_RING_SLOTS];
+static int             woken[TEST_SLOTS];
 static sluice_ring_t   master;
 static uint8_t         payload[MODEL_LONGEST + TEST_HEAD];
-static uint64_t        done[16];
+static uint64_t        done[17];
 
 static struct {
     uint64_t  publish, longest, keys, timeout, hangs;
@@ -267,7 +270,7 @@ model_room(uint64_t floor)
 
     least = event_count;
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
         s = &slots[i];
 
         if (s->state != SLUICE_RING_ATTACHED) {
@@ -355,7 +358,7 @@ model_reap(int heir)
 
     again_wanted = 0;
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
         s = &slots[i];
 
         if (s->state == SLUICE_RING_FREE || s->alive) {
@@ -482,7 +485,7 @@ step_wakes(int all)
 {
     int  i;
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
 
         if (woken[i]) {
             test_check(slots[i].asleep || slots[i].waiting || !slots[i].alive,
@@ -538,6 +541,11 @@ step_publish(actor_t *a)
 
     need = sluice_ring_frame_size(&m);
     rc = sluice_ring_publish(&a->ring, &m);
+
+    if (m.kind == SLUICE_RING_UNIQUE) {
+        /* where keys are crowded their entries count, and marks do not */
+        crowded_to = atomic_load(&master.control->gate);
+    }
 
     if (need > master.limit) {
         test_check(rc == SLUICE_LARGE, "large: %d", rc);
@@ -762,7 +770,7 @@ step_sleep(actor_t *a)
         s->asleep = 1;
         done[10]++;
 
-        for (i = 0; freed && i < SLUICE_RING_SLOTS / 64; i++) {
+        for (i = 0; freed && i < TEST_SLOTS / 64; i++) {
             test_check(master.control->waiting[i] == 0,
                        "made room, asleep, and somebody waits for it");
         }
@@ -775,17 +783,142 @@ step_sleep(actor_t *a)
 }
 
 
+/* That of a process whose worker id it still waits for, or NULL. */
+
+static model_gate_t *
+model_gate(const actor_t *a)
+{
+    unsigned       bit;
+    model_gate_t  *g;
+
+    bit = 1u << (a->worker == SLUICE_RING_AGENT ? MODEL_WORKERS : a->worker);
+
+    for (g = gates; g < gates + SLUICE_RING_GATES; g++) {
+        if (a->generation && g->number == a->generation
+            && !(g->attached & bit))
+        {
+            return g;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* The first of a worker id of a generation begins where that began. */
+
+static void
+model_look(const actor_t *a, uint64_t *start, uint64_t *missed)
+{
+    model_gate_t  *g;
+
+    g = model_gate(a);
+
+    if (g) {
+        *missed = g->open ? 0 : *start - g->start;
+        *start = g->open ? g->start : *start;
+    }
+}
+
+
+static void
+model_enter(const actor_t *a)
+{
+    model_gate_t  *g;
+
+    g = model_gate(a);
+
+    if (g) {
+        g->attached |= 1u << (a->worker == SLUICE_RING_AGENT ? MODEL_WORKERS
+                                                             : a->worker);
+        done[11]++;
+    }
+}
+
+
+/* A process that may attach later, or never. */
+
+static void
+step_mark(actor_t *a)
+{
+    if (a->ring.marked) {
+        a->ring.marked = 0;
+        return;
+    }
+
+    a->worker = model_worker();
+    a->generation = generation - (uint32_t) test_below(&state, 3);
+    a->mark = event_count;
+    a->mark_missed = 0;
+
+    test_check(sluice_ring_mark(&a->ring, a->generation, a->worker)
+               == SLUICE_OK, "mark");
+
+    model_look(a, &a->mark, &a->mark_missed);
+    done[14]++;
+}
+
+
+static void
+step_pass(actor_t *a)
+{
+    if (a->ring.marked) {
+        test_check(sluice_ring_pass(&a->ring, a->generation, a->worker)
+                   == SLUICE_OK, "pass");
+
+        model_enter(a);
+        done[16]++;
+    }
+}
+
+
+/*
+ * What is behind a mark is there for sure while the log has not come round to
+ * it but for its last eighth and a frame.
+ */
+
+static void
+model_marked(actor_t *a, uint64_t *start, uint64_t *missed)
+{
+    uint64_t       behind;
+    model_gate_t  *g;
+
+    g = model_gate(a);
+    *missed = a->mark_missed;
+    a->ring.marked = 0;
+
+    behind = model_position(event_count) - model_position(a->mark);
+
+    if (a->ring.used_seq == a->mark) {
+        test_check(behind <= MODEL_SIZE, "a mark %lu bytes behind is believed",
+                   behind);
+        *start = a->mark;
+        return;
+    }
+
+    test_check(g == NULL || !g->open, "the log was not kept for a mark");
+
+    test_check(behind + a->ring.limit > MODEL_SIZE / 8 * 7
+               || crowded_to > model_position(a->mark),
+               "a mark is lost %lu bytes behind", behind);
+
+    *missed += event_count - a->mark;
+    done[15]++;
+}
+
+
 static void
 step_attach(actor_t *a)
 {
     int            i;
     uint64_t       start, missed;
-    unsigned       bit;
-    model_gate_t  *g;
     model_slot_t  *s;
 
-    a->worker = model_worker();
-    a->generation = generation - (uint32_t) test_below(&state, 3);
+    if (!a->ring.marked) {
+        a->worker = model_worker();
+        a->generation = generation - (uint32_t) test_below(&state, 3);
+    }
+
     a->busy = 0;
     a->heirs = 0;
 
@@ -802,19 +935,15 @@ step_attach(actor_t *a)
 
     start = event_count;
     missed = 0;
-    bit = 1u << (a->worker == SLUICE_RING_AGENT ? MODEL_WORKERS : a->worker);
 
-    for (g = gates; g < gates + SLUICE_RING_GATES; g++) {
-        if (a->generation && g->number == a->generation
-            && !(g->attached & bit))
-        {
-            g->attached |= bit;
-            start = g->open ? g->start : event_count;
-            missed = event_count - (g->open ? start : g->start);
-            missed = g->open ? 0 : missed;
-            done[11]++;
-        }
+    if (a->ring.marked) {
+        model_marked(a, &start, &missed);
+
+    } else {
+        model_look(a, &start, &missed);
     }
+
+    model_enter(a);
 
     test_check(a->missed == missed, "attach missed %lu, not %lu", a->missed,
                missed);
@@ -940,8 +1069,16 @@ step(void)
     a = &actors[who];
 
     if (a->ring.own == NULL) {
-        if (test_below(&state, 3) == 0) {
+        dice = test_below(&state, 30);
+
+        if (dice < (a->ring.marked ? 1 : 5)) {
             step_attach(a);
+
+        } else if (dice < (a->ring.marked ? 2 : 10)) {
+            step_mark(a);
+
+        } else if (dice < 14) {
+            step_pass(a);
         }
 
         return;
@@ -1002,7 +1139,7 @@ main(void)
     now_ms = 1000000;
     keys = calloc(ops, sizeof(*keys));
 
-    test_check(sluice_ring_create(&master, MODEL_SIZE, MODEL_STALL)
+    test_check(sluice_ring_create(&master, MODEL_SIZE, TEST_SLOTS, MODEL_STALL)
                == SLUICE_OK, "create");
     sluice_ring_set_clock(&master, model_clock);
     test_check(master.size == MODEL_SIZE, "size %lu", master.size);
@@ -1027,10 +1164,11 @@ main(void)
            "%lu crowded, %lu large,\n"
            "    %lu advances, %lu sleeps, %lu claims, %lu overruns, "
            "%lu generations, %lu first attaches,\n"
-           "    %lu deaths, %lu reaped, %lu redelivered\n",
+           "    %lu deaths, %lu reaped, %lu redelivered, %lu marks, %lu "
+           "passed, %lu lapped\n",
            ops, done[4], done[5], done[6], done[3], done[2], done[9],
            done[10], done[7], done[8], done[13], done[11], done[12], done[0],
-           done[1]);
+           done[1], done[14], done[16], done[15]);
 
     return 0;
 }

@@ -149,7 +149,7 @@ main(void)
     uint32_t  generation;
     uint64_t  missed;
 
-    test_check(sluice_ring_create(&reader, 1u << 16, 10000) == SLUICE_OK,
+    test_check(sluice_ring_create(&reader, 1u << 16, 4, 10000) == SLUICE_OK,
                "create");
     test_check(sluice_ring_generation(&reader, 1, &generation) == SLUICE_OK,
                "generation");

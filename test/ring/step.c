@@ -56,7 +56,7 @@ typedef struct {
 } step_note_t;
 
 
-static int            fds[SLUICE_RING_SLOTS];
+static int            fds[TEST_SLOTS];
 static uint8_t        payload[2048];
 static uint64_t       state, self_number, self_seen, child_seen, again_seen;
 static uint64_t       next_child, last_seq, missed, now_ms;
@@ -857,12 +857,12 @@ main(void)
     note = mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_ANONYMOUS,
                 -1, 0);
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
         fds[i] = eventfd(0, EFD_NONBLOCK);
     }
 
-    test_check(sluice_ring_create(&self, STEP_SIZE, STEP_STALL) == SLUICE_OK,
-               "create");
+    test_check(sluice_ring_create(&self, STEP_SIZE, TEST_SLOTS, STEP_STALL)
+               == SLUICE_OK, "create");
     sluice_ring_set_wake(&self, sluice_ring_wake_fds, fds);
     sluice_ring_set_clock(&self, step_clock);
     test_check(sluice_ring_attach(&self, 0, 0, &missed) == SLUICE_OK,

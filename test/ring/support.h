@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 
-#define TEST_HEAD  sizeof(test_head_t)
+#define TEST_HEAD   sizeof(test_head_t)
+#define TEST_SLOTS  64          /* of a log */
 
 
 /* A payload begins with this; the rest follows from it. */

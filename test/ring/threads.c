@@ -37,7 +37,7 @@ typedef struct {
 } worker_t;
 
 
-static int               fds[SLUICE_RING_SLOTS];
+static int               fds[TEST_SLOTS];
 static int               count;
 static uint64_t          events;
 static worker_t          workers[THREADS_MAX];
@@ -263,8 +263,8 @@ run(const char *name, void *(*body)(void *), int threads, uint64_t n,
     begun = test_now();
     order = calloc(n * (uint64_t) threads + 1, sizeof(*order));
 
-    test_check(sluice_ring_create(&master, 64 << 10, 10000) == SLUICE_OK,
-               "create");
+    test_check(sluice_ring_create(&master, 64 << 10, TEST_SLOTS, 10000)
+               == SLUICE_OK, "create");
     sluice_ring_set_wake(&master, sluice_ring_wake_fds, fds);
 
     memset(workers, 0, sizeof(workers));
@@ -309,7 +309,7 @@ main(void)
     state = test_seed("threads");
     n = test_env("EVENTS", 20000);
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < TEST_SLOTS; i++) {
         fds[i] = eventfd(0, EFD_NONBLOCK);
     }
 

@@ -99,7 +99,7 @@ describe("cli.settings", function()
         local _, errors = resolve({ environment = { SLUICE_WORKERS = "many" } })
         assert.same({
             "workers (environment SLUICE_WORKERS): 'many' is not right; "
-                .. "expected auto, or a whole number from 1 to 1024",
+                .. "expected auto, or a whole number from 1 to 511",
         }, errors)
         _, errors = resolve({ flags = { log_level = "loud" } })
         assert.matches("^log_level %(flag %-%-log%-level%): 'loud'", errors[1])

@@ -88,6 +88,15 @@ local function workers(pids, unit, scale)
     return out
 end
 
+--- The slots of the events' log, and the workers of this configuration that have none.
+local function events(log)
+    return {
+        slots = log.slots,
+        taken = log.attached + log.detached,
+        workers_without = log.unattached,
+    }
+end
+
 --- Checks the arguments `unit` (b, k, m, g) and `scale` (digits after the point).
 local function read_arguments(args)
     -- An argument that stands twice is a table, one without a value is true.
@@ -124,6 +133,7 @@ function _M.get(live, args)
             lua_shared_dicts = shared_dicts(unit, scale),
             workers_lua_vms = workers(pids, unit, scale),
         },
+        events = events(live.bus:stats().log),
         configuration_hash = origins.hash(now.origin),
         configuration_version = now.revision,
         control = state,

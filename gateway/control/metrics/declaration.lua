@@ -224,6 +224,16 @@ _M.rest = {
         type = "gauge",
         help = "Workers that read the events' log.",
     }),
+    one("log", "slots", {
+        name = "sluice_events_slots",
+        type = "gauge",
+        help = "Processes that the events' log has space for.",
+    }),
+    one("log", "unattached", {
+        name = "sluice_events_workers_without_slot",
+        type = "gauge",
+        help = "Workers that get no event, since all slots are taken. They ask again each second.",
+    }),
     one("events", "lag", {
         name = "sluice_events_lag",
         type = "gauge",

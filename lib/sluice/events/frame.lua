@@ -4,7 +4,7 @@
 --          0      4  bytes after this head
 --          4      1  mark, 0xd5
 --          5      1  kind
---          6      2  worker id of the sender, 255 if it has none
+--          6      2  worker id of the sender, 1023 if it has none
 --          8      2  bytes of the source
 --         10      2  bytes of the event
 --         12      4  all: 0; worker: its id; unique: bytes of the key; hello: process id
@@ -18,6 +18,7 @@
 
 local buffer = require("string.buffer")
 local ffi = require("ffi")
+local worker_id = require("sluice.events.worker_id")
 
 local cast = ffi.cast
 local pcall = pcall
@@ -56,7 +57,7 @@ _M.HELLO, _M.WELCOME, _M.BYE, _M.ALL, _M.WORKER, _M.UNIQUE = 1, 2, 3, 4, 5, 6
 local ALL, UNIQUE = _M.ALL, _M.UNIQUE
 
 --- Worker id of a process that has none: the privileged agent.
-_M.NOBODY = 255
+_M.NOBODY = worker_id.AGENT
 
 --- Longest source, event or key, in bytes.
 _M.MAX_NAME = 65535

@@ -12,6 +12,7 @@
 
 local bus = require("sluice.events.bus")
 local dispatcher = require("sluice.events.dispatcher")
+local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
@@ -19,7 +20,6 @@ local mt = { __index = _M }
 
 local MEGABYTE = 1024 * 1024
 local MAX_PAYLOAD_BYTES = 16 * MEGABYTE
-local AGENT = 255
 -- Of a source, and of an event; the ring has room for the bus's name besides.
 local NAME_MAX = 3840
 
@@ -148,7 +148,7 @@ end
 
 --- Starts this end in a worker: from here on its subscriptions hear events.
 -- @treturn true|nil
--- @treturn string|nil why not
+-- @treturn string|nil why not; with true "no slot" (ring): from when one is free on, see is_ready
 -- @phases init_worker
 function _M:init_worker()
     if self.started then
@@ -166,7 +166,7 @@ function _M:init_worker()
     end
     dispatcher.start()
     self.started = true
-    return true
+    return true, err
 end
 
 local function check_name(argument, verb, value)
@@ -215,9 +215,10 @@ local function resolve_target(self, target)
     if what == "worker" then
         local id = target.worker
         if id == "agent" then
-            return "worker", AGENT
-        elseif type(id) ~= "number" or id < 0 or id > 254 or id % 1 ~= 0 then
-            return nil, misuse(1, "publish", "worker = 0 to 254 or 'agent'", describe_value(id))
+            return "worker", worker_id.AGENT
+        elseif type(id) ~= "number" or id < 0 or id > worker_id.MAX or id % 1 ~= 0 then
+            local expected = ("worker = 0 to %d or 'agent'"):format(worker_id.MAX)
+            return nil, misuse(1, "publish", expected, describe_value(id))
         end
         return "worker", id
     end

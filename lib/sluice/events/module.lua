@@ -95,15 +95,19 @@ typedef struct {
     uint32_t attached;
     uint32_t detached;
     uint32_t slots;
+    uint32_t top;
     uint32_t frame_limit;
     uint32_t stall_ms;
     uint32_t generation;
+    uint32_t zero;
 } sluice_ring_stats_t;
 
 typedef struct {
     double delivered;
     double failed;
     double dropped;
+    uint32_t generation;
+    uint32_t workers;
     sluice_ring_frame_t frames[64];
 } sluice_events_t;
 

@@ -8,13 +8,14 @@
 -- @usage lua_shared_dict sluice_events 16m;
 
 local buffer = require("string.buffer")
+local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
 --- Options beside those of sluice.events, with their types.
 _M.options = { shm = "string", interval = "number", wait_max = "number" }
 
-local AGENT = 255
+local AGENT = worker_id.AGENT
 
 local WAIT_SECONDS = 0.01
 local MAX_SECONDS = 86400

@@ -14,6 +14,7 @@ local ffi = require("ffi")
 local module = require("sluice.events.module")
 local pieces = require("sluice.events.pieces")
 local ring_stats = require("sluice.events.ring_stats")
+local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
@@ -28,11 +29,13 @@ local OK, QUEUED, REPEAT, NOSLOT = module.OK, module.QUEUED, module.REPEAT, modu
 local WORKER, UNIQUE = module.WORKER, module.UNIQUE
 local MORE, REDELIVER = module.MORE, module.REDELIVER
 
+local NO_WORKER = worker_id.AGENT
+
 local HIGH_BITS = 0x1fffff -- with 32 more they fit a number exactly
+local ASK_SECONDS = 1 -- between two attempts to get a slot
 local MAX_ROUTES = 8192
 local MAX_NAMES = 8192 -- of published events, before all are forgotten
 local SENDER = 2 -- bytes in front of what is for one worker: the sender's worker id
-local NO_WORKER = 255 -- the privileged agent
 -- Behind a bus's name in a source on the wire. The bus without a name has no such prefix.
 local MARK = "\31"
 
@@ -46,6 +49,7 @@ local at, filled = 0, 0 -- of frames
 local routes, route_count = {}, 0 -- by hash of names
 local buses = {} -- by name
 local attached = false
+local is_waiting = false -- for a slot
 
 local encoder = buffer.new()
 local decoder = buffer.new()
@@ -388,12 +392,64 @@ local function semaphore_function(name, prototype)
     return ffi.cast(prototype, C["ngx_" .. ngx.config.subsystem .. "_lua_ffi_sema_" .. name])
 end
 
---- Takes this worker's place at the log.
+-- Takes a slot; NOSLOT where there is none.
+local function attach()
+    local wake, spare = dispatcher.semaphores()
+    local rc = C.sluice_events_attach(
+        handle,
+        wake,
+        spare,
+        semaphore_function("post", "int (*)(void *, int)"),
+        semaphore_function("count", "int (*)(void *)"),
+        missed_out
+    )
+    if rc ~= OK then
+        return rc
+    end
+    attached = true
+    -- A machine that closes before its process must not be woken any more.
+    _M.anchor = ffi.gc(ffi.new("char[1]"), function()
+        C.sluice_events_detach(handle)
+    end)
+    local missed = missed_out[0]
+    if missed < 0 then
+        tell_overrun(0, "new log")
+    elseif missed > 0 then
+        tell_overrun(missed, "late")
+    end
+    return OK
+end
+
+local ask_again
+
+-- Slots are free again when processes have left. What was published meanwhile is read then, or
+-- counted as missed.
+local function ask_later()
+    local ok, err = ngx.timer.at(ASK_SECONDS, ask_again)
+    if not ok then
+        ngx.log(ngx.ERR, "sluice: this worker does not ask for a slot any more: ", err)
+    end
+end
+
+function ask_again(premature)
+    if premature then
+        return
+    end
+    local rc = attach()
+    if rc == OK then
+        ngx.log(ngx.NOTICE, "sluice: this worker has a slot of the events' log")
+        dispatcher.start(_M)
+    else
+        ask_later()
+    end
+end
+
+--- Takes this worker's place at the log. Where all are taken it asks again, once a second.
 -- @tparam function _ not used: the dispatcher asks the ring for its events
 -- @tparam table bus whose subscriptions are to be run
 -- @treturn true|nil
--- @treturn string|nil "not ready": this process has no log; "no slot": 256 processes have one;
---   "busy"; "system error"
+-- @treturn string|nil with true "no slot": this worker gets its events once it has one; with nil
+--   "not ready": this process has no log; "busy"; "system error"
 -- @phases init_worker
 function _M:start(_, bus)
     if not handle and not open(self) then
@@ -405,30 +461,21 @@ function _M:start(_, bus)
     forget_routes()
     if attached then
         return true
+    elseif is_waiting then
+        return true, "no slot"
     end
     dispatcher.start(_M)
-    local wake, spare = dispatcher.semaphores()
-    local rc = C.sluice_events_attach(
-        handle,
-        wake,
-        spare,
-        semaphore_function("post", "int (*)(void *, int)"),
-        semaphore_function("count", "int (*)(void *)"),
-        missed_out
-    )
-    if rc ~= OK then
+    local rc = attach()
+    if rc == NOSLOT then
+        is_waiting = true
+        ngx.log(
+            ngx.WARN,
+            "sluice: this worker gets no events: all slots of the log are taken; it asks again"
+        )
+        ask_later()
+        return true, "no slot"
+    elseif rc ~= OK then
         return nil, module.word(rc)
-    end
-    attached = true
-    -- A machine that closes before its process must not be woken any more.
-    _M.anchor = ffi.gc(ffi.new("char[1]"), function()
-        C.sluice_events_detach(handle)
-    end)
-    local missed = missed_out[0]
-    if missed < 0 then
-        tell_overrun(0, "new log")
-    elseif missed > 0 then
-        tell_overrun(missed, "stalled")
     end
     return true
 end

@@ -3,11 +3,12 @@
 
 local ffi = require("ffi")
 local module = require("sluice.events.module")
+local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
 local C = ffi.C
-local NO_WORKER = 255 -- the privileged agent
+local NO_WORKER = worker_id.AGENT
 
 local STATES = { [1] = "attached", [2] = "detached" }
 
@@ -42,6 +43,22 @@ local function total_of(workers)
     return total
 end
 
+-- Workers of this process's generation that have no slot: each has one as soon as it has started,
+-- unless all were taken.
+local function count_unattached(handle, workers)
+    local found = {}
+    for _, worker in ipairs(workers) do
+        if worker.worker and worker.generation == handle.generation then
+            found[worker.worker] = true
+        end
+    end
+    local unattached = 0
+    for id = 0, tonumber(handle.workers) - 1 do
+        unattached = unattached + (found[id] and 0 or 1)
+    end
+    return unattached
+end
+
 --- @tparam cdata|nil handle sluice_events_t *
 -- @treturn table `{log, workers, total}`; without a handle `log` is missing
 function _M.collect(handle)
@@ -52,7 +69,7 @@ function _M.collect(handle)
     local slot = ffi.new("sluice_ring_slot_stats_t")
     C.sluice_events_stats(handle, log)
     local workers = {}
-    for i = 0, log.slots - 1 do
+    for i = 0, log.top - 1 do
         if C.sluice_events_slot_stats(handle, i, slot) == module.OK and slot.state ~= 0 then
             workers[#workers + 1] = slot_stats(i, slot)
         end
@@ -64,6 +81,8 @@ function _M.collect(handle)
             published = tonumber(log.seq),
             attached = log.attached,
             detached = log.detached,
+            slots = log.slots,
+            unattached = count_unattached(handle, workers),
             frame_limit = log.frame_limit,
             stall_ms = log.stall_ms,
             generation = log.generation,

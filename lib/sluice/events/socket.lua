@@ -22,6 +22,7 @@ local frame = require("sluice.events.frame")
 local module = require("sluice.events.module")
 local outbox = require("sluice.events.outbox")
 local socket_file = require("sluice.events.socket_file")
+local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
@@ -47,7 +48,6 @@ local LAST_PAUSE_SECONDS = 0.1
 -- A timer that only the end of the worker is meant to fire.
 local FAR_SECONDS = 1e6
 
-local MAX_WORKER_ID = 254
 local MAX_STALL_SECONDS = 3600
 
 local Socket = {}
@@ -61,7 +61,7 @@ local function settings(opts)
     local stall = opts.stall_timeout or 10
     if not (listening and listening:find("^unix:/")) then
         error("option 'listening': must be unix: and an absolute path", 4)
-    elseif broker_id < 0 or broker_id > MAX_WORKER_ID or broker_id % 1 ~= 0 then
+    elseif broker_id < 0 or broker_id > worker_id.MAX or broker_id % 1 ~= 0 then
         error("option 'broker_id': must be the id of a worker", 4)
     elseif not (stall > 0 and stall <= MAX_STALL_SECONDS) then
         error("option 'stall_timeout': must be more than 0, at most " .. MAX_STALL_SECONDS, 4)

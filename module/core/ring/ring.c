@@ -12,7 +12,7 @@
 static uint32_t sluice_ring_epoch(const sluice_ring_t *ring);
 static int sluice_ring_header(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m);
-static int sluice_ring_append(sluice_ring_t *ring, sluice_ring_header_t *h,
+static int sluice_ring_try(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m);
 static int sluice_ring_append_locked(sluice_ring_t *ring,
     sluice_ring_header_t *h, const sluice_ring_message_t *m);
@@ -25,6 +25,21 @@ static void sluice_ring_commit(sluice_ring_t *ring, uint64_t tail,
 int
 sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
 {
+    int  rc;
+
+    rc = sluice_ring_append(ring, m);
+
+    if (rc == SLUICE_OK) {
+        sluice_ring_wake_sleepers(ring);
+    }
+
+    return rc;
+}
+
+
+int
+sluice_ring_append(sluice_ring_t *ring, const sluice_ring_message_t *m)
+{
     int                   rc;
     sluice_ring_header_t  h;
 
@@ -33,7 +48,7 @@ sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
         return rc;
     }
 
-    rc = sluice_ring_append(ring, &h, m);
+    rc = sluice_ring_try(ring, &h, m);
 
     if (rc == SLUICE_FULL) {
         /*
@@ -45,13 +60,12 @@ sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m)
         sluice_ring_reap(ring);
         sluice_ring_wake_sleepers(ring);
 
-        rc = sluice_ring_append(ring, &h, m);
+        rc = sluice_ring_try(ring, &h, m);
     }
 
     switch (rc) {
 
     case SLUICE_OK:
-        sluice_ring_wake_sleepers(ring);
         sluice_ring_count(ring, SLUICE_RING_C_PUBLISHED, 1);
         sluice_ring_count(ring, SLUICE_RING_C_PUBLISHED_BYTES, h.length);
         break;
@@ -138,7 +152,7 @@ sluice_ring_header(sluice_ring_t *ring, sluice_ring_header_t *h,
 
 
 static int
-sluice_ring_append(sluice_ring_t *ring, sluice_ring_header_t *h,
+sluice_ring_try(sluice_ring_t *ring, sluice_ring_header_t *h,
     const sluice_ring_message_t *m)
 {
     int  rc;

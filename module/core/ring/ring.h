@@ -10,7 +10,7 @@
  * SYNOPSIS
  *
  *     once, in the master, before the first fork:
- *         sluice_ring_create(&ring, 16 << 20, 10000);
+ *         sluice_ring_create(&ring, 16 << 20, 256, 10000);
  *         sluice_ring_set_wake(&ring, sluice_ring_wake_fds, fds);
  *     in the master, before each generation of workers is forked:
  *         sluice_ring_generation(&ring, workers, &generation);
@@ -50,7 +50,7 @@
  * One memfd, sealed against resizing, mapped shared:
  *
  *     +---------+-----------+-----------------+-----------+ - - - - - - +
- *     | control | 256 slots | entries         | data      | data again  |
+ *     | control | slots     | entries         | data      | data again  |
  *     +---------+-----------+-----------------+-----------+ - - - - - - +
  *       pages     pages       size / 8          size, 2^n
  *
@@ -60,6 +60,7 @@
  * with its size and alignment asserted; all of them start with zeroes.  magic,
  * SLUICE_RING_LAYOUT, the sizes of slot, entry, frame header and mutex are in
  * the first line, and a process maps a log only if all of them are its own.
+ * How many slots there are is said at birth, and stands there, too.
  *
  * A position is a count of bytes, 64 bits, that only grows: no wrap, no ABA.
  * tail is the end of what is published, a slot's cursor the end of what its
@@ -122,8 +123,11 @@
  * Space: a frame may not reach further than size beyond the slowest cursor of
  * an attached slot and the start of each generation that is not complete.
  * When it would: a slot whose process is dead is freed; one that has been at
- * the same cursor for stall_ms is detached; else SLUICE_FULL.  The clock of a
- * stall begins when a publisher first finds the log full because of that slot.
+ * the same cursor for stall_ms is detached; else SLUICE_FULL.  What nobody has
+ * to wait for is given up an eighth of the log at a time: a mark is good until
+ * seven eighths have been published behind it, or keys are crowded.  The clock
+ * of a stall begins when a publisher first finds the log full because of that
+ * slot.
  * A detached reader may be reading what is overwritten: as in a seqlock it
  * compares its slot's state after use (advance and intact do), behind an
  * acquire fence, while the writer stores the state before it overwrites.
@@ -182,16 +186,17 @@
 #define SLUICE_RING_H_INCLUDED
 
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 
-#define SLUICE_RING_LAYOUT     3           /* grows with each change */
+#define SLUICE_RING_LAYOUT     4           /* grows with each change */
 
-#define SLUICE_RING_SLOTS      256         /* processes at a time */
+#define SLUICE_RING_SLOTS      1024        /* the most of a log */
 #define SLUICE_RING_GATES      8           /* generations being born */
 #define SLUICE_RING_NOBODY     0xffff      /* a slot that is none */
-#define SLUICE_RING_AGENT      255         /* a privileged agent's worker id */
+#define SLUICE_RING_AGENT      1023        /* a privileged agent's worker id */
 
 #define SLUICE_RING_SIZE_MIN   (64u << 10)
 #define SLUICE_RING_SIZE_MAX   (1u << 30)
@@ -215,7 +220,7 @@ typedef enum {
     SLUICE_BAD = -6,       /* a damaged frame: rejoin; or not a log */
     SLUICE_LARGE = -7,     /* frame over the limit: publish pieces */
     SLUICE_CROWDED = -8,   /* no room for one more live unique key */
-    SLUICE_NOSLOT = -9,    /* 256 live processes, or this one has no slot */
+    SLUICE_NOSLOT = -9,    /* all are taken, or this process has none */
     SLUICE_VERSION = -10,  /* a log of another layout */
     SLUICE_SYSTEM = -11    /* errno says it */
 } sluice_ring_rc_e;
@@ -331,10 +336,12 @@ typedef struct {
     uint64_t        seq;            /* frames published since the log began */
     uint32_t        attached;
     uint32_t        detached;
-    uint32_t        slots;          /* look at slots 0 .. slots - 1 */
+    uint32_t        slots;
+    uint32_t        top;            /* look at slots 0 .. top - 1 */
     uint32_t        frame_limit;
     uint32_t        stall_ms;
     uint32_t        generation;     /* the youngest */
+    uint32_t        zero;
 } sluice_ring_stats_t;
 
 
@@ -376,6 +383,7 @@ struct sluice_ring_s {
     uint64_t                  seed;
     uint64_t                  buckets;      /* their number - 1 */
     uint32_t                  limit;        /* of a frame */
+    uint32_t                  count;        /* of slots */
 
     uint32_t                  index;        /* own slot, or NOBODY */
     uint32_t                  epoch;
@@ -391,6 +399,11 @@ struct sluice_ring_s {
     uint32_t                  ticket;       /* last value of own sleep word */
     uint32_t                  claims;       /* to redeliver, not done yet */
     uint16_t                  worker;
+
+    uint16_t                  marked;       /* mark() has set these: */
+    uint64_t                  mark;         /* a position */
+    uint64_t                  mark_seq;     /* of the last frame before it */
+    uint64_t                  mark_missed;  /* frames that were gone by then */
 
     sluice_ring_wake_pt       wake;
     void                     *wake_data;
@@ -408,9 +421,11 @@ struct sluice_ring_s {
 
 /*
  * Makes a log of size bytes (rounded up to a power of two, between the limits)
- * in a new memfd without close-on-exec: ring->fd.  SLUICE_OK, SLUICE_SYSTEM.
+ * for so many processes at a time (1 .. SLUICE_RING_SLOTS), in a new memfd
+ * without close-on-exec: ring->fd.  SLUICE_OK, SLUICE_SYSTEM.
  */
-int sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t stall_ms);
+int sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t slots,
+    uint32_t stall_ms);
 
 /*
  * Maps the log in fd.  SLUICE_OK; SLUICE_BAD: that is not a log;
@@ -430,7 +445,7 @@ void sluice_ring_set_clock(sluice_ring_t *ring, sluice_ring_clock_pt clock);
 /* Shared by all processes, takes effect at once. */
 void sluice_ring_set_stall(sluice_ring_t *ring, uint32_t stall_ms);
 
-/* A wake: data is an int[SLUICE_RING_SLOTS] of eventfds; -1 is skipped. */
+/* A wake: data is an int[ring->count] of eventfds; -1 is skipped. */
 void sluice_ring_wake_fds(void *data, uint32_t slot);
 
 
@@ -440,19 +455,37 @@ void sluice_ring_wake_fds(void *data, uint32_t slot);
  * In the master before it forks workers 0 .. workers - 1.  A worker that
  * attaches with this generation gets what is published from here on, or the
  * number of frames that it missed.  The log keeps them until all workers have
- * attached, or it has been full for stall_ms.  generation is a new number.
- * SLUICE_OK, SLUICE_BUSY (the tail was never still: they begin at the tail).
+ * attached or passed, or it has been full for stall_ms.  generation is a new
+ * number.  SLUICE_OK, SLUICE_BUSY (the tail was never still: they begin at the
+ * tail).
  */
 int sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
     uint32_t *generation);
 
 /*
- * Takes a slot for this process (ring->index: its eventfd's number too).  The
- * first one to come for a worker id of a generation starts where that
- * generation began, a respawned one at the tail.  missed: frames since the
- * generation began that the log no longer holds for it (an overrun if not 0).
- * Frees the slots of the dead and wakes those to whom they owed a wake.
- * SLUICE_OK, SLUICE_BUSY, SLUICE_NOSLOT.
+ * Notes where this process begins to read, for an attach that comes later:
+ * for the first one of a worker id of a generation where that generation
+ * began, else at the tail.  The mark lies in ring, and goes with copies of it.
+ * Once more: nothing.  SLUICE_OK, SLUICE_BUSY.
+ */
+int sluice_ring_mark(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker);
+
+/*
+ * This process attaches later or never, and its generation's log is not kept
+ * for it any more.  One that does not attach costs nothing then, and one that
+ * was lapped learns it when it attaches.  SLUICE_OK, SLUICE_BUSY.
+ */
+int sluice_ring_pass(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker);
+
+/*
+ * Takes a slot for this process (ring->index: its eventfd's number too).
+ * Starts at its mark; without one the first to come for a worker id of a
+ * generation starts where that generation began, a respawned one at the tail.
+ * missed: frames since then that the log no longer holds for it (an overrun if
+ * not 0).  Frees the slots of the dead and wakes those to whom they owed a
+ * wake.  SLUICE_OK, SLUICE_BUSY, SLUICE_NOSLOT.
  */
 int sluice_ring_attach(sluice_ring_t *ring, uint32_t generation,
     uint16_t worker, uint64_t *missed);
@@ -474,6 +507,21 @@ void sluice_ring_detach(sluice_ring_t *ring);
  * one publisher, what comes after a FULL or BUSY must queue behind it.
  */
 int sluice_ring_publish(sluice_ring_t *ring, const sluice_ring_message_t *m);
+
+/*
+ * The two halves of that, for who publishes many frames at once: a reader that
+ * is woken for each of them sleeps again before the next.  Appending wakes
+ * nobody.  Who appends sees to it that the wake follows, also should he die,
+ * be stopped or loop meanwhile.
+ */
+int sluice_ring_append(sluice_ring_t *ring, const sluice_ring_message_t *m);
+void sluice_ring_wake_sleepers(sluice_ring_t *ring);
+
+/*
+ * A word that all share, 0 at first, in which a binding may note when it has
+ * the kernel wake everybody.  Others write it, too: believe no value.
+ */
+_Atomic uint64_t *sluice_ring_alarm(sluice_ring_t *ring);
 
 /*
  * Names this process as the sender of all pieces of a message: readers put

@@ -24,6 +24,7 @@
 #define SLUICE_RING_ALIGN     (64u << 10)   /* of areas: the largest page */
 #define SLUICE_RING_BUCKET    8             /* entries */
 #define SLUICE_RING_PER_KEY   256           /* bytes of data per entry */
+#define SLUICE_RING_STEPS     8             /* of the gate, in a lap */
 
 /* How long to try for the lock: a publisher, and a verb that is rare. */
 #define SLUICE_RING_SHORT_US  250
@@ -33,8 +34,8 @@
  * A claim: seq << 16 | REDELIVER bit | owner.  The seq is cut to 48 bits; by
  * it a frame differs from those that used the entry before and after.
  */
-#define SLUICE_RING_OWNER      0x1ffu
-#define SLUICE_RING_DONE       0x1ffu
+#define SLUICE_RING_OWNER      0x7ffu
+#define SLUICE_RING_DONE       0x7ffu
 #define SLUICE_RING_REDO       0x8000u
 #define sluice_ring_tag(seq)   ((uint64_t) (seq) << 16)
 
@@ -107,7 +108,7 @@ typedef struct {
     uint32_t          noted;
     uint64_t          attached[SLUICE_RING_SLOTS / 64];   /* worker ids */
     uint64_t          since_ms;     /* the log is full because of it; or 0 */
-    uint32_t          zero[14];
+    uint32_t          zero[22];
 } sluice_ring_gate_t;
 
 
@@ -135,6 +136,10 @@ struct sluice_ring_control_s {
 
     _Alignas(SLUICE_RING_LINE)
     sluice_ring_commit_t    commit[2];
+
+    /* a binding's own: see sluice_ring_alarm() */
+    _Alignas(SLUICE_RING_LINE)
+    _Atomic uint64_t        alarm;
 
     /* a bit for each slot that found the log full */
     _Alignas(SLUICE_RING_LINE)
@@ -191,14 +196,14 @@ _Static_assert(sizeof(sluice_ring_header_t) == 64, "frame header");
 _Static_assert(offsetof(sluice_ring_header_t, kind) == 60, "frame header");
 _Static_assert(sizeof(sluice_ring_identity_t) == 56, "identity");
 _Static_assert(sizeof(sluice_ring_commit_t) == 16, "commit record");
-_Static_assert(sizeof(sluice_ring_gate_t) == 128, "gate");
+_Static_assert(sizeof(sluice_ring_gate_t) == 256, "gate");
 _Static_assert(sizeof(pthread_mutex_t) <= 48, "mutex beside gate and note");
 _Static_assert(offsetof(sluice_ring_control_t, tail) == 128, "tail");
 _Static_assert(offsetof(sluice_ring_control_t, mutex) == 192, "mutex");
 _Static_assert(offsetof(sluice_ring_control_t, commit) == 256, "commit");
-_Static_assert(offsetof(sluice_ring_control_t, sleep) == 384, "sleep");
-_Static_assert(offsetof(sluice_ring_control_t, gates) == 1408, "gates");
-_Static_assert(sizeof(sluice_ring_control_t) == 2432, "control");
+_Static_assert(offsetof(sluice_ring_control_t, sleep) == 512, "sleep");
+_Static_assert(offsetof(sluice_ring_control_t, gates) == 4608, "gates");
+_Static_assert(sizeof(sluice_ring_control_t) == 6656, "control");
 _Static_assert(offsetof(sluice_ring_slot_t, state) == 64, "slot");
 _Static_assert(offsetof(sluice_ring_slot_t, alive) == 128, "slot");
 _Static_assert(sizeof(sluice_ring_slot_t) == 384, "slot");
@@ -230,8 +235,10 @@ int sluice_ring_frame_read(const sluice_ring_t *ring, uint64_t position,
 /* ring_room.c */
 
 int sluice_ring_room(sluice_ring_t *ring, uint64_t tail, uint64_t floor);
-void sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+void sluice_ring_gate_look(sluice_ring_t *ring, uint32_t generation,
     uint16_t worker, uint64_t *start, uint64_t *seq, uint64_t *missed);
+void sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker);
 
 /* ring_slot.c */
 
@@ -240,7 +247,6 @@ void sluice_ring_reap(sluice_ring_t *ring);
 /* ring_wake.c */
 
 void sluice_ring_wait(sluice_ring_t *ring);
-void sluice_ring_wake_sleepers(sluice_ring_t *ring);
 void sluice_ring_wake_waiting(sluice_ring_t *ring);
 
 /* ring_unique.c */

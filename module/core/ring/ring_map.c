@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 
-/* Where the areas are in the file; from the size of the data alone. */
+/* Where the areas are in the file; two numbers of its identity say it. */
 
 typedef struct {
     size_t  slots;
@@ -26,18 +26,21 @@ typedef struct {
 } sluice_ring_areas_t;
 
 
-static void sluice_ring_areas(uint64_t size, sluice_ring_areas_t *areas);
-static int sluice_ring_map(sluice_ring_t *ring, uint64_t size);
+static void sluice_ring_areas(uint64_t size, uint32_t slots,
+    sluice_ring_areas_t *areas);
+static int sluice_ring_map(sluice_ring_t *ring, uint64_t size,
+    uint32_t slots);
 static int sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size,
     uint32_t stall_ms);
 static void sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size,
-    uint64_t seed);
+    uint32_t slots, uint64_t seed);
 static int sluice_ring_mutex_init(pthread_mutex_t *mutex);
 static uint64_t sluice_ring_now_ms(void);
 
 
 int
-sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t stall_ms)
+sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t slots,
+    uint32_t stall_ms)
 {
     int                  fd, err;
     uint64_t             n;
@@ -47,7 +50,12 @@ sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t stall_ms)
         n *= 2;
     }
 
-    sluice_ring_areas(n, &areas);
+    if (slots == 0 || slots > SLUICE_RING_SLOTS) {
+        errno = EINVAL;
+        return SLUICE_SYSTEM;
+    }
+
+    sluice_ring_areas(n, slots, &areas);
 
     fd = memfd_create("sluice-events", MFD_ALLOW_SEALING);
     if (fd == -1) {
@@ -65,7 +73,7 @@ sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t stall_ms)
     memset(ring, 0, sizeof(sluice_ring_t));
     ring->fd = fd;
 
-    if (sluice_ring_map(ring, n) != SLUICE_OK) {
+    if (sluice_ring_map(ring, n, slots) != SLUICE_OK) {
         goto failed;
     }
 
@@ -102,18 +110,19 @@ sluice_ring_open(sluice_ring_t *ring, int fd)
     if (n != sizeof(id)
         || atomic_load(&id.magic) != SLUICE_RING_MAGIC
         || id.size < SLUICE_RING_SIZE_MIN || id.size > SLUICE_RING_SIZE_MAX
-        || (id.size & (id.size - 1)))
+        || (id.size & (id.size - 1))
+        || id.slots == 0 || id.slots > SLUICE_RING_SLOTS)
     {
         return SLUICE_BAD;
     }
 
-    sluice_ring_identity(&own, id.size, id.seed);
+    sluice_ring_identity(&own, id.size, id.slots, id.seed);
 
     if (memcmp(&own, &id, offsetof(sluice_ring_identity_t, magic)) != 0) {
         return SLUICE_VERSION;
     }
 
-    sluice_ring_areas(id.size, &areas);
+    sluice_ring_areas(id.size, id.slots, &areas);
 
     if (fstat(fd, &st) == -1) {
         return SLUICE_SYSTEM;
@@ -127,7 +136,7 @@ sluice_ring_open(sluice_ring_t *ring, int fd)
     ring->fd = fd;
     ring->seed = id.seed;
 
-    return sluice_ring_map(ring, id.size);
+    return sluice_ring_map(ring, id.size, id.slots);
 }
 
 
@@ -141,15 +150,14 @@ sluice_ring_close(sluice_ring_t *ring)
 
 
 static void
-sluice_ring_areas(uint64_t size, sluice_ring_areas_t *areas)
+sluice_ring_areas(uint64_t size, uint32_t slots, sluice_ring_areas_t *areas)
 {
     size_t  n, mask;
 
     mask = SLUICE_RING_ALIGN - 1;
 
     areas->slots = sizeof(sluice_ring_control_t);
-    areas->entries = areas->slots
-                     + SLUICE_RING_SLOTS * sizeof(sluice_ring_slot_t);
+    areas->entries = areas->slots + slots * sizeof(sluice_ring_slot_t);
 
     n = areas->entries
         + size / SLUICE_RING_PER_KEY * sizeof(sluice_ring_entry_t);
@@ -165,14 +173,14 @@ sluice_ring_areas(uint64_t size, sluice_ring_areas_t *areas)
  */
 
 static int
-sluice_ring_map(sluice_ring_t *ring, uint64_t size)
+sluice_ring_map(sluice_ring_t *ring, uint64_t size, uint32_t slots)
 {
     int                   err, prot;
     size_t                mapped;
     uint8_t              *p;
     sluice_ring_areas_t   areas;
 
-    sluice_ring_areas(size, &areas);
+    sluice_ring_areas(size, slots, &areas);
 
     prot = PROT_READ|PROT_WRITE;
     mapped = areas.end + size + SLUICE_RING_ALIGN;
@@ -207,6 +215,7 @@ sluice_ring_map(sluice_ring_t *ring, uint64_t size)
     ring->buckets = size / SLUICE_RING_PER_KEY / SLUICE_RING_BUCKET - 1;
     ring->limit = size / 8 < SLUICE_RING_FRAME_MAX ? (uint32_t) (size / 8)
                                                    : SLUICE_RING_FRAME_MAX;
+    ring->count = slots;
     ring->index = SLUICE_RING_NOBODY;
     ring->clock = sluice_ring_now_ms;
 
@@ -217,7 +226,7 @@ sluice_ring_map(sluice_ring_t *ring, uint64_t size)
 static int
 sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
 {
-    int                     i;
+    uint32_t                i;
     uint64_t                seed;
     sluice_ring_control_t  *c;
 
@@ -229,7 +238,7 @@ sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
         return SLUICE_SYSTEM;
     }
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < ring->count; i++) {
         if (sluice_ring_mutex_init(&ring->slots[i].alive) != SLUICE_OK) {
             return SLUICE_SYSTEM;
         }
@@ -238,7 +247,7 @@ sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
     ring->seed = seed;
 
     atomic_store(&c->stall_ms, stall_ms);
-    sluice_ring_identity(&c->identity, size, seed);
+    sluice_ring_identity(&c->identity, size, ring->count, seed);
     atomic_store(&c->identity.magic, SLUICE_RING_MAGIC);
 
     return SLUICE_OK;
@@ -246,12 +255,13 @@ sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
 
 
 static void
-sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size, uint64_t seed)
+sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size, uint32_t slots,
+    uint64_t seed)
 {
     id->size = size;
     id->seed = seed;
     id->layout = SLUICE_RING_LAYOUT;
-    id->slots = SLUICE_RING_SLOTS;
+    id->slots = slots;
     id->control_size = sizeof(sluice_ring_control_t);
     id->slot_size = sizeof(sluice_ring_slot_t);
     id->entry_size = sizeof(sluice_ring_entry_t);

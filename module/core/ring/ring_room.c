@@ -13,6 +13,8 @@ static int sluice_ring_stuck(sluice_ring_t *ring, sluice_ring_slot_t *slot,
     uint64_t cursor);
 static uint64_t sluice_ring_gates(sluice_ring_t *ring, uint64_t gate,
     uint64_t floor);
+static sluice_ring_gate_t *sluice_ring_gate_of(sluice_ring_t *ring,
+    uint32_t generation, uint16_t worker);
 static void sluice_ring_gate_note(sluice_ring_gate_t *g, uint32_t number);
 static int sluice_ring_gate_complete(const sluice_ring_gate_t *g);
 static void sluice_ring_gate_close(sluice_ring_gate_t *g, uint32_t number);
@@ -37,7 +39,7 @@ sluice_ring_room(sluice_ring_t *ring, uint64_t tail, uint64_t floor)
     c = ring->control;
     top = atomic_load_explicit(&c->top, memory_order_relaxed);
 
-    for (i = 0; i < top && i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < top && i < ring->count; i++) {
         slot = &ring->slots[i];
 
         if (atomic_load_explicit(&slot->state, memory_order_relaxed)
@@ -58,6 +60,11 @@ sluice_ring_room(sluice_ring_t *ring, uint64_t tail, uint64_t floor)
     }
 
     gate = sluice_ring_gates(ring, gate, floor);
+
+    if (floor && gate > floor + ring->size / SLUICE_RING_STEPS) {
+        /* marks lie there, and cost nothing until the space is needed */
+        gate = floor + ring->size / SLUICE_RING_STEPS;
+    }
 
     atomic_store_explicit(&c->gate, gate, memory_order_relaxed);
 
@@ -229,6 +236,8 @@ sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
     number = atomic_fetch_add(&c->generation, 1) + 1;
     *generation = number;
 
+    ring->marked = 0;
+
     if (!sluice_ring_tail_now(ring, &start, &seq)) {
         return SLUICE_BUSY;
     }
@@ -251,26 +260,24 @@ sluice_ring_generation(sluice_ring_t *ring, uint32_t workers,
 
 
 /*
- * With the lock: the first one to come for a worker id of a generation begins
- * where that began, if nothing behind it can have been written over.
+ * With the lock: where the first one to come for a worker id of a generation
+ * begins, which is where that began, if nothing behind it can have been
+ * written over.  For others, nothing.
  */
 
 void
-sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+sluice_ring_gate_look(sluice_ring_t *ring, uint32_t generation,
     uint16_t worker, uint64_t *start, uint64_t *seq, uint64_t *missed)
 {
     uint32_t                open;
-    uint64_t                bit, first, first_seq;
+    uint64_t                first, first_seq;
     sluice_ring_gate_t     *g;
     sluice_ring_control_t  *c;
 
     c = ring->control;
-    g = &c->gates[generation % SLUICE_RING_GATES];
+    g = sluice_ring_gate_of(ring, generation, worker);
 
-    if (generation == 0 || worker >= SLUICE_RING_SLOTS
-        || atomic_load_explicit(&g->number, memory_order_acquire)
-           != generation)
-    {
+    if (g == NULL || (g->attached[worker / 64] & (1ull << (worker % 64)))) {
         return;
     }
 
@@ -283,16 +290,6 @@ sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
         return;
     }
 
-    sluice_ring_gate_note(g, generation);
-
-    bit = 1ull << (worker % 64);
-
-    if (g->attached[worker / 64] & bit) {
-        return;
-    }
-
-    g->attached[worker / 64] |= bit;
-
     if (open == generation
         && atomic_load_explicit(&c->gate, memory_order_relaxed) <= first)
     {
@@ -302,4 +299,42 @@ sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
     } else {
         *missed = *seq - first_seq;
     }
+}
+
+
+/* With the lock: one has come, and the log is not kept for it any more. */
+
+void
+sluice_ring_gate_enter(sluice_ring_t *ring, uint32_t generation,
+    uint16_t worker)
+{
+    sluice_ring_gate_t  *g;
+
+    g = sluice_ring_gate_of(ring, generation, worker);
+
+    if (g) {
+        g->attached[worker / 64] |= 1ull << (worker % 64);
+    }
+}
+
+
+/* NULL: a younger generation has its place. */
+
+static sluice_ring_gate_t *
+sluice_ring_gate_of(sluice_ring_t *ring, uint32_t generation, uint16_t worker)
+{
+    sluice_ring_gate_t  *g;
+
+    g = &ring->control->gates[generation % SLUICE_RING_GATES];
+
+    if (generation == 0 || worker >= SLUICE_RING_SLOTS
+        || atomic_load_explicit(&g->number, memory_order_acquire)
+           != generation)
+    {
+        return NULL;
+    }
+
+    sluice_ring_gate_note(g, generation);
+
+    return g;
 }

@@ -19,6 +19,51 @@ static int sluice_ring_dead(sluice_ring_t *ring, uint32_t i);
 
 
 int
+sluice_ring_mark(sluice_ring_t *ring, uint32_t generation, uint16_t worker)
+{
+    uint64_t  start, seq, missed;
+
+    if (ring->marked) {
+        return SLUICE_OK;
+    }
+
+    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
+        return SLUICE_BUSY;
+    }
+
+    missed = 0;
+    start = atomic_load_explicit(&ring->control->tail, memory_order_relaxed);
+    seq = sluice_ring_tail_seq(ring, start);
+
+    sluice_ring_gate_look(ring, generation, worker, &start, &seq, &missed);
+
+    sluice_ring_unlock(ring);
+
+    ring->mark = start;
+    ring->mark_seq = seq;
+    ring->mark_missed = missed;
+    ring->marked = 1;
+
+    return SLUICE_OK;
+}
+
+
+int
+sluice_ring_pass(sluice_ring_t *ring, uint32_t generation, uint16_t worker)
+{
+    if (sluice_ring_lock(ring, SLUICE_RING_LONG_US) != SLUICE_OK) {
+        return SLUICE_BUSY;
+    }
+
+    sluice_ring_gate_enter(ring, generation, worker);
+
+    sluice_ring_unlock(ring);
+
+    return SLUICE_OK;
+}
+
+
+int
 sluice_ring_attach(sluice_ring_t *ring, uint32_t generation, uint16_t worker,
     uint64_t *missed)
 {
@@ -66,7 +111,7 @@ sluice_ring_slot_take(sluice_ring_t *ring, uint32_t generation,
         return SLUICE_BUSY;
     }
 
-    for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < ring->count; i++) {
         if (sluice_ring_slot_free(ring, i)) {
             sluice_ring_slot_start(ring, i, generation, worker, missed);
             break;
@@ -75,7 +120,7 @@ sluice_ring_slot_take(sluice_ring_t *ring, uint32_t generation,
 
     sluice_ring_unlock(ring);
 
-    return i < SLUICE_RING_SLOTS ? SLUICE_OK : SLUICE_NOSLOT;
+    return i < ring->count ? SLUICE_OK : SLUICE_NOSLOT;
 }
 
 
@@ -120,7 +165,21 @@ sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
     start = atomic_load_explicit(&c->tail, memory_order_relaxed);
     seq = sluice_ring_tail_seq(ring, start);
 
-    sluice_ring_gate_enter(ring, generation, worker, &start, &seq, missed);
+    if (ring->marked) {
+        *missed = ring->mark_missed;
+
+        if (atomic_load_explicit(&c->gate, memory_order_relaxed) <= ring->mark)
+        {
+            start = ring->mark;
+            seq = ring->mark_seq;
+
+        } else {
+            *missed += seq - ring->mark_seq;
+        }
+    }
+
+    sluice_ring_gate_look(ring, generation, worker, &start, &seq, missed);
+    sluice_ring_gate_enter(ring, generation, worker);
 
     for (i = 0; i < SLUICE_RING_COUNTERS; i++) {
         atomic_store_explicit(&slot->count[i], 0, memory_order_relaxed);
@@ -207,7 +266,7 @@ sluice_ring_reap(sluice_ring_t *ring)
     c = ring->control;
     top = atomic_load_explicit(&c->top, memory_order_acquire);
 
-    for (i = 0; i < top && i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < top && i < ring->count; i++) {
 
         if (i == ring->index || !sluice_ring_dead(ring, i)) {
             continue;

@@ -54,9 +54,10 @@ sluice_ring_stats(const sluice_ring_t *ring, sluice_ring_stats_t *stats)
     (void) sluice_ring_tail_now(ring, &stats->tail, &stats->seq);
 
     gate = stats->tail;
-    stats->slots = atomic_load(&c->top);
+    stats->slots = ring->count;
+    stats->top = atomic_load(&c->top);
 
-    for (i = 0; i < stats->slots && i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < stats->top && i < ring->count; i++) {
         state = atomic_load(&ring->slots[i].state);
         cursor = atomic_load(&ring->slots[i].cursor);
 
@@ -91,7 +92,7 @@ sluice_ring_slot_stats(const sluice_ring_t *ring, uint32_t index,
 
     memset(stats, 0, sizeof(sluice_ring_slot_stats_t));
 
-    if (index >= SLUICE_RING_SLOTS) {
+    if (index >= ring->count) {
         return SLUICE_NONE;
     }
 

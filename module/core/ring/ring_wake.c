@@ -14,6 +14,13 @@ static void sluice_ring_wake(sluice_ring_t *ring, uint32_t i);
 static int sluice_ring_behind(sluice_ring_t *ring, uint32_t i);
 
 
+_Atomic uint64_t *
+sluice_ring_alarm(sluice_ring_t *ring)
+{
+    return &ring->control->alarm;
+}
+
+
 /* Asks for a wake-up when there is space again. */
 
 void
@@ -68,7 +75,7 @@ sluice_ring_wake_sleepers(sluice_ring_t *ring)
     c = ring->control;
     top = atomic_load_explicit(&c->top, memory_order_relaxed);
 
-    for (i = 0; i < top && i < SLUICE_RING_SLOTS; i++) {
+    for (i = 0; i < top && i < ring->count; i++) {
         word = atomic_load(&c->sleep[i]);
 
         if ((word & 1) && sluice_ring_behind(ring, i)) {
@@ -84,7 +91,7 @@ static int
 sluice_ring_behind(sluice_ring_t *ring, uint32_t i)
 {
     return atomic_load_explicit(&ring->slots[i].cursor, memory_order_relaxed)
-           != atomic_load_explicit(&ring->control->tail, memory_order_relaxed);
+           != atomic_load(&ring->control->tail);
 }
 
 

@@ -113,9 +113,11 @@ ngx_sluice_page_adopt(ngx_cycle_t *cycle)
 static ngx_int_t
 ngx_sluice_page_create(ngx_cycle_t *cycle, uint32_t series)
 {
-    size_t  size;
+    size_t    size;
+    uint32_t  seats;
 
-    size = ngx_sluice_page_counts + ngx_sluice_metrics_size(series);
+    seats = ngx_sluice_ring.ring.count;
+    size = ngx_sluice_page_counts + ngx_sluice_metrics_size(seats, series);
 
     if (ngx_sluice_shared_create(cycle, &ngx_sluice_page_shared, size)
         != NGX_OK)
@@ -129,6 +131,7 @@ ngx_sluice_page_create(ngx_cycle_t *cycle, uint32_t series)
     ngx_sluice_page->size = size;
 
     ngx_sluice_page_metrics(NULL)->series = series;
+    ngx_sluice_page_metrics(NULL)->count = seats;
 
     return NGX_OK;
 }

@@ -14,6 +14,12 @@
     (sizeof(sluice_metrics_sum_t) / sizeof(uint64_t))
 
 
+#define NGX_SLUICE_METRICS_WAIT  1000          /* ms, for a seat */
+
+
+static ngx_int_t ngx_sluice_metrics_find(ngx_sluice_metrics_t *shared);
+static void ngx_sluice_metrics_wait_handler(ngx_event_t *e);
+static void ngx_sluice_metrics_bring(void);
 static ngx_int_t ngx_sluice_metrics_lock(int command, ngx_uint_t seat,
     struct flock *lock);
 static void ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared,
@@ -29,6 +35,11 @@ static void ngx_sluice_metrics_sum(uint64_t *sums,
 static ngx_sluice_metrics_seat_t  ngx_sluice_metrics_own;
 static ngx_uint_t                 ngx_sluice_metrics_index;
 
+/* nginx's debug log wants a connection of each event */
+
+static ngx_connection_t  ngx_sluice_metrics_none = { .fd = (ngx_socket_t) -1 };
+static ngx_event_t       ngx_sluice_metrics_wait;
+
 ngx_sluice_metrics_seat_t  *ngx_sluice_metrics_seat = &ngx_sluice_metrics_own;
 
 
@@ -37,17 +48,40 @@ ngx_sluice_metrics_seat_t  *ngx_sluice_metrics_seat = &ngx_sluice_metrics_own;
 ngx_int_t
 ngx_sluice_metrics_init_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t             i;
-    struct flock           lock;
+    ngx_event_t           *e;
     ngx_sluice_metrics_t  *shared;
 
     shared = ngx_sluice_page_metrics(NULL);
 
-    if (shared == NULL) {
+    if (shared == NULL || ngx_sluice_metrics_find(shared) == NGX_OK) {
         return NGX_OK;
     }
 
-    for (i = 0; i < SLUICE_METRICS_SEATS; i++) {
+    ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
+                  "sluice: no seat for the counts of this worker: /metrics "
+                  "lacks them until another worker has left");
+
+    if (ngx_process == NGX_PROCESS_WORKER) {
+        e = &ngx_sluice_metrics_wait;
+        e->handler = ngx_sluice_metrics_wait_handler;
+        e->log = cycle->log;
+        e->data = &ngx_sluice_metrics_none;
+        e->cancelable = 1;
+
+        ngx_add_timer(e, NGX_SLUICE_METRICS_WAIT);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_sluice_metrics_find(ngx_sluice_metrics_t *shared)
+{
+    ngx_uint_t    i;
+    struct flock  lock;
+
+    for (i = 0; i < shared->count; i++) {
 
         if (ngx_sluice_metrics_lock(F_SETLK, i, &lock) == NGX_OK) {
             ngx_sluice_metrics_take(shared, i);
@@ -55,11 +89,49 @@ ngx_sluice_metrics_init_process(ngx_cycle_t *cycle)
         }
     }
 
-    ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                  "sluice: no seat for the counts of this worker: /metrics "
-                  "will lack them");
+    return NGX_DECLINED;
+}
 
-    return NGX_OK;
+
+static void
+ngx_sluice_metrics_wait_handler(ngx_event_t *e)
+{
+    if (ngx_sluice_metrics_find(ngx_sluice_page_metrics(NULL)) != NGX_OK) {
+        ngx_add_timer(e, NGX_SLUICE_METRICS_WAIT);
+        return;
+    }
+
+    ngx_sluice_metrics_bring();
+
+    ngx_log_error(NGX_LOG_NOTICE, e->log, 0,
+                  "sluice: this worker has a seat for its counts");
+}
+
+
+/* What was counted without a seat.  Of routes and services nothing was. */
+
+static void
+ngx_sluice_metrics_bring(void)
+{
+    ngx_uint_t                  i;
+    uint64_t                   *to;
+    const uint64_t             *from;
+    ngx_sluice_metrics_seat_t  *seat;
+
+    seat = ngx_sluice_metrics_seat;
+
+    seat->node.unanswered += ngx_sluice_metrics_own.node.unanswered;
+
+    to = (uint64_t *) &seat->node;
+    from = (const uint64_t *) &ngx_sluice_metrics_own.node;
+
+    for (i = 1; i < NGX_SLUICE_METRICS_NUMBERS; i++) {
+        to[i] += from[i];
+    }
+
+    for (i = 0; i < SLUICE_METRICS_COUNTS; i++) {
+        seat->counts[i] += ngx_sluice_metrics_own.counts[i];
+    }
 }
 
 
@@ -153,7 +225,7 @@ ngx_sluice_metrics_place(ngx_sluice_metrics_t *shared, ngx_uint_t seat,
 {
     sluice_metrics_line_t  *lines;
 
-    lines = (sluice_metrics_line_t *) (shared + 1);
+    lines = (sluice_metrics_line_t *) &shared->seats[shared->count];
 
     return &lines[(seat * SLUICE_METRICS_KINDS + kind) * shared->series
                   + slot];

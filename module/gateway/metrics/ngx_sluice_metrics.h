@@ -12,6 +12,9 @@
  * its byte of the memory's file, which ends with its process, however that
  * ends.  The next worker takes the seat with its counts and goes on with
  * them: so a death loses nothing of what was counted, and no count ever falls.
+ * There are as many seats as the events' log has slots.  A worker that finds
+ * none counts in memory of its own, asks again once a second, and brings what
+ * it has counted along.
  *
  *
  * LINES
@@ -36,7 +39,6 @@
 #include <ngx_core.h>
 
 
-#define SLUICE_METRICS_SEATS     256           /* processes at a time */
 #define SLUICE_METRICS_SERIES    10000         /* the most that may be set */
 #define SLUICE_METRICS_BUCKETS   15            /* the last has no bound */
 #define SLUICE_METRICS_CLASSES   5             /* 1xx to 5xx */
@@ -137,9 +139,10 @@ typedef struct {
 typedef struct {
     uint32_t                   series;         /* lines a seat and kind */
     uint32_t                   used;           /* seats that were ever taken */
-    uint64_t                   zero[7];
+    uint32_t                   count;          /* of seats */
+    uint32_t                   zero[13];
 
-    ngx_sluice_metrics_seat_t  seats[SLUICE_METRICS_SEATS];
+    ngx_sluice_metrics_seat_t  seats[];
 } ngx_sluice_metrics_t;
 
 
@@ -154,10 +157,11 @@ _Static_assert(offsetof(ngx_sluice_metrics_t, seats) == 64, "a cache line");
 
 /* Bytes of the memory; what nobody writes or reads takes none. */
 
-#define ngx_sluice_metrics_size(series)                                       \
+#define ngx_sluice_metrics_size(seats, series)                                \
     (sizeof(ngx_sluice_metrics_t)                                             \
-     + (size_t) SLUICE_METRICS_SEATS * SLUICE_METRICS_KINDS * (series)        \
-       * sizeof(sluice_metrics_line_t))
+     + (size_t) (seats) * (sizeof(ngx_sluice_metrics_seat_t)                  \
+                           + (size_t) SLUICE_METRICS_KINDS * (series)         \
+                             * sizeof(sluice_metrics_line_t)))
 
 
 /* This process's; where nothing is shared, memory of its own. */

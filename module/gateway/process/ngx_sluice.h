@@ -21,6 +21,7 @@
 
 typedef struct {
     size_t      events_size;
+    ngx_int_t   events_slots;                  /* 0: by workers */
     ngx_msec_t  events_stall;
     ngx_msec_t  idle_grace;
     ngx_flag_t  control;
@@ -37,8 +38,10 @@ typedef struct {
 
 typedef struct {
     sluice_ring_t  ring;                       /* without a slot */
-    int            fds[SLUICE_RING_SLOTS];     /* eventfds, one a slot */
+    int            fds[SLUICE_RING_SLOTS];     /* eventfds, ring.count */
+    int            alarm;                      /* timerfd, of all together */
     uint32_t       generation;                 /* that workers belong to */
+    uint32_t       workers;                    /* of it */
     ngx_uint_t     ready;                      /* all of the above is there */
     ngx_uint_t     renewed;                    /* the old log was not usable */
 } ngx_sluice_ring_t;
@@ -55,6 +58,7 @@ void ngx_sluice_env_keep(ngx_cycle_t *cycle, u_char *entry);
 
 /* ngx_sluice_ring.c */
 
+ngx_int_t ngx_sluice_ring_check(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 ngx_int_t ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf);
 void ngx_sluice_ring_keep(ngx_cycle_t *cycle);
 

@@ -66,15 +66,19 @@ static const sluice_abi_t  ngx_sluice_abi[] = {
     ngx_sluice_abi_field(sluice_ring_stats_t, attached),
     ngx_sluice_abi_field(sluice_ring_stats_t, detached),
     ngx_sluice_abi_field(sluice_ring_stats_t, slots),
+    ngx_sluice_abi_field(sluice_ring_stats_t, top),
     ngx_sluice_abi_field(sluice_ring_stats_t, frame_limit),
     ngx_sluice_abi_field(sluice_ring_stats_t, stall_ms),
     ngx_sluice_abi_field(sluice_ring_stats_t, generation),
+    ngx_sluice_abi_field(sluice_ring_stats_t, zero),
 
     /* what is behind frames is not Lua's */
     { "sluice_events_t", "", 0, offsetof(sluice_events_t, ring) },
     ngx_sluice_abi_field(sluice_events_t, delivered),
     ngx_sluice_abi_field(sluice_events_t, failed),
     ngx_sluice_abi_field(sluice_events_t, dropped),
+    ngx_sluice_abi_field(sluice_events_t, generation),
+    ngx_sluice_abi_field(sluice_events_t, workers),
     ngx_sluice_abi_field(sluice_events_t, frames),
 
     ngx_sluice_abi_struct(sluice_var_value_t),

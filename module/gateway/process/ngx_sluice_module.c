@@ -12,6 +12,7 @@
 static void *ngx_sluice_create_conf(ngx_cycle_t *cycle);
 static char *ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf);
 static char *ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_sluice_check_slots(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_stall(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_watchdog(ngx_conf_t *cf, void *post, void *data);
 static char *ngx_sluice_check_series(ngx_conf_t *cf, void *post, void *data);
@@ -24,6 +25,7 @@ static void ngx_sluice_exit_process(ngx_cycle_t *cycle);
 
 
 static ngx_conf_post_t  ngx_sluice_size_post = { ngx_sluice_check_size };
+static ngx_conf_post_t  ngx_sluice_slots_post = { ngx_sluice_check_slots };
 static ngx_conf_post_t  ngx_sluice_stall_post = { ngx_sluice_check_stall };
 static ngx_conf_post_t  ngx_sluice_watchdog_post = {
     ngx_sluice_check_watchdog
@@ -40,6 +42,13 @@ static ngx_command_t  ngx_sluice_commands[] = {
       0,
       offsetof(ngx_sluice_conf_t, events_size),
       &ngx_sluice_size_post },
+
+    { ngx_string("sluice_events_slots"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_sluice_conf_t, events_slots),
+      &ngx_sluice_slots_post },
 
     { ngx_string("sluice_events_stall"),
       NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
@@ -121,6 +130,7 @@ ngx_sluice_create_conf(ngx_cycle_t *cycle)
     }
 
     conf->events_size = NGX_CONF_UNSET_SIZE;
+    conf->events_slots = NGX_CONF_UNSET;
     conf->events_stall = NGX_CONF_UNSET_MSEC;
     conf->idle_grace = NGX_CONF_UNSET_MSEC;
     conf->control = NGX_CONF_UNSET;
@@ -138,6 +148,7 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_sluice_conf_t  *scf = conf;
 
     ngx_conf_init_size_value(scf->events_size, 16 * 1024 * 1024);
+    ngx_conf_init_value(scf->events_slots, 0);
     ngx_conf_init_msec_value(scf->events_stall, 10000);
     ngx_conf_init_msec_value(scf->idle_grace, 0);
     ngx_conf_init_value(scf->control, 0);
@@ -146,6 +157,10 @@ ngx_sluice_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_size_value(scf->limits_size, 0);
 
     if (scf->control && ngx_sluice_check_control(cycle) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_sluice_ring_check(cycle, scf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -162,6 +177,22 @@ ngx_sluice_check_size(ngx_conf_t *cf, void *post, void *data)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"sluice_events_size\" must be between 64k and "
                            "1024m");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_sluice_check_slots(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_int_t  *slots = data;
+
+    if (*slots < 1 || *slots > SLUICE_RING_SLOTS) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sluice_events_slots\" must be between 1 and %d",
+                           SLUICE_RING_SLOTS);
         return NGX_CONF_ERROR;
     }
 

@@ -7,15 +7,20 @@
 #include "ngx_sluice_abi.h"
 
 
+/* For the lock, which is held for microseconds, or its holder is stopped. */
+#define NGX_SLUICE_EVENTS_TRIES  100
+
+
 static void ngx_sluice_events_setup(sluice_events_t *ev, int vm);
-static void ngx_sluice_events_unread_handler(ngx_event_t *e);
+static void ngx_sluice_events_mark(void);
+static void ngx_sluice_events_started_handler(ngx_event_t *e);
 static void ngx_sluice_events_copy_counts(sluice_events_t *ev);
 static void ngx_sluice_events_disarm(sluice_events_t *ev);
 static ngx_uint_t ngx_sluice_events_has_worker(void);
 
 
 static sluice_events_t  ngx_sluice_events[NGX_SLUICE_EVENTS_VMS];
-static ngx_event_t      ngx_sluice_events_unread;
+static ngx_event_t      ngx_sluice_events_started;
 
 
 ngx_int_t
@@ -33,16 +38,20 @@ ngx_sluice_events_init_process(ngx_cycle_t *cycle)
 
         (void) fcntl(ngx_sluice_ring.ring.fd, F_SETFD, FD_CLOEXEC);
 
-        for (i = 0; i < SLUICE_RING_SLOTS; i++) {
+        (void) fcntl(ngx_sluice_ring.alarm, F_SETFD, FD_CLOEXEC);
+
+        for (i = 0; i < ngx_sluice_ring.ring.count; i++) {
             (void) fcntl(ngx_sluice_ring.fds[i], F_SETFD, FD_CLOEXEC);
         }
     }
 
-    if (ngx_sluice_events_has_worker()) {
-        ngx_sluice_events_unread.handler = ngx_sluice_events_unread_handler;
-        ngx_sluice_events_unread.log = cycle->log;
+    ngx_sluice_events_mark();
 
-        ngx_post_event(&ngx_sluice_events_unread, &ngx_posted_next_events);
+    if (ngx_sluice_events_has_worker()) {
+        ngx_sluice_events_started.handler = ngx_sluice_events_started_handler;
+        ngx_sluice_events_started.log = cycle->log;
+
+        ngx_post_event(&ngx_sluice_events_started, &ngx_posted_next_events);
     }
 
     return NGX_OK;
@@ -50,31 +59,48 @@ ngx_sluice_events_init_process(ngx_cycle_t *cycle)
 
 
 /*
- * The log keeps what was published since this generation began until all of
- * its workers have attached.  One that has no use for events says so here,
- * when init_worker_by_lua is over.
+ * Where this process begins to read, whenever its Lua comes to attach, and in
+ * whichever machine.  A helper belongs to no generation: most have no Lua, and
+ * the privileged agent attaches when it starts.
  */
 
 static void
-ngx_sluice_events_unread_handler(ngx_event_t *e)
+ngx_sluice_events_mark(void)
 {
-    uint64_t       missed;
-    ngx_uint_t     i;
-    sluice_ring_t  ring;
+    uint32_t    generation;
+    ngx_uint_t  i;
 
-    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
-        if (ngx_sluice_events[i].attached) {
+    generation = ngx_sluice_events_has_worker() ? ngx_sluice_ring.generation
+                                                : 0;
+
+    for (i = 0; i < NGX_SLUICE_EVENTS_TRIES; i++) {
+        if (sluice_ring_mark(&ngx_sluice_ring.ring, generation,
+                             (uint16_t) ngx_worker)
+            == SLUICE_OK)
+        {
             return;
         }
     }
+}
 
-    ring = ngx_sluice_ring.ring;
 
-    if (sluice_ring_attach(&ring, ngx_sluice_ring.generation,
-                           (uint16_t) ngx_worker, &missed)
-        == SLUICE_OK)
-    {
-        sluice_ring_detach(&ring);
+/*
+ * init_worker_by_lua is over.  Until all workers have come here, or attached,
+ * the log keeps what was published since their generation began.
+ */
+
+static void
+ngx_sluice_events_started_handler(ngx_event_t *e)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_SLUICE_EVENTS_TRIES; i++) {
+        if (sluice_ring_pass(&ngx_sluice_ring.ring, ngx_sluice_ring.generation,
+                             (uint16_t) ngx_worker)
+            == SLUICE_OK)
+        {
+            return;
+        }
     }
 }
 
@@ -156,6 +182,11 @@ ngx_sluice_events_setup(sluice_events_t *ev, int vm)
 {
     ngx_memzero(ev, sizeof(sluice_events_t));
 
+    ngx_sluice_events_mark();
+
+    ev->generation = ngx_sluice_ring.generation;
+    ev->workers = ngx_sluice_ring.workers;
+
     ev->vm = vm;
     ev->ring = ngx_sluice_ring.ring;
     ev->worker = ngx_sluice_events_has_worker() ? (uint16_t) ngx_worker
@@ -194,9 +225,7 @@ sluice_events_attach(sluice_events_t *ev, void *semaphore, void *spare,
 
     sluice_ring_set_redeliver(&ev->ring, ngx_sluice_events_redeliver, ev);
 
-    /* the lock is held for microseconds, unless its holder is stopped */
-
-    for (i = 0; i < 100; i++) {
+    for (i = 0; i < NGX_SLUICE_EVENTS_TRIES; i++) {
         rc = sluice_ring_attach(&ev->ring, ngx_sluice_ring.generation,
                                 ev->worker, &n);
         if (rc != SLUICE_BUSY) {

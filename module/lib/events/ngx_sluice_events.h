@@ -26,6 +26,11 @@
 #define NGX_SLUICE_EVENTS_QUEUED   1
 
 #define NGX_SLUICE_EVENTS_RETRY    10     /* ms */
+
+/* Publications of a turn of the loop that wake at once; more are a burst. */
+#define NGX_SLUICE_EVENTS_BURST    8
+#define NGX_SLUICE_EVENTS_HOLD     500000 /* ns, the longest wake of a burst */
+
 #define NGX_SLUICE_EVENTS_LINGER   100    /* ms, after a graceful exit began */
 #define NGX_SLUICE_EVENTS_LOOK     50     /* ms, from then on */
 
@@ -67,6 +72,8 @@ typedef struct {
     double                 delivered;
     double                 failed;
     double                 dropped;
+    uint32_t               generation; /* of this process */
+    uint32_t               workers;    /* of that generation */
 
     sluice_ring_frame_t    frames[NGX_SLUICE_EVENTS_BATCH];
 
@@ -81,6 +88,8 @@ typedef struct {
     unsigned               attached:1;
     unsigned               parked:1;   /* the dispatcher waits for a post */
     unsigned               looping:1;  /* posted events are run soon */
+    unsigned               bursts:1;   /* the last turn had a burst */
+    unsigned               owed:1;     /* a wake, to those who sleep */
 
     void                  *semaphore;  /* of the dispatcher */
     void                  *spare;      /* of the one that takes over */
@@ -89,6 +98,8 @@ typedef struct {
 
     ngx_connection_t      *connection; /* of the eventfd */
     ngx_event_t            wakeup;     /* by this process itself */
+    ngx_event_t            turn;       /* its end, where it has published */
+    ngx_uint_t             published;  /* in it, or the last one that has */
     ngx_event_t            yielded;    /* runs if a callback does */
     ngx_event_t            retry;
     ngx_event_t            linger;
@@ -106,6 +117,13 @@ typedef struct {
 
 void ngx_sluice_events_flush(sluice_events_t *ev);
 void ngx_sluice_events_redeliver(void *data, const sluice_ring_frame_t *frame);
+
+/* ngx_sluice_events_wake.c */
+
+int ngx_sluice_events_append(sluice_events_t *ev,
+    const sluice_ring_message_t *m);
+void ngx_sluice_events_turn_handler(ngx_event_t *e);
+void ngx_sluice_events_post_soon(ngx_event_t *e);
 
 /* ngx_sluice_events_loop.c */
 

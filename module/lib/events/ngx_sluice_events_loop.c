@@ -13,20 +13,24 @@
 
 
 static void ngx_sluice_events_wake(void *data, uint32_t slot);
+static ngx_connection_t *ngx_sluice_events_listen(int fd,
+    ngx_event_handler_pt handler);
+static void ngx_sluice_events_unlisten(ngx_connection_t *c);
 static void ngx_sluice_events_read_handler(ngx_event_t *rev);
+static void ngx_sluice_events_alarm_handler(ngx_event_t *rev);
 static void ngx_sluice_events_wakeup_handler(ngx_event_t *e);
 static void ngx_sluice_events_yielded_handler(ngx_event_t *e);
 static void ngx_sluice_events_retry_handler(ngx_event_t *e);
 static void ngx_sluice_events_linger_handler(ngx_event_t *e);
 static void ngx_sluice_events_ready(sluice_events_t *ev);
 static void ngx_sluice_events_leave(sluice_events_t *ev);
-static void ngx_sluice_events_post_soon(ngx_event_t *e);
 static void ngx_sluice_events_loosen(void);
 static ngx_uint_t ngx_sluice_events_waits(void);
 
 
-/* those that have an eventfd in the loop */
-static sluice_events_t  *ngx_sluice_events_connected[NGX_SLUICE_EVENTS_VMS];
+/* those that have an eventfd in the loop; beside them the alarm of all */
+static sluice_events_t   *ngx_sluice_events_connected[NGX_SLUICE_EVENTS_VMS];
+static ngx_connection_t  *ngx_sluice_events_alarm;
 
 
 void
@@ -35,6 +39,10 @@ ngx_sluice_events_prepare(sluice_events_t *ev)
     ev->wakeup.handler = ngx_sluice_events_wakeup_handler;
     ev->wakeup.data = ev;
     ev->wakeup.log = ngx_cycle->log;
+
+    ev->turn.handler = ngx_sluice_events_turn_handler;
+    ev->turn.data = ev;
+    ev->turn.log = ngx_cycle->log;
 
     ev->yielded.handler = ngx_sluice_events_yielded_handler;
     ev->yielded.data = ev;
@@ -70,6 +78,11 @@ ngx_sluice_events_forget(sluice_events_t *ev)
     if (ev->yielded.posted) {
         ngx_delete_posted_event(&ev->yielded);
     }
+
+    if (ev->turn.posted) {
+        ngx_delete_posted_event(&ev->turn);
+        ngx_sluice_events_turn_handler(&ev->turn);
+    }
 }
 
 
@@ -78,24 +91,30 @@ ngx_sluice_events_connect(sluice_events_t *ev)
 {
     ngx_connection_t  *c;
 
-    c = ngx_get_connection(ngx_sluice_ring.fds[ev->ring.index],
-                           ngx_cycle->log);
+    c = ngx_sluice_events_listen(ngx_sluice_ring.fds[ev->ring.index],
+                                 ngx_sluice_events_read_handler);
     if (c == NULL) {
         return NGX_ERROR;
     }
 
     c->data = ev;
-    c->read->handler = ngx_sluice_events_read_handler;
-    c->read->log = ngx_cycle->log;
-    c->write->log = ngx_cycle->log;
 
     /* nginx calls the handler when a graceful exit begins */
     c->idle = 1;
 
-    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        return NGX_ERROR;
+    /* other methods than epoll report no edges: an alarm would stay on */
+
+    if (ngx_sluice_events_alarm == NULL
+        && (ngx_event_flags & NGX_USE_CLEAR_EVENT))
+    {
+        ngx_sluice_events_alarm =
+                         ngx_sluice_events_listen(ngx_sluice_ring.alarm,
+                                             ngx_sluice_events_alarm_handler);
+
+        if (ngx_sluice_events_alarm == NULL) {
+            ngx_sluice_events_unlisten(c);
+            return NGX_ERROR;
+        }
     }
 
     ev->connection = c;
@@ -105,17 +124,60 @@ ngx_sluice_events_connect(sluice_events_t *ev)
 }
 
 
-/* The eventfd stays open: it belongs to the slot. */
-
 void
 ngx_sluice_events_disconnect(sluice_events_t *ev)
 {
-    ngx_connection_t  *c;
+    ngx_uint_t  i;
 
-    c = ev->connection;
+    ngx_sluice_events_unlisten(ev->connection);
+
     ev->connection = NULL;
     ngx_sluice_events_connected[ev->vm] = NULL;
 
+    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
+        if (ngx_sluice_events_connected[i]) {
+            return;
+        }
+    }
+
+    if (ngx_sluice_events_alarm) {
+        ngx_sluice_events_unlisten(ngx_sluice_events_alarm);
+        ngx_sluice_events_alarm = NULL;
+    }
+}
+
+
+/* NULL: there is no connection left, or the loop takes none. */
+
+static ngx_connection_t *
+ngx_sluice_events_listen(int fd, ngx_event_handler_pt handler)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(fd, ngx_cycle->log);
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->read->handler = handler;
+    c->read->log = ngx_cycle->log;
+    c->write->log = ngx_cycle->log;
+
+    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+        return NULL;
+    }
+
+    return c;
+}
+
+
+/* The file stays open: it belongs to the slot, or to all. */
+
+static void
+ngx_sluice_events_unlisten(ngx_connection_t *c)
+{
     if (c->read->active) {
         (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
     }
@@ -142,26 +204,6 @@ ngx_sluice_events_wake(void *data, uint32_t slot)
     }
 
     sluice_ring_wake_fds(ngx_sluice_ring.fds, slot);
-}
-
-
-/*
- * In this turn of the loop, once it turns.  Before its first turn, and after a
- * graceful exit has begun, nginx sleeps without a look at the posted events,
- * but not with a look at those for the next turn.
- */
-
-static void
-ngx_sluice_events_post_soon(ngx_event_t *e)
-{
-    sluice_events_t *ev = e->data;
-
-    if (ev->looping && !ngx_exiting) {
-        ngx_post_event(e, &ngx_posted_events);
-
-    } else {
-        ngx_post_event(e, &ngx_posted_next_events);
-    }
 }
 
 
@@ -227,6 +269,28 @@ ngx_sluice_events_ready(sluice_events_t *ev)
     if (ev->parked) {
         ev->parked = 0;
         (void) ev->post(ev->semaphore, 1);
+    }
+}
+
+
+/*
+ * Somebody has published, and has come to no end of its turn.  An edge: there
+ * is no need to read how often.
+ */
+
+static void
+ngx_sluice_events_alarm_handler(ngx_event_t *rev)
+{
+    ngx_uint_t        i;
+    sluice_events_t  *ev;
+
+    for (i = 0; i < NGX_SLUICE_EVENTS_VMS; i++) {
+        ev = ngx_sluice_events_connected[i];
+
+        if (ev) {
+            ev->looping = 1;
+            ngx_sluice_events_ready(ev);
+        }
     }
 }
 

@@ -161,7 +161,7 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_publication_t *pub)
         m->flags |= SLUICE_RING_MORE;
         m->length[1] = (uint32_t) limit;
 
-        rc = sluice_ring_publish(&ev->ring, m);
+        rc = ngx_sluice_events_append(ev, m);
 
         if (rc != SLUICE_OK) {
             return rc;
@@ -175,7 +175,7 @@ ngx_sluice_events_put(sluice_events_t *ev, ngx_sluice_publication_t *pub)
     m->flags &= (uint8_t) ~SLUICE_RING_MORE;
     m->length[1] = (uint32_t) pub->left;
 
-    return sluice_ring_publish(&ev->ring, m);
+    return ngx_sluice_events_append(ev, m);
 }
 
 
