@@ -294,6 +294,35 @@ def idle(setting: Setting) -> dict[str, Metric]:
     return out
 
 
+def many(setting: Setting) -> dict[str, Metric]:
+    """CPU time a delivery with many workers: in ticks, and in bursts, in turns."""
+    rate, seconds, count = (setting.data[name] for name in ("rate", "seconds", "workers"))
+    orders = {
+        case: Order("tick", seconds, count=round(rate * interval), interval=interval)
+        for case in ("ticks", "bursts")
+        for interval in [setting.data[f"{case}_s"]]
+    }
+    found: dict[str, list[Round]] = {case: [] for case in orders}
+    with all_started(setting, ["ring"], count) as workers:
+        for order in orders.values():
+            workers["ring"].run(order)  # warm-up
+        for cases in setting.rounds(list(orders), 0, 1):
+            for case in cases:
+                found[case].append(workers["ring"].run(orders[case]))
+    done = [one for rounds in found.values() for one in rounds]
+    lost = [one.offered - one.delivered for one in done]
+    wrong = [reason for one in done if (reason := one.lost())]
+    if wrong and not any(lost):
+        raise InvalidRun(f"{count} workers: {wrong[0]}")
+    # All of them, the publisher too, hear everything.
+    cpu = {case: [one.cpu_us / count for one in rounds] for case, rounds in found.items()}
+    out = {f"{case}_cpu_us": metric("us", stats.level(cpu[case])) for case in cpu}
+    return out | {
+        "ticks_over_bursts": metric("ratio", stats.ratio(cpu["ticks"], cpu["bursts"])),
+        "lost": Metric(max(lost), "events", min(lost), max(lost)),
+    }
+
+
 def _switches(pids: list[int]) -> int:
     total = 0
     for pid in pids:
@@ -309,4 +338,5 @@ MEASURES: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     "events-burst": burst,
     "events-interference": interference,
     "events-idle": idle,
+    "events-many": many,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "events-burst": {"count": 500, "transports": TRANSPORTS},
     "events-interference": {"seconds": 1, "connections": [20], "transports": ["ring"]},
     "events-idle": {"settle_s": 0.5, "seconds": 0.5, "transports": TRANSPORTS},
+    "events-many": {"workers": 3, "rate": 2000, "seconds": 0.3},
     "config-change": {"posts": 2, "routes": [10], "load": {}},
     "scrape": {"routes": 50, "seconds": 1},
 }
@@ -69,6 +71,7 @@ def test_a_scenario_gives_its_metrics(name: str) -> None:
             for what in ("rps_share", "p99_ratio", "cpu_share", "delivered_share")
         },
         "events-idle": {f"{transport}_wakeups_per_s" for transport in TRANSPORTS},
+        "events-many": {"ticks_over_bursts", "lost", "ticks_cpu_us", "bursts_cpu_us"},
         "config-change": {"live_ms_p99_10"},
         "scrape": {"rps_share", "p99_ratio", "scrape_ms"},
     }
@@ -108,6 +111,16 @@ def test_a_burst_beyond_the_queue_is_counted_not_invalid() -> None:
     found = measure("events-burst", count=15_000, transports=["socket"])
     assert found["socket_accepted"].value < 15_000
     assert found["socket_delivered_min"].value == found["socket_accepted"].value
+
+
+def test_what_is_refused_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = events.Workers.run
+    monkeypatch.setattr(
+        events.Workers,
+        "run",
+        lambda self, order: replace((done := run(self, order)), offered=done.offered + 7),
+    )
+    assert measure("events-many")["lost"].value == 7
 
 
 class Faulty(events.Workers):
