@@ -41,8 +41,7 @@ local MAX_BATCH = 256
 local MANY = 5000
 -- How often who waits for its change looks whether it may go on.
 local LOOK_SECONDS = 1
--- It waits to be woken. As long as a semaphore can wait, 23 days.
-local FOREVER_SECONDS = 2000000
+local FOREVER_SECONDS = 2000000 -- until it is woken: a semaphore can wait for 23 days
 
 local STATES = {
     starting = "STARTING",
