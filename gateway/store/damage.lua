@@ -163,7 +163,8 @@ end
 function _M.check(db, path, found, opts)
     local known = found.known
     if db:row("SELECT is_backup FROM meta")[1] == 1 then
-        if known or opts.at_least then
+        -- One that was opened before, and ended before that was committed, has answered nothing.
+        if (known and known.revision > 0) or opts.at_least then
             refuse("foreign", "is a backup that was put in the place of the store")
         end
         return false

@@ -3,6 +3,7 @@
 import errno
 import pathlib
 import random
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -70,6 +71,33 @@ def test_killed_at_every_step(tmp_path: pathlib.Path, follower: Follower) -> Non
         begun.add(how)
     assert stop > 150, "the shim has seen too little"
     assert begun >= {"live", "rows"}
+
+
+BACKUP = """
+local place = require("test.store.publishing").place(arg[1])
+local opts = { layouts = place.layouts, read_only = true }
+local opened = assert(require("gateway.store.database").open(place.store, opts))
+assert(opened:backup(arg[1] .. "/backup"))
+"""
+
+
+def test_the_first_start_of_a_backup_is_killed_at_every_step(
+    tmp_path: pathlib.Path, follower: Follower
+) -> None:
+    """A death before it has another uuid keeps no start from it."""
+    publish(tmp_path)
+    program = [LUAJIT, "-", str(tmp_path)]
+    subprocess.run(program, input=BACKUP, env=environment(), cwd=ROOT, text=True, check=True)
+    deaths = 0
+    for stop in range(1, 30):
+        folder = tmp_path / str(stop)
+        (folder / "store").mkdir(parents=True)
+        shutil.copy(tmp_path / "backup", folder / "store" / "store.db")
+        (folder / "store" / "store.db").chmod(0o600)
+        lines = publish(folder, folder=folder, stop=stop)
+        deaths += lines == []
+        assert follower.follow(folder)[1] == LAST
+    assert deaths > 10, "the shim has seen too little"
 
 
 def test_a_step_fails_once(tmp_path: pathlib.Path, follower: Follower) -> None:
