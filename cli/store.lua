@@ -162,16 +162,22 @@ end
 
 -- Copies a file of the workers' into a new one, or to standard output.
 local function take_into(settings, path)
+    local owner = worker_user.uid(settings.user)
     return function(temporary)
-        local opts = { max = math.huge, owner = worker_user.uid(settings.user) }
-        local text, err = file.read(temporary, opts)
-        if not text then
-            return nil, err
-        elseif not path then
-            console.write(text)
-            return true
+        if not path then
+            local text, err = file.read(temporary, { owner = owner })
+            if text then
+                console.write(text)
+            end
+            return text and true, err
         end
-        return file.create(path, text, PRIVATE_MODE)
+        local fd, reason = file.open(temporary, nil, owner)
+        if not fd then
+            return nil, reason
+        end
+        local made, err = file.copy(fd, path, PRIVATE_MODE)
+        unistd.close(fd)
+        return made, err
     end
 end
 

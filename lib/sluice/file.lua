@@ -5,11 +5,15 @@
 -- file that was there before. The folders above are the caller's to know.
 -- @module sluice.file
 
+local errno = require("posix.errno")
 local fcntl = require("posix.fcntl")
+local ffi = require("ffi")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
 local _M = {}
+
+ffi.cdef("int64_t sendfile(int to, int from, int64_t *offset, size_t size);")
 
 local PRIVATE_MODE = tonumber("600", 8)
 
@@ -26,9 +30,10 @@ end
 --- Opens a regular file, for reading unless told otherwise.
 -- @tparam string path
 -- @tparam[opt] number flags of posix.fcntl
+-- @tparam[opt] number owner the user id that it has to belong to
 -- @treturn number|nil a descriptor
 -- @treturn string|table the reason, with the path; its posix.sys.stat when the first is not nil
-function _M.open(path, flags)
+function _M.open(path, flags, owner)
     -- Without O_NONBLOCK a pipe would be waited for.
     flags = bit.bor(flags or fcntl.O_RDONLY, O_NOFOLLOW, fcntl.O_NONBLOCK, fcntl.O_CLOEXEC)
     local fd, err = fcntl.open(path, flags, PRIVATE_MODE)
@@ -43,6 +48,9 @@ function _M.open(path, flags)
     if not info or stat.S_ISREG(info.st_mode) == 0 then
         unistd.close(fd)
         return nil, path .. ": is not a regular file"
+    elseif owner and info.st_uid ~= owner then
+        unistd.close(fd)
+        return nil, ("%s: belongs to user %d, not to %d"):format(path, info.st_uid, owner)
     end
     return fd, info
 end
@@ -69,14 +77,10 @@ end
 -- @treturn string|nil
 -- @treturn string|nil the reason, with the path
 function _M.read(path, opts)
-    local fd, info = _M.open(path)
+    opts = opts or {}
+    local fd, info = _M.open(path, nil, opts.owner)
     if not fd then
         return nil, info
-    end
-    opts = opts or {}
-    if opts.owner and info.st_uid ~= opts.owner then
-        unistd.close(fd)
-        return nil, ("%s: belongs to user %d, not to %d"):format(path, info.st_uid, opts.owner)
     end
     local text, err = read_all(fd, opts.max or math.huge)
     unistd.close(fd)
@@ -95,8 +99,35 @@ local function write_all(fd, text)
         end
         at = at + written
     end
-    local synced, err = unistd.fsync(fd)
-    return synced == 0 or nil, err
+    return true
+end
+
+-- Writes all that a descriptor has.
+local function send_all(fd, from)
+    local sent
+    repeat
+        sent = tonumber(ffi.C.sendfile(fd, from, nil, PIECE_BYTES))
+    until sent <= 0
+    return sent == 0 or nil, sent < 0 and errno.errno(ffi.errno()) or nil
+end
+
+-- Makes a file that was not there, has it filled, and has it on the disk.
+local function make(path, mode, fill, from)
+    local flags = bit.bor(fcntl.O_WRONLY, fcntl.O_CREAT, fcntl.O_EXCL, fcntl.O_CLOEXEC)
+    local fd, err = fcntl.open(path, flags, mode or PRIVATE_MODE)
+    if not fd then
+        return nil, err
+    end
+    local done, reason = fill(fd, from)
+    if done then
+        done, reason = unistd.fsync(fd)
+    end
+    unistd.close(fd)
+    if not done then
+        os.remove(path)
+        return nil, ("%s: %s"):format(path, reason)
+    end
+    return true
 end
 
 --- Makes a file that was not there, and has its text on the disk. Blocks on the disk.
@@ -106,18 +137,17 @@ end
 -- @treturn true|nil
 -- @treturn string|nil the reason, with the path
 function _M.create(path, text, mode)
-    local flags = bit.bor(fcntl.O_WRONLY, fcntl.O_CREAT, fcntl.O_EXCL, fcntl.O_CLOEXEC)
-    local fd, err = fcntl.open(path, flags, mode or PRIVATE_MODE)
-    if not fd then
-        return nil, err
-    end
-    local written, reason = write_all(fd, text)
-    unistd.close(fd)
-    if not written then
-        os.remove(path)
-        return nil, ("%s: %s"):format(path, reason)
-    end
-    return true
+    return make(path, mode, write_all, text)
+end
+
+--- The same with the rest of another file, whatever its length.
+-- @tparam number from of `open`; it stays open
+-- @tparam string path
+-- @tparam[opt] number mode as of `create`
+-- @treturn true|nil
+-- @treturn string|nil the reason, with the path of the new file
+function _M.copy(from, path, mode)
+    return make(path, mode, send_all, from)
 end
 
 --- Has the names in a folder on the disk. Blocks on the disk.
