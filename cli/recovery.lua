@@ -4,11 +4,11 @@
 local damage = require("gateway.store.damage")
 local database = require("gateway.store.database")
 local entities = require("gateway.entities")
+local failure = require("gateway.store.failure")
 local file = require("sluice.file")
 local files = require("gateway.store.files")
 local layout = require("gateway.store.layout")
 local stat = require("posix.sys.stat")
-local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local worker_user = require("cli.worker_user")
@@ -21,6 +21,8 @@ local MAX_FOLDERS = 100
 -- All that belongs to a store, and nothing without it.
 local PARTS = { "store.db", "store.db-wal", "store.db-shm", "store.db-journal" }
 local WITNESSES = { "store.db.witness", "base" }
+-- The copy that is given, and the store that is made of it.
+local GIVEN, RESTORED = "/restore.given", "/restore.new"
 
 --- What a refusal says.
 -- @tparam table instance cli.instance
@@ -62,32 +64,53 @@ local function make_folder(instance)
     return made and folder, err
 end
 
--- Moves what is there into a folder of its own; nothing where there is nothing.
-local function put_aside(instance)
-    local there = {}
-    for _, list in ipairs({ PARTS, WITNESSES }) do
-        for _, name in ipairs(list) do
-            local path = instance.store_folder .. "/" .. name
-            there[#there + 1] = stat.lstat(path) and name
+-- Moves those of some files that are there into a folder, on the disk when it returns.
+local function move(instance, names, folder)
+    local moved, err = true, nil
+    for _, name in ipairs(names) do
+        local path = instance.store_folder .. "/" .. name
+        if moved and stat.lstat(path) then
+            moved, err = os.rename(path, folder .. "/" .. name)
         end
     end
-    if #there == 0 then
-        return { kept = false }
+    if moved then
+        moved, err = files.sync_folder(instance.store_folder)
     end
+    return moved and true, err
+end
+
+-- Moves a store aside, and puts another file in its place, if there is one. What says that there
+-- was a store goes last: whoever dies on the way leaves what a start refuses.
+local function exchange(instance, new)
     local folder, err = make_folder(instance)
-    local made = folder
-    for _, name in ipairs(made and there or {}) do
-        if made then
-            made, err = os.rename(instance.store_folder .. "/" .. name, folder .. "/" .. name)
-        end
+    local done = folder
+    if done then
+        done, err = move(instance, PARTS, folder)
     end
-    if made then
-        made, err = files.sync_folder(instance.store_folder)
+    if done and new then
+        done, err = os.rename(new, instance.store)
     end
-    if not made then
-        return nil, { err = "cannot open", message = err }
+    if done then
+        done, err = move(instance, WITNESSES, folder)
     end
-    return { kept = folder }
+    if not done then
+        local reason = folder and ("%s; what was moved is in %s"):format(err, folder) or err
+        return nil, { err = "cannot open", message = reason }
+    end
+    -- Where nothing was there it is empty.
+    return { kept = unistd.rmdir(folder) ~= 0 and folder }
+end
+
+-- Calls a function that changes the files of a store which nobody writes.
+local function alone(instance, fn, ...)
+    local lock, err = files.lock(instance.store .. ".lock")
+    if not lock then
+        local reason = err == "locked" and "a process writes it" or err
+        return nil, failure.new(instance.store, "locked", reason)
+    end
+    local done, reason = fn(instance, ...)
+    files.unlock(lock)
+    return done, reason
 end
 
 --- Moves the files of a store aside.
@@ -97,27 +120,19 @@ end
 -- @treturn nil|string the reason
 function _M.put_aside(settings, instance)
     local done, err = worker_user.run(settings.user, function()
-        return put_aside(instance)
+        return alone(instance, exchange)
     end)
     return done and done.kept, err and "store: " .. err.message
 end
 
--- Copies a file of whoever runs the command to the workers' user.
-local function hand_over(settings, from, to)
-    local text, err = file.read(from)
-    local made = text
-    if made then
-        made, err = file.create(to, text)
-    end
-    local account = worker_user.account(settings.user)
-    if made and account then
-        made, err = unistd.chown(to, account.pw_uid, account.pw_gid)
-    end
-    return made and true, err
+-- What is said of a file that nobody knows is said of the one that he gave.
+local function named(text, from, to)
+    local first, last = text:find(from, 1, true)
+    return first and text:sub(1, first - 1) .. to .. text:sub(last + 1) or text
 end
 
--- Reads all of a store into a new one, whatever is known of it, and puts that in the place.
-local function replace(instance, from, temporary)
+-- Reads all of a store into a new one, whatever is known of it.
+local function read_into(from, new)
     local store, err = database.open(from, {
         layouts = layout.derive(entities.stored()),
         read_only = true,
@@ -130,28 +145,64 @@ local function replace(instance, from, temporary)
     local right
     right, err = store:check()
     if right then
-        right, err = store:backup(temporary)
+        right, err = store:backup(new)
     end
     store:close()
-    local done
-    if right then
-        done, err = put_aside(instance)
+    return right and now, err
+end
+
+-- What a restore makes on the way, and another one that was killed has left.
+local function clean(instance)
+    for _, suffix in ipairs({ "", "-wal", "-shm" }) do
+        os.remove(instance.store_folder .. GIVEN .. suffix)
     end
-    if done then
-        local renamed, reason = os.rename(temporary, instance.store)
-        if renamed then
-            renamed, reason = files.sync_folder(instance.store_folder)
+    for _, suffix in ipairs({ "", ".new" }) do
+        os.remove(instance.store_folder .. RESTORED .. suffix)
+    end
+end
+
+-- `sources`: descriptors of a store and its log; `path` of it for whoever gave it.
+local function replace(instance, sources, path)
+    local from, new = instance.store_folder .. GIVEN, instance.store_folder .. RESTORED
+    clean(instance)
+    local now, done, err = true, nil, nil
+    for suffix, fd in pairs(sources) do
+        local copied, reason = file.copy(fd, from .. suffix)
+        if not copied then
+            now, err = nil, { err = "cannot open", message = reason }
         end
+    end
+    if now then
+        now, err = read_into(from, new)
+        err = err and { err = err.err, message = named(err.message or err.err, from, path) }
+    end
+    if now then
+        done, err = exchange(instance, new)
+    end
+    clean(instance)
+    if done then
         done.revision = now.revision
-        done, err = renamed and done or nil, { err = "cannot open", message = reason }
     end
     return done, err
 end
 
--- What is said of a file that nobody knows is said of the one that he gave.
-local function named(text, from, to)
-    local first, last = text:find(from, 1, true)
-    return first and text:sub(1, first - 1) .. to .. text:sub(last + 1) or text
+-- Opens a store and its log as whoever runs the command: the workers' user may not, and root makes
+-- nothing in a folder of theirs.
+local function open_sources(path)
+    local log = path .. "-wal"
+    local store, err = file.open(path)
+    if not store then
+        return nil, err
+    elseif not stat.lstat(log) then
+        return { [""] = store }
+    end
+    local fd
+    fd, err = file.open(log)
+    if not fd then
+        unistd.close(store)
+        return nil, err
+    end
+    return { [""] = store, ["-wal"] = fd }
 end
 
 --- Puts a copy of a store in the place of an instance's, which does not run. Its revisions are
@@ -162,34 +213,17 @@ end
 -- @treturn table|nil `{ revision =, kept = folder of what was there, or false }`
 -- @treturn nil|string the reason
 function _M.restore(settings, instance, path)
-    local folder, pid = instance.store_folder, unistd.getpid()
-    local from = ("%s/restore.%d"):format(folder, pid)
-    local temporary = ("%s/restored.%d"):format(folder, pid)
-    local is_own = stdlib.realpath(path) == instance.store
-    local ok, reason = true, nil
-    if is_own then
-        from = instance.store
-    else
-        ok, reason = hand_over(settings, path, from)
-        if ok and stat.lstat(path .. "-wal") then
-            ok, reason = hand_over(settings, path .. "-wal", from .. "-wal")
-        end
+    local sources, reason = open_sources(path)
+    if not sources then
+        return nil, "store: " .. reason
     end
-    local done, err
-    if ok then
-        done, err = worker_user.run(settings.user, function()
-            return replace(instance, from, temporary)
-        end)
-        reason = err and named(err.message or err.err, from, path)
-    end
-    worker_user.run(settings.user, function()
-        for _, suffix in ipairs(is_own and {} or { "", "-wal", "-shm" }) do
-            os.remove(from .. suffix)
-        end
-        os.remove(temporary)
-        return true
+    local done, err = worker_user.run(settings.user, function()
+        return alone(instance, replace, sources, path)
     end)
-    return done, reason and "store: " .. reason
+    for _, fd in pairs(sources) do
+        unistd.close(fd)
+    end
+    return done, err and "store: " .. (err.message or err.err)
 end
 
 return _M

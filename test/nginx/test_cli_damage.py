@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,6 +150,66 @@ def test_a_backup_can_be_restored_twice(instance: Instance) -> None:
     assert len(kept) == 3
     instance.succeed("start", file=None)
     assert services(instance) == ["one"]
+
+
+def test_no_store_is_restored_below_a_process_that_writes_it(instance: Instance) -> None:
+    instance.succeed("start", file=None)
+    put_service(instance, "one")
+    backup = instance.folder / "backup.db"
+    instance.succeed("backup", str(backup))
+    instance.succeed("stop")
+    before = contents(instance)
+    with store(instance, ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lines = instance.refuse("restore", str(backup))
+    assert lines == [f"sluice: store: {store(instance)}: a process writes it"]
+    assert contents(instance) == before
+    instance.succeed("restore", str(backup))
+
+
+def test_a_restore_without_room_says_where(instance: Instance) -> None:
+    instance.succeed("start", file=None)
+    put_service(instance, "one")
+    backup, folder = instance.folder / "backup.db", instance.prefix / "store"
+    instance.succeed("backup", str(backup))
+    instance.succeed("stop")
+    folder.chmod(0o500)
+    lines = instance.refuse("restore", str(backup))
+    folder.chmod(0o700)
+    assert lines == [f"sluice: store: {folder}/restore.given: Permission denied"]
+    assert services(instance) == ["one"]
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="root's rights are to be had")
+def test_a_restore_by_root_changes_nothing_that_a_link_leads_to(instance: Instance) -> None:
+    """The folder is the workers', who may put a link in the place of what is made there."""
+    instance.succeed("start", file=None)
+    put_service(instance, "one")
+    instance.succeed("stop")
+    victim, given = instance.folder / "victim", instance.folder / "given"
+    victim.write_bytes(b"root's")
+    # Large, so that it takes a while to write.
+    given.write_bytes(b"no store" * (1 << 22))
+    folder, is_over = instance.prefix / "store", threading.Event()
+    swapped = set()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            for path in folder.glob("restore*"):
+                if path.name not in swapped:
+                    swapped.add(path.name)
+                    path.unlink(missing_ok=True)
+                    path.symlink_to(victim)
+
+    worker = threading.Thread(target=swap)
+    worker.start()
+    try:
+        instance.refuse("restore", str(given))
+    finally:
+        is_over.set()
+        worker.join()
+    assert swapped
+    assert (victim.stat().st_uid, victim.read_bytes()) == (0, b"root's")
 
 
 def control_worker(instance: Instance) -> dict:

@@ -100,6 +100,55 @@ def test_the_first_start_of_a_backup_is_killed_at_every_step(
     assert deaths > 10, "the shim has seen too little"
 
 
+RESTORE = """
+local evidence = require("gateway.control.evidence")
+local place = require("test.store.publishing").place(arg[1])
+local folder = arg[1] .. "/store"
+local instance = { prefix = arg[1], store_folder = folder, store = place.store }
+if arg[2] then
+    local user = require("posix.pwd").getpwuid(require("posix.unistd").geteuid()).pw_name
+    local done, err = require("cli.recovery").restore({ user = user }, instance, arg[2])
+    print(done and "done" or err)
+end
+local now, err = evidence.examine(place.store, place.layouts)
+print(now and now.revision or err.err)
+"""
+
+
+def restore(where: pathlib.Path, *backup: pathlib.Path, **shim: object) -> list[str]:
+    """Puts a backup in the place of a store, and says what a start would say of it."""
+    program = [LUAJIT, "-", str(where), *map(str, backup)]
+    env = environment(**shim)
+    ran = subprocess.run(
+        program, input=RESTORE, env=env, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return ran.stdout.splitlines()
+
+
+def test_a_restore_is_killed_at_every_step(tmp_path: pathlib.Path, follower: Follower) -> None:
+    """A start refuses what it leaves, or begins with one of the two; never with nothing."""
+    publish(tmp_path)
+    program = [LUAJIT, "-", str(tmp_path)]
+    subprocess.run(program, input=BACKUP, env=environment(), cwd=ROOT, text=True, check=True)
+    newer = tmp_path / "newer"
+    shutil.copytree(tmp_path / "store", newer / "store")
+    follower.follow(newer)
+    left, stop, done = set(), 0, False
+    while not done:
+        # the files change places in the last steps
+        stop += 9 if stop < 100 else 1
+        folder = tmp_path / str(stop)
+        shutil.copytree(newer / "store", folder / "store")
+        said, found = restore(folder, tmp_path / "backup", folder=folder / "store", stop=stop)
+        done = said == "done"
+        assert done or "killed (9)" in said
+        if found in ("missing", "foreign"):
+            assert restore(folder, tmp_path / "backup") == ["done", str(LAST)]
+        left.add(found)
+    assert follower.follow(folder)[1] == LAST
+    assert left == {str(LAST), str(LAST + 1), "missing", "foreign"}
+
+
 def test_a_step_fails_once(tmp_path: pathlib.Path, follower: Follower) -> None:
     """A full disk, or folder of images: a change is refused and nowhere, the next one is made."""
     refused = 0
