@@ -28,8 +28,8 @@ local FOREVER_SECONDS = 2000000
 local MERGE_SHARE = 0.5
 local MERGE_AGE_SECONDS = 60
 local MERGE_AGE_RATIO = 100
--- How long after one that failed the copy is written again.
-local SAVE_PAUSE_SECONDS = 10
+-- How long after it failed the copy is written again, or the log emptied.
+local PAUSE_SECONDS = 10
 -- How long after a check of all bytes the next one is due, where they were written to: so long, or
 -- so often what it took. For a million routes that is a minute. The writer's changes are such, too.
 local CHECK_SECONDS = 2
@@ -61,7 +61,7 @@ end
 function methods:begin(is_saved)
     self.merged_at, self.look_at, self.save_at = monotonic(), 0, 0
     self.check_at = monotonic() + CHECK_SECONDS
-    self.is_saved, self.has_emptied = is_saved, false
+    self.is_saved, self.has_emptied, self.empty_at = is_saved, false, 0
 end
 
 --- Has the next `look` look, however long ago the last one was.
@@ -146,7 +146,7 @@ local function save(self, live)
         self.saved = live.base
         return
     end
-    self.save_at = monotonic() + SAVE_PAUSE_SECONDS
+    self.save_at = monotonic() + PAUSE_SECONDS
     ngx.log(ngx.WARN, "control: the next start has to build its image: ", err.message or err.err)
     note_failure(self, err)
 end
@@ -186,7 +186,8 @@ end
 -- A log that a dead writer has left is emptied too: what a cut of power has left behind its last
 -- commit is not to be taken for damage later.
 local function is_log_due(self, live)
-    return live.is_log_large or (not self.has_emptied and live.log_bytes > 0)
+    local is_due = live.is_log_large or (not self.has_emptied and live.log_bytes > 0)
+    return is_due and monotonic() >= self.empty_at
 end
 
 -- Where somebody reads what stands there, it comes again.
@@ -194,6 +195,7 @@ local function empty_log(self)
     local done, err = self.writer.in_turn("empty_log")
     self.has_emptied = self.has_emptied or done
     if err then
+        self.empty_at = monotonic() + PAUSE_SECONDS
         ngx.log(ngx.ERR, "control: the store's log was not emptied: ", err.message or err.err)
     end
 end

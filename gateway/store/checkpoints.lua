@@ -13,9 +13,12 @@ local reading = require("gateway.store.reading")
 local stat = require("posix.sys.stat")
 local witness = require("gateway.store.witness")
 
+local error = error
 local math = math
 local pairs = pairs
 local pcall = pcall
+local tostring = tostring
+local type = type
 
 -- Pages in the log that a checkpoint is made for.
 local DUE_PAGES = 2000
@@ -78,15 +81,22 @@ end
 
 local function prepare(db, path)
     local log = log_file.open(path .. "-wal", db:log_frames())
-    local ok, is_known = pcall(tell, db, path, log)
+    local ok, is_known, err = pcall(tell, db, path, log)
     log:close()
-    return ok and is_known
+    if not ok then
+        error(is_known, 0)
+    end
+    return is_known, err
 end
 
+-- False where somebody reads; with a reason where the witness cannot be written. The next is due
+-- after as many pages more in either case: each looks at all of a log that gets longer.
 local function run(db, path, opts)
-    local ok, is_known = pcall(prepare, db, path)
+    local ok, is_known, err = pcall(prepare, db, path)
     if not ok or not is_known then
-        return false
+        db:forget_written()
+        local thrown = not ok and (type(is_known) == "table" and is_known.message or is_known)
+        return false, tostring(thrown or err)
     end
     db:busy_timeout(opts.wait_ms)
     local made, row = pcall(db.row, db, "PRAGMA wal_checkpoint(" .. opts.how .. ")")
@@ -109,9 +119,14 @@ end
 --- Empties the log and cuts its file to nothing, where nobody reads it.
 -- @tparam table db
 -- @tparam string path
--- @treturn boolean whether it is empty
+-- @treturn boolean whether it is empty; throws `{ word =, reason = }` where it will not be, however
+-- long nobody reads it
 function _M.empty(db, path)
-    return run(db, path, { how = "TRUNCATE", wait_ms = 0 })
+    local is_empty, reason = run(db, path, { how = "TRUNCATE", wait_ms = 0 })
+    if reason then
+        error({ word = "cannot open", reason = reason }, 0)
+    end
+    return is_empty
 end
 
 --- The same at the end: waits for who reads, a second at most.

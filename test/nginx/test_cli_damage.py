@@ -253,6 +253,24 @@ def test_a_log_that_was_large_once_is_cut(instance: Instance) -> None:
     assert services(instance) == ["one", "two"]
 
 
+def test_a_log_that_cannot_be_cut_is_said(instance: Instance) -> None:
+    """Where the witness cannot be written there is no checkpoint, and the log gets longer."""
+    instance.succeed("start", file=None)
+    put_service(instance, "one")
+    blocked = store(instance, ".witness.new")
+    (blocked / "x").mkdir(parents=True)
+    os.truncate(store(instance, "-wal"), 80 << 20)
+    log = instance.prefix / "logs" / "error.log"
+    wait_until(lambda: "the store's log was not emptied: " in log.read_text(), "a line")
+    assert f"{blocked}: File exists" in log.read_text()
+    put_service(instance, "two")
+    (blocked / "x").rmdir()
+    blocked.rmdir()
+    instance.succeed("stop")
+    instance.succeed("start", file=None)
+    assert services(instance) == ["one", "two"]
+
+
 @pytest.mark.parametrize("verb", ["restart", "reload"])
 @pytest.mark.parametrize("how", ["missing", "cut"])
 def test_nobody_guesses_how_it_was_started(instance: Instance, verb: str, how: str) -> None:
