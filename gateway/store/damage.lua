@@ -140,6 +140,11 @@ local function check_pages(db, path)
     -- In this order: a checkpoint may come between.
     local known = witness.read(path)
     local log = log_file.open(path .. "-wal")
+    if log.lost > 1 then
+        -- Of a log that is being written one frame may have been half there, and others not yet.
+        log:close()
+        log = log_file.open(path .. "-wal")
+    end
     local count, first = 0, nil
     if known and known.pages > 0 then
         count, first = pages.compare(db, known, log)

@@ -273,6 +273,26 @@ describe("a damaged file", function()
         assert.equal(0, log.lost)
     end)
 
+    it("is no frame that was being written when it was looked at", function()
+        put_back(made.folder, made.hard)
+        write(made.folder .. "/store.db.witness", made.behind)
+        write(made.folder .. "/base", nil)
+        local path = made.folder .. "/store.db-wal"
+        local whole = made.hard["store.db-wal"]
+        local open = log_file.open
+        -- While it looks the frame becomes whole.
+        log_file.open = function(...)
+            write(path, flipped(whole, 30))
+            local log = open(...)
+            log_file.open = open
+            write(path, whole)
+            return log
+        end
+        local now, err = evidence.examine(made.place.store, made.place.layouts)
+        log_file.open = open
+        assert(now, err and err.message)
+    end)
+
     it("is none where an older Sluice has written, which knows of no witness", function()
         put_back(made.folder, made.orderly)
         local db = sqlite.open(made.place.store)
