@@ -74,25 +74,26 @@ local function pauses(request)
         most
 end
 
--- Makes lists outside of Lua: `fn` adds to them. None is left where it throws.
+-- Makes lists outside of Lua: `fn` adds to them. None is left where it throws, or where one cannot
+-- be ended.
 local function with_blocks(count, fn)
-    local lists = {}
+    local lists, finished = {}, {}
     local ok, thrown = pcall(function()
         for i = 1, count do
             lists[i] = blocks.new()
         end
         fn(unpack(lists))
+        for i, list in ipairs(lists) do
+            finished[i] = list:finish()
+        end
     end)
-    for _, list in ipairs(ok and {} or lists) do
+    if ok then
+        return unpack(finished)
+    end
+    for _, list in ipairs(lists) do
         list:drop()
     end
-    if not ok then
-        error(thrown, 0)
-    end
-    for i, list in ipairs(lists) do
-        lists[i] = list:finish()
-    end
-    return unpack(lists)
+    error(thrown, 0)
 end
 
 local function shortened(warnings)
