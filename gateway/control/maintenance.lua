@@ -183,11 +183,13 @@ local function check_wait(self, live, crashes)
     return self.is_touched and math.max(0, self.check_at - monotonic()) or math.huge
 end
 
--- A log that a dead writer has left is emptied too: what a cut of power has left behind its last
--- commit is not to be taken for damage later.
-local function is_log_due(self, live)
-    local is_due = live.is_log_large or (not self.has_emptied and live.log_bytes > 0)
-    return is_due and monotonic() >= self.empty_at
+-- Seconds until the log is to be emptied; 0: now. One that a dead writer has left is emptied too:
+-- what a cut of power has left behind its last commit is not to be taken for damage later.
+local function log_wait(self, live)
+    if live.is_log_large or (not self.has_emptied and live.log_bytes > 0) then
+        return math.max(0, self.empty_at - monotonic())
+    end
+    return FOREVER_SECONDS
 end
 
 -- Where somebody reads what stands there, it comes again.
@@ -208,16 +210,17 @@ local function begin_due(self, live)
         save_wait = math.max(0, self.save_at - monotonic())
     end
     local check, merge_in = check_wait(self, live, crashes), merge_wait(self, live)
+    local log_in = log_wait(self, live)
     if check == 0 then
         in_background(self, check_files, live, crashes)
     elseif save_wait == 0 then
         in_background(self, save, live)
     elseif merge_in == 0 then
         in_background(self, merge)
-    elseif is_log_due(self, live) then
+    elseif log_in == 0 then
         in_background(self, empty_log)
     else
-        return math.min(check, save_wait, merge_in)
+        return math.min(check, save_wait, merge_in, log_in)
     end
     -- Its end is told of.
     return self.is_busy and FOREVER_SECONDS or LOOK_SECONDS

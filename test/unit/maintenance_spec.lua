@@ -1,0 +1,127 @@
+describe("gateway.control.maintenance", function()
+    local NAMES = { "sluice.images", "sluice.clock", "gateway.control.maintenance" }
+
+    local before, old_ngx, now, live, asked, answer, begun
+
+    local function call(verb)
+        asked[#asked + 1] = verb
+        if verb == "live" then
+            return live
+        end
+        return unpack(answer[verb] or { true })
+    end
+
+    before_each(function()
+        before, old_ngx, asked, answer, now = {}, _G.ngx, {}, {}, 1000
+        for _, name in ipairs(NAMES) do
+            before[name], package.loaded[name] = package.loaded[name], nil
+        end
+        package.loaded["sluice.clock"] = {
+            monotonic = function()
+                return now
+            end,
+        }
+        package.loaded["sluice.images"] = {
+            crashes = function()
+                return 0
+            end,
+            are_checked = function()
+                return true
+            end,
+            note_checked = function() end,
+        }
+        _G.ngx = {
+            log = function() end,
+            timer = {
+                at = function(_, fn, ...)
+                    local arguments = { ... }
+                    begun = function()
+                        fn(false, unpack(arguments))
+                    end
+                    return true
+                end,
+            },
+        }
+        live = {
+            base = 1,
+            delta = 1,
+            stamp = "1",
+            is_whole = true,
+            used = 0,
+            room = 100,
+            revision = 1,
+            base_revision = 1,
+            log_bytes = 0,
+        }
+    end)
+
+    after_each(function()
+        _G.ngx = old_ngx
+        for _, name in ipairs(NAMES) do
+            package.loaded[name] = before[name]
+        end
+    end)
+
+    -- With all done that a start leaves to do, and a kernel that tells of files.
+    local function idle()
+        local maintenance = require("gateway.control.maintenance")
+        local one = maintenance.new({ call = call, in_turn = call }, function() end, function()
+            return true
+        end)
+        one:begin(true)
+        return one
+    end
+
+    -- Looks when it has said so, and when something has ended: nothing else wakes it.
+    local function run(one, seconds)
+        local to = now + seconds
+        asked = {}
+        while now < to do
+            local wait = one:look()
+            if begun then
+                local ends = begun
+                begun = nil
+                ends()
+            else
+                now = math.min(to, now + math.max(wait, 0.001))
+            end
+        end
+    end
+
+    local function count(verb)
+        local found = 0
+        for _, each in ipairs(asked) do
+            found = found + (each == verb and 1 or 0)
+        end
+        return found
+    end
+
+    it("does not look again where nothing is due", function()
+        local one = idle()
+        run(one, 60)
+        run(one, 86400)
+        assert.is_true(#asked <= 1)
+    end)
+
+    it("empties a large log again, ten seconds after that failed", function()
+        local one = idle()
+        run(one, 60)
+        one:hurry()
+        live.is_log_large, live.log_bytes = true, 2 ^ 30
+        answer.empty_log = { nil, { err = "disk" } }
+        run(one, 35)
+        assert.is_true(count("empty_log") >= 3)
+        assert.is_true(count("empty_log") <= 4)
+    end)
+
+    it("saves a base again, ten seconds after that failed", function()
+        local one = idle()
+        run(one, 60)
+        one:hurry()
+        live.base = 2
+        answer.save = { nil, { err = "disk" } }
+        run(one, 35)
+        assert.is_true(count("save") >= 3)
+        assert.is_true(count("save") <= 4)
+    end)
+end)
