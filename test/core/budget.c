@@ -237,7 +237,7 @@ check_forms(uint64_t *state, uint64_t cases)
     static const char *const  pieces[] = {
         "a", "b", "/", ".", "[ab]", "[^/]+", "a*", "(", ")", "(?:", ")*", "|",
         "\\d", "(?=a)", "\\1", "+", "?", "{2}", "^", "$", "\\b", "A", "(?i)",
-        "(*UTF)", "(*COMMIT)", "a|"
+        "(*COMMIT)", "a|"
     };
     static const char *const  bytes[] = {
         "a", "b", "/", "1", "\n", "A", "aa"

@@ -161,6 +161,35 @@ describe("router: the budget of a request", function()
         assert.equal("ok", (core_router.ask(compiled.view, nil, nil, nil, "/x/w001001")))
     end)
 
+    it("has room for any pattern to be compiled", function()
+        -- 7 ms where PCRE2 compares what is repeated with each of the alternatives.
+        local head = ("abcdefghijklmnopqrstuvwxyz0123456789"):gsub(".", "%0*")
+        local routes = {}
+        for i = 1, 3 do
+            local pattern = "/[x]" .. i .. head .. "(?:" .. ("|"):rep(4000) .. "b)"
+            routes[i] = { paths = { "~" .. pattern } }
+        end
+        local compiled = assert(core_router.new(routes, numbers(3)))
+        assert.equal("ok", (core_router.ask(compiled.view, nil, nil, nil, "/x3")))
+    end)
+
+    it("is refused what takes longer than that between two looks at the clock", function()
+        local function refused(pattern)
+            local ok, err = core_router.check_regex(pattern)
+            assert.is_nil(ok)
+            return err
+        end
+        -- 3 ms to compile; the square of the path's length; 18 ms on 8 KB.
+        assert.matches("UTF is disabled", refused("(*UTF)[\\x{1}-\\x{10fffe}]"))
+        assert.matches("UTF is disabled", refused("(*UTF)/\\X*b"))
+        assert.matches("UCP is disabled", refused("(*UCP)/[\\w\\d]*b"))
+        local many = "more than 16 Unicode properties"
+        assert.equal(many, refused("/[^" .. ("\\pN"):rep(1300) .. "]*b"))
+        assert.equal(many, refused("/" .. ("\\\\\\P{N}"):rep(17)))
+        assert.is_true(core_router.check_regex("/[^" .. ("\\pN"):rep(16) .. "]*b"))
+        assert.is_true(core_router.check_regex("/" .. ("\\\\p"):rep(17)))
+    end)
+
     it("is refused a pattern that is too long to be compiled in it", function()
         local ok, err = core_router.check_regex("/" .. ("a"):rep(4096))
         assert.is_nil(ok)

@@ -79,7 +79,6 @@ describe("router: the limit of a search", function()
             "\\Ab",
             "a\\z",
             ".*b",
-            "(*UTF)b",
             "(a)\\1",
         }
         for _, pattern in ipairs(patterns) do

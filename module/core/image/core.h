@@ -631,11 +631,12 @@ int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
 
 /* Reasons of a refusal that are not PCRE's. */
 
-#define SLUICE_CORE_BY_GROUPS    (-1000)
-#define SLUICE_CORE_BY_SIZE      (-1001)
-#define SLUICE_CORE_BY_LENGTH    (-1002)
-#define SLUICE_CORE_BY_TIME      (-1003)
-#define SLUICE_CORE_BY_ROUTES    (-1004)
+#define SLUICE_CORE_BY_GROUPS       (-1000)
+#define SLUICE_CORE_BY_SIZE         (-1001)
+#define SLUICE_CORE_BY_LENGTH       (-1002)
+#define SLUICE_CORE_BY_TIME         (-1003)
+#define SLUICE_CORE_BY_ROUTES       (-1004)
+#define SLUICE_CORE_BY_PROPERTIES   (-1005)
 
 /* What a reason is in words, PCRE's for its own. */
 void sluice_core_reason(int reason, char *message, size_t size);

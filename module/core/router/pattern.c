@@ -15,9 +15,29 @@
 #define CORE_SIZE_MAX(length)  (8192 + 64 * (uint64_t) (length))
 #define CORE_FAST_MAX          1024
 
+/*
+ * PCRE2 compares what is repeated with all that may come behind it, which
+ * takes the square of a long pattern's length and more.
+ */
+
+#define CORE_POSSESS_MAX       256        /* bytes */
+
+/* A class that has properties is looked through for each byte of a subject. */
+
+#define CORE_PROPERTIES_MAX    16
+
+/*
+ * Subjects are bytes.  A range of characters in UTF takes 3 ms to compile, and
+ * \X the square of the subject's length, without a call.
+ */
+
+#define CORE_OPTIONS  (PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_UTF                 \
+                       | PCRE2_NEVER_UCP)
+
 
 static pcre2_code *core_compile(const char *text, uint32_t length,
     uint32_t options, uint64_t most, int *err, size_t *offset);
+static int core_has_many_properties(const char *text, uint32_t length);
 
 
 pcre2_code *
@@ -73,8 +93,17 @@ core_compile(const char *text, uint32_t length, uint32_t options,
         return NULL;
     }
 
-    code = pcre2_compile((PCRE2_SPTR) text, length,
-                         options | PCRE2_DOLLAR_ENDONLY, err, offset, NULL);
+    if (core_has_many_properties(text, length)) {
+        *err = SLUICE_CORE_BY_PROPERTIES;
+        return NULL;
+    }
+
+    if (length > CORE_POSSESS_MAX) {
+        options |= PCRE2_NO_AUTO_POSSESS;
+    }
+
+    code = pcre2_compile((PCRE2_SPTR) text, length, options | CORE_OPTIONS,
+                         err, offset, NULL);
     if (code == NULL) {
         if (*err == PCRE2_ERROR_PATTERN_TOO_LARGE) {
             *err = SLUICE_CORE_BY_SIZE;
@@ -97,6 +126,27 @@ core_compile(const char *text, uint32_t length, uint32_t options,
     }
 
     return code;
+}
+
+
+/* \p and \P; at worst it counts some that are quoted. */
+
+static int
+core_has_many_properties(const char *text, uint32_t length)
+{
+    uint32_t  i, count;
+
+    count = 0;
+
+    for (i = 0; i + 1 < length; i++) {
+
+        if (text[i] == '\\') {
+            i++;
+            count += (text[i] == 'p' || text[i] == 'P');
+        }
+    }
+
+    return count > CORE_PROPERTIES_MAX;
 }
 
 
@@ -150,6 +200,11 @@ sluice_core_reason(int reason, char *message, size_t size)
     case SLUICE_CORE_BY_LENGTH:
         (void) snprintf(message, size, "longer than %d bytes",
                         SLUICE_CORE_PATTERN_MAX);
+        break;
+
+    case SLUICE_CORE_BY_PROPERTIES:
+        (void) snprintf(message, size, "more than %d Unicode properties",
+                        CORE_PROPERTIES_MAX);
         break;
 
     case SLUICE_CORE_BY_TIME:
