@@ -75,6 +75,9 @@ def cases(routes: int, patterns: int) -> Iterator[Case]:
     yield Case("nested", paths(3, "~/@?(?:(?:a|aa)+b?)+$"), "/" + "a" * 2000 + "!")
     yield Case("scans", paths(20, "~/.*c{0,3}a{2000}b@?$"), "/" + "a" * 7900 + "!")
     yield Case("squares", paths(50, "~/[^b]*(?:a{0,9})*a*x@$"), "/" + "a" * 3000 + "!x0123456789!")
+    groups = "".join(f"((?{n + 3}))" for n in range(25))
+    calls = f"~/@(?(DEFINE)(){groups}(a(?2)|{'(?1)' * 300}b))(?2)"
+    yield Case("recursion", paths(3, calls.replace("@", "@?")), "/" + "a" * 120 + "!b")
     yield Case(
         "fresh", paths(patterns, "~/api/[^/]+/x@/(?<id>\\d+)$"), f"/api/a/x{patterns}/7", status=200
     )

@@ -206,6 +206,62 @@ check_handed(void)
 }
 
 
+/* What runs without calls is machine code, or is not there. */
+
+static void
+check_machine(void)
+{
+    int                     i, j, rc, reason;
+    const char             *pattern;
+    sluice_core_regexes_t  *regexes;
+
+    static const char *const  patterns[] = {
+        "(*NO_JIT)/a+", "(*NO_START_OPT)(*NO_JIT)/a+", "/a+"
+    };
+
+    regexes = sluice_core_regexes_create(LIMIT);
+
+    for (i = 0; i < 3; i++) {
+        pattern = patterns[i];
+
+        for (j = 0; j < 20; j++) {
+            rc = sluice_core_regex_try(regexes, pattern,
+                                       (uint32_t) strlen(pattern), 0, "/aa", 3,
+                                       1, &reason);
+            test_check(rc == SLUICE_CORE_OK, "%s", sluice_core_word(rc));
+        }
+
+        test_check((regexes->newest->fast != NULL) == (i == 2), "%s", pattern);
+    }
+
+    sluice_core_regexes_destroy(regexes);
+}
+
+
+/* Each way to call a group, and what is none. */
+
+static void
+check_recurses(void)
+{
+    unsigned     i;
+    const char  *pattern;
+
+    static const char *const  patterns[] = {
+        "/(a(?1)?)", "/(a(?R)?)", "/(?<n>a(?&n)?)", "/(?P<n>a(?P>n)?)",
+        "/(a(?-1)?)", "/(?:(?+1)b)?(a)", "/(a\\g<1>?)", "/(a\\g'1'?)",
+        "/(?P<n>a)(?P=n)", "/(?<n>a)\\k<n>", "/(?:a|(?=b)|(?i)c)", "/(a)\\1",
+        "/?", "/(?"
+    };
+
+    for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        pattern = patterns[i];
+        test_check(sluice_core_pattern_recurses(pattern,
+                                                (uint32_t) strlen(pattern))
+                   == (i < 8), "%s", pattern);
+    }
+}
+
+
 static uint32_t
 compose(char *text, unsigned most, const char *const *pieces, uint64_t count,
     uint64_t *state)
@@ -286,6 +342,8 @@ main(void)
     check_full();
     check_shared();
     check_handed();
+    check_machine();
+    check_recurses();
     check_forms(&state, test_env("CASES", 20000));
 
     return 0;

@@ -34,6 +34,9 @@
 #define SLUICE_CORE_UNIT_BYTES    32
 #define SLUICE_CORE_CALL_BYTES    128
 
+/* Of a step that may look at all the groups that it is in. */
+#define SLUICE_CORE_CALL_GROUPS   64
+
 
 typedef struct {
     uint64_t  spent;          /* ns */
@@ -42,6 +45,7 @@ typedef struct {
     uint64_t  until;          /* of spent, for the pattern that runs */
     uint32_t  steps;          /* left, of patterns */
     uint32_t  steps_until;    /* of steps, for the pattern that runs */
+    uint32_t  step;           /* units of one */
     int32_t   units;          /* left, until the clock is read */
     int       is_cpu;         /* which clock */
 } sluice_core_budget_t;

@@ -55,21 +55,57 @@ pcre2_code *
 sluice_core_pattern_fast(const char *text, uint32_t length, int is_path)
 {
     int          err;
-    size_t       offset;
+    size_t       offset, machine;
     pcre2_code  *code;
 
     code = core_compile(text, length,
                         is_path ? PCRE2_ANCHORED : PCRE2_CASELESS,
                         CORE_FAST_MAX, &err, &offset);
+    if (code == NULL) {
+        return NULL;
+    }
 
-    /* without executable memory there is no machine code */
+    /*
+     * Without executable memory there is no machine code, which is an error,
+     * nor where the pattern says so, which is none.
+     */
 
-    if (code && pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) != 0) {
+    machine = 0;
+    (void) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    (void) pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &machine);
+
+    if (machine == 0) {
         pcre2_code_free(code);
         return NULL;
     }
 
     return code;
+}
+
+
+/* "(?1)", "(?R)", "(?&name)", "(?P>name)", "\g<1>": or what looks so. */
+
+int
+sluice_core_pattern_recurses(const char *text, uint32_t length)
+{
+    uint32_t  i;
+
+    for (i = 0; i + 2 < length; i++) {
+
+        if (text[i] == '\\' && text[i + 1] == 'g') {
+            return 1;
+        }
+
+        if (text[i] == '(' && text[i + 1] == '?'
+            && (memchr("R&+-0123456789", text[i + 2], 14)
+                || (text[i + 2] == 'P' && i + 3 < length
+                    && text[i + 3] == '>')))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

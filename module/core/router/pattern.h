@@ -36,7 +36,8 @@ struct sluice_core_compiled_s {
     uint64_t                 size;        /* bytes of memory, all in all */
     uint32_t                 length;
     uint32_t                 runs;
-    int                      is_path;
+    uint8_t                  is_path;
+    uint8_t                  recurses;
     char                     text[1];
 };
 
@@ -71,6 +72,9 @@ typedef struct {
 /* NULL: err is a reason, which may be at an offset. */
 pcre2_code *sluice_core_pattern_careful(const char *text, uint32_t length,
     int is_path, int *err, size_t *offset);
+
+/* Whether it may call its own groups. */
+int sluice_core_pattern_recurses(const char *text, uint32_t length);
 
 /* Of one that compiles.  NULL: it has no such form. */
 pcre2_code *sluice_core_pattern_fast(const char *text, uint32_t length,

@@ -175,6 +175,9 @@ core_match(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
         }
     }
 
+    budget->step = 1 + run->subject.length / SLUICE_CORE_CALL_BYTES
+                   + (compiled->recurses ? SLUICE_CORE_CALL_GROUPS : 0);
+
     (void) pcre2_set_callout(regexes->careful, core_callout, budget);
 
     return pcre2_match(compiled->careful, (PCRE2_SPTR) run->subject.data,
@@ -218,15 +221,15 @@ core_callout(pcre2_callout_block *block, void *data)
 {
     sluice_core_budget_t  *budget = data;
 
+    (void) block;
+
     if (budget->steps == budget->steps_until) {
         return PCRE2_ERROR_MATCHLIMIT;
     }
 
     budget->steps--;
 
-    (void) sluice_core_budget_take(budget,
-                                   1 + (uint32_t) (block->subject_length
-                                                   / SLUICE_CORE_CALL_BYTES));
+    (void) sluice_core_budget_take(budget, budget->step);
 
     return budget->spent > budget->until ? SLUICE_CORE_BY_TIME : 0;
 }

@@ -253,7 +253,9 @@ core_make(const sluice_core_run_t *run, int *err)
 
     compiled->hash = run->hash;
     compiled->length = run->pattern.length;
-    compiled->is_path = run->is_path;
+    compiled->is_path = (run->is_path != 0);
+    compiled->recurses = (uint8_t) sluice_core_pattern_recurses(
+                                       run->pattern.data, run->pattern.length);
     memcpy(compiled->text, run->pattern.data, run->pattern.length);
 
     compiled->size = CORE_OVERHEAD + sizeof(sluice_core_compiled_t)
