@@ -45,6 +45,8 @@ abi.check_flags("PLUGIN", flags.plugin)
 local C = ffi.C
 
 local OK, AGAIN = 0, -2
+-- As in ngx_http_sluice_turn.c.
+local TURN = 0.001
 -- What sluice_access_look says.
 local ROUTED, LATE = 0x01, 0x02
 
@@ -119,7 +121,7 @@ local function route(request)
     chain.rewrite()
     local rc = C.sluice_access_route(request, refusal)
     while rc == AGAIN do
-        ngx.sleep(0)
+        ngx.sleep(TURN)
         rc = C.sluice_access_route(request, refusal)
     end
     if rc ~= OK then

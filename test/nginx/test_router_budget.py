@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 from admin_client import Client
 
 from sluice import Gateway, proxying
 from upstream import Upstream
-from wire import wait_until
+from wire import Wire, wait_until
 
 Start = Callable[..., Gateway]
 
@@ -85,6 +88,57 @@ def test_a_fresh_worker_compiles_in_turns(
     for n in range(1, 41):
         assert running.ask(f"/x/w{n}x001").status == 200
     assert running.ask("/x/w1x450").status == 404
+
+
+def slow_to_compile(upstream: Upstream) -> dict:
+    """A request of each of the routes takes some turns of a fresh worker."""
+    slow = "(?J)" + "(?<a>)" * 99 + r"\k<a>" * 600
+    return told_apart(upstream, 8, paths=[f"~/@n@/{slow}x{i}$" for i in range(12)])
+
+
+def begin_all(running: Gateway, stack: ExitStack) -> list[Wire]:
+    """Has one request of each route waiting for its turns, and one of none behind them."""
+    (worker,) = running.workers()
+    wires = [stack.enter_context(running.wire()) for _ in range(8)]
+    assert {wire.ask("/").status for wire in wires} == {404}
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        # The last one is accepted in their first turn, and read after that.
+        wires.append(stack.enter_context(running.wire()))
+        for n, wire in enumerate(wires, 1):
+            head = f"GET /{n}/none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            wire.send(head.encode())
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    return wires
+
+
+@pytest.mark.parametrize("plugins", [{}, {"before": "rewrite"}], ids=["native", "rewrite in Lua"])
+def test_others_have_their_turn(
+    gateway: Start, upstream: Upstream, plugins: dict[str, str]
+) -> None:
+    config = slow_to_compile(upstream)
+    config["plugins"] = [{"name": name} for name in plugins]
+    running = gateway(config, plugins={name: PLUGIN for name in plugins})
+    with ExitStack() as stack:
+        assert {wire.read_reply().status for wire in begin_all(running, stack)} == {404}
+    wait_until(lambda: running.access_log().count("/none ") == 9, "each is logged")
+    ended = re.findall(r"/(\d)/none ", running.access_log())
+    assert ended.index("9") < 8, ended
+
+
+def test_a_worker_that_quits_answers_who_waits_for_a_turn(
+    gateway: Start, upstream: Upstream
+) -> None:
+    """Nothing else would keep it: there is no other timer, and no upstream."""
+    running = gateway(slow_to_compile(upstream))
+    (worker,) = running.workers()
+    with ExitStack() as stack:
+        wires = begin_all(running, stack)
+        assert wires.pop().read_reply().status == 404
+        os.kill(worker, signal.SIGQUIT)
+        assert {wire.read_reply().status for wire in wires} == {404}
+    wait_until(lambda: worker not in running.workers(), "it has quit")
 
 
 def test_a_thousand_patterns_on_a_fresh_worker(gateway: Start, upstream: Upstream) -> None:

@@ -8,6 +8,14 @@
 #include "ngx_http_sluice_turn.h"
 
 
+/*
+ * A timer, since a worker that quits waits for those, and for no posted event.
+ * Of 1 ms: timers of 0 run again before anything else has its turn.
+ */
+
+#define NGX_HTTP_SLUICE_TURN  1
+
+
 static void ngx_http_sluice_turn_handler(ngx_event_t *e);
 static void ngx_http_sluice_turn_cleanup(void *data);
 
@@ -39,9 +47,7 @@ ngx_http_sluice_turn(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 
     turn->data = r;
 
-    if (!turn->posted) {
-        ngx_post_event(turn, &ngx_posted_next_events);
-    }
+    ngx_add_timer(turn, NGX_HTTP_SLUICE_TURN);
 
     return NGX_DONE;
 }
@@ -74,7 +80,7 @@ ngx_http_sluice_turn_cleanup(void *data)
 void
 ngx_http_sluice_turn_end(ngx_http_sluice_ctx_t *ctx)
 {
-    if (ctx->turn && ctx->turn->posted) {
-        ngx_delete_posted_event(ctx->turn);
+    if (ctx->turn && ctx->turn->timer_set) {
+        ngx_del_timer(ctx->turn);
     }
 }
