@@ -136,6 +136,36 @@ check_full(void)
 }
 
 
+/* A cache that is full of others' patterns keeps nobody from compiling. */
+
+static void
+check_evicted(void)
+{
+    int       rc, i, reason;
+    char      text[32];
+    unsigned  turns;
+    uint64_t  compiled;
+
+    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
+          "/api/a/some/none", 4u << 20);
+
+    for (i = 0; i < 20000; i++) {
+        (void) snprintf(text, sizeof(text), "/others/[^/]+/%d$", i);
+        rc = sluice_core_regex_try(budget.regexes, text,
+                                   (uint32_t) strlen(text), 1, "/", 1, 1,
+                                   &reason);
+        test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+    }
+
+    test_check(sluice_core_regexes_count(budget.regexes, &compiled) < 20000,
+               "it is not full");
+
+    rc = ask(&turns);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+    end();
+}
+
+
 /* Each alone has its answer; all together do not, and that is not "none". */
 
 static void
@@ -340,6 +370,7 @@ main(void)
 
     check_kept();
     check_full();
+    check_evicted();
     check_shared();
     check_handed();
     check_machine();

@@ -48,6 +48,7 @@ sluice_core_match(const sluice_core_view_t *view,
     s.keys_count = 0;
 
     sluice_core_budget_begin(&s.budget);
+    sluice_core_regexes_begin(regexes);
 
     if (request->method.length == 0
         || sluice_core_method_bit(request->method.data,

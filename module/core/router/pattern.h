@@ -34,6 +34,7 @@ struct sluice_core_compiled_s {
     pcre2_code              *fast;        /* NULL: none, or none yet */
     uint64_t                 hash;
     uint64_t                 size;        /* bytes of memory, all in all */
+    uint64_t                 used;        /* the last match that ran it */
     uint32_t                 length;
     uint32_t                 runs;
     uint8_t                  is_path;
@@ -51,6 +52,7 @@ struct sluice_core_regexes_s {
     pcre2_match_context      *careful;
     pcre2_match_context      *fast;
     sluice_core_budget_t      trial;      /* of what is not a request */
+    uint64_t                  matches;
     uint64_t                  compiled;
     uint64_t                  size;       /* of all that is there */
     uint64_t                  limit;

@@ -40,7 +40,7 @@ static sluice_core_compiled_t *core_make(const sluice_core_run_t *run,
 static void core_make_fast(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, sluice_core_compiled_t *compiled);
 static uint64_t core_size(const pcre2_code *code);
-static void core_shrink(sluice_core_regexes_t *regexes,
+static int core_shrink(sluice_core_regexes_t *regexes,
     const sluice_core_compiled_t *keep);
 static void core_use(sluice_core_regexes_t *regexes,
     sluice_core_compiled_t *compiled);
@@ -118,6 +118,15 @@ core_give(void *memory, void *data)
 }
 
 
+void
+sluice_core_regexes_begin(sluice_core_regexes_t *regexes)
+{
+    if (regexes) {
+        regexes->matches++;
+    }
+}
+
+
 uint32_t
 sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
     uint64_t *compiled)
@@ -190,17 +199,10 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
 
     sluice_core_budget_read(budget);
 
-
     if (compiled == NULL) {
         *reason = err;
         return (err == PCRE2_ERROR_HEAP_FAILED || err == PCRE2_ERROR_NOMEMORY)
                ? SLUICE_CORE_MEMORY : SLUICE_CORE_PATTERN;
-    }
-
-    /* where it takes the place of another, one of them is missing next time */
-
-    if (regexes->size + compiled->size <= regexes->limit) {
-        budget->preparing += budget->spent - before;
     }
 
     bucket = &regexes->buckets[run->hash % CORE_BUCKETS];
@@ -221,7 +223,13 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
     regexes->compiled++;
     regexes->size += compiled->size;
 
-    core_shrink(regexes, compiled);
+    compiled->used = regexes->matches;
+
+    /* where it takes the place of what this match needs, nothing is gained */
+
+    if (core_shrink(regexes, compiled)) {
+        budget->preparing += budget->spent - before;
+    }
 
     *added = compiled;
 
@@ -312,18 +320,33 @@ core_size(const pcre2_code *code)
 }
 
 
-static void
+/* Whether what it drops is others'. */
+
+static int
 core_shrink(sluice_core_regexes_t *regexes, const sluice_core_compiled_t *keep)
 {
+    int  is_others;
+
+    is_others = 1;
+
     while (regexes->size > regexes->limit && regexes->oldest != keep) {
+
+        if (regexes->oldest->used == regexes->matches) {
+            is_others = 0;
+        }
+
         core_drop(regexes, regexes->oldest);
     }
+
+    return is_others;
 }
 
 
 static void
 core_use(sluice_core_regexes_t *regexes, sluice_core_compiled_t *compiled)
 {
+    compiled->used = regexes->matches;
+
     if (regexes->newest == compiled) {
         return;
     }

@@ -70,6 +70,12 @@ int sluice_core_try(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
 
 
+/* regexes.c */
+
+/* Another match begins. */
+void sluice_core_regexes_begin(sluice_core_regexes_t *regexes);
+
+
 /* regex.c */
 
 int sluice_core_regex_match(sluice_core_regexes_t *regexes,
