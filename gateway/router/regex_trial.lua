@@ -22,6 +22,8 @@ local MAX_WINDOW = 4
 -- One of them is outside of nearly each class. Behind it comes what the pattern wants last: without
 -- that PCRE sees at once that there is no match.
 local ENDS = { "!", "/", "\n" }
+-- One that gives up does so each time: else the machine was slow for a moment.
+local TRIES = 3
 -- CPU time for all patterns of a configuration, in seconds.
 local BUDGET = 0.5
 
@@ -161,10 +163,14 @@ function _M.gives_up(pattern, is_path)
         return nil
     end
     return each_text(pattern, function(text)
-        local matched, reason = core.try_pattern(pattern, is_path, text)
-        if matched == nil then
-            return core.reason(reason)
+        local matched, reason
+        for _ = 1, TRIES do
+            matched, reason = core.try_pattern(pattern, is_path, text)
+            if matched ~= nil then
+                return nil
+            end
         end
+        return core.reason(reason)
     end)
 end
 

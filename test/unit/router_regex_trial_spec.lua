@@ -37,6 +37,11 @@ local CHEAP = {
 }
 
 describe("router: the trial of patterns", function()
+    -- It has half a second of CPU time, in which the garbage of all other tests may be collected.
+    before_each(function()
+        collectgarbage()
+    end)
+
     it("finds the kinds that give up", function()
         for _, pattern in ipairs(DEAR) do
             assert.matches("limit exceeded$", trial.gives_up(pattern, true), pattern)
@@ -107,7 +112,7 @@ describe("router: the trial of patterns", function()
         }, trial.warnings(numbered(400, "/api/.+/x@$")))
         assert.same({}, trial.warnings(numbered(9, "/api/.+/x@$")))
         assert.same({}, trial.warnings(numbered(400, "/v@/.+/x$")))
-        assert.same({}, trial.warnings(numbered(1100, "/api/[^/]+/x@/(?<id>\\d+)$")))
+        assert.same({}, trial.warnings(numbered(500, "/api/[^/]+/x@/(?<id>\\d+)$")))
     end)
 
     it("names a path that too many routes have", function()
