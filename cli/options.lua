@@ -254,7 +254,7 @@ _M.list = {
         type = "integer",
         default = "16384",
         unit = "connections",
-        min = 16,
+        min = 32,
         max = 1048576,
         doc = "Connections of one worker, to clients and upstreams together. Lowered, with a "
             .. "warning, to what the hard limit of open files (`ulimit -Hn`) leaves beside a "

@@ -56,11 +56,11 @@ def test_slow_bodies_leave_room_for_the_control_socket(gateway: Start) -> None:
 
 def test_the_fewest_connections(gateway: Start) -> None:
     """The control worker needs some for itself, such as for its timers: then half is too many."""
-    running = gateway(None, worker_connections=16)
+    running = gateway(None, worker_connections=32)
     running.expect_log("connections refused: the admin listener has half", range(1000))
     head = b"POST /consumers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
     with contextlib.ExitStack() as slow:
-        for _ in range(16):
+        for _ in range(32):
             with contextlib.suppress(ConnectionError):
                 slow.enter_context(Wire(running.admin_port)).send(head)
         for arguments in (["get", "services"], ["status"]) * 3:

@@ -312,6 +312,7 @@ def test_a_new_control_worker_that_cannot_take_the_store(
 ) -> None:
     """The old nginx's takes it back, and what was answered is there."""
     running = gateway(None, plugins={"version": UNIQUE % (0, "false")}, workers=2)
+    running.expect_log("the store is not opened: .* cannot be made unique", range(1, 9))
     admin = Admin(running)
     service = {"name": "s", "url": upstream.url}
     admin.must(200, "PUT", "/services/s", service)
@@ -345,6 +346,7 @@ def test_entities_of_a_newer_version(gateway: Start) -> None:
             newer = """'"newer":{"x":[1]},'"""
             db.execute(f"UPDATE e_{kind} SET text = replace(text, '{field}', {newer} || '{field}')")
         db.commit()
+    (running.settings["prefix"] / "store/store.db.witness").unlink()
     running.start()
     for path, change in (
         ("/services/s", {"retries": 1}),

@@ -204,7 +204,8 @@ def test_what_is_wrong_is_said(gateway: START, upstream: Upstream, world: World)
     with contextlib.closing(sqlite3.connect(store / "store.db")) as db:
         db.execute("DELETE FROM e_ca_certificates")
         db.commit()
-    (store / "base").unlink(missing_ok=True)
+    for name in ("base", "store.db.witness"):  # which would have it made anew
+        (store / name).unlink(missing_ok=True)
     other.start()
     other.expect_log(r"a CA certificate is not there", range(1, 9))
     assert b" 500 " in asked(other, world.good)[:20]
