@@ -1,8 +1,7 @@
 --- The control worker's loop: it takes the role of the writer, makes live what the store holds, and
 -- then makes one change after the other (gateway.control.apply has the states and the verbs).
 --
--- What blocks runs in threads (gateway.control.writer_thread): one writes, another does what the
--- care of files takes (gateway.control.maintenance).
+-- What blocks runs in threads: gateway.control.writer_thread writes, .maintenance keeps the files.
 -- @module gateway.control.loop
 
 local ffi = require("ffi")
@@ -346,12 +345,13 @@ local function close_reader()
     end
 end
 
--- Gives the role up; nobody waits for nothing.
+-- Gives the role up; nobody waits for nothing. `exit` may come meanwhile, and closes nothing twice.
 local function end_it()
     note("left", "this worker leaves")
-    if self.handle then
-        in_thread(WRITER, "close", self.handle)
-        self.handle = nil
+    local handle = self.handle
+    self.handle = nil
+    if handle then
+        in_thread(WRITER, "close", handle)
     end
     for _, entry in ipairs(self.queue) do
         if not entry.is_done then
