@@ -30,7 +30,9 @@ def test_no_room_for_images(gateway: Start, upstream: Upstream) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder], check=True)
     try:
         folder.chmod(0o755)
-        fill(gateway(None, image_dir=folder / "images"), folder, upstream)
+        running = gateway(None, image_dir=folder / "images")
+        fill(running, folder, upstream)
+        running.stop()
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
         guard.remove(folder)

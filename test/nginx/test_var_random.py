@@ -118,8 +118,8 @@ def walk(server: Server, wire: Wire, request: dict) -> list[str]:
     deadline = time.monotonic() + 20
     while True:
         told: list[str] = json.loads(wire.ask("/tell").body)
-        # The log phase may come after the last byte.
-        if any(line.startswith("log ") for line in told) or time.monotonic() > deadline:
+        # The log phase may come after the last byte; that of a subrequest is not the last.
+        if "end" in told or time.monotonic() > deadline:
             return told
 
 

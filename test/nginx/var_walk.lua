@@ -331,6 +331,9 @@ end
 
 function _M.log()
     steps("log", 2, EVERYWHERE)
+    if not ngx.is_subrequest then
+        record[#record + 1] = "end"
+    end
 end
 
 --- Answers with what was read in the last walk.
