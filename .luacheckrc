@@ -12,7 +12,9 @@ stds.nginx = {
 }
 files["lib"] = { std = "ngx_lua+nginx" }
 files["gateway"] = { std = "ngx_lua+nginx" }
-files["plugins"] = { std = "ngx_lua+nginx" }
+-- What plugins in Lua have beside it.
+stds.kong = { read_globals = { "kong" } }
+files["plugins"] = { std = "ngx_lua+nginx+kong" }
 
 files["test/unit"] = { std = "+busted" }
 files["test/unit/support/*_oracle.lua"] = { std = "ngx_lua+nginx" }
@@ -25,9 +27,9 @@ files["bench/lua"] = { std = "ngx_lua+nginx" }
 files["bench/flame"] = { std = "ngx_lua+nginx" }
 files["bench/timer_agent.lua"] = { std = "ngx_lua+nginx" }
 files["bench/var_agent.lua"] = { std = "ngx_lua+nginx" }
-files["test/nginx/var_*.lua"] = { std = "ngx_lua+nginx" }
-files["test/nginx/log_*.lua"] = { std = "ngx_lua+nginx" }
-files["test/nginx/images_*.lua"] = { std = "ngx_lua+nginx" }
+files["test/nginx/support/var_*.lua"] = { std = "ngx_lua+nginx" }
+files["test/nginx/support/log_*.lua"] = { std = "ngx_lua+nginx" }
+files["test/nginx/support/images_*.lua"] = { std = "ngx_lua+nginx" }
 -- wrk calls these functions of a script, and reads its table.
 files["bench/wrk.lua"] = { globals = { "init", "request", "response", "done", "wrk" } }
 

@@ -20,13 +20,17 @@ SAME ?=
 # Of make kill.
 KILLS ?=
 SEED ?=
-# Files of tests on nginx that run at once; JOBS=0 is one process, as a debugger needs it.
-JOBS ?= 2
-# AGAIN=1: what failed on nginx is run once more, alone; docs/testing.md says when.
+# Files of tests on nginx that run at once: they wait half of the time. JOBS=0 is one process, as a debugger needs it.
+JOBS ?= 3
+# AGAIN=1: what failed is run once more, alone; docs/testing.md says when.
 AGAIN ?=
-NGINX_TESTS = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest
+# $(call pytest,FOLDER,FLAGS): the tests of a folder, and those that may once more.
+pytest_of = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest/$(notdir $(1))
+pytest = $(call pytest_of,$(1)) --quiet $(2) $(ARGS) $(1) || \
+	{ [ $$? -eq 75 ] && [ -n "$(AGAIN)" ] && echo "FLAKY, once more and alone:" && \
+	$(call pytest_of,$(1)) --last-failed $(ARGS) $(1); }
 
-.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-gate bench-docs bench-report bench-selftest flame instructions docs platforms sanitize clean
+.PHONY: help setup build folder install run test unit nginx ring store kill lab lint format deb bench bench-peers bench-gate bench-docs bench-report bench-selftest flame instructions docs platforms sanitize clean
 
 help:
 	@echo "make setup   install what is missing to run Sluice"
@@ -35,10 +39,10 @@ help:
 	@echo "make run     run the gateway and a demo upstream in the foreground"
 	@echo "make test    all tests: unit, ring, store, nginx and lab"
 	@echo "make unit    unit tests (ARGS=... goes to busted)"
-	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest, JOBS=2 files at once)"
+	@echo "make nginx   tests that drive a real nginx (ARGS=... goes to pytest, JOBS=3 files at once)"
 	@echo "make store   tests of the store: kills, power cuts, full disks"
 	@echo "make ring    tests of the plain C (events' log, timers, core), without nginx"
-	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=..., JOBS=2)"
+	@echo "make sanitize  tests that drive nginx, with ASan and UBSan in the module (ARGS=..., JOBS=3)"
 	@echo "make kill    kills workers under load (KILLS=2000 SEED=n)"
 	@echo "make lab     tests of the bench runner"
 	@echo "make lint    all linters"
@@ -46,7 +50,8 @@ help:
 	@echo "make bench   SCENARIO=<name> [QUICK=1], or every scenario"
 	@echo "make bench-gate      this change against what it is based on; stops one that is far slower"
 	@echo "make bench-report    draws the history of full runs as a page"
-	@echo "make bench-docs      writes the latest full run into docs/benchmarks.md and docs/figures.md"
+	@echo "make bench-docs      writes the latest runs into README, docs/benchmarks.md and docs/figures.md"
+	@echo "make bench-peers [QUICK=1]  beside Envoy and Caddy as well, logged and written into the same"
 	@echo "make bench-selftest  does a comparison notice a build that is 3% slower? SAME=20: its false alarms"
 	@echo "make flame   SCENARIO=<name> [COMPARE=<revision>]: where its CPU time goes, as a picture"
 	@echo "make instructions [SCENARIO=<name>] [COMPARE=<revision>]: user-space instructions a request"
@@ -72,21 +77,19 @@ install:
 run: build
 	@scripts/run
 
-# Those of plain C use one core, and those of the store wait for disks.
-test: unit
-	@$(MAKE) -j2 --output-sync=target ring store
+# Those of Lua and of plain C use one core each, and those of the store wait for disks.
+test: build
+	@scripts/setup run test
+	@$(MAKE) -j2 --output-sync=target unit ring store
 	@$(MAKE) nginx lab
 
 unit: build
 	@scripts/setup run test
-	@$(MAKE) -s -C test/core declarations
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) $(ARGS) test/unit
 
 nginx: build
 	@scripts/setup run test
-	$(NGINX_TESTS) --quiet -n $(JOBS) --dist loadfile $(ARGS) test/nginx || \
-		{ [ $$? -eq 75 ] && [ -n "$(AGAIN)" ] && echo "FLAKY, once more and alone:" && \
-		$(NGINX_TESTS) --last-failed $(ARGS) test/nginx; }
+	$(call pytest,test/nginx,-n $(JOBS) --dist loadfile)
 
 ring: setup
 	$(MAKE) -C test/ring check
@@ -95,7 +98,7 @@ ring: setup
 
 store: build
 	@scripts/setup run test
-	$(PYTHON) -m pytest --quiet -p no:cacheprovider -n $(JOBS) --dist loadfile $(ARGS) test/store
+	$(call pytest,test/store,-n $(JOBS) --dist loadfile)
 
 # All that drives nginx, with AddressSanitizer and UBSan in the module; not part of make test.
 sanitize: build
@@ -105,13 +108,13 @@ sanitize: build
 # Kills workers under load; not part of make test.
 kill: build
 	@scripts/setup run test
-	cd test/nginx && ../../$(PYTHON) kill_events.py $(if $(KILLS),--kills $(KILLS)) \
+	cd test/nginx/support && ../../../$(PYTHON) kill_events.py $(if $(KILLS),--kills $(KILLS)) \
 		$(if $(SEED),--seed $(SEED))
 	$(MAKE) -C test/ring kill
 
 lab: build
 	@scripts/setup run test bench flame
-	$(PYTHON) -m pytest --quiet -p no:cacheprovider $(ARGS) test/bench
+	$(call pytest,test/bench)
 
 lint: folder
 	@scripts/setup lint
@@ -136,8 +139,15 @@ bench-gate: build
 bench-report: folder
 	python3 bench/site_page.py
 
-# The latest full run's tables and plots: docs/benchmarks.md, docs/figures.md, docs/plots.
+# The latest runs' tables and plots: README, docs/benchmarks.md, docs/figures.md, docs/plots.
 bench-docs:
+	python3 bench/figures.py
+
+# The table that docs/benchmarks.md opens with, and README's: measured, logged, written.
+bench-peers: build
+	@scripts/setup run bench peers
+	python3 bench/run.py --record $(if $(filter-out 0,$(QUICK)),--quick) \
+		$(foreach name,plain plugins routes-1000 tls h2,--scenario proxy-$(name))
 	python3 bench/figures.py
 
 bench-selftest: build
@@ -155,13 +165,17 @@ instructions: build
 		$(if $(COMPARE),--compare $(COMPARE))
 
 docs: folder
-	$(SLUICE_LUAJIT) cli/reference.lua > build/config.md
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) cli/options/reference.lua > build/config.md
 	mv build/config.md docs/config.md
-	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) gateway/control/metrics/reference.lua > build/metrics.md
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) cli/options/kong_reference.lua > build/kong-settings.md
+	mv build/kong-settings.md docs/kong-settings.md
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) gateway/metrics/reference.lua > build/metrics.md
 	mv build/metrics.md docs/metrics.md
-	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'io.write(require("test.house.openapi").text())' > build/openapi.json
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'io.write(require("scripts.docs.openapi").text())' > build/openapi.json
 	mv build/openapi.json docs/openapi.json
-	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("test.house.entities").write()'
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.entities").write()'
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.plugins").write()'
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.pdk").write()'
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua
 

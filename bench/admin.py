@@ -1,7 +1,7 @@
 """Scenarios of the Admin API: entities written and listed over HTTP, as its clients do.
 
 The store is the truth (no file). A PUT changes the second path of a route. `admin-write`: one after
-another, beside bare commits of the row in the control worker (`lua/plugins/bench-store.lua`).
+another, beside bare commits of the row in the control worker (`lua/plugins/bench-store`).
 `admin-bulk`: clients at the same time, each with a connection and a route of its own.
 `admin-under-load`: what requests notice of paced writes. `admin-refused`: writes beside large files
 that are refused. `admin-list`: first page and last page.

@@ -1,11 +1,11 @@
 """Scenarios of single changes among many routes: what they cost the requests beside them.
 
 The gateway serves a large configuration; a plugin of the lab in the control worker changes one
-route after the other through `control.apply` (`lua/plugins/bench-change.lua`), as the Admin API
-does. `change`: requests with and without changes alternate in slices; and how long it takes until a
-change is published (publish.py). `takeover`: changes go on until a new base is published, again and
-again; slices in which that happens are compared with those before them. Requests come by a
-timetable, for routes at random.
+route after the other through `gateway.writer.queue` (`lua/plugins/bench-change`), as the Admin
+API does. `change`: requests with and without changes alternate in slices; and how long it takes
+until a change is published (publish.py). `takeover`: changes go on until a new base is published,
+again and again; slices in which that happens are compared with those before them. Requests come by
+a timetable, for routes at random.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from verify import InvalidRun
 # Of the changes that were ordered; a machine that is too busy makes fewer.
 FEWEST_DONE = 0.9
 ORDER_TIMEOUT_S = 10
+# It stands in /status from the first look of the control worker's maintenance on.
+BASE_TIMEOUT_S = 30
 FEWEST_BASES = 4
 
 
@@ -52,10 +54,17 @@ class Changed(sides.Sluice):
             return 0
 
     def base(self) -> int:
-        """The number of the base that is live."""
+        """The number of the base that is live; waits until the control worker knows it."""
+        deadline = time.monotonic() + BASE_TIMEOUT_S
         with Client(self.admin) as client:
-            answer = client.ask(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        return int(json.loads(answer.body)["control"]["base"])
+            while True:
+                answer = client.ask(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                control = json.loads(answer.body).get("control", {})
+                if "base" in control:
+                    return int(control["base"])
+                if time.monotonic() > deadline:
+                    raise InvalidRun(f"/status names no base: {answer.status}, {control}")
+                time.sleep(0.05)
 
 
 def measure(setting: Setting) -> dict[str, Metric]:

@@ -1,6 +1,7 @@
 """The scenario of the core alone: a cold match and its cache lines, by the number of routes.
 
-The programs are the core's own (`test/core/bench.c`, `lines.c`): they print lines of `name value`.
+The programs are `bench/micro/match.c` and `match_lines.c`, which `test/core` builds: they print
+lines of `name value`.
 Each round runs all sizes one after the other, so that their ratio is of the same minutes.
 """
 

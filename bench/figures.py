@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the figures of docs/benchmarks.md and docs/figures.md anew, and the pictures of both.
+"""Writes the figures of README, docs/benchmarks.md and docs/figures.md anew, and their pictures.
 
     bench/figures.py    of bench/results.jsonl, of each scenario the latest valid run
 
 What stands between `<!-- figures: NAME -->` and `<!-- end of figures -->` is replaced
-by what PARTS makes of NAME; a part whose scenarios no run has stays as it is.
+by what PARTS makes of NAME; a part that no run has anything for stays as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import history
@@ -25,9 +25,19 @@ from events import SIZES
 from events_scenarios import CASES
 from report import Metric
 
-PAGES = [sides.ROOT / "docs" / name for name in ("benchmarks.md", "figures.md")]
+PAGES = [sides.ROOT / name for name in ("docs/benchmarks.md", "docs/figures.md", "README.md")]
 
 _PART = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.S)
+
+# What people would pick, by the ends of their metrics' names; the scenarios that all take part in.
+PICKED = {side: report.SIDES[side] for side in ("nginx", "HAProxy", "Sluice", "Envoy", "Caddy")}
+JOBS = {
+    "proxy-plain": "one route",
+    "proxy-plugins": "key-auth and rate-limiting",
+    "proxy-routes-1000": "1,000 routes",
+    "proxy-tls": "clients over TLS",
+    "proxy-h2": "clients over HTTP/2 and TLS",
+}
 
 TRANSPORTS = ("ring", "socket", "poll")
 INTERVALS = {"100ms": "0.1 s", "1s": "1 s", "mix": "1 to 60 s"}
@@ -43,15 +53,32 @@ class FigureError(Exception):
 class Found:
     """The latest valid run of each scenario, and the pictures that were made of them."""
 
+    log: Sequence[history.Record]
     records: dict[str, history.Record]
     pictures: dict[str, str]
 
     def __init__(self, log: Sequence[history.Record]) -> None:
-        self.records, self.pictures = {}, {}
+        self.log, self.records, self.pictures = log, {}, {}
         for record in log:
             for name, result in record.scenarios.items():
                 if not result["invalid"]:
                     self.records[name] = record
+
+    def having(self, metric: str) -> Found:
+        """The same of those runs alone that have a metric."""
+        return Found(
+            [
+                replace(
+                    record,
+                    scenarios={
+                        name: result
+                        for name, result in record.scenarios.items()
+                        if metric in result["metrics"]
+                    },
+                )
+                for record in self.log
+            ]
+        )
 
     def get(self, scenario: str, metric: str) -> Metric | None:
         """A metric, if it was measured."""
@@ -82,13 +109,7 @@ class Found:
             label: [self.cell(scenario, name.format(word)) for name in columns.values()]
             for label, (scenario, word) in rows.items()
         }
-        kept = [index for index in range(len(columns)) if any(row[index] for row in cells.values())]
-        names = list(columns)
-        out: list[tuple[str, ...]] = [(head, *(names[index] for index in kept))]
-        out += [
-            (label, *(row[index] for index in kept)) for label, row in cells.items() if any(row)
-        ]
-        return report.grid(out)
+        return _filled(head, list(columns), [(label, *row) for label, row in cells.items()])
 
     def bars(self, names: Sequence[str], beside: bool = True) -> str:
         """All metrics of some scenarios that have a bar, and whether it is met; and those that
@@ -136,6 +157,59 @@ class Found:
         return f"![{title}](plots/{file})"
 
 
+def with_peers(found: Found) -> Found:
+    """The runs that Envoy took part in; all, as long as there is none."""
+    beside = found.having("cpu_us_envoy")
+    return beside if beside.records else found
+
+
+def peers(found: Found) -> str:
+    """CPU time a request and memory of all that people would pick."""
+    chosen = with_peers(found)
+    rows: list[tuple[str, ...]] = []
+    for scenario, job in JOBS.items():
+        cells = []
+        for end in PICKED.values():
+            cpu, memory = (chosen.get(scenario, name + end) for name in ("cpu_us", "pss_mb"))
+            cells.append(
+                f"{plot.number(cpu.value)} us, {plot.number(memory.value)} MiB"
+                if cpu and memory
+                else ""
+            )
+        rows.append((f"{job} (`{scenario}`)", *cells))
+    return _joined(_filled("", list(PICKED), rows), chosen.source(list(JOBS)))
+
+
+def peers_short(found: Found) -> str:
+    """Three lines of the same: CPU time alone, relative to hand-written nginx."""
+    chosen = with_peers(found)
+    rows = [
+        (job, *(_relative(chosen, scenario, end) for end in PICKED.values()))
+        for scenario, job in list(JOBS.items())[:3]
+    ]
+    return _joined(_filled("", list(PICKED), rows))
+
+
+def _relative(found: Found, scenario: str, end: str) -> str:
+    """CPU time a request of a side over that of nginx; the log has both over that of Sluice."""
+    ours = found.get(scenario, "efficiency")
+    over = found.get(scenario, f"efficiency_over{end}")
+    if not ours:
+        return ""
+    if end == "_nginx":
+        return "1"
+    share = over.value if over else 1 if end == "" else None
+    return f"{share / ours.value:.2f}" if share else ""
+
+
+def _filled(head: str, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table without the rows and columns that have nothing in them."""
+    kept = [index for index in range(len(names)) if any(row[1 + index] for row in rows)]
+    out: list[tuple[str, ...]] = [(head, *(names[index] for index in kept))]
+    out += [(row[0], *(row[1 + index] for index in kept)) for row in rows if any(row[1:])]
+    return report.grid(out)
+
+
 def proxy(found: Found) -> str:
     """Sluice beside nginx and HAProxy."""
     names = [name for name in scenarios.names() if scenarios.describe(name).kind == "proxy"]
@@ -145,8 +219,10 @@ def proxy(found: Found) -> str:
         "RPS ratio": "rps_ratio",
         "p99 ratio": "p99_ratio",
         "efficiency over HAProxy": "efficiency_over_haproxy",
+        "over Envoy": "efficiency_over_envoy",
+        "over Caddy": "efficiency_over_caddy",
     }
-    ends = {"Sluice": "", "nginx": "_nginx", "HAProxy": "_haproxy"}
+    ends = report.SIDES
     readings = {
         "CPU us a request": "cpu_us",
         "RPS": "rps",
@@ -323,9 +399,11 @@ def bars(found: Found) -> str:
 # By the name that a page gives a part: the beginning of its scenarios' names, and who writes it.
 PARTS: dict[str, tuple[str, Callable[[Found], str]]] = {
     "bars": ("", bars),
+    "peers": ("proxy-", peers),
+    "peers-short": ("proxy-", peers_short),
     "proxy": ("proxy-", proxy),
     "events": ("events-", events),
-    "config-change": ("config-change", others("config-change")),
+    "config-change": ("config-", others("config-change", "config-push")),
     "variables": ("var-", variables),
     "timers": ("timers-", timers),
     "memory": ("memory", others("memory")),
@@ -350,7 +428,8 @@ def redrawn(page: str, found: Found) -> str:
         start, write = PARTS[name]
         if not any(scenario.startswith(start) for scenario in found.records):
             return match.group()
-        return f"{match.group(1)}\n{write(found)}\n\n{match.group(3)}"
+        text = write(found)
+        return f"{match.group(1)}\n{text}\n\n{match.group(3)}" if text else match.group()
 
     return _PART.sub(part, page)
 

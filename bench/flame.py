@@ -135,7 +135,12 @@ def profile(scenario: scenarios.Scenario, root: Path, seconds: int = SECONDS) ->
         recording = folder / "recording"
         recording.mkdir()
         folder.chmod(0o755)
+        # A folder, and the one file that an older tree loads.
         write_sampler(recording, "plugins/flame-sampler.lua")
+        plugin = recording / "plugins" / "flame-sampler"
+        plugin.mkdir()
+        (plugin / "handler.lua").write_text('return require("plugins.flame-sampler")')
+        (plugin / "schema.lua").write_text('return require("plugins.flame-sampler").schema')
         more = os.environ.get("SLUICE_LUA_PACKAGE_PATH", "")
         settings = proxy.settings(scenario)
         plugins = settings.get("SLUICE_PLUGINS", "bundled")
@@ -156,7 +161,7 @@ def profile(scenario: scenarios.Scenario, root: Path, seconds: int = SECONDS) ->
             cores[0],
             root=root,
             settings=settings,
-            words={"sink": sink},
+            words={"sink": sink, "entries": sides.entries(folder)},
         )
         stack.enter_context(side)
         requests = folder / "requests"

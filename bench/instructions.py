@@ -36,9 +36,10 @@ import sides
 import stats
 import verify
 from probe import Client, ProbeError
-from processes import children
 from progress import progress
 from report import Metric
+
+from processes import children
 
 SCENARIOS = ("proxy-plain", "proxy-plugins")
 UNIT = "instructions/request"
@@ -180,7 +181,7 @@ def life(
             None,
             root=root,
             settings=proxy.settings(scenario) | (added or {}),
-            words={"sink": sink},
+            words={"sink": sink, "entries": sides.entries(folder)},
         )
         stack.enter_context(side)
         found = _counted(scenario, side, plan)

@@ -8,11 +8,13 @@ from pathlib import Path
 import admin
 import change
 import config_change
+import config_push
 import core
 import events_scenarios
 import footprint
 import match_hostile
 import micro
+import plugin_cost
 import scrape
 import sides
 import store
@@ -29,10 +31,12 @@ KINDS: dict[str, Callable[[Setting], dict[str, Metric]]] = {
     **events_scenarios.MEASURES,
     **change.MEASURES,
     "config-change": config_change.measure,
+    "config-push": config_push.measure,
     "core": core.measure,
     **footprint.MEASURES,
     "match-hostile": match_hostile.measure,
     "micro": micro.measure,
+    "plugins": plugin_cost.measure,
     "scrape": scrape.measure,
     "store": store.measure,
     "timers-cost": timers_cost.measure,

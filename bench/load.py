@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import resource
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
 TLS = ("ssl", "crypto", "pthread")
 MARK = "slice "
 
-# Of smaps: the line that begins a mapping, and one of an image (gateway/control/images.lua).
+# Of smaps: the line that begins a mapping, and one of an image (gateway/writer/files.lua).
 _MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ ")
 _IMAGE = re.compile(r"/(base|delta)\.\d+( \(deleted\))?$")
 
@@ -127,9 +128,16 @@ def parse(output: str) -> Report:
         raise LoadError(f"the generator printed {lines[0]!r}: {error}") from None
 
 
+def _of_threads(pid: int, name: str) -> Iterator[str]:
+    """A file of /proc of each thread of a process; one that ends meanwhile has none."""
+    for path in Path(f"/proc/{pid}/task").glob(f"*/{name}"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            yield path.read_text()
+
+
 def schedstat(pid: int) -> tuple[int, int]:
     """Nanoseconds that the threads of a process have run, and have waited for a CPU."""
-    each = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    each = [text.split() for text in _of_threads(pid, "schedstat")]
     return sum(int(run) for run, _, _ in each), sum(int(wait) for _, wait, _ in each)
 
 
@@ -142,8 +150,8 @@ def schedstats(pids: Sequence[int]) -> tuple[int, int]:
 def switches(pids: Sequence[int]) -> int:
     """Context switches of processes since they started, those that they wanted and others."""
     total = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for status in (text for pid in pids for text in _of_threads(pid, "status")):
+        for line in status.splitlines():
             if "voluntary_ctxt_switches" in line:  # nonvoluntary_... as well
                 total += int(line.split()[1])
     return total

@@ -1,9 +1,10 @@
 """Scenarios of the kind `proxy`: two sides that do the same job, in turns.
 
 The sides are Sluice and a hand-written nginx (with HAProxy as a second
-yardstick), or Sluice of two revisions. They run side by side, one worker each
-on one core; load generator and upstream share the other core. Slices of a
-second alternate A B B A, and only ratios of neighbouring slices are compared.
+yardstick, and peers where they are installed), or Sluice of two revisions. They
+run side by side, one worker each on one core; load generator and upstream share
+the other core. Slices of a second alternate A B B A, and only ratios of
+neighbouring slices are compared.
 
 All sides are started anew every few slices: a process keeps the luck that it
 had with its addresses and with what the JIT made of its first requests, and a
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import certificate
 import load
+import peers
 import report
 import scenario as scenarios
 import sides
@@ -80,13 +82,15 @@ class Lineup:
     """
 
     pair: tuple[Maker, Maker]
-    yardsticks: tuple[Maker, ...] = ()
+    yardsticks: dict[str, Maker] = field(default_factory=dict)  # by the end of their metrics' names
     strict: bool = True
 
 
 def beside_nginx(scenario: scenarios.Scenario) -> Lineup:
     """Sluice of this checkout, and what is hand-written."""
-    return Lineup((sluice(scenario, sides.ROOT), _nginx(scenario)), (_haproxy(scenario),))
+    others = {"haproxy": _haproxy(scenario)}
+    others |= {peer.key: _peer(scenario, peer) for peer in peers.of(scenario)}
+    return Lineup((sluice(scenario, sides.ROOT), _nginx(scenario)), others)
 
 
 def against_itself(scenario: scenarios.Scenario) -> Lineup:
@@ -120,9 +124,17 @@ def sluice(scenario: scenarios.Scenario, root: Path, name: str = "Sluice") -> Ma
     return start
 
 
+# Settings that older checkouts do not have, but did all the same: in Kong's spelling, which those
+# pass over.
+YOUNG = {"headers_upstream"}
+
+
 def settings(scenario: scenarios.Scenario) -> dict[str, str]:
     """The scenario's settings as Sluice's environment; plugins are the lab's, in all checkouts."""
-    named = {f"SLUICE_{name.upper()}": value for name, value in scenario.settings.items()}
+    named = {
+        f"{'KONG' if name in YOUNG else 'SLUICE'}_{name.upper()}": value
+        for name, value in scenario.settings.items()
+    }
     return named | {"SLUICE_LUA_PACKAGE_PATH": f"{LUA}/?.lua;;"} if named else {}
 
 
@@ -138,6 +150,14 @@ def _haproxy(scenario: scenarios.Scenario) -> Maker:
     def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
         address, upstream = sides.free_address(), words["upstream"]
         return sides.HAProxy(scenario, folder, address, upstream, core, words)
+
+    return start
+
+
+def _peer(scenario: scenarios.Scenario, peer: type[peers.Peer]) -> Maker:
+    def start(folder: Path, words: dict[str, str], core: int) -> sides.Server:
+        address, upstream = sides.free_address(), words["upstream"]
+        return peer(scenario, folder, address, upstream, core, words)
 
     return start
 
@@ -176,7 +196,7 @@ class Run:
         self.scenario = scenario
         self.plan = plan
         self.lineup = lineup
-        self.makers = (*lineup.pair, *lineup.yardsticks)
+        self.makers = (*lineup.pair, *lineup.yardsticks.values())
         self.cores = two_cores()
         self.words = {"upstream": sides.free_address(), "sink": sides.free_address()}
         # By a timetable a worker is idle now and then, and what it pays for wakes is its latency.
@@ -236,8 +256,8 @@ class Run:
 
     def start(self, stack: contextlib.ExitStack, folder: Path) -> list[sides.Server]:
         """Starts all sides and shows that they send the same to the upstream."""
+        self.words["entries"] = sides.entries(folder)
         if self.scenario.secure:
-            folder.mkdir(parents=True, exist_ok=True)
             self.words |= certificate.words(folder)
         running = self._start(stack, folder)
         address, body = self.words["upstream"], self.scenario.body.encode()
@@ -385,7 +405,7 @@ class Life:
         slice_ = load.run(
             side.address,
             self.requests.next(),
-            side.workers,
+            side.counted(),
             self.run.cores[1],
             connections,
             seconds,
@@ -399,16 +419,16 @@ class Life:
         return slice_
 
 
-def metrics(taken: Sequence[Taken]) -> dict[str, report.Metric]:
-    """Metrics of Sluice, beside hand-written nginx and, if it took part, HAProxy."""
+def metrics(taken: Sequence[Taken], yardsticks: Sequence[str] = ()) -> dict[str, report.Metric]:
+    """Metrics of Sluice, beside hand-written nginx and whoever else took part."""
     ours, theirs, *others = taken
     out = report.measure(ours.slices, theirs.slices, PAIRS_A_LIFE)
     out |= report.memory(ours.memory) | report.memory(theirs.memory, "_nginx")
     out |= report.syscalls(ours.syscalls) | report.syscalls(theirs.syscalls, "_nginx")
-    for other in others:
-        out |= report.yardstick(ours.slices, other.slices, "haproxy", PAIRS_A_LIFE)
-        out |= report.memory(other.memory, "_haproxy")
-        out |= report.syscalls(other.syscalls, "_haproxy")
+    for name, other in zip(yardsticks, others, strict=True):
+        out |= report.yardstick(ours.slices, other.slices, name, PAIRS_A_LIFE)
+        out |= report.memory(other.memory, f"_{name}")
+        out |= report.syscalls(other.syscalls, f"_{name}")
     return out
 
 

@@ -302,7 +302,13 @@ def table(result: Result, bars: dict[str, float], limits: dict[str, float] | Non
 
 
 # The sides of proxy scenarios, by the ends of their metrics' names.
-SIDES = {"Sluice": "", "nginx": "_nginx", "HAProxy": "_haproxy"}
+SIDES = {
+    "Sluice": "",
+    "nginx": "_nginx",
+    "HAProxy": "_haproxy",
+    "Envoy": "_envoy",
+    "Caddy": "_caddy",
+}
 
 
 def _of_sides(metrics: dict[str, Metric]) -> dict[str, list[str]]:

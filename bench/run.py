@@ -33,6 +33,7 @@ import compare
 import history
 import kinds
 import outcome
+import peers
 import proxy
 import report
 import revisions
@@ -92,8 +93,12 @@ def setting(revision: str | None = None) -> str:
 
 def _measure(scenario: AnyScenario, options: Options, began: float) -> dict[str, report.Metric]:
     if isinstance(scenario, scenarios.Scenario):
-        lineup = proxy.against_itself if options.against_itself else proxy.beside_nginx
-        return proxy.metrics(proxy.Run(scenario, options.plan(), lineup(scenario)).measure(began))
+        make = proxy.against_itself if options.against_itself else proxy.beside_nginx
+        if make is proxy.beside_nginx and (note := peers.missing(scenario)):
+            print(f"{scenario.name}: {note}")
+        lineup = make(scenario)
+        taken = proxy.Run(scenario, options.plan(), lineup).measure(began)
+        return proxy.metrics(taken, tuple(lineup.yardsticks))
     return kinds.measure(scenario, began, "quick" if options.quick else None)
 
 

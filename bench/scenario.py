@@ -1,17 +1,19 @@
 """Scenarios: small TOML files that say what to start, what to ask for and what to expect.
 
-`kind` names who measures them: `proxy`, the default, or one of run.KINDS, to
+`kind` names who measures them: `proxy`, the default, or one of kinds.KINDS, to
 whose module the file's other fields are given as they are.
 
 A `proxy` scenario `<name>.toml` has beside it what does the same job by hand:
 `<name>.nginx.conf`, the servers of nginx, and `<name>.haproxy.cfg`, the rules of
 HAProxy's frontend, with `<name>.haproxy.map` where they look something up (the
-rest, common to all scenarios, is in `nginx/` and `haproxy/`). All are templates
+rest, common to all scenarios, is in `nginx/` and `haproxy/`); `<name>.envoy.yaml`
+and `<name>.caddy` where these take part as well (peers.py). All are templates
 of the same two rules:
 
 - `@word@` is replaced: `@upstream@`, `@listen@` and `@sink@` (a server beside the
   upstream, for what Sluice is to send besides) by addresses, `@port@` by the
-  upstream's port, a repeat's word by its number.
+  upstream's port, `@entries@` by a folder for log files, a repeat's word by its
+  number.
 - Something is repeated for the numbers 1 to N: in TOML a table with
   `repeat = { host = 100 }` becomes 100 tables; in the others so do the lines
   between `# repeat host 100` and `# end host`. Repeats nest.
@@ -34,6 +36,9 @@ Data: TypeAlias = Any  # what a TOML file can hold
 MOST_PROBED = 1000
 
 FOLDER = Path(__file__).resolve().parent / "scenarios"
+
+# What a scenario may have of a peer, by the peer's key (peers.py).
+PEER_FILES = {"envoy": ".envoy.yaml", "caddy": ".caddy"}
 
 _REPEAT = re.compile(r"^[ \t]*# repeat (\w+) (\d+)\n(.*?)^[ \t]*# end \1\n", re.M | re.S)
 _WORD = re.compile(r"@(\w+)@")
@@ -91,7 +96,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A loaded `proxy` scenario; `sluice`, `nginx` and `haproxy` are still templates of addresses.
+    """A loaded `proxy` scenario; `sluice` and all hand-written are still templates of addresses.
 
     `rate`: requests a second by a timetable, instead of as many as are answered. `settings`: those
     of Sluice, by name. `listens`: further addresses of the upstream, without the port. `changed`:
@@ -118,6 +123,7 @@ class Scenario:
     nginx: str
     haproxy: str
     haproxy_map: str
+    peers: dict[str, str]
     rate: int | None
     settings: dict[str, str]
     listens: list[str]
@@ -230,6 +236,7 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
             nginx=expand_text(nginx),
             haproxy=expand_text(haproxy),
             haproxy_map=expand_text(haproxy_map.read_text()) if haproxy_map.exists() else "",
+            peers=_peers(path),
         )
     except KeyError as error:
         raise ScenarioError(f"{path.name}: {error} is missing") from None
@@ -242,6 +249,12 @@ def load(name: str, folder: Path = FOLDER) -> Scenario | Described:
     if data:
         raise ScenarioError(f"{path.name}: unknown fields: {', '.join(sorted(data))}")
     return scenario
+
+
+def _peers(path: Path) -> dict[str, str]:
+    """What stands beside a scenario's file for peers."""
+    files = {key: path.with_suffix(end) for key, end in PEER_FILES.items()}
+    return {key: expand_text(file.read_text()) for key, file in files.items() if file.exists()}
 
 
 def _check(data: dict[str, Any]) -> Check:

@@ -3,6 +3,8 @@
 Each has a directory and an address of its own, is pinned to one core, is
 ready when its context is entered and gone when that is left. They end with
 the runner even if that is killed.
+
+Long on purpose: one side after the other, each with its configuration.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from probe import Client, split_address
-from processes import children, title
 from scenario import Scenario, fill, unfilled
+
+from processes import children, title
 
 ROOT = Path(__file__).resolve().parents[1]
 NGINX_FOLDER = Path(__file__).resolve().parent / "nginx"
@@ -169,6 +172,10 @@ class Server:
     def worker(self) -> int:
         """The only worker, or the first one."""
         return self.workers[0]
+
+    def counted(self) -> list[int]:
+        """The processes whose CPU time counts."""
+        return self.workers
 
     def find_workers(self, master: int) -> list[int]:
         """The workers of a master that are ready."""
@@ -357,6 +364,14 @@ class HAProxy(Server):
         return next((line for line in lines if line.startswith("[ALERT]")), None)
 
 
+def entries(folder: Path) -> str:
+    """A folder that a worker may write log entries into, and that goes with the run."""
+    found = folder / "entries"
+    found.mkdir(parents=True, exist_ok=True)
+    found.chmod(0o1777)
+    return str(found)
+
+
 class Declared(Protocol):
     """What has a declarative configuration for Sluice."""
 
@@ -410,6 +425,10 @@ class Sluice(Server):
             if not any(b"nginx: control process" in each for each in titles):
                 return []
         return super().find_workers(master)
+
+    def counted(self) -> list[int]:
+        """The control worker's, too: it delivers log entries."""
+        return [*self.workers, self.control]
 
     @property
     def control(self) -> int:

@@ -1,6 +1,6 @@
 """The scenario of durable changes: one beside the bare commit of its row, and many at a time.
 
-A plugin of the lab in the control worker (`lua/plugins/bench-store.lua`) makes both. For those at a
+A plugin of the lab in the control worker (`lua/plugins/bench-store`) makes both. For those at a
 time each sync of the disk is made slower, as on disks that are worse than this machine's.
 """
 

@@ -1,9 +1,10 @@
---- The `sluice` command: reads the command line and runs one of cli.commands.
+--- The `sluice` command: reads the command line and runs one of cli.commands; `sluice kong` reads
+-- Kong's.
 
 local root = arg[0]:match("^(.*)/cli/main%.lua$") or "."
 -- Lua's search path cannot say these, in nginx neither.
 if root:find("[;?]") then
-    io.stderr:write(("sluice: it cannot run from %s: a ; or ? is in that path\n"):format(root))
+    io.stderr:write(("sluice: cannot run from %s: the path contains ; or ?\n"):format(root))
     os.exit(1)
 end
 
@@ -12,17 +13,16 @@ local function without_current_folder(path)
     return ((";" .. path .. ";"):gsub(";%./[^;]*%f[;]", ""):gsub("^;+", ""):gsub(";+$", ""))
 end
 
-package.path = ("%s/?.lua;%s/?/init.lua;%s/lib/?.lua;%s/lib/?/init.lua;%s"):format(
-    root,
-    root,
-    root,
-    root,
-    without_current_folder(package.path)
-)
+local package_path = dofile(root .. "/cli/nginx/package_path.lua")
+package.path = package_path.text(root, without_current_folder(package.path))
 package.cpath = without_current_folder(package.cpath)
 
+-- A check and a plan of a large file have about a thousand traces, LuaJIT's limit: beyond it all
+-- are thrown away, and compiled again, again and again.
+jit.opt.start("maxtrace=8000", "maxmcode=8192")
+
 local function check_lua_modules()
-    for _, module in ipairs(require("cli.platform").lua_modules) do
+    for _, module in ipairs(require("cli.options.platform").lua_modules) do
         local found, err = pcall(require, module.name)
         if not found then
             io.stderr:write(
@@ -41,7 +41,7 @@ end
 
 -- The gateway's patterns are compiled by the core, here as well.
 local function check_core()
-    if not pcall(require, "sluice.core") then
+    if not pcall(require, "sluice.ffi.core") then
         local built = require("sluice.built")
         io.stderr:write(("sluice: module: %s is missing; %s\n"):format(built.core, built.remedy))
         os.exit(1)
@@ -59,6 +59,12 @@ local function open_standard_files()
     end
 end
 
+-- LuaJIT's own handler waits until Lua runs on, and prints where that was.
+local function end_at_interrupt()
+    local signal = require("posix.signal")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+end
+
 -- Who reads a pipe or a socket may leave: an error of a write, and not the end of this process.
 local function ignore_broken_pipes()
     local signal = require("posix.signal")
@@ -67,22 +73,24 @@ end
 
 check_lua_modules()
 open_standard_files()
+end_at_interrupt()
 ignore_broken_pipes()
 check_core()
 
-local arguments_of = require("cli.arguments")
+local arguments_of = require("cli.options.arguments")
 local commands = require("cli.commands")
-local console = require("cli.console")
-
-local WRONG_USE = 2
+local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
+local kong = require("cli.commands.kong")
 
 local function main()
-    local parser = arguments_of.parser()
-    -- argparse prints its usage above an error: one line that names the mistake is enough.
-    local parsed, arguments = parser:pparse(arg)
-    if not parsed then
-        io.stderr:write(("sluice: %s (see sluice --help)\n"):format(arguments:gsub("\n", "; ")))
-        return WRONG_USE
+    hint.set_root(root)
+    if arg[1] == "kong" then
+        return kong.run({ unpack(arg, 2) }, { root = root, parser = arguments_of.parser })
+    end
+    local arguments, refusal = arguments_of.read(arg)
+    if not arguments then
+        return console.fail(refusal, console.WRONG_USE)
     end
     return commands[arguments.command](arguments, { root = root, parser = arguments_of.parser })
 end

@@ -9,25 +9,25 @@
 local blocks = require("gateway.store.blocks")
 local collect = require("gateway.config.collect")
 local config = require("gateway.config")
+local database = require("gateway.store.database")
 local entities = require("gateway.entities")
 local ffi = require("ffi")
-local flattened = require("gateway.control.admin.flattened")
+local flattened = require("gateway.config.flattened")
 local items = require("gateway.config.items")
+local json_split = require("gateway.config.json_split")
+local known_ids = require("gateway.plan.known_ids")
 local layout = require("gateway.store.layout")
 local origins = require("gateway.config.origin")
 local registry = require("gateway.plugin.registry")
-local sent_file = require("gateway.control.sent_file")
+local remembered = require("gateway.config.remembered")
+local reuse = require("gateway.config.reuse")
+local sent_file = require("gateway.config.sent_file")
+local sources = require("gateway.plan.sources")
 local text_rules = require("gateway.schema.text")
 local vault = require("gateway.config.vault")
-local writer = require("gateway.control.writer")
+local writer = require("gateway.writer")
 
 ffi.cdef("int setpriority(int which, unsigned who, int priority);")
-
-local assert = assert
-local collectgarbage = collectgarbage
-local error = error
-local ipairs = ipairs
-local pcall = pcall
 
 -- Linux has a priority for each thread: who serves traffic goes before one that checks large files.
 local PROCESS, NICE = 0, 5
@@ -41,6 +41,10 @@ local STRIDE = 16
 -- Warnings that are handed over, and bytes of one.
 local MAX_WARNINGS = 100
 local MAX_WARNING = 300
+-- Errors that are listed one by one, and those that are looked for where they are wanted by entity:
+-- a controller leaves the entities out that are named, so all of them have to be.
+local MAX_LISTED = 100
+local MAX_BY_ENTITY = 10000
 -- Bytes of a path, in which names of fields stand that there are not, of any size.
 local MAX_PATH = 1000
 
@@ -104,39 +108,70 @@ local function shortened(warnings)
     return list, #warnings - #list
 end
 
--- Errors without the values that they are about, of any size.
+-- An error without the value that it is about, of any size.
+local function listed(err)
+    return {
+        path = text_rules.shorten(err.path, MAX_PATH),
+        message = err.message,
+        entity = err.entity and text_rules.shorten(err.entity, MAX_PATH),
+        where = err.where and text_rules.shorten(err.where, MAX_PATH),
+        line = err.line,
+        column = err.column,
+        excerpt = err.excerpt,
+        hint = err.hint,
+        said = err.said,
+    }
+end
+
 local function invalid(errors, flattens)
     local list, by_entity, others = {}, nil, errors
     if flattens then
         by_entity, others = flattened.of(errors)
     end
-    local places = {}
+    local is_other, places = {}, {}
+    for _, err in ipairs(others) do
+        is_other[err] = true
+    end
     for i, err in ipairs(errors) do
-        list[i] = {
-            path = text_rules.shorten(err.path, MAX_PATH),
-            message = err.message,
-            entity = err.entity and text_rules.shorten(err.entity, MAX_PATH),
-            where = err.where and text_rules.shorten(err.where, MAX_PATH),
-            line = err.line,
-        }
-        places[err] = i
+        if i <= MAX_LISTED or is_other[err] then
+            list[#list + 1] = listed(err)
+            places[#places + 1] = is_other[err] and #list or nil
+        end
     end
-    local rest = {}
-    for i, err in ipairs(others) do
-        rest[i] = places[err]
-    end
-    return { word = "invalid", errors = list, flattened = by_entity, others = rest }
+    return {
+        word = "invalid",
+        errors = list,
+        count = #errors,
+        flattened = by_entity,
+        others = places,
+    }
 end
 
-local function describe(snapshot, plugins, add, pause)
-    local by_kind = layout.by_kind(layout.derive(entities.stored(), plugins))
-    items.each(snapshot, function(item)
-        local described, err = writer.describe(by_kind, item)
-        if not described then
-            error({ is_stop = true, err = err }, 0)
-        end
-        add(described)
-    end, pause)
+-- What completes changes; it throws.
+local function completing()
+    local by_kind = layout.by_kind(layout.derive(entities.stored(), entities.of_plugins()))
+    return function(item)
+        local change, err = writer.complete(by_kind, item)
+        return change or error({ is_stop = true, err = err }, 0)
+    end
+end
+
+-- What is to be remembered of a file, nothing where it is none to be.
+local function to_remember(text, snapshot, more, pause)
+    local memory = ffi.cast("const uint8_t *", text)
+    local is_kept = #snapshot.warnings == 0 or reuse.keeps_warnings(memory, #text)
+    local split = is_kept and json_split.split(memory, #text, remembered.kinds(), pause)
+    if not split then
+        return {}
+    end
+    json_split.digest(memory, split, pause)
+    return remembered.of(split, snapshot, more) or {}
+end
+
+local function add_all(list, items_)
+    for _, item in ipairs(items_) do
+        list:add(item)
+    end
 end
 
 -- All that the store is to hold, but the addresses of names.
@@ -145,23 +180,25 @@ local function replacement(request, text, kind, opts)
     if not snapshot then
         return invalid(errors, request.flattens)
     end
-    local made, names = with_blocks(2, function(made, names)
-        for _, name in ipairs(items.names(snapshot, opts.pause)) do
-            names:add(name)
-        end
-        describe(snapshot, entities.of_plugins(), function(item)
-            made:add(item)
-        end, opts.pause)
-    end)
     local warnings, more = shortened(snapshot.warnings)
-    return {
+    local found = {
         hash = snapshot.hash,
         origin = origins.of(snapshot.hash, request.surroundings),
         warnings = warnings,
         more_warnings = more,
-        made = made,
-        names = names,
     }
+    local complete = completing()
+    local lists = opts.keeps_items and 3 or 2
+    found.made, found.names, found.remembered = with_blocks(lists, function(made, names, kept)
+        add_all(names, items.names(snapshot, opts.pause))
+        if kept then
+            add_all(kept, to_remember(text, snapshot, found, opts.pause))
+        end
+        items.each(snapshot, function(item)
+            made:add(complete(item))
+        end, opts.pause)
+    end)
+    return found
 end
 
 -- The entities one by one; each knows the number of that in which it stands.
@@ -190,17 +227,126 @@ local function collection(_, text, kind, opts)
     return { warnings = warnings, more_warnings = more, made = made, size = #text }
 end
 
-local VERBS = { replace = replacement, collect = collection }
+-- What a replacement would change.
+local function plan(request, text, kind, opts)
+    local snapshot, errors = config.parse(text, kind, opts.registry, opts)
+    if not snapshot then
+        return invalid(errors, request.flattens)
+    end
+    local list = {}
+    items.each(snapshot, function(item)
+        list[#list + 1] = item
+    end, opts.pause)
+    local store, err = opts.open()
+    local made = store
+    if store then
+        made, err = sources.replacement(store, opts.registry, list)
+    end
+    if not made then
+        error({ is_stop = true, err = err }, 0)
+    end
+    return { plan = made:encode(), warnings = {}, more_warnings = 0 }
+end
+
+-- What opens the store that a request names, once, and what closes it.
+local function store_of(request)
+    local store, err
+    local function open()
+        if store == nil then
+            local opts = { layouts = layout.derive(entities.stored()), read_only = true }
+            opts.check = false
+            store, err = database.open(request.store, opts)
+            store = store or false
+        end
+        return store, err
+    end
+    return open, function()
+        if store then
+            store:close()
+        end
+    end
+end
+
+local VERBS = { replace = replacement, collect = collection, plan = plan }
 
 -- The plugins of the settings, which a state keeps: it has one list of them as long as it lives.
 local loaded
 
-local function load_plugins(names)
-    loaded = loaded or assert(registry.load(names))
+local function load_plugins(names, settings)
+    loaded = loaded or assert(registry.load(names, settings))
     return loaded
 end
 
+-- What all checks are told of the settings.
+local function options(request, pause)
+    return {
+        at = request.at,
+        registry = load_plugins(request.plugins, request.settings),
+        vault = vault.new(request.vault_env),
+        max_entities = request.max_entities,
+        pause = pause,
+    }
+end
+
+-- What a body changes of the file that is live, where that can be told without checking all of it.
+local function differences(request, memory, size, pause)
+    local last = {}
+    local split = json_split.split(memory, size, remembered.kinds(), pause)
+    if not split then
+        return nil
+    end
+    blocks.each(request.remembered, function(item)
+        last[#last + 1] = item
+    end)
+    local opts = options(request, pause)
+    local open, close = store_of(request)
+    local since
+    opts.open = function()
+        local store = open()
+        since = since or (store and store:revision())
+        return store
+    end
+    opts.complete = completing()
+    local ok, made = pcall(reuse.run, memory, size, split, last, opts.registry, opts)
+    close()
+    if not ok and made.err then
+        return nil
+    elseif not ok then
+        error(made, 0)
+    end
+    return made, last[1], since and since.revision
+end
+
+-- Whether a body is the text that is live; or what it changes of that. In the place of a check it
+-- takes little memory.
+local function compare(request, pause)
+    local hash = sent_file.hash(request.sent, pause)
+    local origin = hash and origins.of(hash, request.surroundings)
+    if origin and origin == request.live then
+        return { word = "same" }
+    elseif not (origin and request.remembered) then
+        return {}
+    end
+    local found = { hash = hash, origin = origin }
+    sent_file.with_memory(request.sent, function(memory, size)
+        local changed, head, revision = differences(request, memory, size, pause)
+        if not changed then
+            return
+        end
+        found.revision = revision
+        found.made, found.remembered = with_blocks(2, function(made, kept)
+            add_all(made, changed.changes)
+            add_all(kept, changed.remembered)
+        end)
+        found.warnings, found.more_warnings = head.warnings, head.more_warnings
+    end)
+    return found
+end
+
 local function check(request, pause)
+    if request.verb == "compare" then
+        return compare(request, pause)
+    end
     local text, kind = sent_file.read(request.sent, pause)
     if not text then
         return { word = "media type" }
@@ -208,34 +354,50 @@ local function check(request, pause)
         return { word = "same" }
     end
     local begins = request.vaults or {}
-    return VERBS[request.verb](request, text, kind, {
-        at = request.at,
-        registry = load_plugins(request.plugins),
-        vault = vault.new(request.vault_env),
-        begin_of = function(prefix)
-            return begins[prefix]
-        end,
-        list_of = request.list_of,
-        max_entities = request.max_entities,
-        max_of = request.max_of,
-        pause = pause,
-    })
+    local open, close = store_of(request)
+    local function known_id(of, entity)
+        -- Where it cannot be read, nothing can be written either.
+        local store = open()
+        return store and known_ids.finder(store)(of, entity)
+    end
+    local opts = options(request, pause)
+    opts.begin_of = function(prefix)
+        return begins[prefix]
+    end
+    opts.list_of, opts.max_of = request.list_of, request.max_of
+    opts.max_errors = request.flattens and MAX_BY_ENTITY or nil
+    opts.known_id = request.keeps_ids and known_id
+    opts.keeps_items = request.remembers and kind == "json"
+    opts.open = open
+    local ok, found = pcall(VERBS[request.verb], request, text, kind, opts)
+    close()
+    if not ok then
+        error(found, 0)
+    end
+    return found
 end
 
 --- Checks a file. Blocks, for some 10 us an entity.
--- @tparam table request plain data: `verb`, "replace" or "collect" of
--- gateway.control.configuration; `sent` of gateway.control.sent_file; `plugins`, `vault_env` and
--- `max_entities` of the settings; `surroundings` of gateway.config.origin; `at`, a date in seconds;
--- `flags`, the addresses of two int32_t of which one is not 0 once nobody waits; `is_large`, for a
--- thread that checks nothing else; `live`, an origin with which nothing is to be done; `flattens`,
--- whether errors are wanted by entity; `list_of` and `max_of` of gateway.config; `vaults`, prefix
--- -> what the names of its variables begin with
+-- @tparam table request plain data: `verb`, "replace", "plan" or "collect" of
+-- gateway.change.configuration, or "compare", whose only results are the word "same", and what is
+-- `made` of a file beside the last one, of which is `remembered` what the last check gave; `sent`
+-- of gateway.config.sent_file; `plugins`, the names of those that are loaded, and `settings`, the
+-- instance's; `vault_env` and `max_entities` of these; `surroundings` of gateway.config.origin;
+-- `at`, a date in seconds; `flags`, the addresses of two int32_t of which one is not 0 once nobody
+-- waits; `is_large`, for a thread that checks nothing else; `live`, an origin with which nothing is
+-- to be done; `flattens`, whether errors are wanted by entity; `list_of` and `max_of` of
+-- gateway.config; `vaults`, prefix -> what the names of its variables begin with; `store`, its
+-- path; `keeps_ids`, whether its entities keep their ids; `remembers`, whether the result of a
+-- replacement is to have what is `remembered` of the file
 -- @treturn table `made`, a list of gateway.store.blocks, which the caller frees: the items of a
--- replacement as gateway.control.writer describes them, with `names`, another list, of those that
--- it needs, `hash` and `origin`; or items of gateway.config.collect, each with the place of its
--- `parent`, and `size`, the bytes of the text. `warnings`, and how many `more_warnings` there are.
--- Or `word`: "media type", "same", "stopped", "invalid" with `errors` of gateway.config, their
--- `flattened` and the places of `others`; or one of gateway.control.apply with `message`
+-- replacement as gateway.writer describes them, with `names`, another list, of those that
+-- it needs, `hash` and `origin`; of "compare" the changes of its `patch`, and the `revision` at
+-- which the store was read for them, if it was; with both `remembered`, a
+-- list, empty where nothing is; or items of gateway.config.collect, each with the place of its
+-- `parent`, and `size`, the bytes of the text; or a `plan` as JSON. `warnings`, and how many
+-- `more_warnings` there are. Or `word`: "media type", "same", "stopped", "invalid" with the
+-- first `errors` of gateway.config of how many (`count`), all that are `flattened`, and the places
+-- of `others` in the list; or one of gateway.writer.queue with `message`
 function _M.run(request)
     if request.is_large then
         ffi.C.setpriority(PROCESS, 0, NICE)
@@ -247,7 +409,8 @@ function _M.run(request)
     elseif found == STOPPED then
         return { word = "stopped" }
     elseif found == TOO_MUCH then
-        local message = "to check the file takes more than %d MiB of memory, more than %s: %d"
+        local message = "checking the file takes more than %d MiB of memory, which is the limit "
+            .. "for the number of entities that %s: %d"
         local max_of = request.max_of or collect.MAX_OF
         message = message:format(most / 1024, max_of, request.max_entities)
         return invalid({ { path = "", message = message } })

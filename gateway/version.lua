@@ -4,5 +4,5 @@
 return {
     product = "0.1.0",
     -- Kong's clients refuse to talk to a gateway without one.
-    kong = "3.9.0",
+    kong = "3.9.3",
 }

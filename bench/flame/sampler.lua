@@ -57,8 +57,11 @@ end
 
 -- Worker 0 of a gateway with a control worker, which serves no requests.
 local function is_control()
-    local is_there, images = pcall(require, "sluice.images")
-    return is_there and images.C.sluice_control_block() ~= nil and ngx.worker.id() == 0
+    local is_there, images = pcall(require, "sluice.ffi.images")
+    if not is_there then
+        is_there, images = pcall(require, "sluice.images")
+    end
+    return is_there and images.C.sluice_images_control_block() ~= nil and ngx.worker.id() == 0
 end
 
 local function start()
@@ -71,10 +74,17 @@ local function start()
     profile.start(MODE, on_sample)
 end
 
+local NAME = "flame-sampler"
+local PRIORITY = 1
+local VERSION = "1.0.0"
+
+-- A plugin's handler; and the whole plugin, for older trees.
 return {
-    name = "flame-sampler",
-    priority = 1,
-    version = "1.0.0",
-    schema = { name = "flame-sampler", fields = {} },
+    PRIORITY = PRIORITY,
+    VERSION = VERSION,
     init_worker = start,
+    name = NAME,
+    priority = PRIORITY,
+    version = VERSION,
+    schema = { name = NAME, fields = {} },
 }

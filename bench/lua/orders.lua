@@ -4,7 +4,9 @@
 -- numbers, stands behind the same number in DONE, renamed into place; or why it failed.
 -- @module orders
 
-local apply = require("gateway.control.apply")
+local trees = require("trees")
+
+local queue = trees.load("gateway.writer.queue")
 
 local ngx = ngx
 
@@ -35,7 +37,7 @@ end
 local function work(premature, cases, folder)
     local last
     while not premature and not ngx.worker.exiting() do
-        if apply.state().state == "live" then
+        if queue.state().state == "live" then
             last = look(cases, folder, last)
         end
         ngx.sleep(LOOK_SECONDS)

@@ -3,38 +3,40 @@
 -- @module gateway.config.collect
 
 local cjson = require("cjson")
+local checked = require("gateway.entities.checked")
 local context = require("gateway.schema.context")
+local coverage = require("gateway.config.coverage")
+local deck = require("gateway.config.deck")
 local entities = require("gateway.entities")
+local entity_size = require("gateway.config.entity_size")
 local migrate = require("gateway.config.migrate")
 local references = require("gateway.config.references")
 local report = require("gateway.config.report")
 local schema = require("gateway.schema")
+local transformations = require("gateway.schema.transformations")
 
-local error = error
 local format = string.format
 local huge = math.huge
-local ipairs = ipairs
-local next = next
-local pairs = pairs
-local tostring = tostring
-local type = type
 
 local clear = require("table.clear")
 local new_table = require("table.new")
 
 local NULL = cjson.null
 -- Keys of any record that are for people and tools.
-local REMARKS = { _comment = "string", _ignore = "table" }
+local REMARKS = { _comment = "string", _ignore = "table", ws_id = "string" }
+-- Where values are kept in place of given ones: false where they are what is kept
+-- (gateway.schema.transformations).
+local TRANSFORM = "_transform"
+-- Of plugins: the name of a part of `_plugin_configs`.
+local CONFIG = "_config"
 -- Few entities give more, with their parent.
 local OWN_FIELDS = 7
 -- Those of `run`, and what gateway.config.link adds: an id, a reference to those without a parent.
 local ITEM_FIELDS = 8
 -- Of a kind whose entities have none.
 local NO_LINKS = {}
--- Fields of a file, and values of an entity without those nested in it: some lists of what an image
--- holds at most, 65,535. To look at one takes no pauses.
+-- Fields of a file.
 local MAX_FIELDS = 1000
-local MAX_VALUES = 200000
 -- Stands for the parent while a nested entity is checked.
 local PARENT = "parent"
 
@@ -51,35 +53,58 @@ local top_schema = {
         { _transform = { type = "boolean", default = true } },
         { _comment = { type = "string" } },
         { _ignore = { type = "array", elements = { type = "any" } } },
-        {
-            _info = {
-                type = "record",
-                required = false,
-                fields = {
-                    { select_tags = { type = "array", elements = { type = "string" } } },
-                    { defaults = { type = "any", supported = false } },
-                },
-            },
-        },
-        { _workspace = { type = "string", supported = { "default" } } },
-        { _plugin_configs = { type = "any", supported = false } },
-        { _konnect = { type = "any", supported = false } },
     },
 }
+for _, entry in ipairs(deck.fields) do
+    table.insert(top_schema.fields, entry)
+end
+
+-- Collections of Kong's database that a file may have, and nobody here needs.
+local NOT_NEEDED = { parameters = true, workspaces = true }
+
+local PLUGIN = "the plugin '%s'"
 
 local _M = {}
+
+--- Of a file, without its collections.
+_M.schema = top_schema
 
 --- Whose bound `max_entities` is.
 _M.MAX_OF = "the setting max_entities allows"
 
 local function add_error(state, path, message)
-    state.errors:add(path, message)
+    return state.errors:add(path, message)
 end
 
--- Adds errors of a value that stands at a path.
-local function add_all(state, path, errors)
+local function add_warning(state, path, message)
+    state.warnings[#state.warnings + 1] = { path = path, message = message }
+end
+
+local function is_given(value)
+    return value ~= nil and value ~= NULL and not (type(value) == "table" and next(value) == nil)
+end
+
+-- What a value has for a dotted name.
+local function field_of(value, name)
+    for part in name:gmatch("[^.]+") do
+        value = type(value) == "table" and value[part] or nil
+    end
+    return value
+end
+
+-- Adds errors of a value that stands at a path. Beside its own fields it may have others there,
+-- `more`.
+local function add_all(state, path, errors, value, more)
     for _, err in ipairs(errors) do
-        add_error(state, context.join(path, err.path), err.message)
+        local added = add_error(state, context.join(path, err.path), err.message)
+        if err.known then
+            added.known = { err.known, #err.keys == 1 and more or nil }
+            added.key = err.keys[#err.keys]
+        end
+        local unless = err.unless
+        if unless and not is_given(field_of(value, unless.field)) then
+            added.said = unless.message
+        end
     end
 end
 
@@ -92,10 +117,6 @@ function _M.path(item)
         list = _M.path(item.parent) .. "." .. list
     end
     return format("%s[%d]", list, item.index - 1)
-end
-
-local function is_given(value)
-    return value ~= nil and value ~= NULL and not (type(value) == "table" and next(value) == nil)
 end
 
 -- The schema's own fields come first: a route has a field `snis`, a certificate
@@ -112,6 +133,10 @@ local function refuse_collection(state, name, value, path)
         )
     end
     return true
+end
+
+local function may_be_kept(state, kind, raw)
+    return transformations.has_any(entities.definition(kind, raw, state.registry))
 end
 
 -- Splits an entity as written into its own fields, in `state.own`, and its nested children.
@@ -133,9 +158,12 @@ local function split(state, item)
     end
     for _, key in ipairs(is_odd and schema.sorted_keys(raw, fields) or {}) do
         local value, path = raw[key], _M.path(item)
-        if REMARKS[key] then
-            if value ~= NULL and type(value) ~= REMARKS[key] then
-                add_error(state, path .. "." .. key, "expected a " .. REMARKS[key])
+        local wanted = REMARKS[key]
+            or (key == TRANSFORM and may_be_kept(state, kind, raw) and "boolean")
+            or (key == CONFIG and kind == "plugins" and "string")
+        if wanted then
+            if value ~= NULL and type(value) ~= wanted then
+                add_error(state, path .. "." .. key, "expected a " .. wanted)
             end
         elseif
             not children[key]
@@ -148,48 +176,81 @@ local function split(state, item)
     return own, nested
 end
 
+-- Whether a reference is to the entity in which it stands, by the id or the name that this one has:
+-- Kong's ingress controller writes it into the SNIs of a certificate.
+local function is_to_parent(reference, parent)
+    local raw, key = parent.raw, entities.get(parent.kind).endpoint_key
+    if type(reference) == "string" then
+        return reference == raw.id or (key ~= nil and reference == raw[key])
+    end
+    for name, value in pairs(type(reference) == "table" and reference or { id = false }) do
+        if (name ~= "id" and name ~= key) or value ~= raw[name] then
+            return false
+        end
+    end
+    return next(reference) ~= nil
+end
+
 local function set_parent(state, item, own)
     local field = entities.children(item.parent.kind)[item.kind]
-    if own[field] ~= nil and own[field] ~= NULL then
-        local message = format("value must be null: the entity stands in its %s", field)
+    if own[field] ~= nil and own[field] ~= NULL and not is_to_parent(own[field], item.parent) then
+        local message = format("value must be null: the entity is nested in its %s", field)
         add_error(state, _M.path(item) .. "." .. field, message)
     end
     own[field] = PARENT
     item.parent_field = field
 end
 
-local function warn(state, item, definition)
-    for _, warning in ipairs(definition.warnings(item.entity, state.now)) do
-        local path = _M.path(item) .. "." .. warning.field
-        state.warnings[#state.warnings + 1] = format("%s: %s", path, warning.message)
+local function warn(state, item, warnings, own)
+    for _, warning in ipairs(warnings(item.entity, state.now, own)) do
+        add_warning(state, _M.path(item) .. "." .. warning.field, warning.message)
     end
 end
 
 local function check(state, item, own)
+    local count = #state.warnings
     local definition, unknown_plugin = entities.definition(item.kind, own, state.registry)
-    if item.kind == "plugins" then
+    local is_kept = unknown_plugin and checked.may_be_of_none(own)
+    if is_kept then
+        local message = "plugin '%s' not installed; stored, as it is disabled"
+        add_warning(state, _M.path(item), format(message, unknown_plugin))
+    elseif item.kind == "plugins" then
         if unknown_plugin then
-            local message = format("plugin '%s' not installed", unknown_plugin)
-            add_error(state, _M.path(item) .. ".name", message)
+            local added = add_error(
+                state,
+                _M.path(item) .. ".name",
+                format("plugin '%s' not installed", unknown_plugin)
+            )
+            added.hint = state.registry:hint(unknown_plugin)
+            local is_near = added.hint:find("^; did you mean")
+            coverage.note(item, is_near and coverage.ERRORS or format(PLUGIN, unknown_plugin))
         end
         -- without a plugin's schema there is nothing to say about its settings
         own.config = definition == entities.get("plugins") and NULL or own.config
-        if state.old_format then
-            own.config = migrate.plugin_config(own.name, own.config)
+        if state.old_format and definition.migrate and type(own.config) == "table" then
+            own.config = definition.migrate(own.config)
         end
     elseif item.kind == "routes" and state.old_format then
         own.paths = migrate.paths(own.paths)
     end
-    local entity, errors, found = schema.validate(definition, own, "", state.vault)
+    local entity, errors, found, waived =
+        checked.check(definition, own, state.vault, is_kept and unknown_plugin or nil)
+    for _, warning in ipairs(waived or {}) do
+        local path = context.join(_M.path(item), warning.path)
+        add_warning(state, path, warning.message .. "; stored, as it is disabled")
+    end
     if errors then
-        add_all(state, _M.path(item), errors)
+        coverage.note_all(item, errors, own)
+        add_all(state, _M.path(item), errors, own, entities.children(item.kind))
     elseif found then
         references.note(entity, found, state.begin_of)
     end
-    item.entity = not unknown_plugin and entity or nil
-    if item.entity and definition.warnings then
-        warn(state, item, definition)
+    item.entity = (not unknown_plugin or is_kept) and entity or nil
+    local warnings = item.kind == "routes" and migrate.warnings or definition.warnings
+    if item.entity and warnings then
+        warn(state, item, warnings, own)
     end
+    item.warns = #state.warnings > count or nil
 end
 
 -- The members of a list of references as entities of the kind that links both sides.
@@ -217,36 +278,19 @@ local function named(kind, child_kind, list)
     return out
 end
 
+-- One workspace is the gateway; of several, entities with the same name are not the same.
+local function check_workspace(state, item)
+    local workspace = item.raw.ws_id
+    if type(workspace) == "string" then
+        state.workspace = state.workspace or workspace
+        if workspace ~= state.workspace then
+            local message = "the file has entities of several workspaces; use a file for each"
+            add_error(state, _M.path(item) .. ".ws_id", message)
+        end
+    end
+end
+
 local collect_list, count_list
-
--- What is left of so many values behind one; below 0: it has more, and is not looked through.
-local function take_values(value, left)
-    if type(value) == "table" then
-        for _, item in pairs(value) do
-            left = take_values(item, left - 1)
-            if left < 0 then
-                break
-            end
-        end
-    end
-    return left
-end
-
--- Whether an entity has more values than one may have.
-local function is_too_large(kind, raw)
-    local children, links = entities.children(kind), entities.get(kind).links or NO_LINKS
-    local left = MAX_VALUES
-    for key, value in pairs(raw) do
-        left = left - 1
-        if not children[key] and not links[key] then
-            left = take_values(value, left)
-        end
-        if left < 0 then
-            return true
-        end
-    end
-    return false
-end
 
 local function collect_entity(state, kind, raw, index, parent, list_name)
     local item = new_table(0, ITEM_FIELDS)
@@ -256,16 +300,30 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
         local message = raw == NULL and "required field missing" or "expected a record"
         add_error(state, _M.path(item), message)
         return
-    elseif is_too_large(kind, raw) then
-        local message = format("an entity may have %d values at most", MAX_VALUES)
+    elseif entity_size.is_too_large(kind, raw) then
+        local message = format("an entity can have at most %d values", entity_size.MAX_VALUES)
         add_error(state, _M.path(item), message)
         return
     end
     local own, nested = split(state, item)
+    local message, field =
+        state.deck:fill(kind, entities.get(kind), own, kind == "plugins" and raw[CONFIG] or nil)
+    if message then
+        add_error(state, context.join(_M.path(item), field or ""), message)
+    end
+    check_workspace(state, item)
     if parent then
         set_parent(state, item, own)
     end
     check(state, item, own)
+    local is_kept = state.is_kept
+    if type(raw[TRANSFORM]) == "boolean" then
+        is_kept = not raw[TRANSFORM]
+    end
+    if is_kept and item.entity then
+        local definition = entities.definition(kind, item.entity, state.registry)
+        transformations.keep(definition, item.entity)
+    end
     local list = state.items[kind]
     list[#list + 1] = item
     if state.pause then
@@ -324,7 +382,7 @@ local function check_count(errors, document, most, max_of)
     for _ in pairs(document) do
         fields = fields + 1
         if fields > MAX_FIELDS then
-            errors:add("", format("a file may have %d fields at most", MAX_FIELDS))
+            errors:add("", format("a file can have at most %d fields", MAX_FIELDS))
             error(report.FULL, 0)
         end
     end
@@ -342,7 +400,11 @@ local function split_top(state, document)
     for _, key in ipairs(schema.sorted_keys(document)) do
         local value = document[key]
         local is_kind = type(key) == "string" and entities.get(key)
-        if not is_kind and not refuse_collection(state, key, value, tostring(key)) then
+        if NOT_NEEDED[key] and type(value) == "table" then
+            if is_given(value) then
+                add_warning(state, key, "no effect")
+            end
+        elseif not is_kind and not refuse_collection(state, key, value, tostring(key)) then
             top[key] = value
         end
     end
@@ -374,7 +436,8 @@ end
 -- @tparam table opts `vault`, `begin_of`, `at`, `pause`, `max_entities` and `max_of` of
 -- gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
--- parent_field }`, entity nil when it is wrong; `errors`; `warnings`; `format_version`
+-- parent_field }`, entity nil when it is wrong, `warns` where a warning is of it; `errors`;
+-- `warnings`, an array of `{ path =, message = }`; `format_version`; `workspace` of the entities
 function _M.run(document, registry, errors, opts)
     check_count(errors, document, opts.max_entities or huge, opts.max_of or _M.MAX_OF)
     local state = {
@@ -385,22 +448,25 @@ function _M.run(document, registry, errors, opts)
         registry = registry,
         begin_of = begin_of(document, opts.begin_of),
         pause = opts.pause,
+        known_id = opts.known_id,
+        outside = opts.outside,
         -- The fields of the entity in hand, looked at before the next one: one table for all.
         own = new_table(0, OWN_FIELDS),
     }
     state.vault = references.with(opts.vault, state.begin_of)
-    local top, top_errors = schema.validate(top_schema, split_top(state, document), "")
-    if top_errors then
-        add_all(state, "", top_errors)
-    end
-    state.format_version = document._format_version
-    state.old_format = state.format_version == "1.1" or state.format_version == "2.1"
-    if top and top._info and top._info.select_tags then
-        state.warnings[1] = "_info.select_tags: tags are not added to the entities"
-    end
     for _, kind in ipairs(entities.kinds) do
         state.items[kind] = {}
     end
+    local top, top_errors = schema.validate(top_schema, split_top(state, document), "")
+    if top_errors then
+        add_all(state, "", top_errors, document, state.items)
+    end
+    state.format_version = document._format_version
+    state.old_format = state.format_version == "1.1" or state.format_version == "2.1"
+    state.deck = deck.new(top, function(...)
+        add_warning(state, ...)
+    end)
+    state.is_kept = document._transform == false or state.deck.is_hashed
     for _, kind in ipairs(entities.kinds) do
         if document[kind] ~= nil then
             collect_list(state, kind, document[kind], nil, kind)

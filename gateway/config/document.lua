@@ -2,12 +2,12 @@
 -- @module gateway.config.document
 
 local cjson = require("cjson")
+local json_lines = require("gateway.config.json_lines")
 local json_text = require("gateway.config.json_text")
+local source_line = require("gateway.config.source_line")
 local yaml = require("gateway.config.yaml")
 
 local format = string.format
-local io = io
-local type = type
 
 local _M = {}
 
@@ -23,7 +23,43 @@ local function line_and_column(source, offset)
         end
         line, start = line + 1, at + 1
     end
-    return line, offset - start + 1
+    return line, source_line.column(source:sub(start, offset), offset - start + 1)
+end
+
+-- What cjson expects, and finds.
+local EXPECTED = {
+    ["array end"] = "']'",
+    ["colon"] = "':'",
+    ["comma or array end"] = "',' or ']'",
+    ["comma or object end"] = "',' or '}'",
+    ["object key string"] = "a key in double quotes",
+    ["object key string or object end"] = "a key in double quotes or '}'",
+    ["value"] = "a value",
+    ["comma or end"] = "',' or the end of the list or object",
+}
+local FOUND = {
+    T_ARR_BEGIN = "'['",
+    T_ARR_END = "']'",
+    T_BOOLEAN = "a boolean",
+    T_COLON = "':'",
+    T_COMMA = "','",
+    T_END = "the end of the file",
+    T_NULL = "null",
+    T_NUMBER = "a number",
+    T_OBJ_BEGIN = "'{'",
+    T_OBJ_END = "'}'",
+    T_STRING = "a text",
+    ["invalid token"] = "an invalid token",
+}
+
+local function explain_json(message)
+    local expected, found = message:match("^Expected (.-) but found (.*)$")
+    expected = expected or message:match("^Expected (.*)$")
+    if not expected then
+        return message
+    end
+    found = found and ", found " .. (FOUND[found] or found) or ""
+    return "expected " .. (EXPECTED[expected] or expected) .. found
 end
 
 local function decode_json(source, pause)
@@ -32,7 +68,11 @@ local function decode_json(source, pause)
     if nul then
         return nil, { message = "a NUL byte", offset = nul }
     end
-    return json_text.decode(source, pause)
+    local value, err = json_text.decode(source, pause)
+    if err then
+        err.message = explain_json(err.message)
+    end
+    return value, err
 end
 
 local function sniff(source)
@@ -67,6 +107,10 @@ function _M.read(path)
     return source
 end
 
+local function refuse(message)
+    return nil, message, { message = message }
+end
+
 --- Decodes a text.
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; by the text itself when absent
@@ -74,31 +118,39 @@ end
 -- list of, a kind of entities
 -- @treturn table|nil the mapping at the top; null inside is `cjson.null`
 -- @treturn nil|string reason, beginning with `line L, column C: ` when known
--- @treturn nil|string path of the field that it is about, when known
+-- @treturn nil|table `{ message =, line =, column =, path = }`: the reason by itself, and the place
+-- and the path of the field that it is about, when known
 function _M.decode(source, kind, opts)
     kind = kind or sniff(source)
     local value, err
     if kind == "json" then
-        value, err = decode_json((source:gsub("^\239\187\191", "")), opts and opts.pause)
+        source = source:gsub("^\239\187\191", "")
+        value, err = decode_json(source, opts and opts.pause)
+        if opts and opts.lines and type(value) == "table" then
+            json_lines.add(opts.lines, source, value, opts.pause)
+        end
     else
         value, err = yaml.decode(source, opts)
     end
     if err then
-        local line, column = err.line, err.column
         if err.offset then
-            line, column = line_and_column(source, err.offset)
+            err.line, err.column = line_and_column(source, err.offset)
+            if err.first then
+                local line = line_and_column(source, err.first)
+                err.message = format("%s, first in line %d", err.message, line)
+            end
         end
-        local where = line and format("line %d, column %d: ", line, column) or ""
-        return nil, where .. err.message, err.path
+        local where = err.line and format("line %d, column %d: ", err.line, err.column) or ""
+        return nil, where .. err.message, err
     end
     local list_of = opts and opts.list_of
     if list_of and type(value) == "table" and value[1] ~= nil then
         value = { _format_version = "3.0", [list_of] = value }
     end
     if value == cjson.null then
-        return nil, "empty document"
+        return refuse("the file is empty")
     elseif type(value) ~= "table" or value[1] ~= nil then
-        return nil, "expected a mapping at the top"
+        return refuse("expected a mapping at the top, such as `services:`")
     end
     return value
 end

@@ -12,13 +12,8 @@
 local ffi = require("ffi")
 
 local concat = table.concat
-local error = error
 local format = string.format
-local ipairs = ipairs
 local sort = table.sort
-local pairs = pairs
-local tostring = tostring
-local type = type
 
 local NAMESPACE = "fd02801f-0957-4a15-a55a-c8d9606f30b5"
 -- Kong's workspace of a file that names none

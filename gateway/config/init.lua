@@ -6,44 +6,45 @@
 --     io.stderr:write(config.format_errors(errors), "\n")
 -- end
 
-local digest = require("openssl.digest")
+local coverage = require("gateway.config.coverage")
 local collect = require("gateway.config.collect")
 local document = require("gateway.config.document")
+local doubts = require("gateway.config.doubts")
 local link = require("gateway.config.link")
 local locate = require("gateway.config.locate")
 local report = require("gateway.config.report")
-local regex_trial = require("gateway.router.regex_trial")
+local source_line = require("gateway.config.source_line")
+local text_hash = require("gateway.config.text_hash")
 
 local concat = table.concat
 local format = string.format
-local error = error
-local ipairs = ipairs
-local os = os
-local pcall = pcall
-
--- hexadecimal digits of a snapshot's hash
-local HASH_LENGTH = 32
 
 local _M = {}
+
+--- Where the time and the memory of a check are bounded, `pause`, a text of so many bytes is not
+-- read once more for the lines of what it is only warned of.
+_M.MAX_WARNED = 4 * 1024 * 1024
 
 --- The hash by which a text is known: 32 hexadecimal digits.
 -- @tparam string source
 -- @treturn string
-function _M.hash(source)
-    local hex = digest.new("sha256"):final(source):gsub(".", function(c)
-        return format("%02x", c:byte())
-    end)
-    return hex:sub(1, HASH_LENGTH)
-end
+_M.hash = text_hash.of
 
 local function collect_all(source, kind, registry, opts, errors)
-    local decoded, err, where =
+    local decoded, _, wrong =
         document.decode(source, kind, { pause = opts.pause, list_of = opts.list_of })
     if not decoded then
-        errors:add(where or "", err)
+        local err = errors:add(wrong.path or "", wrong.message)
+        err.line, err.column = wrong.line, wrong.column
+        err.excerpt = err.line and source_line.excerpt(source, err.line, err.column)
+        -- curl's -d takes the ends of lines away.
+        local is_one_line = source:find("^_format_version: *[^%s]+ *[%w_]+:[^\n]*$")
+        err.hint = is_one_line and "; curl sends a file as it is with --data-binary, not -d" or nil
         return nil
     end
-    return collect.run(decoded, registry, errors, opts)
+    local state = collect.run(decoded, registry, errors, opts)
+    errors.warnings = state.warnings
+    return state
 end
 
 local function build(source, kind, registry, opts, errors)
@@ -51,21 +52,44 @@ local function build(source, kind, registry, opts, errors)
     if not state then
         return nil
     end
-    local snapshot = link.run(state, opts.at or os.time(), #source)
+    local snapshot, facts = link.run(state, opts.at or os.time(), opts.size or #source)
+    if opts.doubts and #errors == 0 then
+        doubts.add(state, snapshot, registry, opts.doubts)
+    end
+    if opts.keeps_items then
+        facts.items, facts.pairs = state.items, state.pairs.count
+        facts.workspace, facts.deck_values = state.workspace, state.deck:count()
+        snapshot.facts = facts
+    end
     snapshot.format_version = "3.0"
     snapshot.hash = _M.hash(source)
     snapshot.warnings = state.warnings
     return snapshot
 end
 
--- What `fn` makes of a text; nil and its errors, with their places.
+-- Where an error or a warning stands, for people.
+local function place(err)
+    local column = err.column and format(", column %d", err.column) or ""
+    local line = err.line and format("line %d%s: ", err.line, column) or ""
+    return line .. (err.path ~= "" and (err.where or err.path) .. ": " or "")
+end
+
+-- What `fn` makes of a text; nil and its errors, with their places. The warnings become texts.
 local function report_errors(fn, source, kind, registry, opts)
-    local errors = report.new()
+    local errors = report.new(opts.max_errors)
     local ok, made = pcall(fn, source, kind, registry, opts, errors)
     if not ok and made ~= report.FULL then
         error(made, 0)
-    elseif #errors > 0 then
-        locate.run(errors, source, kind, opts.pause)
+    end
+    local warnings = errors.warnings or {}
+    local is_located = #warnings > 0 and not (opts.pause and #source > _M.MAX_WARNED)
+    if #errors > 0 or is_located then
+        locate.run(errors, warnings, collect.schema, source, kind, opts.pause)
+    end
+    for i, warning in ipairs(warnings) do
+        warnings[i] = place(warning) .. warning.message
+    end
+    if #errors > 0 then
         return nil, errors
     end
     return made
@@ -73,7 +97,8 @@ end
 
 --- Parses and checks the text of a declarative file.
 -- Errors are collected: those of the fields, then those of references and
--- uniqueness, 100 at most. Never throws for any text; about 10 us a route.
+-- uniqueness, 100 at most unless `max_errors` says more. Never throws for any text; about 10 us a
+-- route.
 -- @tparam string source
 -- @tparam[opt] string kind "yaml" or "json"; told by the text when absent
 -- @tparam table registry of plugins: `registry:get(name)` gives a plugin or nil
@@ -85,12 +110,24 @@ end
 -- @tparam[opt] function opts.pause called every few entities, may yield, or throw a table with
 -- `is_stop`, which comes through
 -- @tparam[opt] number opts.max_entities how many a file may have, nested ones too
+-- @tparam[opt] number opts.max_errors how many errors are looked for
+-- @tparam[opt] function opts.doubts where what takes long to find is looked for as well, half a
+-- second at most: `(plugin, entity)` -> what the gateway lacks for it, for people, or nil
+-- @tparam[opt] function opts.known_id `(kind, entity)` -> the id by which an entity without one is
+-- known already, or nil; its references are ids
+-- @tparam[opt] boolean opts.keeps_items whether the snapshot is to have `facts`
+-- @tparam[opt] function opts.outside `(kind, by, value)` -> the id of an entity that is not in the
+-- text, by its "id" or "name", that those of it may refer to
+-- @tparam[opt] number opts.size bytes of the file that the text is a part of
 -- @treturn table|nil snapshot: an array of entities for each kind (`services`,
 -- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
--- text, 32 hexadecimal digits; `warnings`, an array of strings
--- @treturn nil|table array of `{ path =, message =, entity =, where =, line = }`; path is "" for
--- the whole text, the last three as gateway.config.locate has them. When it stopped at 100 one
--- more says so
+-- text, 32 hexadecimal digits; `warnings`, an array of strings, by line, each with its place;
+-- `facts` of gateway.config.link, with `items` and `workspace` of gateway.config.collect,
+-- `deck_values` of gateway.config.deck, `pairs` of gateway.config.route_pairs
+-- @treturn nil|table array of `{ path =, message =, entity =, where =, line =, hint = }`, by line;
+-- path is "" for the whole text, the last four as gateway.config.locate has them; `said` in place
+-- of the message for people; `column` and `excerpt` where the text cannot be read. When it stopped
+-- at the bound one more says so; its `warnings` are those of the snapshot that there is not
 function _M.parse(source, kind, registry, opts)
     return report_errors(build, source, kind, registry, opts or {})
 end
@@ -109,6 +146,21 @@ function _M.collect(source, kind, registry, opts)
     return report_errors(collect_all, source, kind, registry, opts)
 end
 
+--- How many routes of a text would be served as they are, though others are refused.
+-- @tparam string source
+-- @tparam[opt] string kind
+-- @tparam table registry
+-- @tparam table opts as for `parse`
+-- @treturn table|nil of gateway.config.coverage; nil: the text cannot be read, or is too large
+function _M.coverage(source, kind, registry, opts)
+    local errors = report.new(math.huge)
+    local ok, state = pcall(collect_all, source, kind, registry, opts, errors)
+    if not ok and state ~= report.FULL then
+        error(state, 0)
+    end
+    return ok and state and coverage.count(state.items) or nil
+end
+
 --- Reads, parses and checks a declarative file.
 -- The format is told by the extension (`.json`, `.yaml`, `.yml`), otherwise by
 -- the text. Does not yield, blocks on the file.
@@ -125,40 +177,40 @@ function _M.load(path, registry, opts)
     if not source then
         return nil, { { path = "", message = err } }
     end
-    local snapshot, errors = _M.parse(source, document.format_of(path), registry, opts)
-    if errors and errors[1].path == "" then
-        errors[1].message = path .. ": " .. errors[1].message
-    end
-    return snapshot, errors
+    return _M.parse(source, document.format_of(path), registry, opts)
 end
 
---- What is not wrong with a snapshot, and takes long to find: patterns that a client can make give
--- up, and too many routes in one place. Blocks for half a second at most.
--- @tparam table snapshot
--- @treturn {string,...} warnings
--- @phases init, and outside nginx
-function _M.slow_warnings(snapshot)
-    return regex_trial.warnings(snapshot.routes)
+-- What is wrong, for people.
+local function reason(err)
+    return (err.said or err.message) .. (err.hint or "")
 end
 
 --- Writes an error for people.
 -- @tparam table err of `parse`
 -- @treturn string such as `line 12: services[3] "orders".host: required field missing`
 function _M.format_error(err)
-    local line = err.line and format("line %d: ", err.line) or ""
-    local where = err.path ~= "" and (err.where or err.path) .. ": " or ""
-    return line .. where .. err.message
+    return place(err) .. reason(err)
 end
 
---- Writes errors for people, one a line.
+--- Writes errors for people: a line for each place, below it the text's where that cannot be read.
 -- @tparam table errors of `parse`
 -- @treturn string without a newline at the end
+-- @treturn string how many places that are: `1 error`, `more than 100 errors`
 function _M.format_errors(errors)
-    local lines = {}
-    for i, err in ipairs(errors) do
-        lines[i] = _M.format_error(err)
+    local lines, last, count, is_all = {}, nil, 0, true
+    for _, err in ipairs(errors) do
+        if err.path ~= "" and place(err) == last then
+            lines[#lines] = lines[#lines] .. "; " .. reason(err)
+        else
+            last = place(err)
+            lines[#lines + 1] = last .. reason(err)
+            count = count + (err.is_end and 0 or 1)
+        end
+        lines[#lines + 1] = err.excerpt
+        is_all = is_all and not err.is_end
     end
-    return concat(lines, "\n")
+    local more = is_all and "" or "more than "
+    return concat(lines, "\n"), format("%s%d error%s", more, count, count == 1 and "" or "s")
 end
 
 return _M

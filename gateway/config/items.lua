@@ -11,8 +11,6 @@ local identity = require("gateway.config.identity")
 local references = require("gateway.config.references")
 
 local format = string.format
-local ipairs = ipairs
-local type = type
 
 local _M = {}
 
@@ -46,7 +44,7 @@ end
 -- no service uses have theirs, too: one may come.
 -- @tparam table snapshot of gateway.config
 -- @tparam[opt] function pause called for each service and target, may yield
--- @treturn {string,...} for gateway.control.resolver
+-- @treturn {string,...} for gateway.upstream.resolver
 function _M.names(snapshot, pause)
     pause = pause or go_on
     local names, seen = {}, {}
@@ -98,7 +96,7 @@ end
 
 --- The items of names, which stand behind all others.
 -- @tparam {string,...} names of `names`
--- @tparam table found what gateway.control.resolver answered for them
+-- @tparam table found what gateway.upstream.resolver answered for them
 -- @tparam[opt] function pause called for each of them, may yield
 -- @treturn {table,...} `{ kind =, put = entity }`
 -- @treturn {string,...} warnings of names that have no address: the rest is served
@@ -118,7 +116,7 @@ end
 
 --- All items of a snapshot. Changes its entities.
 -- @tparam table snapshot of gateway.config
--- @tparam table found what gateway.control.resolver answered for `names`
+-- @tparam table found what gateway.upstream.resolver answered for `names`
 -- @treturn {table,...} `{ kind =, put = entity }`
 -- @treturn {string,...} warnings of names that have no address: the rest is served
 function _M.of(snapshot, found)

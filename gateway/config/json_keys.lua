@@ -1,8 +1,9 @@
---- Finds a key that stands twice in an object of a JSON text.
+--- Finds a duplicate key in an object of a JSON text.
 -- cjson takes the last of such keys in silence, and with it a mistake of whoever wrote the file.
 -- @module gateway.config.json_keys
 
 local cjson = require("cjson")
+local equal = require("gateway.schema.equal")
 
 local byte = string.byte
 local concat = table.concat
@@ -57,12 +58,42 @@ local function path_of(places, depth)
     return concat(parts)
 end
 
---- Finds the first key that stands twice in its object.
+-- The value behind a key that ends there.
+local function value_behind(source, at)
+    local first = find(source, "[^ \t\r\n:]", at + 1)
+    local depth, last = 0, first
+    while true do
+        local char = byte(source, last)
+        if char == QUOTE then
+            last = string_end(source, last)
+        elseif char == OPEN_OBJECT or char == OPEN_LIST then
+            depth = depth + 1
+        elseif char == CLOSE_OBJECT or char == CLOSE_LIST then
+            depth = depth - 1
+        elseif depth == 0 then
+            last = find(source, "[, \t\r\n%]}]", last) - 1
+        end
+        if depth == 0 then
+            return cjson.decode("[" .. sub(source, first, last) .. "]")[1]
+        end
+        last = last + 1
+    end
+end
+
+-- Whether the keys that begin at two places have the same value.
+local function have_same(source, first, second)
+    return equal(
+        value_behind(source, string_end(source, first)),
+        value_behind(source, string_end(source, second))
+    )
+end
+
+--- Finds the first duplicate key that has another value than before.
 -- About 10 ms a megabyte, as cjson.
 -- @tparam string source JSON that cjson has decoded: nothing is checked again
 -- @tparam function pause called now and then, may yield
--- @treturn table|nil `{ path =, key =, offset = }` of the second one, such as `services[0].name`;
--- offset from 1; nil when there is none
+-- @treturn table|nil `{ path =, key =, offset =, first = }` of the second one, such as
+-- `services[0].name`; offsets of both from 1; nil when there is none
 function _M.find_double(source, pause)
     -- By depth: the keys so far of an object, false for a list; and the key or the index (from 0)
     -- of what is being read.
@@ -80,10 +111,11 @@ function _M.find_double(source, pause)
             if is_key then
                 local key = key_at(source, at, last)
                 places[depth] = key
-                if keys[depth][key] then
-                    return { path = path_of(places, depth), key = key, offset = at }
+                local first = keys[depth][key]
+                if first and not have_same(source, first, at) then
+                    return { path = path_of(places, depth), key = key, offset = at, first = first }
                 end
-                keys[depth][key] = true
+                keys[depth][key] = first or at
                 is_key = false
             end
             at = last

@@ -10,15 +10,9 @@ local json_keys = require("gateway.config.json_keys")
 local yaml = require("gateway.config.yaml")
 
 local byte = string.byte
-local error = error
 local find = string.find
 local format = string.format
-local next = next
-local pairs = pairs
-local pcall = pcall
 local sub = string.sub
-local tonumber = tonumber
-local type = type
 
 local MAX_DEPTH = yaml.MAX_DEPTH
 -- Bytes after which a piece ends.
@@ -183,14 +177,15 @@ end
 
 local function go_on() end
 
---- Decodes a text without NUL bytes, in which no key may stand twice in an object. Linear, some
+--- Decodes a text without NUL bytes, in which no key of an object may have two values. Linear, some
 -- 20 ms a megabyte.
 -- @tparam string source
 -- @tparam[opt] function pause called every few milliseconds, may yield; a table with `is_stop` that
 -- it throws comes through
 -- @tparam[opt] number piece bytes after which a piece ends, for tests
 -- @treturn any|nil value; null is `cjson.null`
--- @treturn nil|table `{ message =, offset = from 1, path = of the key that stands twice }`
+-- @treturn nil|table `{ message =, offset = from 1 }`, of a duplicate key with `path`, `key` and
+-- `first`, another offset
 function _M.decode(source, pause, piece)
     pause = pause or go_on
     local ok, value = pcall(decode, source, pause, piece or PIECE)
@@ -204,8 +199,8 @@ function _M.decode(source, pause, piece)
     if not double then
         return value
     end
-    local message = format("the key '%s' stands twice", double.key)
-    return nil, { message = message, offset = double.offset, path = double.path, key = double.key }
+    double.message = format("duplicate key '%s'", double.key)
+    return nil, double
 end
 
 return _M

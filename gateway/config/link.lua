@@ -5,19 +5,18 @@
 local collect = require("gateway.config.collect")
 local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
+local lifetime = require("gateway.schema.lifetime")
 local lists = require("gateway.entities.lists")
-local migrate = require("gateway.config.migrate")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
+local secrets = require("gateway.schema.secrets")
+local transformations = require("gateway.schema.transformations")
 
 local concat = table.concat
 local format = string.format
-local ipairs = ipairs
-local next = next
 local normal_id = rules.normal_id
 local path_of = collect.path
-local type = type
 
 local new_table = require("table.new")
 
@@ -51,7 +50,8 @@ local function new_index(kind, count)
         local name, field = next(entry)
         if field.unique then
             index.by[name] = new_table(0, count)
-            index.unique[#index.unique + 1] = { name = name, secret = field.encrypted }
+            index.unique[#index.unique + 1] =
+                { name = name, secret = secrets.is_secret(field, name) }
         end
         if field.auto and field.type == "string" and not field.uuid then
             index.auto[#index.auto + 1] = name
@@ -63,15 +63,30 @@ end
 -- Stands for the index of names of a kind that has none.
 local NO_NAMES = {}
 
-local function find(state, kind, reference)
+-- What has an id, or a name, of those that are known outside of the text (`outside`).
+local function find_outside(state, kind, by, value)
+    local id = state.outside and state.outside(kind, by, value)
+    return id and { id = id } or nil
+end
+
+local function find_named(state, kind, name)
     local index = state.index[kind]
     local names = index.by[entities.get(kind).endpoint_key] or NO_NAMES
+    return names[name] or find_outside(state, kind, "name", name)
+end
+
+local function find_by_id(state, kind, id)
+    id = normal_id(id)
+    return state.index[kind].by_id[id] or find_outside(state, kind, "id", id)
+end
+
+local function find(state, kind, reference)
     if type(reference) == "string" then
-        return names[reference] or index.by_id[normal_id(reference)]
+        return find_named(state, kind, reference) or find_by_id(state, kind, reference)
     elseif reference.id then
-        return index.by_id[normal_id(reference.id)]
+        return find_by_id(state, kind, reference.id)
     end
-    return names[reference.name or reference.username]
+    return find_named(state, kind, reference.name or reference.username)
 end
 
 local function reference_text(reference)
@@ -123,7 +138,7 @@ local function check_ids(state, item)
     for _, list in ipairs(entities.id_lists(item.kind)) do
         local known = state.index[list.reference].by_id
         for i, id in ipairs(lists.items(item.entity, list)) do
-            if not known[id] then
+            if not known[id] and not find_outside(state, list.reference, "id", id) then
                 local path = format("%s.%s[%d]", path_of(item), list.name, i - 1)
                 local message = "invalid reference '%s' (no such entry in '%s')"
                 add_error(state, path, format(message, id, list.reference))
@@ -143,11 +158,19 @@ local function check_unique(state, item)
     for _, field in ipairs(index.unique) do
         local seen, value = index.by[field.name], (item.entity or item.raw)[field.name]
         if type(value) == "string" and seen[value] then
-            taken(state, item, field.name, field.secret and "***" or value, seen[value])
+            taken(state, item, field.name, field.secret and secrets.HIDDEN or value, seen[value])
         elseif type(value) == "string" then
             seen[value] = item
         end
     end
+end
+
+-- The entity at the top of the file in which one stands.
+local function root_of(item)
+    while item.parent do
+        item = item.parent
+    end
+    return item
 end
 
 -- The key of an unnamed entity may come again: the second one gets "#2".
@@ -156,10 +179,16 @@ local function distinct_key(state, item)
     local index = state.index[item.kind]
     local key, is_unique = identity.key(definition, item.entity)
     local other = index.by_key[key]
+    if not is_unique then
+        local facts = state.facts
+        facts.has_unnamed = facts.has_unnamed or item.entity.id == nil
+        facts.has_unnamed_ids = facts.has_unnamed_ids or item.entity.id ~= nil
+    end
     if not other then
         index.by_key[key] = item
         return key
     end
+    state.facts.is_crossed = state.facts.is_crossed or root_of(other) ~= root_of(item)
     -- a field of its own that is unique has been reported as such
     if is_unique and definition.cache_key and #definition.cache_key > 1 then
         local names = concat(definition.cache_key, ", ")
@@ -170,16 +199,39 @@ local function distinct_key(state, item)
     return key .. "#" .. index.again[key]
 end
 
+-- The ids that entities of a kind give themselves.
+local function given_ids(state, kind)
+    local given = {}
+    for _, item in ipairs(state.items[kind]) do
+        local id = item.entity and item.entity.id
+        given[id or 0] = true
+    end
+    return given
+end
+
+-- The id of the entity that is known by the same name, unless another one of the file has it.
+local function known_id(state, item)
+    local id = state.known_id and state.known_id(item.kind, item.entity)
+    local index = state.index[item.kind]
+    if not id or index.by_id[id] then
+        return nil
+    end
+    index.given = index.given or given_ids(state, item.kind)
+    return not index.given[id] and id or nil
+end
+
 local function assign_id(state, item)
     local index = state.index[item.kind]
     local key = distinct_key(state, item)
-    local id = item.entity.id or identity.uuid(item.kind, key)
+    local id = item.entity.id or known_id(state, item) or identity.uuid(item.kind, key)
+    -- Also of one that is reported: others may refer to it.
+    item.id = id
     if index.by_id[id] then
         taken(state, item, "id", id, index.by_id[id])
         return
     end
     index.by_id[id] = item
-    item.entity.id, item.id = id, id
+    item.entity.id = id
 end
 
 -- An entity with errors is still known by its id, as by its name, so that references
@@ -192,12 +244,23 @@ local function remember_broken(state, item)
 end
 
 local function require_given(state, item)
+    local fields = schema.fields(entities.get(item.kind))
     for _, name in ipairs(state.index[item.kind].auto) do
-        if item.entity[name] == nil then
+        local unless = fields[name].unless
+        if item.entity[name] == nil and not (unless and unless(item.entity)) then
             -- a drawn one would differ on each node and load, a derived one be guessed
             local message = "required field missing: a declarative file must give it"
             add_error(state, path_of(item) .. "." .. name, message)
         end
+    end
+end
+
+-- Puts what is kept into the place of what was given.
+local function keep(state, item)
+    local definition = entities.definition(item.kind, item.entity, state.registry)
+    local err = transformations.run(definition, item.entity, item.entity)
+    if err then
+        add_error(state, path_of(item), err)
     end
 end
 
@@ -208,53 +271,53 @@ local function count_pairs(state, item)
     end
 end
 
-local function warn_of_regex(state, item)
-    for i, path in ipairs(state.old_format and {} or item.entity.paths or {}) do
-        if path:sub(1, 1) ~= "~" and migrate.looks_like_regex(path) then
-            state.warnings[#state.warnings + 1] = format(
-                "%s.paths[%d]: '%s' looks like a regex, but without a leading ~ it is a fixed path",
-                path_of(item),
-                i - 1,
-                path
-            )
+local function add_warning(state, path, message)
+    state.warnings[#state.warnings + 1] = { path = path, message = message }
+end
+
+-- Warns once of what some entities of a kind have in common: of the first of them for which `is`
+-- says so, and how many others there are.
+local function warn_once(state, kind, field, message, is)
+    local first, others = nil, 0
+    for _, item in ipairs(state.items[kind]) do
+        if item.entity and is(item.entity) then
+            others = first and others + 1 or 0
+            first, item.warns = first or item, true
         end
+    end
+    if first then
+        if others > 0 then
+            message =
+                format("%s; the same for %d other%s", message, others, others > 1 and "s" or "")
+        end
+        add_warning(state, path_of(first) .. field, message)
     end
 end
 
 -- Says once of each kind and field that it has no effect.
-local function warn_of_unused(state, kind, list)
-    local definition = entities.get(kind)
-    local unused = definition.unused and #list > 0 and { kind } or {}
+local function warn_of_unused(state, kind)
+    local definition, message = entities.get(kind), "stored, but has no effect in this version"
+    if definition.unused then
+        warn_once(state, kind, "", message, function()
+            return true
+        end)
+    end
     for _, entry in ipairs(definition.fields) do
         local name, field = next(entry)
-        for _, entity in ipairs(field.unused and list or {}) do
-            if entity[name] ~= nil then
-                unused[#unused + 1] = kind .. "." .. name
-                break
-            end
+        if field.unused then
+            warn_once(state, kind, "." .. name, message, function(entity)
+                return entity[name] ~= nil
+            end)
         end
-    end
-    for _, name in ipairs(unused) do
-        local message = "%s: checked and stored, without an effect in this version"
-        state.warnings[#state.warnings + 1] = format(message, name)
     end
 end
 
 -- Says once that upstreams may be anybody.
-local function warn_of_unverified(state, services)
-    local count, first = 0, nil
-    for _, service in ipairs(services) do
-        if service.protocol == "https" and service.tls_verify ~= true then
-            count, first = count + 1, first or service
-        end
-    end
-    if count > 0 then
-        state.warnings[#state.warnings + 1] = format(
-            "services.tls_verify: upstreams of %d https services are not verified, such as '%s'",
-            count,
-            first.name or first.id
-        )
-    end
+local function warn_of_unverified(state)
+    local message = "the certificate of the upstream is not verified"
+    warn_once(state, "services", ".tls_verify", message, function(service)
+        return service.protocol == "https" and service.tls_verify ~= true
+    end)
 end
 
 -- Dates that the file does not give. It is noted: of an entity that it has, the store knows better.
@@ -269,18 +332,30 @@ local function finish(item, now)
     return entity
 end
 
+-- Notes of an entity what keeps its file from being remembered, or that of another to be checked
+-- beside it alone.
+local function note(facts, definition, entity)
+    local name = entity[definition.endpoint_key]
+    facts.has_id_names = facts.has_id_names or (type(name) == "string" and rules.is_uuid(name))
+    facts.expires = facts.expires or entity.expires_at ~= nil
+end
+
 --- Links the collected entities.
 -- Errors and warnings are added to the state's.
 -- @tparam table state as returned by `gateway.config.collect`
 -- @tparam number now seconds, for timestamps that the file does not give
 -- @tparam number size bytes of the file
 -- @treturn table kind -> array of finished entities
+-- @treturn table facts of all of them, for gateway.config.reuse: `has_unnamed` and
+-- `has_unnamed_ids`, entities that are known by nothing that is unique, without and with an id of
+-- their own; `is_crossed`: such that are the same stand in different ones at the top;
+-- `has_id_names`: a name is a UUID; `expires`: one ends by itself
 function _M.run(state, now, size)
-    state.index = {}
+    state.index, state.facts = {}, {}
     state.pairs = route_pairs.new(size)
     local out = {}
     for _, kind in ipairs(entities.kinds) do
-        local items = state.items[kind]
+        local items, definition = state.items[kind], entities.get(kind)
         state.index[kind] = new_index(kind, #items)
         out[kind] = new_table(#items, 0)
         for _, item in ipairs(items) do
@@ -294,23 +369,25 @@ function _M.run(state, now, size)
             if linked then
                 check_ids(state, item)
                 require_given(state, item)
+                keep(state, item)
+                lifetime.begin(definition, item.entity, now)
             end
             check_unique(state, item)
             if linked then
                 assign_id(state, item)
                 if kind == "routes" then
                     count_pairs(state, item)
-                    warn_of_regex(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)
+                note(state.facts, definition, item.entity)
             else
                 remember_broken(state, item)
             end
         end
-        warn_of_unused(state, kind, out[kind])
+        warn_of_unused(state, kind)
     end
-    warn_of_unverified(state, out.services)
-    return out
+    warn_of_unverified(state)
+    return out, state.facts
 end
 
 return _M

@@ -3,15 +3,10 @@
 -- paths seldom have, and was percent-decoded when it was compiled.
 -- @module gateway.config.migrate
 
-local router_path = require("gateway.router.path")
+local router_path = require("gateway.schema.path")
 local text = require("gateway.schema.text")
 
 local char = string.char
-local concat = table.concat
-local ipairs = ipairs
-local pairs = pairs
-local tonumber = tonumber
-local type = type
 
 local RESERVED = "[!#$%%&'()*+,/:;=?@%[%]]"
 local REGEX_META = "[.^{}\\|-]"
@@ -43,6 +38,23 @@ local function migrate_path(path)
     return router_path.normalize(path)
 end
 
+--- What is probably not meant of a route's paths, once they have the present form.
+-- @tparam table route checked
+-- @treturn {table,...} `{ field =, message = }`
+function _M.warnings(route)
+    local found = {}
+    for i, path in ipairs(route.paths or {}) do
+        if path:sub(1, 1) ~= "~" and _M.looks_like_regex(path) then
+            local message = "'%s' looks like a regex, but without a leading ~ it is a fixed path"
+            found[#found + 1] = {
+                field = ("paths[%d]"):format(i - 1),
+                message = message:format(path),
+            }
+        end
+    end
+    return found
+end
+
 --- Brings the paths of a route of format 1.1 or 2.1 into the present form.
 -- What is not an array of strings is left for the validation to report.
 -- @tparam any paths the raw field
@@ -56,36 +68,6 @@ function _M.paths(paths)
         out[i] = migrate_path(path)
     end
     return next(paths) and #out == 0 and paths or out
-end
-
---- The values of one header, which went out in one line.
-local function one_line(values)
-    for key, value in pairs(type(values) == "table" and values or {}) do
-        if type(key) ~= "number" or type(value) ~= "string" then
-            return values
-        end
-    end
-    return type(values) == "table" and values[1] and concat(values, ", ") or values
-end
-
---- Brings a plugin's configuration of format 1.1 or 2.1 into the present form: before 3.0 a header
--- of http-log had an array of values.
--- @tparam any name the plugin's
--- @tparam any config the raw field
--- @return a new table, or the field unchanged
-function _M.plugin_config(name, config)
-    if name ~= "http-log" or type(config) ~= "table" or type(config.headers) ~= "table" then
-        return config
-    end
-    local out = {}
-    for key, value in pairs(config) do
-        out[key] = value
-    end
-    out.headers = {}
-    for header, values in pairs(config.headers) do
-        out.headers[header] = one_line(values)
-    end
-    return out
 end
 
 return _M

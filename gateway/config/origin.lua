@@ -6,14 +6,19 @@ local config = require("gateway.config")
 local version = require("gateway.version")
 
 local concat = table.concat
-local ipairs = ipairs
-local os = os
-local pairs = pairs
 local sort = table.sort
-local tostring = tostring
-local type = type
 
 local _M = {}
+
+--- The hash of no file, as Kong has it: a controller that finds it posts its configuration again.
+_M.NO_HASH = ("0"):rep(32)
+
+--- Whether the store is the source of truth, and neither a file nor what was posted last.
+-- @tparam table settings resolved settings
+-- @treturn boolean
+function _M.is_of_store(settings)
+    return settings.file == "" and settings.database ~= "off"
+end
 
 -- A schema as text: keys sorted. Functions count by being there; who changes one changes his
 -- plugin's version.

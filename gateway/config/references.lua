@@ -10,10 +10,7 @@ local vault = require("gateway.config.vault")
 
 local find = string.find
 local format = string.format
-local ipairs = ipairs
 local match = string.match
-local pairs = pairs
-local type = type
 
 local BEGIN = "{vault://"
 local PREFIX = "^{vault://([%w-]+)/"

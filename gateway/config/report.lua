@@ -4,9 +4,6 @@
 
 local text = require("gateway.schema.text")
 
-local error = error
-local setmetatable = setmetatable
-
 local MAX_ERRORS = 100
 -- Messages quote what stands in the file.
 local MAX_MESSAGE = 300
@@ -18,22 +15,28 @@ local mt = { __index = methods }
 --- What `add` throws when there is no room for a further error.
 _M.FULL = {}
 
---- @treturn table an array of `{ path =, message = }` with the method `add`
-function _M.new()
-    return setmetatable({}, mt)
+--- @tparam[opt] number max how many errors there may be; 100
+-- @treturn table an array of `{ path =, message = }` with the method `add`
+function _M.new(max)
+    return setmetatable({}, max and { __index = { add = methods.add, max = max } } or mt)
 end
 
---- Adds an error; beyond 100 an entry that says so, and throws `FULL`.
+--- Adds an error; beyond the bound an entry with `is_end`, that says so, and throws `FULL`.
 -- @tparam string path
 -- @tparam string message
+-- @treturn table the error
 function methods:add(path, message)
-    if #self == MAX_ERRORS then
-        path, message = "", ("and more: stopped after %d errors"):format(MAX_ERRORS)
+    local is_end = #self == (self.max or MAX_ERRORS)
+    if is_end then
+        path, message = "", ("stopped after %d errors"):format(#self)
     end
-    self[#self + 1] = { path = path, message = text.shorten(message, MAX_MESSAGE) }
-    if #self > MAX_ERRORS then
+    local err =
+        { path = path, message = text.shorten(message, MAX_MESSAGE), is_end = is_end or nil }
+    self[#self + 1] = err
+    if is_end then
         error(_M.FULL, 0)
     end
+    return err
 end
 
 return _M

@@ -6,7 +6,6 @@
 
 local format = string.format
 local max = math.max
-local setmetatable = setmetatable
 
 local LEAST_PAIRS = 10000
 local BYTES_A_PAIR = 4
@@ -15,11 +14,25 @@ local _M = {}
 local methods = {}
 local mt = { __index = methods }
 
+--- How many what comes as one may make.
+-- @tparam number size its bytes
+-- @treturn number
+function _M.most(size)
+    return max(LEAST_PAIRS, size / BYTES_A_PAIR)
+end
+
 --- Begins to count.
 -- @tparam number size bytes of what the routes came in
--- @treturn table
+-- @treturn table with `count`
 function _M.new(size)
-    return setmetatable({ count = 0, most = max(LEAST_PAIRS, size / BYTES_A_PAIR) }, mt)
+    return setmetatable({ count = 0, most = _M.most(size) }, mt)
+end
+
+--- How many a route makes.
+-- @tparam table route checked by its schema
+-- @treturn number
+function _M.of(route)
+    return max(1, #(route.hosts or {})) * max(1, #(route.paths or {}))
 end
 
 --- Counts a route.
@@ -27,13 +40,13 @@ end
 -- @treturn boolean|nil true
 -- @treturn nil|string why that is too many
 function methods:add(route)
-    local here = max(1, #(route.hosts or {})) * max(1, #(route.paths or {}))
+    local here = _M.of(route)
     self.count = self.count + here
     if self.count <= self.most then
         return true
     end
-    local message = "its %d pairs of a host and a path are too many: with the routes before "
-        .. "it %d, at most %d in a text of this size"
+    local message = "too many combinations of hosts and paths: %d, with the routes before it %d; "
+        .. "at most %d in a file of this size"
     return nil, format(message, here, self.count, self.most)
 end
 

@@ -8,10 +8,6 @@
 local cjson = require("cjson.safe")
 
 local format = string.format
-local ipairs = ipairs
-local os = os
-local tostring = tostring
-local type = type
 
 local _M = {
     -- The prefix that needs no vault.
@@ -24,7 +20,8 @@ local function member(variable, value, key)
     if type(found) == "string" or type(found) == "number" then
         return tostring(found)
     end
-    return nil, format("the environment variable '%s' holds no text under '%s'", variable, key)
+    return nil,
+        format("the environment variable '%s' is not a JSON object with a text '%s'", variable, key)
 end
 
 --- Makes the function that looks references up in this process's environment.
@@ -49,8 +46,8 @@ function _M.new(names)
         local variable = (begin .. name):gsub("-", "_"):upper()
         if not allowed[variable] then
             local of = prefix == _M.ENV and "" or format(" of the vault '%s'", prefix)
-            local message = "the environment variable '%s'%s may not be referred to: "
-                .. "the setting vault_env does not name it"
+            local message = "the environment variable '%s'%s is not allowed; add it to the "
+                .. "setting vault_env"
             return nil, format(message, variable, of)
         end
         local value = os.getenv(variable)

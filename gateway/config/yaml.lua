@@ -1,25 +1,20 @@
 --- YAML text to Lua tables, with errors that say the line.
 -- Reads libyaml's events (through Debian's lua-yaml) itself instead of calling
--- `lyaml.load`, for three things that it does not do: a key that stands twice
--- in a mapping is an error, null stays apart from an absent key (it becomes
+-- `lyaml.load`, for three things that it does not do: a duplicate key with
+-- another value is an error, null stays apart from an absent key (it becomes
 -- `cjson.null`), and a small file cannot unfold into a huge one through aliases.
 -- Scalars are typed as lyaml types them (YAML 1.1); keys stay text.
 -- @module gateway.config.yaml
 
 local cjson = require("cjson")
+local equal = require("gateway.schema.equal")
 local implicit = require("lyaml.implicit")
 local libyaml = require("yaml")
 local text = require("gateway.schema.text")
+local yaml_errors = require("gateway.config.yaml_errors")
 
-local error = error
 local find = string.find
 local format = string.format
-local ipairs = ipairs
-local pairs = pairs
-local pcall = pcall
-local setmetatable = setmetatable
-local tonumber = tonumber
-local type = type
 
 local NULL = cjson.null
 local TAG = "tag:yaml.org,2002:"
@@ -84,7 +79,7 @@ local function plain_scalar(value, mark)
             if number ~= number then
                 -- As a key it corrupts memory in LuaJIT before September 2023; JSON has none:
                 -- https://github.com/LuaJIT/LuaJIT/issues/1069
-                raise(format("'%s' is no number", value), mark)
+                raise(format("'%s' is not a number", value), mark)
             elseif number ~= nil then
                 return number
             end
@@ -117,29 +112,43 @@ local function scalar(event)
     return value
 end
 
+-- libyaml does not say where a byte is that YAML does not allow, nor when an
+-- error is at the very beginning.
+local function bad_byte(source)
+    local control = source:find(CONTROL)
+    local ok, err = text.utf8(source)
+    return control or (not ok and tonumber(err:match("%d+$"))) or nil
+end
+
 function reader:next_event()
     local ok, event = pcall(self.parser)
     if ok then
         return event
     end
     local message, line, column = event:match("^(.-) at document: %d+, line: (%d+), column: (%d+)")
-    local details = {
-        message = message or event:match("^(.-) at document") or event,
-        line = tonumber(line),
-        column = tonumber(column),
-    }
-    local context = event:match("\n(while .-)%s*$")
-    if context then
-        details.message = details.message .. " (" .. context .. ")"
+    message = message or event:match("^(.-) at document") or event
+    local byte = not line and bad_byte(self.source)
+    if byte then
+        error({ message = message, offset = byte }, 0)
     end
-    error(details, 0)
+    local context, context_line, context_column =
+        event:match("\n(while .-) at line: (%d+), column: (%d+)%s*$")
+    local err = yaml_errors.explain(self.source, {
+        message = message,
+        line = tonumber(line) or 1,
+        column = tonumber(column) or 1,
+        context = context,
+        context_line = tonumber(context_line),
+        context_column = tonumber(context_column),
+    })
+    error(err, 0)
 end
 
 function reader:count_alias(n, event)
     self.nodes = self.nodes + n
     self.aliased = self.aliased + n
     if self.aliased > self.max_aliased then
-        raise("the document is too large once its aliases are unfolded", event.start_mark)
+        raise("the file is too large after expanding its aliases", event.start_mark)
     end
 end
 
@@ -193,17 +202,17 @@ function reader:mapping(depth)
         if event.type == "MAPPING_END" then
             break
         elseif event.type ~= "SCALAR" then
-            raise("a key must be a plain text", event.start_mark)
+            raise("a key must be text", event.start_mark)
         end
         local key, mark = event.value, event.start_mark
         local value = self:node(self:next_event(), depth)
         if key == "<<" and event.plain_implicit then
             merges = merges or {}
             merges[#merges + 1] = { source = value, mark = mark }
-        elseif given[key] then
-            raise(format("the key '%s' stands twice", key), mark)
-        else
-            given[key] = true
+        elseif given[key] and not equal(map[key], value) then
+            raise(format("duplicate key '%s', first in line %d", key, given[key]), mark)
+        elseif not given[key] then
+            given[key] = mark.line + 1
             map[key] = value
             self:note_line(map, key, mark)
         end
@@ -263,17 +272,9 @@ function reader:document()
     self:next_event() -- DOCUMENT_END
     local event = self:next_event()
     if event.type ~= "STREAM_END" then
-        raise("a second document begins", event.start_mark)
+        raise("only one document is allowed in a file", event.start_mark)
     end
     return value
-end
-
--- libyaml does not say where a byte is that YAML does not allow, nor when an
--- error is at the very beginning.
-local function bad_byte(source)
-    local control = source:find(CONTROL)
-    local ok, err = text.utf8(source)
-    return control or (not ok and tonumber(err:match("%d+$"))) or nil
 end
 
 --- Decodes one YAML document.
@@ -288,6 +289,7 @@ end
 function _M.decode(source, opts)
     local self = setmetatable({
         parser = libyaml.parser(source),
+        source = source,
         anchors = {},
         nodes = 0,
         aliased = 0,
@@ -303,9 +305,6 @@ function _M.decode(source, opts)
         return nil, { message = value }
     elseif value.is_stop then
         error(value, 0)
-    end
-    if not value.line then
-        value.offset = bad_byte(source) or 1
     end
     return nil, value
 end

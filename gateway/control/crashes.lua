@@ -2,9 +2,7 @@
 -- the control worker check them, so that nobody has to look for deaths.
 -- @module gateway.control.crashes
 
-local images = require("sluice.images")
-
-local ngx = ngx
+local images = require("sluice.ffi.images")
 
 local SOURCE, EVENT = "sluice-gateway", "crash"
 -- Old and new ones, at a reload.

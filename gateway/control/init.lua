@@ -4,37 +4,38 @@
 -- Nothing here may end the worker: nginx does not start one anew that ends by itself.
 -- @module gateway.control
 
-local addresses = require("gateway.control.addresses")
-local admin = require("gateway.control.admin")
-local admin_guard = require("gateway.control.admin.guard")
-local apply = require("gateway.control.apply")
-local checks = require("gateway.control.checks")
+local admin = require("gateway.admin")
+local asked = require("gateway.control.asked")
+local auth = require("gateway.admin.auth")
 local base = require("resty.core.base")
-local configuration = require("gateway.control.configuration")
+local checks = require("gateway.change.checks")
+local configuration = require("gateway.change.configuration")
 local crashes = require("gateway.control.crashes")
 local entities = require("gateway.entities")
-local failures = require("gateway.control.failures")
-local files = require("gateway.image.files")
+local expiry = require("gateway.change.expiry")
 local ffi = require("ffi")
+local files = require("gateway.image.files")
+local hosts = require("gateway.upstream.hosts")
 local layout = require("gateway.store.layout")
-local metrics = require("gateway.control.metrics")
-local names = require("gateway.control.names")
-
-local next = next
-local ngx = ngx
-local tonumber = tonumber
+local metrics = require("gateway.metrics")
+local origins = require("gateway.config.origin")
+local plugin_errors = require("gateway.control.plugin_errors")
+local queries = require("gateway.upstream.queries")
+local queue = require("gateway.writer.queue")
+local role = require("gateway.writer.role")
+local status_listener = require("gateway.admin.status_listener")
 
 local _M = {}
 
 -- How long a worker that leaves stays the writer: for requests that are under way, and at least for
--- those of connections that it has just accepted.
+-- those of connections that it has just accepted. The check of a large file ends at once.
 local LEAVE_SECONDS = 10
 local ACCEPTED_SECONDS = 0.2
 local LOOK_SECONDS = 0.01
 -- Later than any worker lives: such a timer is told when its worker leaves.
 local NEVER_SECONDS = 1e10
 
--- What the admin listener is given (gateway.control.admin).
+-- What the admin listener is given (gateway.admin).
 local live
 
 -- The admin requests that are under way: addresses of nginx's requests, which stay the same over
@@ -61,9 +62,9 @@ end
 
 --- Reads what the master has no use for: who may use the admin listener.
 -- @tparam table settings resolved settings
--- @treturn table guard
+-- @treturn table of gateway.admin.auth
 -- @phases init
-_M.guard = admin_guard.new
+_M.auth = auth.new
 
 -- Another control worker waits for the role: gives it up as soon as no request needs it.
 local function leave(premature)
@@ -71,62 +72,73 @@ local function leave(premature)
         return
     end
     local deadline = ngx.now() + LEAVE_SECONDS
+    checks.stop("large")
     ngx.sleep(ACCEPTED_SECONDS)
     while next(busy) and ngx.now() < deadline do
         ngx.sleep(LOOK_SECONDS)
     end
-    checks.stop()
-    apply.leave()
+    checks.stop("small")
+    role.leave()
 end
 
 --- Makes this worker the control worker.
--- @tparam table opts `settings`; `plugins` (the registry); `vault`; `guard`; `bus` of
+-- @tparam table opts `settings`; `plugins` (the registry); `vault`; `auth`; `bus` of
 -- sluice.events, not started yet; `timers` of sluice.timer, started; `reports`
--- (gateway.control.admin.timers)
+-- (gateway.admin.timers)
 -- @phases init_worker
 function _M.init_worker(opts)
     local settings = opts.settings
+    local store = settings.prefix .. "/store/store.db"
+    local is_of_store = origins.is_of_store(settings)
     live = {
         settings = settings,
-        is_writable = settings.file == "",
+        is_writable = is_of_store,
         plugins = opts.plugins,
         vault = opts.vault,
-        guard = opts.guard,
+        auth = opts.auth,
         bus = opts.bus,
         timers = opts.reports,
-        read = apply.read,
-        state = apply.state,
-        configuration = configuration.new(opts.plugins, settings),
-        failures = failures.new(opts.bus),
+        read = role.read,
+        state = queue.state,
+        configuration = configuration.new(opts.plugins, settings, store),
+        plugin_errors = plugin_errors.new(opts.bus),
         workers = function()
             return traffic_workers(opts.bus)
         end,
     }
-    apply.start({
-        store = settings.prefix .. "/store/store.db",
+    queue.start({
+        store = store,
         images = settings.image_dir,
         layouts = layout.derive(entities.stored(), entities.of_plugins()),
-        history = settings.file == "" and settings.history or 0,
+        history = is_of_store and settings.history or 0,
         on_files = function()
-            files.announce(opts.bus)
+            return files.announce(opts.bus)
         end,
     })
-    crashes.follow(opts.bus, apply.look)
-    metrics.init_worker(settings.image_dir)
-    addresses.start(opts.bus, opts.timers)
-    names.serve(opts.bus)
+    crashes.follow(opts.bus, queue.look)
+    metrics.init_worker()
+    hosts.start(opts.bus, opts.timers)
+    expiry.start(opts.timers)
+    queries.serve(opts.bus)
+    asked.start(live)
     opts.timers:at(NEVER_SECONDS, leave)
 end
 
 --- Ends what the control worker has open, where it ends at once.
 -- @phases exit_worker
-_M.exit_worker = apply.exit
+_M.exit_worker = role.exit
 
 --- Answers a request of the admin listener. Yields.
 -- @phases content
 function _M.admin()
     busy[address_of_request()] = true
     return admin.handle(live)
+end
+
+--- Answers a request of the status listener. Yields.
+-- @phases content
+function _M.status()
+    return status_listener.handle(live)
 end
 
 --- Notes the end of a request of the admin listener.

@@ -31,8 +31,8 @@ end
 
 return {
     name = "ca_certificates",
-    description = "The certificate of a CA. Services trust those that they name, as "
-        .. "configurations of mtls-auth do.",
+    description = "A CA certificate. Services and configurations of mtls-auth refer to the CAs "
+        .. "that they trust.",
     example = EXAMPLE,
     primary_key = { "id" },
     -- what an id is made of
@@ -44,35 +44,33 @@ return {
         {
             cert = typedefs.certificate({
                 required = true,
-                description = "The certificate in PEM: one, which may sign others. One that has "
-                    .. "expired is taken, with a warning.",
+                description = "The certificate in PEM format: exactly one, of a CA. An expired "
+                    .. "certificate is accepted with a warning.",
             }),
         },
         {
             cert_digest = {
                 type = "string",
                 unique = true,
-                description = "SHA-256 of the certificate, in hexadecimal digits. It is computed, "
-                    .. "whatever is given.",
+                description = "SHA-256 digest of the certificate in hexadecimal. Always computed; "
+                    .. "a given value is ignored.",
             },
         },
         { tags = typedefs.tags },
     },
-    -- `(entity, now)` -> `{ field =, message = }` of what is right and of no use.
+    -- `(entity, now, given)` -> `{ field =, message = }` of what is right and of no use; `given`:
+    -- as it stands in a file, nil elsewhere.
     warnings = warnings,
-    transformations = {
-        {
-            input = { "cert" },
-            on_write = function(cert)
-                return { cert_digest = x509.digest(cert) }
-            end,
-        },
+    follows = {
+        cert_digest = function(certificate)
+            return certificate.cert and x509.digest(certificate.cert)
+        end,
     },
     entity_checks = {
         {
             custom_entity_check = {
                 field_sources = { "cert" },
-                description = "`cert` has to be one certificate, and of a CA.",
+                description = "`cert` must be exactly one certificate, of a CA.",
                 fn = function(certificate)
                     return x509.check_ca(certificate.cert)
                 end,

@@ -82,8 +82,8 @@ end
 
 return {
     name = "certificates",
-    description = "A certificate of the gateway, and its private key. Clients get it by the "
-        .. "server names (SNIs) that it has.",
+    description = "A TLS certificate of the gateway with its private key. It is served for its "
+        .. "server names (SNIs).",
     example = EXAMPLE,
     primary_key = { "id" },
     -- what an id is made of
@@ -98,8 +98,8 @@ return {
             cert = typedefs.certificate({
                 required = true,
                 referenceable = true,
-                description = "The certificate in PEM, then those of its issuers: 32 in all at "
-                    .. "most. One that has expired is taken, with a warning.",
+                description = "The certificate in PEM format, followed by those of its issuers, at "
+                    .. "most 32 in total. An expired certificate is accepted with a warning.",
             }),
         },
         {
@@ -107,21 +107,21 @@ return {
                 required = true,
                 referenceable = true,
                 encrypted = true,
-                description = "Private key of `cert` in PEM, without a password.",
+                description = "Private key of `cert` in PEM format, not encrypted.",
             }),
         },
         {
             cert_alt = typedefs.certificate({
                 referenceable = true,
-                description = "A second certificate for the same names, of another type of key: "
-                    .. "ECDSA beside RSA. Clients get the one that they can use.",
+                description = "A second certificate for the same names with another key type, such "
+                    .. "as ECDSA in addition to RSA. Clients receive the one that they support.",
             }),
         },
         {
             key_alt = typedefs.key({
                 referenceable = true,
                 encrypted = true,
-                description = "Private key of `cert_alt` in PEM, without a password.",
+                description = "Private key of `cert_alt` in PEM format, not encrypted.",
             }),
         },
         { tags = typedefs.tags },
@@ -132,9 +132,8 @@ return {
                 elements = typedefs.wildcard_host,
                 custom_validator = check_distinct,
                 transient = true,
-                description = "Server names of the certificate, each an entity of the kind "
-                    .. "`snis`. Writing the list adds and deletes them; leaving it out keeps "
-                    .. "them.",
+                description = "Server names of the certificate; each is an entity of kind `snis`. "
+                    .. "A list replaces the existing names; without a list they are kept.",
             },
         },
     },
@@ -144,21 +143,21 @@ return {
             custom_entity_check = {
                 field_sources = { "cert", "key" },
                 fn = check_pair,
-                description = "`key` has to be that of `cert`.",
+                description = "`key` must match `cert`.",
             },
         },
         {
             custom_entity_check = {
                 field_sources = { "cert_alt", "key_alt" },
                 fn = check_alternative_pair,
-                description = "`key_alt` has to be that of `cert_alt`.",
+                description = "`key_alt` must match `cert_alt`.",
             },
         },
         {
             custom_entity_check = {
                 field_sources = { "cert", "cert_alt" },
                 fn = check_types,
-                description = "`cert` and `cert_alt` have to be of different types of keys.",
+                description = "`cert` and `cert_alt` must have different key types.",
             },
         },
     },

@@ -1,5 +1,5 @@
 --- Schema of a membership: a consumer that is in a group. Clients see it in the group and in the
--- consumer only (gateway.control.admin.memberships); in files it is a collection, as in Kong's.
+-- consumer only (gateway.admin.memberships); in files it is a collection, as in Kong's.
 -- @module gateway.entities.consumer_group_consumers
 
 local typedefs = require("gateway.schema.typedefs")
@@ -16,7 +16,7 @@ consumer_group_consumers:
 
 return {
     name = "consumer_group_consumers",
-    description = "That a consumer is in a group. The Admin API has it as "
+    description = "Membership of a consumer in a group. Admin API: "
         .. "`/consumer_groups/{group}/consumers` and `/consumers/{consumer}/consumer_groups`.",
     example = EXAMPLE,
     primary_key = { "id" },
@@ -32,7 +32,7 @@ return {
             consumer_group = {
                 type = "foreign",
                 reference = "consumer_groups",
-                description = "Group that the consumer is in.",
+                description = "Group of the consumer.",
                 required = true,
                 on_delete = "cascade",
             },
@@ -41,7 +41,7 @@ return {
             consumer = {
                 type = "foreign",
                 reference = "consumers",
-                description = "Consumer that is in the group.",
+                description = "Member of the group.",
                 required = true,
                 on_delete = "cascade",
             },

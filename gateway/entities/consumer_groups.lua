@@ -16,7 +16,7 @@ consumers:
 
 return {
     name = "consumer_groups",
-    description = "A group of consumers, which plugins can be bound to.",
+    description = "A group of consumers. Plugins can be bound to it.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "name",

@@ -13,7 +13,8 @@ consumers:
 
 return {
     name = "consumers",
-    description = "Who sends requests. An authentication plugin finds the consumer of a request.",
+    description = "A client of the gateway. Authentication plugins determine the consumer of a "
+        .. "request.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "username",
@@ -29,15 +30,15 @@ return {
             username = {
                 type = "string",
                 unique = true,
-                description = "Name that paths and references take in place of the id. Services "
-                    .. "get it as `X-Consumer-Username`.",
+                description = "Name that can be used instead of the id in paths and references. "
+                    .. "Sent to services as `X-Consumer-Username`.",
             },
         },
         {
             custom_id = {
                 type = "string",
                 unique = true,
-                description = "What another system knows the consumer by. Services get it as "
+                description = "Id of the consumer in another system. Sent to services as "
                     .. "`X-Consumer-Custom-ID`.",
             },
         },

@@ -7,12 +7,9 @@
 -- for _, kind in ipairs(entities.kinds) do print(kind, #entities.get(kind).fields) end
 
 local lists = require("gateway.entities.lists")
-
-local ipairs = ipairs
-local next = next
-local pairs = pairs
-local setmetatable = setmetatable
-local type = type
+local of_plugin_kind = require("gateway.entities.of_plugin")
+local plan = require("gateway.schema.plan")
+local secrets = require("gateway.schema.secrets")
 
 local _M = {}
 
@@ -31,6 +28,8 @@ local OWN = {
     "routes",
     "targets",
     "vaults",
+    "key_sets",
+    "keys",
     "plugins",
 }
 
@@ -52,18 +51,17 @@ for _, name in ipairs({
     "groups",
     "hmacauth_credentials",
     "jwt_secrets",
-    "key_sets",
     "keyauth_credentials",
-    "keys",
     "licenses",
     "mtls_auth_credentials",
+    "oauth2_authorization_codes",
     "oauth2_credentials",
     "oauth2_tokens",
-    "parameters",
     "partials",
+    "ratelimiting_metrics",
     "rbac_endpoint_permissions",
     "rbac_roles",
-    "workspaces",
+    "sessions",
 }) do
     _M.unsupported[name] = true
 end
@@ -76,12 +74,13 @@ local id_lists = {}
 -- kind -> { kind of child -> the child's field }
 local children = {}
 -- what the store has to know of plugins (`of_plugins`)
-local of_plugins = { packers = {}, id_lists = {}, secret_names = {} }
+local of_plugins = { packers = {}, entity_packers = {}, id_lists = {}, secret_names = {} }
 -- plugin -> schema of its entity
 local of_plugin = setmetatable({}, { __mode = "k" })
 
 local function put(at, schema)
     local kind = schema.name
+    plan.require_records(schema)
     table.insert(_M.kinds, at, kind)
     schemas[kind], foreign[kind], children[kind] = schema, {}, {}
     id_lists[kind] = lists.of_ids(schema)
@@ -102,17 +101,28 @@ end
 -- What the store keeps beside the kinds that files hold.
 local internal = { require("gateway.entities.names") }
 
+--- The schemas of what a plugin's `daos.lua` returns.
+-- @function of_daos
+-- @tparam table daos a list of schemas, or schemas by name
+-- @treturn {table,...}|nil
+-- @treturn nil|string what is wrong, for people
+_M.of_daos = of_plugin_kind.list
+
 --- Adds a plugin's kind of entities, before a configuration is read; again changes nothing.
--- @tparam table schema
+-- @tparam table given schema, as Kong takes it
 -- @treturn true|nil
--- @treturn string|nil another kind has its name, for people
+-- @treturn string|nil what is wrong with it, or that another kind has its name, for people
 -- @phases init
-function _M.add(schema)
+function _M.add(given)
+    local schema, err = of_plugin_kind.read(given)
+    if not schema then
+        return nil, err
+    end
     local known = schemas[schema.name]
     if not known then
         put(#_M.kinds, schema)
     elseif known ~= schema then
-        return nil, ("entities: the kind '%s' exists already"):format(schema.name)
+        return nil, ("the kind '%s' exists already"):format(schema.name)
     end
     return true
 end
@@ -141,14 +151,26 @@ local function put_lists(known, name, found)
 end
 
 --- Notes what the store has to know of a plugin's configurations: who packs those of a native one
--- for C (gateway.image.entities), and which lists of gateway.entities.lists they have.
+-- for C, who says which phases in Lua they need (gateway.image.records), and which lists of
+-- gateway.entities.lists they have.
 -- @tparam string name of the plugin
 -- @tparam table plugin
--- @tparam string module that it is: threads have to load it by its name
+-- @tparam string room of its files, a module's: threads have to load them by name
 -- @phases init
-function _M.note_plugin(name, plugin, module)
-    of_plugins.packers[name] = plugin.native and { version = plugin.version, module = module }
+function _M.note_plugin(name, plugin, room)
+    of_plugins.packers[name] = (plugin.native or plugin.has_phases)
+            and {
+                version = plugin.version,
+                module = room .. ".handler",
+                packs = plugin.native == true,
+                has_phases = plugin.has_phases == true,
+            }
         or nil
+    for _, schema in ipairs(of_plugin_kind.list(plugin.entities)) do
+        of_plugins.entity_packers[schema.name] = schema.pack
+                and { version = plugin.version, module = room .. ".daos" }
+            or nil
+    end
     local ids = own_lists(lists.of_ids(plugin.schema, name))
     put_lists(of_plugins.id_lists, name, ids)
     put_lists(of_plugins.secret_names, name, lists.of_secret_names(plugin.schema, name))
@@ -181,8 +203,9 @@ function _M.definition(kind, entity, registry)
 end
 
 --- What the store has to know of plugins, for gateway.store.layout: plain data.
--- @treturn table `packers`: name of a plugin -> `{ version =, module = }`, no name of one without
--- `pack`; `id_lists`, `secret_names`: arrays of lists (gateway.entities.lists)
+-- @treturn table `packers`: name of a plugin -> `{ version =, module =, packs =, has_phases = }`,
+-- no name of one without `pack` and `lua_phases`; `entity_packers`: the first two by the name of a
+-- plugin's kind; `id_lists`, `secret_names`: arrays of lists (gateway.entities.lists)
 function _M.of_plugins()
     return of_plugins
 end
@@ -230,6 +253,10 @@ function _M.id_lists(kind)
     return id_lists[kind]
 end
 
+--- Whether people may not see what a field has: that of gateway.schema.secrets.
+-- @function is_secret
+_M.is_secret = secrets.is_secret
+
 --- The fields of a kind by which a list can be asked for the one that has a value: unique, no
 -- secret, and not its name.
 -- @tparam string kind
@@ -238,11 +265,28 @@ function _M.unique_fields(kind)
     local names, schema = {}, schemas[kind]
     for _, entry in ipairs(schema.fields) do
         local name, field = next(entry)
-        if field.unique and name ~= schema.endpoint_key and not field.encrypted then
+        local is_shown = field.unique and not secrets.is_secret(field, name)
+        if is_shown and name ~= schema.endpoint_key then
             names[#names + 1] = name
         end
     end
     return names
+end
+
+--- What an entity has in the fields of its kind that are unique, alone or together.
+-- @tparam string kind
+-- @tparam table entity
+-- @treturn table field -> value
+function _M.unique_values(kind, entity)
+    local definition, values = schemas[kind], {}
+    for _, entry in ipairs(definition.fields) do
+        local name, field = next(entry)
+        values[name] = field.unique and entity[name] or nil
+    end
+    for _, name in ipairs(definition.cache_key or {}) do
+        values[name] = entity[name]
+    end
+    return values
 end
 
 --- The kinds that can stand nested in an entity.
@@ -265,10 +309,7 @@ function _M.for_plugin(plugin)
         local name, field = next(entry)
         own[name] = field
     end
-    local schema = {}
-    for key, value in pairs(base) do
-        schema[key] = value
-    end
+    local schema = plan.merged(base, {})
     schema.description = plugin.schema.description
     schema.fields = {}
     for i, entry in ipairs(base.fields) do
@@ -281,15 +322,25 @@ function _M.for_plugin(plugin)
             table.insert(schema.entity_checks, check)
         end
     end
+    schema.migrate = plugin.schema.migrate
+    schema.transformations = plugin.schema.transformations
     local warnings = plugin.schema.warnings
-    schema.warnings = warnings
-        and function(entity, now)
-            local found = warnings(entity.config, now)
-            for _, warning in ipairs(found) do
-                warning.field = "config." .. warning.field
-            end
-            return found
+    schema.warnings = function(entity, now)
+        local found = warnings and warnings(entity.config, now) or {}
+        for _, warning in ipairs(found) do
+            warning.field = "config." .. warning.field
         end
+        for _, warning in ipairs(base.warnings(entity)) do
+            found[#found + 1] = warning
+        end
+        if plan.is_adopted(plugin.schema) then
+            plan.deprecated(schema, entity, nil, found)
+        end
+        return found
+    end
+    if plan.is_adopted(plugin.schema) then
+        schema = plan.adopt(schema)
+    end
     of_plugin[plugin] = schema
     return schema
 end

@@ -6,12 +6,6 @@
 -- of = the plugin whose configurations have it, or nil, reference = the kind, of ids }`.
 -- @module gateway.entities.lists
 
-local concat = table.concat
-local ipairs = ipairs
-local next = next
-local type = type
-local unpack = unpack
-
 local _M = {}
 
 local NONE = {}
@@ -30,7 +24,7 @@ end
 
 local function new(keys, plugin, reference)
     return {
-        name = concat(keys, "."),
+        name = table.concat(keys, "."),
         keys = { unpack(keys) },
         of = plugin,
         reference = reference,

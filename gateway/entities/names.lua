@@ -1,5 +1,5 @@
 --- Schema of a host name and its addresses: a kind of the store's own, which no file holds and no
--- client is shown. gateway.config.items makes them, gateway.control.addresses keeps them fresh.
+-- client is shown. gateway.config.items makes them, gateway.upstream.hosts keeps them fresh.
 -- @module gateway.entities.names
 
 local typedefs = require("gateway.schema.typedefs")
@@ -9,9 +9,10 @@ return {
     internal = true,
     primary_key = { "id" },
     endpoint_key = "name",
-    -- Who needs a name: gateway.control.addresses finds those that nobody needs any more.
+    -- Who needs a name: gateway.upstream.hosts finds those that nobody needs any more.
     used_by = {
-        { kind = "services", field = "host" },
+        -- Unless it is an upstream's name.
+        { kind = "services", field = "host", unless = "upstreams" },
         { kind = "targets", field = "target", up_to = ":" },
     },
     fields = {

@@ -20,11 +20,14 @@ consumers:
         config: { minute: 100, policy: local }
 ]]
 
+-- Routes of Kong Enterprise have these protocols, none has here.
+local WITHOUT_EFFECT = { ws = true, wss = true }
+
 return {
     name = "plugins",
-    description = "A configuration of a plugin. It runs for all requests, or for those of the "
-        .. "route, service, consumer or group that it is bound to. For one request at most one "
-        .. "configuration of a plugin runs: that with the most specific scope.",
+    description = "A configuration of a plugin. It applies to all requests, or to those of the "
+        .. "route, service, consumer or consumer group that it is bound to. For each request, at "
+        .. "most one configuration of a plugin runs: the one with the most specific scope.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "instance_name",
@@ -38,13 +41,14 @@ return {
             name = {
                 type = "string",
                 required = true,
-                description = "The plugin: a bundled one, or one that the setting `plugins` names.",
+                description = "Name of the plugin: a bundled one, or one listed in the setting "
+                    .. "`plugins`.",
             },
         },
         {
             instance_name = typedefs.utf8_name({
-                description = "Name of this configuration, which paths take in place of the id. "
-                    .. "Characters as of other names.",
+                description = "Name of this configuration, which can be used instead of the id in "
+                    .. "paths. Same characters as other names.",
             }),
         },
         { created_at = typedefs.created_at },
@@ -54,7 +58,7 @@ return {
                 type = "foreign",
                 reference = "routes",
                 on_delete = "cascade",
-                description = "Route that it is bound to.",
+                description = "Route that the plugin is bound to.",
             },
         },
         {
@@ -62,7 +66,7 @@ return {
                 type = "foreign",
                 reference = "services",
                 on_delete = "cascade",
-                description = "Service that it is bound to.",
+                description = "Service that the plugin is bound to.",
             },
         },
         {
@@ -70,7 +74,7 @@ return {
                 type = "foreign",
                 reference = "consumers",
                 on_delete = "cascade",
-                description = "Consumer that it is bound to.",
+                description = "Consumer that the plugin is bound to.",
             },
         },
         {
@@ -78,13 +82,13 @@ return {
                 type = "foreign",
                 reference = "consumer_groups",
                 on_delete = "cascade",
-                description = "Group of consumers that it is bound to.",
+                description = "Consumer group that the plugin is bound to.",
             },
         },
         {
             config = {
                 type = "record",
-                description = "What the plugin is to do: the fields of its own schema.",
+                description = "Configuration of the plugin: the fields of its schema.",
             },
         },
         { protocols = typedefs.protocols },
@@ -93,18 +97,27 @@ return {
                 type = "boolean",
                 required = true,
                 default = true,
-                description = "Whether it runs. One that is off does not hide one with a less "
-                    .. "specific scope.",
+                description = "Whether the plugin runs. A disabled configuration does not override "
+                    .. "one with a less specific scope.",
             },
         },
         {
             ordering = {
                 type = "any",
                 supported = false,
-                description = "Other order of plugins than by their priorities.",
+                description = "Execution order of plugins, if other than by priority.",
             },
         },
         { tags = typedefs.tags },
     },
+    warnings = function(plugin)
+        for _, protocol in ipairs(plugin.protocols or {}) do
+            if WITHOUT_EFFECT[protocol] then
+                local message = ("'%s' has no effect: no route has this protocol"):format(protocol)
+                return { { field = "protocols", message = message } }
+            end
+        end
+        return {}
+    end,
     entity_checks = { { mutually_exclusive = { "consumer", "consumer_group" } } },
 }

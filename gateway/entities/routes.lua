@@ -20,8 +20,8 @@ services:
 
 return {
     name = "routes",
-    description = "Which requests go to a service. A request has to meet each kind of condition "
-        .. "that a route has: `hosts`, `paths`, `methods`, `headers`, `snis`.",
+    description = "Selects the requests that are sent to a service. A request must match every "
+        .. "kind of condition that the route has: `hosts`, `paths`, `methods`, `headers`, `snis`.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "name",
@@ -39,8 +39,8 @@ return {
                 required = true,
                 default = { "http", "https" },
                 elements = typedefs.protocol({ supported = { "http", "https" } }),
-                description = "Protocols of its requests. With `https` alone, plain HTTP is "
-                    .. "answered by `https_redirect_status_code`; `http` alone serves TLS, too.",
+                description = "Protocols of the route. With only `https`, plain HTTP is answered "
+                    .. "with `https_redirect_status_code`; `http` also matches TLS.",
                 mutually_exclusive_subsets = {
                     { "http", "https" },
                     { "tcp", "tls", "udp" },
@@ -55,9 +55,8 @@ return {
                 one_of = { 426, 301, 302, 307, 308 },
                 default = 426,
                 required = true,
-                description = "Answer to plain HTTP where `protocols` is `https` alone: 426 asks "
-                    .. "for TLS, the others redirect to the same host and path by https, port "
-                    .. "443.",
+                description = "Response to plain HTTP if `protocols` is only `https`: 426 requires "
+                    .. "TLS; the others lead to the same host and path with https on port 443.",
             },
         },
         {
@@ -65,7 +64,7 @@ return {
                 type = "boolean",
                 required = true,
                 default = true,
-                description = "Remove the part of the path that matched before the request goes "
+                description = "Remove the matched prefix from the path before the request is sent "
                     .. "to the service.",
             },
         },
@@ -74,7 +73,7 @@ return {
                 type = "boolean",
                 required = true,
                 default = false,
-                description = "Send the Host header of the client to the upstream, not that of "
+                description = "Send the client's Host header to the upstream instead of that of "
                     .. "the service or target.",
             },
         },
@@ -83,9 +82,9 @@ return {
                 type = "boolean",
                 required = true,
                 default = true,
-                description = "Read the whole body before the upstream is asked. Otherwise it is "
-                    .. "sent on as it comes, and a request whose body is under way is not tried "
-                    .. "at another target.",
+                description = "Read the whole request body before connecting to the upstream. "
+                    .. "Otherwise it is streamed, and a request whose body is already being sent "
+                    .. "is not retried.",
             },
         },
         {
@@ -93,9 +92,9 @@ return {
                 type = "boolean",
                 required = true,
                 default = true,
-                description = "Take the response from the upstream as fast as it comes, and keep "
-                    .. "what the client has not read. Otherwise it is sent on as it comes, as "
-                    .. "streams of events need it.",
+                description = "Read the response from the upstream as fast as possible and buffer "
+                    .. "it for slow clients. Otherwise it is streamed, as required for server-sent "
+                    .. "events.",
             },
         },
         { tags = typedefs.tags },
@@ -103,49 +102,48 @@ return {
             service = {
                 type = "foreign",
                 reference = "services",
-                description = "Service that gets the requests. Without one they are answered 503, "
-                    .. "unless a plugin answers.",
+                description = "Service that receives the requests. Without a service the response "
+                    .. "is 503, unless a plugin responds.",
             },
         },
         {
             snis = {
                 type = "set",
                 elements = typedefs.wildcard_host,
-                description = "Server names of the TLS handshake, without a port; `*` may be the "
-                    .. "first or the last character. Plain HTTP is matched without them.",
+                description = "Server names of the TLS handshake, without a port; `*` is allowed "
+                    .. "as the first or last character. Ignored for plain HTTP.",
             },
         },
         {
             sources = typedefs.sources({
                 supported = false,
-                description = "Addresses of clients, for routes of TCP.",
+                description = "Client addresses, for TCP routes.",
             }),
         },
         {
             destinations = typedefs.destinations({
                 supported = false,
-                description = "Addresses of listeners, for routes of TCP.",
+                description = "Listener addresses, for TCP routes.",
             }),
         },
-        { methods = typedefs.methods({ description = "HTTP methods, in upper case." }) },
+        { methods = typedefs.methods({ description = "HTTP methods in uppercase." }) },
         {
             hosts = typedefs.hosts({
-                description = "Hosts, with or without a port. `*` as the first or the last label "
-                    .. "(`*.example.com`, `api.*`) stands for one label or more. 255 bytes at "
-                    .. "most.",
+                description = "Hosts, with or without a port. `*` as the first or last label "
+                    .. "(`*.example.com`, `api.*`) matches one or more labels. At most 255 bytes.",
             }),
         },
         {
             paths = typedefs.router_paths({
-                description = "Prefixes of the path, normalised; or `~` and a regular expression "
-                    .. "(PCRE), anchored where the path begins.",
+                description = "Prefixes of the normalised path, or regular expressions (PCRE) that "
+                    .. "start with `~`, anchored at the beginning of the path.",
             }),
         },
         {
             headers = typedefs.headers({
-                description = "Headers that a request has to have, all of them, with the values "
-                    .. "of each that count. Case does not matter; a value that begins with `~*` "
-                    .. "is a regular expression. Not Host, which `hosts` has.",
+                description = "Headers that a request must have, with the accepted values of each. "
+                    .. "Case-insensitive; a value that starts with `~*` is a regular expression. "
+                    .. "Use `hosts` for the Host header.",
                 values = {
                     type = "array",
                     elements = { type = "string", custom_validator = text.header_value },
@@ -165,8 +163,8 @@ return {
             regex_priority = {
                 type = "integer",
                 default = 0,
-                description = "Of regular expressions in `paths` that match, those of the route "
-                    .. "with the highest win.",
+                description = "Priority of regular expressions in `paths`: if several match, the "
+                    .. "route with the highest value wins.",
             },
         },
         {
@@ -174,9 +172,9 @@ return {
                 type = "string",
                 default = "v0",
                 one_of = { "v0", "v1" },
-                description = "How the service's path and what is left of the request's are "
-                    .. "joined: `v0` with one slash between them, `v1` with one only where either "
-                    .. "has it.",
+                description = "How the path of the service and the remaining path of the request "
+                    .. "are joined: `v0` with exactly one slash in between, `v1` with a slash only "
+                    .. "if one of them has it.",
             },
         },
     },

@@ -16,6 +16,8 @@ services:
 ]]
 
 local NULL = cjson.null
+-- What `url` stands for.
+local OF_URL = { "protocol", "host", "port", "path" }
 
 local function timeout(description)
     return typedefs.timeout({
@@ -37,9 +39,22 @@ local function only_with_tls(field)
     }
 end
 
+-- What is given beside a url that says otherwise: as in Kong, the url counts.
+local function warnings(service, _, given)
+    local list = {}
+    for _, field in ipairs(given and type(given.url) == "string" and OF_URL or {}) do
+        local value = given[field]
+        if value ~= nil and value ~= NULL and value ~= service[field] then
+            list[#list + 1] = { field = field, message = "ignored: url says otherwise" }
+        end
+    end
+    return list
+end
+
 return {
     name = "services",
-    description = "Where requests go: a host or an upstream, and how to talk to it.",
+    description = "Where requests are sent: a host or an upstream, with protocol, timeouts and TLS "
+        .. "settings.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "name",
@@ -55,9 +70,9 @@ return {
                 type = "integer",
                 default = 5,
                 between = { 0, 32767 },
-                description = "How often a request is tried at another target or address after a "
-                    .. "connection failed or timed out. Each is tried once, and a POST, PATCH or "
-                    .. "LOCK that was sent is not repeated. Above 999 counts as 999.",
+                description = "Maximum number of retries at other targets or addresses after a "
+                    .. "connection error or timeout. Each is tried once; a POST, PATCH or LOCK "
+                    .. "that was already sent is not retried. Values above 999 count as 999.",
             },
         },
         {
@@ -65,37 +80,39 @@ return {
                 required = true,
                 default = "http",
                 supported = { "http", "https" },
-                description = "Protocol that is spoken to the upstream. WebSocket is part of both.",
+                description = "Protocol used to connect to the upstream. Both support WebSocket.",
             }),
         },
         {
             host = typedefs.host({
                 required = true,
-                description = "Name of an upstream entity, or else a host name or an IP address.",
+                description = "Name of an upstream entity, a host name or an IP address.",
             }),
         },
         {
             port = typedefs.port({
                 required = true,
                 default = 80,
-                description = "Port of the host. Without effect where `host` names an upstream, "
+                description = "Port of the host. Ignored if `host` is the name of an upstream, "
                     .. "whose targets have ports.",
             }),
         },
         {
             path = typedefs.path({
-                description = "Path that is put before that of the request. Characters that RFC "
-                    .. "3986 allows in a path, percent-encoded where needed, and no `//`.",
+                description = "Path prepended to the path of the request. Characters allowed in "
+                    .. "paths by RFC 3986, percent-encoded where needed, without `//`.",
             }),
         },
         {
-            connect_timeout = timeout("Milliseconds to connect to the upstream, TLS included."),
+            connect_timeout = timeout(
+                "Timeout in milliseconds for connecting to the upstream, including TLS."
+            ),
         },
-        { write_timeout = timeout("Milliseconds between two writes to the upstream.") },
+        { write_timeout = timeout("Timeout in milliseconds between two writes to the upstream.") },
         {
             read_timeout = timeout(
-                "Milliseconds between two reads from the upstream. A WebSocket that is silent for "
-                    .. "as long, both ways, is closed."
+                "Timeout in milliseconds between two reads from the upstream. A WebSocket that is "
+                    .. "idle in both directions for this long is closed."
             ),
         },
         { tags = typedefs.tags },
@@ -103,30 +120,31 @@ return {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                description = "Certificate that is shown to an upstream that asks for one.",
+                description = "Client certificate for TLS connections to the upstream, sent if the "
+                    .. "upstream requests one.",
             },
         },
         {
             tls_verify = {
                 type = "boolean",
-                description = "Verify the certificate of the upstream. Nothing is verified unless "
-                    .. "this is true.",
+                description = "Verify the TLS certificate of the upstream. Not verified unless "
+                    .. "true.",
             },
         },
         {
             tls_verify_depth = {
                 type = "integer",
                 between = { 0, 64 },
-                description = "How many CA certificates may stand between the root and the "
-                    .. "certificate of the upstream. 1 unless set.",
+                description = "Maximum number of intermediate CA certificates between the root and "
+                    .. "the certificate of the upstream. 1 if not set.",
             },
         },
         {
             ca_certificates = {
                 type = "array",
                 elements = { type = "string", uuid = true, reference = "ca_certificates" },
-                description = "Ids of the CA certificates that are trusted. Without them those of "
-                    .. "the setting `proxy_ssl_trusted_certificate` are.",
+                description = "Ids of the trusted CA certificates. If not set, those of the "
+                    .. "setting `proxy_ssl_trusted_certificate` are trusted.",
             },
         },
         {
@@ -134,8 +152,8 @@ return {
                 type = "boolean",
                 required = true,
                 default = true,
-                description = "Whether its routes count. Those of a service that is off match "
-                    .. "nothing.",
+                description = "Whether the service is active. Routes of a disabled service match "
+                    .. "no requests.",
             },
         },
     },
@@ -145,12 +163,13 @@ return {
         only_with_tls("tls_verify_depth"),
         only_with_tls("ca_certificates"),
     },
+    warnings = warnings,
     shorthand_fields = {
         {
             url = {
                 type = "string",
-                description = "`protocol`, `host`, `port` and `path` in one text, without user, "
-                    .. "query and fragment. The port is 80, or 443 for https, unless it has one.",
+                description = "Shorthand for `protocol`, `host`, `port` and `path`, without user, "
+                    .. "query and fragment. Default port: 80, or 443 for https.",
                 func = function(url)
                     local fields, err = text.url(url)
                     if not fields then

@@ -16,8 +16,8 @@ snis:
 
 return {
     name = "snis",
-    description = "A server name of TLS, and the certificate that clients get who ask for it. In "
-        .. "files it also stands in its certificate.",
+    description = "A TLS server name and the certificate that is served for it. In files it can "
+        .. "also be listed in its certificate.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "name",
@@ -28,8 +28,8 @@ return {
                 required = true,
                 unique = true,
                 description = "The server name, without a port. `*.example.com` and `example.*` "
-                    .. "stand for one label more, `*` for all that have no other, and for clients "
-                    .. "that say no name.",
+                    .. "match one more label; `*` matches names without an entry and clients that "
+                    .. "send no name.",
             }),
         },
         { created_at = typedefs.created_at },
@@ -41,7 +41,7 @@ return {
                 reference = "certificates",
                 required = true,
                 on_delete = "cascade",
-                description = "Certificate that has this name.",
+                description = "Certificate served for this name.",
             },
         },
     },

@@ -28,7 +28,7 @@ end
 
 return {
     name = "targets",
-    description = "One address of an upstream, and its share of the requests.",
+    description = "An address of an upstream, with its weight.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "target",
@@ -51,14 +51,14 @@ return {
                 reference = "upstreams",
                 required = true,
                 on_delete = "cascade",
-                description = "Upstream that it belongs to.",
+                description = "Upstream that the target belongs to.",
             },
         },
         {
             target = {
                 type = "string",
-                description = "Host name or IP address, and its port: 8000 where it has none. "
-                    .. "IPv6 addresses have brackets.",
+                description = "Host name or IP address, with an optional port (default 8000). IPv6 "
+                    .. "addresses in brackets.",
                 required = true,
                 custom_validator = check_target,
                 normalize = function(target)
@@ -71,8 +71,8 @@ return {
                 type = "integer",
                 default = 100,
                 between = { 0, 65535 },
-                description = "Share of the requests, beside the weights of the other targets. 0 "
-                    .. "takes none.",
+                description = "Share of requests relative to the weights of the other targets. 0 "
+                    .. "disables the target.",
             },
         },
         { tags = typedefs.tags },

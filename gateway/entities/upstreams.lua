@@ -57,27 +57,27 @@ local function statuses(default, what)
         type = "array",
         elements = { type = "integer", between = { 100, 999 } },
         default = default,
-        description = "Statuses of answers that count as " .. what .. ".",
+        description = "Response statuses that count as " .. what .. ".",
     }
 end
 
-local HEALTHCHECKS = "Not supported by this version: targets are not checked. The fields are kept "
-    .. "for files of Kong, without effect."
-local SUCCESSES = "Good answers in a row that make a target healthy."
-local TCP_FAILURES = "Failed connections in a row that make a target unhealthy."
-local TIMEOUTS = "Timeouts in a row that make a target unhealthy."
-local HTTP_FAILURES = "Bad answers in a row that make a target unhealthy."
+local HEALTHCHECKS = "Not supported by this version: targets are not checked. Accepted for "
+    .. "compatibility with Kong's files; no effect."
+local SUCCESSES = "Consecutive successes after which a target is healthy."
+local TCP_FAILURES = "Consecutive connection errors after which a target is unhealthy."
+local TIMEOUTS = "Consecutive timeouts after which a target is unhealthy."
+local HTTP_FAILURES = "Consecutive HTTP failures after which a target is unhealthy."
 
 local check_type = {
     type = "string",
     one_of = { "tcp", "http", "https", "grpc", "grpcs" },
     default = "http",
-    description = "How a target is asked, or what is looked at.",
+    description = "Protocol of the checks.",
 }
 
 -- What would be hashed.
 local function hashed(description)
-    return { type = "string", description = description .. " Without effect." }
+    return { type = "string", description = description .. " No effect." }
 end
 
 local function hash_on(description)
@@ -103,18 +103,18 @@ end
 -- by default; nothing else is supported yet.
 local OFF = { 0 }
 
-local active = record("Checks by requests of their own.", {
+local active = record("Active checks: the gateway sends requests to targets.", {
     { type = check_type },
-    { timeout = seconds(1, "Seconds that a check may take.") },
+    { timeout = seconds(1, "Timeout of a check in seconds.") },
     {
         concurrency = {
             type = "integer",
             between = { 1, 2 ^ 31 },
             default = 10,
-            description = "Targets that are checked at a time.",
+            description = "Maximum number of targets checked at the same time.",
         },
     },
-    { http_path = typedefs.path({ default = "/", description = "Path that is asked for." }) },
+    { http_path = typedefs.path({ default = "/", description = "Path of the requests." }) },
     { https_sni = typedefs.sni({ description = "Server name of the TLS handshake." }) },
     {
         https_verify_certificate = {
@@ -150,7 +150,7 @@ for _, range in ipairs({ { 200, 208 }, { 226, 226 }, { 300, 308 } }) do
     end
 end
 
-local passive = record("Checks by the requests of clients.", {
+local passive = record("Passive checks: the gateway observes requests of clients.", {
     { type = check_type },
     {
         healthy = record("When an unhealthy target is healthy again.", {
@@ -181,8 +181,8 @@ end
 
 return {
     name = "upstreams",
-    description = "A name for several targets, which take the requests in turn by their weights. "
-        .. "Services name it as their `host`.",
+    description = "A name for several targets. Requests are balanced over them by weight. Services "
+        .. "refer to it by name in `host`.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "name",
@@ -195,8 +195,8 @@ return {
                 required = true,
                 unique = true,
                 custom_validator = check_name,
-                description = "Name that services have as their `host`: a host name, with no "
-                    .. "port, and no address.",
+                description = "Name that services use as their `host`: a host name without a port, "
+                    .. "not an IP address.",
             },
         },
         { updated_at = typedefs.updated_at },
@@ -206,19 +206,19 @@ return {
                 default = "round-robin",
                 one_of = { "consistent-hashing", "least-connections", "round-robin", "latency" },
                 supported = { "round-robin" },
-                description = "How requests are shared among targets: by turns, as their weights "
-                    .. "say.",
+                description = "Load-balancing algorithm: weighted round robin.",
             },
         },
-        { hash_on = hash_on("What keeps requests at the same target.") },
-        { hash_fallback = hash_on("The same for requests without that of `hash_on`.") },
+        { hash_on = hash_on("What to hash on, to send similar requests to the same target.") },
+        { hash_fallback = hash_on("What to hash on if a request has no value for `hash_on`.") },
         { hash_on_header = typedefs.header_name(hashed("Header for `hash_on`.")) },
         { hash_fallback_header = typedefs.header_name(hashed("Header for `hash_fallback`.")) },
         { hash_on_cookie = typedefs.cookie_name(hashed("Cookie for both.")) },
         {
             hash_on_cookie_path = typedefs.path({
                 default = "/",
-                description = "Path of that cookie. Without effect.",
+                secret = false,
+                description = "Path of that cookie. No effect.",
             }),
         },
         { hash_on_query_arg = hashed("Query argument for `hash_on`.") },
@@ -230,7 +230,8 @@ return {
                 type = "integer",
                 default = 10000,
                 between = { 10, 2 ^ 16 },
-                description = "Turns of a round at most: shares are rounded to one of so many.",
+                description = "Maximum number of slots in the ring of the load balancer: weights "
+                    .. "are rounded to multiples of one slot.",
             },
         },
         {
@@ -243,8 +244,8 @@ return {
                         default = 0,
                         between = { 0, 100 },
                         supported = OFF,
-                        description = "Percent of the weights that have to be healthy for the "
-                            .. "upstream to take requests.",
+                        description = "Minimum percentage of the total weight that must be healthy "
+                            .. "for the upstream to receive requests.",
                     },
                 },
             }),
@@ -252,16 +253,16 @@ return {
         { tags = typedefs.tags },
         {
             host_header = typedefs.host_with_optional_port({
-                description = "Host header for all targets, unless the route has `preserve_host`. "
-                    .. "Without it each gets its own host, with the port unless that is the "
-                    .. "protocol's.",
+                description = "Host header sent to all targets, unless the route has "
+                    .. "`preserve_host`. If not set, each target receives its own host, with its "
+                    .. "port unless that is the default of the protocol.",
             }),
         },
         {
             client_certificate = {
                 type = "foreign",
                 reference = "certificates",
-                description = "Certificate that is shown to targets that ask for one, unless the "
+                description = "Client certificate sent to targets that request one, unless the "
                     .. "service has its own.",
             },
         },
@@ -270,7 +271,7 @@ return {
                 type = "boolean",
                 default = false,
                 supported = { false },
-                description = "Send the name of a target's SRV record as Host header.",
+                description = "Send the name in the SRV record of a target as the Host header.",
             },
         },
     },

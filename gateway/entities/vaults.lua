@@ -18,9 +18,9 @@ plugins:
 
 return {
     name = "vaults",
-    description = "A prefix for references to environment variables. Of a vault `shop` whose "
-        .. "variables begin with SHOP_, `{vault://shop/log-token}` is SHOP_LOG_TOKEN. The setting "
-        .. "`vault_env` names the variables that may be referred to.",
+    description = "A prefix for references to environment variables. For a vault `shop` with the "
+        .. "variable prefix SHOP_, `{vault://shop/log-token}` refers to SHOP_LOG_TOKEN. The "
+        .. "setting `vault_env` lists the variables that may be used.",
     example = EXAMPLE,
     primary_key = { "id" },
     endpoint_key = "prefix",
@@ -34,8 +34,8 @@ return {
                 unique = true,
                 match = "^[a-z][a-z%d-]-[a-z%d]+$",
                 not_one_of = { "env" },
-                description = "What references begin with. Two or more of small letters, digits "
-                    .. "and `-`; a letter first, no `-` last.",
+                description = "Prefix of references to this vault. At least two lowercase letters, "
+                    .. "digits and `-`; must start with a letter and not end with `-`.",
             },
         },
         {
@@ -49,19 +49,19 @@ return {
             },
         },
         {
-            description = { type = "string", description = "What it is for. Without effect." },
+            description = { type = "string", description = "Description of the vault. No effect." },
         },
         {
             config = {
                 type = "record",
-                description = "What is particular to the kind of vault.",
+                description = "Configuration specific to the kind of vault.",
                 fields = {
                     {
                         prefix = {
                             type = "string",
                             match = "^[%a_-][%a%d_-]*$",
-                            description = "What the names of variables begin with. Letters, "
-                                .. "digits, `_` and `-`, which stands for `_`; no digit first.",
+                            description = "Prefix of variable names. Letters, digits, `_` and `-` "
+                                .. "(which stands for `_`); must not start with a digit.",
                         },
                     },
                 },

@@ -6,12 +6,14 @@ local _M = {}
 
 local SOURCE, EVENT = "sluice-gateway", "files"
 
---- Says so to all workers. Does not yield. Where the log is full nobody is told: what is old stays
--- mapped until the worker's next request, or the next event.
+--- Notifies all workers. Does not yield. Where it cannot, what is old stays mapped until the
+-- worker's next request, or the next event.
 -- @tparam table bus of sluice.events
+-- @treturn true|string|nil what `publish` returns: nil where nobody was notified
+-- @treturn nil|string why not
 -- @phases any but init
 function _M.announce(bus)
-    bus:publish("all", SOURCE, EVENT)
+    return bus:publish("all", SOURCE, EVENT)
 end
 
 --- Has a function called in this worker each time, without arguments.

@@ -1,22 +1,29 @@
 --- What the flags of an image's records say (SLUICE_CORE_ROUTE_FLAGS and the like): one list for
--- who writes them and who reads them.
+-- who writes them and who reads them (module/core/image/flags.h).
 -- @module gateway.image.flags
+
+local abi = require("sluice.ffi.abi")
+local ffi = require("ffi")
+
+abi.declare("core/image")
+
+local C = ffi.C
 
 local _M = {}
 
 --- Of a route. What is usual is 0.
 _M.route = {
-    STRIP_PATH = 0x01,
-    PRESERVE_HOST = 0x02,
+    STRIP_PATH = C.SLUICE_ROUTE_STRIP_PATH,
+    PRESERVE_HOST = C.SLUICE_ROUTE_PRESERVE_HOST,
     -- request_buffering, response_buffering: false
-    STREAM_REQUEST = 0x04,
-    STREAM_RESPONSE = 0x08,
+    STREAM_REQUEST = C.SLUICE_ROUTE_STREAM_REQUEST,
+    STREAM_RESPONSE = C.SLUICE_ROUTE_STREAM_RESPONSE,
     -- https is among the protocols, http is not
-    HTTPS_ONLY = 0x10,
+    HTTPS_ONLY = C.SLUICE_ROUTE_HTTPS_ONLY,
     -- path_handling: v1
-    PATH_V1 = 0x20,
+    PATH_V1 = C.SLUICE_ROUTE_PATH_V1,
     -- https_redirect_status_code: the place in `redirect_codes`, in units of this
-    REDIRECT = 0x100,
+    REDIRECT = C.SLUICE_ROUTE_REDIRECT,
 }
 
 --- From 0.
@@ -24,18 +31,33 @@ _M.redirect_codes = { [0] = 426, 301, 302, 307, 308 }
 
 --- Of a service.
 _M.service = {
-    HTTPS = 0x01,
+    HTTPS = C.SLUICE_SERVICE_HTTPS,
     -- tls_verify
-    VERIFY = 0x02,
+    VERIFY = C.SLUICE_SERVICE_VERIFY,
     -- tls_verify_depth and 1, in units of this; 0: it has none
-    DEPTH = 0x100,
+    DEPTH = C.SLUICE_SERVICE_DEPTH,
 }
 
 --- Of a plugin binding.
 _M.plugin = {
     -- It has no configuration: it says that some consumer, or some group, has one of this plugin.
-    OF_CONSUMERS = 0x01,
-    OF_GROUPS = 0x02,
+    OF_CONSUMERS = C.SLUICE_PLUGIN_OF_CONSUMERS,
+    OF_GROUPS = C.SLUICE_PLUGIN_OF_GROUPS,
+    -- And that some of these say which phases in Lua they need.
+    OF_LUA = C.SLUICE_PLUGIN_OF_LUA,
+    -- The phases in Lua that a configuration needs, in units of this; 0: all that its plugin has
+    LUA = C.SLUICE_PLUGIN_LUA,
+}
+
+--- The bits of phases in Lua (module/gateway/plugin/ngx_http_sluice_chain.h).
+_M.phases = {
+    rewrite = 0x01,
+    access = 0x02,
+    header_filter = 0x04,
+    body_filter = 0x08,
+    log = 0x10,
+    response = 0x800,
+    certificate = 0x1000,
 }
 
 return _M

@@ -1,6 +1,6 @@
 --- Memory outside Lua's, for what the core is given: taken piece by piece, given back at once.
 --
--- A hundred thousand entities as Lua strings would be work for the collector; and what stands here
+-- A hundred thousand records as Lua strings would be work for the collector; and what stands here
 -- does not move. Where there is none it throws `{ word = "full" }`, as gateway.store.failure knows.
 -- @module gateway.image.memory
 
@@ -9,8 +9,6 @@ local ffi = require("ffi")
 local C = ffi.C
 local cast = ffi.cast
 local copy = ffi.copy
-local error = error
-local setmetatable = setmetatable
 
 ffi.cdef([[
 void *malloc(size_t size);
@@ -20,7 +18,7 @@ void free(void *pointer);
 
 -- The first is for one change: larger ones are mapped and unmapped by the kernel each time.
 local FIRST_CHUNK, CHUNK = 16 * 1024, 1024 * 1024
-local ENTITY = "sluice_core_entity_t"
+local RECORD = "sluice_core_entity_t"
 
 local _M = {}
 local methods = {}
@@ -29,13 +27,13 @@ local mt = { __index = methods }
 local bytes = ffi.typeof("char *")
 
 --- Makes memory that holds nothing.
--- @treturn table `entities`, an array of `sluice_core_entity_t`, and `count`
+-- @treturn table `records`, an array of `sluice_core_entity_t`, and `count`
 function _M.new()
     return setmetatable({
         chunks = {},
         at = nil,
         left = 0,
-        entities = ffi.cast("sluice_core_entity_t *", nil),
+        records = ffi.cast("sluice_core_entity_t *", nil),
         count = 0,
         capacity = 0,
     }, mt)
@@ -80,19 +78,19 @@ function methods:put(text)
     return self:copy(text, #text)
 end
 
---- One more entity of the core, zeroed. Those before it may move.
+--- One more record, zeroed. Those before it may move.
 -- @treturn cdata
 function methods:add()
     if self.count == self.capacity then
         local capacity = self.capacity > 0 and self.capacity * 2 or 64
-        local size = capacity * ffi.sizeof(ENTITY)
-        self.entities = cast("sluice_core_entity_t *", check(C.realloc(self.entities, size)))
+        local size = capacity * ffi.sizeof(RECORD)
+        self.records = cast("sluice_core_entity_t *", check(C.realloc(self.records, size)))
         self.capacity = capacity
     end
-    local entity = self.entities[self.count]
-    ffi.fill(entity, ffi.sizeof(ENTITY))
+    local record = self.records[self.count]
+    ffi.fill(record, ffi.sizeof(RECORD))
     self.count = self.count + 1
-    return entity
+    return record
 end
 
 --- Gives everything back.
@@ -100,8 +98,8 @@ function methods:free()
     for i = 1, #self.chunks do
         C.free(self.chunks[i])
     end
-    C.free(self.entities)
-    self.chunks, self.entities, self.left, self.count, self.capacity = {}, nil, 0, 0, 0
+    C.free(self.records)
+    self.chunks, self.records, self.left, self.count, self.capacity = {}, nil, 0, 0, 0
 end
 
 return _M

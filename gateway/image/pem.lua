@@ -21,7 +21,7 @@ local function field(name)
     }
 end
 
---- Of gateway.image.entities, in the core's order.
+--- Of gateway.image.records, in the core's order.
 _M.fields = { field("cert"), field("key"), field("cert_alt"), field("key_alt") }
 
 return _M

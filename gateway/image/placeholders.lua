@@ -2,23 +2,21 @@
 --
 -- Whose configurations a request runs is known after authentication, and which plugins it may run
 -- before. So a global binding without configuration stands for each plugin that some consumer has,
--- and another one for each that some group has, with a flag that says which. They have the slots
--- below 256; the store's slots stand behind.
+-- and another one for each that some group has, with a flag that says which; those of which some
+-- need phases in Lua are others. They have the slots below 256; the store's slots stand behind.
 -- @module gateway.image.placeholders
 
-local core = require("sluice.core")
-local entities = require("gateway.image.entities")
+local bit = require("bit")
+local core = require("sluice.ffi.core")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
 local layout = require("gateway.store.layout")
 local packed_rows = require("gateway.store.packed_rows")
+local records = require("gateway.image.records")
 
 local C = core.C
-local error = error
+local band = bit.band
 local ffi_string = ffi.string
-local ipairs = ipairs
-local pairs = pairs
-local sort = table.sort
 
 local COLUMNS = packed_rows.COLUMNS
 local SLOTS = 256
@@ -46,48 +44,62 @@ local _M = {
     SLOTS = SLOTS,
 }
 
--- One text of a flag and a plugin's name.
+local OF_LUA, LUA = flags.plugin.OF_LUA, flags.plugin.LUA
+local OF = flags.plugin.OF_CONSUMERS + flags.plugin.OF_GROUPS
+
+-- One text of flags, below ten, and a plugin's name.
 local function key_of(flag, name)
     return flag .. name
+end
+
+local function needs_lua(flags_of_configuration)
+    return flags_of_configuration >= LUA
+end
+
+-- The flags of what stands for a configuration.
+local function flag_for(owner, flags_of_configuration)
+    return owner.flag + (needs_lua(flags_of_configuration) and OF_LUA or 0)
 end
 
 local function read_key(key)
     return key:byte() - 48, key:sub(2)
 end
 
--- What stands for an entity of the core: a key, nil where none has to.
-local function key_of_entity(entity)
-    local name = entity.fields[C.SLUICE_CORE_PLUGIN_NAME]
-    for _, owner in ipairs(entity.gone == 0 and OWNERS or {}) do
-        if entity.fields[owner.field].number ~= core.NOBODY then
-            return key_of(owner.flag, ffi_string(name.data, name.count))
+-- What stands for a record: a key, nil where none has to.
+local function key_of_record(record)
+    local name = record.fields[C.SLUICE_CORE_PLUGIN_NAME]
+    for _, owner in ipairs(record.gone == 0 and OWNERS or {}) do
+        if record.fields[owner.field].number ~= core.NOBODY then
+            local own = record.fields[C.SLUICE_CORE_PLUGIN_FLAGS].number
+            return key_of(flag_for(owner, own), ffi_string(name.data, name.count))
         end
     end
     return nil
 end
 
-local function key_of_record(found)
+local function key_of_found(found)
     for _, owner in ipairs(OWNERS) do
         if C.sluice_core_number(found, owner.field) ~= core.NOBODY then
-            return key_of(owner.flag, core.text(found, C.SLUICE_CORE_PLUGIN_NAME))
+            local own = C.sluice_core_number(found, C.SLUICE_CORE_PLUGIN_FLAGS)
+            return key_of(flag_for(owner, own), core.text(found, C.SLUICE_CORE_PLUGIN_NAME))
         end
     end
     return nil
 end
 
 local function put(memory, key, slot, revision, gone)
-    local entity = memory:add()
-    entity.kind, entity.slot = C.SLUICE_CORE_PLUGIN, slot
-    entity.generation, entity.revision = 1, revision
-    entity.gone = gone and 1 or 0
+    local record = memory:add()
+    record.kind, record.slot = C.SLUICE_CORE_PLUGIN, slot
+    record.generation, record.revision = 1, revision
+    record.gone = gone and 1 or 0
     for field = C.SLUICE_CORE_PLUGIN_CONSUMER, C.SLUICE_CORE_PLUGIN_SERVICE do
-        entity.fields[field].number = core.NOBODY
+        record.fields[field].number = core.NOBODY
     end
     if not gone then
         local flag, name = read_key(key)
-        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].data = memory:put(name)
-        entity.fields[C.SLUICE_CORE_PLUGIN_NAME].count = #name
-        entity.fields[C.SLUICE_CORE_PLUGIN_FLAGS].number = flag
+        record.fields[C.SLUICE_CORE_PLUGIN_NAME].data = memory:put(name)
+        record.fields[C.SLUICE_CORE_PLUGIN_NAME].count = #name
+        record.fields[C.SLUICE_CORE_PLUGIN_FLAGS].number = flag
     end
 end
 
@@ -97,11 +109,11 @@ local function too_many()
     error({ refused = err }, 0)
 end
 
---- Notes that a plugin's entity of the core needs a placeholder, if it does.
+--- Notes that a plugin's record needs a placeholder, if it does.
 -- @tparam table keys of those that are needed, an array and a set
--- @tparam cdata entity
-function _M.note(keys, entity)
-    local key = key_of_entity(entity)
+-- @tparam cdata record
+function _M.note(keys, record)
+    local key = key_of_record(record)
     if key and not keys[key] then
         keys[key] = true
         keys[#keys + 1] = key
@@ -117,22 +129,22 @@ function _M.put_all(memory, keys, revision)
     if #keys > SLOTS then
         too_many()
     end
-    sort(keys)
+    table.sort(keys)
     for i, key in ipairs(keys) do
         put(memory, key, i - 1, revision, false)
     end
 end
 
---- Notes which placeholders a change of a plugin's entity may make or take away.
+--- Notes which placeholders a change of a plugin may make or take away.
 -- @tparam table changed key -> whether it is needed for sure
--- @tparam cdata entity of the core, as it is now
+-- @tparam cdata record as it is now
 -- @tparam cdata|nil old `sluice_core_found_t`, what the view has in its slot
-function _M.note_change(changed, entity, old)
-    local key = key_of_entity(entity)
+function _M.note_change(changed, record, old)
+    local key = key_of_record(record)
     if key then
         changed[key] = true
     end
-    key = old and key_of_record(old)
+    key = old and key_of_found(old)
     if key then
         changed[key] = changed[key] or false
     end
@@ -144,14 +156,16 @@ local function is_needed(db, of, key)
     for _, column in ipairs(of.columns) do
         if column.role == "unique" and #column.fields > 1 and column.fields[1] == "name" then
             unique = column.column
-        elseif column.fields[1] == BY_FLAG[flag].name then
+        elseif column.fields[1] == BY_FLAG[band(flag, OF)].name then
             owner = column.column
         end
     end
     local found = false
     local condition = ("e.%s >= ? AND e.%s < ? AND e.%s IS NOT NULL"):format(unique, unique, owner)
     packed_rows.each(db, of, condition, function(row)
-        found = not entities.is_disabled(row:bytes(COLUMNS.PACKED))
+        local packed = row:bytes(COLUMNS.PACKED)
+        found = not records.is_disabled(packed)
+            and needs_lua(records.plugin_flags(packed)) == (band(flag, OF_LUA) ~= 0)
         return not found
     end, layout.range(name))
     return found

@@ -1,23 +1,19 @@
---- The store's rows as entities of the core: all of them for a base, the changed ones for a delta.
+--- The store's rows as records: all of them for a base, the changed ones for a delta.
 --
 -- What is no image's is left out: disabled services, their routes, disabled plugins. A change of
 -- such a service is a change of its routes.
 -- @module gateway.image.rows
 
-local core = require("sluice.core")
-local entities = require("gateway.image.entities")
+local core = require("sluice.ffi.core")
 local ffi = require("ffi")
 local layout = require("gateway.store.layout")
 local memory = require("gateway.image.memory")
 local packed_rows = require("gateway.store.packed_rows")
 local placeholders = require("gateway.image.placeholders")
+local records = require("gateway.image.records")
 
 local C = core.C
 local cast = ffi.cast
-local error = error
-local ipairs = ipairs
-local pcall = pcall
-local setmetatable = setmetatable
 
 local COLUMNS = packed_rows.COLUMNS
 -- core.h: slots of a kind
@@ -61,7 +57,8 @@ function _M.uuid_bytes(uuid)
     return ffi.string(id, 16)
 end
 
--- What is known of a kind before its rows: layout -> { kind, first, references }
+-- What is known of a kind before its rows: layout -> { kind, first, step, references }; the slot
+-- of a row in an image is `first + slot * step`
 local prepared = setmetatable({}, { __mode = "k" })
 
 local function prepare(of)
@@ -70,8 +67,9 @@ local function prepare(of)
         return found
     end
     found = {
-        kind = entities.kind_of(of),
-        first = of.kind == "plugins" and placeholders.SLOTS or 0,
+        kind = records.kind_of(of),
+        first = of.kind == "plugins" and placeholders.SLOTS or of.turn or 0,
+        step = of.turns or 1,
         references = {},
     }
     for i, column in ipairs(packed_rows.references(of)) do
@@ -80,7 +78,7 @@ local function prepare(of)
             column = column.column,
             kind = column.reference,
             at = COLUMNS.REFERENCES + 2 * (i - 1),
-            field = entities.reference(of, name),
+            field = records.reference(of, name),
             -- a route is not there while its service is disabled
             hides = of.kind == "routes" and name == "service",
             first = column.reference == "plugins" and placeholders.SLOTS or 0,
@@ -94,59 +92,59 @@ local function is_hidden(row, of)
     local packed = row:bytes(COLUMNS.PACKED)
     if packed == nil then
         error(("an entity of '%s' is not packed"):format(of.kind), 0)
-    elseif entities.is_disabled(packed) then
+    elseif records.is_disabled(packed) then
         return true
     end
     local references = prepare(of).references
     for i = 1, #references do
         local other = references[i].hides and row:bytes(references[i].at + 1)
-        if other and entities.is_disabled(other) then
+        if other and records.is_disabled(other) then
             return true
         end
     end
     return false
 end
 
--- An entity of the core with what all of them have.
-local function add_entity(reading, of, slot, generation, revision)
+-- A record with what all of them have.
+local function add_record(reading, of, slot, generation, revision)
     local known = prepare(of)
-    local entity = reading.memory:add()
-    entity.kind, entity.slot = known.kind, slot + known.first
-    entity.generation, entity.revision = generation, revision
-    return entity
+    local record = reading.memory:add()
+    record.kind, record.slot = known.kind, known.first + slot * known.step
+    record.generation, record.revision = generation, revision
+    return record
 end
 
--- The body and the fields of an entity. Bytes are copied.
-local function fill_entity(reading, of, entity, text, length, packed, packed_length)
+-- The body and the fields of a record. Bytes are copied.
+local function fill_record(reading, of, record, text, length, packed, packed_length)
     local memory_ = reading.memory
-    if entities.has_body(of) then
-        entity.body, entity.body_length = memory_:copy(text, length), length
+    if records.has_body(of) then
+        record.body, record.body_length = memory_:copy(text, length), length
     end
     local copy = memory_:copy(packed, packed_length)
-    entities.unpack(entity, of, copy, memory_, reading.store)
+    records.unpack(record, of, copy, memory_, reading.store)
 end
 
--- The row as an entity of the core; a hidden one as one that is gone.
+-- The row as a record; a hidden one as one that is gone.
 local function put_row(reading, of, row, hidden)
     local slot, generation = row:integer(COLUMNS.SLOT), row:integer(COLUMNS.GENERATION)
-    local entity = add_entity(reading, of, slot, generation, row:integer(COLUMNS.REVISION))
+    local record = add_record(reading, of, slot, generation, row:integer(COLUMNS.REVISION))
     if hidden then
-        entity.gone = 1
-        return entity
+        record.gone = 1
+        return record
     end
-    entity.sequence = row:integer(COLUMNS.SEQUENCE)
-    entity.created_at = row:integer(COLUMNS.CREATED_AT)
-    put_id(entity.id, row:bytes(COLUMNS.ID))
+    record.sequence = row:integer(COLUMNS.SEQUENCE)
+    record.created_at = row:integer(COLUMNS.CREATED_AT)
+    put_id(record.id, row:bytes(COLUMNS.ID))
     local text, length = row:bytes(COLUMNS.TEXT)
-    fill_entity(reading, of, entity, text, length, row:bytes(COLUMNS.PACKED))
+    fill_record(reading, of, record, text, length, row:bytes(COLUMNS.PACKED))
     local references = prepare(of).references
     for i = 1, #references do
         local reference = references[i]
         if reference.field and not row:is_null(reference.at) then
-            entity.fields[reference.field].number = row:integer(reference.at) + reference.first
+            record.fields[reference.field].number = row:integer(reference.at) + reference.first
         end
     end
-    return entity
+    return record
 end
 
 local function new_reading(uuid)
@@ -168,11 +166,11 @@ end
 
 local function read_all(reading, db, layouts, now)
     for _, of in ipairs(layouts) do
-        if entities.kind_of(of) then
+        if records.kind_of(of) then
             packed_rows.each(db, of, "1", function(row)
-                local entity = not is_hidden(row, of) and put_row(reading, of, row, false)
-                if entity and of.kind == "plugins" then
-                    placeholders.note(reading.placeholders, entity)
+                local record = not is_hidden(row, of) and put_row(reading, of, row, false)
+                if record and of.kind == "plugins" then
+                    placeholders.note(reading.placeholders, record)
                 end
             end)
         end
@@ -181,11 +179,11 @@ local function read_all(reading, db, layouts, now)
     return reading.memory
 end
 
---- All that stands in an image. Two microseconds an entity, and its bytes.
+--- All that stands in an image. Two microseconds a record, and its bytes.
 -- @tparam table db connection, in a transaction
 -- @tparam {table,...} layouts
 -- @tparam table now `{ uuid =, revision = }` of the store
--- @treturn table memory with `entities` and `count`, for the caller to free; throws
+-- @treturn table memory with `records` and `count`, for the caller to free; throws
 -- `{ refused = { err = "unbuildable" } }`
 function _M.all(db, layouts, now)
     return with_memory(now.uuid, read_all, db, layouts, now)
@@ -199,7 +197,7 @@ local gathering_mt = { __index = gathering_methods }
 --- Gathers what stands in an image while entities are put into a store that has none
 -- (gateway.store.filling), so that nobody has to read them back.
 -- @tparam string uuid of the store
--- @treturn table `memory` with `entities` and `count`, for the caller to free; `add`, `finish`
+-- @treturn table `memory` with `records` and `count`, for the caller to free; `add`, `finish`
 function _M.gather(uuid)
     local gathering = new_reading(uuid)
     -- kind -> slots of those that are disabled
@@ -231,7 +229,7 @@ function gathering_methods:add(of, change, place)
         return
     end
     local packed, packed_length = bytes_of(change.packed)
-    if entities.is_disabled(packed) then
+    if records.is_disabled(packed) then
         return note_disabled(self, of, place.slot)
     end
     local references = known.references
@@ -242,19 +240,19 @@ function gathering_methods:add(of, change, place)
             return
         end
     end
-    local entity = add_entity(self, of, place.slot, place.generation, place.revision)
-    entity.sequence, entity.created_at = place.sequence, change.created_at or 0
-    put_id(entity.id, change.id, #change.id)
+    local record = add_record(self, of, place.slot, place.generation, place.revision)
+    record.sequence, record.created_at = place.sequence, change.created_at or 0
+    put_id(record.id, change.id, #change.id)
     local text, length = bytes_of(change.put)
-    fill_entity(self, of, entity, text, length, packed, packed_length)
+    fill_record(self, of, record, text, length, packed, packed_length)
     for i = 1, #references do
         local reference, slot = references[i], place.references[i]
         if reference.field and slot then
-            entity.fields[reference.field].number = slot + reference.first
+            record.fields[reference.field].number = slot + reference.first
         end
     end
     if of.kind == "plugins" then
-        placeholders.note(self.placeholders, entity)
+        placeholders.note(self.placeholders, record)
     end
 end
 
@@ -272,9 +270,9 @@ local function old_record(reading, kind, slot)
     return found.record ~= nil and found or nil
 end
 
-local function note_plugin(reading, entity)
-    local old = old_record(reading, entity.kind, entity.slot)
-    placeholders.note_change(reading.plugins, entity, old)
+local function note_plugin(reading, record)
+    local old = old_record(reading, record.kind, record.slot)
+    placeholders.note_change(reading.plugins, record, old)
 end
 
 local function is_first(reading, kind, slot)
@@ -287,18 +285,18 @@ end
 -- False: there are too many.
 local function change_row(reading, of, row)
     local known, slot = prepare(of), row:integer(COLUMNS.SLOT)
-    if not is_first(reading, known.kind, slot + known.first) then
+    if not is_first(reading, known.kind, known.first + slot * known.step) then
         return true
     end
     local hidden = is_hidden(row, of)
-    local entity = put_row(reading, of, row, hidden)
+    local record = put_row(reading, of, row, hidden)
     if of.kind == "services" then
         local was_hidden = not old_record(reading, known.kind, slot)
         if was_hidden ~= hidden then
             reading.flipped[#reading.flipped + 1] = row:string(COLUMNS.ID)
         end
     elseif of.kind == "plugins" then
-        note_plugin(reading, entity)
+        note_plugin(reading, record)
     end
     return reading.memory.count <= reading.limit
 end
@@ -327,15 +325,16 @@ end
 local function change_gone(reading, db, by_kind, since)
     packed_rows.each_gone(db, since, function(row)
         local of = by_kind[row:string(0)]
-        local kind = of and entities.kind_of(of)
-        local slot = row:integer(1) + (kind and prepare(of).first or 0)
+        local kind = of and records.kind_of(of)
+        local known = kind and prepare(of)
+        local slot = kind and known.first + row:integer(1) * known.step
         -- Later ones have the slot already.
         if kind and is_first(reading, kind, slot) then
-            local entity = reading.memory:add()
-            entity.kind, entity.slot, entity.gone = kind, slot, 1
-            entity.generation, entity.revision = row:integer(2), row:integer(3)
+            local record = reading.memory:add()
+            record.kind, record.slot, record.gone = kind, slot, 1
+            record.generation, record.revision = row:integer(2), row:integer(3)
             if of.kind == "plugins" then
-                note_plugin(reading, entity)
+                note_plugin(reading, record)
             end
         end
         return reading.memory.count <= reading.limit
@@ -348,7 +347,7 @@ local function read_changes(reading, db, layouts, change)
     reading.view, reading.limit = change.view, change.limit
     reading.plugins, reading.flipped = {}, {}
     for _, of in ipairs(layouts) do
-        if entities.kind_of(of) and (not change.kinds or change.kinds[of.kind]) then
+        if records.kind_of(of) and (not change.kinds or change.kinds[of.kind]) then
             if not change_rows(reading, db, of, "e.revision > ?", change.since) then
                 return false
             end
@@ -377,7 +376,7 @@ end
 -- @tparam table change `since`: revision that the view has seen; `now`: `{ uuid =, revision = }`;
 -- `view`: `sluice_core_view_t`; `limit`: entities, as far as they are one; `kinds`: kind -> true of
 -- those with rows that are new, nil: any may have
--- @treturn table|nil memory with `entities` and `count`, for the caller to free; nil: there are
+-- @treturn table|nil memory with `records` and `count`, for the caller to free; nil: there are
 -- more than the limit; throws as `all`
 function _M.changed(db, layouts, change)
     return with_memory(change.now.uuid, read_changes, db, layouts, change)

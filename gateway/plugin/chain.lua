@@ -5,90 +5,94 @@
 -- and that is done.
 -- @module gateway.plugin.chain
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local base = require("resty.core.base")
 local bit = require("bit")
 local ffi = require("ffi")
-local response = require("gateway.request.response")
--- Declares what answers are made of, texts.
-require("sluice.core")
+local flags = require("gateway.image.flags")
+local kit_phases = require("gateway.kit.phases")
+local response = require("gateway.pdk.response")
+local turn = require("sluice.ffi.turn")
 
 local get_request = base.get_request
 local ngx = ngx
 local pcall = pcall
 local tonumber = tonumber
+local tostring = tostring
 
-abi.declare([[
-typedef struct {
-    uint64_t revision;
-    uint32_t plugin;
-    uint32_t slot;
-    uint32_t generation;
-    uint32_t zero;
-} sluice_step_t;
-int sluice_plugins_declare(const char *name, size_t length, uint32_t phases);
-int sluice_chain_access(void *r, sluice_step_t *next);
-int sluice_chain_configured(void *r, const sluice_step_t *step, const char *failure,
-    size_t length);
-int sluice_chain_answer(void *r, sluice_core_text_t *message);
-int sluice_chain_steps(void *r, uint32_t phase, sluice_step_t *steps, uint32_t max);
-]])
+abi.declare("core/image", "gateway/plugin", "gateway/request")
 
 local C = ffi.C
 
-local OK = 0
+local OK, DECLINED = 0, -5
 -- What sluice_chain_access asks for.
 local STEP, CONFIGURE, BODY, ANSWER = -100, -101, -102, -103
 
 -- Bits of phases; NATIVE: it has one in C.
-local PHASES = {
-    rewrite = 0x01,
-    access = 0x02,
-    header_filter = 0x04,
-    body_filter = 0x08,
-    log = 0x10,
-}
+local PHASES = flags.phases
 local NATIVE = 0x20
+
+-- As plugins see them.
+local KIT = kit_phases.BITS
 
 local _M = {}
 
 -- In the order in which they run.
 local plugins
 
-local configuration
+-- Of each: its number among all, also of those that C does not have.
+local numbers
+
+local configuration, report, report_thrown
 
 -- Of the request in hand: read before anything yields.
 local next_step = ffi.new("sluice_step_t")
-local message = ffi.new("sluice_core_text_t")
+local message, content_type = ffi.new("sluice_core_text_t"), ffi.new("sluice_core_text_t")
 
 -- Of the late phase in hand, where nothing yields; as many as there are plugins.
 local steps
 
+-- What a native plugin has in Lua, some of its configurations need.
 local function phases_of(plugin)
-    local bits = plugin.native and NATIVE or 0
+    if plugin.native then
+        return NATIVE
+    end
+    local bits = 0
     for phase, phase_bit in pairs(PHASES) do
-        if plugin[phase] then
+        if plugin.handler[phase] then
             bits = bit.bor(bits, phase_bit)
         end
     end
     return bits
 end
 
---- Tells C which plugins there are.
+--- Tells C which plugins there are. Of one that C cannot start all others live; what has its
+-- configurations is answered 500.
 -- @tparam table registry of gateway.plugin.registry
 -- @tparam function find `(name, slot, generation, revision)`: the configuration of a plugin's
 -- entity, or nil and why there is none
--- @raise a native plugin is not in the module
+-- @tparam function report_native `(name, slot, message)`: why C cannot do with a configuration
+-- @tparam function thrown `(name, phase, message)`: a plugin has thrown
 -- @phases init_worker
-function _M.init_worker(registry, find)
-    plugins, configuration = registry:list(), find
-    steps = ffi.new("sluice_step_t[?]", #plugins)
-    for _, plugin in ipairs(plugins) do
-        local rc = C.sluice_plugins_declare(plugin.name, #plugin.name, phases_of(plugin))
-        if rc ~= OK then
-            error(("plugin '%s' is not in the Sluice module of nginx"):format(plugin.name), 0)
+function _M.init_worker(registry, find, report_native, thrown)
+    plugins, numbers = {}, {}
+    configuration, report, report_thrown = find, report_native, thrown
+    for i, plugin in ipairs(registry:list()) do
+        local rc = C.sluice_chain_declare(plugin.name, #plugin.name, phases_of(plugin))
+        if rc == OK then
+            plugins[#plugins + 1] = plugin
+            numbers[#plugins] = i - 1
+        else
+            local why = rc == DECLINED and "is not built into nginx's Sluice module"
+                or "failed in init_worker"
+            ngx.log(ngx.ERR, "plugin '", plugin.name, "' ", why)
         end
     end
+    steps = ffi.new("sluice_step_t[?]", #plugins)
+end
+
+local function read(text)
+    return text.data ~= nil and ffi.string(text.data, text.length) or nil
 end
 
 local function find(step, plugin)
@@ -97,25 +101,56 @@ end
 
 -- Looks whether a plugin can do with its configuration.
 local function configure(request, step)
-    local _, err = find(step, plugins[step.plugin + 1])
+    local plugin, _, err = plugins[step.plugin + 1], nil, nil
+    if plugin.native then
+        if C.sluice_chain_failure(request, step, message) == OK then
+            report(plugin.name, step.slot, read(message))
+        end
+    else
+        _, err = find(step, plugin)
+    end
     if C.sluice_chain_configured(request, step, err, err and #err or 0) ~= OK then
         error("no memory", 0)
     end
 end
 
+-- Runs a step. What it throws is thrown again, with the plugin's name.
 local function run(step, phase)
-    local plugin = plugins[step.plugin + 1]
+    local plugin, number = plugins[step.plugin + 1], numbers[step.plugin + 1]
     local conf, err = find(step, plugin)
     if not conf then
         error(err, 0)
     end
-    plugin[phase](plugin, conf)
+    -- One phase may run in another: what a plugin prints goes through filters at once.
+    local running = C.sluice_ctx_running(get_request())
+    local phase_before, plugin_before, slot_before = running.phase, running.plugin, running.slot
+    local serial_before, root_before = running.serial, running.root
+    local serial = turn.next_serial()
+    local root = phase_before == 0 and serial or root_before
+    running.phase, running.plugin, running.slot = KIT[phase], number, step.slot
+    running.serial, running.root = serial, root
+    turn.begin(KIT[phase], number, serial, root)
+    local handler = plugin.handler
+    local ok, thrown = pcall(handler[phase], handler, conf)
+    if phase_before == 0 then
+        turn.finish()
+    else
+        turn.begin(phase_before, plugin_before, serial_before, root_before)
+    end
+    running.phase, running.plugin, running.slot = phase_before, plugin_before, slot_before
+    running.serial, running.root = serial_before, root_before
+    if not ok then
+        report_thrown(plugin.name, phase, thrown)
+        error(("plugin '%s' failed in %s: %s"):format(plugin.name, phase, tostring(thrown)), 0)
+    end
 end
 
 local function answer(request)
-    local status = C.sluice_chain_answer(request, message)
-    local text = message.data ~= nil and ffi.string(message.data, message.length) or nil
-    return response.error(status, text)
+    local status = C.sluice_chain_answer(request, message, content_type)
+    if content_type.data ~= nil then
+        return response.send(status, read(message), read(content_type))
+    end
+    return response.error(status, read(message))
 end
 
 --- What is left of the access phase once C has asked for something.
@@ -138,7 +173,8 @@ end
 
 --- Runs the request's plugins in the access phase. May yield where one does, and for the body.
 -- Returns if all of them have let the request pass.
--- @raise what a plugin throws, which answers 500: a broken check must not let a request pass
+-- @raise what a plugin throws, with its name, which answers 500: a broken check must not let a
+-- request pass
 -- @phases access
 function _M.access()
     local request = get_request()
@@ -162,23 +198,34 @@ local function count_steps(phase)
     return count
 end
 
+-- Where plugins may yield: `steps` is another request's then.
+local function run_yielding(phase)
+    local count = count_steps(phase)
+    local mine = ffi.new("sluice_step_t[?]", count)
+    ffi.copy(mine, steps, ffi.sizeof(mine))
+    for i = 0, count - 1 do
+        run(mine[i], phase)
+    end
+end
+
 --- Runs what the request's plugins have in the rewrite phase. May yield.
 -- @raise what a plugin throws, which answers 500
 -- @phases access
 function _M.rewrite()
-    local count = count_steps("rewrite")
-    local mine = ffi.new("sluice_step_t[?]", count)
-    ffi.copy(mine, steps, ffi.sizeof(mine))
-    for i = 0, count - 1 do
-        run(mine[i], "rewrite")
-    end
+    return run_yielding("rewrite")
+end
+
+--- Runs what the request's plugins have in the response phase. May yield.
+-- @raise what a plugin throws, which answers 500
+-- @phases content
+function _M.response()
+    return run_yielding("response")
 end
 
 local function run_late(step, phase)
     local ok, err = pcall(run, step, phase)
     if not ok then
-        local name = plugins[step.plugin + 1].name
-        ngx.log(ngx.ERR, "plugin '", name, "' failed in ", phase, ": ", err)
+        ngx.log(ngx.ERR, err)
     end
 end
 

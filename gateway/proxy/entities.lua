@@ -1,26 +1,31 @@
 --- Entities of the published image as Lua plugins see them: tables, decoded at their first use.
 --
 -- They are kept in caches of a bounded size, each as long as its revision is the one that its slot
--- has. A table keeps its identity while it is cached; nobody writes to it.
+-- has. A table keeps its identity while it is cached; nobody writes to it, but that a plugin writes
+-- into its configuration, of which there is one table as long as anybody holds it.
 -- @module gateway.proxy.entities
 
 local cache = require("gateway.proxy.cache")
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
 local entity_text = require("gateway.store.entity_text")
+local ffi = require("ffi")
 local image = require("gateway.proxy.image")
-local images = require("sluice.images").C
-local matched = require("gateway.request.matched")
+local images = require("sluice.ffi.images").C
+local matched = require("gateway.pdk.matched")
 local references = require("gateway.config.references")
 
 local C = core.C
 local CONSUMER, PLUGIN = C.SLUICE_CORE_CONSUMER, C.SLUICE_CORE_PLUGIN
+
+-- What a configuration may be bound to.
+local OWNERS = { "route", "service", "consumer", "consumer_group" }
 
 -- Of each kind: what a generation of a cache holds.
 local CAPACITY = 1024
 
 local _M = {}
 
-local plugins, look_up, report
+local plugins, look_up, report, on_change
 
 -- The epoch in which the caches were looked at last, and the store whose entities they hold.
 local seen_epoch, store_id
@@ -36,12 +41,15 @@ local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%
 -- Routes and services that requests were matched with: by slot {text, entity}.
 local routes_and_services
 
--- Configuration -> {slot, generation}.
+-- Configuration -> {slot, generation, revision}, and slot -> the last one that somebody holds:
+-- plugins keep what they derive by it.
 local places = setmetatable({}, { __mode = "k" })
+local held = setmetatable({}, { __mode = "v" })
 
 local function clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
+    held = setmetatable({}, { __mode = "v" })
     keys_of_kind = {}
     routes_and_services = { route = cache.new(CAPACITY), service = cache.new(CAPACITY) }
 end
@@ -51,9 +59,11 @@ end
 -- @tparam function vault of gateway.config.vault, for the values that configurations refer to
 -- @tparam function on_failure `(plugin, id, revision, message)`: a plugin cannot do with its
 -- configuration
+-- @tparam[opt] function changed without arguments: plugins, services or routes may have changed
+-- since it was called last; before anybody sees what is new
 -- @phases init_worker
-function _M.init_worker(registry, vault, on_failure)
-    plugins, look_up, report = registry, vault, on_failure
+function _M.init_worker(registry, vault, on_failure, changed)
+    plugins, look_up, report, on_change = registry, vault, on_failure, changed
     clear()
     seen_epoch, store_id = nil, nil
 end
@@ -67,6 +77,17 @@ local function follow()
             clear()
         end
         seen_epoch, store_id = now, id
+        if on_change then
+            on_change()
+        end
+    end
+end
+
+--- Looks what is published, in a worker that may have no requests.
+-- @phases timers
+function _M.look()
+    if image.look() then
+        follow()
     end
 end
 
@@ -86,30 +107,57 @@ local function byte_of(hex)
     return string.char(tonumber(hex, 16))
 end
 
-local function get_ready(plugin, conf)
-    if plugin.configure then
-        plugin:configure({ conf })
+-- What Kong adds to a configuration for its plugin.
+local function describe(conf, entity, revision)
+    for _, kind in ipairs(OWNERS) do
+        local owner = entity[kind]
+        conf[kind .. "_id"] = type(owner) == "table" and owner.id or nil
     end
+    local instance = entity.instance_name
+    conf.plugin_instance_name = type(instance) == "string" and instance or nil
+    conf.__id, conf.__plugin_id, conf.__seq__ = entity.id, entity.id, revision
+    conf.__key__ = ("plugins:%s:%s:%s:%s::"):format(
+        entity.name,
+        conf.route_id or "",
+        conf.service_id or "",
+        conf.consumer_id or ""
+    )
 end
 
---- Decodes a configuration, and gets its plugin ready for it.
-local function configure(found, slot, generation, revision)
+-- The configuration that somebody holds still, though this forgot it.
+local function find_held(slot, generation, revision)
+    local conf = held[slot]
+    local place = conf and places[conf]
+    local is_same = place and place.generation == generation and place.revision == revision
+    return is_same and conf or nil
+end
+
+--- Decodes a configuration.
+local function decode(found, slot, generation, revision)
     local text = image.body(found)
+    if not text then
+        -- It stands for those of consumers or of groups (gateway.image.placeholders).
+        return { revision = revision, generation = generation }
+    end
     local entity = entity_text.decode(text)
-    local plugin = plugins:get(entity.name)
-    if not plugin then
-        -- It may be one that refuses requests: without it none may pass.
-        local err = ("plugin '%s' is not loaded"):format(entity.name)
-        return { revision = revision, generation = generation, name = entity.name, err = err }
-    end
     local entry = { revision = revision, generation = generation, name = entity.name }
-    local conf = entity.config
-    conf.__id = entity.id
-    places[conf] = { slot = slot, generation = generation }
-    local ok, err = references.resolve(text, entity, look_up)
-    if ok then
-        ok, err = pcall(get_ready, plugin, conf)
+    if not plugins:get(entity.name) then
+        -- It may be one that refuses requests: without it none may pass.
+        entry.err = ("plugin '%s' is not loaded"):format(entity.name)
+        return entry
     end
+    entry.is_enabled = entity.enabled ~= false
+    entry.is_global = true
+    for _, kind in ipairs(OWNERS) do
+        entry.is_global = entry.is_global and type(entity[kind]) ~= "table"
+    end
+    entry.conf = find_held(slot, generation, revision)
+    if entry.conf then
+        return entry
+    end
+    local conf = entity.config
+    describe(conf, entity, revision)
+    local ok, err = references.resolve(text, entity, look_up)
     if not ok then
         local message = ("plugin '%s' failed to configure %s: %s"):format(
             entity.name,
@@ -120,21 +168,62 @@ local function configure(found, slot, generation, revision)
         entry.err = message
         return entry
     end
-    entry.conf = conf
+    places[conf] = { slot = slot, generation = generation, revision = revision }
+    held[slot], entry.conf = conf, conf
     return entry
 end
 
---- The configuration of a plugin entity. At its first use here the plugin's `configure` is called
--- with it.
+--- The configuration of a plugin entity.
 local function configuration_of(found)
     follow()
     local slot, generation, revision = image.place(found)
     local entry = configurations:get(slot)
     if not entry or entry.revision ~= revision then
-        entry = configure(found, slot, generation, revision)
+        entry = decode(found, slot, generation, revision)
         configurations:set(slot, entry)
     end
     return entry
+end
+
+-- Room for slots, as many as there were at most.
+local slots, room = nil, 0
+
+-- How many slots there are, in `slots`.
+local function list_slots()
+    local count = images.sluice_images_slots(PLUGIN, slots, room)
+    while count > room do
+        room = count + 64
+        slots = ffi.new("uint32_t[?]", room)
+        count = images.sluice_images_slots(PLUGIN, slots, room)
+    end
+    return count
+end
+
+--- All configurations of some plugins that are enabled and can be used. Decodes those that were
+-- not; of all others it looks at the names.
+-- @tparam table wanted name -> anything
+-- @treturn table name -> list of `{ conf, is_global }`
+-- @treturn table name -> text that differs where the list does
+-- @phases any in a worker
+function _M.all(wanted)
+    local lists, marks = {}, {}
+    for name in pairs(wanted) do
+        lists[name], marks[name] = {}, {}
+    end
+    for i = 0, list_slots() - 1 do
+        local slot = slots[i]
+        local found = image.by_slot(PLUGIN, slot)
+        local list = found and lists[core.text(found, C.SLUICE_CORE_PLUGIN_NAME)]
+        local entry = list and configuration_of(found)
+        if entry and entry.conf and entry.is_enabled then
+            list[#list + 1] = { conf = entry.conf, is_global = entry.is_global }
+            table.insert(marks[entry.name], ("%d:%d"):format(slot, entry.revision))
+        end
+    end
+    for name, mark in pairs(marks) do
+        marks[name] = table.concat(mark, " ")
+    end
+    return lists, marks
 end
 
 local function read_configuration(name, slot, generation)
@@ -143,7 +232,7 @@ local function read_configuration(name, slot, generation)
     if entry and entry.generation == generation and entry.name == name then
         return entry.conf, entry.err
     end
-    return nil, ("the configuration of plugin '%s' is gone"):format(name)
+    return nil, ("the configuration of plugin '%s' does not exist"):format(name)
 end
 
 --- The configuration that a chain has chosen (gateway.plugin.chain). A request that has waited may
@@ -164,6 +253,28 @@ function _M.configuration(name, slot, generation, revision)
     return read_configuration(name, slot, generation)
 end
 
+--- The id of the configuration in a slot, of those that are known here.
+-- @tparam number slot
+-- @treturn string|nil
+function _M.id_of(slot)
+    local conf = held[slot]
+    return conf and conf.__plugin_id
+end
+
+--- Reports that C cannot do with a configuration.
+-- @tparam string name of the plugin
+-- @tparam number slot
+-- @tparam string message
+function _M.report_native(name, slot, message)
+    local found = image.look() and image.by_slot(PLUGIN, slot)
+    local entity = found and entity_text.decode(image.body(found))
+    -- Another one may have the slot by now.
+    if entity and entity.name == name then
+        local _, _, revision = image.place(found)
+        report(name, entity.id, tonumber(revision), message)
+    end
+end
+
 -- The record of a consumer; nil also where it is no id.
 local function consumer_record(id)
     if not id:find(UUID) then
@@ -172,7 +283,7 @@ local function consumer_record(id)
     return image.by_id(CONSUMER, (id:gsub("-", ""):gsub("%x%x", byte_of)))
 end
 
---- What plugins may look up (gateway.plugin.pdk).
+--- What plugins may look up (gateway.pdk).
 local store = {}
 _M.store = store
 
@@ -182,10 +293,16 @@ _M.store = store
 -- @treturn table|nil not to be changed
 function store.get(_, kind, id_or_name)
     if kind ~= "consumers" then
-        error(("requests find no %s"):format(tostring(kind)), 2)
+        error(("requests cannot find a %s"):format(tostring(kind)), 2)
     end
     local found = consumer_record(id_or_name) or image.by_key(CONSUMER, id_or_name)
     return found and entity_of(consumers, found)
+end
+
+--- The id of the store whose entities these are: of all nodes that have a copy of it.
+-- @treturn string|nil 16 bytes; nil: nothing can be read yet
+function store.id()
+    return image.look() and image.store()
 end
 
 local function find_credential(kind, key)
@@ -235,7 +352,8 @@ function store.credential(_, kind, key)
         keys_of_kind[kind] = keys
     end
     local entry = keys.found:get(key)
-    if not entry then
+    local expires_at = entry and entry.credential.expires_at
+    if not entry or (expires_at and expires_at <= ngx.time()) then
         entry = find_credential(kind, key)
         if not entry then
             return nil

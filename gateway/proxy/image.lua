@@ -5,9 +5,9 @@
 -- next, at the latest when the caller yields. Nothing here yields.
 -- @module gateway.proxy.image
 
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
 local ffi = require("ffi")
-local images = require("sluice.images")
+local images = require("sluice.ffi.images")
 
 local tonumber = tonumber
 
@@ -81,6 +81,26 @@ end
 function _M.credential(kind, key)
     local found = ffi.new("sluice_core_found_t")
     return found_by(C.sluice_images_credential(kind, #kind, key, #key, found), found)
+end
+
+--- An entity of a plugin's by one of its look-ups; none that has expired.
+-- @tparam number kind of the core's
+-- @tparam string name of the look-up (gateway.store.layout)
+-- @tparam string key
+-- @treturn cdata|nil
+function _M.entity(kind, name, key)
+    local found = ffi.new("sluice_core_found_t")
+    return found_by(C.sluice_images_entity(kind, name, #name, key, #key, found), found)
+end
+
+--- An entity of a plugin's by its id; none that has expired.
+-- @tparam number kind of the core's
+-- @tparam number of the number of its kind (gateway.store.layout)
+-- @tparam string id 16 bytes
+-- @treturn cdata|nil
+function _M.of_kind(kind, of, id)
+    local found = ffi.new("sluice_core_found_t")
+    return found_by(C.sluice_images_of_kind(kind, of, id, found), found)
 end
 
 --- A number, or the slot that a reference holds.

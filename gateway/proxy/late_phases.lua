@@ -39,6 +39,10 @@ _M.variants = {}
 -- phases}`, kind "error".
 _M.error_variants = {}
 
+--- The locations that have a whole response in hand, one a level: `{location, kind, level, phases,
+-- error_location}`, kind "response".
+_M.response_variants = {}
+
 for index, phases in ipairs(LEVELS) do
     local level = index - 1
     for _, kind in ipairs({ "native", "lua" }) do
@@ -50,6 +54,13 @@ for index, phases in ipairs(LEVELS) do
             error_location = error_name(level),
         }
     end
+    _M.response_variants[index] = {
+        location = location_name("response", level),
+        kind = "response",
+        level = level,
+        phases = phases,
+        error_location = error_name(level),
+    }
     _M.error_variants[index] = {
         location = error_name(level),
         kind = "error",

@@ -6,41 +6,22 @@
 -- plugins' own.
 -- @module gateway.proxy.phases
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local base = require("resty.core.base")
 local bit = require("bit")
 local ffi = require("ffi")
 
 local chain = require("gateway.plugin.chain")
+local dns = require("gateway.pdk.dns")
 local entities = require("gateway.proxy.entities")
-local flags = require("gateway.image.flags")
-local image = require("gateway.proxy.image")
-local pdk = require("gateway.plugin.pdk")
-local response = require("gateway.request.response")
+local response = require("gateway.pdk.response")
 
 local band = bit.band
 local get_request = base.get_request
 local ngx = ngx
 local tonumber = tonumber
 
-abi.declare([[
-typedef struct {
-    uint64_t status;
-    size_t message_length;
-    const char *message;
-    size_t location_length;
-    const char *location;
-} sluice_refusal_t;
-int sluice_ctx_lua(void *r);
-int sluice_ctx_set_lua(void *r, int place);
-int sluice_access_look(void *r);
-int sluice_access_route(void *r, sluice_refusal_t *refusal);
-int sluice_access_enter(void *r, sluice_refusal_t *refusal);
-int sluice_access_leave(void *r, sluice_refusal_t *refusal);
-]])
-abi.check_flags("ROUTE", flags.route)
-abi.check_flags("SERVICE", flags.service)
-abi.check_flags("PLUGIN", flags.plugin)
+abi.declare("core/image", "gateway/image", "gateway/request", "gateway/response", "gateway/proxy")
 
 local C = ffi.C
 
@@ -53,24 +34,18 @@ local ROUTED, LATE = 0x01, 0x02
 local _M = {}
 
 -- Of the request in hand: nothing yields before it is read.
-local refusal = ffi.new("sluice_refusal_t")
+local refusal = ffi.new("ngx_http_sluice_refusal_t")
 
 -- The ngx.ctx of requests with late phases. nginx forgets it when it goes to the page of an error;
 -- the request's own context has its place here (module/gateway/request/ngx_http_sluice_ctx.h).
 local kept, free = {}, {}
 
 --- Starts without a configuration; the first request finds what is published.
--- @tparam table settings resolved settings
 -- @tparam table plugins of gateway.plugin.registry
--- @tparam function vault of gateway.config.vault
--- @tparam function on_failure `(plugin, id, revision, message)`: a plugin cannot do with its
--- configuration
+-- @tparam function thrown `(name, phase, message)`: a plugin has thrown
 -- @phases init_worker
-function _M.init_worker(settings, plugins, vault, on_failure)
-    image.open(settings.image_dir)
-    entities.init_worker(plugins, vault, on_failure)
-    pdk.set_store(entities.store)
-    chain.init_worker(plugins, entities.configuration)
+function _M.init_worker(plugins, thrown)
+    chain.init_worker(plugins, entities.configuration, entities.report_native, thrown)
 end
 
 -- ngx.ctx over redirects --------------------------------------------------------------------------
@@ -107,10 +82,10 @@ end
 --- Ends the request as C has said; without words and place by nginx's own page.
 local function refuse()
     local status = tonumber(refusal.status)
-    if refusal.message_length > 0 then
-        return response.error(status, ffi.string(refusal.message, refusal.message_length))
-    elseif refusal.location_length > 0 then
-        local location = ffi.string(refusal.location, refusal.location_length)
+    if refusal.message.len > 0 then
+        return response.error(status, ffi.string(refusal.message.data, refusal.message.len))
+    elseif refusal.location.len > 0 then
+        local location = ffi.string(refusal.location.data, refusal.location.len)
         return response.exit(status, nil, { Location = location })
     end
     return ngx.exit(status)
@@ -126,6 +101,25 @@ local function route(request)
     end
     if rc ~= OK then
         return refuse()
+    end
+end
+
+-- Of the call in hand.
+local wanted = ffi.new("sluice_core_text_t")
+
+--- Says the addresses of the host that a plugin sends the request to. Yields.
+local function resolve(request)
+    C.sluice_changed_wanted(request, wanted)
+    local host = ffi.string(wanted.data, wanted.length)
+    local addresses, err = dns.resolve(host)
+    if not addresses then
+        ngx.log(ngx.ERR, "a plugin's target '", host, "' has no address: ", err)
+        return response.error(503, "name resolution failed")
+    end
+    for _, address in ipairs(addresses) do
+        if C.sluice_changed_address(request, address, #address) ~= OK then
+            error("no memory", 0)
+        end
     end
 end
 
@@ -150,8 +144,30 @@ function _M.access()
         return refuse()
     end
     chain.access()
-    if C.sluice_access_leave(request, refusal) ~= OK then
+    local rc = C.sluice_access_leave(request, refusal)
+    if rc == AGAIN then
+        resolve(request)
+        rc = C.sluice_access_leave(request, refusal)
+    end
+    if rc ~= OK then
         return refuse()
+    end
+end
+
+--- The content phase of a request whose whole response is held back
+-- (module/gateway/response/ngx_http_sluice_buffered.h). May yield where a plugin does.
+-- @phases content
+function _M.response()
+    local request = get_request()
+    restore(request)
+    local ok, err = pcall(chain.response)
+    if ok then
+        return C.sluice_buffered_release(request)
+    end
+    ngx.log(ngx.ERR, err)
+    if not ngx.headers_sent then
+        C.sluice_buffered_drop(request, 1)
+        return response.error(500)
     end
 end
 

@@ -2,13 +2,8 @@
 -- @module gateway.schema.context
 
 local concat = table.concat
-local error = error
 local format = string.format
 local huge = math.huge
-local ipairs = ipairs
-local tostring = tostring
-local type = type
-local unpack = unpack
 
 local _M = {}
 
@@ -21,13 +16,16 @@ local spare
 --- @tparam string path where the value stands
 -- @tparam[opt] function vault looks references up
 -- @tparam[opt] number max_errors no end when absent
--- @treturn table `errors`, `keys` and `depth`: the keys to what is looked at; `references`
+-- @treturn table `errors`, `keys` and `depth`: the keys to what is looked at; `references`;
+-- `as_is` of gateway.schema's `check`
 function _M.take(path, vault, max_errors)
     local ctx = spare or { errors = {}, path = nil, keys = {}, depth = 0 }
     spare = nil
     ctx.path = path
     ctx.vault = vault
     ctx.references = nil
+    ctx.waived = nil
+    ctx.as_is = nil
     ctx.max_errors = max_errors or huge
     return ctx
 end
@@ -86,6 +84,80 @@ function _M.fail(ctx, message, ...)
     end
     ctx.errors[#ctx.errors + 1] = { path = path_of(ctx, keys), keys = keys, message = message }
     return nil
+end
+
+-- Whether keys lead to a place, or to what is in it.
+local function lead_to(keys, of)
+    for i = 1, #of do
+        if keys[i] ~= of[i] then
+            return false
+        end
+    end
+    return true
+end
+
+--- Adds what a check of several fields says.
+-- @tparam table ctx
+-- @tparam table err of gateway.schema.entity_checks
+-- @tparam {string,...} names of the field within the record
+function _M.report(ctx, err, names)
+    local here = { unpack(ctx.keys, 1, ctx.depth) }
+    local keys, errors = { unpack(here) }, ctx.errors
+    for _, name in ipairs(names) do
+        keys[#keys + 1] = name
+    end
+    for i = err.replaces and #errors or 0, 1, -1 do
+        local is_there = lead_to(errors[i].keys, keys)
+        if is_there and #errors[i].keys > #keys and err.of_record then
+            -- What is wrong in the field has been said.
+            errors[i].of_record = { keys = here, message = err.of_record }
+            return
+        elseif is_there and #errors[i].keys == #keys then
+            table.remove(errors, i)
+        end
+    end
+    _M.fail(ctx, err.message, unpack(names))
+    local added = errors[#errors]
+    added.unless, added.plain, added.is_of_record = err.unless, err.plain, #names == 0 or nil
+    added.of_record = err.of_record and { keys = here, message = err.of_record }
+end
+
+--- Adds the errors that a function of a schema found: one message, or in a table those of what
+-- stands in the value, by key, as Kong's have them.
+-- @tparam table ctx
+-- @tparam string|table message
+function _M.fail_all(ctx, message)
+    if type(message) ~= "table" then
+        return _M.fail(ctx, tostring(message))
+    end
+    local depth = ctx.depth
+    for key, item in pairs(message) do
+        local is_list = key == "@entity" and type(item) == "table"
+        if not is_list then
+            ctx.depth = depth + 1
+            ctx.keys[depth + 1] = type(key) == "number" and key - 1 or key
+        end
+        for _, text in ipairs(is_list and item or { item }) do
+            _M.fail_all(ctx, text)
+            ctx.errors[#ctx.errors].is_of_record = is_list or nil
+        end
+        ctx.depth = depth
+    end
+    return nil
+end
+
+--- Adds an error of what this version does not support, or waives it where that was asked for.
+-- @tparam table ctx
+-- @tparam string message
+function _M.fail_unsupported(ctx, message)
+    local waived = ctx.waived
+    if waived then
+        waived[#waived + 1] =
+            { path = path_of(ctx, { unpack(ctx.keys, 1, ctx.depth) }), message = message }
+        return
+    end
+    _M.fail(ctx, message)
+    ctx.errors[#ctx.errors].is_unsupported = true
 end
 
 --- Remembers that what is looked at was a reference.

@@ -156,6 +156,8 @@ function PUT.any(out)
     out[#out + 1] = [[if type(value) == "string" and find(value, "^{vault://.*}$")]] .. NO
 end
 
+PUT.json = PUT.any
+
 function PUT.integer(out)
     out[#out + 1] = [[if type(value) ~= "number" or floor(value) ~= value or value - value ~= 0]]
         .. NO
@@ -348,7 +350,7 @@ local FIELD = [[
     if field ~= nil then
         count = count + 1
     end
-    if field ~= nil and field ~= NULL then
+    %sif field ~= nil and field ~= NULL then
         field = %s(field)
         if field == nil then
             return nil
@@ -362,7 +364,8 @@ local function put_field(out, entry)
     local absent = absent_source(out, entry)
     local check = inner(out, entry.field)
     absent = absent and "else\n" .. absent or ""
-    out[#out + 1] = format(FIELD, entry.name, check, entry.name, absent)
+    local null = plans.is_adopted(entry.field) and "if field == NULL" .. NO or ""
+    out[#out + 1] = format(FIELD, entry.name, null, check, entry.name, absent)
 end
 
 -- What the checks of several fields are lent.
@@ -372,6 +375,12 @@ host = {
         return make_field(field)(value) == nil and "not taken" or nil
     end,
     field = plans.field,
+    is_wrong = function()
+        return false
+    end,
+    lent = function(...)
+        return lent.lent(host.definition, ...)
+    end,
     run = function(...)
         return lent.run(...)
     end,
@@ -381,11 +390,11 @@ host = {
 }
 
 local function passes(definition, record)
-    local outer, had_failed = host.definition, host.has_failed
-    host.has_failed = false
+    local outer, had_failed, given = host.definition, host.has_failed, host.given
+    host.has_failed, host.given = false, record
     entity_checks.run(definition, record, false, host)
     local has_failed = host.has_failed
-    host.definition, host.has_failed = outer, had_failed
+    host.definition, host.has_failed, host.given = outer, had_failed, given
     return not has_failed
 end
 
@@ -414,8 +423,8 @@ function _M.record(definition)
     if definition.entity_checks then
         out[#out + 1] = format("if not %s(%s, out)", constant(out, passes), this) .. NO
     end
-    if definition.transformations then
-        out[#out + 1] = format("%s(%s, out)\n", constant(out, lent.transform), this)
+    if definition.follows then
+        out[#out + 1] = format("%s(%s, out)\n", constant(out, lent.follow), this)
     end
     out[#out + 1] = "value = out\n"
     made = compile(out)
@@ -426,8 +435,9 @@ end
 --- Takes what gateway.schema lends, before the first call.
 -- @tparam table functions `absent(entry)`: whether a field of a plan may be left out, whose
 -- `entry.absent` is then what it becomes; `expand(definition, value)`: the value with the fields
--- that shorthands stand for, or nil; `run(fn, ...)`: calls a function that may throw;
--- `transform(definition, record)`: sets the fields that follow from others
+-- that shorthands stand for, or nil; `lent(definition, record, names)`: what custom checks of a
+-- record are given; `run(fn, ...)`: calls a function that may throw;
+-- `follow(definition, record)`: sets the fields that follow from others
 function _M.lend(functions)
     lent = functions
 end

@@ -4,8 +4,9 @@
 -- integer, number, boolean, array, set, map, record, foreign, function, any),
 -- flags (`required`, `default`, `auto`, `unique`) and rules
 -- (`gateway.schema.rules`); `entity_checks` look at several fields at once
--- (`gateway.schema.entity_checks`). `transformations` say which fields follow from another one:
--- `{ { input = { field }, on_write = function(value) return { other = ... } end } }`.
+-- (`gateway.schema.entity_checks`). `follows` says which fields follow from others, whatever was
+-- given for them: `{ field = function(record) return value end }`. What is kept in the place of a
+-- given value is another thing (`gateway.schema.transformations`).
 --
 -- An explicit null counts as a field left out: it takes the default. A record
 -- is always expanded to its fields unless it says `required = false`.
@@ -20,19 +21,13 @@ local entity_checks = require("gateway.schema.entity_checks")
 local generated = require("gateway.schema.generated")
 local plans = require("gateway.schema.plan")
 local rules = require("gateway.schema.rules")
+local shorthands = require("gateway.schema.shorthands")
 local to_json = require("gateway.schema.to_json")
 local types = require("gateway.schema.types")
 
 local byte = string.byte
-local error = error
 local find = string.find
-local ipairs = ipairs
-local next = next
-local pairs = pairs
-local pcall = pcall
 local sort = table.sort
-local tostring = tostring
-local type = type
 
 local new_table = require("table.new")
 
@@ -67,19 +62,19 @@ end
 
 -- Runs a rule of a schema; a rule that throws is an error of the value, too.
 local function run(fn, ...)
-    local done, ok, message = pcall(fn, ...)
+    local done, ok, message, is_unsupported = pcall(fn, ...)
     if not done then
         return nil, "cannot be checked: " .. tostring(ok)
     end
-    return ok, message
+    return ok, message, is_unsupported
 end
 
 local function check_rules(ctx, field, value)
     for _, rule in ipairs(plan_of(field).rules) do
-        local ok, message = run(rule.fn, value, rule.argument)
+        local ok, message, is_unsupported = run(rule.fn, value, rule.argument)
         if not ok then
-            fail(ctx, field.err or message or "invalid value")
-            return
+            local report = is_unsupported and context.fail_unsupported or context.fail_all
+            return report(ctx, field.err or message or "invalid value")
         end
     end
 end
@@ -143,41 +138,13 @@ local function fill_map(ctx, field, value)
     return out
 end
 
--- Shorthands are fields that stand for others (`url`): replaced before the rest.
-local function expand_shorthands(ctx, definition, value)
-    local out = value
-    for _, entry in ipairs(definition.shorthand_fields or {}) do
-        local name, field = next(entry)
-        local given = value[name]
-        if given ~= nil then
-            out = merged(out, {})
-            out[name] = nil
-        end
-        if not is_null(given) and enter(ctx, name, field, given) ~= nil then
-            local fields, err = run(field.func, given)
-            if fields then
-                out = field.deprecation and merged(fields, out) or merged(out, fields)
-            elseif err then
-                fail(ctx, err, name)
-            end
-        end
-    end
-    return out
-end
-
--- The parts of a dotted name, one by one.
-local function parts_of(name)
-    local part, rest = name:match("^([^.]+)%.?(.*)$")
-    if part then
-        return part, parts_of(rest)
-    end
-end
-
 -- A field that was given but is wrong must not look absent to the checks.
 local function with_given(out, value)
     local all = {}
     for key, item in pairs(value) do
-        all[key] = not is_null(item) and item or nil
+        if not is_null(item) then
+            all[key] = item
+        end
     end
     for key, item in pairs(out) do
         local given = value[key]
@@ -190,7 +157,9 @@ end
 -- What a field is when it is not given, found out once: most fields are not. Without one where
 -- that is an error.
 local function find_absent(entry)
-    if entry.has_absent == nil then
+    if plans.is_drawn(entry.field) then
+        return false -- each has one of its own
+    elseif entry.has_absent == nil then
         local ctx = context.take("")
         entry.absent = fill(ctx, entry.field, nil)
         entry.has_absent = #ctx.errors == 0
@@ -199,33 +168,51 @@ local function find_absent(entry)
     return entry.has_absent
 end
 
+-- What expands shorthands is lent.
+local lent = { enter = enter, run = run }
+
 local function copy(value)
     return type(value) == "table" and merged(value, {}) or value
+end
+
+-- What functions that check a record are given.
+local function lent_to_checks(definition, record, names)
+    local is_adopted = plans.is_adopted(definition)
+    return is_adopted and plans.with_nulls(definition, record, names) or record
 end
 
 -- What the checks of several fields are lent; `ctx` is that of the record in hand.
 local host
 host = {
     run = run,
-    report = function(message, name)
-        fail(host.ctx, message, parts_of(name or ""))
+    is_wrong = function(name)
+        local ctx = host.ctx
+        for i = host.first, #ctx.errors do
+            if ctx.errors[i].keys[ctx.depth + 1] == name then
+                return true
+            end
+        end
+        return false
+    end,
+    lent = function(...)
+        return lent_to_checks(host.definition, ...)
+    end,
+    report = function(err)
+        context.report(host.ctx, err, plans.parts(err.field or ""))
     end,
 }
 
-local function check_record(ctx, definition, record, has_errors)
-    local outer_ctx, outer_definition = host.ctx, host.definition
-    host.ctx = ctx
-    entity_checks.run(definition, record, has_errors, host)
-    host.ctx, host.definition = outer_ctx, outer_definition
+local function check_record(ctx, definition, record, given, first)
+    local outer = { host.ctx, host.definition, host.first, host.given }
+    host.ctx, host.first, host.given = ctx, first, given
+    entity_checks.run(definition, record, #ctx.errors >= first, host)
+    host.ctx, host.definition, host.first, host.given = unpack(outer, 1, 4)
 end
 
 -- Sets the fields that follow from others (`cert_digest`), whatever was given for them.
-local function transform(definition, record)
-    for _, transformation in ipairs(definition.transformations) do
-        local given = record[transformation.input[1]]
-        for name, value in pairs(given ~= nil and transformation.on_write(given) or {}) do
-            record[name] = value
-        end
+local function set_followers(definition, record)
+    for name, make in pairs(definition.follows) do
+        record[name] = make(record)
     end
 end
 
@@ -241,19 +228,25 @@ end
 local function fill_record(ctx, definition, value)
     local errors_before = #ctx.errors
     local plan = plan_of(definition)
-    if definition.shorthand_fields then
-        value = expand_shorthands(ctx, definition, value)
+    -- A record that is complete but for what it leaves out: nothing is filled in.
+    local as_is = ctx.as_is and ctx.depth == 0
+    if definition.shorthand_fields and not as_is then
+        value = shorthands.expand(ctx, definition, value, lent)
     end
     -- what a wrong shorthand should have set is not missing
     local lenient = #ctx.errors > errors_before
     local out = new_table(0, count_fields(plan, value))
     for _, entry in ipairs(plan.fields) do
         local given = value[entry.name]
-        if not is_null(given) then
+        if not is_null(given) or (given ~= nil and plans.is_adopted(entry.field)) then
             out[entry.name] = enter(ctx, entry.name, entry.field, given)
+        elseif as_is then
+            if entry.field.required and not ctx.as_is.is_partial then
+                fail(ctx, "required field missing", entry.name)
+            end
         elseif not lenient then
             if not find_absent(entry) then
-                enter(ctx, entry.name, entry.field, nil)
+                out[entry.name] = enter(ctx, entry.name, entry.field, nil)
             elseif entry.absent ~= nil then -- nil would take a place, too
                 out[entry.name] = copy(entry.absent)
             end
@@ -261,14 +254,15 @@ local function fill_record(ctx, definition, value)
     end
     for _, key in ipairs(_M.sorted_keys(value, plan.by_name)) do
         fail(ctx, "unknown field", key)
+        ctx.errors[#ctx.errors].known = plan.by_name
     end
     if definition.entity_checks then
         local has_errors = #ctx.errors > errors_before
         local record = has_errors and with_given(out, value) or out
-        check_record(ctx, definition, record, has_errors)
+        check_record(ctx, definition, record, value, errors_before + 1)
     end
-    if definition.transformations and #ctx.errors == errors_before then
-        transform(definition, out)
+    if definition.follows and #ctx.errors == errors_before then
+        set_followers(definition, out)
     end
     return out
 end
@@ -297,7 +291,9 @@ local fillers = {
 
 -- The value that a reference stands for. What is wrong with it is not said: it may be a secret.
 local function dereference(ctx, field, reference)
-    if not field.referenceable then
+    if ctx.as_is then
+        return reference
+    elseif not field.referenceable then
         return fail(ctx, "a vault reference is not allowed in this field")
     elseif not ctx.vault then
         return fail(ctx, "vault references are not looked up here")
@@ -316,14 +312,31 @@ local function dereference(ctx, field, reference)
     return value
 end
 
+-- An id or a text of a plugin's configuration that nobody gives.
+local function drawn(field)
+    if field.uuid then
+        return require("kong.tools.uuid").uuid()
+    end
+    return field.type == "string" and require("kong.tools.rand").random_string() or nil
+end
+
 -- Checks one value and returns it with defaults; errors go to the context.
 fill = function(ctx, field, value)
     -- The first byte settles it for most, and that the JIT compiles.
-    if type(value) == "string" and byte(value) == BRACE and find(value, "^{vault://.*}$") then
+    local may_refer = type(value) == "string" and byte(value) == BRACE
+    if may_refer and find(value, "^{vault://.*}$") and (field.referenceable or not ctx.as_is) then
         return dereference(ctx, field, value)
     end
     if is_null(value) then
-        value = default_of(field)
+        local is_adopted = plans.is_adopted(field)
+        if value == NULL and is_adopted then
+            value = nil -- and no default
+        else
+            value = default_of(field)
+            if value == nil and is_adopted and ctx.depth > 1 and field.auto then
+                value = drawn(field)
+            end
+        end
         if value == nil then
             if field.required and not field.auto then
                 fail(ctx, "required field missing")
@@ -358,8 +371,11 @@ fill = function(ctx, field, value)
 end
 
 --- Checks a value as `validate` does, by walking over the schema.
-function _M.walk(definition, value, path, vault)
+-- @tparam[opt] boolean is_lenient what this version does not support is no error, but the fourth
+-- that is returned: an array of `{ path =, message = }`
+function _M.walk(definition, value, path, vault, is_lenient)
     local ctx = context.take(path or "", vault, MAX_ERRORS)
+    ctx.waived = is_lenient and {} or nil
     if not has_type(value, "record") then
         fail(ctx, "expected a record")
         return nil, ctx.errors
@@ -371,7 +387,7 @@ function _M.walk(definition, value, path, vault)
         return nil, ctx.errors
     end
     context.give_back(ctx)
-    return filled, nil, ctx.references
+    return filled, nil, ctx.references, ctx.waived
 end
 
 --- Checks a value against a schema and fills in the defaults.
@@ -384,7 +400,9 @@ end
 -- @tparam[opt] function vault looks references up, of gateway.config.vault
 -- @treturn table|nil a new table with defaults filled, unset fields nil
 -- @treturn nil|table array of `{ path =, keys =, message = }` when the value is not valid: where it
--- stands as a text, and as the keys below `path`, indices of lists from 0
+-- stands as a text, and as the keys below `path`, indices of lists from 0. With `known`, the fields
+-- that there are in place of an unknown one; with `unless` of gateway.schema.entity_checks; with
+-- `is_unsupported` where this version is what does not support it
 -- @treturn nil|table array of `{ keys =, text = }`: the references that were looked up
 function _M.validate(definition, value, path, vault)
     if has_type(value, "record") then
@@ -394,6 +412,39 @@ function _M.validate(definition, value, path, vault)
         end
     end
     return _M.walk(definition, value, path, vault)
+end
+
+--- Checks a record as it is: nothing is filled in, and references to vaults stay what they are.
+-- @tparam table definition schema
+-- @tparam table record
+-- @tparam[opt=false] boolean is_partial required fields may be missing
+-- @treturn nil|table errors as of `validate`
+function _M.check(definition, record, is_partial)
+    local ctx = context.take("")
+    ctx.as_is = { is_partial = is_partial }
+    fill_record(ctx, definition, record)
+    context.give_back(ctx)
+    return #ctx.errors > 0 and ctx.errors or nil
+end
+
+--- Checks one value against one field definition, as it is: see `check`.
+-- @tparam table field definition
+-- @param value
+-- @treturn nil|table errors as of `validate`
+function _M.check_field(field, value)
+    local ctx = context.take("")
+    -- a record of it has its fields filled in
+    ctx.as_is, ctx.depth, ctx.keys[1] = {}, 1, ""
+    fill(ctx, field, value)
+    ctx.depth = 0
+    for _, err in ipairs(ctx.errors) do
+        table.remove(err.keys, 1)
+        if err.of_record then
+            table.remove(err.of_record.keys, 1)
+        end
+    end
+    context.give_back(ctx)
+    return #ctx.errors > 0 and ctx.errors or nil
 end
 
 --- Checks one value against one field definition.
@@ -416,12 +467,18 @@ host.field = _M.field
 -- The fields that shorthands stand for, in a new table; nil where one is wrong.
 local function expand(definition, value)
     local ctx = context.take("")
-    local expanded = expand_shorthands(ctx, definition, value)
+    local expanded = shorthands.expand(ctx, definition, value, lent)
     context.give_back(ctx)
     return #ctx.errors == 0 and expanded or nil
 end
 
-generated.lend({ absent = find_absent, expand = expand, run = run, transform = transform })
+generated.lend({
+    absent = find_absent,
+    expand = expand,
+    lent = lent_to_checks,
+    run = run,
+    follow = set_followers,
+})
 
 --- As `to_json.entity`.
 _M.to_json_entity = to_json.entity

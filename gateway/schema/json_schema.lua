@@ -6,12 +6,8 @@
 -- @module gateway.schema.json_schema
 
 local cjson = require("cjson")
-
-local ipairs = ipairs
-local next = next
-local pairs = pairs
-local setmetatable = setmetatable
-local type = type
+local plans = require("gateway.schema.plan")
+local secrets = require("gateway.schema.secrets")
 
 local NULL = cjson.null
 local ARRAY = { __jsontype = "array" }
@@ -62,7 +58,7 @@ function types.string(field)
         type = "string",
         minLength = least > 0 and least or nil,
         maxLength = field.len_max,
-        format = (field.uuid and "uuid") or (field.encrypted and "password") or nil,
+        format = (field.uuid and "uuid") or (secrets.is_secret(field) and "password") or nil,
         pattern = field.starts_with == "/" and "^/" or nil,
     }
 end
@@ -83,10 +79,16 @@ function types.boolean()
     return { type = "boolean" }
 end
 
+-- What stands in a list or a map: null in the place of a secret, in an answer that hides them.
+local function convert_items(field, side, may_be_secret)
+    local out = convert(field, side)
+    return side == "answer" and may_be_secret and _M.nullable(out) or out
+end
+
 function types.array(field, side)
     return {
         type = "array",
-        items = convert(field.elements, side),
+        items = convert_items(field.elements, side, secrets.is_secret(field.elements)),
         minItems = field.len_min,
         maxItems = field.len_max,
     }
@@ -95,7 +97,12 @@ end
 types.set = types.array
 
 function types.map(field, side)
-    return { type = "object", additionalProperties = convert(field.values, side) }
+    -- Of a map the key may say it.
+    local may_be_secret = field.values.type == "string" or secrets.is_secret(field.values)
+    return {
+        type = "object",
+        additionalProperties = convert_items(field.values, side, may_be_secret),
+    }
 end
 
 function types.record(field, side)
@@ -123,6 +130,8 @@ end
 function types.any()
     return {}
 end
+
+types.json = types.any
 
 types["function"] = types.string
 
@@ -232,9 +241,18 @@ function _M.answer(definition)
         local name, field = next(entry)
         local out = convert(field, "answer")
         -- A listener that hides secrets shows null.
-        local is_set = (field.required or field.auto or is_filled(field)) and not field.encrypted
+        local is_set = (field.required or field.auto or is_filled(field))
+            and not secrets.is_secret(field, name)
         properties[name] = is_set and out or _M.nullable(out)
         required[i] = name
+    end
+    for _, entry in ipairs(definition.shorthand_fields or {}) do
+        local name, field = next(entry)
+        if plans.instead_of(field) then
+            properties[name] = _M.nullable(convert(field, "answer"))
+            properties[name].deprecated = true
+            required[#required + 1] = name
+        end
     end
     return {
         type = "object",

@@ -1,19 +1,17 @@
 --- The rules that a field of a schema can carry.
--- Each is a function `(value, argument) -> true` or `nil, message`; a schema
+-- Each is a function `(value, argument) -> true` or `nil, message`, and true where this version
+-- is what does not support the value; a schema
 -- names it as an attribute of the field (`between = { 0, 65535 }`). They run in
 -- the order of `order`, after the type has been checked, and the first that
 -- fails is reported. The words are those that users of Kong know.
 -- @module gateway.schema.rules
 
 local cjson = require("cjson")
+local core = require("sluice.ffi.core")
 
 local concat = table.concat
 local format = string.format
-local ipairs = ipairs
 local lower = string.lower
-local pairs = pairs
-local tostring = tostring
-local type = type
 
 local NULL = cjson.null
 local HEX4 = "%x%x%x%x"
@@ -26,6 +24,10 @@ local function text(value)
     return value == NULL and "null" or tostring(value)
 end
 
+--- A value in a message.
+-- @function text
+_M.text = text
+
 local function texts(list)
     local out = {}
     for i, item in ipairs(list) do
@@ -34,7 +36,11 @@ local function texts(list)
     return concat(out, ", ")
 end
 
-local function contains(list, value)
+--- Whether a list has a value.
+-- @tparam table list
+-- @param value
+-- @treturn boolean
+function _M.contains(list, value)
     for _, item in ipairs(list) do
         if item == value then
             return true
@@ -97,6 +103,8 @@ _M.order = {
     "match_any",
     "contains",
     "custom_validator",
+    -- Behind a validator of the field's own, which may say more.
+    "is_regex",
     "mutually_exclusive_subsets",
     "supported",
 }
@@ -113,14 +121,14 @@ function check.ne(value, unwanted)
 end
 
 function check.one_of(value, list)
-    if not contains(list, value) then
+    if not _M.contains(list, value) then
         return nil, "expected one of: " .. texts(list)
     end
     return true
 end
 
 function check.not_one_of(value, list)
-    if contains(list, value) then
+    if _M.contains(list, value) then
         return nil, "must not be one of: " .. texts(list)
     end
     return true
@@ -134,8 +142,20 @@ function check.timestamp(value)
     return value > 0 or nil, "expected a valid timestamp"
 end
 
+--- Whether a text is a UUID.
+-- @tparam string value
+-- @treturn boolean
+function _M.is_uuid(value)
+    return #value == UUID_LENGTH and value:find(UUID) ~= nil
+end
+
 function check.uuid(value)
     return value:find(UUID) ~= nil or nil, "expected a valid UUID"
+end
+
+function check.is_regex(value, is_wanted)
+    local ok = not is_wanted or core.check_pattern(value, false)
+    return ok or nil, "not a valid regex: " .. value
 end
 
 function check.between(value, limits)
@@ -197,21 +217,27 @@ function check.match_any(value, any)
 end
 
 function check.contains(list, wanted)
-    return contains(list, wanted) or nil, "expected to contain: " .. tostring(wanted)
+    return _M.contains(list, wanted) or nil, "expected to contain: " .. tostring(wanted)
 end
 
 function check.custom_validator(value, fn)
-    return fn(value)
+    local ok, message, is_unsupported = fn(value)
+    return ok or nil, message or "failed validating: " .. text(value), is_unsupported
 end
 
 function check.mutually_exclusive_subsets(list, subsets)
-    local hit = {}
+    local of = {}
     for _, subset in ipairs(subsets) do
         for _, item in ipairs(subset) do
-            if contains(list, item) then
-                hit[#hit + 1] = subset
-                break
-            end
+            of[item] = subset
+        end
+    end
+    local hit, seen = {}, {}
+    for _, item in ipairs(list) do
+        local subset = of[item]
+        if subset and not seen[subset] then
+            seen[subset] = true
+            hit[#hit + 1] = subset
         end
     end
     return #hit < 2 or nil, "these sets are mutually exclusive: " .. quoted(hit)
@@ -222,13 +248,13 @@ end
 function check.supported(value, list)
     if not list then
         local empty = type(value) == "table" and length(value) == 0
-        return empty or nil, "this field is not supported by this version"
+        return empty or nil, "this field is not supported by this version", true
     end
-    if contains(list, value) then
+    if _M.contains(list, value) then
         return true
     end
-    return nil,
-        format("'%s' is not supported by this version (supported: %s)", text(value), texts(list))
+    local message = "'%s' is not supported by this version (supported: %s)"
+    return nil, format(message, text(value), texts(list)), true
 end
 
 return _M

@@ -3,8 +3,8 @@
 -- @module gateway.schema.text
 
 local address = require("sluice.address")
-local core = require("sluice.core")
-local router_path = require("gateway.router.path")
+local core = require("sluice.ffi.core")
+local router_path = require("gateway.schema.path")
 
 local byte = string.byte
 local char = string.char
@@ -229,6 +229,22 @@ function _M.header_value(value)
     end
     local ok, err = core.check_pattern(value:sub(3), false)
     return ok, err and format("invalid regex: '%s' (PCRE returned: %s)", value, err)
+end
+
+--- Checks a URL of any scheme that has a host, as Kong's typedef does.
+-- @tparam string url
+-- @treturn boolean|nil true
+-- @treturn nil|string message
+function _M.any_url(url)
+    local scheme, rest = url:match("^(%w[%w+.-]*):([^#]*)")
+    local authority = (rest or url):match("^//([^/?#]*)") or ""
+    local host = authority:gsub("^[^@]*@", ""):gsub(":[^:%]]*$", "")
+    if host == "" then
+        return nil, "missing host in url"
+    elseif not scheme then
+        return nil, "missing scheme in url"
+    end
+    return true
 end
 
 --- Splits a URL into what a service has: protocol, host, port, path.

@@ -5,9 +5,6 @@ local cjson = require("cjson")
 local schema = require("gateway.schema")
 
 local find = string.find
-local pairs = pairs
-local tonumber = tonumber
-local type = type
 
 local NULL = cjson.null
 local BOOLEANS = { ["true"] = true, ["false"] = false }

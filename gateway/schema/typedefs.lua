@@ -9,17 +9,21 @@ local address = require("sluice.address")
 local text = require("gateway.schema.text")
 local x509 = require("gateway.schema.x509")
 
-local error = error
-local pairs = pairs
-local setmetatable = setmetatable
-local tostring = tostring
-
 local NULL = cjson.null
-local PLUGIN_PROTOCOLS = "Kept for files of Kong, without effect: a plugin runs whatever the "
-    .. "protocol of a request."
+local PLUGIN_PROTOCOLS = "For compatibility with Kong; no effect. A plugin runs for all protocols. "
+    .. "`ws` and `wss` are those of Kong Enterprise; a WebSocket here is of `http` or `https`."
 -- In Kong's order: it is what users see in responses.
 local HTTP_PROTOCOLS = { "grpc", "grpcs", "http", "https" }
+local WS_PROTOCOLS = { "ws", "wss" }
 local PROTOCOLS = { "grpc", "grpcs", "http", "https", "tcp", "tls", "tls_passthrough", "udp" }
+
+local function joined(list, more)
+    local out = { unpack(list) }
+    for _, item in ipairs(more) do
+        out[#out + 1] = item
+    end
+    return out
+end
 
 local define_mt = {}
 
@@ -43,24 +47,36 @@ local function check_host(value, allowed)
     if not parsed then
         return nil,
             err == "invalid port number" and "must not have a port" or "invalid value: " .. value
-    elseif parsed.port then
-        return nil, "must not have a port"
     elseif allowed == "name" and parsed.type ~= "name" then
         return nil, "must not be an IP"
+    elseif parsed.port then
+        return nil, "must not have a port"
     end
     return true
+end
+
+local function check_no_code(fields)
+    return next(fields) == nil or nil,
+        "needs the plugin interface, which this version does not have",
+        true
 end
 
 local function check_sni(value)
     return check_host(value, "name")
 end
 
+-- What a text that is no address looks like.
+local function kind_of(value)
+    local rest, colons = value:gsub(":", "")
+    return colons > 1 and "ipv6 address" or (rest:find("^[%d.]+$") and "ipv4 address") or "hostname"
+end
+
 local function check_host_with_optional_port(value)
     local parsed, err = address.parse(value)
-    if not parsed then
-        return nil, err == "invalid port number" and err or "invalid hostname: " .. value
+    if not parsed and err ~= "invalid port number" then
+        err = ("invalid %s: %s"):format(kind_of(value), value)
     end
-    return true
+    return parsed and true or nil, err
 end
 
 local function check_wildcard_sni(value)
@@ -75,10 +91,10 @@ end
 
 local function check_wildcard_host(value)
     local ok, err = check_host_with_optional_port((value:gsub("%*", "wildcard")))
-    if not ok then
-        return nil, err == "invalid port number" and err or "invalid hostname: " .. value
+    if not ok and err ~= "invalid port number" then
+        err = ("invalid %s: %s"):format(kind_of(value), value)
     end
-    return true
+    return ok, err
 end
 
 local function check_ip(value)
@@ -89,9 +105,14 @@ local function check_ip_or_cidr(value)
     return address.is_ip_or_cidr(value) or nil, "invalid ip or cidr range: '" .. value .. "'"
 end
 
-local function check_url(value)
-    local url, err = text.url(value)
-    return url ~= nil or nil, err
+local function check_ip_or_cidr_v4(value)
+    local is_v4 = address.is_ip_or_cidr(value) and not value:find(":", 1, true)
+    return is_v4 or nil, "invalid ipv4 cidr range: '" .. value .. "'"
+end
+
+local function check_lua_code(value)
+    local fn, err = loadstring(value, "=code")
+    return fn ~= nil or nil, "Error parsing function: " .. tostring(err)
 end
 
 -- A reference that a plugin's configurations do not have.
@@ -100,7 +121,7 @@ local function no(what, kind)
         type = "foreign",
         reference = kind,
         eq = NULL,
-        description = "Has to be null: the plugin cannot be bound to a " .. what .. ".",
+        description = "Must be null: the plugin cannot be bound to a " .. what .. ".",
     })
 end
 
@@ -116,28 +137,70 @@ local types = {
     redis_server_name = define({ type = "string", custom_validator = check_sni }),
     ip = define({ type = "string", custom_validator = check_ip }),
     ip_or_cidr = define({ type = "string", custom_validator = check_ip_or_cidr }),
+    cidr_v4 = define({ type = "string", custom_validator = check_ip_or_cidr_v4 }),
     port = define({ type = "integer", between = { 0, 65535 } }),
-    url = define({ type = "string", custom_validator = check_url }),
+    url = define({ type = "string", custom_validator = text.any_url }),
     path = define({
         type = "string",
         starts_with = "/",
         match_none = { { pattern = "//", err = "must not have empty segments" } },
         custom_validator = text.path,
     }),
-    http_method = define({ type = "string", match = "^%u+$" }),
+    http_method = define({
+        type = "string",
+        match = "^%u+$",
+        hint = function(value)
+            return value:find("^%a+$") and "; did you mean " .. value:upper() .. "?"
+        end,
+    }),
+    -- Of what a data plane can do, and of versions.
+    capability = define({ type = "string" }),
+    semantic_version = define({
+        type = "string",
+        match_any = {
+            patterns = { "^%d+[%.%d]*$", "^%d+[%.%d]*%-?.*$" },
+            err = "invalid version number: must be in format of X.Y.Z",
+        },
+        match_none = { { pattern = "%.%.", err = "must not have empty version segments" } },
+    }),
     header_name = define({ type = "string", custom_validator = text.header_name }),
     certificate = define({ type = "string", custom_validator = x509.check_chain }),
     key = define({ type = "string", custom_validator = x509.check_key }),
-    cookie_name = define({ type = "string", custom_validator = text.cookie_name }),
+    public_key = define({ type = "string", custom_validator = x509.check_public_key }),
+    -- A name is no secret, what the cookie has may be one.
+    cookie_name = define({
+        type = "string",
+        secret = false,
+        custom_validator = text.cookie_name,
+    }),
     timeout = define({ type = "integer", between = { 0, 2 ^ 31 - 2 } }),
-    ttl = define({ type = "number", between = { 0, 100000000 } }),
+    ttl = define({ type = "integer", between = { 0, 100000000 } }),
     protocol = define({ type = "string", one_of = PROTOCOLS }),
+    -- Who owns an entity of a plugin's, which goes with the consumer.
+    consumer = define({
+        type = "foreign",
+        reference = "consumers",
+        required = true,
+        on_delete = "cascade",
+    }),
+    -- Of plugins that ask who a client is.
+    anonymous = define({
+        type = "string",
+        description = "Id or username of the consumer used for requests without valid "
+            .. "credentials; if not set, they are refused. If several authentication plugins "
+            .. "have it, one successful authentication is enough.",
+    }),
+    realm = define({
+        type = "string",
+        required = false,
+        description = "Realm in the `WWW-Authenticate` header of a 401.",
+    }),
     uuid = define({
         type = "string",
         uuid = true,
         auto = true,
-        description = "Identifies the entity. In a file that gives none it is made of what the "
-            .. "entity is known by: the same file gives the same ids.",
+        description = "Unique id of the entity. If a file has none, it is derived from the "
+            .. "identifying fields: the same file yields the same ids.",
     }),
     auto_timestamp_s = define({ type = "integer", timestamp = true, auto = true }),
     auto_timestamp_ms = define({ type = "number", timestamp = true, auto = true }),
@@ -146,8 +209,8 @@ local types = {
         type = "string",
         unique = true,
         custom_validator = text.name,
-        description = "Name that paths and references take in place of the id. ASCII letters and "
-            .. "digits, `.`, `-`, `_`, `~`, and any character beyond ASCII.",
+        description = "Name that can be used instead of the id in paths and references. ASCII "
+            .. "letters and digits, `.`, `-`, `_`, `~`, and any non-ASCII character.",
     }),
     tag = define({ type = "string", required = true, custom_validator = text.tag }),
     no_route = no("route", "routes"),
@@ -156,11 +219,13 @@ local types = {
     no_consumer_group = no("consumer group", "consumer_groups"),
 }
 
+types.cidr = types.cidr_v4 -- its former name
+
 types.created_at = types.auto_timestamp_s({
-    description = "When the entity was created, in seconds since 1970 (UTC).",
+    description = "Creation time, in seconds since 1970 (UTC).",
 })
 types.updated_at = types.auto_timestamp_s({
-    description = "When the entity was last changed, in seconds since 1970 (UTC).",
+    description = "Time of the last change, in seconds since 1970 (UTC).",
 })
 
 types.tags = define({
@@ -168,7 +233,7 @@ types.tags = define({
     elements = types.tag,
     -- Each is a row of the store: a batch of 1,000 entities has that many of each.
     len_max = 256,
-    description = "Labels to find the entity by. Printable characters without `,` and `/`.",
+    description = "Labels for grouping and filtering. Printable characters without `,` and `/`.",
 })
 types.methods = define({ type = "set", elements = types.http_method })
 
@@ -176,7 +241,7 @@ types.protocols = define({
     type = "set",
     required = true,
     default = HTTP_PROTOCOLS,
-    elements = types.protocol,
+    elements = types.protocol({ one_of = joined(PROTOCOLS, WS_PROTOCOLS) }),
     description = PLUGIN_PROTOCOLS,
 })
 
@@ -184,7 +249,7 @@ types.protocols_http = define({
     type = "set",
     required = true,
     default = HTTP_PROTOCOLS,
-    elements = { type = "string", one_of = HTTP_PROTOCOLS },
+    elements = { type = "string", one_of = joined(HTTP_PROTOCOLS, WS_PROTOCOLS) },
     description = PLUGIN_PROTOCOLS,
 })
 
@@ -234,18 +299,26 @@ types.headers = define({
     values = { type = "array", elements = { type = "string" } },
 })
 
+-- What a route has that its protocols rule out.
+local function none(name)
+    return types[name]({ eq = NULL, description = "Must be null: nothing may be set here." })
+end
+types.no_sources, types.no_destinations = none("sources"), none("destinations")
+types.no_methods, types.no_hosts, types.no_headers = none("methods"), none("hosts"), none("headers")
+types.no_paths = none("router_paths")
+
 -- How plugins hand over what they gather, as sluice.queue does it.
 types.queue = define({
     type = "record",
     required = true,
-    description = "How entries are gathered and sent.",
+    description = "How entries are batched and sent.",
     fields = {
         {
             max_batch_size = {
                 type = "integer",
                 default = 1,
                 between = { 1, 1000000 },
-                description = "Entries in one request: 1 sends an object, more an array of "
+                description = "Maximum entries per request: 1 sends an object, more an array of "
                     .. "objects.",
             },
         },
@@ -254,7 +327,7 @@ types.queue = define({
                 type = "number",
                 default = 1,
                 between = { 0, 3600 },
-                description = "Seconds that the first entry of a batch waits for others.",
+                description = "Maximum time in seconds that a batch waits for more entries.",
             },
         },
         {
@@ -262,23 +335,23 @@ types.queue = define({
                 type = "integer",
                 default = 10000,
                 between = { 1, 1000000 },
-                description = "Entries that a worker holds at most, those being sent included; "
-                    .. "then the oldest is dropped.",
+                description = "Maximum entries queued by the node, including those being sent; "
+                    .. "beyond it the oldest is dropped.",
             },
         },
         {
             max_bytes = {
                 type = "integer",
-                description = "Bytes that a worker holds at most; then the oldest entry is "
-                    .. "dropped. No limit unless set.",
+                description = "Maximum bytes queued by the node; beyond it the oldest entry is "
+                    .. "dropped. No limit if not set.",
             },
         },
         {
             max_retry_time = {
                 type = "number",
                 default = 60,
-                description = "Seconds after which a batch that cannot be sent is dropped; -1 "
-                    .. "drops it after the first attempt.",
+                description = "Time in seconds after which a batch that cannot be sent is dropped; "
+                    .. "-1 drops it after the first attempt.",
             },
         },
         {
@@ -286,8 +359,8 @@ types.queue = define({
                 type = "number",
                 default = 0.01,
                 between = { 0.001, 1000000 },
-                description = "Seconds before the second attempt; each further one waits twice as "
-                    .. "long.",
+                description = "Delay in seconds before the first retry; it doubles with each "
+                    .. "further retry.",
             },
         },
         {
@@ -295,7 +368,7 @@ types.queue = define({
                 type = "number",
                 default = 60,
                 between = { 0.001, 1000000 },
-                description = "Maximum number of seconds between attempts.",
+                description = "Maximum delay in seconds between retries.",
             },
         },
         {
@@ -303,15 +376,35 @@ types.queue = define({
                 type = "integer",
                 default = 1,
                 one_of = { -1, 1 },
-                description = "Batches that a worker sends at the same time: one, or with -1 up "
-                    .. "to 64.",
+                description = "Batches that are sent concurrently: 1, or up to 64 with -1.",
             },
         },
     },
 })
 
+types.lua_code = define({
+    type = "map",
+    keys = { type = "string", len_min = 1 },
+    values = { type = "string", len_min = 1 },
+    custom_validator = check_no_code,
+    description = "Must be empty: Lua in a configuration needs the plugin interface, which this "
+        .. "version does not have.",
+})
+
+-- Of plugins written for Kong, which have their own ways to run it.
+types.lua_expressions = define({
+    type = "map",
+    keys = { type = "string", len_min = 1 },
+    values = { type = "string", len_min = 1, custom_validator = check_lua_code },
+    description = "Lua code by the name of the field that it makes.",
+})
+
+for name, typedef in pairs(require("gateway.schema.typedefs_compound")) do
+    types[name] = define(typedef)
+end
+
 return setmetatable(types, {
     __index = function(_, name)
-        error("no typedef is called '" .. tostring(name) .. "'", 2)
+        error("schema typedef error: definition " .. tostring(name) .. " does not exist", 2)
     end,
 })

@@ -4,8 +4,6 @@
 local cjson = require("cjson")
 
 local floor = math.floor
-local pairs = pairs
-local type = type
 
 local NULL = cjson.null
 
@@ -19,6 +17,7 @@ _M.NAMES = {
     foreign = "a reference",
     ["function"] = "a function",
     integer = "an integer",
+    json = "JSON",
     map = "a map",
     number = "a number",
     record = "a record",
@@ -58,7 +57,7 @@ function _M.has(value, wanted)
     elseif wanted == "number" then
         return type(value) == "number" and value - value == 0
     end
-    return wanted == "any" or wanted == "foreign" or type(value) == wanted
+    return wanted == "any" or wanted == "foreign" or wanted == "json" or type(value) == wanted
 end
 
 return _M

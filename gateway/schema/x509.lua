@@ -8,10 +8,7 @@ local pem = require("sluice.pem")
 local pkey = require("openssl.pkey")
 local x509 = require("openssl.x509")
 
-local error = error
 local find = string.find
-local os = os
-local pcall = pcall
 local sub = string.sub
 
 local CERTIFICATE = "CERTIFICATE"
@@ -93,9 +90,44 @@ function _M.check_key(key)
     if not block then
         return nil, "invalid key: expected a private key in PEM"
     elseif find(block, "ENCRYPTED", 1, true) then
-        return nil, "invalid key: it is encrypted, and there is nobody to ask for the password"
+        return nil, "invalid key: it is encrypted; encrypted keys are not supported"
     end
-    return pcall(read_key, block) and true or nil, "invalid key: it cannot be read"
+    return pcall(read_key, block) and true or nil, "invalid key: cannot be parsed"
+end
+
+--- Checks a public key, or a private one, which has a public one.
+-- @tparam string key PEM
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_public_key(key)
+    local is_pem = find(key, "-----BEGIN ", 1, true) and not find(key, "ENCRYPTED", 1, true)
+    return is_pem and pcall(read_key, key) or nil, "invalid key"
+end
+
+-- The public key of a text that has one and no other; nil where it cannot be read.
+local function read_public(text)
+    local is_public = find(text, "%-%-%-%-%-BEGIN [%u ]*PUBLIC KEY%-%-%-%-%-")
+        and not find(text, "PRIVATE KEY", 1, true)
+    local ok, key = pcall(read_key, is_public and text or "")
+    return ok and key:toPEM("public") or nil
+end
+
+--- Checks a public key and a private one, of which either may be missing.
+-- @tparam table pair `public_key`, `private_key`: PEM
+-- @treturn true|nil
+-- @treturn nil|string why not
+function _M.check_key_pair(pair)
+    local public, private = pair.public_key, pair.private_key
+    local own = type(public) == "string" and read_public(public)
+    if own == nil then
+        return nil, "could not load public key"
+    elseif type(private) ~= "string" then
+        return true
+    elseif not _M.check_key(private) then
+        return nil, "could not load private key"
+    end
+    local is_pair = not own or own == read_key(key_block(private)):toPEM("public")
+    return is_pair or nil, "public key does not match private key"
 end
 
 --- Whether a key is that of a certificate. Both have been checked.

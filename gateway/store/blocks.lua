@@ -7,11 +7,6 @@
 local ffi = require("ffi")
 local string_buffer = require("string.buffer")
 
-local error = error
-local ipairs = ipairs
-local setmetatable = setmetatable
-local tonumber = tonumber
-
 ffi.cdef([[
 void *gateway_blocks_map(void *at, size_t size, int protection, int flags, int file, long offset)
     __asm__("mmap");
@@ -20,9 +15,6 @@ int gateway_blocks_unmap(void *at, size_t size) __asm__("munmap");
 ]])
 
 local C = ffi.C
-local ceil = math.ceil
-local max = math.max
-local min = math.min
 
 -- Of Linux, on every machine that it runs on but for some (MIPS, Alpha) that LuaJIT's GC64 is not
 -- for.
@@ -55,9 +47,9 @@ end
 
 local function flush(self)
     local text = string_buffer.encode(self.piece)
-    local needed = self.used + ceil(#text / WORD) * WORD + WORD
+    local needed = self.used + math.ceil(#text / WORD) * WORD + WORD
     if needed > self.bytes then
-        local bytes = max(self.bytes * 2, needed)
+        local bytes = math.max(self.bytes * 2, needed)
         local memory = C.gateway_blocks_grow(self.memory, self.bytes, bytes, MAY_MOVE)
         if memory == FAILED then
             error("not enough memory", 0)
@@ -107,7 +99,7 @@ function _M.each(list, fn, pause)
         for _, item in ipairs(string_buffer.decode(ffi.string(memory + at + WORD, size))) do
             fn(item)
         end
-        at = at + ceil(size / WORD) * WORD + WORD
+        at = at + math.ceil(size / WORD) * WORD + WORD
         if pause then
             pause()
         end
@@ -120,7 +112,7 @@ end
 function _M.free(list, pause)
     local memory = ffi.cast("char *", ffi.cast("uintptr_t", list.address))
     for at = 0, list.bytes - 1, PART_BYTES do
-        C.gateway_blocks_unmap(memory + at, min(PART_BYTES, list.bytes - at))
+        C.gateway_blocks_unmap(memory + at, math.min(PART_BYTES, list.bytes - at))
         if pause then
             pause()
         end

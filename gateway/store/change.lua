@@ -1,18 +1,13 @@
 --- A change of an entity as the store takes it: its text, and what stands beside it in the row.
 --
--- What is to be put comes as a text, as an entity, or described: with all that the row has, so that
+-- What is to be put comes as a text, as an entity, or complete: with all that the row has, so that
 -- the store has nothing to decode or write.
 -- @module gateway.store.change
 
 local entity_text = require("gateway.store.entity_text")
 local layout = require("gateway.store.layout")
+local secrets = require("gateway.schema.secrets")
 local string_buffer = require("string.buffer")
-
-local concat = table.concat
-local tostring = tostring
-local type = type
-
-local SECRET = "***"
 
 local _M = {}
 
@@ -27,7 +22,7 @@ local function invalid(of, field, value, message)
 end
 
 -- Fills a change with what the row has beside the text; what is packed goes into `packed_buffer`.
-local function describe(found, of, entity, text, packing)
+local function fill(found, of, entity, text, packing)
     if type(entity.id) ~= "string" then
         return nil, invalid(of, "id", "")
     end
@@ -69,9 +64,9 @@ end
 -- `__undated` says which of its dates nobody gave: `{ created_at = boolean, updated_at = boolean }`
 -- @tparam table of layout of its kind
 -- @tparam[opt] table packing of gateway.store.database
--- @treturn table|nil the change itself where it is described
+-- @treturn table|nil the change itself where it is complete
 -- @treturn nil|table the error of a change that cannot be made
-function _M.described(change, of, packing)
+function _M.complete(change, of, packing)
     local entity, text = change.put, change.put
     if change.values then
         return change
@@ -87,7 +82,7 @@ function _M.described(change, of, packing)
             return nil, invalid(of, "id", "")
         end
     end
-    local found, err = describe({ values = {} }, of, entity, text, packing)
+    local found, err = fill({ values = {} }, of, entity, text, packing)
     if not found then
         return nil, err
     end
@@ -105,7 +100,7 @@ local shared = { values = {} }
 function _M.brief(change, of, packing)
     local entity = change.put
     if change.values or type(entity) ~= "table" then
-        return _M.described(change, of, packing)
+        return _M.complete(change, of, packing)
     end
     text_buffer:reset()
     local ok, reason = entity_text.write(text_buffer, entity)
@@ -113,12 +108,12 @@ function _M.brief(change, of, packing)
         return unwritable(of, entity, reason)
     end
     shared.sequence = change.sequence
-    return describe(shared, of, entity, text_buffer, packing)
+    return fill(shared, of, entity, text_buffer, packing)
 end
 
 local function value_of(column, entity)
     if column.is_secret then
-        return SECRET
+        return secrets.HIDDEN
     elseif #column.fields == 1 then
         return layout.value(column, entity)
     end
@@ -127,7 +122,7 @@ local function value_of(column, entity)
         local value = entity[name]
         texts[i] = tostring(type(value) == "table" and value.id or value or "null")
     end
-    return concat(texts, ", ")
+    return table.concat(texts, ", ")
 end
 
 --- The error of a change whose value another entity has.
@@ -141,7 +136,7 @@ function _M.violation(of, column, text)
         err = "unique violation",
         kind = of.kind,
         id = entity.id,
-        field = concat(column.fields, ", "),
+        field = table.concat(column.fields, ", "),
         value = value_of(column, entity),
     }
 end

@@ -13,13 +13,6 @@ local reading = require("gateway.store.reading")
 local stat = require("posix.sys.stat")
 local witness = require("gateway.store.witness")
 
-local error = error
-local math = math
-local pairs = pairs
-local pcall = pcall
-local tostring = tostring
-local type = type
-
 -- Pages in the log that a checkpoint is made for.
 local DUE_PAGES = 2000
 -- Of the log's file, which stays as large as it once was until it is cut.
@@ -69,7 +62,7 @@ local function digests_of(db, log, known)
 end
 
 -- Has the witness know what the file will be.
-local function tell(db, path, log)
+local function update_witness(db, path, log)
     local now, known = reading.revision(db), witness.read(path) or {}
     if log.count == 0 and known.pages and known.pages > 0 then
         return true
@@ -81,7 +74,7 @@ end
 
 local function prepare(db, path)
     local log = log_file.open(path .. "-wal", db:log_frames())
-    local ok, is_known, err = pcall(tell, db, path, log)
+    local ok, is_known, err = pcall(update_witness, db, path, log)
     log:close()
     if not ok then
         error(is_known, 0)

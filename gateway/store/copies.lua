@@ -4,15 +4,9 @@
 
 local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
+local lifetime = require("gateway.schema.lifetime")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
-
-local assert = assert
-local error = error
-local io = io
-local ipairs = ipairs
-local os = os
-local pcall = pcall
 
 -- Entities that are read at a time.
 local PIECE = 10000
@@ -40,7 +34,7 @@ end
 -- Runs `write(temporary)`, which throws, and gives the file its name.
 local function make_file(path, write)
     if files.exists(path) then
-        refuse("exists", path .. " is there already")
+        refuse("exists", path .. " already exists")
     end
     local temporary = path .. ".new"
     os.remove(temporary)
@@ -75,6 +69,16 @@ function _M.backup(db, path)
     end)
 end
 
+-- An entity's text as a file has it.
+local function as_file(of, text)
+    if of.expiry and text:find('"expires_at":', 1, true) then
+        local entity = entity_text.decode(text)
+        lifetime.show(entity, os.time())
+        text = entity_text.encode(entity)
+    end
+    return entity_text.as_file(text)
+end
+
 local function write_kind(db, of, put)
     local offset, separator
     repeat
@@ -82,13 +86,13 @@ local function write_kind(db, of, put)
         page, offset = reading.list(db, of, { size = PIECE, offset = offset })
         for _, row in ipairs(page) do
             put(separator or "\n")
-            put(entity_text.as_file(row.text))
+            put(as_file(of, row.text))
             separator = ",\n"
         end
     until not offset
 end
 
---- Writes every kind but internal ones in order of sequence, as JSON.
+--- Writes every kind but those that stand in no export, in order of sequence, as JSON.
 -- @tparam table db connection, in a transaction, so that all is of one moment
 -- @tparam {table,...} layouts
 -- @tparam string path
@@ -101,9 +105,9 @@ function _M.export(db, layouts, path)
             local ok, why = file:write(text)
             err = err or (not ok and why or nil)
         end
-        put('{"_format_version":"3.0"')
+        put('{"_format_version":"3.0","_transform":false')
         for _, of in ipairs(layouts) do
-            if not of.is_internal then
+            if not (of.is_internal or of.no_export) then
                 put(',\n"' .. of.kind .. '":[')
                 write_kind(db, of, put)
                 put("]")

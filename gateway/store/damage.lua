@@ -4,6 +4,7 @@
 -- docs/store.md has which damage each comparison finds.
 -- @module gateway.store.damage
 
+local journal = require("gateway.store.journal")
 local log_file = require("gateway.store.log_file")
 local pages = require("gateway.store.pages")
 local reading = require("gateway.store.reading")
@@ -11,10 +12,6 @@ local stat = require("posix.sys.stat")
 local tables = require("gateway.store.tables")
 local unistd = require("posix.unistd")
 local witness = require("gateway.store.witness")
-
-local error = error
-local format = string.format
-local ipairs = ipairs
 
 local FILES = { "", "-wal", "-shm", "-journal", ".witness", ".lock" }
 
@@ -24,7 +21,7 @@ local _M = {}
 _M.WORDS = { missing = true, behind = true, foreign = true, corrupt = true, ["not a store"] = true }
 
 local function refuse(word, reason, ...)
-    error({ word = word, reason = format(reason, ...) }, 0)
+    error({ word = word, reason = string.format(reason, ...) }, 0)
 end
 
 -- A file that this process cannot use, and why. The reason begins with the store's path.
@@ -66,7 +63,7 @@ function _M.check_empty(path, found, opts)
         local from = other.path or "a copy"
         refuse("missing", reason, what, from, other.revision, other.uuid, found.log)
     elseif found.is_damaged then
-        refuse("missing", "%s, but %s is there, and damaged", what, witness.path(path))
+        refuse("missing", "%s, and %s is damaged", what, witness.path(path))
     end
 end
 
@@ -81,13 +78,17 @@ function _M.check_files(path, opts)
         check_file(path, suffix, opts.read_only)
     end
     local known, lack = witness.read(path)
+    if not journal.is_ours(path, known) then
+        local reason = "has a journal of another store or time, which would change it: %s-journal"
+        refuse("foreign", reason, path)
+    end
     local log = stat.stat(path .. "-wal")
-    local what = log and format("has %d bytes", log.st_size) or "is missing"
+    local what = log and string.format("has %d bytes", log.st_size) or "is missing"
     local found = {
         known = known,
         is_damaged = lack ~= nil,
         is_there = stat.stat(path) ~= nil,
-        log = format("its log %s-wal %s", path, what),
+        log = string.format("its log %s-wal %s", path, what),
     }
     if size_of(path) == 0 and not opts.as_is then
         _M.check_empty(path, found, opts)
@@ -115,7 +116,8 @@ local function check_revision(path, now, found, at_least)
     elseif not at_least then
         return
     end
-    local from = at_least.path and format("%s was made of it", at_least.path) or "it was answered"
+    local from = at_least.path and string.format("%s was made of it", at_least.path)
+        or "it was answered"
     if at_least.uuid == now.uuid and at_least.revision > now.revision then
         local reason = "holds revision %d, not %d: %s; %s"
         refuse("behind", reason, now.revision, at_least.revision, from, found.log)
@@ -131,7 +133,7 @@ local function check_log(path)
     if size_of(log) > 0 then
         local known = witness.read(path)
         if known and known.is_closed then
-            refuse("foreign", "was closed with an empty log, but %s has something", log)
+            refuse("foreign", "was closed with an empty log, but %s is not empty", log)
         end
     end
 end
@@ -151,10 +153,11 @@ local function check_pages(db, path)
     end
     log:close()
     if log.lost > 1 then
-        local reason = "%s-wal is damaged: %d commits stand behind what is no longer whole"
+        local reason = "%s-wal is damaged: %d commits follow a damaged part"
         refuse("corrupt", reason, path, log.lost)
     elseif count > 0 then
-        local reason = "is damaged: %d of %d pages are not as they were written, page %d first"
+        local reason = "is damaged: %d of %d pages differ from what was written, the first is "
+            .. "page %d"
         refuse("corrupt", reason, count, known.pages, first)
     end
 end
@@ -170,7 +173,7 @@ function _M.check(db, path, found, opts)
     if db:row("SELECT is_backup FROM meta")[1] == 1 then
         -- One that was opened before, and ended before that was committed, has answered nothing.
         if (known and known.revision > 0) or opts.at_least then
-            refuse("foreign", "is a backup that was put in the place of the store")
+            refuse("foreign", "is a backup that was copied over the store")
         end
         return false
     end

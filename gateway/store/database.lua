@@ -21,23 +21,14 @@ local checkpoints = require("gateway.store.checkpoints")
 local copies = require("gateway.store.copies")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
-local filling = require("gateway.store.filling")
 local history = require("gateway.store.history")
 local layout = require("gateway.store.layout")
 local opening = require("gateway.store.opening")
 local reading = require("gateway.store.reading")
+local replacing = require("gateway.store.replacing")
 local sqlite = require("gateway.store.sqlite")
-local transaction = require("gateway.store.transaction")
 local witness = require("gateway.store.witness")
 local writing = require("gateway.store.writing")
-
-local error = error
-local format = string.format
-local ipairs = ipairs
-local math = math
-local pcall = pcall
-local setmetatable = setmetatable
-local tostring = tostring
 
 local MAX_DETAILS = 10
 
@@ -57,21 +48,21 @@ local function guarded(self, fn, ...)
     if ok then
         return first, second
     end
-    return nil, failure.told(self.path, first)
+    return nil, failure.of_thrown(self.path, first)
 end
 
-local function wrap(path, parts)
+local function wrap(path, parts, opts)
     return setmetatable({
         path = path,
         db = parts.db,
         lock = parts.lock,
         layouts = parts.layouts,
         by_kind = layout.by_kind(parts.layouts),
-        packing = parts.packing,
         history = parts.history or 0,
         is_witnessed = parts.is_witnessed,
-        before_commit = nil,
-        on_filling = nil,
+        packing = opts.packing,
+        before_commit = opts.before_commit,
+        on_filling = opts.on_filling,
     }, mt)
 end
 
@@ -92,6 +83,11 @@ end
 -- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
 -- puts the bytes that stand beside a text of that size and says whether there are any, or nil and
 -- an error of a change; a kind that was written by another version, or without, is packed anew
+-- @tparam[opt] function opts.before_commit `(db, since, now, kinds)`, called once before each
+-- commit that changes anything, with the revisions `{ uuid =, revision = }`, and kind -> true of
+-- all whose rows may have changed, nil: of any; it may throw `{ refused = error }`
+-- @tparam[opt] function opts.on_filling `(since)`, called before a `replace` where there is
+-- nothing; gives what is called for each entity (`image` of gateway.store.filling)
 -- @treturn table|nil store
 -- @treturn nil|table error; also "locked", "network file system", "too new", "missing", "behind",
 -- "foreign": nothing was written then
@@ -101,9 +97,9 @@ function _M.open(path, opts)
     if not parts then
         return nil, err
     end
-    parts.packing, parts.history = opts.packing, opts.history
+    parts.history = opts.history
     parts.is_witnessed = not opts.read_only and opts.synchronous ~= "off"
-    return wrap(path, parts)
+    return wrap(path, parts, opts)
 end
 
 --- What another Lua VM of this process needs to use an open store: plain data.
@@ -121,21 +117,23 @@ end
 
 --- The store behind a handle. It is closed once, by whoever closes it last.
 -- @tparam table handle
--- @tparam[opt] table packing as of `open`, which is no plain data
+-- @tparam[opt] table opts those of `open` that are no plain data: `packing`, `before_commit`,
+-- `on_filling`
 -- @treturn table store
-function _M.attach(handle, packing)
+function _M.attach(handle, opts)
     return wrap(handle.path, {
         db = sqlite.attach(handle.address),
         lock = handle.lock,
         layouts = handle.layouts,
         history = handle.history,
         is_witnessed = handle.is_witnessed,
-        packing = packing,
-    })
+    }, opts or {})
 end
 
---- Gives back what this VM has of the store, which stays open.
+--- Gives back what this VM has of the store, which stays open, and the pages that a large change
+-- has left in memory.
 function methods:detach()
+    pcall(self.db.run, self.db, "PRAGMA shrink_memory")
     self.db:forget()
 end
 
@@ -214,6 +212,16 @@ local function page_of(kind, page, next_offset)
     return page or error({ refused = { err = next_offset, kind = kind } }, 0), next_offset
 end
 
+--- Entities that have expired.
+-- @tparam number limit
+-- @return as `expired` of gateway.store.reading
+-- @treturn nil|table after a nil the error
+function methods:expired(limit)
+    return guarded(self, function()
+        return reading.expired(self.db, self.layouts, limit)
+    end)
+end
+
 --- Which of some names nobody has.
 -- @tparam string kind that the names are of
 -- @tparam {string,...} names
@@ -259,7 +267,18 @@ end
 -- @treturn string|nil|table as `list`
 function methods:changes_made(opts)
     return guarded(self, function()
-        return page_of(nil, history.changes_made(self.db, opts or {}))
+        return page_of(nil, history.changes_made(self.db, self.by_kind, opts or {}))
+    end)
+end
+
+--- What a revision changed, as of one moment.
+-- @tparam number revision
+-- @treturn {table,...}|nil of gateway.store.history
+-- @treturn nil|table error: "not found"
+function methods:changed_in(revision)
+    return guarded(self, function()
+        self.db:run("BEGIN")
+        return history.changed_in(self.db, self.by_kind, revision)
     end)
 end
 
@@ -270,11 +289,7 @@ end
 function methods:changes_back(revision)
     return guarded(self, function()
         self.db:run("BEGIN")
-        local changes, word = history.changes_back(self.db, self.by_kind, revision)
-        if not changes then
-            error({ refused = { err = word, field = "revision", value = revision } }, 0)
-        end
-        return changes, reading.revision(self.db)
+        return history.changes_back(self.db, self.by_kind, revision), reading.revision(self.db)
     end)
 end
 
@@ -313,18 +328,17 @@ function methods:read(fn)
 end
 
 --- Makes many transactions with one commit, each for itself: one that is refused leaves the others
--- alone. `before_commit(db, since, now, kinds)`, where the store has one, is called once before the
--- commit if anything has changed, with the revisions `{ uuid =, revision = }`, and kind -> true of
--- all whose rows may have, nil: of any; it may throw `{ refused = error }`.
--- @tparam {table,...} members array of arrays of changes, as for `transaction`; with `by` (who, for
--- the history), and `at_revision` where they are only for that revision of the store ("changed")
--- @treturn {table,...}|nil for each member `{ revision =, uuid =, origin =, dates = }` (the origin
--- after all of them), or an error of its changes. `dates`, where a change has left dates to the
--- store, has for each such change `{ created_at, updated_at }`, false where the kind has none; and
--- false for other changes
+-- alone.
+-- @tparam {table,...} transactions array of arrays of changes, as for `transaction`; with `by`
+-- (who, for the history), and `at_revision` where they are only for that revision of the store
+-- ("changed"), or `is_dry_run`: one that can be made has the error "dry run", with what is `gone`
+-- @treturn {table,...}|nil for each `{ revision =, uuid =, origin =, dates = }` (the origin after
+-- all of them), or an error of its changes. `dates`, where a change has left dates to the store,
+-- has for each such change `{ created_at, updated_at }`, false where the kind has none; and false
+-- for other changes
 -- @treturn nil|table the error of the disk: none of them was made
-function methods:batch(members)
-    return guarded(self, writing.batch, members)
+function methods:batch(transactions)
+    return guarded(self, writing.batch, transactions)
 end
 
 --- Makes changes, all or none. What counts is the state after all of them: two entities may swap
@@ -332,7 +346,7 @@ end
 -- @tparam {table,...} changes `{ kind =, put = entity with its id, or its text, sequence = }` (the
 -- sequence only where its place among equals is told by a file) or `{ kind =, delete = id }`; each
 -- entity once. What refers to a deleted one by cascade goes with it. With `if_revision` an upsert
--- that was described, or a deletion, is made only where the entity still has this revision (0:
+-- that is complete, or a deletion, is made only where the entity still has this revision (0:
 -- where there is none), else all are refused: "changed". A `lenient` upsert leaves an entity that
 -- is there as it is, a lenient deletion needs none. A deletion with `if_unused` leaves one alone
 -- whose name others have before the changes. After changes of what a file can hold, the store has
@@ -350,36 +364,24 @@ function methods:transaction(changes)
 end
 
 --- Makes the store hold these entities and no others, their places as in the list. Ids that stay
--- keep their slots. Where the store has none, `on_filling(since)`, if there is one, gives what is
--- called for each (`image` of gateway.store.filling).
+-- keep their slots.
 -- @tparam {table,...} items `{ kind =, put = }`, which get their `sequence`
 -- @tparam[opt] string origin what they were made from, for `revision` to tell
 -- @tparam[opt] string by who, for the history
 -- @treturn table|nil `{ uuid =, revision =, origin =, changed = whether anything has }`
 -- @treturn nil|table error
 function methods:replace(items, origin, by)
-    return guarded(self, function()
-        local db, by_kind, packing = self.db, self.by_kind, self.packing
-        local counts = {}
-        -- By kind: another service does not move every route, which would change it.
-        for _, item in ipairs(items) do
-            local count = (counts[item.kind] or 0) + 1
-            counts[item.kind], item.sequence = count, count
-        end
-        if filling.is_empty(db, self.layouts) then
-            return filling.without_references(db, function()
-                return writing.replace(self, origin, by, function(since)
-                    local image = self.on_filling and self.on_filling(since)
-                    local opts = { packing = packing, image = image }
-                    return filling.make(db, by_kind, items, opts)
-                end)
-            end)
-        end
-        -- Without a savepoint, whose journal SQLite goes through again with each deletion.
-        return writing.replace(self, origin, by, function(since)
-            return transaction.make(db, by_kind, since.revision, items, self.layouts, packing)
-        end)
-    end)
+    return guarded(self, replacing.run, items, origin, by)
+end
+
+--- Makes the changes that lead from the file that the store's entities were made from to the next.
+-- @tparam table sent `before`, `revision`, `origin` and `changes` as gateway.store.replacing has
+-- them for its `patch`
+-- @tparam[opt] string by who, for the history
+-- @treturn table|nil as `replace`
+-- @treturn nil|table error; any that is not of the disk: the whole file is to be replaced
+function methods:patch(sent, by)
+    return guarded(self, replacing.patch, sent, by)
 end
 
 --- The slots of what was deleted at or before a revision, and that nobody may use yet.
@@ -442,14 +444,15 @@ end
 -- @treturn nil|table error "corrupt" with `details`, at most ten lines
 function methods:check()
     return guarded(self, function()
-        local found = self.db:rows(format("PRAGMA integrity_check(%d)", MAX_DETAILS))
+        local found = self.db:rows(string.format("PRAGMA integrity_check(%d)", MAX_DETAILS))
         local details = {}
         for _, row in ipairs(found) do
             details[#details + 1] = row[1] ~= "ok" and row[1] or nil
         end
         local broken = self.db:rows("PRAGMA foreign_key_check")
         for i = 1, math.min(#broken, MAX_DETAILS - #details) do
-            details[#details + 1] = format("%s refers to none in %s", broken[i][1], broken[i][3])
+            details[#details + 1] =
+                string.format("%s refers to none in %s", broken[i][1], broken[i][3])
         end
         if #details > 0 then
             local err = failure.new(self.path, "corrupt", "is damaged: " .. details[1])

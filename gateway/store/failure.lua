@@ -17,10 +17,6 @@
 local ffi = require("ffi")
 local sqlite = require("gateway.store.sqlite")
 
-local error = error
-local format = string.format
-local type = type
-
 ffi.cdef("char *strerror(int number);")
 
 local ENOSPC, EDQUOT = 28, 122
@@ -46,7 +42,7 @@ local _M = {}
 -- @tparam string reason for people
 -- @treturn table `{ err = word, path =, message = }`
 function _M.new(path, word, reason)
-    return { err = word, path = path, message = format("%s: %s", path, reason) }
+    return { err = word, path = path, message = string.format("%s: %s", path, reason) }
 end
 
 --- The same of what gateway.store.sqlite threw.
@@ -56,21 +52,22 @@ end
 function _M.describe(path, failure)
     local basic = sqlite.basic(failure.code)
     local word = WORDS[basic] or "failed"
-    local reason = failure.message
+    -- Of a damaged file SQLite quotes whatever stands there.
+    local reason = failure.message:gsub("[^\32-\126]", "?")
     if basic == sqlite.IOERR and (failure.errno == ENOSPC or failure.errno == EDQUOT) then
         word = "full"
     end
     if (basic == sqlite.IOERR or basic == sqlite.CANTOPEN) and failure.errno ~= 0 then
         reason = reason .. ": " .. ffi.string(ffi.C.strerror(failure.errno))
     end
-    return _M.new(path, word, format("%s (SQLite %d)", reason, failure.code))
+    return _M.new(path, word, string.format("%s (SQLite %d)", reason, failure.code))
 end
 
 --- What a verb's function threw, as the error that the verb returns. A program's fault goes on.
 -- @tparam string path
 -- @param thrown `{ refused = error }` of changes, `{ word =, reason = }` of the file, or a failure
 -- @treturn table
-function _M.told(path, thrown)
+function _M.of_thrown(path, thrown)
     if type(thrown) ~= "table" then
         error(thrown, 0)
     elseif thrown.refused then

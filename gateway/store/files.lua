@@ -9,11 +9,6 @@ local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
 local band = bit.band
-local assert = assert
-local format = string.format
-local io = io
-local tonumber = tonumber
-local unpack = unpack
 
 ffi.cdef([[
 int statfs(const char *path, int64_t *status);
@@ -85,7 +80,7 @@ function _M.sync_folder(folder)
     end
     local ok, sync_err = unistd.fsync(fd)
     unistd.close(fd)
-    return ok ~= nil or nil, ok == nil and format("%s: %s", folder, sync_err) or nil
+    return ok ~= nil or nil, ok == nil and string.format("%s: %s", folder, sync_err) or nil
 end
 
 --- Makes the store's folder where there is none, for its owner alone.
@@ -130,7 +125,7 @@ function _M.sync_file(path)
     end
     local ok, sync_err = unistd.fsync(fd)
     unistd.close(fd)
-    return ok ~= nil or nil, ok == nil and format("%s: %s", path, sync_err) or nil
+    return ok ~= nil or nil, ok == nil and string.format("%s: %s", path, sync_err) or nil
 end
 
 --- Takes the lock of the one writer; the kernel gives it back when the process is gone. The file
@@ -159,7 +154,7 @@ function _M.draw_uuid()
     bytes[7] = 0x40 + bytes[7] % 16
     bytes[9] = 0x80 + bytes[9] % 64
     local form = "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x"
-    return format(form, unpack(bytes))
+    return string.format(form, unpack(bytes))
 end
 
 --- A path that SQLite takes for one: a name that begins with "file:" would be a URI.

@@ -10,14 +10,6 @@ local change_of = require("gateway.store.change")
 local new_rows = require("gateway.store.new_rows")
 local sqlite = require("gateway.store.sqlite")
 
-local error = error
-local format = string.format
-local ipairs = ipairs
-local pairs = pairs
-local pcall = pcall
-local tostring = tostring
-local type = type
-
 local _M = {}
 
 --- Whether a store has no entities.
@@ -26,7 +18,7 @@ local _M = {}
 -- @treturn boolean
 function _M.is_empty(db, layouts)
     for _, of in ipairs(layouts) do
-        if db:row(format("SELECT 1 FROM e_%s LIMIT 1", of.kind)) then
+        if db:row(string.format("SELECT 1 FROM e_%s LIMIT 1", of.kind)) then
             return false
         end
     end
@@ -122,7 +114,7 @@ end
 local function check_references(db, of)
     for _, column in ipairs(of.columns) do
         local sql = column.role == "foreign"
-            and format(
+            and string.format(
                 "SELECT c.id, c.%s FROM e_%s c LEFT JOIN e_%s p ON p.id = c.%s "
                     .. "WHERE c.%s IS NOT NULL AND p.id IS NULL ORDER BY c.sequence LIMIT 1",
                 column.column,

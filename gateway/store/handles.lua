@@ -7,8 +7,6 @@
 local files = require("gateway.store.files")
 local string_buffer = require("string.buffer")
 
-local setmetatable = setmetatable
-
 local _M = {}
 local methods = {}
 local mt = { __index = methods }

@@ -13,16 +13,14 @@
 
 local triggers = require("gateway.store.triggers")
 
-local format = string.format
-local ipairs = ipairs
-local os = os
-local pairs = pairs
-local tonumber = tonumber
-
 -- Texts that are kept of what was.
 local MAX_BYTES = 64 * 1024 * 1024
 local MAX_SIZE = 1000
 local MAX_BY = 200
+-- Entities of a revision that a page of revisions has.
+local MAX_NAMED = 5
+-- Bytes of their texts.
+local MAX_TEXT = 4096
 
 local _M = {}
 
@@ -136,6 +134,62 @@ function _M.trim(db, count)
     end
 end
 
+-- The first entities of a revision.
+local function named(db, revision)
+    local list = {}
+    local sql = "SELECT kind, id, what, before FROM history_item WHERE revision = ? "
+        .. "ORDER BY rowid LIMIT ?"
+    for i, row in ipairs(db:rows(sql, revision, MAX_NAMED)) do
+        list[i] = { kind = row[1], id = row[2], what = row[3], text = row[4] }
+    end
+    return list
+end
+
+-- The texts that entities had after the revisions that made them: what their next change found, or
+-- what they are. One look through the history for all.
+local function add_texts(db, by_kind, page)
+    local waiting, ids = {}, {}
+    for i = #page, 1, -1 do
+        for _, each in ipairs(page[i].named) do
+            if not each.text then
+                waiting[each.id] = waiting[each.id] or {}
+                table.insert(waiting[each.id], { each = each, revision = page[i].revision })
+                ids[#ids + 1] = each.id
+            end
+        end
+    end
+    local sql = "SELECT kind, id, revision, before FROM history_item WHERE before IS NOT NULL "
+        .. "AND revision > ? AND id IN (?%s) ORDER BY revision, rowid"
+    local rows = #ids > 0
+        and db:rows(sql:format((", ?"):rep(#ids - 1)), page[#page].revision, unpack(ids))
+    for _, row in ipairs(rows or {}) do
+        for _, it in ipairs(waiting[row[2]]) do
+            if not it.each.text and it.each.kind == row[1] and it.revision < row[3] then
+                it.each.text = row[4]
+            end
+        end
+    end
+    for id, list in pairs(waiting) do
+        for _, it in ipairs(list) do
+            local kind = it.each.kind
+            local row = not it.each.text
+                and by_kind[kind]
+                and db:row(string.format("SELECT text FROM e_%s WHERE id = ?", kind), id)
+            it.each.text = row and row[1] or it.each.text
+        end
+    end
+end
+
+-- Texts that are long have no names for people.
+local function drop_long_texts(page)
+    for _, made in ipairs(page) do
+        for _, each in ipairs(made.named) do
+            each.text = each.text and #each.text <= MAX_TEXT and each.text or nil
+        end
+    end
+    return page
+end
+
 local function counts(db, revision)
     local found = { created = 0, changed = 0, deleted = 0 }
     local kinds = {}
@@ -151,11 +205,13 @@ end
 
 --- A page of the revisions that changed entities, the newest first.
 -- @tparam table db
+-- @tparam table by_kind kind -> layout
 -- @tparam table opts `size` 1 to 1,000 (100); `offset` of the page before
 -- @treturn {table,...}|nil `{ revision =, at = seconds, by =, created =, changed =, deleted =
--- numbers of entities, kinds = array of `{ kind =, what =, count = }` }`
+-- numbers of entities, kinds = array of `{ kind =, what =, count = }`, named = the first of them:
+-- `{ kind =, id =, what =, text = of the entity } }`
 -- @treturn string|nil offset of the next page; after a nil "invalid size" or "invalid offset"
-function _M.changes_made(db, opts)
+function _M.changes_made(db, by_kind, opts)
     local size = tonumber(opts.size or 100)
     if not size or size < 1 or size > MAX_SIZE or size % 1 ~= 0 then
         return nil, "invalid size"
@@ -170,26 +226,27 @@ function _M.changes_made(db, opts)
     end
     local sql = "SELECT revision, at, by FROM history WHERE revision < ? ORDER BY revision DESC "
         .. "LIMIT ?"
-    for i, row in ipairs(db:rows(sql, before, size + 1)) do
-        if i > size then
-            return page, format("%d", page[size].revision)
-        end
-        local entry = counts(db, row[1])
-        entry.revision, entry.at, entry.by = row[1], row[2], row[3]
-        page[i] = entry
+    local rows = db:rows(sql, before, size + 1)
+    for i = 1, math.min(#rows, size) do
+        local row = rows[i]
+        local made = counts(db, row[1])
+        made.revision, made.at, made.by = row[1], row[2], row[3]
+        made.named = named(db, row[1])
+        page[i] = made
     end
-    return page
+    add_texts(db, by_kind, page)
+    return drop_long_texts(page), rows[size + 1] and string.format("%d", page[size].revision)
 end
 
 -- Where a deleted entity stood, if nobody stands there.
 local function place(db, row)
-    local taken = format("SELECT 1 FROM e_%s WHERE sequence = ?", row[1])
+    local taken = string.format("SELECT 1 FROM e_%s WHERE sequence = ?", row[1])
     return row[3] > 0 and not db:row(taken, row[3]) and row[3] or nil
 end
 
 -- The change that makes an entity what it was; nil where it is that.
 local function change_of(db, row)
-    local now = db:row(format("SELECT text FROM e_%s WHERE id = ?", row[1]), row[2])
+    local now = db:row(string.format("SELECT text FROM e_%s WHERE id = ?", row[1]), row[2])
     if not row[5] then
         return now and { kind = row[1], delete = row[2] } or nil
     elseif not now or now[1] ~= row[5] then
@@ -198,20 +255,64 @@ local function change_of(db, row)
     end
 end
 
---- The changes that lead back to a revision.
+-- Throws that there is no such revision, with those that there are.
+local function refuse(word, revision, first, last)
+    local message = "the store keeps no history"
+    if first then
+        message = ("there is no revision %d: the history has %d to %d"):format(
+            revision,
+            first,
+            last
+        )
+    end
+    local err = { err = word, field = "revision", value = revision, message = message }
+    error({ refused = err }, 0)
+end
+
+--- What a revision changed: each entity once, before and after. Throws where there is none:
+-- "not found".
 -- @tparam table db
 -- @tparam table by_kind kind -> layout
 -- @tparam number revision
--- @treturn {table,...}|nil `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
--- @treturn string|nil after a nil "not found": no such revision yet; "too old": the history does
--- not reach back to it
-function _M.changes_back(db, by_kind, revision)
-    if revision > db:row("SELECT revision FROM meta")[1] then
-        return nil, "not found"
+-- @treturn {table,...} `{ kind =, before = text, after = text }`, nil where there was none
+function _M.changed_in(db, by_kind, revision)
+    local range = exists(db) and db:row("SELECT min(revision), max(revision) FROM history") or {}
+    if not range[1] or not db:row("SELECT 1 FROM history WHERE revision = ?", revision) then
+        refuse("not found", revision, range[1], range[2])
     end
-    local reach = exists(db) and db:row("SELECT revision FROM history_reach")
-    if not reach or revision < reach[1] then
-        return nil, "too old"
+    local list, by_key = {}, {}
+    local sql = "SELECT kind, id, before FROM history_item WHERE revision = ? ORDER BY rowid"
+    for _, row in ipairs(db:rows(sql, revision)) do
+        local key = row[1] .. " " .. row[2]
+        if not by_key[key] and by_kind[row[1]] then
+            local now = db:row(string.format("SELECT text FROM e_%s WHERE id = ?", row[1]), row[2])
+            by_key[key] = { kind = row[1], before = row[3], after = now and now[1] }
+            list[#list + 1] = by_key[key]
+        end
+    end
+    -- What the next change of each found is what this one left.
+    sql = "SELECT kind, id, before FROM history_item WHERE revision > ? AND id IN "
+        .. "(SELECT id FROM history_item WHERE revision = ?) ORDER BY revision, rowid"
+    for _, row in ipairs(db:rows(sql, revision, revision)) do
+        local key = row[1] .. " " .. row[2]
+        if by_key[key] then
+            by_key[key].after, by_key[key] = row[3], nil
+        end
+    end
+    return list
+end
+
+--- The changes that lead back to a revision. Throws where there are none: "not found", no such
+-- revision yet; "too old", the history does not reach back to it.
+-- @tparam table db
+-- @tparam table by_kind kind -> layout
+-- @tparam number revision
+-- @treturn {table,...} `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
+function _M.changes_back(db, by_kind, revision)
+    local last = db:row("SELECT revision FROM meta")[1]
+    local reach = exists(db) and db:row("SELECT revision FROM history_reach") or {}
+    if not reach[1] or revision < reach[1] or revision > last then
+        refuse(revision > last and "not found" or "too old", revision, reach[1], last)
     end
     local seen, changes = {}, {}
     local sql = "SELECT kind, id, sequence, what, before FROM history_item WHERE revision > ? "

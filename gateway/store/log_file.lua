@@ -12,8 +12,6 @@ local unistd = require("posix.unistd")
 
 local bswap = bit.bswap
 local cast = ffi.cast
-local error = error
-local setmetatable = setmetatable
 local tobit = bit.tobit
 
 ffi.cdef("int64_t pread(int fd, void *bytes, size_t size, int64_t offset);")

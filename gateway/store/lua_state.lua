@@ -9,40 +9,58 @@
 local ffi = require("ffi")
 local string_buffer = require("string.buffer")
 
-local error = error
-local find = string.find
-local ipairs = ipairs
-local pcall = pcall
-local select = select
-local tonumber = tonumber
-local unpack = unpack
+local format = string.format
 
 ffi.cdef([[
 typedef struct lua_State gateway_lua_state_t;
 gateway_lua_state_t *luaL_newstate(void);
-void luaL_openlibs(gateway_lua_state_t *state);
 int luaL_loadbuffer(gateway_lua_state_t *state, const char *text, size_t size, const char *name);
 int lua_pcall(gateway_lua_state_t *state, int arguments, int results, int handler);
-void lua_pushlstring(gateway_lua_state_t *state, const char *text, size_t size);
+int lua_cpcall(gateway_lua_state_t *state, int (*fn)(gateway_lua_state_t *state), void *data);
 const char *lua_tolstring(gateway_lua_state_t *state, int index, size_t *size);
 void lua_settop(gateway_lua_state_t *state, int index);
 int lua_gc(gateway_lua_state_t *state, int what, int data);
 void lua_close(gateway_lua_state_t *state);
+int luaopen_base(gateway_lua_state_t *state);
+int luaopen_package(gateway_lua_state_t *state);
+int luaopen_table(gateway_lua_state_t *state);
+int luaopen_io(gateway_lua_state_t *state);
+int luaopen_os(gateway_lua_state_t *state);
+int luaopen_string(gateway_lua_state_t *state);
+int luaopen_math(gateway_lua_state_t *state);
+int luaopen_debug(gateway_lua_state_t *state);
+int luaopen_bit(gateway_lua_state_t *state);
+int luaopen_jit(gateway_lua_state_t *state);
+int luaopen_ffi(gateway_lua_state_t *state);
+int malloc_trim(size_t pad);
 ]])
 
 local C = ffi.C
+
+-- Of glibc alone: other C libraries give free memory back by themselves.
+local has_trim = pcall(function()
+    return C.malloc_trim
+end)
 
 -- LUA_GCCOUNT of lua.h: the KiB in use.
 local COUNT = 3
 
 local NO_MEMORY = "not enough memory"
 
--- What runs there. Its arguments are texts, and so is its result.
+-- Those of luaL_openlibs, in its order.
+local LIBRARIES =
+    { "base", "package", "table", "io", "os", "string", "math", "debug", "bit", "jit", "ffi" }
+
+-- What runs there. Its arguments are texts of the caller, which it reads where they are: to give
+-- them in any other way takes memory outside of a protected call. Its result is a text.
 local MAIN = [[
-local path, cpath, bytes = ...
-package.path, package.cpath = path, cpath
+local ffi = require("ffi")
+local function at(address, size)
+    return ffi.string(ffi.cast("const char *", ffi.cast("uintptr_t", address)), size)
+end
+package.path, package.cpath = at(%s), at(%s)
 local string_buffer = require("string.buffer")
-local call = string_buffer.decode(bytes)
+local call = string_buffer.decode(at(%s))
 local function keep(...)
     return string_buffer.encode({ n = select("#", ...), ... })
 end
@@ -51,13 +69,38 @@ return keep(require(call.module)[call.name](unpack(call, 1, call.n)))
 
 local _M = {}
 
--- NULL where there is no memory.
+-- Makes a state. NULL where there is no memory. All that follows luaL_newstate is protected: what
+-- is thrown outside of that ends the process.
 local function new()
     local state = C.luaL_newstate()
-    if state ~= nil then
-        C.luaL_openlibs(state)
+    for i = 1, state ~= nil and #LIBRARIES or 0 do
+        if C.lua_cpcall(state, C["luaopen_" .. LIBRARIES[i]], nil) ~= 0 then
+            C.lua_close(state)
+            return nil
+        end
     end
     return state
+end
+
+local function place_of(text)
+    return format("0x%xULL, %d", tonumber(ffi.cast("uintptr_t", ffi.cast("char *", text))), #text)
+end
+
+-- What a state runs for a call. The texts have to live as long as it runs.
+local function program_of(module, name, ...)
+    local call = { module = module, name = name, n = select("#", ...), ... }
+    local texts = { package.path, package.cpath, string_buffer.encode(call) }
+    local main = format(MAIN, place_of(texts[1]), place_of(texts[2]), place_of(texts[3]))
+    return { texts = texts, main = main }
+end
+
+-- Gives the memory of a state back, and what the C library keeps of what was freed in any thread:
+-- half a kilobyte for each entity of a large file. That takes some milliseconds for 100 MB.
+local function close(state)
+    C.lua_close(state)
+    if has_trim then
+        C.malloc_trim(0)
+    end
 end
 
 local function result(state)
@@ -66,32 +109,31 @@ local function result(state)
     return text ~= nil and ffi.string(text, size[0]) or "no text"
 end
 
--- False and what was thrown, or true and the results as bytes.
-local function run(state, module, name, ...)
+-- False and what was thrown, or true and the results as bytes. Throws nothing.
+local function run(state, program)
     if state == nil then
         return false, NO_MEMORY
     end
-    local bytes = string_buffer.encode({ module = module, name = name, n = select("#", ...), ... })
-    local failed = C.luaL_loadbuffer(state, MAIN, #MAIN, "=lua_state")
+    local failed = C.luaL_loadbuffer(state, program.main, #program.main, "=lua_state")
     if failed == 0 then
-        for _, text in ipairs({ package.path, package.cpath, bytes }) do
-            C.lua_pushlstring(state, text, #text)
-        end
-        failed = C.lua_pcall(state, 3, 1, 0)
+        failed = C.lua_pcall(state, 0, 1, 0)
     end
-    local text = result(state)
+    local ok, text = pcall(result, state)
     C.lua_settop(state, 0)
-    return failed == 0, text
+    return ok and failed == 0, text
 end
 
 local function results_of(ok, text)
+    local results = text
     if ok then
-        local results = string_buffer.decode(text)
+        ok, results = pcall(string_buffer.decode, text)
+    end
+    if ok then
         return unpack(results, 1, results.n)
-    elseif find(text, NO_MEMORY, 1, true) then
+    elseif string.find(results, NO_MEMORY, 1, true) then
         return nil, { err = "full", message = NO_MEMORY }
     end
-    error(text, 0)
+    error(results, 0)
 end
 
 --- Calls a function of a module, whose state then is closed. Blocks. Throws what it throws, as a
@@ -101,16 +143,17 @@ end
 -- @param ... its arguments, plain data
 -- @return its results, plain data; nil and an error "full" where there is no memory for them
 function _M.call(module, name, ...)
+    local program = program_of(module, name, ...)
     local state = new()
-    local ok, text = run(state, module, name, ...)
+    local ok, text = run(state, program)
     if state ~= nil then
-        C.lua_close(state)
+        close(state)
     end
     return results_of(ok, text)
 end
 
 --- The same in a state that may be used again: it has loaded, and compiled, what is called. Blocks.
--- Throws nothing.
+-- Throws nothing but "not enough memory", before it does anything.
 -- @tparam number address of a state, of an earlier call; 0: a new one
 -- @tparam number most_kb what it may have allocated at the end to be kept
 -- @tparam string module
@@ -121,10 +164,11 @@ end
 -- @return its results as of `call`, or what it has thrown
 function _M.reuse(address, most_kb, module, name, ...)
     local state = ffi.cast("gateway_lua_state_t *", ffi.cast("uintptr_t", address))
+    local program = program_of(module, name, ...)
     state = state ~= nil and state or new()
-    local ok, text = run(state, module, name, ...)
+    local ok, text = run(state, program)
     if state ~= nil and (not ok or C.lua_gc(state, COUNT, 0) > most_kb) then
-        C.lua_close(state)
+        close(state)
         state = nil
     end
     local kept = state ~= nil and tonumber(ffi.cast("uintptr_t", state)) or 0

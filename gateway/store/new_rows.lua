@@ -6,11 +6,6 @@
 
 local tables = require("gateway.store.tables")
 
-local concat = table.concat
-local format = string.format
-local pairs = pairs
-local setmetatable = setmetatable
-
 -- Columns before those of the layout.
 local OWN = 9
 local OWN_COLUMNS = "sequence, id, slot, generation, revision, created_at, updated_at, text, packed"
@@ -30,11 +25,11 @@ local function statement(of)
             names[i] = ", " .. column.column
         end
         local places = ("?, "):rep(OWN - 1 + #names) .. "?"
-        sql = format(
+        sql = string.format(
             "INSERT INTO e_%s (%s%s) VALUES (%s)",
             of.kind,
             OWN_COLUMNS,
-            concat(names),
+            table.concat(names),
             places
         )
         written[of] = sql

@@ -11,15 +11,12 @@ local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
 local witness = require("gateway.store.witness")
 
-local error = error
-local pcall = pcall
-
 local REASONS = {
-    ["too new"] = "was written by a newer Sluice, whose store this one cannot read",
-    empty = "holds nothing yet",
-    ["not a store"] = "is a database, but no store of Sluice",
+    ["too new"] = "was written by a newer version of Sluice",
+    empty = "is empty",
+    ["not a store"] = "is a database, but not a store of Sluice",
     ["read only"] = "cannot be written",
-    locked = "another process writes this store",
+    locked = "another process is writing this store",
 }
 
 -- Pages in memory, as far as they are needed: an import goes all over the indexes.
@@ -88,7 +85,7 @@ end
 
 -- Before anything is written: the witness knows that the log may have something, or that it knows
 -- nothing of this file.
-local function tell_witness(path, found, is_known, uuid)
+local function prepare_witness(path, found, is_known, uuid)
     local ok, err = true, nil
     if not is_known then
         local nothing = { uuid = uuid, revision = 0, pages = 0, page_size = 0 }
@@ -116,7 +113,7 @@ local function set_up(db, path, opts, found)
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
     end
     if opts.synchronous ~= "off" then
-        tell_witness(path, found, is_known, reading.revision(db).uuid)
+        prepare_witness(path, found, is_known, reading.revision(db).uuid)
     end
     tables.adapt(db, opts.layouts, opts.packing)
     history.adapt(db, opts.layouts, (opts.history or 0) > 0)
@@ -161,7 +158,7 @@ end
 local function open(path, opts)
     local fine, network = files.check(files.folder_of(path))
     if not fine then
-        local reason = "is on a network file system (%s), where a store cannot be safe"
+        local reason = "is on a network file system (%s), which is not safe for a store"
         return nil, failure.new(path, "network file system", reason:format(network))
     end
     local lock, err
@@ -190,7 +187,7 @@ local function open(path, opts)
     if lock then
         files.unlock(lock)
     end
-    return nil, failure.told(path, thrown)
+    return nil, failure.of_thrown(path, thrown)
 end
 
 --- Opens the file of a store, for gateway.store.database.

@@ -4,8 +4,6 @@
 
 local concat = table.concat
 local format = string.format
-local ipairs = ipairs
-local setmetatable = setmetatable
 
 local _M = {}
 

@@ -4,8 +4,6 @@
 local ffi = require("ffi")
 local witness = require("gateway.store.witness")
 
-local math = math
-
 local PIECE_BYTES = 1048576
 -- In page 1: what SQLite writes when it changes the journal's mode, counts commits or is another
 -- version. Offset and length; https://sqlite.org/fileformat2.html#the_database_header

@@ -7,9 +7,6 @@
 
 local string_buffer = require("string.buffer")
 
-local ipairs = ipairs
-local setmetatable = setmetatable
-
 -- Items of a piece: some tens of kilobytes of entities.
 local PIECE = 100
 

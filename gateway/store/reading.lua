@@ -6,14 +6,6 @@ local rules = require("gateway.schema.rules")
 
 local concat = table.concat
 local format = string.format
-local ipairs = ipairs
-local math = math
-local pairs = pairs
-local sort = table.sort
-local tonumber = tonumber
-local tostring = tostring
-local type = type
-local unpack = unpack
 
 local DEFAULT_SIZE = 100
 local MAX_SIZE = 10000
@@ -26,6 +18,16 @@ local COLUMNS =
     "e.sequence, e.id, e.slot, e.generation, e.revision, e.created_at, e.updated_at, e.text"
 
 local _M = {}
+
+-- The condition of an entity's `expires_at`, which is text as strftime's is.
+local function over(of)
+    return format("e.%s <= strftime('%%s', 'now')", of.expiry)
+end
+
+-- Leaves out those that have expired.
+local function unless_over(of)
+    return of.expiry and format(" AND (%s) IS NOT TRUE", over(of)) or ""
+end
 
 local function row_of(row)
     return row
@@ -48,10 +50,11 @@ end
 -- @treturn table|nil row
 function _M.get(db, of, id_or_name)
     local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
-    local row = db:row(sql .. "id = ?", rules.normal_id(id_or_name))
+    local alive = unless_over(of)
+    local row = db:row(sql .. "id = ?" .. alive, rules.normal_id(id_or_name))
     for _, column in ipairs(row and {} or of.columns) do
         if column.is_name then
-            row = db:row(sql .. column.column .. " = ?", id_or_name)
+            row = db:row(sql .. column.column .. " = ?" .. alive, id_or_name)
         end
     end
     return row_of(row)
@@ -65,14 +68,74 @@ end
 -- @treturn table|nil row
 function _M.find(db, of, values, id)
     local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
+    local alive = unless_over(of)
     for _, column in ipairs(of.columns) do
         local value = column.role == "unique" and layout.value(column, values)
-        local row = value and db:row(sql .. column.column .. " = ?", value)
+        local row = value and db:row(sql .. column.column .. " = ?" .. alive, value)
         if row then
             return row_of(row)
         end
     end
-    return row_of(db:row(sql .. "id = ?", id))
+    return row_of(db:row(sql .. "id = ?" .. alive, id))
+end
+
+--- Entities that have expired, and when the next one does.
+-- @tparam table db connection
+-- @tparam {table,...} layouts
+-- @tparam number limit
+-- @treturn {table,...} `{ kind =, id = }`, so many at most
+-- @treturn number|nil seconds since 1970, of one that has not expired yet
+function _M.expired(db, layouts, limit)
+    local found, next_at = {}, nil
+    for _, of in ipairs(layouts) do
+        if of.expiry then
+            local sql = format("SELECT e.id FROM e_%s e WHERE %s LIMIT ?", of.kind, over(of))
+            for _, row in ipairs(db:rows(sql, limit - #found)) do
+                found[#found + 1] = { kind = of.kind, id = row[1] }
+            end
+            sql = "SELECT min(e.%s) FROM e_%s e WHERE e.%s > strftime('%%s', 'now')"
+            local at = tonumber(db:row(format(sql, of.expiry, of.kind, of.expiry))[1])
+            next_at = at and math.min(at, next_at or at) or next_at
+        end
+    end
+    return found, next_at
+end
+
+--- Whether an entity is there and has expired.
+-- @tparam table db
+-- @tparam table of layout of its kind, which has an `expiry`
+-- @tparam string id
+-- @treturn boolean
+function _M.is_expired(db, of, id)
+    local sql = format("SELECT 1 FROM e_%s e WHERE e.id = ? AND %s", of.kind, over(of))
+    return db:row(sql, id) ~= nil
+end
+
+--- Deletes who has a unique value and has expired, so that another can have it.
+-- @tparam table db in a transaction
+-- @tparam table of layout of its kind, which has an `expiry`
+-- @tparam table values of the other one, as its columns
+-- @tparam string id of the other one
+function _M.make_way(db, of, values, id)
+    for i, column in ipairs(of.columns) do
+        if column.role == "unique" and values[i] then
+            local sql = "DELETE FROM e_%s AS e WHERE e.%s = ? AND e.id <> ? AND %s"
+            db:run(format(sql, of.kind, column.column, over(of)), values[i], id)
+        end
+    end
+end
+
+-- Of users: who is disabled needs none.
+local ENABLED = [[instr(text, '"enabled":false') = 0 AND ]]
+
+local function is_used_by(db, user, name, more)
+    local sql = format("SELECT 1 FROM e_%s WHERE %s%s", user.kind, more or "", user.column)
+    if user.up_to then
+        local last = string.char(user.up_to:byte() + 1)
+        sql = format("%s >= ? AND %s < ? LIMIT 1", sql, user.column)
+        return db:row(sql, name .. user.up_to, name .. last) ~= nil
+    end
+    return db:row(sql .. " = ? LIMIT 1", name) ~= nil
 end
 
 --- Whether entities of other kinds have a name, as the layout of its kind says.
@@ -82,16 +145,41 @@ end
 -- @treturn boolean
 function _M.is_used(db, of, name)
     for _, user in ipairs(of.users or {}) do
-        local sql = format("SELECT 1 FROM e_%s WHERE %s", user.kind, user.column)
-        local row
-        if user.up_to then
-            local last = string.char(user.up_to:byte() + 1)
-            sql = format("%s >= ? AND %s < ? LIMIT 1", sql, user.column)
-            row = db:row(sql, name .. user.up_to, name .. last)
-        else
-            row = db:row(sql .. " = ? LIMIT 1", name)
+        if is_used_by(db, user, name) then
+            return true
         end
-        if row then
+    end
+    return false
+end
+
+--- Whether entities need a name that they have: not where another kind has it, as a service's host
+-- may be an upstream.
+-- @tparam table db connection
+-- @tparam table by_kind kind -> layout
+-- @tparam table of layout of the name's kind
+-- @tparam string name
+-- @treturn boolean
+function _M.needs(db, by_kind, of, name)
+    for _, user in ipairs(of.users) do
+        local other = by_kind[user.unless]
+        local is_other = other and _M.has(db, other, name)
+        if not is_other and is_used_by(db, user, name, ENABLED) then
+            return true
+        end
+    end
+    return false
+end
+
+--- Whether an entity has a name.
+-- @tparam table db connection
+-- @tparam table of layout of its kind
+-- @tparam string name
+-- @treturn boolean
+function _M.has(db, of, name)
+    for _, column in ipairs(of.columns) do
+        local sql = column.is_name
+            and format("SELECT 1 FROM e_%s WHERE %s = ?", of.kind, column.column)
+        if sql and db:row(sql, name) then
             return true
         end
     end
@@ -141,7 +229,7 @@ local function where_condition(of, where, values)
     for name in pairs(where) do
         names[#names + 1] = name
     end
-    sort(names)
+    table.sort(names)
     for _, name in ipairs(names) do
         if not columns[name] then
             return nil
@@ -204,6 +292,7 @@ function _M.list(db, of, opts)
         end
         condition = condition .. tagged
     end
+    condition = condition .. unless_over(of)
     values[#values + 1] = size + 1
     local sql = "SELECT %s FROM e_%s e WHERE e.sequence > ?%s ORDER BY e.sequence LIMIT ?"
     local rows, count = rows_of_page(db, format(sql, COLUMNS, of.kind, condition), values, size)
@@ -223,15 +312,16 @@ end
 
 -- The tags of one kind behind a place, at most so many.
 local function tags_of(db, of, tag, from, limit)
-    local sql = "SELECT t.tag, e.id, t.sequence FROM t_%s t JOIN e_%s e USING (sequence) WHERE %s "
-        .. "ORDER BY t.tag, t.sequence LIMIT ?"
+    local sql = "SELECT t.tag, e.id, t.sequence FROM t_%s t JOIN e_%s e USING (sequence) "
+        .. "WHERE %s%s ORDER BY t.tag, t.sequence LIMIT ?"
     local where, first = "(t.tag, t.sequence) > (?, ?)", from and from.tag or ""
     if tag then
         where, first = "t.tag = ? AND t.sequence > ?", tag
     end
     local found = {}
     local last = from and from.sequence or 0
-    for i, row in ipairs(db:rows(format(sql, of.kind, of.kind, where), first, last, limit)) do
+    sql = format(sql, of.kind, of.kind, where, unless_over(of))
+    for i, row in ipairs(db:rows(sql, first, last, limit)) do
         found[i] = { kind = of.kind, tag = row[1], id = row[2], sequence = row[3] }
     end
     return found
@@ -316,7 +406,7 @@ function _M.changes_since(db, layouts, since)
     for i, change in ipairs(found) do
         change.at = i
     end
-    sort(found, function(a, b)
+    table.sort(found, function(a, b)
         if a.revision ~= b.revision then
             return a.revision < b.revision
         end

@@ -12,12 +12,6 @@ local ffi = require("ffi")
 
 local band = bit.band
 local cast = ffi.cast
-local error = error
-local pcall = pcall
-local select = select
-local setmetatable = setmetatable
-local tonumber = tonumber
-local type = type
 
 ffi.cdef([[
 typedef struct sqlite3 sqlite3;

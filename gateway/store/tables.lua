@@ -25,14 +25,7 @@ local sqlite = require("gateway.store.sqlite")
 local string_buffer = require("string.buffer")
 local triggers = require("gateway.store.triggers")
 
-local concat = table.concat
-local error = error
 local format = string.format
-local ipairs = ipairs
-local pairs = pairs
-local pcall = pcall
-local type = type
-local unpack = unpack
 
 -- "Slui": what the file's head says that it is.
 local APPLICATION_ID = 0x536c7569
@@ -235,7 +228,7 @@ local function fill(db, of, missing)
         sets[i] = column.column .. " = ?"
     end
     sets[#sets + 1] = packing and "packed = ?" or nil
-    local update = format("UPDATE e_%s SET %s WHERE sequence = ?", kind, concat(sets, ", "))
+    local update = format("UPDATE e_%s SET %s WHERE sequence = ?", kind, table.concat(sets, ", "))
     local page = format(
         "SELECT sequence, text FROM e_%s WHERE sequence > ? ORDER BY sequence LIMIT %d",
         kind,
@@ -302,7 +295,7 @@ local function migrate(db, of, before, packing)
         if not ok then
             failure.message = format(
                 "%s of '%s' cannot be made unique: %s",
-                concat(column.fields, ", "),
+                table.concat(column.fields, ", "),
                 kind,
                 failure.message
             )
@@ -332,7 +325,7 @@ function _M.is_witnessed(db)
 end
 
 local function is_same(a, b)
-    return concat(a, ",") == concat(b, ",")
+    return table.concat(a, ",") == table.concat(b, ",")
 end
 
 --- Brings the tables to these layouts, in the caller's transaction. Quick when they are.
@@ -373,7 +366,7 @@ function _M.note_packing(db, layouts, packing)
     for i, of in ipairs(layouts) do
         parts[i] = of.kind .. " " .. packing.version(of)
     end
-    local now = concat(parts, " ")
+    local now = table.concat(parts, " ")
     local before = db:row("SELECT packed_as FROM meta")[1]
     if before ~= now then
         local bump = before and ", revision = revision + 1, compacted = revision + 1" or ""
@@ -419,7 +412,9 @@ function _M.present(db, layouts)
                 kind = of.kind,
                 columns = columns,
                 has_tags = was_kept.tags or false,
+                expiry = was_kept[of.expiry] and of.expiry,
                 is_internal = of.is_internal,
+                no_export = of.no_export,
                 users = of.users,
             }
         end

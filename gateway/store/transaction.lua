@@ -8,22 +8,14 @@
 
 local change_of = require("gateway.store.change")
 local entity_text = require("gateway.store.entity_text")
-local lists = require("gateway.entities.lists")
+local list_checks = require("gateway.store.list_checks")
 local new_rows = require("gateway.store.new_rows")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
 
 local concat = table.concat
-local error = error
-local find = string.find
 local format = string.format
-local ipairs = ipairs
-local pairs = pairs
-local pcall = pcall
-local setmetatable = setmetatable
-local tostring = tostring
-local type = type
 
 -- e_<kind>'s columns before those of the layout
 local OWN = 4
@@ -68,12 +60,12 @@ local function statements(of)
     return sql
 end
 
-local function plan_put(change, of, packing)
-    local found, err = change_of.described(change, of, packing)
+local function prepare_put(given, of, packing)
+    local found, err = change_of.complete(given, of, packing)
     if not found then
         refuse(err)
     end
-    local sequence = change.sequence
+    local sequence = given.sequence
     if sequence and (type(sequence) ~= "number" or sequence < 1 or sequence % 1 ~= 0) then
         local value = tostring(sequence)
         refuse({ err = "invalid", kind = of.kind, field = "sequence", value = value })
@@ -94,34 +86,34 @@ end
 
 -- Dates that nobody gave are those of the entity that is there: when it was made, and when it was
 -- changed unless it is now.
-local function keep_dates(planned)
-    local old, undated = planned.old, planned.undated
-    local created_at = undated.created_at and old[CREATED_AT] or planned.created_at
-    local updated_at = undated.updated_at and old[UPDATED_AT] or planned.updated_at
-    local text = entity_text.with_dates(planned.put, created_at, updated_at)
+local function keep_dates(change)
+    local old, undated = change.old, change.undated
+    local created_at = undated.created_at and old[CREATED_AT] or change.created_at
+    local updated_at = undated.updated_at and old[UPDATED_AT] or change.updated_at
+    local text = entity_text.with_dates(change.put, created_at, updated_at)
     if text ~= old[OWN] then
-        updated_at = planned.updated_at
-        text = entity_text.with_dates(planned.put, created_at, updated_at)
+        updated_at = change.updated_at
+        text = entity_text.with_dates(change.put, created_at, updated_at)
     end
-    planned.put, planned.created_at, planned.updated_at = text, created_at, updated_at
+    change.put, change.created_at, change.updated_at = text, created_at, updated_at
 end
 
 -- Whether place and columns are those that the entity has already.
-local function stays(planned)
-    local old = planned.old
-    if (planned.sequence or old[1]) ~= old[1] then
+local function stays(change)
+    local old = change.old
+    if (change.sequence or old[1]) ~= old[1] then
         return false
     end
-    for i = 1, #planned.of.columns do
-        if old[OWN + i] ~= planned.values[i] then
+    for i = 1, #change.of.columns do
+        if old[OWN + i] ~= change.values[i] then
             return false
         end
     end
     return true
 end
 
-local function is_unchanged(planned)
-    return planned.old[OWN] == planned.put and stays(planned)
+local function is_unchanged(change)
+    return change.old[OWN] == change.put and stays(change)
 end
 
 -- The ids of a kind that the changes have named so far.
@@ -131,42 +123,45 @@ local function named_of(named, of)
 end
 
 -- The name of an entity that is there.
-local function name_of(planned)
-    for i, column in ipairs(planned.of.columns) do
+local function name_of(change)
+    for i, column in ipairs(change.of.columns) do
         if column.is_name then
-            return planned.old[OWN + i]
+            return change.old[OWN + i]
         end
     end
     return nil
 end
 
-local function plan(db, by_kind, change, named, packing)
-    local of = by_kind[change.kind]
+-- What a given change comes to: `of`, its kind's layout; `id`; `old`, the row that is there; and
+-- what the new one has, where it is put.
+local function prepare(db, by_kind, given, named, packing)
+    local of = by_kind[given.kind]
     if not of then
-        refuse({ err = "unknown kind", kind = change.kind })
+        refuse({ err = "unknown kind", kind = given.kind })
     end
-    local planned = change.put and plan_put(change, of, packing) or { of = of, id = change.delete }
+    local change = given.put and prepare_put(given, of, packing) or { of = of, id = given.delete }
     local ids = named_of(named, of)
-    if type(planned.id) ~= "string" or ids[planned.id] then
-        refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(planned.id) })
+    if type(change.id) ~= "string" or ids[change.id] then
+        refuse({ err = "invalid", kind = of.kind, field = "id", value = tostring(change.id) })
     end
-    ids[planned.id] = true
-    planned.old = db:row(statements(of).select, planned.id)
-    if planned.undated and planned.old then
-        keep_dates(planned)
+    ids[change.id] = true
+    change.old = db:row(statements(of).select, change.id)
+    if change.undated and change.old then
+        keep_dates(change)
     end
-    if not change.put and not planned.old and not change.lenient then
-        refuse({ err = "not found", kind = of.kind, field = "id", value = planned.id })
+    if not given.put and not change.old and not given.lenient then
+        refuse({ err = "not found", kind = of.kind, field = "id", value = change.id })
     end
-    local is_there = planned.old ~= nil
-    planned.is_same = change.put and is_there and (change.lenient or is_unchanged(planned))
-        or (not change.put and not is_there)
-        or (change.if_unused and is_there and reading.is_used(db, of, name_of(planned)))
-    return planned
+    local is_there = change.old ~= nil
+    change.is_same = given.put and is_there and (given.lenient or is_unchanged(change))
+        or (not given.put and not is_there)
+        or (given.if_unused and is_there and reading.is_used(db, of, name_of(change)))
+        or (given.if_expired and is_there and not reading.is_expired(db, of, change.id))
+    return change
 end
 
 -- Deletes what the changes have not named.
-local function plan_deletions(db, layouts, named, list)
+local function prepare_deletions(db, layouts, named, list)
     for _, of in ipairs(layouts) do
         local ids = named_of(named, of)
         for _, row in ipairs(db:rows(format("SELECT id FROM e_%s", of.kind))) do
@@ -179,57 +174,55 @@ end
 
 -- Puts aside what an entity must not have while others are changed: unique values, its place, and
 -- references, so that it does not go with what it refers to. It gets its new ones with the rest.
-local function park(db, planned)
-    local of, old = planned.of, planned.old
-    local is_there = (planned.sequence or old[1]) == old[1]
+local function park(db, change)
+    local of, old = change.of, change.old
+    local is_there = (change.sequence or old[1]) == old[1]
     local needed = not is_there
     for i, column in ipairs(of.columns) do
-        local is_held = column.role == "foreign" or old[OWN + i] ~= planned.values[i]
+        local is_held = column.role == "foreign" or old[OWN + i] ~= change.values[i]
         needed = needed or (column.role ~= "name" and old[OWN + i] ~= nil and is_held)
     end
     if needed then
-        planned.at = is_there and old[1] or -old[1]
-        db:run(statements(of).park, planned.at, old[1])
+        change.at = is_there and old[1] or -old[1]
+        db:run(statements(of).park, change.at, old[1])
     end
 end
 
 -- Which unique value an entity cannot have.
-local function find_taken(db, planned)
-    local of = planned.of
+local function find_taken(db, change)
+    local of = change.of
     for i, column in ipairs(of.columns) do
         local sql = format("SELECT id FROM e_%s WHERE %s = ?", of.kind, column.column)
-        local other = column.role == "unique"
-            and planned.values[i]
-            and db:row(sql, planned.values[i])
-        if other and other[1] ~= planned.id then
-            return change_of.violation(of, column, planned.put)
+        local other = column.role == "unique" and change.values[i] and db:row(sql, change.values[i])
+        if other and other[1] ~= change.id then
+            return change_of.violation(of, column, change.put)
         end
     end
     return {
         err = "unique violation",
         kind = of.kind,
-        id = planned.id,
+        id = change.id,
         field = "sequence",
-        value = tostring(planned.sequence),
+        value = tostring(change.sequence),
     }
 end
 
-local function put_tags(db, planned, sequence)
-    local of = planned.of
+local function put_tags(db, change, sequence)
+    local of = change.of
     -- Text that only looks so costs a deletion of nothing.
-    if find(planned.old[OWN], '"tags":', 1, true) then
+    if string.find(change.old[OWN], '"tags":', 1, true) then
         db:run(format("DELETE FROM t_%s WHERE sequence = ?", of.kind), sequence)
     end
-    tables.add_tags(db, of.kind, sequence, planned.tags or {})
+    tables.add_tags(db, of.kind, sequence, change.tags or {})
 end
 
 -- The entity that is there, as it is now. Its place, which may be another.
-local function update(db, planned, revision, rows)
-    local of, values, old = planned.of, planned.values, planned.old
-    local sequence = planned.sequence and rows:take_sequence(planned.sequence) or old[1]
-    local packed = planned.packed and { bytes = planned.packed }
-    local row = { revision, planned.created_at, planned.updated_at, planned.put, packed }
-    if not planned.at and stays(planned) then
+local function update(db, change, revision, rows)
+    local of, values, old = change.of, change.values, change.old
+    local sequence = change.sequence and rows:take_sequence(change.sequence) or old[1]
+    local packed = change.packed and { bytes = change.packed }
+    local row = { revision, change.created_at, change.updated_at, change.put, packed }
+    if not change.at and stays(change) then
         row[6] = sequence
         db:run_with(statements(of).touch, row, 6)
     else
@@ -237,44 +230,85 @@ local function update(db, planned, revision, rows)
         for i = 1, n do
             row[5 + i] = values[i]
         end
-        row[6 + n], row[7 + n] = sequence, planned.at or old[1]
+        row[6 + n], row[7 + n] = sequence, change.at or old[1]
         db:run_with(statements(of).update, row, 7 + n)
     end
     if of.has_tags then
-        put_tags(db, planned, sequence)
+        put_tags(db, change, sequence)
     end
 end
 
-local function put_row(db, planned, revision, rows)
-    if planned.old then
-        update(db, planned, revision, rows)
+local function put_row(db, change, revision, rows)
+    if change.old then
+        update(db, change, revision, rows)
     else
-        rows:insert(planned.of, planned, revision)
+        rows:insert(change.of, change, revision)
     end
 end
 
-local function put(db, planned, revision, rows)
-    local ok, failure = pcall(put_row, db, planned, revision, rows)
+local function put(db, change, revision, rows)
+    local ok, failure = pcall(put_row, db, change, revision, rows)
     if not ok then
         if type(failure) == "table" and sqlite.basic(failure.code or 0) == sqlite.CONSTRAINT then
-            refuse(find_taken(db, planned))
+            refuse(find_taken(db, change))
         end
         error(failure, 0)
     end
 end
 
+-- Takes a reference away from an entity.
+local function clear_reference(db, of, name, row, to)
+    local entity = entity_text.decode(row[2])
+    entity[name] = nil
+    local change = prepare_put({ kind = of.kind, put = entity_text.encode(entity) }, of, to.packing)
+    change.old = db:row(statements(of).select, row[1])
+    put(db, change, to.revision, to.rows)
+end
+
+-- Takes references to what is gone away, where their kind wants that (`on_delete = "null"`); not
+-- from what is put, which refers to what is not there. How many these are.
+local function clear_references(db, of, column, id, to)
+    local sql = format("SELECT id, text FROM e_%s WHERE %s = ?", of.kind, column.column)
+    local is_put, count = named_of(to.named, of), 0
+    for _, row in ipairs(db:rows(sql, id)) do
+        if not is_put[row[1]] then
+            clear_reference(db, of, column.fields[1], row, to)
+            count = count + 1
+        end
+    end
+    return count
+end
+
+-- How many these are of all kinds. `to`: `revision`, `rows`, `packing`, and what the changes have
+-- `named`.
+local function clear_all(db, by_kind, to)
+    local gone, count = nil, 0
+    for _, of in pairs(by_kind) do
+        for _, column in ipairs(of.columns) do
+            local is_cleared = column.role == "foreign" and column.on_delete == "null"
+            gone = gone or is_cleared and _M.gone(db, to.revision)
+            for _, other in ipairs(is_cleared and gone or {}) do
+                if other.kind == column.reference then
+                    count = count + clear_references(db, of, column, other.id, to)
+                end
+            end
+        end
+    end
+    return count
+end
+
 -- Which upsert refers to none.
-local function check_references(db, planned)
-    for i, column in ipairs(planned.of.columns) do
-        local id = column.role == "foreign" and planned.values and planned.values[i]
+local function check_references(db, change)
+    for i, column in ipairs(change.of.columns) do
+        local id = column.role == "foreign" and change.values and change.values[i]
         local sql = id and format("SELECT 1 FROM e_%s WHERE id = ?", column.reference)
         if id and not db:row(sql, id) then
             refuse({
                 err = "reference missing",
-                kind = planned.of.kind,
+                kind = change.of.kind,
                 field = column.fields[1],
                 value = id,
-                id = planned.id,
+                id = change.id,
             })
         end
     end
@@ -302,12 +336,12 @@ end
 
 -- Of entities that are to stay as they are: whether one went with what it refers to.
 local function check_same(db, same)
-    for _, planned in ipairs(same) do
+    for _, change in ipairs(same) do
         if
-            planned.put
-            and not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", planned.of.kind), planned.id)
+            change.put
+            and not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", change.of.kind), change.id)
         then
-            check_references(db, planned)
+            check_references(db, change)
         end
     end
 end
@@ -316,74 +350,23 @@ local function check(db, list, revision)
     if not db:has_broken_references() then
         return
     end
-    for _, planned in ipairs(list) do
-        check_references(db, planned)
+    for _, change in ipairs(list) do
+        check_references(db, change)
     end
     check_gone(db, revision)
     error("a broken reference that nobody has", 0)
 end
 
-local function contains(items, id)
-    for _, item in ipairs(items) do
-        if item == id then
-            return true
-        end
+--- What a revision deleted, what went by cascade among it.
+-- @tparam table db
+-- @tparam number revision
+-- @treturn {table,...} `{ kind =, id = }`
+function _M.gone(db, revision)
+    local list = {}
+    for i, row in ipairs(db:rows("SELECT kind, id FROM gone WHERE revision = ?", revision)) do
+        list[i] = { kind = row[1], id = row[2] }
     end
-    return false
-end
-
--- Who has an id in a list. Reads the texts of all entities of the kind, at the speed of memory.
-local function find_listed(db, of, list, id)
-    local sql = format("SELECT id, text FROM e_%s WHERE instr(text, ?) > 0", of.kind)
-    for _, row in ipairs(db:rows(sql, id)) do
-        if contains(lists.items(entity_text.decode(row[2]), list), id) then
-            return row[1]
-        end
-    end
-    return nil
-end
-
--- SQLite knows nothing of lists in texts: whether an entity that is gone stands in one.
-local function check_gone_lists(db, by_kind, revision)
-    for _, of in pairs(by_kind) do
-        for _, list in ipairs(of.lists or {}) do
-            local sql = "SELECT id FROM gone WHERE revision = ? AND kind = ?"
-            for _, row in ipairs(db:rows(sql, revision, list.reference)) do
-                local by_id = find_listed(db, of, list, row[1])
-                if by_id then
-                    refuse({
-                        err = "referenced",
-                        kind = list.reference,
-                        field = "id",
-                        value = row[1],
-                        by = of.kind,
-                        by_id = by_id,
-                        by_list = list.name,
-                    })
-                end
-            end
-        end
-    end
-end
-
--- Whether an entity that is put has something in a list that is not there.
-local function check_put_lists(db, planned)
-    local of = planned.of
-    for _, list in ipairs(planned.put and of.lists or {}) do
-        local is_given = planned.put:find('"' .. list.keys[#list.keys] .. '":[', 1, true)
-        local ids = is_given and lists.items(entity_text.decode(planned.put), list)
-        for _, id in ipairs(ids or {}) do
-            if not db:row(format("SELECT 1 FROM e_%s WHERE id = ?", list.reference), id) then
-                refuse({
-                    err = "reference missing",
-                    kind = of.kind,
-                    field = list.name,
-                    value = id,
-                    id = planned.id,
-                })
-            end
-        end
-    end
+    return list
 end
 
 --- Checks that entities are still what was read, or that there is still none (`if_revision` 0).
@@ -412,52 +395,58 @@ end
 -- @tparam number revision that the store has so far
 -- @tparam {table,...} changes `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`,
 -- both with `lenient` where it is no error that there is one already, or none; a deletion with
--- `if_unused` where it is to be made only if nobody has the name
+-- `if_unused` where it is to be made only if nobody has the name, or `if_expired`
 -- @tparam[opt] {table,...} only layouts of kinds whose other entities are all deleted
 -- @tparam[opt] table packing of gateway.store.database
 -- @treturn number the revision of these changes, or the last one where they change nothing
--- @treturn {table,...} for each change what was planned: `created_at`, `updated_at`
+-- @treturn {table,...} for each change what it came to: `undated`, `created_at`, `updated_at`
+-- @treturn number|nil how many references were taken away with what they led to
 function _M.make(db, by_kind, revision, changes, only, packing)
     local all, list, same, named, has_deletions = {}, {}, {}, {}, false
-    for i, change in ipairs(changes) do
-        local planned = plan(db, by_kind, change, named, packing)
-        all[i] = planned
-        local into = planned.is_same and same or list
-        into[#into + 1] = planned
+    for i, given in ipairs(changes) do
+        local change = prepare(db, by_kind, given, named, packing)
+        all[i] = change
+        local into = change.is_same and same or list
+        into[#into + 1] = change
     end
-    plan_deletions(db, only or {}, named, list)
+    prepare_deletions(db, only or {}, named, list)
     if #list == 0 then
         return revision, all
     end
     revision = revision + 1
     db:run("UPDATE meta SET revision = ?", revision)
-    for _, planned in ipairs(#list > 1 and list or {}) do
-        if planned.put and planned.old then
-            park(db, planned)
+    for _, change in ipairs(#list > 1 and list or {}) do
+        if change.put and change.old then
+            park(db, change)
         end
     end
-    for _, planned in ipairs(list) do
-        if not planned.put then
-            db:run(statements(planned.of).delete, planned.id)
+    for _, change in ipairs(list) do
+        if not change.put then
+            db:run(statements(change.of).delete, change.id)
             has_deletions = true
         end
     end
     local rows = new_rows.begin(db)
-    for _, planned in ipairs(list) do
-        if planned.put then
-            put(db, planned, revision, rows)
+    for _, change in ipairs(list) do
+        if change.put and change.of.expiry then
+            reading.make_way(db, change.of, change.values, change.id)
+        end
+        if change.put then
+            put(db, change, revision, rows)
         end
     end
+    local to = { revision = revision, rows = rows, packing = packing, named = named }
+    local cleared = has_deletions and clear_all(db, by_kind, to) or 0
     rows:finish()
     check(db, list, revision)
     check_same(db, has_deletions and same or {})
-    for _, planned in ipairs(list) do
-        check_put_lists(db, planned)
+    for _, change in ipairs(list) do
+        list_checks.check_put(db, change)
     end
     if has_deletions then
-        check_gone_lists(db, by_kind, revision)
+        list_checks.check_gone(db, by_kind, revision)
     end
-    return revision, all
+    return revision, all, cleared
 end
 
 return _M

@@ -22,10 +22,7 @@ local unistd = require("posix.unistd")
 
 local band, bnot, bor = bit.band, bit.bnot, bit.bor
 local cast = ffi.cast
-local math = math
-local os = os
 local sizeof = ffi.sizeof
-local tonumber = tonumber
 
 ffi.cdef([[
 typedef struct {

@@ -1,4 +1,4 @@
---- How changes are written: members of one commit, each made or refused for itself.
+--- How changes are written: transactions of one commit, each made or refused for itself.
 -- @module gateway.store.writing
 
 local checkpoints = require("gateway.store.checkpoints")
@@ -7,11 +7,6 @@ local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local transaction = require("gateway.store.transaction")
 local witness = require("gateway.store.witness")
-
-local error = error
-local ipairs = ipairs
-local pcall = pcall
-local type = type
 
 local _M = {}
 
@@ -67,66 +62,87 @@ local function refusal_of(thrown)
     return type(thrown) == "table" and thrown.refused
 end
 
--- Makes a member, or throws. `before`: the revision so far.
+-- Makes a transaction, or throws. `before`: the revision so far.
 local function make_changes(self, changes, before)
     if changes.at_revision and changes.at_revision ~= before then
         error({ refused = { err = "changed", field = "revision", value = before } }, 0)
     end
     transaction.check_revisions(self.db, self.by_kind, changes)
-    local revision, planned =
+    local revision, made =
         transaction.make(self.db, self.by_kind, before, changes, nil, self.packing)
+    if changes.is_dry_run then
+        local gone = revision > before and transaction.gone(self.db, revision) or {}
+        error({ refused = { err = "dry run", gone = gone } }, 0)
+    end
     if self.history > 0 and revision > before then
         note_history(self, changes, revision)
     end
     local dates, has_dates = {}, false
-    for i, it in ipairs(planned) do
+    for i, it in ipairs(made) do
         dates[i] = it.undated and { it.created_at or false, it.updated_at or false } or false
         has_dates = has_dates or it.undated ~= nil
     end
     return { revision = revision, dates = has_dates and dates or nil }
 end
 
--- Makes a member, or tells why it is refused: then it leaves nothing.
+-- Makes a transaction, or tells why it is refused: then it leaves nothing.
 local function make_guarded(self, changes, before)
     local db = self.db
-    db:run("SAVEPOINT member")
+    db:run("SAVEPOINT changes")
     local ok, made = pcall(make_changes, self, changes, before)
     if not ok then
         if not refusal_of(made) then
             error(made, 0)
         end
-        db:run("ROLLBACK TO member")
+        db:run("ROLLBACK TO changes")
     end
-    db:run("RELEASE member")
+    db:run("RELEASE changes")
     return ok and made or refusal_of(made)
 end
 
--- Notes the kinds of changes: only of these are rows new. What goes by cascade is gone.
-local function note_kinds(kinds, changes)
+-- Whether a deletion takes references of a kind away.
+local function loses_references(of)
+    for _, column in ipairs(of.columns) do
+        if column.on_delete == "null" then
+            return true
+        end
+    end
+    return false
+end
+
+-- Notes the kinds of changes: only of these are rows new, and of those that a deletion takes
+-- references from. What goes by cascade is gone.
+local function note_kinds(self, kinds, changes)
+    local has_deletions = false
     for _, change in ipairs(changes) do
         kinds[change.kind] = true
+        has_deletions = has_deletions or change.delete ~= nil
+    end
+    for kind, of in pairs(has_deletions and self.by_kind or {}) do
+        kinds[kind] = kinds[kind] or loses_references(of) or nil
     end
 end
 
--- Makes members one after the other; `make` is one of the two above. Throws what that throws.
-local function make_members(self, members, since, make)
+-- Makes transactions one after the other; `make` is one of the two above. Throws what that throws.
+local function make_all(self, transactions, since, make)
     local all = { results = {}, kinds = {}, revision = since.revision, origin = since.origin }
-    for i, changes in ipairs(members) do
+    for i, changes in ipairs(transactions) do
         local made = make(self, changes, all.revision)
         if made.revision and made.revision > all.revision then
             all.revision = made.revision
-            note_kinds(all.kinds, changes)
-            all.origin = not concerns_file(self, changes) and all.origin or nil
+            note_kinds(self, all.kinds, changes)
+            local is_files = not changes.keeps_origin and concerns_file(self, changes)
+            all.origin = not is_files and all.origin or nil
         end
         all.results[i] = made
     end
     return all
 end
 
--- Savepoints have SQLite copy each page that a member changes, and go through all copies with each
--- deletion: they are for members of which one is known to be refused.
-local function make_batch(self, members, since)
-    local ok, made = pcall(make_members, self, members, since, make_changes)
+-- Savepoints have SQLite copy each page that one changes, and go through all copies with each
+-- deletion: they are for transactions of which one is known to be refused.
+local function make_batch(self, transactions, since)
+    local ok, made = pcall(make_all, self, transactions, since, make_changes)
     if ok then
         return made
     end
@@ -136,10 +152,10 @@ local function make_batch(self, members, since)
     end
     self.db:run("ROLLBACK")
     self.db:run("BEGIN IMMEDIATE")
-    if #members > 1 then
-        return make_members(self, members, since, make_guarded)
+    if #transactions > 1 then
+        return make_all(self, transactions, since, make_guarded)
     end
-    return make_members(self, members, since, function()
+    return make_all(self, transactions, since, function()
         return refusal
     end)
 end
@@ -157,13 +173,13 @@ end
 --- Makes many transactions with one commit (gateway.store.database has what holds). Throws a
 -- failure of the disk, or what `before_commit` does; the caller rolls back.
 -- @tparam table self store
--- @tparam {table,...} members
+-- @tparam {table,...} transactions
 -- @treturn {table,...}
-function _M.batch(self, members)
+function _M.batch(self, transactions)
     local db = self.db
     db:run("BEGIN IMMEDIATE")
     local since = reading.revision(db)
-    local made = make_batch(self, members, since)
+    local made = make_batch(self, transactions, since)
     if made.origin ~= since.origin then
         db:run("UPDATE meta SET origin = NULL")
     end

@@ -5,6 +5,8 @@
 -- local a = address.parse("[::1]:80") -- { type = "ipv6", host = "::1", port = 80 }
 -- local url = address.parse_url("http://a/b?c") -- url.host == "a", url.target == "/b?c"
 
+local concat, insert = table.concat, table.insert
+local format = string.format
 local ipairs = ipairs
 local tonumber = tonumber
 
@@ -114,6 +116,14 @@ function _M.parse(text)
     return { type = kind, host = host, port = port }
 end
 
+--- Whether only this machine reaches the address of a listener.
+-- @tparam string host as nginx's `listen` has it, without brackets
+-- @treturn boolean
+-- @phases all
+function _M.is_loopback(host)
+    return host == "localhost" or host:find("^127%.") ~= nil or host:find("^[0:]*:0*1$") ~= nil
+end
+
 --- Takes a URL apart (RFC 3986, section 3). Who it is for looks at the rest: what the scheme, the
 -- host and the target may be.
 -- @tparam string url
@@ -202,6 +212,28 @@ function _M.is_ip_or_cidr(text)
     end
     bits = tonumber(bits)
     return _M.is_ip(ip) and bits <= (is_ipv4(ip) and 32 or 128)
+end
+
+--- The digits of an address.
+-- @tparam string ip that `is_ip` takes
+-- @treturn string hexadecimal, in small letters: 8 of IPv4, 32 of IPv6
+-- @phases all
+function _M.digits(ip)
+    local head, a, b, c, d = ip:match("^(.-)(%d+)%.(%d+)%.(%d+)%.(%d+)$")
+    if head == "" then
+        return format("%02x%02x%02x%02x", a, b, c, d)
+    elseif head then
+        ip = format("%s%02x%02x:%02x%02x", head, a, b, c, d)
+    end
+    local left, right = ip:match("^(.-)::(.*)$")
+    local groups = { {}, {} }
+    for i, part in ipairs({ left or ip, right or "" }) do
+        for group in part:gmatch("%x+") do
+            insert(groups[i], ("0"):rep(4 - #group) .. group:lower())
+        end
+    end
+    local between = ("0000"):rep(8 - #groups[1] - #groups[2])
+    return concat(groups[1]) .. between .. concat(groups[2])
 end
 
 --- A host that needs no resolver, as nginx takes it.

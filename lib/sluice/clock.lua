@@ -12,7 +12,7 @@ ffi.cdef([[
     int clock_gettime(int id, sluice_clock_time_t *time);
 ]])
 
-local CLOCK_MONOTONIC = 1
+local CLOCK_REALTIME, CLOCK_MONOTONIC = 0, 1
 
 local _M = {}
 
@@ -24,6 +24,14 @@ local time = ffi.new("sluice_clock_time_t")
 function _M.monotonic()
     C.clock_gettime(CLOCK_MONOTONIC, time)
     return tonumber(time.seconds) + tonumber(time.nanoseconds) / 1e9
+end
+
+--- Nanoseconds since 1970, as exact as a number of Lua's is. Does not yield.
+-- @treturn number
+-- @phases any
+function _M.wall_ns()
+    C.clock_gettime(CLOCK_REALTIME, time)
+    return tonumber(time.seconds) * 1e9 + tonumber(time.nanoseconds)
 end
 
 return _M

@@ -16,6 +16,7 @@ local _M = {}
 ffi.cdef("int64_t sendfile(int to, int from, int64_t *offset, size_t size);")
 
 local PRIVATE_MODE = tonumber("600", 8)
+local MODE_BITS, OTHERS_BITS = tonumber("7777", 8), tonumber("77", 8)
 
 -- Linux's; luaposix does not name it.
 local O_NOFOLLOW = jit.arch:find("^arm") and 0x8000 or 0x20000
@@ -25,6 +26,13 @@ local PIECE_BYTES = 1048576
 -- What a file descriptor is: luaposix has no fstat.
 local function status_of(fd)
     return stat.stat(("/proc/self/fd/%d"):format(fd))
+end
+
+--- The folder that a file or a folder is in.
+-- @tparam string path absolute, without a slash at its end
+-- @treturn string
+function _M.parent_of(path)
+    return path:match("^(.+)/[^/]+$") or "/"
 end
 
 --- Opens a regular file, for reading unless told otherwise.
@@ -73,7 +81,7 @@ end
 --- Reads a regular file.
 -- @tparam string path
 -- @tparam[opt] table opts `max`: bytes that it may have; `owner`: the user id that it has to
---   belong to
+--   belong to; `is_private`: whether others may not so much as read it
 -- @treturn string|nil
 -- @treturn string|nil the reason, with the path
 function _M.read(path, opts)
@@ -82,7 +90,13 @@ function _M.read(path, opts)
     if not fd then
         return nil, info
     end
-    local text, err = read_all(fd, opts.max or math.huge)
+    local text, err
+    local mode = bit.band(info.st_mode, MODE_BITS)
+    if opts.is_private and bit.band(mode, OTHERS_BITS) ~= 0 then
+        err = ("others have access to it (mode %04o); chmod 600 it"):format(mode)
+    else
+        text, err = read_all(fd, opts.max or math.huge)
+    end
     unistd.close(fd)
     if not text then
         return nil, ("%s: %s"):format(path, err)

@@ -12,36 +12,18 @@
 -- local limit = header.new("RateLimit-Limit") -- when the module loads
 -- limit:set_response(60)                      -- per request
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local ffi = require("ffi")
 
 -- Without nginx (the command line, unit tests) handles are made and not used.
-local get_request = ngx and require("resty.core.base").get_request
+local get_request = ngx and ngx.get_phase and require("resty.core.base").get_request
 
 local C = ffi.C
 local ffi_string = ffi.string
 local ngx = ngx
 local type = type
 
-abi.declare([[
-typedef struct {
-    const char *name;
-    const char *lowcase;
-    size_t      length;
-    uint64_t    hash;
-    uint32_t    own;
-} sluice_header_t;
-
-typedef struct {
-    size_t      length;
-    const char *data;
-} sluice_header_value_t;
-
-int sluice_header_of_request(void *r, sluice_header_t *header, sluice_header_value_t *first);
-int sluice_header_to_request(void *r, sluice_header_t *header, const char *value, size_t length);
-int sluice_header_to_response(void *r, sluice_header_t *header, const char *value, size_t length);
-int sluice_header_number_to_response(void *r, sluice_header_t *header, int64_t value);
-]])
+abi.declare("core/image", "core/text", "lib/header")
 
 local OK = 0
 local first = ffi.new("sluice_header_value_t")
@@ -111,14 +93,19 @@ function _M.new(name)
         kept_of_request = KEPT_OF_REQUEST[lowcase] or false,
         -- ngx.header writes a dash for an underscore.
         kept_of_response = KEPT_OF_RESPONSE[lowcase] or name:find("_", 1, true) ~= nil,
-        data = ffi.new("sluice_header_t", { name, lowcase, #name, hash_of(lowcase) }),
+        data = ffi.new("sluice_header_t", {
+            ffi.cast("u_char *", name),
+            ffi.cast("u_char *", lowcase),
+            #name,
+            hash_of(lowcase),
+        }),
     }, Header)
     handles[name] = handle
     return handle
 end
 
 --- The handle of a header that the gateway writes itself: what is set replaces
--- the upstream's lines of this name, where `sluice_response_head` looks at them
+-- the upstream's lines of this name, where `sluice_upstream` looks at them
 -- (module/gateway/upstream/ngx_http_sluice_response.c). Otherwise as `new`.
 -- @tparam string name as it will be written
 -- @treturn table handle

@@ -45,13 +45,14 @@ Response.__index = Response
 --- Makes a reader of one response.
 -- @tparam function read `read(max_bytes)` gives between 1 and so many bytes, or nil and why not:
 --   "closed" at the end of the stream. May yield.
+-- @tparam[opt=""] string rest what the response before it has left
 -- @treturn table
 -- @phases any
-function _M.new(read)
+function _M.new(read, rest)
     return setmetatable({
         read = read,
         -- What was read, and is used up to `at`.
-        buffer = "",
+        buffer = rest or "",
         at = 1,
         -- Lines and interim responses that may still come.
         lines = MAX_LINES,
@@ -91,9 +92,19 @@ local function read_line(self, max_bytes, what)
     end
 end
 
--- Lines up to an empty one, in a table by lower-case name where one is given. One that comes twice
--- is joined, as RFC 9110 5.3 has it.
-local function read_fields(self, max_bytes, what, fields)
+-- The name and the value of a field. Takes time with the length of the line alone, whatever it is:
+-- one pattern for all of it would go back over each space that the value has within.
+local function split_field(line)
+    local name, from = match(line, "^([^:%s]+):()")
+    if not name then
+        return nil
+    end
+    from = find(line, "%S", from)
+    return name, from and match(sub(line, from), "^(.*%S)") or ""
+end
+
+-- Lines up to an empty one, handed to a function where there is one.
+local function read_fields(self, max_bytes, what, on_field)
     local left = max_bytes
     while true do
         local line, err, size = read_line(self, left, what)
@@ -105,22 +116,48 @@ local function read_fields(self, max_bytes, what, fields)
             return nil, what .. " has too many lines"
         end
         left, self.lines = left - size, self.lines - 1
-        local name, value = match(line, "^([^:%s]+):%s*(.-)%s*$")
-        if name and fields then
-            name = name:lower()
-            fields[name] = fields[name] and fields[name] .. ", " .. value or value
+        local name, value = split_field(line)
+        if name and on_field then
+            on_field(name, value)
         end
     end
 end
 
+-- Puts fields into a table by lower-case name. One that comes twice is joined, as RFC 9110 5.3 has
+-- it.
+local function collector(fields, on_field)
+    return function(name, value)
+        local key = name:lower()
+        fields[key] = fields[key] and fields[key] .. ", " .. value or value
+        if on_field then
+            on_field(name, value)
+        end
+    end
+end
+
+-- The status line, taken apart; nil of another line.
+local function parse_status(line)
+    local version, status, reason = match(line, "^HTTP/(1%.%d) ([1-9]%d%d)%f[^%d] ?(.*)$")
+    return version and { status = tonumber(status), version = version, reason = reason }
+end
+
+-- Whether a response is the one that was asked for.
+local function is_final(status)
+    return status >= 200 or status == SWITCHING_PROTOCOLS
+end
+
 --- Reads the head of the final response; interim ones (1xx but 101) are passed over. Yields as
 -- `read` does.
--- @treturn table|nil `status`; `version`, as "1.1"; `headers` by their name in lower case,
---   lines of one name joined by ", "
+-- @tparam[opt] function on_field `on_field(name, value)` gets each line of it, as it was sent
+-- @tparam[opt] function on_interim `on_interim(status)` is called for each interim response, and
+--   may return nil and a reason to go no further
+-- @treturn table|nil `status`; `version`, as "1.1"; `reason`, its phrase; `headers` by their name
+--   in lower case, lines of one name joined by ", "
 -- @treturn string|nil `read`'s reason; "not an HTTP response", "the head of the response is too
 --   long", "the head of the response has too many lines", "too many interim responses"
+-- @treturn string|nil what stands there in place of a status line
 -- @phases any
-function Response:read_head()
+function Response:read_head(on_field, on_interim)
     local left = MAX_HEAD_BYTES
     local what = "the head of the response"
     while true do
@@ -128,20 +165,30 @@ function Response:read_head()
         if not line then
             return nil, err
         end
-        local version, status = match(line, "^HTTP/(1%.%d) ([1-9]%d%d)%f[^%d]")
-        if not version then
-            return nil, "not an HTTP response"
+        local head = parse_status(line)
+        if not head then
+            return nil, "not an HTTP response", line
         end
-        local head = { status = tonumber(status), version = version, headers = {} }
-        left, err = read_fields(self, left - size, what, head.headers)
+        head.headers = {}
+        local last = is_final(head.status)
+        local collect = collector(head.headers, last and on_field or nil)
+        left, err = read_fields(self, left - size, what, collect)
         if not left then
             return nil, err
-        elseif head.status >= 200 or head.status == SWITCHING_PROTOCOLS then
+        end
+        if last then
             return head
         elseif self.interim == 0 then
             return nil, "too many interim responses"
         end
         self.interim = self.interim - 1
+        if on_interim then
+            local goes_on
+            goes_on, err = on_interim(head.status)
+            if not goes_on then
+                return nil, err
+            end
+        end
     end
 end
 
@@ -200,22 +247,71 @@ local function read_rest(self, max_bytes, keep)
     end
 end
 
+--- Reads the size of the next chunk. Yields as `read` does.
+-- @treturn number|nil bytes; 0: it was the last
+-- @treturn string|nil `read`'s reason, "a chunk has no size", "the size of a chunk is too long"
+-- @treturn number|nil bytes of the line
+-- @phases any
+function Response:read_chunk_size()
+    local line, err, size = read_line(self, MAX_CHUNK_LINE_BYTES, "the size of a chunk")
+    if not line then
+        return nil, err
+    end
+    local digits = match(line, "^(%x+)%s*$") or match(line, "^(%x+)%s*;")
+    if not digits or #digits > MAX_CHUNK_DIGITS then
+        return nil, "a chunk has no size"
+    end
+    return tonumber(digits, 16), nil, size
+end
+
+--- Reads what ends a chunk. Yields as `read` does.
+-- @treturn true|nil
+-- @treturn string|nil `read`'s reason, "a chunk has no end"
+-- @phases any
+function Response:read_chunk_end()
+    local line, err = read_line(self, 2, "the end of a chunk")
+    if line ~= "" then
+        return nil, err or "a chunk has no end"
+    end
+    return true
+end
+
+--- Reads what stands behind the last chunk. Yields as `read` does.
+-- @tparam[opt] function on_field `on_field(name, value)` gets each line
+-- @treturn true|nil
+-- @treturn string|nil `read`'s reason, "the trailer of the response is too long", "... has too many
+--   lines"
+-- @phases any
+function Response:read_trailers(on_field)
+    local left, err = read_fields(self, MAX_TRAILER_BYTES, "the trailer of the response", on_field)
+    return left and true, err
+end
+
+--- Reads between 1 and so many bytes. Yields as `read` does.
+-- @tparam number max_bytes
+-- @treturn string|nil
+-- @treturn string|nil `read`'s reason
+-- @phases any
+function Response:read_piece(max_bytes)
+    if self.at > #self.buffer then
+        local ok, err = fill(self, max_bytes)
+        if not ok then
+            return nil, err
+        end
+    end
+    local piece = sub(self.buffer, self.at, self.at + max_bytes - 1)
+    self.at = self.at + #piece
+    return piece
+end
+
 local function read_chunks(self, max_bytes, keep)
     local left = max_bytes
     while true do
-        local line, err, size = read_line(self, MAX_CHUNK_LINE_BYTES, "the size of a chunk")
-        if not line then
+        local bytes, err, size = self:read_chunk_size()
+        if not bytes then
             return nil, err
-        end
-        local digits = match(line, "^(%x+)%s*$") or match(line, "^(%x+)%s*;")
-        if not digits or #digits > MAX_CHUNK_DIGITS then
-            return nil, "a chunk has no size"
-        end
-        local bytes = tonumber(digits, 16)
-        if bytes == 0 then
-            local done
-            done, err = read_fields(self, MAX_TRAILER_BYTES, "the trailer of the response")
-            return done and true, err
+        elseif bytes == 0 then
+            return self:read_trailers()
         end
         -- What frames it counts: chunks of one byte are as dear as others.
         left = left - size - bytes - 2
@@ -225,10 +321,10 @@ local function read_chunks(self, max_bytes, keep)
         local done
         done, err = read_bytes(self, bytes, keep)
         if done then
-            line, err = read_line(self, 2, "the end of a chunk")
+            done, err = self:read_chunk_end()
         end
-        if not done or line ~= "" then
-            return nil, err or "a chunk has no end"
+        if not done then
+            return nil, err
         end
     end
 end

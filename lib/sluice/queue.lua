@@ -1,13 +1,16 @@
 --- A queue in a worker's memory that hands its entries over in batches, and again until it works.
 --
 -- For what follows a request and may be late, but not lost: logs, metrics, traces. Entries are
--- strings. A batch leaves when it is full, or when its first entry has waited for long enough; one
--- that cannot be delivered is tried again, later each time. Waiting takes a timer, not a coroutine.
+-- strings (with `size_of` anything); where several come at once, they are lines of one string, cut
+-- only where a batch ends. A batch leaves when it is full, or when its first entry has waited for
+-- long enough; one that cannot be delivered is tried again, later each time. Waiting takes a timer,
+-- not a coroutine.
 --
 -- It holds at most `max_entries` and `max_bytes`, batches under way included; beyond, the oldest
 -- that waits goes, and the log says how many went. A worker that leaves (reload, quit) sends what
--- it holds at once and goes on trying for `drain_time`. An entry may be delivered twice (where the
--- receiver's response was lost), and is lost with a worker that is killed.
+-- it holds at once and goes on trying for `drain_time` after the last entry came. An entry may be
+-- delivered twice (where the receiver's response was lost), and is lost with a worker that is
+-- killed.
 -- @module sluice.queue
 -- @usage
 -- local queue = require("sluice.queue")
@@ -15,12 +18,14 @@
 --     name = "to the archive",
 --     timers = timers, -- a started system of sluice.timer
 --     current = function() return settings, context end,
---     send = function(context, entries, count) return archive(context, entries) end,
+--     send = function(context, texts, count) return archive(context, texts) end,
 -- })
 -- q:push("an entry") -- in any phase of a worker
 
+local lines = require("sluice.lines")
 local seconds = require("sluice.clock").monotonic
 
+local floor = math.floor
 local max = math.max
 local min = math.min
 local ngx = ngx
@@ -35,6 +40,10 @@ local REPORT_SECONDS = 10
 local DRAIN_RETRY_SECONDS = 0.5
 
 local DEFAULT_DRAIN_SECONDS = 20
+
+-- Senders of all queues in a worker that leaves: each takes one of nginx's own timers, of which 256
+-- may run unless nginx is told otherwise.
+local MAX_LAST_SENDERS = 100
 
 -- From where to where a number may be. A timer takes each time.
 local MAX_SECONDS = 1e9
@@ -54,6 +63,9 @@ local _M = {}
 local mt = { __index = _M }
 
 local run, retry, on_due
+
+-- In a worker that leaves: how many senders there are, and the queues that wait for one.
+local last_senders, without_sender = 0, {}
 
 -- Trouble ----------------------------------------------------------------------
 
@@ -78,6 +90,9 @@ local function report_late(_, self)
 end
 
 local function count_dropped(self, count, reason)
+    if self.on_drop then
+        self.on_drop(count)
+    end
     self.dropped = self.dropped + count
     self.unreported = self.unreported + count
     self.drop_reason = reason
@@ -152,49 +167,42 @@ local function refresh(self)
     self.settings = settings
 end
 
-local function waiting(self)
-    return self.last - self.first + 1
-end
-
 --- The oldest entries that wait: at most a batch.
 local function take(self)
-    local size = min(waiting(self), self.settings.max_batch_size)
-    local entries, first, store = {}, self.first, self.entries
-    local bytes = 0
-    for i = 1, size do
-        local entry = store[first + i - 1]
-        store[first + i - 1] = nil
-        entries[i] = entry
-        bytes = bytes + #entry
-    end
-    self.first = first + size
-    if self.first > self.last then
-        self.first, self.last = 1, 0
+    local size = min(self.waiting.count, self.settings.max_batch_size)
+    local texts, counts, left, bytes = {}, {}, size, 0
+    while left > 0 do
+        local text, count = self.waiting:take(left)
+        texts[#texts + 1], counts[#counts + 1] = text, count
+        bytes = bytes + self.size_of(text)
+        left = left - count
     end
     self.since = seconds()
-    return { entries = entries, size = size, bytes = bytes, attempts = 0, context = self.context }
+    return {
+        texts = texts,
+        counts = counts,
+        size = size,
+        bytes = bytes,
+        attempts = 0,
+        context = self.context,
+    }
 end
 
 --- Drops the oldest that waits.
 -- @treturn boolean whether there was one
 local function drop_oldest(self)
-    local entry = self.entries[self.first]
-    if not entry then
+    if self.waiting.count == 0 then
         return false
     end
-    self.entries[self.first] = nil
-    self.first = self.first + 1
+    self.bytes = self.bytes - self.size_of((self.waiting:take(1)))
     self.count = self.count - 1
-    self.bytes = self.bytes - #entry
     return true
 end
 
 --- Takes a batch apart, since it would be another one under the settings of now.
 local function put_back(self, batch)
-    local store = self.entries
-    for i = batch.size, 1, -1 do
-        self.first = self.first - 1
-        store[self.first] = batch.entries[i]
+    for i = #batch.texts, 1, -1 do
+        self.waiting:put_back(batch.texts[i], batch.counts[i])
     end
     self.since = 0
 end
@@ -231,7 +239,7 @@ end
 local function attempt(self, batch)
     local left = ngx.worker.exiting() and max(0.1, drain_left(self, seconds())) or nil
     batch.attempts = batch.attempts + 1
-    local ok, sent, err = pcall(self.send, batch.context, batch.entries, batch.size, left)
+    local ok, sent, err = pcall(self.send, batch.context, batch.texts, batch.size, left)
     if not ok then
         return nil, tostring(sent)
     end
@@ -267,7 +275,7 @@ end
 -- Senders ----------------------------------------------------------------------
 
 local function is_due(self)
-    local count = waiting(self)
+    local count = self.waiting.count
     if count == 0 then
         return false
     end
@@ -279,10 +287,29 @@ end
 
 --- Waits until a batch is due.
 local function arm(self)
-    if not self.is_armed and waiting(self) > 0 then
+    if not self.is_armed and self.waiting.count > 0 then
         local delay = max(0, self.settings.max_coalescing_delay - (seconds() - self.since))
         self.is_armed = self.timers:at(delay, on_due, self) ~= nil
     end
+end
+
+--- A sender of a worker that leaves, and then of the queues that wait for one.
+local function run_last(_, self)
+    while self do
+        run(nil, self)
+        self = table.remove(without_sender)
+    end
+    last_senders = last_senders - 1
+end
+
+local function start_last(self)
+    if last_senders >= MAX_LAST_SENDERS then
+        without_sender[#without_sender + 1] = self
+        return true
+    end
+    local is_started = ngx.timer.at(0, run_last, self)
+    last_senders = last_senders + (is_started and 1 or 0)
+    return is_started
 end
 
 --- Starts a sender. In a worker that leaves the contexts of timers may have ended when its last
@@ -290,7 +317,7 @@ end
 local function start(self)
     local is_started
     if ngx.worker.exiting() then
-        is_started = ngx.timer.at(0, run, self)
+        is_started = start_last(self)
     else
         is_started = self.timers:at(0, run, self)
     end
@@ -299,14 +326,18 @@ local function start(self)
     end
 end
 
---- Begins to send what is due; asked at each entry.
+--- Begins to send what is due; asked whenever entries come.
 local function wake(self)
-    if self.senders >= self.max_senders then
+    local free = self.max_senders - self.senders
+    if free <= 0 then
         return -- one of them takes up what has come
-    elseif waiting(self) >= self.settings.max_batch_size or ngx.worker.exiting() then
+    end
+    local batches = floor(self.waiting.count / self.settings.max_batch_size)
+    if batches == 0 and not ngx.worker.exiting() then
+        return arm(self)
+    end
+    for _ = 1, min(max(batches, 1), free) do
         start(self)
-    else
-        arm(self)
     end
 end
 
@@ -367,9 +398,12 @@ end
 --   `max_entries`, `max_bytes` (optional), `initial_retry_delay`, `max_retry_delay`,
 --   `max_retry_time` (seconds; negative: no retry), `concurrency_limit` (1, or -1: 64); and a
 --   context for `send`. A batch that waits is made anew when the context is another one.
--- @tparam function opts.send `(context, entries, count, seconds_left)` delivers a batch: true, or
---   nil and why not. It may yield, and may throw. `seconds_left` is given in a worker that leaves.
+-- @tparam function opts.send `(context, texts, count, seconds_left)` delivers a batch of so many
+--   entries, as they were pushed: true, or nil and why not. It may yield, and may throw.
+--   `seconds_left` is given in a worker that leaves.
 -- @tparam[opt=20] number opts.drain_time seconds, 0 to 1e9
+-- @tparam[opt] function opts.size_of `(entry)`: its bytes, always the same; must not yield
+-- @tparam[opt] function opts.on_drop `(count)`: so many entries were dropped; must not yield
 -- @treturn table; a number that is missing, not a number or out of bounds throws. The bounds: times
 --   0 to 1e9, `max_retry_time` any, counts from 1. Wrong settings that come later are logged, and
 --   those of before stay.
@@ -384,10 +418,10 @@ function _M.new(opts)
         timers = opts.timers,
         current = opts.current,
         send = opts.send,
+        on_drop = opts.on_drop,
+        size_of = opts.size_of or string.len,
         drain_seconds = opts.drain_time or DEFAULT_DRAIN_SECONDS,
-        entries = {},
-        first = 1, -- of those that wait
-        last = 0,
+        waiting = lines.new(),
         since = 0, -- when the first that waits came, or those before it left
         count = 0, -- with those under way
         bytes = 0,
@@ -408,42 +442,42 @@ function _M.new(opts)
     return self
 end
 
-local function has_room(self, bytes)
+local function is_over(self)
     local settings = self.settings
-    return self.count < settings.max_entries
-        and (not settings.max_bytes or self.bytes + bytes <= settings.max_bytes)
+    return self.count > settings.max_entries
+        or (settings.max_bytes ~= nil and self.bytes > settings.max_bytes)
 end
 
---- Drops the oldest that wait until there is room.
-local function make_room(self, bytes)
+--- Drops the oldest that wait until what is left has room.
+local function make_room(self)
     local dropped = 0
-    while not has_room(self, bytes) and drop_oldest(self) do
+    while is_over(self) and drop_oldest(self) do
         dropped = dropped + 1
     end
     if dropped > 0 then
         count_dropped(self, dropped, "the queue is full")
     end
-    return has_room(self, bytes)
 end
 
---- Adds an entry. Does not yield.
--- @tparam string entry
+--- Adds an entry, or several. Does not yield.
+-- @tparam string text
+-- @tparam[opt=1] number count entries that it has; of several each is a line with its end
 -- @treturn true|nil
--- @treturn string|nil "full": it has no room even without all that waits
+-- @treturn string|nil "full": none of it has room even without all that waits
 -- @phases any of a worker
-function _M:push(entry)
-    local bytes = #entry
-    if not has_room(self, bytes) and not make_room(self, bytes) then
-        count_dropped(self, 1, "the queue is full")
-        return nil, "full"
-    end
-    if waiting(self) == 0 then
+function _M:push(text, count)
+    count = count or 1
+    if self.waiting.count == 0 then
         self.since = seconds()
     end
-    self.last = self.last + 1
-    self.entries[self.last] = entry
-    self.count = self.count + 1
-    self.bytes = self.bytes + bytes
+    self.waiting:push(text, count)
+    self.count = self.count + count
+    self.bytes = self.bytes + self.size_of(text)
+    make_room(self)
+    if self.waiting.count == 0 then
+        return nil, "full"
+    end
+    self.drain_until = nil
     wake(self)
     return true
 end

@@ -10,19 +10,14 @@
 -- redact.add("token")            -- when the worker begins
 -- redact.uri("/a?token=x&b=1")   -- "/a?token=REDACTED&b=1"
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local ffi = require("ffi")
 
 local C = ffi.C
 local ffi_string = ffi.string
 local find = string.find
 
-local is_nginx = abi.declare([[
-int sluice_redact_add(const char *name, size_t length);
-int sluice_redact_publish(const char *name, size_t length);
-int sluice_redact_is_secret(const char *name, size_t length);
-size_t sluice_redact(char *dst, const char *text, size_t length, int kind);
-]])
+local is_nginx = abi.declare("lib/redact")
 
 -- NGX_SLUICE_REDACT_URI, NGX_SLUICE_REDACT_QUERY, NGX_SLUICE_REDACT_GROWTH
 local URI = 0
@@ -45,8 +40,9 @@ local function redact(text, kind)
     return ffi_string(room, C.sluice_redact(room, text, #text, kind))
 end
 
---- Adds a name; it stays for as long as the worker lives. One that is longer than 255 bytes, or
--- one more than 1024, makes every name a secret.
+--- Adds a name; it stays for as long as the worker lives. One that ends with `/` is of paths: what
+-- stands behind it is a secret (`kind/`, or `parents/kind/` for /parents/name/kind/secret). One
+-- that is longer than 255 bytes, or one more than 1024, makes every name a secret.
 -- @tparam string name
 -- @phases any within nginx
 function _M.add(name)
@@ -77,7 +73,7 @@ end
 -- @treturn string
 -- @phases any within nginx
 function _M.uri(text)
-    if not find(text, "[?&;#@%%]") and not find(text, "/key-auth", 1, true) then
+    if not find(text, "[?&;#@%%]") and C.sluice_redact_has_segment(text, #text) == 0 then
         return text
     end
     return redact(text, URI)

@@ -5,7 +5,7 @@ local typedefs = require("gateway.schema.typedefs")
 
 return {
     name = "access-log",
-    description = "Says which requests the access log has.",
+    description = "Selects the requests that are written to the access log.",
     fields = {
         -- It runs before anybody knows who asks.
         { consumer = typedefs.no_consumer },
@@ -15,7 +15,7 @@ return {
             config = {
                 type = "record",
                 required = true,
-                description = "Which requests the access log has.",
+                description = "Requests to write to the access log.",
                 fields = {
                     {
                         sample = {
@@ -23,8 +23,8 @@ return {
                             required = true,
                             default = 1,
                             between = { 0, 1 },
-                            description = "Share of the requests that are logged, chosen at "
-                                .. "random: 0.01 is one of a hundred, 0 none, 1 all.",
+                            description = "Fraction of requests to log, sampled at random: 0.01 is "
+                                .. "one in a hundred, 0 none, 1 all.",
                         },
                     },
                     {
@@ -32,8 +32,8 @@ return {
                             type = "boolean",
                             required = true,
                             default = true,
-                            description = "Log all requests with a status of 400 or more, or "
-                                .. "without one, whatever `sample` says.",
+                            description = "Log all requests with status 400 or above, or without a "
+                                .. "status, regardless of `sample`.",
                         },
                     },
                 },

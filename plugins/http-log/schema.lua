@@ -1,7 +1,7 @@
 --- Configuration of the http-log plugin, in Kong's layout.
 -- @module plugins.http-log.schema
 
-local endpoint = require("plugins.http-log.endpoint")
+local endpoint = require("sluice.http_endpoint")
 local typedefs = require("gateway.schema.typedefs")
 
 -- What the plugin writes itself, and what would break the framing.
@@ -29,8 +29,38 @@ local function check_header_value(value)
     return not value:find("[%z\r\n]") or nil, "must not contain a line break"
 end
 
-local function check_custom_fields(fields)
-    return next(fields) == nil or nil, "custom_fields_by_lua is not supported by this version"
+--- The values of one header, which went out in one line.
+local function one_line(values)
+    for key, value in pairs(type(values) == "table" and values or {}) do
+        if type(key) ~= "number" or type(value) ~= "string" then
+            return values
+        end
+    end
+    return type(values) == "table" and values[1] and table.concat(values, ", ") or values
+end
+
+--- A configuration of a file older than 3.0, where a header had an array of values.
+local function migrate(config)
+    if type(config.headers) ~= "table" then
+        return config
+    end
+    local out = {}
+    for key, value in pairs(config) do
+        out[key] = value
+    end
+    out.headers = {}
+    for header, values in pairs(config.headers) do
+        out.headers[header] = one_line(values)
+    end
+    return out
+end
+
+local function former(name, instead, default)
+    return {
+        message = ("http-log: config.%s is deprecated, use config.queue.%s"):format(name, instead),
+        removal_in_version = "4.0",
+        old_default = default,
+    }
 end
 
 local function check_config(config)
@@ -49,27 +79,28 @@ end
 
 return {
     name = "http-log",
-    description = "Sends an entry about each request to a log server, in batches, and again until "
-        .. "it works.",
+    migrate = migrate,
+    description = "Sends a log entry for each request to an HTTP server, in batches, with retries.",
     fields = {
-        { protocols = typedefs.protocols_http },
+        { protocols = typedefs.protocols },
         {
             config = {
                 type = "record",
                 required = true,
-                description = "Where entries go, and how.",
+                description = "Destination and transport of log entries.",
                 fields = {
                     {
                         http_endpoint = {
                             type = "string",
                             required = true,
                             referenceable = true,
+                            encrypted = true,
                             custom_validator = check_endpoint,
                             description = "URL of the log server, `http` or `https`. A user name "
-                                .. "and password in it become an `Authorization` header; the "
-                                .. "query is kept. Names are resolved by the system, again every "
-                                .. "30 seconds. The certificate of an https server is not "
-                                .. "verified, as in Kong.",
+                                .. "and password in it become an `Authorization` header; the query "
+                                .. "is kept. Names are resolved by the system every 30 seconds. "
+                                .. "The certificate of an https server is not verified, as in "
+                                .. "Kong.",
                         },
                     },
                     {
@@ -93,9 +124,10 @@ return {
                             type = "number",
                             default = 10000,
                             between = { 1, 2 ^ 31 - 2 },
-                            description = "Milliseconds for one request: resolving the name, "
-                                .. "connecting, writing and reading the response together. Of "
-                                .. "several addresses each that does not answer takes its share.",
+                            description = "Timeout in milliseconds of one request: name "
+                                .. "resolution, connecting, writing and reading the response "
+                                .. "together. If there are several addresses, each unreachable one "
+                                .. "uses up a share of it.",
                         },
                     },
                     {
@@ -103,30 +135,32 @@ return {
                             type = "number",
                             default = 60000,
                             between = { 0, 2 ^ 31 - 2 },
-                            description = "Milliseconds that an idle connection is kept; 0 keeps "
-                                .. "none.",
+                            description = "Time in milliseconds that an idle connection is kept "
+                                .. "open; 0 closes it after each request.",
                         },
                     },
                     {
                         retry_count = {
                             type = "integer",
-                            description = "Without effect: `queue.max_retry_time` limits retries.",
+                            deprecation = former("retry_count", "max_retry_time", 10),
+                            description = "No effect: `queue.max_retry_time` limits retries.",
                         },
                     },
                     {
                         queue_size = {
                             type = "integer",
+                            deprecation = former("queue_size", "max_batch_size", 1),
                             between = { 1, 1000000 },
-                            description = "Former name of `queue.max_batch_size`, which it "
-                                .. "overrides.",
+                            description = "Former name of `queue.max_batch_size`; overrides it.",
                         },
                     },
                     {
                         flush_timeout = {
                             type = "number",
+                            deprecation = former("flush_timeout", "max_coalescing_delay", 2),
                             between = { 0, 3600 },
-                            description = "Former name of `queue.max_coalescing_delay`, which it "
-                                .. "overrides.",
+                            description = "Former name of `queue.max_coalescing_delay`; overrides "
+                                .. "it.",
                         },
                     },
                     {
@@ -136,26 +170,18 @@ return {
                             values = {
                                 type = "string",
                                 referenceable = true,
+                                secret = true,
                                 custom_validator = check_header_value,
                             },
-                            description = "Further headers of the requests, each with one value; "
-                                .. "in files before format 3.0 also with an array of them, which "
-                                .. "become one line. Not Host, Content-Length, Content-Type, "
-                                .. "Transfer-Encoding and Connection, nor Authorization where "
-                                .. "`http_endpoint` has a user.",
+                            description = "Additional request headers, each with one value; in "
+                                .. "files before format 3.0 also an array of values, which are "
+                                .. "joined into one line. Not allowed: Host, Content-Length, "
+                                .. "Content-Type, Transfer-Encoding, Connection, and Authorization "
+                                .. "if `http_endpoint` has a user.",
                         },
                     },
                     { queue = typedefs.queue },
-                    {
-                        custom_fields_by_lua = {
-                            type = "map",
-                            keys = { type = "string" },
-                            values = { type = "string" },
-                            custom_validator = check_custom_fields,
-                            description = "Refused unless empty: this version runs no code from a "
-                                .. "configuration.",
-                        },
-                    },
+                    { custom_fields_by_lua = typedefs.lua_code },
                 },
                 custom_validator = check_config,
             },

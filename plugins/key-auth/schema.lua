@@ -7,20 +7,35 @@ local function flag(default, description)
     return { type = "boolean", required = true, default = default, description = description }
 end
 
+local IDENTITY_REALM = {
+    type = "record",
+    fields = {
+        {
+            scope = {
+                type = "string",
+                one_of = { "cp", "realm" },
+                supported = { "cp" },
+                description = "Scope.",
+            },
+        },
+        { id = { type = "string", description = "No effect." } },
+        { region = { type = "string", description = "No effect." } },
+    },
+}
+
 return {
     name = "key-auth",
-    description = "Lets requests pass that carry a key of a consumer, and tells the service who "
-        .. "that is.",
+    description = "Authenticates requests by an API key and identifies the consumer to the "
+        .. "service.",
     fields = {
         -- Who asks is what the plugin finds out, so it cannot depend on it.
         { consumer = typedefs.no_consumer },
-        { consumer_group = typedefs.no_consumer_group },
         { protocols = typedefs.protocols_http },
         {
             config = {
                 type = "record",
                 required = true,
-                description = "Where the key is, and what happens without one.",
+                description = "Where keys are found, and handling of requests without one.",
                 fields = {
                     {
                         key_names = {
@@ -31,53 +46,52 @@ return {
                             len_max = 100,
                             elements = typedefs.header_name,
                             default = { "apikey" },
-                            description = "Names under which a request may carry its key; the "
-                                .. "first that is there counts. In a header, case does not matter "
-                                .. "and `-` may stand for `_`; in the query and the body the name "
-                                .. "is exact.",
+                            description = "Names of headers, query arguments and body fields that "
+                                .. "can contain the key; the first one present is used. Header "
+                                .. "names are case-insensitive and can have `-` for `_`; names in "
+                                .. "the query and body must match exactly.",
                         },
                     },
                     {
                         hide_credentials = flag(
                             false,
-                            "Take every copy of a key out of a request that passes; the rest of "
-                                .. "the query and of the body stays byte for byte what the client "
-                                .. "sent."
+                            "Remove every copy of the key from requests that are forwarded; the "
+                                .. "rest of the query and of the body is unchanged, byte for byte."
+                        ),
+                    },
+                    { anonymous = typedefs.anonymous },
+                    { key_in_header = flag(true, "Look for the key in the headers.") },
+                    {
+                        key_in_query = flag(
+                            true,
+                            "Look for the key in the query, after the headers."
                         ),
                     },
                     {
-                        anonymous = {
-                            type = "string",
-                            description = "Id or username of the consumer that requests without a "
-                                .. "valid key count as; without it they are refused. With several "
-                                .. "authentication plugins that all have it, one of them is "
-                                .. "enough.",
-                        },
-                    },
-                    { key_in_header = flag(true, "Look for the key in the headers.") },
-                    { key_in_query = flag(true, "Then look for it in the query.") },
-                    {
                         key_in_body = flag(
                             false,
-                            "Then look for it in the body, of type "
-                                .. "`application/x-www-form-urlencoded`, `application/json` (the "
-                                .. "outermost object) or `multipart/form-data`. The body is read "
-                                .. "first; one that does not fit `client_body_buffer_size` is not "
-                                .. "looked at, but passes where the key is elsewhere."
+                            "Look for the key in the body, last. Supported types: "
+                                .. "`application/x-www-form-urlencoded`, `application/json` "
+                                .. "(outermost object) and `multipart/form-data`. The body is read "
+                                .. "first. A body larger than `client_body_buffer_size` is not "
+                                .. "searched, but is accepted if the key is elsewhere."
                         ),
                     },
                     {
                         run_on_preflight = flag(
                             true,
-                            "Ask for a key on OPTIONS requests, too; otherwise they pass."
+                            "Require a key for OPTIONS requests; if false, they pass without one."
                         ),
                     },
                     {
-                        realm = {
-                            type = "string",
-                            description = 'What `WWW-Authenticate: Key realm="..."` names.',
+                        identity_realms = {
+                            type = "array",
+                            elements = IDENTITY_REALM,
+                            description = "Where consumers are looked up. Only `cp`, this "
+                                .. "gateway, is supported.",
                         },
                     },
+                    { realm = typedefs.realm },
                 },
             },
         },

@@ -1,28 +1,23 @@
 
 /*
- * The plugin mtls-auth: asks for a client certificate of one of its CAs
- * (docs/plugins/mtls-auth.md).
+ * The plugin mtls-auth in nginx: sluice_mtls_auth.c decides, and this asks
+ * OpenSSL.
  *
- * The handshake takes any certificate, since it comes before the route is
- * known, and no session with one is ever resumed (ngx_http_sluice_tls.h).  So
+ * No session with a certificate is ever resumed (ngx_http_sluice_tls.h).  So
  * what is verified here is what this connection's client has proved to have.
  */
 
 
-#include "ngx_http_sluice_plugin.h"
-#include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_crl.h"
-#include "ngx_http_sluice_header.h"
-#include "ngx_http_sluice_packed.h"
+#include "ngx_http_sluice_decide.h"
 #include "ngx_http_sluice_tls.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_images.h"
 #include "ngx_sluice_certificates.h"
+#include "sluice_mtls_auth.h"
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
 
-
-#define NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED  421
 
 /*
  * How long what was found of a connection's certificate counts: it may expire,
@@ -35,49 +30,45 @@
 
 
 typedef struct {
-    ngx_str_t             ids;             /* of CAs, 16 bytes each */
-    ngx_uint_t            depth;
+    sluice_mtls_auth_t    plain;           /* the first: decide() reads it */
     STACK_OF(X509_CRL)   *crls;            /* NULL: none */
     uint64_t              revision;
     uint32_t              slot;
 } ngx_http_sluice_mtls_auth_t;
 
 
+typedef struct {
+    sluice_mtls_auth_own_t        plain;   /* the same */
+    ngx_http_request_t           *request;
+    ngx_http_sluice_mtls_auth_t  *conf;
+    X509                         *leaf;    /* NULL: not asked for, or none */
+} ngx_http_sluice_mtls_auth_own_t;
+
+
 static void *ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words);
 static ngx_int_t ngx_http_sluice_mtls_auth_access(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, void *data);
-static ngx_int_t ngx_http_sluice_mtls_auth_check(ngx_http_request_t *r,
-    ngx_http_sluice_mtls_auth_t *conf, X509 *leaf);
+static int ngx_http_sluice_mtls_auth_fresh(sluice_mtls_auth_own_t *plain);
+static int ngx_http_sluice_mtls_auth_certificate(
+    sluice_mtls_auth_own_t *plain);
+static int ngx_http_sluice_mtls_auth_check(sluice_mtls_auth_own_t *plain);
+static int ngx_http_sluice_mtls_auth_describe(sluice_mtls_auth_own_t *plain,
+    sluice_core_text_t *subject, sluice_core_text_t *fingerprint);
 static ngx_int_t ngx_http_sluice_mtls_auth_verify(ngx_http_request_t *r,
     ngx_http_sluice_mtls_auth_t *conf, X509 *leaf, X509_STORE *store);
 static int ngx_http_sluice_mtls_auth_revoked(int ok, X509_STORE_CTX *verify);
-static ngx_int_t ngx_http_sluice_mtls_auth_tell(ngx_http_request_t *r,
-    X509 *leaf);
-static ngx_int_t ngx_http_sluice_mtls_auth_subject(ngx_http_request_t *r,
-    X509 *leaf, ngx_str_t *subject);
-static ngx_int_t ngx_http_sluice_mtls_auth_fingerprint(ngx_http_request_t *r,
-    X509 *leaf, ngx_str_t *fingerprint);
-static ngx_int_t ngx_http_sluice_mtls_auth_set(ngx_http_request_t *r,
-    sluice_header_t *header, ngx_str_t *value);
+static int ngx_http_sluice_mtls_auth_subject(ngx_http_request_t *r,
+    X509 *leaf, sluice_core_text_t *subject);
+static int ngx_http_sluice_mtls_auth_fingerprint(ngx_http_request_t *r,
+    X509 *leaf, sluice_core_text_t *fingerprint);
 
 
-#define ngx_http_sluice_mtls_auth_header(name, lowcase)                       \
-    { (u_char *) name, (u_char *) lowcase, sizeof(name) - 1, 0, 0 }
-
-
-ngx_http_sluice_plugin_t  ngx_http_sluice_mtls_auth_plugin = {
-    ngx_string("mtls-auth"),
-    ngx_http_sluice_mtls_auth_compile,
-    ngx_http_sluice_mtls_auth_access
+ngx_http_sluice_plugin_t  ngx_http_sluice_plugin_mtls_auth = {
+    .name = ngx_string("mtls-auth"),
+    .compile = ngx_http_sluice_mtls_auth_compile,
+    .access = ngx_http_sluice_mtls_auth_access
 };
-
-
-static sluice_header_t  ngx_http_sluice_mtls_auth_dn =
-    ngx_http_sluice_mtls_auth_header("X-Client-Cert-DN", "x-client-cert-dn");
-static sluice_header_t  ngx_http_sluice_mtls_auth_digest =
-    ngx_http_sluice_mtls_auth_header("X-Client-Cert-Fingerprint",
-                                     "x-client-cert-fingerprint");
 
 
 static void *
@@ -85,25 +76,13 @@ ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
     const ngx_http_sluice_binding_t *binding, ngx_str_t *words)
 {
     ngx_int_t                     rc;
-    ngx_str_t                     ids, crl;
-    ngx_http_sluice_packed_t      packed;
+    ngx_str_t                     crl;
     ngx_http_sluice_mtls_auth_t  *conf;
 
-    conf = ngx_pcalloc(pool, sizeof(ngx_http_sluice_mtls_auth_t));
+    conf = ngx_http_sluice_decide_compile(&sluice_mtls_auth,
+                                          sizeof(ngx_http_sluice_mtls_auth_t),
+                                          pool, binding, words);
     if (conf == NULL) {
-        return NULL;
-    }
-
-    ngx_http_sluice_packed_open(&packed, &binding->packed);
-
-    conf->depth = ngx_http_sluice_packed_number(&packed);
-    ngx_http_sluice_packed_text(&packed, &ids);
-    ngx_http_sluice_packed_text(&packed, &crl);
-
-    if (ngx_http_sluice_packed_done(&packed) != NGX_OK || ids.len == 0
-        || ids.len % NGX_SLUICE_CERTIFICATES_ID != 0)
-    {
-        ngx_str_set(words, "the packed configuration is damaged");
         return NULL;
     }
 
@@ -115,12 +94,9 @@ ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
 
     conf->slot = binding->slot;
     conf->revision = binding->revision;
-    conf->ids.len = ids.len;
-    conf->ids.data = ngx_pstrdup(pool, &ids);
 
-    if (conf->ids.data == NULL) {
-        return NULL;
-    }
+    crl.data = (u_char *) conf->plain.crl.data;
+    crl.len = conf->plain.crl.length;
 
     rc = ngx_http_sluice_crl_get(pool, &crl, &conf->crls);
 
@@ -136,56 +112,44 @@ static ngx_int_t
 ngx_http_sluice_mtls_auth_access(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, void *data)
 {
-    ngx_http_sluice_mtls_auth_t  *conf = data;
+    ngx_int_t                        rc;
+    ngx_http_sluice_mtls_auth_own_t  own;
 
-    X509       *leaf;
-    ngx_int_t   rc;
-    ngx_str_t   name, words;
+    own.plain.certificate = ngx_http_sluice_mtls_auth_certificate;
+    own.plain.fresh = ngx_http_sluice_mtls_auth_fresh;
+    own.plain.verify = ngx_http_sluice_mtls_auth_check;
+    own.plain.describe = ngx_http_sluice_mtls_auth_describe;
+    own.request = r;
+    own.conf = data;
+    own.leaf = NULL;
 
-    ngx_http_sluice_tls_name(r->connection, &name);
+    rc = ngx_http_sluice_decide(&sluice_mtls_auth, r, ctx, data, &own);
 
-    if (name.len
-        && (name.len != r->headers_in.server.len
-            || ngx_strncmp(name.data, r->headers_in.server.data, name.len)
-               != 0))
-    {
-        ngx_str_set(&words, "The host is another than that of the connection");
-        return ngx_http_sluice_answer(r, NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED,
-                                      &words);
-    }
+    X509_free(own.leaf);
 
-    /* another connection is with a worker that has them */
+    return rc;
+}
 
-    if (ngx_http_sluice_crl_outdated()) {
-        ngx_str_set(&words, "The connection is older than the revocation "
-                    "lists");
-        return ngx_http_sluice_answer(r, NGX_HTTP_SLUICE_MTLS_AUTH_MISDIRECTED,
-                                      &words);
-    }
 
-    leaf = r->connection->ssl
-           ? SSL_get1_peer_certificate(r->connection->ssl->connection) : NULL;
+static int
+ngx_http_sluice_mtls_auth_fresh(sluice_mtls_auth_own_t *plain)
+{
+    return ngx_http_sluice_crl_outdated() ? SLUICE_FACT_NONE : SLUICE_FACT_OK;
+}
 
-    if (leaf == NULL) {
-        ngx_str_set(&words, "No required TLS certificate was sent");
-        return ngx_http_sluice_answer(r, NGX_HTTP_UNAUTHORIZED, &words);
-    }
 
-    rc = ngx_http_sluice_mtls_auth_check(r, conf, leaf);
+static int
+ngx_http_sluice_mtls_auth_certificate(sluice_mtls_auth_own_t *plain)
+{
+    ngx_connection_t                 *c;
+    ngx_http_sluice_mtls_auth_own_t  *own;
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_sluice_mtls_auth_tell(r, leaf);
-    }
+    own = (ngx_http_sluice_mtls_auth_own_t *) plain;
+    c = own->request->connection;
 
-    X509_free(leaf);
+    own->leaf = c->ssl ? SSL_get1_peer_certificate(c->ssl->connection) : NULL;
 
-    if (rc == NGX_DECLINED) {
-        ngx_str_set(&words, "TLS certificate failed verification");
-        return ngx_http_sluice_answer(r, NGX_HTTP_UNAUTHORIZED, &words);
-    }
-
-    return rc == NGX_OK ? NGX_OK
-           : ngx_http_sluice_answer(r, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL);
+    return own->leaf ? SLUICE_FACT_OK : SLUICE_FACT_NONE;
 }
 
 
@@ -194,46 +158,77 @@ ngx_http_sluice_mtls_auth_access(ngx_http_request_t *r,
  * meanwhile.
  */
 
-static ngx_int_t
-ngx_http_sluice_mtls_auth_check(ngx_http_request_t *r,
-    ngx_http_sluice_mtls_auth_t *conf, X509 *leaf)
+static int
+ngx_http_sluice_mtls_auth_check(sluice_mtls_auth_own_t *plain)
 {
     ngx_int_t                         rc;
+    ngx_connection_t                 *c;
+    const sluice_core_text_t         *ids;
     const ngx_sluice_authorities_t   *authorities;
+    ngx_http_sluice_mtls_auth_t      *conf;
     ngx_http_sluice_tls_verified_t   *verified;
+    ngx_http_sluice_mtls_auth_own_t  *own;
+
+    own = (ngx_http_sluice_mtls_auth_own_t *) plain;
+    conf = own->conf;
+    c = own->request->connection;
 
     if (sluice_images_refresh() != SLUICE_CORE_OK) {
-        return NGX_ERROR;
+        return SLUICE_FACT_MEMORY;
     }
 
-    verified = ngx_http_sluice_tls_verified(r->connection);
+    verified = ngx_http_sluice_tls_verified(c);
 
     if (verified->until > ngx_time() && verified->slot == conf->slot
         && verified->revision == conf->revision
         && verified->epoch == sluice_images_epoch())
     {
-        return verified->is_refused ? NGX_DECLINED : NGX_OK;
+        return verified->is_refused ? SLUICE_FACT_NONE : SLUICE_FACT_OK;
     }
 
-    if (ngx_sluice_authorities(conf->ids.data,
-                               conf->ids.len / NGX_SLUICE_CERTIFICATES_ID,
-                               &authorities, r->connection->log)
+    ids = &conf->plain.ids;
+
+    if (ngx_sluice_certificates_authorities((const u_char *) ids->data,
+                                            ids->length
+                                            / NGX_SLUICE_CERTIFICATES_ID,
+                                            &authorities, c->log)
         != NGX_OK)
     {
-        return NGX_ERROR;
+        return SLUICE_FACT_MEMORY;
     }
 
-    rc = ngx_http_sluice_mtls_auth_verify(r, conf, leaf, authorities->store);
+    rc = ngx_http_sluice_mtls_auth_verify(own->request, conf, own->leaf,
+                                          authorities->store);
 
-    if (rc != NGX_ERROR) {
-        verified->is_refused = (rc == NGX_DECLINED);
-        verified->until = ngx_time() + NGX_HTTP_SLUICE_MTLS_AUTH_FRESH;
-        verified->slot = conf->slot;
-        verified->revision = conf->revision;
-        verified->epoch = sluice_images_epoch();
+    if (rc == NGX_ERROR) {
+        return SLUICE_FACT_MEMORY;
     }
 
-    return rc;
+    verified->is_refused = (rc == NGX_DECLINED);
+    verified->until = ngx_time() + NGX_HTTP_SLUICE_MTLS_AUTH_FRESH;
+    verified->slot = conf->slot;
+    verified->revision = conf->revision;
+    verified->epoch = sluice_images_epoch();
+
+    return verified->is_refused ? SLUICE_FACT_NONE : SLUICE_FACT_OK;
+}
+
+
+static int
+ngx_http_sluice_mtls_auth_describe(sluice_mtls_auth_own_t *plain,
+    sluice_core_text_t *subject, sluice_core_text_t *fingerprint)
+{
+    int                               rc;
+    ngx_http_sluice_mtls_auth_own_t  *own;
+
+    own = (ngx_http_sluice_mtls_auth_own_t *) plain;
+
+    rc = ngx_http_sluice_mtls_auth_subject(own->request, own->leaf, subject);
+
+    return rc == SLUICE_FACT_OK
+           ? ngx_http_sluice_mtls_auth_fingerprint(own->request, own->leaf,
+                                                   fingerprint)
+           : rc;
 }
 
 
@@ -259,7 +254,7 @@ ngx_http_sluice_mtls_auth_verify(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    X509_STORE_CTX_set_depth(verify, (int) conf->depth);
+    X509_STORE_CTX_set_depth(verify, (int) conf->plain.depth);
 
     /* OpenSSL's own verification has it too: no SHA-1, no RSA of 1,024 bits */
 
@@ -309,72 +304,48 @@ ngx_http_sluice_mtls_auth_revoked(int ok, X509_STORE_CTX *verify)
 }
 
 
-static ngx_int_t
-ngx_http_sluice_mtls_auth_tell(ngx_http_request_t *r, X509 *leaf)
-{
-    ngx_int_t  rc;
-    ngx_str_t  subject, fingerprint;
-
-    rc = ngx_http_sluice_mtls_auth_subject(r, leaf, &subject);
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_sluice_mtls_auth_fingerprint(r, leaf, &fingerprint);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_sluice_mtls_auth_set(r, &ngx_http_sluice_mtls_auth_dn,
-                                           &subject);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_sluice_mtls_auth_set(r,
-                                           &ngx_http_sluice_mtls_auth_digest,
-                                           &fingerprint);
-    }
-
-    return rc;
-}
-
-
 /* RFC 2253: what would end a header, and what is not ASCII, is escaped. */
 
-static ngx_int_t
+static int
 ngx_http_sluice_mtls_auth_subject(ngx_http_request_t *r, X509 *leaf,
-    ngx_str_t *subject)
+    sluice_core_text_t *subject)
 {
-    BIO        *bio;
-    char       *text;
-    long        length;
-    ngx_int_t   rc;
+    int      rc;
+    BIO     *bio;
+    char    *text;
+    long     length;
+    u_char  *copy;
 
     bio = BIO_new(BIO_s_mem());
     if (bio == NULL) {
-        return NGX_ERROR;
+        return SLUICE_FACT_MEMORY;
     }
 
-    rc = NGX_ERROR;
+    rc = SLUICE_FACT_MEMORY;
 
     if (X509_NAME_print_ex(bio, X509_get_subject_name(leaf), 0,
                            XN_FLAG_RFC2253) >= 0)
     {
         length = BIO_get_mem_data(bio, &text);
-        rc = length > NGX_HTTP_SLUICE_MTLS_AUTH_SUBJECT ? NGX_DECLINED
-                                                        : NGX_OK;
+        rc = length > NGX_HTTP_SLUICE_MTLS_AUTH_SUBJECT ? SLUICE_FACT_NONE
+                                                        : SLUICE_FACT_OK;
     }
 
-    if (rc == NGX_OK) {
-        subject->len = (size_t) length;
-        subject->data = ngx_pnalloc(r->pool, subject->len + 1);
+    if (rc == SLUICE_FACT_OK) {
+        copy = ngx_pnalloc(r->pool, (size_t) length + 1);
 
-        if (subject->data == NULL) {
-            rc = NGX_ERROR;
+        if (copy == NULL) {
+            rc = SLUICE_FACT_MEMORY;
 
-        } else if (subject->len) {
+        } else if (length) {
 
             /* of an empty subject there is no text */
 
-            ngx_memcpy(subject->data, text, subject->len);
+            ngx_memcpy(copy, text, (size_t) length);
         }
+
+        subject->data = (const char *) copy;
+        subject->length = (uint32_t) length;
     }
 
     BIO_free(bio);
@@ -383,46 +354,26 @@ ngx_http_sluice_mtls_auth_subject(ngx_http_request_t *r, X509 *leaf,
 }
 
 
-static ngx_int_t
+static int
 ngx_http_sluice_mtls_auth_fingerprint(ngx_http_request_t *r, X509 *leaf,
-    ngx_str_t *fingerprint)
+    sluice_core_text_t *fingerprint)
 {
-    u_char        digest[EVP_MAX_MD_SIZE];
-    unsigned int  size;
+    u_char        *text, digest[EVP_MAX_MD_SIZE];
+    unsigned int   size;
 
     if (!X509_digest(leaf, EVP_sha256(), digest, &size)) {
-        return NGX_ERROR;
+        return SLUICE_FACT_MEMORY;
     }
 
-    fingerprint->len = 2 * size;
-    fingerprint->data = ngx_pnalloc(r->pool, fingerprint->len);
-
-    if (fingerprint->data == NULL) {
-        return NGX_ERROR;
+    text = ngx_pnalloc(r->pool, 2 * size);
+    if (text == NULL) {
+        return SLUICE_FACT_MEMORY;
     }
 
-    (void) ngx_hex_dump(fingerprint->data, digest, size);
+    (void) ngx_hex_dump(text, digest, size);
 
-    return NGX_OK;
-}
+    fingerprint->data = (const char *) text;
+    fingerprint->length = 2 * size;
 
-
-/* In place of what may be there, whoever has said it. */
-
-static ngx_int_t
-ngx_http_sluice_mtls_auth_set(ngx_http_request_t *r, sluice_header_t *header,
-    ngx_str_t *value)
-{
-    if (ngx_http_sluice_header_clear(r, header->lowcase, header->length)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (header->hash == 0) {
-        header->hash = ngx_hash_key(header->lowcase, header->length);
-    }
-
-    return ngx_http_sluice_header_add(r, &r->headers_in.headers, header,
-                                      value->data, value->len);
+    return SLUICE_FACT_OK;
 }

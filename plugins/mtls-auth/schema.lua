@@ -2,13 +2,13 @@
 -- `crl` of our own.
 -- @module plugins.mtls-auth.schema
 
-local crl = require("sluice.crl")
+local crl = require("sluice.ffi.crl")
 local typedefs = require("gateway.schema.typedefs")
 
 return {
     name = "mtls-auth",
-    description = "Lets requests pass whose client has a certificate of one of these CAs, and "
-        .. "tells the service whose it is.",
+    description = "Authenticates clients by a TLS certificate of one of the given CAs and forwards "
+        .. "its details to the service.",
     warnings = function(config, now)
         local out = {}
         for i, message in ipairs(config.crl and crl.warnings(config.crl, now) or {}) do
@@ -24,7 +24,7 @@ return {
             config = {
                 type = "record",
                 required = true,
-                description = "Which certificates pass.",
+                description = "Certificates to accept.",
                 fields = {
                     {
                         ca_certificates = {
@@ -36,8 +36,8 @@ return {
                                 reference = "ca_certificates",
                                 description = "Id of a CA certificate.",
                             }),
-                            description = "Ids of the CA certificates whose certificates pass. "
-                                .. "The chain has to reach one of them that is its own issuer.",
+                            description = "Ids of the trusted CA certificates. The chain must end "
+                                .. "at one of them that is self-signed.",
                         },
                     },
                     {
@@ -46,19 +46,19 @@ return {
                             required = true,
                             default = 4,
                             between = { 0, 16 },
-                            description = "How many certificates may stand between that of the "
-                                .. "client and that of the CA. Kong has no such field.",
+                            description = "Maximum number of intermediate certificates between the "
+                                .. "client certificate and the CA. Not available in Kong.",
                         },
                     },
                     {
                         crl = {
                             type = "string",
                             custom_validator = crl.check,
-                            description = "Revocation lists in PEM, one behind the other. Where "
-                                .. "there is one, the issuer of each certificate of a client has "
-                                .. "to have a list, here or in a file of the setting `ssl_crl`. "
-                                .. "Those of CAs above it count where they are there. Each has to "
-                                .. "be in date and signed by its CA. Kong has no such field.",
+                            description = "Certificate revocation lists in PEM format, "
+                                .. "concatenated. If set, the issuer of every client certificate "
+                                .. "must have a list, here or in a file of the setting `ssl_crl`; "
+                                .. "lists of CAs above it are checked if present. Each list must "
+                                .. "be current and signed by its CA. Not available in Kong.",
                         },
                     },
                     {
@@ -67,8 +67,9 @@ return {
                             required = true,
                             default = true,
                             one_of = { true },
-                            description = "Kong looks for a consumer by the names of the "
-                                .. "certificate unless this is true. This version looks none up.",
+                            description = "Kong looks up a consumer by the names in the "
+                                .. "certificate unless this is true. This version does not look up "
+                                .. "consumers.",
                         },
                     },
                     {
@@ -77,8 +78,8 @@ return {
                             required = true,
                             default = "SKIP",
                             one_of = { "SKIP" },
-                            description = "Kong asks the places that a certificate names for its "
-                                .. "revocation. This version asks none: see `crl`.",
+                            description = "Kong checks the revocation services named in a "
+                                .. "certificate. This version does not: use `crl`.",
                         },
                     },
                 },

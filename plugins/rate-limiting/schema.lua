@@ -9,7 +9,8 @@ local format = string.format
 --- The counters of a node live in its own memory; shared ones come with the cluster.
 local function check_policy(policy)
     if policy ~= "local" then
-        return nil, format("policy '%s' is not supported by this version, only 'local' is", policy)
+        local message = "policy '%s' is not supported by this version, only 'local' is"
+        return nil, format(message, policy), true
     end
     return true
 end
@@ -33,7 +34,7 @@ local function check_limits(config)
             lower, lower_period = limit, period
         end
     end
-    if config.sync_rate and config.sync_rate ~= -1 then
+    if config.sync_rate and config.sync_rate ~= -1 and config.policy ~= "redis" then
         return nil, "sync_rate can only be used with the redis policy"
     end
     return true
@@ -44,27 +45,42 @@ local function limit_field(period)
         type = "number",
         gt = 0,
         description = format(
-            "Requests in %s of UTC. A longer period must not have a smaller limit.",
-            period == "hour" and "an hour" or "a " .. period
+            "Requests per %s (UTC). A longer period must not have a lower limit.",
+            period
         ),
     }
 end
 
-local function text(description, length)
-    return { type = "string", len_min = length, description = description }
+local function text(description)
+    return { type = "string", description = description }
 end
 
-local function secret(description, length)
+-- What may be a reference to a vault, and is no secret.
+local function reference(description, length)
     return {
         type = "string",
         len_min = length,
         referenceable = true,
+        secret = false,
         description = description,
     }
 end
 
+-- What Kong's schema does not call a secret, though it is one.
+local function secret(description)
+    local field = reference(description, 0)
+    field.secret = true
+    return field
+end
+
+local function password(description)
+    local field = secret(description)
+    field.encrypted = true
+    return field
+end
+
 local function flag(description, default)
-    return { type = "boolean", default = default, description = description }
+    return { type = "boolean", required = false, default = default, description = description }
 end
 
 local function number(description, default, between)
@@ -99,20 +115,20 @@ end
 
 local cloud_authentication = {
     type = "record",
-    description = "How the gateway proves to a cloud's Redis who it is.",
+    description = "Authentication to Redis in a cloud.",
     fields = {
         { auth_provider = one_of("The cloud.", { "aws", "azure", "gcp" }) },
-        { aws_access_key_id = secret("Id of the access key of AWS.", 0) },
-        { aws_assume_role_arn = secret("ARN of the role of AWS that is assumed.", 0) },
-        { aws_cache_name = secret("Name of the cache of ElastiCache.", 0) },
+        { aws_access_key_id = reference("Id of the access key of AWS.", 0) },
+        { aws_assume_role_arn = reference("ARN of the role of AWS that is assumed.", 0) },
+        { aws_cache_name = reference("Name of the cache of ElastiCache.", 0) },
         { aws_is_serverless = flag("Whether that cache is serverless.") },
-        { aws_region = secret("Region of AWS.", 0) },
-        { aws_role_session_name = secret("Name of the session of the assumed role.", 0) },
-        { aws_secret_access_key = secret("Secret of the access key of AWS.", 0) },
-        { azure_client_id = secret("Id of the client at Azure.", 0) },
-        { azure_client_secret = secret("Secret of the client at Azure.", 0) },
-        { azure_tenant_id = secret("Id of the tenant at Azure.", 0) },
-        { gcp_service_account_json = secret("Key of the service account of GCP, as JSON.", 0) },
+        { aws_region = reference("Region of AWS.", 0) },
+        { aws_role_session_name = reference("Name of the session of the assumed role.", 0) },
+        { aws_secret_access_key = secret("Secret of the access key of AWS.") },
+        { azure_client_id = reference("Id of the client at Azure.", 0) },
+        { azure_client_secret = secret("Secret of the client at Azure.") },
+        { azure_tenant_id = reference("Id of the tenant at Azure.", 0) },
+        { gcp_service_account_json = secret("Key of the service account of GCP, as JSON.") },
     },
 }
 
@@ -121,19 +137,23 @@ local cloud_authentication = {
 local redis = {
     type = "record",
     required = true,
-    description = "Settings of the policy `redis`, kept for files of Kong: without effect.",
+    description = "Settings of the policy `redis`, accepted for compatibility with Kong's files. "
+        .. "No effect.",
     fields = {
-        {
-            host = typedefs.host({ referenceable = true, description = "Host of the server." }),
-        },
+        { host = typedefs.host({ description = "Host of the server." }) },
         { port = number("Port of the server.", 6379, PORTS) },
         { timeout = number("Milliseconds for connecting, writing and reading.", 2000, TIMES_MS) },
-        { username = secret("Name of the user.", 1) },
-        { password = secret("Password of the user.", 0) },
+        { username = reference("Name of the user.") },
+        { password = password("Password of the user.") },
         { database = number("Number of the database.", 0) },
         { ssl = flag("Use TLS.", false) },
         { ssl_verify = flag("Verify the certificate of the server.", false) },
-        { server_name = text("Server name of the TLS handshake.") },
+        {
+            server_name = typedefs.sni({
+                required = false,
+                description = "Server name of the TLS handshake.",
+            }),
+        },
         -- Of Kong's later versions and of its Enterprise.
         { connect_timeout = number("Milliseconds for connecting.", nil, TIMES_MS) },
         { send_timeout = number("Milliseconds for writing.", nil, TIMES_MS) },
@@ -155,19 +175,28 @@ local redis = {
                 "any",
             }),
         },
-        { sentinel_username = secret("Name of the user at the sentinels.", 1) },
-        { sentinel_password = secret("Password of the user at the sentinels.", 0) },
+        { sentinel_username = reference("Name of the user at the sentinels.") },
+        { sentinel_password = secret("Password of the user at the sentinels.") },
     },
 }
 
 --- A field of `redis` as it stood beside it before Kong 3.6: redis_host and so on.
-local function former(name, kind, is_secret)
+local function former(name, kind, length, is_secret)
     return {
         ["redis_" .. name] = {
             type = kind,
-            len_min = kind == "string" and 0 or nil,
+            len_min = length,
+            -- its value is in no message then
             referenceable = is_secret,
-            deprecation = true,
+            deprecation = {
+                replaced_with = { { path = { "redis", name } } },
+                message = format(
+                    "rate-limiting: config.redis_%s is deprecated, use config.redis.%s",
+                    name,
+                    name
+                ),
+                removal_in_version = "4.0",
+            },
             description = "Former name of `redis." .. name .. "`.",
             func = function(value)
                 return { redis = { [name] = value } }
@@ -176,17 +205,27 @@ local function former(name, kind, is_secret)
     }
 end
 
+local function demands(field, value, another)
+    return {
+        conditional = {
+            if_field = "config." .. field,
+            if_match = { eq = value },
+            then_field = "config." .. another,
+            then_match = { required = true },
+        },
+    }
+end
+
 return {
     name = "rate-limiting",
-    description = "Limits how many requests may be made in a second, minute, hour, day, month or "
-        .. "year.",
+    description = "Limits the number of requests per second, minute, hour, day, month or year.",
     fields = {
         { protocols = typedefs.protocols_http },
         {
             config = {
                 type = "record",
                 required = true,
-                description = "The limits, and what they count.",
+                description = "The limits, and how requests are counted.",
                 fields = {
                     { second = limit_field("second") },
                     { minute = limit_field("minute") },
@@ -206,10 +245,9 @@ return {
                                 "header",
                                 "path",
                             },
-                            description = "Whose requests are counted together: `header` is the "
-                                .. "value of `header_name`, `path` requests for exactly `path`. "
-                                .. "Where a request has no such thing, the address of the client "
-                                .. "counts.",
+                            description = "How requests are grouped: `header` is the value of "
+                                .. "`header_name`, `path` is exactly the path in `path`. If a "
+                                .. "request has no such value, the client address is used.",
                         },
                     },
                     {
@@ -224,11 +262,12 @@ return {
                         policy = {
                             type = "string",
                             default = "local",
+                            len_min = 0,
                             one_of = { "local", "cluster", "redis" },
                             custom_validator = check_policy,
-                            description = "Where the counters are: `local` is the memory that the "
-                                .. "workers of this node share. `cluster` and `redis` are not "
-                                .. "supported by this version.",
+                            description = "Where counters are kept: `local` is shared memory of "
+                                .. "this node. `cluster` and `redis` are not supported by this "
+                                .. "version.",
                         },
                     },
                     {
@@ -236,8 +275,8 @@ return {
                             type = "boolean",
                             required = true,
                             default = true,
-                            description = "Let a request pass when it cannot be counted; "
-                                .. "otherwise it is answered with 500.",
+                            description = "Allow requests that cannot be counted; otherwise they "
+                                .. "are answered 500.",
                         },
                     },
                     { redis = redis },
@@ -246,7 +285,7 @@ return {
                             type = "boolean",
                             required = true,
                             default = false,
-                            description = "Send no `RateLimit-*`, `X-RateLimit-*` and "
+                            description = "Do not send `RateLimit-*`, `X-RateLimit-*` and "
                                 .. "`Retry-After` headers.",
                         },
                     },
@@ -256,14 +295,14 @@ return {
                             -- Others would end or break the client's HTTP.
                             between = { 200, 599 },
                             default = 429,
-                            description = "Status of the answer to a refused request.",
+                            description = "Status of the response to a refused request.",
                         },
                     },
                     {
                         error_message = {
                             type = "string",
                             default = "API rate limit exceeded",
-                            description = "Message of the answer to a refused request.",
+                            description = "Message in the response to a refused request.",
                         },
                     },
                     {
@@ -271,20 +310,20 @@ return {
                             type = "number",
                             required = true,
                             default = -1,
-                            description = "For the policy `redis`. Has to be -1.",
+                            description = "For the policy `redis`. Must be -1.",
                         },
                     },
                 },
                 shorthand_fields = {
                     former("host", "string"),
                     former("port", "integer"),
-                    former("timeout", "number"),
-                    former("username", "string", true),
-                    former("password", "string", true),
-                    former("database", "integer"),
+                    former("password", "string", 0, true),
+                    former("username", "string", nil, true),
                     former("ssl", "boolean"),
                     former("ssl_verify", "boolean"),
                     former("server_name", "string"),
+                    former("timeout", "integer"),
+                    former("database", "integer"),
                 },
                 custom_validator = check_limits,
             },
@@ -301,21 +340,10 @@ return {
                 "config.year",
             },
         },
-        {
-            conditional = {
-                if_field = "config.limit_by",
-                if_match = { eq = "header" },
-                then_field = "config.header_name",
-                then_match = { required = true },
-            },
-        },
-        {
-            conditional = {
-                if_field = "config.limit_by",
-                if_match = { eq = "path" },
-                then_field = "config.path",
-                then_match = { required = true },
-            },
-        },
+        demands("policy", "redis", "redis.host"),
+        demands("policy", "redis", "redis.port"),
+        demands("policy", "redis", "redis.timeout"),
+        demands("limit_by", "header", "header_name"),
+        demands("limit_by", "path", "path"),
     },
 }

@@ -1,7 +1,5 @@
 """Makes the modules of bench/ importable the way its runner sees them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +8,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "test")]
+
+import interrupts  # noqa: E402
+from failures import Failures  # noqa: E402
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    interrupts.restore()
+    config.pluginmanager.register(Failures())
 
 
 def pytest_sessionstart() -> None:

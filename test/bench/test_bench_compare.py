@@ -1,7 +1,5 @@
 """Two revisions of a repository made up for it, and what a comparison says and stops."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The scenarios of events, of configuration changes and of scrapes, each in a second or two."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time
@@ -32,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "events-idle": {"settle_s": 0.5, "seconds": 0.5, "transports": TRANSPORTS},
     "events-many": {"workers": 3, "rate": 2000, "seconds": 0.3},
     "config-change": {"posts": 2, "routes": [10], "load": {}},
+    "config-push": {"posts": 2, "routes": 20, "load": {}},
     "scrape": {"routes": 50, "seconds": 1},
 }
 NAMES = list(SMALL)
@@ -73,6 +72,7 @@ def test_a_scenario_gives_its_metrics(name: str) -> None:
         "events-idle": {f"{transport}_wakeups_per_s" for transport in TRANSPORTS},
         "events-many": {"ticks_over_bursts", "lost", "ticks_cpu_us", "bursts_cpu_us"},
         "config-change": {"live_ms_p99_10"},
+        "config-push": {"same_ms_p50", "same_ms_p99", "changed_ms_p50", "changed_ms_p99"},
         "scrape": {"rps_share", "p99_ratio", "scrape_ms"},
     }
     assert wanted[name] <= set(found)

@@ -1,7 +1,5 @@
 """The tables and plots of the docs, drawn of runs that are made up."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import xml.etree.ElementTree as ElementTree
@@ -131,3 +129,39 @@ def test_a_part_that_nobody_writes_is_refused(tmp_path: Path) -> None:
         written(tmp_path, PAGE.replace("proxy", "nosuch"), run("proxy-plain", efficiency=1))
     with pytest.raises(figures.FigureError, match="no run yet"):
         figures.write(tmp_path / "none", [tmp_path / "page.md"])
+
+
+def beside(date: str, **cpu_us: float) -> history.Record:
+    """A run of proxy-plain in which sides took so long; nginx half as long as Sluice."""
+    values = {"efficiency": 0.5}
+    for side, value in cpu_us.items():
+        end = "" if side == "sluice" else f"_{side}"
+        values |= {f"cpu_us{end}": value, f"pss_mb{end}": 10 * value}
+        values |= {f"efficiency_over{end}": value / cpu_us["sluice"]} if end else {}
+    return dataclasses.replace(run("proxy-plain", **values), date=date)
+
+
+def test_the_table_of_peers_has_the_latest_run_that_they_took_part_in(tmp_path: Path) -> None:
+    page = PAGE.replace("proxy", "peers") + PAGE.replace("proxy", "peers-short")
+    all_sides = {"sluice": 12.0, "nginx": 6.0, "haproxy": 9.0, "envoy": 24.0, "caddy": 60.0}
+    runs = [beside("2026-11-21 12:00", **all_sides), beside("2026-11-22 12:00", sluice=1, nginx=2)]
+    lines = [re.sub(" +", " ", one) for one in written(tmp_path, page, *runs).splitlines()]
+    assert "| | nginx | HAProxy | Sluice | Envoy | Caddy |" in lines
+    row = "6 us, 60 MiB | 9 us, 90 MiB | 12 us, 120 MiB | 24 us, 240 MiB | 60 us, 600 MiB |"
+    assert f"| one route (`proxy-plain`) | {row}" in lines
+    assert "| one route | 1 | 1.50 | 2.00 | 4.00 | 10.00 |" in lines
+    assert "Revision abcdefa, 2026-11-21 12:00 UTC, 2 x CPU." in lines
+
+
+def test_the_table_of_peers_has_no_column_for_those_that_nobody_measured(tmp_path: Path) -> None:
+    page = PAGE.replace("proxy", "peers") + PAGE.replace("proxy", "peers-short")
+    text = written(tmp_path, page, beside("2026-11-22 12:00", sluice=12, nginx=6))
+    assert re.search(r"^\| +\| nginx +\| Sluice +\|$", text, re.M)
+    assert "Envoy" not in text
+    other = written(tmp_path, PAGE.replace("proxy", "peers-short"), run("proxy-latency", x=1.0))
+    assert "Sluice" in other  # the log has the first run still
+
+
+def test_a_part_that_no_run_has_anything_for_stays(tmp_path: Path) -> None:
+    page = PAGE.replace("proxy", "peers-short")
+    assert written(tmp_path, page, run("proxy-latency", efficiency=1.0)) == page

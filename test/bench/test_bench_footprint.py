@@ -1,7 +1,5 @@
 """Memory, start and reload: that the figures come, and are of the right size."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """h2load's command and its output, as recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h2load

@@ -1,7 +1,5 @@
 """Instructions: a dump by hand, verdicts, and a gateway with a part whose count is known."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections import Counter
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import callgrind
 import instructions
+import plugin_instructions
 import pytest
 import scenario as scenarios
 import sides
@@ -157,3 +156,20 @@ def test_a_known_answer(tmp_path: Path) -> None:
     assert counts["nginx", "ngx_http_parse_status_line"] > 0
     # Starting is not in it: that alone has millions.
     assert counts.total() / requests < 100_000
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+def test_what_a_plugin_adds(capsys: pytest.CaptureFixture[str]) -> None:
+    """A request that the gateway answers by itself costs less than one that it passes on."""
+    assert plugin_instructions.main(["redirect"]) == 0
+    said = capsys.readouterr().out
+    _, name, *counts, _ = next(line for line in said.splitlines() if "| redirect" in line).split(
+        "|"
+    )
+    without, added, more, ratio = (float(count.replace(",", "")) for count in counts)
+    assert name.strip() == "redirect"
+    assert without > added > 1000
+    assert more == pytest.approx(added - without, abs=1)
+    assert ratio < 0.9
+    # Third of what is listed: no head is written for an upstream.
+    assert "`ngx_http_sluice_head_write`" in said

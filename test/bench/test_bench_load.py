@@ -1,7 +1,5 @@
 """wrk's output as recorded, its script, and the CPU clock."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -85,6 +83,26 @@ def test_who_does_not_sleep_hears_a_signal(tmp_path: Path) -> None:
         time.sleep(0.005)  # it looks for events for 20 ms, and has seen the last one
         began = time.monotonic()
     assert time.monotonic() - began < sides.STOP_TIMEOUT_S / 2
+
+
+def test_switches_are_those_of_all_threads() -> None:
+    done, stop = threading.Event(), threading.Event()
+
+    def sleep() -> None:
+        for _ in range(50):
+            time.sleep(0.001)
+        done.set()
+        stop.wait()
+
+    before = load.switches([os.getpid()])
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    try:
+        done.wait()  # this thread switches once or twice
+        assert load.switches([os.getpid()]) - before >= 50
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_schedstat_counts_cpu_time_and_not_sleep() -> None:

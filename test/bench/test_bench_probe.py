@@ -1,7 +1,5 @@
 """The slow client and the recording upstream."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

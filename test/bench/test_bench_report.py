@@ -1,7 +1,5 @@
 """The JSON contract and the table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The runner as a whole, with hand-written nginx on both sides: a few seconds of load each."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Scenario files: the templates' rules, and that both sides of each do the same work."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The log of full runs, and the page that is drawn of it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The statistics against samples whose answer is known."""
 
-from __future__ import annotations
-
 import math
 import random
 

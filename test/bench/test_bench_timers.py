@@ -1,7 +1,5 @@
 """The scenarios of timers: their arithmetic against known numbers, then each small and for real."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

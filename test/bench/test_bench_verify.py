@@ -1,7 +1,5 @@
 """What makes a run invalid."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

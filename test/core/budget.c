@@ -2,6 +2,7 @@
 /*
  * What a request may cost: handed from pattern to pattern, and used up by a
  * refusal; patterns that are kept; both forms of a pattern beside each other.
+ * Long on purpose: what one router is asked, and what of it is bounded.
  */
 
 
@@ -9,6 +10,7 @@
 #include "pattern.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 
 #define PATTERNS_MAX  2000
@@ -166,7 +168,71 @@ check_evicted(void)
 }
 
 
-/* Each alone has its answer; all together do not, and that is not "none". */
+static void
+crowd_out(int count)
+{
+    int   i, reason;
+    char  text[32];
+
+    for (i = 0; i < count; i++) {
+        (void) snprintf(text, sizeof(text), "/others/[^/]+/%d$", i);
+        (void) sluice_core_regex_try(budget.regexes, text,
+                                     (uint32_t) strlen(text), 1, "/", 1, 1,
+                                     &reason);
+    }
+}
+
+
+/*
+ * Who has patterns crowded out again and again has them compiled for a while,
+ * and then a share of the time; what is refused is the worker's then.
+ */
+
+static void
+check_credit(void)
+{
+    int       rc, i;
+    unsigned  all, turns;
+
+    const struct timespec  pause = { 2, 0 };
+
+    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
+          "/api/a/some/none", 3u << 19);
+
+    all = 0;
+    rc = SLUICE_CORE_NONE;
+
+    for (i = 0; i < 1000 && rc != SLUICE_CORE_LIMIT; i++) {
+        crowd_out(4000);
+        rc = ask(&turns);
+        all += turns;
+    }
+
+    test_check(i > 5 && all > 5, "%d requests in %u turns", i, all);
+    test_check(rc == SLUICE_CORE_LIMIT && all < 1000,
+               "%s after %d in %u turns", sluice_core_word(rc), i, all);
+
+    /* what is there is asked for as before */
+
+    budget.request.path.data = "/elsewhere";
+    budget.request.path.length = sizeof("/elsewhere") - 1;
+    rc = ask(&turns);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+
+    budget.request.path.data = "/api/a/some/none";
+    budget.request.path.length = sizeof("/api/a/some/none") - 1;
+    (void) nanosleep(&pause, NULL);
+    rc = ask(&turns);
+    test_check(rc == SLUICE_CORE_NONE || rc == SLUICE_CORE_AGAIN,
+               "%s after a pause", sluice_core_word(rc));
+    end();
+}
+
+
+/*
+ * Each alone has its answer, far from the bound, as sanitizers are slow; all
+ * together do not, and that is not "none".
+ */
 
 static void
 check_shared(void)
@@ -178,11 +244,11 @@ check_shared(void)
     memset(path, '/', sizeof(path));
     memcpy(path, "/api/", 5);
 
-    for (i = 5; i < 120; i += 2) {
+    for (i = 5; i < 60; i += 2) {
         path[i] = 'a';
     }
 
-    memcpy(path + 120, "x0123456789!", sizeof("x0123456789!"));
+    memcpy(path + 60, "x0123456789!", sizeof("x0123456789!"));
 
     for (count = 1; count <= 1000; count += 999) {
         begin((unsigned) count, "~/api/(.+)/(.+)/x%u$", path, LIMIT);
@@ -200,6 +266,40 @@ check_shared(void)
         rc = ask(&turns);
         test_check(rc == SLUICE_CORE_OK && budget.match.slot == 0, "%s",
                    sluice_core_word(rc));
+        end();
+    }
+}
+
+
+/* A step is no fixed time: on a long path it may be thousands of bytes. */
+
+static void
+check_long(void)
+{
+    int       turn;
+    char      path[8001];
+    clock_t   begun, best;
+    unsigned  i, turns;
+
+    static const char *const  patterns[] = {
+        "~/[^b]*(?:a{0,9})a*%u$", "~/(?:a*)(?:a*)%ub$", "~/(.+)a(.+)/x%u$"
+    };
+
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+    memcpy(path + sizeof(path) - sizeof("/x0b!"), "/x0b!", sizeof("/x0b!"));
+
+    for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        begin(1, patterns[i], path, LIMIT);
+        best = CLOCKS_PER_SEC;
+
+        for (turn = 0; turn < 3; turn++) {
+            begun = clock();
+            (void) ask(&turns);
+            best = clock() - begun < best ? clock() - begun : best;
+        }
+
+        test_check(best < CLOCKS_PER_SEC * 5 / 1000, "%ld us", (long) best);
         end();
     }
 }
@@ -231,6 +331,87 @@ check_handed(void)
     rc = sluice_core_regex_try(regexes, "b", 1, 1, subject, sizeof(subject), 1,
                                &reason);
     test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+
+    sluice_core_regexes_destroy(regexes);
+}
+
+
+/* Some ms of the CPU. */
+
+static void
+burn(void)
+{
+    clock_t  end;
+
+    end = clock() + CLOCKS_PER_SEC * 5 / 1000;
+
+    while (clock() < end) {
+        /* void */
+    }
+}
+
+
+/* Time that others have of the CPU is nobody's; what is used of it counts. */
+
+static void
+check_clocks(void)
+{
+    int                    i;
+    sluice_core_budget_t   spent;
+    const struct timespec  pause = { 0, 5000000 };
+
+    memset(&spent, 0, sizeof(spent));
+    sluice_core_budget_begin(&spent);
+    sluice_core_budget_read(&spent);
+
+    for (i = 0; i < 4; i++) {
+        (void) nanosleep(&pause, NULL);
+        sluice_core_budget_read(&spent);
+        test_check(!sluice_core_budget_take(&spent, 1)
+                   && sluice_core_budget_share(&spent), "waiting is counted");
+    }
+
+    spent.preparing = spent.spent;
+    burn();
+    sluice_core_budget_read(&spent);
+    test_check(sluice_core_budget_take(&spent, 1)
+               && !sluice_core_budget_share(&spent), "nothing is counted");
+    test_check(!sluice_core_budget_is_cold(&spent), "it prepared");
+
+    burn();
+    test_check(sluice_core_budget_take(&spent, SLUICE_CORE_UNITS)
+               && spent.spent > 2 * SLUICE_CORE_SEARCH_NS,
+               "it was counted once");
+}
+
+
+/* A group for each byte of a long subject is no lack of memory. */
+
+static void
+check_memory(void)
+{
+    int                     rc, reason;
+    unsigned                i;
+    char                    subject[8001];
+    sluice_core_regexes_t  *regexes;
+
+    static const char *const  patterns[] = {
+        "(?:a|b)*$", "(a|b)*$", "(?<a>a|b)+?x", "((?:%[0-9a-f]{2}|[a-z/])*)x"
+    };
+
+    memset(subject, 'a', sizeof(subject));
+    subject[sizeof(subject) - 1] = 'x';
+    regexes = sluice_core_regexes_create(LIMIT);
+
+    for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        reason = 0;
+        rc = sluice_core_regex_try(regexes, patterns[i],
+                                   (uint32_t) strlen(patterns[i]), 1, subject,
+                                   sizeof(subject), 1, &reason);
+        test_check(rc == SLUICE_CORE_OK || rc == SLUICE_CORE_NONE
+                   || reason == SLUICE_CORE_BY_TIME, "%s: %s, %d",
+                   patterns[i], sluice_core_word(rc), reason);
+    }
 
     sluice_core_regexes_destroy(regexes);
 }
@@ -371,8 +552,12 @@ main(void)
     check_kept();
     check_full();
     check_evicted();
+    check_credit();
     check_shared();
+    check_long();
     check_handed();
+    check_clocks();
+    check_memory();
     check_machine();
     check_recurses();
     check_forms(&state, test_env("CASES", 20000));

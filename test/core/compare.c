@@ -7,6 +7,7 @@ compare_records(const sluice_core_view_t *view,
     const sluice_core_view_t *other, int kind, uint32_t slot)
 {
     int                          i;
+    uint32_t                     n, number;
     sluice_core_text_t           ta, tb;
     sluice_core_found_t          a, b, same;
     const sluice_core_schema_t  *schema;
@@ -47,12 +48,24 @@ compare_records(const sluice_core_view_t *view,
                        "text");
         }
 
-        if (schema->types[i] == SLUICE_CORE_KEY) {
-            tb = sluice_core_text(&b, i);
+        for (n = 0; sluice_core_key(&b, i, n, &tb); n++) {
             same = sluice_core_by_key(view, kind, tb.data, tb.length);
             test_check(same.record && same.record->slot == slot, "key");
+            test_check(sluice_core_key(&a, i, n, &ta)
+                       && ta.length == tb.length
+                       && memcmp(ta.data, tb.data, ta.length) == 0, "keys");
         }
+
+        test_check(!sluice_core_key(&a, i, n, &ta), "more keys");
     }
+
+    number = b.record->fields[SLUICE_CORE_CREDENTIAL_OF];
+    same = sluice_core_of_kind(view, kind, number, b.record->id);
+    test_check((same.record == a.record) == (kind == SLUICE_CORE_CREDENTIAL
+                                             || kind == SLUICE_CORE_ENTITY),
+               "of its kind");
+    same = sluice_core_of_kind(view, kind, number + 1, b.record->id);
+    test_check(same.record == NULL, "of another kind");
 
     same = sluice_core_by_id(view, kind, b.record->id);
     test_check((same.record != NULL) == (schema->by_id != 0), "id");
@@ -132,6 +145,34 @@ compare_children(const sluice_core_view_t *view,
 }
 
 
+/* The list of slots has each that holds something, once. */
+
+static void
+compare_slots(const sluice_core_view_t *view)
+{
+    int        kind;
+    uint32_t   slot, i, n, listed, held;
+    uint32_t   slots[MAKE_SLOTS];
+
+    for (kind = 0; kind < SLUICE_CORE_KINDS; kind++) {
+        n = sluice_core_slots(view, kind, slots, MAKE_SLOTS);
+        test_check(n <= MAKE_SLOTS, "%u slots of %d", n, kind);
+
+        for (slot = 0; slot < MAKE_SLOTS; slot++) {
+            held = sluice_core_by_slot(view, kind, slot).record != NULL;
+            listed = 0;
+
+            for (i = 0; i < n && i < MAKE_SLOTS; i++) {
+                listed += slots[i] == slot;
+            }
+
+            test_check(listed == held, "slot %u of %d is listed %u times",
+                       slot, kind, listed);
+        }
+    }
+}
+
+
 static void
 compare_matches(const sluice_core_view_t *view,
     const sluice_core_view_t *other, uint64_t *state,
@@ -174,6 +215,7 @@ compare_views(const sluice_core_view_t *view, const sluice_core_view_t *other,
 
     compare_keys(view, other);
     compare_children(view, other);
+    compare_slots(view);
     compare_matches(view, other, state, regexes, requests);
 
     test_check((sluice_core_needs(other) & ~sluice_core_needs(view)) == 0,

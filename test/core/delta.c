@@ -250,6 +250,8 @@ transaction(void)
             && changes[i].kind != SLUICE_CORE_CREDENTIAL
             && changes[i].kind != SLUICE_CORE_GROUP
             && changes[i].kind != SLUICE_CORE_MEMBERSHIP
+            && changes[i].kind != SLUICE_CORE_LABEL
+            && changes[i].kind != SLUICE_CORE_ENTITY
             && changes[i].kind != SLUICE_CORE_SNI)
         {
             dependents = revision;

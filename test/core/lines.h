@@ -1,5 +1,5 @@
 
-/* What the core is compiled with, where lines.c counts. */
+/* What the core is compiled with, where match_lines.c counts. */
 
 
 #ifndef TEST_CORE_LINES_H_INCLUDED

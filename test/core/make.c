@@ -19,6 +19,8 @@ static void make_body(make_t *make, sluice_core_entity_t *entity);
 static void make_route(make_t *make, sluice_core_entity_t *entity);
 static sluice_core_text_t make_path(make_t *make);
 static uint32_t make_slot(make_t *make, int may_be_none);
+static void make_keys(make_t *make, sluice_core_entity_t *entity,
+    const char *name);
 static void make_set(sluice_core_value_t *value, sluice_core_text_t text);
 
 
@@ -75,6 +77,38 @@ make_end(make_t *make)
 {
     sluice_core_scratch_free(make->scratch);
     make->scratch = NULL;
+}
+
+
+/* Up to three keys that no other entity has, of lengths of their own. */
+
+static void
+make_keys(make_t *make, sluice_core_entity_t *entity, const char *name)
+{
+    uint32_t             i, n;
+    sluice_core_text_t  *keys;
+    sluice_core_value_t  *value;
+
+    n = (uint32_t) test_below(make->state, 4);
+
+    entity->fields[SLUICE_CORE_CREDENTIAL_OF].number = entity->slot % 2;
+
+    if (n == 0) {
+        return;
+    }
+
+    keys = sluice_core_scratch_take(&make->scratch,
+                                    n * sizeof(sluice_core_text_t));
+    test_check(keys != NULL, "no memory");
+
+    for (i = 0; i < n; i++) {
+        keys[i].data = name;
+        keys[i].length = SLUICE_CORE_DIGEST + 1 + i;
+    }
+
+    value = &entity->fields[SLUICE_CORE_CREDENTIAL_KEYS];
+    value->data = keys;
+    value->count = n;
 }
 
 
@@ -146,12 +180,32 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
                  make_text("127.0.0.1:80"));
         break;
 
+    case SLUICE_CORE_ENTITY:
+        make_keys(make, entity, name);
+        entity->fields[SLUICE_CORE_CREDENTIAL_CONSUMER].number =
+            make_slot(make, 1);
+        break;
+
     case SLUICE_CORE_CREDENTIAL:
+        make_keys(make, entity, name);
         entity->fields[SLUICE_CORE_CREDENTIAL_CONSUMER].number =
             make_slot(make, 0);
         entity->fields[SLUICE_CORE_CREDENTIAL_DIGEST].data = name;
         entity->fields[SLUICE_CORE_CREDENTIAL_DIGEST].count =
             SLUICE_CORE_DIGEST;
+        entity->fields[SLUICE_CORE_CREDENTIAL_EXPIRES].number =
+            (uint32_t) test_below(make->state, 2);
+        entity->fields[SLUICE_CORE_CREDENTIAL_PACKED].data = name;
+        entity->fields[SLUICE_CORE_CREDENTIAL_PACKED].count =
+            (uint32_t) test_below(make->state, 33);
+        break;
+
+    case SLUICE_CORE_LABEL:
+        entity->fields[SLUICE_CORE_LABEL_CONSUMER].number =
+            make_slot(make, 0);
+        make_set(&entity->fields[SLUICE_CORE_LABEL_KIND], make_text("acls"));
+        make_set(&entity->fields[SLUICE_CORE_LABEL_NAME],
+                 make_text("admins"));
         break;
 
     case SLUICE_CORE_MEMBERSHIP:
@@ -499,12 +553,19 @@ make_read_entity(const sluice_core_view_t *view,
                                        text.length).record != NULL);
         }
 
-        if (schema->types[i] == SLUICE_CORE_LIST) {
+        if (schema->types[i] == SLUICE_CORE_LIST
+            || schema->types[i] == SLUICE_CORE_KEYS)
+        {
             n = sluice_core_list(found, i);
 
             for (j = 0; j < n; j++) {
                 sum += sluice_core_list_item(found, i, j).length;
             }
+        }
+
+        for (j = 0; sluice_core_key(found, i, j, &text); j++) {
+            sum += (sluice_core_by_key(view, found->record->kind, text.data,
+                                       text.length).record != NULL);
         }
     }
 

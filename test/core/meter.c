@@ -46,10 +46,11 @@ check_hash(void)
 static void
 check_calendar(void)
 {
-    int        n, months;
-    time_t     now;
-    uint64_t   start, finish;
-    struct tm  tm;
+    int                    n, months, period;
+    time_t                 now;
+    uint64_t               start, finish;
+    struct tm              tm;
+    static const uint64_t  lengths[] = { 1, 60, 3600, 86400 };
 
     for (n = 0; n < 20000; n++) {
         now = (time_t) test_below(&state, 1ull << 33);
@@ -76,24 +77,31 @@ check_calendar(void)
             test_check(finish == (uint64_t) timegm(&tm), "%ld", now);
         }
 
-        sluice_core_calendar(SLUICE_CORE_DAY, (uint64_t) now, &start, &finish);
-        test_check(start % 86400 == 0 && finish == start + 86400
-                   && start <= (uint64_t) now && (uint64_t) now < finish,
-                   "%ld", now);
+        for (period = 0; period <= SLUICE_CORE_DAY; period++) {
+            sluice_core_calendar(period, (uint64_t) now, &start, &finish);
+            test_check(start % lengths[period] == 0
+                       && finish == start + lengths[period]
+                       && start <= (uint64_t) now && (uint64_t) now < finish,
+                       "%d at %ld", period, now);
+        }
     }
 }
 
 
-/* One request, as the promises say it. */
+/* One request, as the promises say it; how many windows there are. */
 
-static int
+static uint32_t
 slow_take(slow_t *slow, const uint64_t *limits, uint64_t now,
-    uint64_t used[SLUICE_CORE_PERIODS])
+    uint64_t used[SLUICE_CORE_PERIODS], uint64_t ends[SLUICE_CORE_PERIODS],
+    int *full)
 {
-    int       period, n, full;
+    int       period;
+    uint32_t  n;
     uint64_t  start, finish;
 
-    for (period = 0, n = 0, full = 0; period < SLUICE_CORE_PERIODS; period++) {
+    *full = 0;
+
+    for (period = 0, n = 0; period < SLUICE_CORE_PERIODS; period++) {
 
         if (limits[period] == 0) {
             continue;
@@ -106,22 +114,22 @@ slow_take(slow_t *slow, const uint64_t *limits, uint64_t now,
             slow->count[period] = 0;
         }
 
-        n++;
+        ends[n++] = finish;
 
-        if (full == 0 && slow->count[period] >= limits[period]) {
-            full = n;
+        if (*full == 0 && slow->count[period] >= limits[period]) {
+            *full = (int) n;
         }
     }
 
     for (period = 0, n = 0; period < SLUICE_CORE_PERIODS; period++) {
 
         if (limits[period]) {
-            slow->count[period] += (full == 0);
+            slow->count[period] += (*full == 0);
             used[n++] = slow->count[period];
         }
     }
 
-    return full;
+    return n;
 }
 
 
@@ -152,12 +160,13 @@ step_time(uint64_t now)
 static void
 check_model(uint64_t steps)
 {
-    int                   full;
+    int                   full, want;
     void                 *memory;
     char                  name[80];
-    uint32_t              r, i, fallback, length;
+    uint32_t              r, i, fallback, length, count;
     uint64_t              limits[RULES][SLUICE_CORE_PERIODS], clock, now, n;
     uint64_t              used[SLUICE_CORE_PERIODS], size;
+    uint64_t              ends[SLUICE_CORE_PERIODS];
     sluice_core_meter_t   meter;
     sluice_core_rule_t    rules[RULES];
     sluice_core_taken_t   taken;
@@ -209,15 +218,19 @@ check_model(uint64_t steps)
         full = sluice_core_meter_take(&meter, &rules[r], name, length,
                                       (int) fallback, now, &taken);
 
-        test_check(full == slow_take(&slow[r][i][fallback], limits[r], now,
-                                     used), "at %lu: %d", n, full);
+        count = slow_take(&slow[r][i][fallback], limits[r], now, used, ends,
+                          &want);
+        test_check(full == want, "at %lu: %d, not %d", n, full, want);
+        test_check(rules[r].count == count, "at %lu: %u windows, not %u", n,
+                   rules[r].count, count);
         test_check(!taken.is_shared, "no line at %lu", n);
 
         for (i = 0; i < rules[r].count; i++) {
             test_check(taken.used[i] == used[i], "at %lu: %lu used, not %lu",
                        n, taken.used[i], used[i]);
             test_check(rules[r].windows[i].start <= now
-                       && now < rules[r].windows[i].finish, "window");
+                       && now < rules[r].windows[i].finish
+                       && rules[r].windows[i].finish == ends[i], "window");
         }
 
         clock = step_time(clock);

@@ -6,7 +6,7 @@
 
 
 #include "make.h"
-#include "balance.h"
+#include "balancer.h"
 #include "meter_layout.h"
 #include "stepper.h"
 
@@ -18,13 +18,13 @@
 #define LIMIT  4
 
 
-static uint64_t                 state;
-static uint8_t                 *area, *before;
-static uint64_t                 asked;         /* before the verb */
-static sluice_core_position_t  *position;
-static sluice_core_meter_t      meter;
-static sluice_core_rule_t       rule, other;
-static uint8_t                  rotation[64] __attribute__((aligned(8)));
+static uint64_t                     state;
+static uint8_t                     *area, *before;
+static uint64_t                     asked;     /* before the verb */
+static sluice_balancer_position_t  *position;
+static sluice_core_meter_t          meter;
+static sluice_core_rule_t           rule, other;
+static uint8_t                  balancer[64] __attribute__((aligned(8)));
 
 
 static int
@@ -111,8 +111,8 @@ verb_refusal(void)
 static void
 verb_turn(void)
 {
-    (void) sluice_core_balance((const void *) rotation, position, 5, NULL,
-                               NULL);
+    (void) sluice_balancer_pick((const void *) balancer, position, 5, NULL,
+                                NULL);
 }
 
 
@@ -124,8 +124,8 @@ after_turn(int whole)
     (void) whole;
 
     for (i = 0; i < 6; i++) {
-        target = sluice_core_balance((const void *) rotation, position, 5,
-                                     NULL, NULL);
+        target = sluice_balancer_pick((const void *) balancer, position, 5,
+                                      NULL, NULL);
         counts[target]++;
     }
 
@@ -205,8 +205,8 @@ main(void)
     position = mmap(NULL, sizeof(*position), PROT_READ|PROT_WRITE,
                     MAP_SHARED|MAP_ANONYMOUS, -1, 0);
     before = make_memory(SLUICE_CORE_METER_MIN);
-    test_check(sluice_core_rotation_build(weights, 3, 8, rotation,
-                                          sizeof(rotation), &used)
+    test_check(sluice_balancer_build(weights, 3, 8, balancer,
+                                     sizeof(balancer), &used)
                == SLUICE_CORE_OK, "build");
 
     deaths(test_env("LIMIT", 3000));

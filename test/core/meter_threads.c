@@ -7,7 +7,7 @@
 
 
 #include "make.h"
-#include "balance.h"
+#include "balancer.h"
 #include "meter.h"
 
 #include <pthread.h>
@@ -23,9 +23,9 @@ static pthread_barrier_t        barrier;
 static sluice_core_meter_t      meter;
 static _Atomic uint64_t         passed, fillers, shared;
 static _Atomic uint64_t         turns[TARGETS];
-static uint8_t                 *rotation;
-static sluice_core_position_t   position;
-static const uint32_t           weights[TARGETS] = { 7, 1, 0, 4, 3 };
+static uint8_t                    *balancer;
+static sluice_balancer_position_t  position;
+static const uint32_t              weights[TARGETS] = { 7, 1, 0, 4, 3 };
 
 
 /* An hour's limit is what counts; seconds go on under way. */
@@ -82,8 +82,8 @@ run(void *data)
         for (i = 0; i < 15; i++) {
             /* a new generation each time: all begin it at once */
 
-            target = sluice_core_balance((const void *) rotation, &position,
-                                         (uint32_t) n + 1, NULL, NULL);
+            target = sluice_balancer_pick((const void *) balancer, &position,
+                                          (uint32_t) n + 1, NULL, NULL);
             atomic_fetch_add(&turns[target], 1);
         }
 
@@ -122,9 +122,9 @@ main(void)
     test_check(sluice_core_meter_attach(&meter, memory, SLUICE_CORE_METER_MIN)
                == SLUICE_CORE_OK, "attach");
 
-    rotation = make_memory(sluice_core_rotation_bound(TARGETS, 100));
-    test_check(sluice_core_rotation_build(weights, TARGETS, 100, rotation,
-                                sluice_core_rotation_bound(TARGETS, 100),
+    balancer = make_memory(sluice_balancer_bound(TARGETS, 100));
+    test_check(sluice_balancer_build(weights, TARGETS, 100, balancer,
+                                sluice_balancer_bound(TARGETS, 100),
                                 &size) == SLUICE_CORE_OK, "build");
 
     for (i = 0; i < THREADS; i++) {

@@ -117,6 +117,28 @@ path_escape(const sluice_core_text_t *path)
 }
 
 
+/* What a plugin has written as a query ends no request line. */
+
+static void
+path_args(const sluice_path_request_t *r, const sluice_core_text_t *uri)
+{
+    size_t  i;
+
+    if (!(r->flags & SLUICE_PATH_ARGS)
+        || r->args.length == 0
+        || (r->query.length == r->args.length + 1
+            && memcmp(r->query.data + 1, r->args.data, r->args.length) == 0))
+    {
+        return;
+    }
+
+    for (i = uri->length; i > 0 && uri->data[i - 1] != '?'; i--) {
+        test_check((uint8_t) uri->data[i - 1] > 0x20
+                   && uri->data[i - 1] != 0x7f, "args that are none");
+    }
+}
+
+
 static void
 path_upstream(sluice_path_request_t *r)
 {
@@ -129,15 +151,16 @@ path_upstream(sluice_path_request_t *r)
     buffer = malloc(bound ? bound : 1);
     rc = sluice_path_upstream(r, buffer, bound, &uri);
 
-    if (rc == SLUICE_CORE_CLIMB) {
+    if (rc == SLUICE_CORE_TRAVERSAL) {
         refused++;
 
     } else {
         test_check(rc == SLUICE_CORE_OK, "upstream: %s", sluice_core_word(rc));
         test_check(uri.data == r->raw.data || uri.length <= bound, "too long");
+        path_args(r, &uri);
     }
 
-    if (rc == SLUICE_CORE_CLIMB || uri.data != r->raw.data) {
+    if (rc == SLUICE_CORE_TRAVERSAL || uri.data != r->raw.data) {
         test_check(sluice_path_upstream(r, NULL, bound - 1, &uri)
                    == SLUICE_CORE_FULL, "writes with less room");
     }
@@ -194,7 +217,7 @@ path_random(void)
     uint64_t                  i;
     const char               *piece;
     static const char *const  bases[] = { "/", "/s", "/s/", "/s;/t", "/a%2f" };
-    static const char *const  args[] = { "", "a", "a=1" };
+    static const char *const  args[] = { "", "a", "a=1", "a\r\nb: c\x7f" };
 
     length = 0;
 
@@ -210,7 +233,7 @@ path_random(void)
     }
 
     path_ask(text, length, bases[test_below(&state, 5)],
-             args[test_below(&state, 3)]);
+             args[test_below(&state, 4)]);
 }
 
 

@@ -14,8 +14,8 @@ local function blank(text)
     return (text:gsub("[^\n]", " "))
 end
 
---- Comments, strings and characters blanked.
-local function code_of(source)
+--- The same text with comments, strings and characters blanked.
+function _M.code(source)
     local parts, at = {}, 1
     while true do
         local from = source:find("[\"'/]", at)
@@ -48,9 +48,9 @@ local function line_at(text, at)
     return breaks + 1
 end
 
-local function note_uses(file, text, line, by, pattern)
+local function note_uses(file, text, line, by)
     for row in (text .. "\n"):gmatch("(.-)\n") do
-        for name in row:gmatch(pattern or "[%a_][%w_]*") do
+        for name in row:gmatch("[%a_][%w_]*") do
             local use = file.uses[name] or { line = line, by = {} }
             use.by[by] = true
             file.uses[name] = use
@@ -59,7 +59,7 @@ local function note_uses(file, text, line, by, pattern)
     end
 end
 
---- Takes the lines of the preprocessor out; what a macro calls is used by the file.
+--- Takes the lines of the preprocessor out; what a macro names is used by the file.
 local function preprocess(file, code)
     local line, rows, goes_on = 0, {}, false
     for row in (code .. "\n"):gmatch("(.-)\n") do
@@ -67,7 +67,7 @@ local function preprocess(file, code)
         if goes_on or row:find("^%s*#") then
             local body = goes_on and row or row:match("^%s*#%s*define%s+[%w_]+(.*)$")
             if body then
-                note_uses(file, body, line, "", "([%a_][%w_]*)%(")
+                note_uses(file, body, line, "")
             end
             goes_on = row:find("\\%s*$") ~= nil
             row = ""
@@ -129,7 +129,7 @@ function _M.read(source)
             file.includes[#file.includes + 1] = { name = name, line = line }
         end
     end
-    read_code(file, preprocess(file, code_of(source)))
+    read_code(file, preprocess(file, _M.code(source)))
     return file
 end
 

@@ -43,6 +43,48 @@ function _M.in_c(house, rules)
     return found
 end
 
+--- Functions of C that other files may call and whose names do not say where they stand.
+--
+-- Such a name begins with its library's prefix (rules.prefixes) and then with the first word of its
+-- file's name, or of a header's that declares it.
+-- @tparam table house of `scan.build`
+-- @tparam table rules `prefixes`: array of patterns, the longest first
+-- @treturn table array of lines
+function _M.misnamed(house, rules)
+    local function first_word(name)
+        for _, prefix in ipairs(rules.prefixes) do
+            local rest, found = name:gsub("^" .. prefix, "")
+            if found == 1 then
+                return rest:match("^%l+"), prefix
+            end
+        end
+        return name:match("^%l+")
+    end
+    local homes = {}
+    for _, module in pairs(house.modules) do
+        local word = module.c and module.file:find("%.h$") and module.file:match("([^/]+)%.h$")
+        for name in pairs(word and module.c.declares or {}) do
+            homes[name] = homes[name] or {}
+            homes[name][first_word(word)] = true
+        end
+    end
+    local found = {}
+    for _, name in ipairs(scan.sorted_keys(house.functions)) do
+        local module = house.modules[house.functions[name]]
+        local word, prefix = first_word(name)
+        local own = first_word(module.file:match("([^/]+)%.c$"))
+        local is_right = word == own or (homes[name] and homes[name][word])
+        if not (is_right or rules.rooms_prefix[prefix] or rules.misnamed[name]) then
+            found[#found + 1] = ("%s:%d: %s() does not begin with its file's name"):format(
+                module.file,
+                module.c.functions[name].line,
+                name
+            )
+        end
+    end
+    return found
+end
+
 --- Names that are looked up in a file, but for those of the functions that it defines: in `fields`
 -- all of them, in `calls` those of methods.
 local function note_uses(code, fields, calls)

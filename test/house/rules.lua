@@ -13,17 +13,28 @@ local _M = {}
 _M.floors = {
     { "lib" },
     { "compat" },
-    { "gateway.version", "gateway.router" },
+    { "gateway.version" },
     { "gateway.schema" },
     { "gateway.entities" },
-    { "gateway.config", "gateway.store", "gateway.request", "gateway.plugin.names" },
-    { "gateway.image" },
+    { "gateway.config", "gateway.store" },
+    { "gateway.image", "gateway.pdk", "gateway.plan" },
+    { "gateway.kit" },
+    { "gateway.writer" },
+    { "gateway.upstream" },
+    { "gateway.change" },
+    { "gateway.metrics" },
+    { "gateway.admin" },
     { "gateway.control" },
-    { "gateway.plugin.pdk" },
     -- Each plugin is a room of its own.
     { "plugins.*" },
+    { "gateway.plugin.finder" },
     { "gateway.plugin.registry" },
-    { "gateway.checker", "gateway.plugin.chain" },
+    {
+        "gateway.checker",
+        "gateway.plugin.chain",
+        "gateway.plugin.delivery",
+        "gateway.plugin.handshake",
+    },
     { "gateway.proxy" },
     -- The entry: the only file that sees the whole gateway.
     { "gateway" },
@@ -38,11 +49,13 @@ _M.floors_of_c = {
         "module.core.router",
         "module.core.path",
         "module.core.balancer",
+        "module.core.chain",
         "module.core.limits",
+        "module.core.spool",
         "module.core.text",
     },
-    { "module.core.build" },
-    { "module.lib.shm" },
+    { "module.core.build", "module.core.plugin", "module.core.series" },
+    { "module.lib.loop", "module.lib.shm" },
     {
         "module.lib.events",
         "module.lib.header",
@@ -50,6 +63,7 @@ _M.floors_of_c = {
         "module.lib.timer",
         "module.lib.var",
     },
+    { "module.lib.process" },
     { "module.gateway.request" },
     { "module.gateway.image" },
     {
@@ -61,35 +75,18 @@ _M.floors_of_c = {
     { "module.gateway.protocol" },
     { "module.gateway.plugin" },
     { "module.gateway.upstream" },
+    { "module.gateway.changed" },
     { "module.gateway.proxy" },
     { "plugins.*" },
     { "module.gateway.process" },
 }
 
---- What is still to be straightened: who goes upwards, as modules or rooms, and why. A line that
--- nothing needs is reported as well.
-_M.debts = {
-    -- The two umbrella headers.
-    { "module", "module.gateway.process.ngx_sluice.h" },
-    { "module", "module.gateway.process.ngx_sluice_abi.h" },
-    { "plugins", "module.gateway.process.ngx_sluice_abi.h" },
-    -- Functions that stand in the wrong room.
-    { "module.core.image.read.c", "module.core.build.body.c" },
-    { "module.core.router.match.c", "module.core.build.entries.c" },
-    { "module.gateway.image", "module.gateway.tls.ngx_sluice_tickets.h" },
-    { "module.gateway.image", "module.gateway.upstream.ngx_http_sluice_destination.h" },
-    { "module.gateway.log", "module.gateway.plugin" },
-    { "module.gateway.log", "plugins.access-log" },
-    { "module.gateway.metrics", "module.gateway.plugin" },
-    { "module.gateway.upstream", "module.gateway.proxy" },
-    { "module.lib.events", "module.gateway.process.ngx_sluice_grace.c" },
-    { "module.lib.header", "module.gateway.upstream.ngx_http_sluice_response.c" },
-    { "module.lib.redact", "module.gateway.image.ngx_sluice_page.c" },
-}
-
 --- Rooms that the picture shows in their folder.
 _M.drawn_in = {
     ["gateway.plugin.chain"] = "gateway.plugin",
+    ["gateway.plugin.delivery"] = "gateway.plugin",
+    ["gateway.plugin.finder"] = "gateway.plugin",
+    ["gateway.plugin.handshake"] = "gateway.plugin",
     ["gateway.plugin.registry"] = "gateway.plugin",
 }
 
@@ -99,19 +96,23 @@ _M.what = {
     ["gateway.checker"] = "checks files beside the event loop",
     compat = "others' module names",
     gateway = "the entry: nginx.conf's functions",
+    ["gateway.admin"] = "the Admin API over HTTP",
+    ["gateway.change"] = "operations on entities",
     ["gateway.config"] = "text to entities",
-    ["gateway.control"] = "what worker 0 runs: admin, the writer, names",
+    ["gateway.control"] = "what worker 0 runs",
     ["gateway.entities"] = "kinds of entities",
     ["gateway.image"] = "entities as an image has them",
-    ["gateway.plugin"] = "registry, chains",
-    ["gateway.plugin.names"] = "addresses of hosts, for plugins",
-    ["gateway.plugin.pdk"] = "what plugins may use",
-    ["gateway.proxy"] = "phases, plans",
-    ["gateway.request"] = "variables, responses, log entries",
-    ["gateway.router"] = "paths, trials of patterns",
+    ["gateway.kit"] = "the global kong",
+    ["gateway.metrics"] = "metrics as text",
+    ["gateway.pdk"] = "what plugins may use",
+    ["gateway.plan"] = "what changes change, for people",
+    ["gateway.plugin"] = "registry, chains, log entries",
+    ["gateway.proxy"] = "phases, entities as plugins see them",
     ["gateway.schema"] = "the engine of schemas",
-    ["gateway.store"] = "entities by id, name, key",
+    ["gateway.store"] = "entities on the disk",
+    ["gateway.upstream"] = "hosts to addresses",
     ["gateway.version"] = "ours, and Kong's",
+    ["gateway.writer"] = "the one writer: queue, thread, files",
     lib = "events, timers, variables, ...",
     ["module.core"] = "plain C: images, the router",
     ["module.gateway"] = "the gateway in nginx",
@@ -125,8 +126,14 @@ _M.what = {
 _M.doors = {
     {
         of = "plugins",
-        out = { "gateway.plugin.pdk", "gateway.schema.typedefs", "lib" },
-        why = "a plugin uses the plugin interface, the field types and the libraries",
+        out = {
+            "compat",
+            "gateway.kit.functions",
+            "gateway.pdk",
+            "gateway.schema.typedefs",
+            "lib",
+        },
+        why = "a plugin uses the plugin interfaces, the field types and the libraries",
     },
     {
         of = "plugins",
@@ -137,23 +144,24 @@ _M.doors = {
         of = "cli",
         out = {
             "gateway.config",
-            "gateway.control.evidence",
-            "gateway.control.resolver",
-            "gateway.control.room",
-            "gateway.control.writer",
+            "gateway.upstream.resolver",
+            "gateway.writer",
             "gateway.entities",
             "gateway.proxy.late_phases",
             "gateway.plugin.registry",
-            "gateway.request.variables",
+            "gateway.pdk.variables",
+            "gateway.plan",
+            "gateway.schema.equal",
             "gateway.store",
             "gateway.version",
             "lib.sluice.address",
+            "lib.sluice.base64",
             "lib.sluice.built",
-            "lib.sluice.core",
-            "lib.sluice.crl",
+            "lib.sluice.ffi",
             "lib.sluice.file",
             "lib.sluice.http_response",
-            "lib.sluice.images",
+            "lib.sluice.nearest",
+            "lib.sluice.sha256",
         },
         why = "the command line knows the gateway's configuration and its store, not how it serves",
     },
@@ -167,6 +175,8 @@ _M.doors = {
 --- Plain C: rooms that can be built and tested without nginx and Lua.
 _M.plain = {
     rooms = { "module.core" },
+    -- What a plugin decides.
+    files = { "^plugins%.[^.]+%.sluice_[%w_]+%.[ch]$" },
     not_of = { "^ngx", "^nginx%.h$", "^lua", "^lauxlib%.h$" },
     why = "plain C knows nothing of nginx nor of Lua",
 }
@@ -174,60 +184,77 @@ _M.plain = {
 --- Modules that something other than a `require` starts.
 _M.entries = {
     ["cli.main"] = "bin/sluice",
-    ["cli.manual"] = "scripts/install",
-    ["cli.reference"] = "make docs",
-    ["gateway.control.metrics.reference"] = "make docs",
+    ["cli.options.manual"] = "scripts/install",
+    ["cli.options.reference"] = "make docs",
+    ["cli.options.kong_reference"] = "make docs",
+    ["gateway.metrics.reference"] = "make docs",
     gateway = "nginx.conf",
-    ["gateway.control.apply"] = "the entry, in worker 0",
-    ["gateway.control.writer_thread"] = "ngx.run_worker_thread",
+    ["gateway.writer.thread"] = "ngx.run_worker_thread",
     ["gateway.checker"] = "gateway.store.lua_state, by name",
     ["gateway.store.lua_state"] = "ngx.run_worker_thread",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
-    -- By users' code, under these names.
-    ["compat.resty.events"] = "a user's nginx.conf",
-    ["compat.resty.events.compat"] = "a user's nginx.conf",
-    ["compat.resty.events.debug_lines"] = "compat.resty.events",
-    ["compat.resty.events.handlers"] = "compat.resty.events",
-    ["compat.resty.events.options"] = "compat.resty.events",
-    ["compat.resty.kong.var"] = "a user's nginx.conf",
-    ["compat.resty.timerng"] = "a user's nginx.conf",
-    ["compat.resty.worker.events"] = "a user's nginx.conf",
+    -- By users' code.
     ["lib.sluice.header"] = "users' plugins",
     ["lib.sluice.redact"] = "users' plugins",
 }
 
+--- Modules that users' code requires, as patterns: docs/modules.md has each, and a test compares.
+_M.required_elsewhere = { "^compat%." }
+
 --- Modules that require names which only the run knows.
 _M.computed = {
+    ["gateway.kit.db.dao"] = "loads the class that a plugin's kind of entities has of its own",
     ["cli.main"] = "tries whether the packages that cli.platform lists are installed",
-    ["gateway.image.entities"] = "loads the plugins that pack, whose names layouts hand down",
+    ["gateway.plugin.registry"] = "loads owners' plugins, by the names that the finder has found",
+    ["compat.kong.tools.module"] = "loads what its caller names",
+    ["compat.kong.tools.sandbox"] = "loads what a setting lists",
+    ["gateway.image.of_plugins"] = "loads the plugins that pack, whose names layouts hand down",
 }
 
 --- Modules whose functions users' code calls, as patterns.
 _M.public = {
     "^compat%.",
     "^lib%.sluice%.[^.]+$",
-    "^gateway%.plugin%.pdk$",
+    "^gateway%.kit%.",
+    "^gateway%.pdk$",
     -- By name, from the schemas of plugins.
     "^gateway%.schema%.entity_checks$",
+    "^gateway%.schema%.metaschema$",
+    -- kong.db.schema and its kin.
+    "^gateway%.schema%.class",
 }
 
 --- Headers of libraries: what they declare, others may use.
 _M.libraries = {
-    "module.core.balancer.balance.h",
+    "module.core.balancer.balancer.h",
     "module.core.image.delta.h",
     "module.core.image.core.h",
     "module.core.limits.meter.h",
     "module.core.path.path.h",
-    "module.gateway.plugin.ngx_http_sluice_packed.h",
+    "module.core.plugin.decision.h",
+    "module.core.plugin.judge.h",
+    "module.gateway.plugin.ngx_http_sluice_plugin.h",
+}
+
+--- What public functions of C begin with, before a word of their file's name.
+_M.prefixes = { "ngx_http_sluice_", "ngx_sluice_", "sluice_core_", "sluice_timers_", "sluice_" }
+
+--- Prefixes that are a whole library's.
+_M.rooms_prefix = { sluice_core_ = "module/core", sluice_timers_ = "module/core/wheel" }
+
+--- Public functions of C whose names others have given.
+_M.misnamed = {
+    luaopen_sluice_timer = "Lua's name for what a library opens with",
+    luaopen_sluice_turn = "the same",
 }
 
 --- Functions that nothing of the house uses.
 _M.alive = {
     -- Called by name, in a thread.
-    ["gateway.control.writer.finish_merge"] = "gateway.control.maintenance",
-    ["gateway.control.writer.is_sound"] = "gateway.control.maintenance",
-    ["gateway.control.writer.start_merge"] = "gateway.control.maintenance",
-    ["gateway.store.database.unused"] = "gateway.control.addresses",
+    ["gateway.writer.finish_merge"] = "gateway.writer.maintenance",
+    ["gateway.writer.is_sound"] = "gateway.writer.maintenance",
+    ["gateway.writer.start_merge"] = "gateway.writer.maintenance",
+    ["gateway.store.database.unused"] = "gateway.upstream.hosts",
     ["gateway.store.thread.call"] = "ngx.run_worker_thread",
     sluice_core_scratch_take = "test/core/make.c makes entities as decoding does",
     sluice_ring_close = "who creates a log can free it; nginx's ends with the process",

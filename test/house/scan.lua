@@ -5,6 +5,7 @@
 -- for _, violation in ipairs(scan.violations(house, rules)) do print(violation) end
 
 local c = require("test.house.c")
+local files = require("test.house.files")
 local lexer = require("test.house.lexer")
 local lfs = require("lfs")
 
@@ -24,13 +25,6 @@ end
 
 --- The keys of a map, in order.
 _M.sorted_keys = sorted_keys
-
-local function read_file(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
 
 --- All files below a folder.
 -- @treturn table array of paths in order
@@ -55,6 +49,23 @@ function _M.files(folder)
     return found
 end
 
+--- Each file below folders whose path has one of the patterns, or each file: its path and its text.
+function _M.sources(folders, ...)
+    local patterns = select("#", ...) > 0 and { ... } or { "" }
+    return coroutine.wrap(function()
+        for _, folder in ipairs(folders) do
+            for _, path in ipairs(_M.files(folder)) do
+                for _, pattern in ipairs(patterns) do
+                    if path:find(pattern) then
+                        coroutine.yield(path, files.read(path))
+                        break
+                    end
+                end
+            end
+        end
+    end)
+end
+
 --- "gateway/router/init.lua" -> "gateway.router"; "lib/sluice/x.lua" -> "lib.sluice.x";
 -- "module/core/ring/ring.c" -> "module.core.ring.ring.c".
 local function module_name(file)
@@ -64,6 +75,7 @@ end
 --- What a `require` at token `i` asks for.
 -- @treturn[1] string "module", "prefix" (of a name that is computed) or "computed"
 -- @treturn[1] string its text
+-- @treturn[1] string|nil what is behind the computed part
 -- @treturn[2] nil it is not a call of require
 local function required(tokens, i)
     local after = tokens[i + 1]
@@ -78,8 +90,12 @@ local function required(tokens, i)
         -- `require` itself handed around, as in `local require = require`.
         return after.text ~= "=" and "computed" or nil, argument.text
     end
-    local follows = tokens[at + 1]
-    return follows and follows.text == ".." and "prefix" or "module", argument.text
+    if tokens[at + 1] and tokens[at + 1].text == ".." then
+        local joint, suffix = tokens[at + 3], tokens[at + 4]
+        local has_suffix = joint and joint.text == ".." and suffix.kind == "string"
+        return "prefix", argument.text, has_suffix and suffix.text or ""
+    end
+    return "module", argument.text
 end
 
 local function code_of(source)
@@ -94,25 +110,30 @@ end
 
 --- All requires of a source.
 -- @tparam table code its tokens without the comments
--- @treturn table array of `{ how, name, line }`
+-- @treturn table array of `{ how, name, suffix, line }`
 local function requires(code)
     local found = {}
     for i, token in ipairs(code) do
         local before = code[i - 1]
         local is_field = before and (before.text == "." or before.text == ":")
         if token.kind == "name" and token.text == "require" and not is_field then
-            local how, name = required(code, i)
+            local how, name, suffix = required(code, i)
             if how then
-                found[#found + 1] = { how = how, name = name, line = token.line }
+                found[#found + 1] = { how = how, name = name, suffix = suffix, line = token.line }
             end
         end
     end
     return found
 end
 
---- Lua modules of a `lib` folder are required without that folder's name.
-local function resolve(modules, name)
-    return modules[name] and name or modules["lib." .. name] and "lib." .. name or nil
+--- Lua modules of a `lib` folder are required without that folder's name, and so are those of
+-- `compat` by each other: to all others these are other libraries' names.
+local function resolve(modules, name, from)
+    local of_lib, of_compat = "lib." .. name, "compat." .. name
+    return modules[name] and name
+        or modules[of_lib] and of_lib
+        or from:find("^compat%.") and modules[of_compat] and of_compat
+        or nil
 end
 
 --- Does the name begin with a folder of the house?
@@ -136,16 +157,16 @@ end
 
 local function add_requires(house, module)
     for _, need in ipairs(requires(module.code)) do
-        local target = need.how == "module" and resolve(house.modules, need.name)
+        local target = need.how == "module" and resolve(house.modules, need.name, module.name)
         if target then
             add_edge(house, module, target, need.line, "requires")
         elseif need.how == "module" and is_ours(house.modules, need.name) then
             module.unknown[need.name] = need.line
         elseif need.how == "prefix" then
             for _, name in ipairs(sorted_keys(house.modules)) do
+                local computed = name:sub(#need.name + 1, #name - #need.suffix)
                 if
-                    name:sub(1, #need.name) == need.name
-                    and not name:find(".", #need.name + 1, true)
+                    name == need.name .. computed .. need.suffix and not computed:find(".", 1, true)
                 then
                     add_edge(house, module, name, need.line, "requires")
                 end
@@ -234,7 +255,7 @@ function _M.read(root)
     for _, folder in ipairs(FOLDERS) do
         for _, path in ipairs(_M.files(root .. "/" .. folder)) do
             if path:match("%.lua$") or path:match("%.[ch]$") then
-                sources[path:sub(#root + 2)] = read_file(path)
+                sources[path:sub(#root + 2)] = files.read(path)
             end
         end
     end
@@ -365,24 +386,13 @@ local function matches(name, patterns)
     return false
 end
 
---- Is it a line that the rules let pass for now?
-local function is_debt(from, to, rules, paid)
-    for i, debt in ipairs(rules.debts) do
-        if is_within(from, debt[1]) and is_within(to, debt[2]) then
-            paid[i] = true
-            return true
-        end
-    end
-    return false
-end
-
-local function module_violations(module, rules, paid, report)
+local function module_violations(module, rules, report)
     if not _M.room(module.name, rules) then
         report("%s has no floor in test/house/rules.lua", module.file)
     end
     for _, used in ipairs(sorted_keys(module.uses)) do
         local why = _M.broken(module.name, used, rules)
-        if why and not is_debt(module.name, used, rules, paid) then
+        if why then
             local how = module.how[used]
             report("%s:%d %s %s: %s", module.file, module.uses[used], how, used, why)
         end
@@ -393,13 +403,16 @@ local function module_violations(module, rules, paid, report)
     if module.computed and not rules.computed[module.name] then
         report("%s:%d requires a name that the scan cannot know", module.file, module.computed)
     end
-    if not module.c and not module.used and not rules.entries[module.name] then
+    local is_entry = rules.entries[module.name] or matches(module.name, rules.required_elsewhere)
+    if not module.c and not module.used and not is_entry then
         report("%s is required by nothing", module.file)
     end
     for _, include in ipairs(module.c and module.c.includes or {}) do
         if
-            is_within_any(module.name, rules.plain.rooms)
-            and matches(include.name, rules.plain.not_of)
+            (
+                is_within_any(module.name, rules.plain.rooms)
+                or matches(module.name, rules.plain.files)
+            ) and matches(include.name, rules.plain.not_of)
         then
             report(
                 "%s:%d includes %s: %s",
@@ -412,28 +425,67 @@ local function module_violations(module, rules, paid, report)
     end
 end
 
+-- nginx's header of the platform asks for GNU's names (_GNU_SOURCE) by a macro, which a header of
+-- the system that came before it has no use for: some systems' headers then lack what nginx needs.
+local function first_header(house, file, seen)
+    seen[file] = true
+    local module = house.modules[module_name(file)]
+    for _, include in ipairs(module.c.includes) do
+        local path = house.headers[include.name]
+        if not path then
+            return include.name, file, include.line
+        end
+        if not seen[path] then
+            local name, from, line = first_header(house, path, seen)
+            if name then
+                return name, from, line
+            end
+        end
+    end
+end
+
+local function includes_nginx(house, file, seen)
+    seen[file] = true
+    for _, include in ipairs(house.modules[module_name(file)].c.includes) do
+        local path = house.headers[include.name]
+        if include.name:match("^ngx_") and not path then
+            return true
+        end
+        if path and not seen[path] and includes_nginx(house, path, seen) then
+            return true
+        end
+    end
+    return false
+end
+
+local function header_violations(house, module, report)
+    if not includes_nginx(house, module.file, {}) then
+        return
+    end
+    local name, from, line = first_header(house, module.file, {})
+    if name ~= "ngx_config.h" then
+        report("%s: %s:%d includes %s before ngx_config.h", module.file, from, line, name)
+    end
+end
+
 --- Everything the rules forbid, one line each, naming the file.
 -- @treturn table array of lines
--- @treturn table array of lines: debts that nothing needs
 function _M.violations(house, rules)
     local found = {}
     local function report(form, ...)
         found[#found + 1] = form:format(...)
     end
-    local paid = {}
     for _, name in ipairs(sorted_keys(house.modules)) do
-        module_violations(house.modules[name], rules, paid, report)
+        local module = house.modules[name]
+        module_violations(module, rules, report)
+        if module.c then
+            header_violations(house, module, report)
+        end
     end
     for _, cycle in ipairs(_M.cycles(house)) do
         report("cycle: %s -> %s", table.concat(cycle, " -> "), cycle[1])
     end
-    local idle = {}
-    for i, debt in ipairs(rules.debts) do
-        if not paid[i] then
-            idle[#idle + 1] = debt[1] .. " -> " .. debt[2]
-        end
-    end
-    return found, idle
+    return found
 end
 
 return _M

@@ -10,6 +10,8 @@ local _M = {}
 
 local MAX_FUNCTION = 70
 local MAX_FILE = 500
+-- Of a function in Lua or C: beyond them it takes a table, or a struct.
+local MAX_ARGUMENTS = 8
 -- Of C; Lua's and Python's are their formatters' business.
 local MAX_COLUMNS = 79
 
@@ -37,7 +39,7 @@ local MACHINE_PATHS = { "/home/", "/root/", "/work/", "/Users/" }
 
 -- Where a distribution keeps nginx, and who may say it: one file, and what is generated from it.
 local PLATFORM_PATHS = { "/usr/sbin/nginx", "/usr/lib/nginx", "/usr/share/nginx" }
-local NAMES_PLATFORM = { ["cli/platform.lua"] = true, ["docs/config.md"] = true }
+local NAMES_PLATFORM = { ["cli/options/platform.lua"] = true, ["docs/config.md"] = true }
 
 --- Files that have to name what is searched for.
 local EXEMPT = {
@@ -103,24 +105,62 @@ local function gives_reason(lines, from, to)
     return false
 end
 
-local function check_lengths(language, text, lines, report)
+--- Functions of C: the name begins a line, braces have lines of their own.
+-- @treturn table array of `{ line, last_line, own }`
+local function functions_of_c(lines)
+    local found, head, open = {}, nil, false
+    for number, line in ipairs(lines) do
+        if line:find("^[%a_][%w_]*%(") then
+            head = number
+        elseif line == "{" then
+            open = head ~= nil
+        elseif line == "}" and open then
+            found[#found + 1] = { line = head, last_line = number, own = number - head + 1 }
+            head, open = nil, false
+        end
+    end
+    return found
+end
+
+local ARGUMENTS = {
+    c = "()([%a_][%w_]*)(%b())\n{",
+    lua = "()function%s*([%w_.:]*)%s*(%b())",
+}
+
+local function check_arguments(language, text, lines, report)
+    for at, name, list in text:gmatch(ARGUMENTS[language]) do
+        local _, commas = list:gsub(",", "")
+        local _, breaks = text:sub(1, at):gsub("\n", "")
+        local line = breaks + 1
+        if commas + 1 > MAX_ARGUMENTS and not gives_reason(lines, line - 3, line) then
+            report(line, "%s takes %d arguments", name, commas + 1)
+        end
+    end
+end
+
+local function check_lengths(path, language, text, lines, report)
     if language ~= "text" and #lines > MAX_FILE and not gives_reason(lines, 1, #lines) then
         report(1, "%d lines, and no comment '%s...'", #lines, REASON)
     end
-    if language ~= "lua" then
+    if language ~= "lua" and language ~= "c" then
         return
     end
-    for _, fn in ipairs(_M.functions(text)) do
+    -- A test in C is a list of steps: cut, its state would travel from piece to piece.
+    local functions = language == "lua" and _M.functions(text)
+        or path:find("^test/") and {}
+        or functions_of_c(lines)
+    for _, fn in ipairs(functions) do
         if fn.own > MAX_FUNCTION and not gives_reason(lines, fn.line - 2, fn.line + 2) then
             report(fn.line, "a function of %d lines, and no comment '%s...'", fn.own, REASON)
         end
     end
+    check_arguments(language, text, lines, report)
 end
 
 local function check_platform(number, line, report)
     for _, path in ipairs(PLATFORM_PATHS) do
         if line:find(path, 1, true) then
-            report(number, "%s belongs into cli/platform.lua", path)
+            report(number, "%s belongs into cli/options/platform.lua", path)
         end
     end
 end
@@ -175,7 +215,7 @@ function _M.complaints(path, text)
         found[#found + 1] = ("%s:%d: %s"):format(path, line, form:format(...))
     end
     local lines = lines_of(text)
-    check_lengths(language, text, lines, report)
+    check_lengths(path, language, text, lines, report)
     if language == "lua" then
         check_tokens(text, report)
     end

@@ -1,17 +1,22 @@
 """Fixtures for every test that drives a real nginx."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
+import interrupts
 import pytest
 from admin_client import Client
+from asan import environment as asan_environment
 from failures import Failures
+from log_server import LogServer
 
+from events_nginx import Events
+from images_nginx import Images
 from instance import Instance, Instances
 from sluice import ROOT, Config, Gateway
+from timer_nginx import Timers
 from upstream import Upstream
 
 
@@ -22,6 +27,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    interrupts.restore()
     config.pluginmanager.register(Failures())
 
 
@@ -41,6 +47,13 @@ def upstream() -> Iterator[Upstream]:
 
 
 @pytest.fixture
+def log() -> Iterator[LogServer]:
+    """A log server in a good mood."""
+    with LogServer() as server:
+        yield server
+
+
+@pytest.fixture
 def gateway() -> Iterator[Callable[..., Gateway]]:
     """Starts gateways, `gateway(config, **settings)`; they stop with the test, logs checked."""
     stack = ExitStack()
@@ -50,6 +63,13 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
 
     with stack:
         yield start
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Upstream]]:
+    """Three upstream servers, named a, b and c."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Upstream(name=name)) for name in "abc"]
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +98,37 @@ def instances() -> Iterator[Instances]:
 def instance(instances: Instances) -> Instance:
     """One instance, not started."""
     return instances.make()
+
+
+@pytest.fixture
+def ring() -> Iterator[Events]:
+    """Two workers that hear events."""
+    with Events(workers=2) as running:
+        yield running.ready()
+
+
+@pytest.fixture
+def lone_ring() -> Iterator[Events]:
+    """One worker that hears events."""
+    with Events(workers=1) as running:
+        yield running.ready()
+
+
+@pytest.fixture
+def timers() -> Iterator[Timers]:
+    """A worker with timers."""
+    with Timers() as running:
+        yield running
+
+
+@pytest.fixture
+def images() -> Iterator[Images]:
+    """A worker 0 with the control worker's role, and one that serves."""
+    with Images() as running:
+        yield running
+
+
+@pytest.fixture
+def asan(tmp_path: Path) -> dict[str, str]:
+    """The environment of an nginx that loads asan.MODULE."""
+    return asan_environment(tmp_path)

@@ -42,7 +42,7 @@
 #define KILL_LIVES    200000u
 #define KILL_ORDER    (1u << 16)
 #define KILL_UNIQUE   (1u << 22)
-#define KILL_HEIRS    64
+#define KILL_INHERITED    64
 #define KILL_MESSAGE  3000
 
 
@@ -107,8 +107,8 @@ static process_t       processes[KILL_MAX];
 static uint32_t        lives;
 static sluice_ring_t   blank;       /* opened, not attached */
 static sluice_ring_t   ring;        /* each process's own */
-static int             heirs;
-static heirloom_t      heirlooms[KILL_HEIRS];
+static int             inherited;
+static heirloom_t      heirlooms[KILL_INHERITED];
 static uint8_t         payload[KILL_MESSAGE];
 
 
@@ -260,9 +260,9 @@ inherit(void *data, const sluice_ring_frame_t *f)
 
     (void) data;
 
-    test_check(heirs < KILL_HEIRS, "too much to inherit");
+    test_check(inherited < KILL_INHERITED, "too much to inherit");
 
-    h = &heirlooms[heirs++];
+    h = &heirlooms[inherited++];
     h->frame = *f;
     memcpy(h->payload, f->payload, f->length);
 
@@ -277,8 +277,8 @@ pass_on(void)
     heirloom_t            *h;
     sluice_ring_message_t  m;
 
-    while (heirs) {
-        h = &heirlooms[heirs - 1];
+    while (inherited) {
+        h = &heirlooms[inherited - 1];
 
         memset(&m, 0, sizeof(m));
         m.source = "kill";
@@ -294,7 +294,7 @@ pass_on(void)
         }
 
         sluice_ring_done(&ring, &h->frame);
-        heirs--;
+        inherited--;
     }
 }
 
@@ -422,14 +422,14 @@ work(uint16_t worker)
             continue;
         }
 
-        if (shared->leave && heirs == 0) {
+        if (shared->leave && inherited == 0) {
             sluice_ring_detach(&ring);
             _exit(0);
         }
 
         /* a busy worker, one with little to do, one with nothing */
 
-        nap(heirs || wants ? 10
+        nap(inherited || wants ? 10
             : shared->quiet ? 100
             : test_below(&state, 8) ? 1 : 2000);
     }
@@ -452,7 +452,7 @@ spawn(process_t *p)
         me = lives;
         state += me;
         ring = blank;
-        heirs = witness = 0;
+        inherited = witness = 0;
         memset(last, 0, KILL_LIVES * sizeof(*last));
         work(p->worker);
     }
@@ -628,7 +628,7 @@ settle(void)
         }
     }
 
-    /* an heir may die, too, and the log go round before its own heir looks */
+    /* a successor may die, too, and the log go round before its own looks */
 
     test_check(lost <= 2 + again / 20, "%u of %u redelivered were lost", lost,
                again);
@@ -639,7 +639,7 @@ settle(void)
                stats.detached);
 
     printf("kill: %lu events; %u unique, %u redelivered, %u lost with their "
-           "heirs;\n    %lu busy, %lu full, %lu overruns of stopped "
+           "successors;\n    %lu busy, %lu full, %lu overruns of stopped "
            "readers\n",
            stats.seq, unique, again, lost, (uint64_t) shared->busy,
            (uint64_t) shared->full, (uint64_t) shared->overruns);

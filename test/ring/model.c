@@ -97,7 +97,7 @@ typedef struct {
     sluice_ring_frame_t  claimed;       /* one callback under way */
     int                  busy;
     sluice_ring_frame_t  heirlooms[MODEL_HEIRLOOMS];
-    int                  heirs;
+    int                  inherited;
 } actor_t;
 
 
@@ -163,9 +163,9 @@ model_again(void *data, const sluice_ring_frame_t *frame)
 
     test_check(test_whole(frame->payload, frame->length, &head),
                "torn redelivery");
-    test_check(a->heirs < MODEL_HEIRLOOMS, "too many");
+    test_check(a->inherited < MODEL_HEIRLOOMS, "too many");
 
-    a->heirlooms[a->heirs++] = *frame;
+    a->heirlooms[a->inherited++] = *frame;
     again_got++;
     again_sum += frame->seq * frame->seq;
 }
@@ -346,10 +346,10 @@ model_holds(const model_event_t *e, const model_slot_t *s)
 }
 
 
-/* The heir, if it has a slot, owns what the dead leave. */
+/* The successor, if it has a slot, owns what those leave that exited. */
 
 static void
-model_reap(int heir)
+model_reap(int successor)
 {
     int             i;
     uint64_t        k;
@@ -378,7 +378,7 @@ model_reap(int heir)
             }
 
             if (model_holds(e, s)) {
-                e->owner = heir;
+                e->owner = successor;
                 again_wanted++;
                 again_sum -= (k + 1) * (k + 1);
 
@@ -705,6 +705,9 @@ step_read(actor_t *a)
         }
 
         step_frame(&frames[i], k);
+        test_check(memcmp(frames[0].payload + frames[i].offset,
+                          frames[i].payload, frames[i].length)
+                   == 0, "offset of %lu", frames[i].seq);
         step_claim(a, &frames[i], k);
         i++;
         s->handed = s->read = k + 1;
@@ -920,7 +923,7 @@ step_attach(actor_t *a)
     }
 
     a->busy = 0;
-    a->heirs = 0;
+    a->inherited = 0;
 
     actor_do(a, ACTOR_ATTACH);
     test_check(a->rc == SLUICE_OK, "attach: %d", a->rc);
@@ -971,7 +974,7 @@ step_leave(actor_t *a)
     if (test_below(&state, 2)) {
         /* the slot of one with a callback under way looks like a dead one */
 
-        if (a->heirs
+        if (a->inherited
             || (a->busy && (a->claimed.flags & SLUICE_RING_REDELIVER)))
         {
             s->alive = 0;
@@ -1031,9 +1034,9 @@ step_done(actor_t *a)
         a->busy = 0;
     }
 
-    while (a->heirs) {
-        sluice_ring_done(&a->ring, &a->heirlooms[--a->heirs]);
-        events[a->heirlooms[a->heirs].seq - 1].done = 1;
+    while (a->inherited) {
+        sluice_ring_done(&a->ring, &a->heirlooms[--a->inherited]);
+        events[a->heirlooms[a->inherited].seq - 1].done = 1;
     }
 }
 

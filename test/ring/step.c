@@ -7,24 +7,20 @@
  * verb returns.  After each death the others must find a log that is whole, a
  * lock that is free, and every promise kept.
  *
- * A first child is stepped through the verb to learn its path; for each death
- * a new one runs into a breakpoint, since single steps are slow.  Verbs longer
- * than LIMIT are sampled at random instructions.  x86-64 only.
+ * Verbs longer than LIMIT are sampled at random instructions.  x86-64 only.
  *
  * Over 500 lines, most of them the cases: a scene and its examination each.
  */
 
 
 #include "support.h"
+#include "stepper.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +30,7 @@
 #define STEP_KEY    0x1234567890abcdefu
 #define STEP_CHILD  1000000
 #define STEP_SELF   2000000
-#define STEP_MAX    100000
+#define STEP_LEARN  UINT64_MAX      /* the path */
 
 
 typedef struct {
@@ -60,7 +56,6 @@ static int            fds[TEST_SLOTS];
 static uint8_t        payload[2048];
 static uint64_t       state, self_number, self_seen, child_seen, again_seen;
 static uint64_t       next_child, last_seq, missed, now_ms;
-static uint64_t       path[STEP_MAX], path_length;
 static uint32_t       generation;
 static step_note_t   *note;
 
@@ -228,12 +223,6 @@ ready_asleep(void)
 
 
 static void
-prepare_none(void)
-{
-}
-
-
-static void
 open_child(void)
 {
     test_check(sluice_ring_open(&child, self.fd) == SLUICE_OK, "open");
@@ -245,6 +234,7 @@ open_child(void)
 static void
 prepare_attach(void)
 {
+    open_child();
     test_check(sluice_ring_attach(&child, 0, 1, &missed) == SLUICE_OK,
                "attach");
 }
@@ -332,7 +322,6 @@ ready_full(void)
     pid = test_fork();
 
     if (pid == 0) {
-        open_child();
         prepare_attach();
         raise(SIGKILL);
     }
@@ -352,6 +341,7 @@ ready_full(void)
 static void
 prepare_full(void)
 {
+    open_child();
     step_message(STEP_CHILD, next_child, 1800, SLUICE_RING_ALL, 0);
 }
 
@@ -405,6 +395,7 @@ before_claim(void)
 static void
 prepare_claim(void)
 {
+    open_child();
     test_check(sluice_ring_attach(&child, generation, 1, &missed)
                == SLUICE_OK, "attach");
 }
@@ -469,7 +460,6 @@ before_reap(void)
     if (pid == 0) {
         sluice_ring_frame_t  f;
 
-        open_child();
         prepare_claim();
         test_check(sluice_ring_next_batch(&child, &f, 1) == 1, "read");
         test_check(sluice_ring_claim(&child, &f) == SLUICE_OK, "claim");
@@ -480,7 +470,7 @@ before_reap(void)
 }
 
 
-/* The claim of the dead passed to its heir, and from there to ours. */
+/* The claim of the dead passed to its successor, and from there to ours. */
 
 static void
 after_reap(int whole)
@@ -493,6 +483,7 @@ after_reap(int whole)
 static void
 prepare_reap(void)
 {
+    open_child();
     sluice_ring_set_redeliver(&child, step_again, NULL);
 }
 
@@ -522,7 +513,7 @@ verb_rejoin(void)
 
 static const step_case_t  overtaken = {
     "generation, overtaken",
-    before_none, prepare_none, ready_none, verb_generation, after_any
+    before_none, open_child, ready_none, verb_generation, after_any
 };
 
 
@@ -538,7 +529,7 @@ static const step_case_t  cases[] = {
       before_none, prepare_full, ready_full, verb_publish, after_publish },
 
     { "attach",
-      before_none, prepare_none, ready_asleep, verb_attach, after_any },
+      before_none, open_child, ready_asleep, verb_attach, after_any },
 
     { "attach, reap, redeliver",
       before_reap, prepare_reap, ready_none, verb_attach, after_reap },
@@ -557,125 +548,12 @@ static const step_case_t  cases[] = {
 };
 
 
-/* the machine */
-
-static pid_t
-step_fork(const step_case_t *c)
-{
-    int    status;
-    pid_t  pid;
-
-    pid = test_fork();
-
-    if (pid == 0) {
-        open_child();
-        c->prepare();
-
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        raise(SIGSTOP);
-        c->verb();
-        raise(SIGSTOP);
-        _exit(0);
-    }
-
-    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)
-               && WSTOPSIG(status) == SIGSTOP, "status %x", status);
-
-    return pid;
-}
-
-
-/* Until the next stop: 1, if it is that at the end of the verb. */
-
-static int
-step_on(pid_t pid, enum __ptrace_request how)
-{
-    int  status;
-
-    test_check(ptrace(how, pid, NULL, NULL) == 0, "ptrace: %s",
-               strerror(errno));
-    test_check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
-               "status %x", status);
-    test_check(WSTOPSIG(status) == SIGSTOP || WSTOPSIG(status) == SIGTRAP,
-               "signal %d", WSTOPSIG(status));
-
-    return WSTOPSIG(status) == SIGSTOP;
-}
-
-
-static void
-step_learn(pid_t pid)
-{
-    for (path_length = 0; path_length < STEP_MAX; path_length++) {
-
-        path[path_length] = (uint64_t) ptrace(PTRACE_PEEKUSER, pid,
-                                      offsetof(struct user_regs_struct, rip),
-                                      NULL);
-
-        if (step_on(pid, PTRACE_SINGLESTEP)) {
-            return;
-        }
-    }
-
-    test_check(0, "more than %u instructions", STEP_MAX);
-}
-
-
-/* Stops before instruction k of the path; 1: the verb came to its end. */
-
-static int
-step_to(pid_t pid, uint64_t k)
-{
-    long      code;
-    void     *where;
-    uint64_t  i, hits;
-
-    where = (void *) path[k];
-
-    for (i = 0, hits = 0; i < k; i++) {
-        hits += (path[i] == path[k]);
-    }
-
-    code = ptrace(PTRACE_PEEKTEXT, pid, where, NULL);
-
-    if (path[0] == path[k] && hits == 0) {
-        return 0;
-    }
-
-    hits -= (path[0] == path[k]);
-
-    for ( ;; ) {
-        test_check(ptrace(PTRACE_POKETEXT, pid, where,
-                          (void *) ((code & ~0xffl) | 0xcc)) == 0,
-                   "breakpoint: %s", strerror(errno));
-
-        if (step_on(pid, PTRACE_CONT)) {
-            return 1;
-        }
-
-        /* int3 is done, the instruction that it covers is not */
-
-        ptrace(PTRACE_POKETEXT, pid, where, (void *) code);
-        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rip),
-               where);
-
-        if (hits-- == 0) {
-            return 0;
-        }
-
-        if (step_on(pid, PTRACE_SINGLESTEP)) {
-            return 1;
-        }
-    }
-}
-
-
 /* A turn: everything is prepared, a child dies, everything is examined. */
 
 static void
 step_kill(const step_case_t *c, uint64_t k)
 {
-    int     status, whole;
+    int     whole;
     pid_t   pid;
     double  start;
 
@@ -685,19 +563,18 @@ step_kill(const step_case_t *c, uint64_t k)
     now_ms += 100000;    /* keys of the last turn have expired */
 
     c->before();
-    pid = step_fork(c);
+    pid = stepper_start(c->prepare, c->verb);
     c->ready();
 
-    if (k == STEP_MAX) {
-        step_learn(pid);
+    if (k == STEP_LEARN) {
+        stepper_learn(pid);
         whole = 1;
 
     } else {
-        whole = step_to(pid, k);
+        whole = stepper_to(pid, k);
     }
 
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
+    stepper_end(pid);
 
     start = test_now();
     step_respawn();
@@ -794,7 +671,7 @@ step_enter(uint32_t number, uint64_t count)
 static void
 step_overtake(const step_case_t *c, uint64_t k)
 {
-    int       i, status;
+    int       i;
     pid_t     pid;
     uint64_t  begun;
 
@@ -803,18 +680,17 @@ step_overtake(const step_case_t *c, uint64_t k)
 
     step_read();
     step_lap(STEP_STALL);
-    pid = step_fork(c);
+    pid = stepper_start(c->prepare, c->verb);
 
-    if (k == STEP_MAX) {
-        step_learn(pid);
+    if (k == STEP_LEARN) {
+        stepper_learn(pid);
 
-    } else if (!step_to(pid, k)) {
+    } else if (!stepper_to(pid, k)) {
         step_lap(0);
-        test_check(step_on(pid, PTRACE_CONT), "not the end");
+        test_check(stepper_continue(pid), "not the end");
     }
 
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
+    stepper_end(pid);
     test_check(note->rc == SLUICE_OK, "generation: %d", note->rc);
 
     begun = self_number;
@@ -871,28 +747,28 @@ main(void)
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         c = &cases[i];
 
-        step_kill(c, STEP_MAX);
+        step_kill(c, STEP_LEARN);
 
-        deaths = path_length < limit ? path_length : limit;
+        deaths = stepper_length < limit ? stepper_length : limit;
 
         for (k = 0; k < deaths; k++) {
-            step_kill(c, deaths == path_length
-                         ? k : test_below(&state, path_length));
+            step_kill(c, deaths == stepper_length
+                         ? k : test_below(&state, stepper_length));
             step_slots(c->name);
         }
 
         printf("step: %-25s %6lu instructions, %5lu deaths\n", c->name,
-               path_length, deaths);
+               stepper_length, deaths);
         fflush(stdout);
     }
 
-    step_overtake(&overtaken, STEP_MAX);
+    step_overtake(&overtaken, STEP_LEARN);
 
-    for (k = 0; k < path_length; k++) {
+    for (k = 0; k < stepper_length; k++) {
         step_overtake(&overtaken, k);
     }
 
-    printf("step: %-25s %6lu instructions\n", overtaken.name, path_length);
+    printf("step: %-25s %6lu instructions\n", overtaken.name, stepper_length);
 
     return 0;
 }

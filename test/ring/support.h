@@ -36,7 +36,7 @@ typedef struct {
 void test_failed(const char *file, int line, const char *what,
     const char *format, ...) __attribute__((noreturn, format(printf, 4, 5)));
 
-/* The seed: SEED of the environment, or drawn; printed either way. */
+/* The seed: SEED of the environment, or the name's own; printed either way. */
 uint64_t test_seed(const char *name);
 uint64_t test_env(const char *name, uint64_t otherwise);
 

@@ -1,8 +1,8 @@
 --- What a publisher has left behind: for each folder on a line of the input, whether what is
 --- published is whole, and a successor makes live what the store holds. One more revision is made.
 
-local core = require("sluice.core")
-local evidence = require("gateway.control.evidence")
+local core = require("sluice.ffi.core")
+local evidence = require("gateway.writer.evidence")
 local ffi = require("ffi")
 local publishing = require("test.store.publishing")
 

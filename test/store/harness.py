@@ -7,7 +7,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHIM = ROOT / "build" / "store" / "shim.so"
 LUAJIT = os.environ.get("SLUICE_LUAJIT", "luajit")
-PATHS = ";".join(f"{ROOT}/{place}" for place in ("?.lua", "?/init.lua", "lib/?.lua")) + ";;"
+PLACES = ("?.lua", "?/init.lua", "lib/?.lua", "lib/?/init.lua")
+PATHS = ";".join(f"{ROOT}/{place}" for place in PLACES) + ";;"
 
 
 def environment(**shim: object) -> dict[str, str]:

@@ -1,20 +1,20 @@
 --- What publisher.lua and follower.lua share: a page in a file, so that it outlives processes as
 --- nginx's does, and transactions whose halves would show.
 
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
 local entities = require("gateway.entities")
 local fcntl = require("posix.fcntl")
 local ffi = require("ffi")
 local layout = require("gateway.store.layout")
 local support = require("test.unit.support.writer")
-local writer = require("gateway.control.writer")
+local writer = require("gateway.writer")
 
 ffi.cdef("void *mmap(void *at, size_t length, int protection, int flags, int fd, long offset);")
 
 local C = core.C
 local READ_WRITE, SHARED = 3, 1
 
-local _M = { describe = support.put, published = support.published, built = support.built }
+local _M = { published = support.published, built = support.built }
 
 --- Where things are below a folder.
 function _M.place(folder)

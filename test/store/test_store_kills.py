@@ -4,6 +4,7 @@ import pathlib
 import random
 
 import pytest
+from seeds import seed_of
 
 from harness import Reader, answered, start_writer, write
 
@@ -34,12 +35,13 @@ def test_killed_at_every_step(
 def test_killed_at_any_moment(tmp_path: pathlib.Path, reader: Reader) -> None:
     """The same store again and again, killed under load."""
     path = tmp_path / "store.db"
+    chance = random.Random(seed_of("store_kills"))
     last = 0
     for _ in range(25):
         lines = []
-        with start_writer(path, 1_000_000, together=random.randint(1, 4)) as writer:
+        with start_writer(path, 1_000_000, together=chance.randint(1, 4)) as writer:
             assert writer.stdout
-            for _ in range(random.randint(1, 60)):
+            for _ in range(chance.randint(1, 60)):
                 lines.append(writer.stdout.readline())
             writer.kill()
             lines += writer.stdout.readlines()

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
+from seeds import seed_of
 
 from harness import Reader, write
 
@@ -134,8 +135,8 @@ def test_power_cut_at_every_step(
     """What was answered is there, and of the rest each transaction whole or not at all."""
     if alone:
         monkeypatch.setenv("STORE_ALONE", "1")
-    seed = int(os.environ.get("STORE_SEED", random.randrange(1 << 30)))
-    print(f"STORE_SEED={seed}")
+    seed = seed_of("store_power")
+    print(f"SEED={seed}")
     random.seed(seed)
     folder, trace = tmp_path / "live", tmp_path / "trace"
     folder.mkdir()

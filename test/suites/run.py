@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the suites of lua-resty-events and lua-resty-worker-events against `compat/`.
+"""Runs the suites of libraries whose names `compat/` has against it: `LIBRARIES` below.
 
 Their tests are not ours and stay outside this repository: the arguments name a checkout of the
 library, and one of Test::Nginx (or the folder that holds its `Test/Nginx`). aside.toml has the
@@ -7,8 +7,6 @@ blocks that say nothing about the public interface, or need what stock nginx doe
 
     test/suites/run.py <checkout> <test-nginx> [--original] [name.t ...]
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -28,6 +26,10 @@ SECONDS_PER_REQUEST = 60
 
 # What each suite puts on its package path, and a file that tells one checkout from another.
 LIBRARIES = {
+    "lua-resty-http": ("lib", "lib/resty/http_connect.lua"),
+    "lua-resty-counter": ("lib", "lib/resty/counter.lua"),
+    "lua-resty-jit-uuid": ("lib", "lib/resty/jit-uuid.lua"),
+    "lua-resty-lock": ("lib", "lib/resty/lock.lua"),
     "lua-resty-events": ("lualib", "lualib/resty/events/init.lua"),
     "lua-resty-worker-events": ("lib", "lib/resty/worker/events.lua"),
 }
@@ -40,7 +42,7 @@ Block = tuple[str, int]
 
 
 def platform(name: str) -> list[str]:
-    """What cli/platform.lua says about this machine."""
+    """What cli/options/platform.lua says about this machine."""
     command = [ROOT / "scripts/platform", name]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
@@ -53,7 +55,7 @@ def blocks_of(suite: str, checkout: Path) -> tuple[dict[Block, str], dict[Block,
         for number, title in BLOCK.findall(path.read_text())
     }
     aside = {}
-    for entry in tomllib.loads(ASIDE.read_text())[suite]:
+    for entry in tomllib.loads(ASIDE.read_text()).get(suite, []):
         for block in titles:
             if block[0] in entry["files"] and block[1] in entry.get("blocks", [block[1]]):
                 aside[block] = entry["reason"]
@@ -63,6 +65,9 @@ def blocks_of(suite: str, checkout: Path) -> tuple[dict[Block, str], dict[Block,
 def environment(work: Path, test_nginx: Path, *, with_sluice: bool) -> dict[str, str]:
     """What Test::Nginx and the libraries are told."""
     modules = platform("nginx_modules")
+    echo = Path(modules[0]).with_name("ngx_http_echo_module.so")
+    if echo.exists():
+        modules.append(str(echo))
     if with_sluice:
         modules.append(str(ROOT / "build/module/ngx_sluice_module.so"))
     library = test_nginx / "lib"

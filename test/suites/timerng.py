@@ -7,8 +7,6 @@ under busted in a timer of nginx, as under its own `resty`: an nginx for each fi
     test/suites/timerng.py <checkout> [--original] [02-at_spec.lua ...]
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess
@@ -58,7 +56,7 @@ http {{
 
 
 def platform(name: str) -> list[str]:
-    """What cli/platform.lua says about this machine."""
+    """What cli/options/platform.lua says about this machine."""
     command = [ROOT / "scripts/platform", name]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 

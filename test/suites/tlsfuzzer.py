@@ -8,8 +8,6 @@ explain; what both fail tells nothing of Sluice.
     test/suites/tlsfuzzer.py <checkout> [--python PYTHON] [--count N] [test-tls13-hrr.py ...]
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

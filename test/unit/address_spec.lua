@@ -33,6 +33,22 @@ describe("sluice.address", function()
         end
     end)
 
+    it("says the digits of an address", function()
+        for text, want in pairs({
+            ["127.0.0.1"] = "7f000001",
+            ["010.1.2.255"] = "0a0102ff",
+            ["::"] = ("0"):rep(32),
+            ["::1"] = ("0"):rep(31) .. "1",
+            ["1::"] = "0001" .. ("0"):rep(28),
+            ["2001:DB8::a:1"] = "20010db8" .. ("0"):rep(16) .. "000a0001",
+            ["1:2:3:4:5:6:7:8"] = "00010002000300040005000600070008",
+            ["::ffff:10.0.0.1"] = ("0"):rep(20) .. "ffff0a000001",
+            ["1:2:3:4:5:6:1.2.3.4"] = "00010002000300040005000601020304",
+        }) do
+            assert.equal(want, address.digits(text), text)
+        end
+    end)
+
     it("writes addresses with a port", function()
         assert.equal("a:80", address.format(address.parse("a"), 80))
         assert.equal("[::1]:81", address.format(address.parse("[::1]:81"), 80))
@@ -107,6 +123,26 @@ describe("sluice.address", function()
             ["http://[::1]:x/"] = "invalid address in url",
         }) do
             assert.same({ nil, want }, { address.parse_url(url) }, url)
+        end
+    end)
+
+    it("knows listeners that only this machine reaches", function()
+        for host, want in pairs({
+            ["localhost"] = true,
+            ["127.0.0.1"] = true,
+            ["127.8.9.10"] = true,
+            ["::1"] = true,
+            ["0:0:0:0:0:0:0:1"] = true,
+            ["*"] = false,
+            ["0.0.0.0"] = false,
+            ["::"] = false,
+            ["10.0.0.1"] = false,
+            ["1.127.0.1"] = false,
+            ["::10"] = false,
+            ["fe80::1"] = false,
+            ["::ffff:127.0.0.1"] = false,
+        }) do
+            assert.equal(want, address.is_loopback(host), host)
         end
     end)
 

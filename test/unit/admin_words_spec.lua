@@ -1,7 +1,7 @@
 --- What clients of the admin listener send as texts, and are told when it is wrong.
 
 local cjson = require("cjson")
-local refusals = require("gateway.control.refusals")
+local refusals = require("gateway.change.refusals")
 local texts = require("gateway.schema.texts")
 
 require("test.unit.support.config") -- loads the plugins, which add kinds

@@ -1,5 +1,6 @@
 --- docs/answers.md has every text that clients get from the gateway, and no other.
 
+local files = require("test.house.files")
 local scan = require("test.house.scan")
 
 local PAGE = "docs/answers.md"
@@ -10,22 +11,17 @@ local STATUSES = "module/core/text/answer.c"
 local EXPRESSIONS = {
     ["NULL"] = true,
     ["message"] = true,
+    -- A decision's: see `decided`.
+    ["message.data ? &message : NULL"] = true,
+    ["&ctx->bound->message"] = true,
     ["words"] = true,
     ["&words"] = true,
     ["&refusal->message"] = true,
-    ["conf->message.data ? &conf->message : NULL"] = true,
 }
-
-local function read(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
 
 -- C without comments, its adjacent literals joined. A literal may have what looks like a comment.
 local function code(path)
-    local parts, text, at = {}, read(path), 1
+    local parts, text, at = {}, files.read(path), 1
     while at <= #text do
         local from = text:find("['\"/]", at) or #text + 1
         parts[#parts + 1] = text:sub(at, from - 1)
@@ -46,9 +42,14 @@ end
 
 local function sources()
     local found = {}
-    for _, folder in ipairs({ "module/gateway", "plugins" }) do
+    for _, folder in ipairs({
+        "module/core/chain",
+        "module/core/plugin",
+        "module/gateway",
+        "plugins",
+    }) do
         for _, path in ipairs(scan.files(folder)) do
-            found[#found + 1] = path:match("%.c$") and path or nil
+            found[#found + 1] = path:match("%.[ch]$") and path or nil
         end
     end
     return found
@@ -56,7 +57,7 @@ end
 
 -- What stands for a value.
 local function normal(text)
-    return (text:gsub("%%[%a]+", "*"):gsub("{%w+}", "*"))
+    return (text:gsub("%%%.%*s", "*"):gsub("%%[%a]+", "*"):gsub("{%w+}", "*"))
 end
 
 local function last_argument(call)
@@ -64,11 +65,35 @@ local function last_argument(call)
     return inner:match('("[^"]*") ?$') or inner:match(", ([^,]+)$")
 end
 
+-- The texts that a plugin's decisions have (module/core/plugin/decision.h).
+local function decided(text, keep)
+    for call in text:gmatch("sluice_decision_respond(%b())") do
+        local argument = last_argument(call)
+        local literal = argument:match('^"(.*)"$')
+        if literal then
+            keep(literal)
+        end
+    end
+    for literal in text:gmatch('[%s*]words = "(.-)";') do
+        keep(literal)
+    end
+    -- The gateway's own refusals (module/core/chain/refusal.h).
+    for call in text:gmatch("refusal_say(%b())") do
+        for literal in call:gmatch('"(.-)"') do
+            keep(literal)
+        end
+    end
+    for literal in text:gmatch('snprintf%(words, size, "(.-)"') do
+        keep(literal)
+    end
+end
+
 -- The texts that a file's answers have: literals among the arguments, and what is put into those
 -- variables.
 local function texts_of(path, keep)
     local text = code(path)
-    for _, name in ipairs({ "ngx_http_sluice_refusal", "ngx_http_sluice_answer" }) do
+    decided(text:gsub("%s+", " "), keep)
+    for _, name in ipairs({ "ngx_http_sluice_answer" }) do
         for call in text:gmatch(name .. "(%b())") do
             local argument = last_argument(call)
             if
@@ -114,8 +139,13 @@ local function said()
     for literal in words:gmatch('"(.-)"') do
         keep(literal)
     end
+    for _, lua in scan.sources({ "gateway/proxy", "gateway/kit", "gateway/pdk" }) do
+        for literal in lua:gmatch('response%.error%([^,)]+,%s*"(.-)"') do
+            keep(literal)
+        end
+    end
     for _, path in ipairs(scan.files("plugins")) do
-        local lua = path:match("%.lua$") and read(path) or ""
+        local lua = path:match("%.lua$") and files.read(path) or ""
         for literal in lua:gmatch('error_message = {.-default = "(.-)"') do
             keep(literal)
         end
@@ -129,7 +159,7 @@ end
 -- Rows of the page's tables: text -> statuses.
 local function documented()
     local found = {}
-    for status, text in read(PAGE):gmatch("\n| ([%d%a ]+) | `([^`]+)` |") do
+    for status, text in files.read(PAGE):gmatch("\n| ([%d%a ]+) | `([^`]+)` |") do
         text = normal(text)
         found[text] = found[text] or {}
         found[text][status] = true

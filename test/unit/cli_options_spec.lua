@@ -1,32 +1,21 @@
 -- The declaration of the options: complete, documented, and each one takes effect.
 
+local conf_file = require("cli.options.conf_file")
+local files = require("test.house.files")
 local options = require("cli.options")
-local settings = require("cli.settings")
-local values = require("cli.values")
-
-local function run(command)
-    local pipe = assert(io.popen(command))
-    local text = pipe:read("*a")
-    pipe:close()
-    return text
-end
-
-local function read_file(path)
-    local file = assert(io.open(path))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
+local settings = require("cli.options.settings")
+local values = require("cli.options.values")
+local words = require("test.unit.support.words")
 
 local function render(flags)
     local resolved, errors = settings.resolve({
         flags = flags,
-        getenv = function() end,
+        environment = {},
         cwd = "/",
         open = function() end,
     })
     assert.same({}, errors)
-    return require("cli.nginx_conf").render(resolved, "/root-of-sluice", "staff")
+    return require("cli.nginx.conf").render(resolved, "/root-of-sluice", "staff")
 end
 
 -- For each option that nginx.conf depends on: a value that is not the default, and text that the
@@ -35,6 +24,7 @@ local EFFECTS = {
     prefix = { "/p/q", "/p/q/run/nginx.pid" },
     proxy_listen = { "127.0.0.1:81 backlog=5", "listen 127.0.0.1:81 backlog=5;" },
     admin_listen = { "[::1]:82", "listen [::1]:82;" },
+    status_listen = { "127.0.0.1:84 ssl", "listen 127.0.0.1:84 ssl;" },
     workers = { "77", "worker_processes 78;" },
     worker_connections = { "99", "worker_connections 99;" },
     user = { "nobody", "user nobody staff;" },
@@ -44,6 +34,9 @@ local EFFECTS = {
     access_log = { "/l/a.log", "/l/a.log" },
     access_log_format = { "just $status", "just $status" },
     access_log_buffer = { "9k", "buffer=9k flush=1s" },
+    admin_access_log_format = { "just $status", "just $status" },
+    admin_error_log = { "/l/d.log", 'error_log "/l/d.log" notice;' },
+    port_maps = { "80:8000", "8000 80;" },
     audit_log = { "/l/c.log", "/l/c.log" },
     admin_access_log = { "/l/b.log", "/l/b.log" },
     trusted_ips = { "10.1.0.0/16", "set_real_ip_from 10.1.0.0/16;" },
@@ -61,18 +54,20 @@ local EFFECTS = {
     http2_max_control_frames = { "20", "sluice_http2_limits 500 128 20;" },
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
-    reject_encoded_climbs = { "off", "sluice_reject_encoded_climbs off;" },
+    reject_encoded_climbs = { "off", "sluice_reject_path_traversal off;" },
     proxy_ssl_trusted_certificate = {
         "/t/ca.pem",
         'sluice_upstream_trusted_certificate "/t/ca.pem";',
     },
     proxy_buffer_size = { "20k", "proxy_buffer_size 20k;" },
+    proxy_buffered_body_size = { "17m", "sluice_buffered_body_size 17m;" },
     proxy_buffers = { "9 16k", "proxy_buffers 9 16k;" },
-    upstream_keepalive_pool_size = { "15", "sluice_keepalive 15 " },
+    upstream_keepalive_pool_size = { "15", "sluice_upstream keepalive=15 " },
     upstream_keepalive_max_requests = { "16", " requests=16 " },
     upstream_keepalive_idle_timeout = { "17s", " timeout=17s;" },
     header_prefix = { "X-Test", "X-Test-Request-Id" },
     rate_limiting_memory = { "1m", "sluice_limits_size 1m;" },
+    log_buffer_size = { "1m", "sluice_spool_size 1m;" },
     events_stall = { "20s", "sluice_events_stall 20s;" },
     idle_grace = { "3s", "sluice_idle_grace 3s;" },
     metrics_series = { "7", "sluice_metrics_series 7;" },
@@ -88,29 +83,36 @@ local EFFECTS = {
 local ELSEWHERE = {
     -- Where there is a buffer: below.
     access_log_flush = true,
-    client_identity_headers = true,
-    conf = true,
-    error_default_type = true,
-    file = true,
-    headers = true,
-    image_dir = true,
-    metrics_latencies = true,
-    nginx_binary = true,
-    plugins = true,
-    real_ip_header = true,
-    real_ip_recursive = true,
-    run_dir = true,
-    admin_hosts = true,
-    admin_insecure = true,
-    admin_token = true,
-    admin_read_token = true,
-    history = true,
-    max_entities = true,
-    admin_secrets = true,
     -- with ssl_cipher_suite = custom alone, below
     ssl_ciphers = true,
+    ssl_prefer_server_ciphers = true,
     ssl_protocols = true,
+    -- together
+    ssl_cert = true,
+    ssl_cert_key = true,
+    admin_ssl_cert = true,
+    admin_ssl_cert_key = true,
+    admin_client_ca = true,
+    admin_verify_client = true,
+    admin_verify_depth = true,
+    status_ssl_cert = true,
+    status_ssl_cert_key = true,
+    -- with status_listen
+    status_access_log = true,
+    status_access_log_format = true,
+    status_error_log = true,
 }
+for _, name in
+    ipairs(words([[
+    client_identity_headers conf error_default_type file headers image_dir metrics_latencies
+    nginx_binary plugins real_ip_header real_ip_recursive run_dir admin_hosts admin_insecure
+    admin_token admin_read_token history max_entities admin_secrets headers_upstream database
+    single_node daemon declarative_config_string admin_named_tokens
+    untrusted_lua untrusted_lua_sandbox_requires untrusted_lua_sandbox_environment
+]]))
+do
+    ELSEWHERE[name] = true
+end
 
 describe("cli.options", function()
     it("declares each option fully, with a default that is right", function()
@@ -141,6 +143,37 @@ describe("cli.options", function()
         end
     end)
 
+    it("takes what listeners of the control worker have, where there are any", function()
+        local TLS = { admin_listen = "127.0.0.1:1 ssl", status_listen = "127.0.0.1:2 ssl" }
+        local CA = { admin_listen = "127.0.0.1:1 ssl", admin_client_ca = "/t/ca.pem" }
+        for text, given in pairs({
+            ['ssl_certificate_key "/t/k.pem";'] = {
+                TLS,
+                { admin_ssl_cert = "/t/c.pem", admin_ssl_cert_key = "/t/k.pem" },
+            },
+            ['ssl_certificate "/t/s.pem";'] = {
+                TLS,
+                { status_ssl_cert = "/t/s.pem", status_ssl_cert_key = "/t/k.pem" },
+            },
+            ['ssl_client_certificate "/t/ca.pem";'] = { CA, {} },
+            ["ssl_verify_client on;"] = { CA, {} },
+            ["ssl_verify_client optional;"] = { CA, { admin_verify_client = "optional" } },
+            ["ssl_verify_depth 3;"] = { CA, { admin_verify_depth = "3" } },
+            ['access_log "/l/s.log" sluice_status;'] = {
+                TLS,
+                { status_access_log = "/l/s.log", status_access_log_format = "just $status" },
+            },
+            ['error_log "/l/t.log" notice;'] = { TLS, { status_error_log = "/l/t.log" } },
+        }) do
+            local flags = given[2]
+            assert.is_nil(render(flags):find(text, 1, true), text)
+            for name, value in pairs(given[1]) do
+                flags[name] = value
+            end
+            assert.is_truthy(render(flags):find(text, 1, true), text)
+        end
+    end)
+
     it("takes real_ip_header and real_ip_recursive where an address is trusted", function()
         local conf = render({
             trusted_ips = "10.0.0.0/8",
@@ -152,12 +185,18 @@ describe("cli.options", function()
     end)
 
     it("takes ssl_protocols and ssl_ciphers where the suite is custom", function()
-        local flags = { ssl_protocols = "TLSv1.2", ssl_ciphers = "AES128-SHA" }
+        local flags = {
+            ssl_protocols = "TLSv1.2",
+            ssl_ciphers = "AES128-SHA",
+            ssl_prefer_server_ciphers = "on",
+        }
+        assert.is_nil(render(flags):find("ssl_prefer", 1, true))
         assert.is_nil(render(flags):find("AES128-SHA;", 1, true))
         flags.ssl_cipher_suite = "custom"
         local conf = render(flags)
         assert.is_truthy(conf:find("ssl_protocols TLSv1.2;", 1, true))
         assert.is_truthy(conf:find('ssl_ciphers "AES128-SHA";', 1, true))
+        assert.is_truthy(conf:find("ssl_prefer_server_ciphers on;", 1, true))
     end)
 
     it("asks for certificates where an address says so", function()
@@ -176,13 +215,18 @@ describe("cli.options", function()
 
     it("drops the clients' identity headers unless they pass", function()
         local drop = "sluice_drop_headers X-Consumer-* X-Credential-* X-Anonymous-Consumer "
-            .. "X-Client-Cert-*;"
+            .. "X-Authenticated-Groups X-Client-Cert-*;"
         assert.is_truthy(render({}):find(drop, 1, true))
         assert.is_nil(render({ client_identity_headers = "pass" }):find("sluice_drop_headers"))
     end)
 
     it("leaves out headers, the admin listener and the access log when they are off", function()
-        local conf = render({ headers = "off", admin_listen = "off", access_log = "off" })
+        local conf = render({
+            headers = "off",
+            headers_upstream = "off",
+            admin_listen = "off",
+            access_log = "off",
+        })
         assert.is_nil(conf:find("X-Kong", 1, true))
         assert.is_nil(conf:find("127.0.0.1:8001", 1, true))
         assert.is_truthy(conf:find("/run/control/socket", 1, true))
@@ -204,19 +248,19 @@ describe("cli.options", function()
     end)
 
     it("has its page in docs/config.md (make docs writes it)", function()
-        assert.equal(run("luajit cli/reference.lua"), read_file("docs/config.md"))
+        assert.equal(files.run("luajit cli/options/reference.lua"), files.read("docs/config.md"))
     end)
 
     it("has an example that is right", function()
         local _, errors =
-            settings.parse_file("examples/sluice.conf", read_file("examples/sluice.conf"))
+            conf_file.parse("examples/sluice.conf", files.read("examples/sluice.conf"))
         assert.same({}, errors)
         local resolved, problems = settings.resolve({
             flags = { conf = "examples/sluice.conf" },
-            getenv = function() end,
-            cwd = run("pwd"):gsub("%s+$", ""),
+            environment = {},
+            cwd = files.run("pwd"):gsub("%s+$", ""),
         })
         assert.same({}, problems)
-        assert.is_truthy(read_file(resolved.file):find("_format_version", 1, true))
+        assert.is_truthy(files.read(resolved.file):find("_format_version", 1, true))
     end)
 end)

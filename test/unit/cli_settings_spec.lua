@@ -1,14 +1,17 @@
 -- Which source of a setting wins, and what a mistake in each is answered with.
 
+local files = require("test.house.files")
 local options = require("cli.options")
-local settings = require("cli.settings")
+local scan = require("test.house.scan")
+local settings = require("cli.options.settings")
+local words = require("test.unit.support.words")
 
 local FILE = "/etc/test/sluice.conf"
 
 -- A stand-in for io.open over a table of contents.
-local function opener(files)
+local function opener(texts)
     return function(path)
-        local text = files[path]
+        local text = texts[path]
         if not text then
             return nil, path .. ": No such file or directory"
         end
@@ -22,24 +25,22 @@ local function opener(files)
 end
 
 local function resolve(opts)
-    local environment = opts.environment or {}
     local flags = opts.flags or {}
     if opts.file then
         flags.conf = FILE
     end
     return settings.resolve({
         flags = flags,
-        getenv = function(name)
-            return environment[name]
-        end,
+        environment = opts.environment or {},
         cwd = "/base/here",
         open = opener({ [FILE] = opts.file }),
         remembered = opts.remembered,
+        defaults = opts.defaults,
         only = opts.only,
     })
 end
 
-describe("cli.settings", function()
+describe("cli.options.settings", function()
     it("has every option, each of its default's type", function()
         local found, errors = resolve({})
         assert.same({}, errors)
@@ -88,7 +89,7 @@ describe("cli.settings", function()
         })
         assert.is_nil(found)
         assert.equal(5, #errors)
-        assert.equal(FILE .. ":1: unknown setting 'worker' (docs/config.md lists them)", errors[1])
+        assert.equal(FILE .. ":1: unknown setting 'worker'; did you mean workers?", errors[1])
         assert.equal(FILE .. ":3: 'workers' is already set in " .. FILE .. ":2", errors[2])
         assert.equal(FILE .. ":4: expected `name = value`, found `nonsense`", errors[3])
         assert.equal(FILE .. ":5: unknown setting 'conf' (docs/config.md lists them)", errors[4])
@@ -98,11 +99,56 @@ describe("cli.settings", function()
     it("names the source of a bad value", function()
         local _, errors = resolve({ environment = { SLUICE_WORKERS = "many" } })
         assert.same({
-            "workers (environment SLUICE_WORKERS): 'many' is not right; "
+            "workers (environment SLUICE_WORKERS): 'many' is not valid; "
                 .. "expected auto, or a whole number from 1 to 511",
         }, errors)
         _, errors = resolve({ flags = { log_level = "loud" } })
         assert.matches("^log_level %(flag %-%-log%-level%): 'loud'", errors[1])
+    end)
+
+    it("refuses unknown variables, but those of vaults and of others", function()
+        local _, errors = resolve({
+            environment = { SLUICE_PROXY_LISTN = "127.0.0.1:1", SLUICE_XYZ = "", PROXY = "x" },
+        })
+        assert.same({
+            "environment: unknown variable SLUICE_PROXY_LISTN; did you mean SLUICE_PROXY_LISTEN?",
+            "environment: unknown variable SLUICE_XYZ (docs/config.md lists them)",
+        }, errors)
+        _, errors = resolve({
+            file = "vault_env = SLUICE_DB_PASSWORD",
+            environment = {
+                SLUICE_DB_PASSWORD = "secret",
+                SLUICE_CONTAINER = "1",
+                SLUICE_SERVICE_HOST = "10.0.0.1",
+                SLUICE_SERVICE_PORT_PROXY = "8000",
+                SLUICE_PORT = "tcp://10.0.0.1:8000",
+                SLUICE_PORT_8000_TCP_ADDR = "10.0.0.1",
+            },
+        })
+        assert.same({}, errors)
+    end)
+
+    it("takes a command's own defaults last, and remembers them", function()
+        local found, errors, given = resolve({
+            defaults = { prefix = "/of/kong", user = "kong", log_level = "warn" },
+            environment = { KONG_LOG_LEVEL = "info" },
+            file = "user = me",
+        })
+        assert.same({}, errors)
+        assert.equal(
+            "/of/kong me info",
+            table.concat({
+                found.prefix,
+                found.user,
+                found.log_level,
+            }, " ")
+        )
+        found = resolve({
+            remembered = given,
+            defaults = { prefix = "/other" },
+            file = "history = 5",
+        })
+        assert.equal("/of/kong kong", found.prefix .. " " .. found.user)
     end)
 
     it("wants a settings file that was asked for, not the default one", function()
@@ -119,7 +165,7 @@ describe("cli.settings", function()
             flags = { proxy_listen = "127.0.0.1:9 reuseport", admin_listen = "127.0.0.1:9" },
         })
         assert.same({
-            "admin_listen: 127.0.0.1:9 is a proxy_listen address too; give it another port",
+            "admin_listen: 127.0.0.1:9 is also a proxy_listen address; use another port",
         }, errors)
     end)
 
@@ -142,27 +188,18 @@ describe("cli.settings", function()
         }) do
             assert.same({}, errors_of(host .. ":1"))
         end
-        for _, host in ipairs({
-            "0.0.0.0",
-            "*",
-            "[::]",
-            "10.0.0.1",
-            "128.0.0.1",
-            "1.127.0.0",
-            "[::2]",
-            "[::10]",
-            "[::1:0]",
-            "[1::]",
-            "[1::1]",
-            "[fe80::1]",
-            "[::ffff:127.0.0.1]",
-        }) do
+        for _, host in
+            ipairs(words([[
+            0.0.0.0 * [::] 10.0.0.1 128.0.0.1 1.127.0.0 [::2] [::10] [::1:0] [1::] [1::1]
+            [fe80::1] [::ffff:127.0.0.1]
+        ]]))
+        do
             assert.same({
                 "admin_listen: "
                     .. host
-                    .. ":1 is not on loopback, and there is no admin_token: set one "
-                    .. "(SLUICE_ADMIN_TOKEN, or in the settings file), or listen on 127.0.0.1; "
-                    .. "admin_insecure = on opens it to whoever reaches it",
+                    .. ":1 is not on loopback, and there is no admin_token; set one "
+                    .. "(SLUICE_ADMIN_TOKEN, the settings file, or `sluice token add`), listen on "
+                    .. "127.0.0.1, or allow anyone who can connect (admin_insecure = on)",
             }, errors_of(host .. ":1"))
             assert.equal(1, #errors_of("127.0.0.1:1, " .. host .. ":2 backlog=9"))
             assert.same({}, errors_of(host .. ":1", { admin_insecure = "on" }))
@@ -205,7 +242,7 @@ describe("cli.settings", function()
                 .. "hold 16384 bytes",
         }, errors_of("4k", "2 8k"))
         assert.same({
-            "proxy_buffers (flag --proxy-buffers): '8' is not right; expected a number "
+            "proxy_buffers (flag --proxy-buffers): '8' is not valid; expected a number "
                 .. 'and a size, such as "4 8k"',
         }, errors_of("4k", "8"))
     end)
@@ -241,7 +278,12 @@ describe("cli.settings", function()
         local only = { "prefix" }
         local found, errors = resolve({ file = "prefx = /p", only = only })
         assert.is_nil(found)
-        assert.same({ FILE .. ":1: unknown setting 'prefx' (docs/config.md lists them)" }, errors)
+        assert.same({ FILE .. ":1: unknown setting 'prefx'; did you mean prefix?" }, errors)
+        found, errors = resolve({ environment = { SLUICE_PREFX = "/p" }, only = only })
+        assert.is_nil(found)
+        assert.same({
+            "environment: unknown variable SLUICE_PREFX; did you mean SLUICE_PREFIX?",
+        }, errors)
         found, errors = resolve({ flags = { conf = "/none.conf" }, only = only })
         assert.is_nil(found)
         assert.matches("^conf %(flag %-%-conf%): cannot read ", errors[1])
@@ -249,5 +291,19 @@ describe("cli.settings", function()
             { prefix = "/q" },
             resolve({ flags = { conf = "/none.conf", prefix = "/q" }, only = only })
         )
+    end)
+end)
+
+describe("the settings that docs/*.md show", function()
+    it("are valid", function()
+        local found = 0
+        for _, path in ipairs(scan.files("docs")) do
+            for text in files.read(path):gmatch("\n```\n([%l_]+ = .-\n)```\n") do
+                found = found + 1
+                local _, errors = resolve({ file = text })
+                assert.same({}, errors, path)
+            end
+        end
+        assert.is_true(found >= 5)
     end)
 end)

@@ -1,8 +1,8 @@
 --- Tables of the command line, and entities in them.
 
-local entity_rows = require("cli.entity_rows")
+local entity_rows = require("cli.commands.entity_rows")
 local entities = require("gateway.entities")
-local tables = require("cli.table")
+local tables = require("cli.terminal.table")
 
 describe("a table", function()
     local rows = { { "name", "n" }, { "a", "1" }, { "né", "100" } }

@@ -1,6 +1,7 @@
 -- What the text of each type of setting means, and what is refused.
 
-local values = require("cli.values")
+local listen = require("cli.options.listen")
+local values = require("cli.options.values")
 
 local function read(kind, text, more)
     local option = { type = kind, name = "x" }
@@ -20,7 +21,10 @@ local RIGHT = {
     { "enum", "b", "b", { values = { "a", "b" } } },
     { "word_list", "b, a", { "b", "a" }, { values = { "a", "b" } } },
     { "word_list", "off", {}, { values = { "a" } } },
+    { "words", " b  a ", "b a", { values = { "a", "b" } } },
     { "name_list", "bundled, my-plugin", { "bundled", "my-plugin" } },
+    { "module_list", "cjson, resty.a-b ,os", { "cjson", "resty.a-b", "os" } },
+    { "module_list", "", {} },
     { "host_list", "Admin.example, a_b,x-1", { "admin.example", "a_b", "x-1" } },
     { "host_list", "", {} },
     { "secret", "", "", { min = 4, max = 6 } },
@@ -60,14 +64,15 @@ local RIGHT = {
         { "[::]:8000 reuseport backlog=9", "*:1" },
     },
     { "listen", "off", {}, { off = true } },
-    { "listen", "*:1 http2", { "*:1 http2" }, { tls = true } },
+    { "listen", "*:1 http2", { "*:1 http2" } },
+    { "listen", "*:1 proxy_protocol ssl", { "*:1 proxy_protocol ssl" } },
     {
         "listen",
         "*:1 ssl, *:2 ssl  ask_client_certificate",
         { "*:1 ssl", "*:2 ssl ask_client_certificate" },
-        { tls = true },
+        { asks = true },
     },
-    { "listen", "*:1 ssl  http2, *:2 ssl", { "*:1 ssl http2", "*:2 ssl" }, { tls = true } },
+    { "listen", "*:1 ssl  http2, *:2 ssl", { "*:1 ssl http2", "*:2 ssl" } },
     { "text", "$status $uri", "$status $uri" },
     { "word", "X-Real-IP", "X-Real-IP" },
 }
@@ -86,7 +91,14 @@ local WRONG = {
     { "word_list", "a,c", { values = { "a", "b" } } },
     { "word_list", "a,a", { values = { "a", "b" } } },
     { "word_list", "", { values = { "a" } } },
+    { "words", "", { values = { "a" } } },
+    { "words", "a a", { values = { "a" } } },
+    { "words", "a; b", { values = { "a", "b" } } },
+    { "words", "a;b on", { values = { "a" } } },
     { "name_list", "../x" },
+    { "module_list", "a..b" },
+    { "module_list", ".a" },
+    { "module_list", "a/b" },
     { "host_list", "admin.example:8001" },
     { "host_list", "http://admin.example" },
     { "host_list", "admin.example." },
@@ -145,14 +157,16 @@ local WRONG = {
     { "listen", "127.0.0.1:65536" },
     { "listen", "::1:8000" },
     { "listen", "[::x]:8000" },
-    { "listen", "127.0.0.1:80 ssl" },
-    { "listen", "127.0.0.1:80 proxy_protocol", { tls = true } },
-    { "listen", "127.0.0.1:80 http2" },
-    { "listen", "127.0.0.1:80 ask_client_certificate", { tls = true } },
+    { "listen", "127.0.0.1:80 ask_client_certificate", { asks = true } },
     { "listen", "127.0.0.1:80 ssl ask_client_certificate" },
-    { "listen", "*:1 ssl, [::]:1 ssl ask_client_certificate", { tls = true } },
-    { "listen", "127.0.0.1:80 ssl ssl", { tls = true } },
+    { "listen", "*:1 ssl, [::]:1 ssl ask_client_certificate", { asks = true } },
+    { "listen", "127.0.0.1:80 ssl ssl" },
     { "listen", "127.0.0.1:80 backlog=0" },
+    { "listen", "127.0.0.1:80 backlog=1 backlog=2" },
+    { "listen", "127.0.0.1:80 ipv6only=on" },
+    { "listen", "[::1]:80 ipv6only=yes" },
+    { "listen", "127.0.0.1:80 so_keepalive=::" },
+    { "listen", "127.0.0.1:80 host=x" },
     { "listen", "127.0.0.1:80, 127.0.0.1:80 reuseport" },
     { "listen", "off" },
     { "listen", "" },
@@ -161,7 +175,7 @@ local WRONG = {
     { "word", "x;" },
 }
 
-describe("cli.values", function()
+describe("cli.options.values", function()
     for _, row in ipairs(RIGHT) do
         local kind, text, expected, more = row[1], row[2], row[3], row[4]
         it(("reads %s %q"):format(kind, text), function()
@@ -178,15 +192,26 @@ describe("cli.values", function()
         end)
     end
 
-    it("splits a listen address", function()
+    it("splits a listen address, with all of nginx's words", function()
+        local all = "[::1]:8000 backlog=7 reuseport ssl http2 proxy_protocol deferred bind "
+            .. "ask_client_certificate ipv6only=off so_keepalive=30m::10"
         assert.same({
             host = "::1",
             port = 8000,
             reuseport = true,
-            ssl = false,
-            http2 = false,
-            ask_client_certificate = false,
+            ssl = true,
+            http2 = true,
+            proxy_protocol = true,
+            deferred = true,
+            bind = true,
+            ask_client_certificate = true,
             backlog = 7,
-        }, values.parse_listen("[::1]:8000 backlog=7 reuseport"))
+            ipv6only = "off",
+            so_keepalive = "30m::10",
+        }, listen.parse(all))
+        local plain = listen.parse("*:80")
+        assert.equal("*", plain.host)
+        assert.is_false(plain.deferred)
+        assert.is_nil(plain.so_keepalive)
     end)
 end)

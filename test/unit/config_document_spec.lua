@@ -4,6 +4,7 @@ local cjson = require("cjson")
 local document = require("gateway.config.document")
 
 local NULL = cjson.null
+local TOP = "expected a mapping at the top, such as `services:`"
 
 local function decode(source)
     return document.decode(source, "yaml")
@@ -67,33 +68,29 @@ describe("gateway.config.document", function()
         end)
 
         for source, message in pairs({
-            ["a: 1\n b: 2\n"] = "line 2, column 3: mapping values are not allowed in this context",
-            ["a: [1\nb: 2\n"] = "line 2, column 2: did not find expected ',' or ']' "
-                .. "(while parsing a flow sequence at line: 1, column: 4)",
-            ["a: 'x\n"] = "line 2, column 1: found unexpected end of stream "
-                .. "(while scanning a quoted scalar at line: 1, column: 4)",
-            ["\ta: 1"] = "line 1, column 1: found character that cannot start any token "
-                .. "(while scanning for the next token at line: 1, column: 1)",
-            ["a: 1\nb: {c: 1, c: 2}\n"] = "line 2, column 11: the key 'c' stands twice",
-            ["a: 1\nb: 2\na: 3\n"] = "line 3, column 1: the key 'a' stands twice",
+            ["a: 1\nb: {c: 1, c: 2}\n"] = "line 2, column 11: duplicate key 'c', first in line 2",
+            ["a: {x: [1]}\na: {x: 1}\n"] = "line 2, column 1: duplicate key 'a', first in line 1",
+            ["a: 1\nb: 2\na: 3\n"] = "line 3, column 1: duplicate key 'a', first in line 1",
             ["a: *x\n"] = "line 1, column 4: unknown anchor 'x'",
             ["a: &x [*x]\n"] = "line 1, column 8: the anchor 'x' contains itself",
             ["a: {<<: 1}\n"] = "line 1, column 5: '<<' needs a mapping or a sequence of mappings",
-            ["[a]: 1\n"] = "line 1, column 1: a key must be a plain text",
+            ["[a]: 1\n"] = "line 1, column 1: a key must be text",
             ["a: !thing 1\n"] = "line 1, column 4: unknown tag '!thing'",
-            ["a: [.nan]\n"] = "line 1, column 5: '.nan' is no number",
-            ["a: !!float .NaN\n"] = "line 1, column 4: '.NaN' is no number",
+            ["a: [.nan]\n"] = "line 1, column 5: '.nan' is not a number",
+            ["a: !!float .NaN\n"] = "line 1, column 4: '.NaN' is not a number",
             ["a: !!int x\n"] = "line 1, column 4: 'x' is not of type tag:yaml.org,2002:int",
-            ["a: 1\n---\nb: 1\n"] = "line 2, column 1: a second document begins",
+            ["a: 1\n---\nb: 1\n"] = "line 2, column 1: only one document is allowed in a file",
             ["a: 1\nb: \1\n"] = "line 2, column 4: control characters are not allowed",
             ["a: 1\nbc: \255\n"] = "line 2, column 5: invalid leading UTF-8 octet",
-            [""] = "empty document",
-            ["# only a remark\n"] = "empty document",
-            ["- a\n"] = "expected a mapping at the top",
-            ["text"] = "expected a mapping at the top",
+            [""] = "the file is empty",
+            ["# only a remark\n"] = "the file is empty",
+            ["- a\n"] = TOP,
+            ["text"] = TOP,
         }) do
             it(("refuses %q"):format(source), function()
-                assert.same({ nil, message }, { decode(source) })
+                local value, err = decode(source)
+                assert.is_nil(value)
+                assert.equal(message, err)
             end)
         end
 
@@ -112,7 +109,7 @@ describe("gateway.config.document", function()
             local value, err = decode(table.concat(lines, "\n"))
             assert.is_nil(value)
             assert.matches(
-                "^line 4, column %d+: the document is too large once its aliases are unfolded$",
+                "^line 4, column %d+: the file is too large after expanding its aliases$",
                 err
             )
         end)
@@ -125,12 +122,12 @@ describe("gateway.config.document", function()
         end)
 
         for source, message in pairs({
-            ['{"a": 1,\n "b": ]}'] = "line 2, column 7: Expected value but found T_ARR_END",
-            ['{"a": 1'] = "line 1, column 8: Expected comma or object end but found T_END",
-            ["{} x"] = "line 1, column 4: Expected the end but found invalid token",
-            ['{"a": NaN}'] = "line 1, column 7: Expected value but found invalid token",
-            ["[1]"] = "expected a mapping at the top",
-            ["null"] = "empty document",
+            ['{"a": 1,\n "b": ]}'] = "line 2, column 7: expected a value, found ']'",
+            ['{"a": 1'] = "line 1, column 8: expected ',' or '}', found the end of the file",
+            ["{} x"] = "line 1, column 4: expected the end, found an invalid token",
+            ['{"a": NaN}'] = "line 1, column 7: expected a value, found an invalid token",
+            ["[1]"] = TOP,
+            ["null"] = "the file is empty",
             -- cjson would see nothing of what follows: a key twice, or a string without an end.
             ['{"a": 1}\0, "a": 2}'] = "line 1, column 9: a NUL byte",
             ['\n{"a": "\0'] = "line 2, column 8: a NUL byte",
@@ -142,9 +139,9 @@ describe("gateway.config.document", function()
             end)
         end
 
-        -- text -> the path and the place of the key that stands twice
+        -- text -> the path and the place of the duplicate key
         for source, want in pairs({
-            ['{"a": 1, "a": 1}'] = { "a", "line 1, column 10", "a" },
+            ['{"a": 1, "a": 2}'] = { "a", "line 1, column 10", "a" },
             ['{"a": [0, {"b": 1,\n "c": {}, "b": 2}]}'] = { "a[1].b", "line 2, column 11", "b" },
             ['{"s": [[], [{"k": {"x": 1, "y": [1, 2], "x": 3}}]]}'] = {
                 "s[1][0].k.x",
@@ -154,13 +151,34 @@ describe("gateway.config.document", function()
             ['{"\\"{": 1, "b": "}, \\"b\\": ", "\\u0062": 2}'] = { "b", "line 1, column 31", "b" },
             ['\239\187\191{"a":1,"a":2}'] = { "a", "line 1, column 8", "a" },
         }) do
-            it("refuses a key that stands twice: " .. source, function()
-                local value, err, path = document.decode(source, "json")
+            it("refuses a duplicate key: " .. source, function()
+                local value, err, wrong = document.decode(source, "json")
                 assert.is_nil(value)
-                assert.equal(("%s: the key '%s' stands twice"):format(want[2], want[3]), err)
-                assert.equal(want[1], path)
+                local message = "%s: duplicate key '%s', first in line 1"
+                assert.equal(message:format(want[2], want[3]), err)
+                assert.equal(want[1], wrong.path)
             end)
         end
+
+        it("takes a key twice where both values are equal", function()
+            for source, want in pairs({
+                ['{"a": 1,"a":1 }'] = { a = 1 },
+                ['{"a": "}\\"", "a" : "}\\""}'] = { a = '}"' },
+                ['{"a": {"b": [1, {}], "c": "]"}, "a": {"c": "]", "b": [1, {}]}}'] = {
+                    a = { b = { 1, {} }, c = "]" },
+                },
+                ['{"a":[{"a":null,"a":null},{"a":[],"a":[]}]}'] = {
+                    a = { { a = NULL }, { a = {} } },
+                },
+            }) do
+                assert.same(want, document.decode(source, "json"))
+            end
+        end)
+
+        it("says where a key with another value is", function()
+            local _, err = document.decode('{"a": [1],\n"b": 1,\n"a": [1, 2]}', "json")
+            assert.equal("line 3, column 1: duplicate key 'a', first in line 1", err)
+        end)
 
         it("takes the same key in different objects", function()
             local source = '{"a": {"a": [{"a": "a"}, {"a": ["a", "a"]}]}, "b": {"a": "b"}}'

@@ -17,13 +17,13 @@ local CASES = {
         "many at once",
         "services: [{name: 'a b', prot: x}, {host: h, port: 99999}]\nroutes: [{paths: [/], "
             .. "service: none}]\nfoo: 1",
-        "foo: unknown field\n"
-            .. "services[0].name: invalid value 'a b': the only accepted ascii characters are "
+        "services[0].name: invalid value 'a b': the only accepted ascii characters are "
             .. "alphanumerics or ., -, _, and ~\n"
             .. "services[0].host: required field missing\n"
             .. "services[0].prot: unknown field\n"
             .. "services[1].port: value should be between 0 and 65535\n"
-            .. "routes[0].service: invalid reference 'service: none' (no such entry in 'services')",
+            .. "routes[0].service: invalid reference 'service: none' (no such entry in "
+            .. "'services')\nfoo: unknown field",
     },
     {
         "more than one of the same entity",
@@ -59,8 +59,8 @@ local CASES = {
     {
         "hosts and paths that multiply",
         "routes: [{hosts: [" .. ("a, "):rep(101) .. "], paths: [" .. ("/, "):rep(100) .. "]}]",
-        "routes[0]: its 10100 pairs of a host and a path are too many: with the routes before it "
-            .. "10100, at most 10000 in a text of this size",
+        "routes[0]: too many combinations of hosts and paths: 10100, with the routes before it "
+            .. "10100; at most 10000 in a file of this size",
     },
     {
         "a limit without an end",
@@ -90,18 +90,18 @@ local CASES = {
 
     {
         "collections of later versions",
-        "keys: [{kid: x}]",
-        "keys: " .. UNSUPPORTED,
+        "licenses: [{payload: x}]",
+        "licenses: " .. UNSUPPORTED,
     },
     {
         "their credentials",
-        "consumers: [{username: a, jwt_secrets: [{key: x}]}]",
-        "consumers[0].jwt_secrets: " .. UNSUPPORTED,
+        "consumers: [{username: a, oauth2_tokens: [{key: x}]}]",
+        "consumers[0].oauth2_tokens: " .. UNSUPPORTED,
     },
     {
         "their other credentials",
-        "consumers: [{username: a, acls: [{}], oauth2_credentials: [{}]}]",
-        "consumers[0].acls: "
+        "consumers: [{username: a, mtls_auth_credentials: [{}], oauth2_credentials: [{}]}]",
+        "consumers[0].mtls_auth_credentials: "
             .. UNSUPPORTED
             .. "\nconsumers[0].oauth2_credentials: "
             .. UNSUPPORTED,
@@ -112,19 +112,32 @@ local CASES = {
         "routes[0].snis[0]: must not have a port",
     },
     {
-        "defaults of a client's",
-        "_info: {defaults: {service: {retries: 1}}}",
-        "_info.defaults: this field is not supported by this version",
+        "defaults of what makes an entity one of its own",
+        "_info: {defaults: {service: {name: a}, target: {target: b}, route: {id: c}}}",
+        "_info.defaults.service.name: must not be one of: id, name\n"
+            .. "_info.defaults.route.id: must not be one of: id, name\n"
+            .. "_info.defaults.target.target: must not be one of: id, target",
     },
     {
-        "plugin configurations of a client's",
-        "_plugin_configs: {a: {}}",
-        "_plugin_configs: this field is not supported by this version",
+        "a part of _plugin_configs that is not there",
+        "_plugin_configs: {a: {minute: 1}}\nplugins: [{name: rate-limiting, _config: b}]\n"
+            .. "services: [{name: a, host: h, _config: a}]",
+        "plugins[0]._config: _plugin_configs has no 'b'\n"
+            .. "plugins[0]: at least one of these fields must be non-empty: 'config.second', "
+            .. "'config.minute', 'config.hour', 'config.day', 'config.month', 'config.year'\n"
+            .. "services[0]._config: unknown field",
     },
     {
-        "a workspace",
-        "_workspace: team",
-        "_workspace: 'team' is not supported by this version (supported: default)",
+        "entities of several workspaces",
+        "services: [{name: a, host: h, ws_id: x, routes: [{paths: [/], ws_id: y}]}]",
+        "services[0].routes[0].ws_id: the file has entities of several workspaces; use a file for "
+            .. "each",
+    },
+    {
+        "a disabled plugin that is wrong",
+        "plugins: [{name: rate-limiting, enabled: false, config: {policy: redis, hour: x}}]",
+        "plugins[0].config.hour: expected a number\nplugins[0].config.policy: policy 'redis' is "
+            .. "not supported by this version, only 'local' is",
     },
 
     {
@@ -194,8 +207,8 @@ local CASES = {
     },
     {
         "a reference where nesting says it",
-        "services: [{name: s, host: a, routes: [{paths: [/], service: s}]}]",
-        "services[0].routes[0].service: value must be null: the entity stands in its service",
+        "services: [{name: s, host: a, routes: [{paths: [/], service: t}]}]",
+        "services[0].routes[0].service: value must be null: the entity is nested in its service",
     },
     {
         "a reference to an entity with errors: once",
@@ -219,6 +232,18 @@ local CASES = {
         "services: [{name: s, host: a}, {name: s, host: b}]",
         "services[1].name: uniqueness violation: 'services' entity with name set to 's' already "
             .. "declared (services[0])",
+    },
+    {
+        "an id twice, and a plugin of the second one",
+        "services: [{name: a, host: h, id: "
+            .. ID
+            .. "}, {name: b, host: h, id: "
+            .. ID
+            .. "}]\n"
+            .. "plugins: [{name: cors, service: b}]",
+        "services[1].id: uniqueness violation: 'services' entity with id set to '"
+            .. ID
+            .. "' already declared (services[0])",
     },
     {
         "ids that stand twice",
@@ -282,7 +307,7 @@ plugins:
     it("are empty collections of later versions not", function()
         assert.equal(
             "",
-            support.errors("keys: []\nkey_sets: ~\nconsumers: [{username: a, acls: []}]")
+            support.errors("keys: []\nlicenses: ~\nconsumers: [{username: a, oauth2_tokens: []}]")
         )
     end)
 
@@ -291,8 +316,8 @@ plugins:
         ["_format_version: 3.0"] = "_format_version: expected a string",
         ["_format_version: '4.0'"] = "_format_version: expected one of: 1.1, 2.1, 3.0",
         ["_format_version: '3.0'\n_transform: maybe"] = "_transform: expected a boolean",
-        [""] = "empty document",
-        ["- 1"] = "expected a mapping at the top",
+        [""] = "the file is empty",
+        ["- 1"] = "expected a mapping at the top, such as `services:`",
     }) do
         it(("%q"):format(text), function()
             local snapshot, errors = config.parse(text, "yaml", support.registry)
@@ -311,5 +336,107 @@ plugins:
         }) do
             assert.equal(message, support.errors(body, "2.1"))
         end
+    end)
+end)
+
+describe("what is probably meant", function()
+    local function said(text, kind)
+        local snapshot, errors = config.parse(text, kind or "yaml", support.registry)
+        assert.is_nil(snapshot)
+        return config.format_errors(errors)
+    end
+
+    it("is said of numbers in the place of texts, not of other values", function()
+        local text = "_format_version: 3.0\nconsumers:\n- username: 12345\n  custom_id: true\n"
+        assert.equal(
+            "line 1: _format_version: expected a string; write it in quotes\n"
+                .. "line 3: consumers[0].username: expected a string; write it in quotes\n"
+                .. "line 4: consumers[0].custom_id: expected a string",
+            said(text)
+        )
+        assert.equal(
+            "_format_version: expected a string; write it in quotes",
+            said('{"_format_version": 3.0}', "json")
+        )
+    end)
+
+    it("is said of methods in lower case, not of what is none", function()
+        local text = '_format_version: "3.0"\nroutes: [{methods: [get, "g t", POST, 1]}]\n'
+        local lines = said(text)
+        assert.is_truthy(lines:find("methods[0]: invalid value: get; did you mean GET?", 1, true))
+        assert.is_truthy(lines:find("methods[1]: invalid value: g t\n", 1, true), lines)
+        assert.is_truthy(lines:find("methods[3]: expected a string; write it in quotes", 1, true))
+    end)
+
+    it("is the url where a field comes from it, and the field where it does not", function()
+        local text = '_format_version: "3.0"\nservices:\n- name: a\n  retries: 1\n  url: htp://x\n'
+            .. "- name: b\n  host: x\n  protocol: htp\n"
+        local protocols =
+            "expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp"
+        assert.equal(
+            ('line 5: services[0] "a".protocol: %s; it is from url\n'):format(protocols)
+                .. ('line 8: services[1] "b".protocol: %s'):format(protocols),
+            said(text)
+        )
+    end)
+end)
+
+describe("warnings", function()
+    local BESIDE = "services: [{host: y, port: 9000, path: /, url: 'http://x'}, "
+        .. "{port: 80, url: 'http://x'}, {host: x, port: 9000}]"
+
+    it("are about what a url overrides", function()
+        local snapshot = assert(support.parse(BESIDE))
+        assert.same({
+            "line 2: services[0].host: ignored: url says otherwise",
+            "line 2: services[0].port: ignored: url says otherwise",
+            "line 2: services[0].path: ignored: url says otherwise",
+        }, snapshot.warnings)
+        assert.same({ "x", 80 }, { snapshot.services[1].host, snapshot.services[1].port })
+    end)
+
+    it("are there beside errors", function()
+        local text = '_format_version: "3.0"\n' .. BESIDE .. "\nroutes: [{paths: [a]}]\n"
+        local _, errors = config.parse(text, "yaml", support.registry)
+        assert.equal(1, #errors)
+        assert.equal(3, #errors.warnings)
+    end)
+
+    it("name the line and the entity, in the order of lines, however they are written", function()
+        local json = '{"_format_version": "3.0",\n"routes": [\n{"name": "r", "paths": ["/a+"]}],\n'
+            .. '"services": [\n{"name": "s",\n"port": 1,\n"url": "https://x"}]}'
+        local snapshot = assert(config.parse(json, "json", support.registry))
+        local regex = "'/a+' looks like a regex, but without a leading ~ it is a fixed path"
+        local unverified = "the certificate of the upstream is not verified"
+        assert.same({
+            'line 3: routes[0] "r".paths[0]: ' .. regex,
+            'line 5: services[0] "s".tls_verify: ' .. unverified,
+            'line 6: services[0] "s".port: ignored: url says otherwise',
+        }, snapshot.warnings)
+        local one_line = assert(config.parse(json:gsub("\n", ""), "json", support.registry))
+        assert.same('routes[0] "r".paths[0]: ' .. regex, one_line.warnings[2])
+    end)
+
+    it("are of the first entity where others are like it", function()
+        local function warned(count)
+            local lines = ("- {url: 'https://x'}\n"):rep(count)
+            return support.parse("services:\n" .. lines).warnings
+        end
+        local said =
+            "line 3: services[0].tls_verify: the certificate of the upstream is not verified"
+        assert.same({ said }, warned(1))
+        assert.same({ said .. "; the same for 1 other" }, warned(2))
+        assert.same({ said .. "; the same for 2 others" }, warned(3))
+    end)
+
+    it("have no lines where that takes too long: a large text in the gateway", function()
+        local text = "routes: [{paths: [/a+]}]\n" .. ("# comment\n"):rep(420000)
+        local source = '_format_version: "3.0"\n' .. text
+        local function first(pause)
+            local opts = { pause = pause }
+            return config.parse(source, "yaml", support.registry, opts).warnings[1]
+        end
+        assert.matches("^line 2: routes%[0%]%.paths", first(nil))
+        assert.matches("^routes%[0%]%.paths", first(function() end))
     end)
 end)

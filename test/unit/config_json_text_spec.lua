@@ -3,7 +3,7 @@
 local cjson = require("cjson")
 local json_text = require("gateway.config.json_text")
 
-local SEED = tonumber(os.getenv("JSON_SEED")) or os.time()
+local SEED = require("test.unit.support.seed")("config_json_text")
 local TEXTS = tonumber(os.getenv("JSON_TEXTS")) or 3000
 -- So small that every text has many.
 local PIECE = 8
@@ -83,7 +83,7 @@ describe("gateway.config.json_text (seed " .. SEED .. ")", function()
         end
     end)
 
-    it("finds a key that stands twice, in whatever piece", function()
+    it("finds a duplicate key, in whatever piece", function()
         local members = {}
         for i = 1, 1000 do
             members[i] = ('"k%d": [%d]'):format(i, i)
@@ -91,7 +91,7 @@ describe("gateway.config.json_text (seed " .. SEED .. ")", function()
         members[1001] = '"k7": 1'
         local value, err = json_text.decode("{" .. table.concat(members, ",") .. "}", nil, PIECE)
         assert.is_nil(value)
-        assert.equal("the key 'k7' stands twice", err.message)
+        assert.equal("duplicate key 'k7'", err.message)
     end)
 
     it("bounds depth, also of what is long", function()

@@ -49,6 +49,29 @@ describe("certificates in files", function()
         assert.equal(again.certificates[1].id, other_key.certificates[1].id)
     end)
 
+    it("have SNIs that may say again whose they are", function()
+        local function refused(certificate)
+            local snis = { { name = "a.example", certificate = certificate } }
+            local entity = { id = ID, cert = cert, key = key, snis = snis }
+            return errors_of("certificates", entity)
+        end
+        for _, same in ipairs({ ID, { id = ID } }) do
+            assert.equal("", refused(same))
+        end
+        local nested = "certificates[0].snis[0].certificate: value must be null: the entity is "
+            .. "nested in its certificate"
+        local others = { CA_ID, "", { id = CA_ID }, { id = ID, name = "a" }, {}, 1, true }
+        for _, other in ipairs(others) do
+            assert.equal(nested, refused(other))
+        end
+        -- Of one without an id there is nothing to say again.
+        local bare =
+            { cert = cert, key = key, snis = { { name = "a", certificate = { id = ID } } } }
+        assert.matches("nested in its certificate", errors_of("certificates", bare))
+        local named = { { paths = { "/" }, service = { name = "s" } } }
+        assert.equal("", errors_of("services", { name = "s", host = "h", routes = named }))
+    end)
+
     it("may be chains, and expired, of which is warned", function()
         local old_cert, old_key = pem.pair("ec", { expired = true })
         local both = { cert = rsa_cert, key = rsa_key, cert_alt = old_cert, key_alt = old_key }
@@ -90,11 +113,11 @@ describe("certificates in files", function()
         },
         ["a broken key"] = {
             { cert = cert, key = broken_key },
-            "key: invalid key: it cannot be read",
+            "key: invalid key: cannot be parsed",
         },
         ["an encrypted key"] = {
             { cert = cert, key = (key:gsub("PRIVATE", "ENCRYPTED PRIVATE")) },
-            "key: invalid key: it is encrypted, and there is nobody to ask for the password",
+            "key: invalid key: it is encrypted; encrypted keys are not supported",
         },
         ["another's key"] = { { cert = cert, key = rsa_key }, "certificate does not match key" },
         ["half of an alternative"] = {
@@ -131,10 +154,23 @@ describe("certificates in files", function()
         local certificates = { { id = ID, cert = cert, key = key } }
         local snapshot = assert(parse({ certificates = certificates, services = { service } }))
         assert.same({
-            "services.tls_verify: upstreams of 1 https services are not verified, such as '"
-                .. snapshot.services[1].id
-                .. "'",
+            "services[0].tls_verify: the certificate of the upstream is not verified",
         }, snapshot.warnings)
+    end)
+end)
+
+describe("credentials of jwt in files", function()
+    it("are warned of with a private key, which Kong takes for the public one", function()
+        local function warnings_of(pem_text)
+            local secret = { key = "k", algorithm = "ES256", rsa_public_key = pem_text }
+            local consumer = { username = "u", jwt_secrets = { secret } }
+            return assert(parse({ consumers = { consumer } })).warnings
+        end
+        assert.same({}, warnings_of(public))
+        assert.same({
+            'consumers[0] "u".jwt_secrets[0].rsa_public_key: is a private key, which only the '
+                .. "issuer of tokens needs: give the public key",
+        }, warnings_of(key))
     end)
 end)
 
@@ -234,7 +270,7 @@ describe("groups of consumers in files", function()
                     .. "(consumers[0].groups[2])",
             }, "\n"),
             support.errors(
-                "consumer_groups: [{name: a, plugins: [{name: key-auth}, "
+                "consumer_groups: [{name: a, plugins: [{name: access-log}, "
                     .. "{name: http-log, consumer: u, config: {http_endpoint: 'http://a'}}]}, "
                     .. "{name: b, consumers: x}]\n"
                     .. "consumers: [{username: u, groups: [{name: none}, 5, b, b]}]"

@@ -1,14 +1,14 @@
 --- Garbage and size: no text makes the configuration throw or fail without a
 -- reason, and it stays linear.
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local cjson = require("cjson")
 local config = require("gateway.config")
 local support = require("test.unit.support.config")
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 1500
-local SEED = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local SEED = require("test.unit.support.seed")("config_random")
 
 local GOOD = [[
 _format_version: "3.0"

@@ -43,14 +43,13 @@ describe("gateway.config.vault", function()
     it("reads only what the setting names", function()
         assert.same({
             nil,
-            "the environment variable 'HOME' may not be referred to: the setting vault_env does "
-                .. "not name it",
+            "the environment variable 'HOME' is not allowed; add it to the setting vault_env",
         }, { get("{vault://env/HOME}") })
     end)
 
     it("says where there is no member", function()
         assert.same(
-            { nil, "the environment variable 'PATH' holds no text under 'key'" },
+            { nil, "the environment variable 'PATH' is not a JSON object with a text 'key'" },
             { get("{vault://env/path/key}") }
         )
     end)
@@ -82,8 +81,8 @@ describe("gateway.config.vault", function()
         )
         assert.same({
             nil,
-            "the environment variable 'HO_ME' of the vault 'other' may not be referred to: the "
-                .. "setting vault_env does not name it",
+            "the environment variable 'HO_ME' of the vault 'other' is not allowed; add it to the "
+                .. "setting vault_env",
         }, { get("{vault://other/me}", begin_of) })
     end)
 
@@ -123,8 +122,8 @@ describe("a vault of the file", function()
             [log] = "there is no vault with the prefix 'my-env'",
             ["vaults: {my-env: 1}\n" .. log] = "there is no vault with the prefix 'my-env'",
             ["vaults: [1, {prefix: 1}, {prefix: my-env, name: env, config: 1}]\n" .. log] = "the "
-                .. "environment variable 'TH' of the vault 'my-env' may not be referred to: the "
-                .. "setting vault_env does not name it",
+                .. "environment variable 'TH' of the vault 'my-env' is not allowed; add it to "
+                .. "the setting vault_env",
         }) do
             local _, errors = parse_with(body)
             local found = {}
@@ -264,7 +263,7 @@ describe("a dump of rate-limiting is accepted:", function()
             assert.equal(5, snapshot.plugins[1].config.minute)
             local definition = entities.for_plugin(support.registry:get("rate-limiting"))
             local shown = schema.to_json_entity(definition, references.put(snapshot.plugins[1]))
-            assert.is_nil(require("gateway.control.admin.json").encode(shown):find("s3cret"))
+            assert.is_nil(require("gateway.schema.json").encode(shown):find("s3cret"))
         end)
     end
 

@@ -1,15 +1,16 @@
 -- Bodies of errors in C: chosen cases, and random ones beside the Lua (support/answer_oracle.lua).
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local core = require("test.unit.support.core")
 local oracle = require("test.unit.support.answer_oracle")
+local list_of = require("test.unit.support.words")
 
 local ffi, lib = core.ffi, core.lib
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 100000
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("core_answer")
 
 local random = math.random
 
@@ -92,40 +93,14 @@ end)
 
 -- Random ones -----------------------------------------------------------------
 
-local PIECES = {
-    "application/json",
-    "application/xml",
-    "application/*",
-    "application/xhtml+xml",
-    "text/html",
-    "TEXT/Plain",
-    "text/*",
-    "text/xml",
-    "*/*",
-    "image/png",
-    ",",
-    ", ",
-    ";",
-    ";q=",
-    "; Q = ",
-    "q",
-    "=",
-    " ",
-    "\t",
-    "\v",
-    "\0",
-    ".",
-    "0.9",
-    "0.90",
-    "0.123456789012345",
-    "1",
-    ".5",
-    "5.",
-    "00.7",
-    "1.0.0",
-    "9999",
-    '"a,b"',
-}
+local PIECES = list_of(
+    [[
+    application/json application/xml application/* application/xhtml+xml text/html TEXT/Plain
+    text/* text/xml */* image/png , ; ;q= q = . 0.9 0.90 0.123456789012345 1 .5 5. 00.7 1.0.0 9999
+    "a,b"
+]],
+    { ", ", "; Q = ", " ", "\t", "\v", "\0" }
+)
 
 local function random_accept()
     local out = {}

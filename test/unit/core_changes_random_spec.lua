@@ -1,7 +1,7 @@
 -- Random sequences of changes to routes: image and delta, merges at random moments, against the
 -- oracle.
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local core = require("test.unit.support.core")
 local core_router = require("test.unit.support.core_router")
@@ -11,7 +11,7 @@ local random_routes = require("test.unit.support.routes")
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 300
 local STEPS, REQUESTS, SLOTS, MOST = 15, 6, 14, 4
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("core_changes_random")
 
 local random = math.random
 

@@ -1,6 +1,6 @@
 -- JSON strings in C: whatever the bytes are, what is written is UTF-8, and reads as the text.
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local cjson = require("cjson")
 local core = require("test.unit.support.core")
@@ -10,7 +10,7 @@ local ffi, lib = core.ffi, core.lib
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 5000
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("core_json")
 
 local random = math.random
 
@@ -18,11 +18,11 @@ local GUARD = 0xa5
 
 local REPLACEMENT = "\239\191\189"
 
-local function write(bytes)
-    local bound = 6 * #bytes + 2
+local function write(bytes, writer)
+    local bound = 6 * #bytes + 18
     local out = ffi.new("char[?]", bound + 1)
     out[bound] = GUARD - 256
-    local length = tonumber(lib.sluice_json_utf8(out, bytes, #bytes) - out)
+    local length = tonumber(lib[writer or "sluice_json_utf8"](out, bytes, #bytes) - out)
     assert(length <= bound and out[bound] == GUARD - 256, "written beyond the bound")
     return ffi.string(out, length)
 end
@@ -87,6 +87,30 @@ local function some_bytes()
     end
     return table.concat(out)
 end
+
+describe("a JSON string", function()
+    it("is as lua-cjson writes it, with any byte at any place", function()
+        for length = 0, 24 do
+            for place = 1, length do
+                for byte = 0, 255 do
+                    local bytes = ("\1x"):rep(length):sub(-length)
+                    bytes = bytes:sub(1, place - 1) .. string.char(byte) .. bytes:sub(place + 1)
+                    assert.equal(cjson.encode(bytes), write(bytes, "sluice_json_string"))
+                end
+            end
+        end
+    end)
+
+    it("is as lua-cjson writes it, for any bytes", function()
+        math.randomseed(seed)
+        for _ = 1, ROUNDS do
+            local bytes = some_bytes() .. ("a"):rep(random(0, 30)) .. some_bytes()
+            if write(bytes, "sluice_json_string") ~= cjson.encode(bytes) then
+                error(("%q; seed %d"):format(bytes, seed))
+            end
+        end
+    end)
+end)
 
 describe("a JSON string in UTF-8", function()
     it("escapes what JSON forbids, and nothing else", function()

@@ -1,13 +1,13 @@
 -- Paths in C: the cases of path_spec.lua, and random ones beside the Lua.
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local core_path = require("test.unit.support.core_path")
 local lua_path = require("test.unit.support.lua_path")
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 200000
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("core_path")
 
 local random = math.random
 
@@ -39,7 +39,7 @@ local function leaves_base(asked, path, uri_path)
     local base, prefix = asked.base or "/", asked.prefix
     local next_byte = asked.route.strip_path and prefix and path:sub(#prefix + 1, #prefix + 1) or ""
     local is_cut = next_byte ~= "" and next_byte ~= "/" and prefix:sub(-1) ~= "/"
-    if not is_cut and (base == "/" or not asked.passes_climbs) then
+    if not is_cut and (base == "/" or not asked.passes_traversal) then
         return false
     end
     return core_path.leaves(uri_path, #base)
@@ -127,19 +127,19 @@ local function random_request()
         route = { strip_path = random(3) > 1, path_handling = random(2) == 1 and "v0" or "v1" },
         base = pick(BASES),
         args = random(3) == 1 and pick(ARGS) or nil,
-        passes_climbs = random(2) == 1,
+        passes_traversal = random(2) == 1,
     }
 end
 
 local function show(asked)
-    return ("target %q, prefix %q, %s, %s, base %q, args %q, climbs %s, seed %d"):format(
+    return ("target %q, prefix %q, %s, %s, base %q, args %q, traversal %s, seed %d"):format(
         asked.target,
         tostring(asked.prefix),
         asked.route.strip_path and "strip" or "keep",
         asked.route.path_handling,
         tostring(asked.base),
         tostring(asked.args),
-        tostring(asked.passes_climbs),
+        tostring(asked.passes_traversal),
         seed
     )
 end

@@ -1,7 +1,7 @@
 -- Lists of revocation as text: what is refused. Those with dates, of CAs, are in
--- test/nginx/test_tls_crl.py, where OpenSSL's command makes them.
+-- test/nginx/tls/test_tls_crl.py, where OpenSSL's command makes them.
 
-local crl = require("sluice.crl")
+local crl = require("sluice.ffi.crl")
 local extension = require("openssl.x509.extension")
 local new = require("openssl.x509.crl").new
 local names = require("openssl.x509.name")
@@ -26,7 +26,7 @@ end
 local BEGIN = "-----BEGIN X509 CRL-----\n"
 local END = "-----END X509 CRL-----\n"
 
-describe("sluice.crl", function()
+describe("sluice.ffi.crl", function()
     it("takes lists with anything between them", function()
         local one = list("a", -1, 1)
         for _, text in ipairs({ one, one .. one, "# of a\n" .. one .. "\n\n" .. one .. "end" }) do
@@ -34,7 +34,7 @@ describe("sluice.crl", function()
         end
     end)
 
-    it("refuses what is none, or has no end", function()
+    it("refuses what is none, or: missing end line", function()
         local one = list("a", -1, 1)
         for text, expected in pairs({
             [""] = "expected PEM",
@@ -42,9 +42,9 @@ describe("sluice.crl", function()
             [" " .. one] = "expected PEM",
             [BEGIN .. "AAAA\n" .. END] = "number 1 cannot be read",
             [one .. BEGIN .. END .. one] = "number 2 cannot be read",
-            [one .. BEGIN] = "number 2 has no end",
-            [one .. one:sub(1, -20)] = "number 2 has no end",
-            [one .. BEGIN:rep(200000)] = "number 2 has no end",
+            [one .. BEGIN] = "number 2: missing end line",
+            [one .. one:sub(1, -20)] = "number 2: missing end line",
+            [one .. BEGIN:rep(200000)] = "number 2: missing end line",
         }) do
             local ok, why = crl.check(text)
             assert.is_nil(ok)
@@ -67,9 +67,9 @@ describe("sluice.crl", function()
         end
         assert.equal("", warned(list("a", -1, 1), list("b", -1)))
         local over = warned(list("a", -3, -2))
-        assert.is_truthy(over:find("number 1, of CN=a, ran out on 2023-11-12", 1, true), over)
+        assert.is_truthy(over:find("number 1, of CN=a, expired on 2023-11-12", 1, true), over)
         local early = warned(list("b", -1, 1), list("a", 1, 2))
-        assert.is_truthy(early:find("number 2, of CN=a, is not good before 2023-11-15", 1, true))
+        assert.is_truthy(early:find("number 2, of CN=a, is not valid before 2023-11-15", 1, true))
         local odd = warned(list("a\nb\27[2J\255" .. ("x"):rep(40), -3, -2))
         assert.is_truthy(odd:find("of CN=a\\x0Ab\\x1B[2J", 1, true), odd)
         assert.is_nil(odd:find("[^ -~]"))

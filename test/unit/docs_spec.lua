@@ -1,19 +1,26 @@
 -- The documents name what there is: a suite or a folder that comes later cannot be forgotten.
 
-local openapi = require("test.house.openapi")
+local files = require("test.house.files")
+local openapi = require("scripts.docs.openapi")
 local rules = require("test.house.rules")
 local scan = require("test.house.scan")
+local words = require("test.unit.support.words")
 
-local function read(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
+describe("docs/README.md", function()
+    it("leads to every page", function()
+        local text = files.read("docs/README.md")
+        for _, path in ipairs(scan.files("docs")) do
+            local name = path:match("^docs/([%w_%-]+%.md)$")
+            if name and name ~= "README.md" then
+                assert.is_truthy(text:find("](" .. name .. ")", 1, true), name)
+            end
+        end
+    end)
+end)
 
 describe("docs/testing.md", function()
     it("has every file of tests on a real nginx, and no other", function()
-        local text = read("docs/testing.md")
+        local text = files.read("docs/testing.md")
         local missing, there = {}, {}
         for _, path in ipairs(scan.files("test/nginx")) do
             local name = path:match("/(test_[%w_]+%.py)$")
@@ -31,9 +38,38 @@ describe("docs/testing.md", function()
     end)
 end)
 
+describe("native plugins", function()
+    it("are listed in no file", function()
+        local found = {}
+        for path, source in scan.sources({ "cli", "gateway", "lib", "module" }) do
+            local has_all = true
+            for _, plugin in ipairs({ "key[-_]auth", "mtls[-_]auth", "rate[-_]limiting" }) do
+                has_all = has_all and source:find(plugin)
+            end
+            found[#found + 1] = has_all and path or nil
+        end
+        -- Kong's own: it does not say which are ours.
+        assert.same({ "cli/plugins/kong.txt" }, found)
+    end)
+end)
+
+describe("test/nginx", function()
+    it("has what its files share in support", function()
+        local found = {}
+        for path, text in scan.sources({ "test/nginx" }, "%.py$") do
+            for line in ("\n" .. text):gmatch("\n(%w+ test_[^\n]*)") do
+                if line:find("^from ") or line:find("^import ") then
+                    found[#found + 1] = path .. ": " .. line
+                end
+            end
+        end
+        assert.same({}, found)
+    end)
+end)
+
 describe("docs/openapi.json", function()
     it("is what `make docs` writes", function()
-        assert.is_true(openapi.text() == read("docs/openapi.json"))
+        assert.is_true(openapi.text() == files.read("docs/openapi.json"))
     end)
 end)
 
@@ -42,7 +78,8 @@ describe("the tables of folders", function()
     local SUITES = { "bench", "core", "house", "nginx", "ring", "store", "suites", "unit", "wheel" }
 
     it("have every folder of code", function()
-        local contributing, architecture = read("CONTRIBUTING.md"), read("docs/architecture.md")
+        local contributing, architecture =
+            files.read("CONTRIBUTING.md"), files.read("docs/architecture.md")
         for _, folder in ipairs(PARTS) do
             assert.truthy(contributing:find("\n|[^|]*`" .. folder .. "`[^|]*|"), folder)
             assert.truthy(architecture:find("\n| `" .. folder .. "/` |", 1, true), folder)
@@ -50,7 +87,7 @@ describe("the tables of folders", function()
     end)
 
     it("have what the command may use of the gateway", function()
-        local row = read("docs/architecture.md"):match("\n| `cli/` |([^\n]*)")
+        local row = files.read("docs/architecture.md"):match("\n| `cli/` |([^\n]*)")
         for _, door in ipairs(rules.doors) do
             for _, room in ipairs(door.of == "cli" and door.out or {}) do
                 local path = room:gsub("%.", "/")
@@ -62,7 +99,7 @@ describe("the tables of folders", function()
     end)
 
     it("have every suite", function()
-        local contributing, testing = read("CONTRIBUTING.md"), read("docs/testing.md")
+        local contributing, testing = files.read("CONTRIBUTING.md"), files.read("docs/testing.md")
         for _, suite in ipairs(SUITES) do
             assert.truthy(contributing:find("\n|[^|]*`test/" .. suite .. "`[^|]*|"), suite)
             assert.truthy(testing:find("\n###[^\n]*`test/" .. suite .. "`"), suite)
@@ -70,40 +107,30 @@ describe("the tables of folders", function()
     end)
 end)
 
+local function takes_in_c(code, name, count)
+    local list = code:match("\n" .. name .. "(%b())\n{")
+    return list ~= nil and select(2, list:gsub(",", "")) == count - 1
+end
+
 -- What a text names has to be there: files, functions, headings. docs/notes and CHANGELOG.md say
 -- what was; plugins that an example invents are none of ours.
 describe("what the docs name", function()
-    local FOLDERS = {
-        "bench",
-        "bin",
-        "cli",
-        "compat",
-        "docs",
-        "examples",
-        "gateway",
-        "lib",
-        "module",
-        "packaging",
-        "plugins",
-        "scripts",
-        "test",
-    }
+    local FOLDERS = words([[
+        bench bin cli compat docs examples gateway lib module packaging plugins scripts test
+    ]])
     local PAGES = { "README.md", "CONTRIBUTING.md" }
     for _, path in ipairs(scan.files("docs")) do
         local is_text = path:match("%.md$") and not path:match("^docs/notes/")
         PAGES[#PAGES + 1] = is_text and path or nil
     end
     -- Files that the reader makes, that others have, or that are built.
-    local OTHERS = {
-        ["handler.lua"] = true,
-        ["daos.lua"] = true,
-        ["log.sh"] = true,
-    }
+    local OTHERS =
+        { ["handler.lua"] = true, ["daos.lua"] = true, ["api.lua"] = true, ["log.sh"] = true }
     local INVENTED = { "method[-_]limit", "hello", "my[-_]" }
 
-    local exists, names, code = {}, {}, {}
+    local exists, names, code, lua, ours = {}, {}, {}, {}, {}
     for _, folder in ipairs(FOLDERS) do
-        exists[folder] = true
+        exists[folder], ours[folder] = true, true
         for _, path in ipairs(scan.files(folder)) do
             local at = path
             repeat
@@ -112,7 +139,8 @@ describe("what the docs name", function()
             until not at or exists[at]
             names[path:match("[^/]+$")] = true
             if path:match("%.[ch]$") or path:match("%.lua$") or path:match("%.py$") then
-                code[#code + 1] = read(path)
+                code[#code + 1] = files.read(path)
+                lua[#lua + 1] = path:match("%.lua$") and code[#code] or nil
             end
         end
     end
@@ -127,9 +155,23 @@ describe("what the docs name", function()
         return false
     end
 
-    local ours = {}
-    for _, folder in ipairs(FOLDERS) do
-        ours[folder] = true
+    -- Asserts that of all that `look(text, report, path)` finds in texts nothing is missing.
+    local function is_all_there(texts, look)
+        local missing = {}
+        for path, text in texts do
+            look(text, function(what)
+                missing[#missing + 1] = path .. ": " .. what
+            end, path)
+        end
+        assert.same({}, missing)
+    end
+
+    local function pages()
+        return coroutine.wrap(function()
+            for _, page in ipairs(PAGES) do
+                coroutine.yield(page, files.read(page))
+            end
+        end)
     end
 
     -- Calls back with each path from the root that a text has, save those of links, which start at
@@ -144,13 +186,11 @@ describe("what the docs name", function()
     end
 
     it("is in the tree: files", function()
-        local missing = {}
-        for _, page in ipairs(PAGES) do
-            local text = read(page)
+        is_all_there(pages(), function(text, report)
             each_path(text, function(path)
                 local is_module = path:match("%.[%w]+$") == nil and exists[path .. ".lua"]
                 if not (exists[path] or is_module or is_invented(path)) then
-                    missing[#missing + 1] = page .. ": " .. path
+                    report(path)
                 end
             end)
             for name in text:gmatch("`([%w_%-]+%.%a+)[`:]") do
@@ -159,73 +199,132 @@ describe("what the docs name", function()
                     or name:match("%.py$")
                     or name:match("%.sh$")
                 if is_source and not (names[name] or OTHERS[name] or is_invented(name)) then
-                    missing[#missing + 1] = page .. ": " .. name
+                    report(name)
                 end
             end
-        end
-        assert.same({}, missing)
+        end)
     end)
 
     it("is in the tree: functions", function()
-        local missing = {}
-        for _, page in ipairs(PAGES) do
-            for name in read(page):gmatch("`([%a_][%w_]+)%(") do
+        is_all_there(pages(), function(text, report)
+            for name in text:gmatch("`([%a_][%w_]+)%(") do
                 if not (code:find(name, 1, true) or is_invented(name)) then
-                    missing[#missing + 1] = page .. ": " .. name
+                    report(name)
                 end
             end
+        end)
+    end)
+
+    local bare = code:gsub("%-%-[^\n]*", "")
+    local bare_lua = table.concat(lua):gsub("%-%-[^\n]*", "")
+    -- Called by their phases' names; those of the tests' Python are not looked at.
+    local PHASES = { rewrite = true, header_filter = true, body_filter = true }
+
+    -- Whether some function of the name, or some call of one, has so many arguments.
+    local function takes(name, count)
+        for at in bare_lua:gmatch("%f[%w_]" .. name .. "%f[^%w_]()") do
+            local list = bare_lua:match("^%s*(%b())", at)
+                or bare_lua:match("^%s*=%s*function%s*(%b())", at)
+            local commas = list and select(2, list:gsub(",", "")) or -1
+            if commas >= count - 1 then
+                return true
+            end
         end
-        assert.same({}, missing)
+        return false
+    end
+
+    local function is_python(name)
+        return code:find("def " .. name .. "(", 1, true) ~= nil
+    end
+
+    it("is in the tree: functions with as many arguments", function()
+        is_all_there(pages(), function(text, report)
+            for name, list in text:gmatch("`([%a_][%w_]+)%(([%a_][%w_]*, [%w_, ]+)%)") do
+                local _, commas = list:gsub(",", "")
+                local is_right = PHASES[name]
+                    or is_invented(name)
+                    or is_python(name)
+                    or takes(name, commas + 1)
+                    or takes_in_c(code, name, commas + 1)
+                if not is_right then
+                    report(("%s(%s)"):format(name, list))
+                end
+            end
+        end)
+    end)
+
+    local LUA = { "cli", "compat", "gateway", "lib", "plugins" }
+
+    it("is in the tree: functions and fields that comments name", function()
+        is_all_there(scan.sources(LUA, "%.lua$"), function(text, report)
+            for comment in text:gmatch("%-%-[^\n]*") do
+                for name in comment:gmatch("`(%l[%w]*_[%w_]+)`") do
+                    if not bare:find("%f[%w_]" .. name .. "%f[^%w_]") then
+                        report(name)
+                    end
+                end
+            end
+        end)
     end)
 
     it("is in the tree: pages and headings that links lead to", function()
         local function anchors(page)
             local found = {}
-            for heading in ("\n" .. read(page)):gmatch("\n#+ ([^\n]+)") do
+            for heading in ("\n" .. files.read(page)):gmatch("\n#+ ([^\n]+)") do
                 local anchor = heading:gsub("[^%w%s_-]", ""):gsub("%s", "-"):lower()
                 found[anchor] = true
             end
             return found
         end
-        local missing = {}
-        for _, page in ipairs(PAGES) do
+        is_all_there(pages(), function(text, report, page)
             local folder = page:match("^(.+)/[^/]+$")
-            for link in read(page):gmatch("%]%(([^)%s]+)%)") do
+            for link in text:gmatch("%]%(([^)%s]+)%)") do
                 local path, anchor = link:match("^([^#]*)#?(.*)$")
                 local target = path == "" and page or (folder and folder .. "/" or "") .. path
                 target = target:gsub("[^/]+/%.%./", "")
-                local is_ours = not link:find("^%a+:")
-                local file = is_ours and io.open(target)
-                if is_ours and not file then
-                    missing[#missing + 1] = page .. ": " .. link
-                elseif is_ours and anchor ~= "" and not anchors(target)[anchor] then
-                    missing[#missing + 1] = page .. ": " .. link
-                end
-                if file then
-                    file:close()
+                local is_right = link:find("^%a+:")
+                    or files.exists(target) and (anchor == "" or anchors(target)[anchor])
+                if not is_right then
+                    report(link)
                 end
             end
-        end
-        assert.same({}, missing)
+        end)
     end)
 
     it("is in the tree: files that comments name", function()
-        local missing = {}
-        for _, folder in ipairs({ "cli", "compat", "gateway", "lib", "module", "plugins" }) do
-            for _, source in ipairs(scan.files(folder)) do
-                local comment = source:match("%.lua$") and "%-%-[^\n]*" or "/%*.-%*/"
-                if source:match("%.lua$") or source:match("%.[ch]$") then
-                    for text in read(source):gmatch(comment) do
-                        each_path(text, function(path)
-                            local is_file = path:match("%.%a+$")
-                            if is_file and not (exists[path] or is_invented(path)) then
-                                missing[#missing + 1] = source .. ": " .. path
-                            end
-                        end)
+        local folders = { "module", unpack(LUA) }
+        is_all_there(scan.sources(folders, "%.lua$", "%.[ch]$"), function(text, report, source)
+            local comment = source:match("%.lua$") and "%-%-[^\n]*" or "/%*.-%*/"
+            for said in text:gmatch(comment) do
+                each_path(said, function(path)
+                    if path:match("%.%a+$") and not (exists[path] or is_invented(path)) then
+                        report(path)
                     end
-                end
+                end)
             end
+        end)
+    end)
+end)
+
+describe("the quick start", function()
+    it("is what the demo prints, and what scripts/platforms looks for", function()
+        local lines = {}
+        local _, at = files.read("README.md"):find("\nWhile `make run` runs[^\n]*\n")
+        for line in files.read("README.md"):sub(at):gmatch("\n(curl [^\n]+)") do
+            lines[#lines + 1] = #lines < 4 and line or nil
         end
-        assert.same({}, missing)
+        local run = files.read("scripts/run")
+        local values = {}
+        for name, value in run:gmatch("\n(%l+)=([%d.:]+)") do
+            values[name] = value
+        end
+        local printed = run:match("\nTry it in another terminal:\n(.-)\n\nThe second")
+        local found = {}
+        for line in printed:gmatch("  (curl [^\n]+)") do
+            found[#found + 1] = line:gsub("%$(%l+)", values)
+        end
+        assert.same(lines, found)
+        assert.equal(4, #found)
+        assert.is_truthy(files.read("scripts/platforms"):find("/^While .make run. runs/d", 1, true))
     end)
 end)

@@ -8,7 +8,7 @@ local frame = require("sluice.events.frame")
 
 local MAX_PAYLOAD = 5000
 local RUNS = 3000
-local SEED = os.time()
+local SEED = require("test.unit.support.seed")("events_frame")
 
 local KINDS = { frame.ALL, frame.WORKER, frame.UNIQUE }
 

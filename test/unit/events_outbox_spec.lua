@@ -2,7 +2,7 @@
 
 local outbox = require("sluice.events.outbox")
 
-local SEED = os.time()
+local SEED = require("test.unit.support.seed")("events_outbox")
 
 local function add(box, text)
     box.frames:put(text)

@@ -1,6 +1,6 @@
 -- Samples of metrics in C, beside a slow model of them.
 
-local exposition = require("sluice.exposition")
+local exposition = require("sluice.ffi.exposition")
 local ffi = require("ffi")
 local string_buffer = require("string.buffer")
 

@@ -1,6 +1,6 @@
 --- Flame graphs of folded stacks.
 
-local flame = require("cli.flame")
+local flame = require("cli.commands.flame")
 
 -- Frames of a drawing: name -> {x, y, width}.
 local function frames(svg)
@@ -13,7 +13,7 @@ local function frames(svg)
     return found
 end
 
-describe("cli.flame", function()
+describe("cli.commands.flame", function()
     it("draws frames as wide as their share, each on its caller", function()
         local found = frames(flame.svg("a;b 3\na;c 1\nd 4\na;b;e 4\n", "runs", "runs"))
         local all = found.all

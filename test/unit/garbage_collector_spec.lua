@@ -1,4 +1,4 @@
-describe("gateway.control.garbage_collector", function()
+describe("sluice.garbage_collector", function()
     local collector, old_ngx, sleeps
 
     -- A garbage table is 40 bytes.
@@ -16,13 +16,13 @@ describe("gateway.control.garbage_collector", function()
                 sleeps[#sleeps + 1] = collectgarbage("count") - before
             end,
         }
-        package.loaded["gateway.control.garbage_collector"] = nil
-        collector = require("gateway.control.garbage_collector")
+        package.loaded["sluice.garbage_collector"] = nil
+        collector = require("sluice.garbage_collector")
     end)
 
     after_each(function()
         _G.ngx = old_ngx
-        package.loaded["gateway.control.garbage_collector"] = nil
+        package.loaded["sluice.garbage_collector"] = nil
         collectgarbage("restart")
         jit.on()
     end)

@@ -2,6 +2,7 @@
 
 local c = require("test.house.c")
 local dead = require("test.house.dead")
+local files = require("test.house.files")
 local rules = require("test.house.rules")
 local scan = require("test.house.scan")
 
@@ -27,6 +28,39 @@ describe("the house", function()
         assert.same({}, dead.in_lua(house, rules))
     end)
 
+    it("has names in C that say which file has them", function()
+        assert.same({}, dead.misnamed(house, rules))
+    end)
+
+    it("has for Lua what its headers declare for it, and nothing else", function()
+        local declared, found = {}, {}
+        for _, file in pairs(house.headers) do
+            local text = files.read(file)
+            for region in text:gmatch("\n/%* FFI %*/\n(.-)\n/%* FFI end %*/\n") do
+                for name in pairs(c.read(region).declares) do
+                    declared[name] = true
+                    if not house.functions[name] then
+                        found[#found + 1] = file .. " declares " .. name .. "(), which is nowhere"
+                    end
+                end
+            end
+        end
+        for _, module in pairs(house.modules) do
+            for i, token in ipairs(module.code or {}) do
+                local is_of_c = i > 2 and module.code[i - 2].text == "C"
+                if is_of_c and token.text:find("^sluice_") and not declared[token.text] then
+                    found[#found + 1] = ("%s:%d: no header declares %s() for Lua"):format(
+                        module.file,
+                        token.line,
+                        token.text
+                    )
+                end
+            end
+        end
+        assert.is_truthy(declared.sluice_var_count and declared.sluice_core_check)
+        assert.same({}, found)
+    end)
+
     it("declares to FFI what is the module's by sluice.abi alone", function()
         local found = {}
         for _, module in pairs(house.modules) do
@@ -34,7 +68,7 @@ describe("the house", function()
             for i, token in ipairs(code) do
                 local text = token.text == "cdef" and (code[i + 2] or code[i + 1]).text or ""
                 for name in text:gmatch("[%a_][%w_]*") do
-                    if house.functions[name] and module.name ~= "lib.sluice.abi" then
+                    if house.functions[name] and module.name ~= "lib.sluice.ffi.abi" then
                         found[#found + 1] = module.file .. " declares " .. name
                     end
                 end
@@ -46,19 +80,17 @@ describe("the house", function()
     -- nginx makes no list for HTTP/0.9: pushing to it elsewhere has crashed a worker.
     it("adds lines to lists of headers in one place", function()
         local found = {}
-        for _, folder in ipairs({ "module", "plugins" }) do
-            for _, file in ipairs(scan.files(folder)) do
-                local text = file:find("%.[ch]$") and assert(io.open(file)):read("*a")
-                if text and c.read(text).uses.ngx_list_push then
-                    found[#found + 1] = file
-                end
-            end
+        for file, text in scan.sources({ "module", "plugins" }, "%.[ch]$") do
+            found[#found + 1] = c.read(text).uses.ngx_list_push and file or nil
         end
         assert.same({ "module/lib/header/ngx_http_sluice_header_list.c" }, found)
     end)
 
     it("has nothing in its lists of exceptions that is not there", function()
         local gone = {}
+        for name in pairs(rules.misnamed) do
+            gone[#gone + 1] = not house.functions[name] and name or nil
+        end
         for name in pairs(rules.alive) do
             local module, fn = name:match("^(.*)%.([^.]+)$")
             local source = module and house.modules[module]
@@ -121,7 +153,7 @@ int i(void) { return '"' + j("k()"); }
         assert.is_truthy(uses.j.by.i)
     end)
 
-    it("finds uses in tables, values and what macros call", function()
+    it("finds uses in tables, values and macros", function()
         local uses = c.read([[
 static int_pt  a = b;
 static command_t  c[] = {
@@ -133,7 +165,7 @@ static command_t  c[] = {
         assert.is_truthy(uses.b.by[""])
         assert.equal(3, uses.e.line)
         assert.equal(6, uses.g.line)
-        assert.is_nil(uses.h)
+        assert.equal(6, uses.h.line)
     end)
 end)
 
@@ -183,6 +215,25 @@ describe("the scan of C", function()
         assert.matches("core.c:1 includes ngx_core.h: plain C knows nothing", found[1], 1, true)
     end)
 
+    it("keeps what plugins decide plain", function()
+        local source = "#include <ngx_config.h>\n#include <ngx_core.h>"
+        local found = violations({ ["plugins/one-two/sluice_one_two.c"] = source })
+        assert.matches("one_two.c:1 includes ngx_config.h: plain C knows", found[1], 1, true)
+        assert.same({}, violations({ ["plugins/one-two/ngx_http_sluice_one_two.c"] = source }))
+    end)
+
+    it("has nginx's header of the platform before the system's", function()
+        local sources = {
+            ["module/core/image/core.h"] = "#include <stddef.h>",
+            ["module/gateway/log/a.h"] = "#include <ngx_config.h>",
+            ["module/gateway/log/a.c"] = '#include "a.h"\n#include "core.h"',
+        }
+        assert.same({}, violations(sources))
+        sources["module/gateway/log/a.c"] = '#include "core.h"\n#include "a.h"'
+        local why = "module/core/image/core.h:1 includes stddef.h before ngx_config.h"
+        assert.same({ "module/gateway/log/a.c: " .. why }, violations(sources))
+    end)
+
     it("finds cycles within a room", function()
         assert.same(
             { "cycle: module.core.ring.a.c -> module.core.ring.b.c -> module.core.ring.a.c" },
@@ -195,14 +246,18 @@ describe("the scan of C", function()
 
     it("keeps what the doors shut out of C, too", function()
         local sources = { ["plugins/two/two.c"] = "int two_x(void) { }" }
-        for _, file in ipairs({ "plugins/one/init.lua", "plugins/two/init.lua", "cli/main.lua" }) do
+        for _, file in ipairs({
+            "plugins/one/handler.lua",
+            "plugins/two/handler.lua",
+            "cli/main.lua",
+        }) do
             sources[file] = "C.two_x()"
         end
         local found = {}
         for _, line in ipairs(violations(sources)) do
             found[#found + 1] = line:match("^(%S+):1 calls two_x%(%) of plugins%.two%.two%.c: ")
         end
-        assert.same({ "cli/main.lua", "plugins/one/init.lua", "plugins/two/init.lua" }, found)
+        assert.same({ "cli/main.lua", "plugins/one/handler.lua", "plugins/two/handler.lua" }, found)
     end)
 
     it("sees what Lua calls, in the code and in declarations", function()
@@ -235,6 +290,20 @@ describe("the search for dead functions", function()
             ["module/core/image/a.c"] = "int a(void) { }\nint b(void) { }",
         })
         assert.same({ "module/core/image/a.c:2: b() is used by nobody" }, dead.in_c(house, rules))
+    end)
+
+    it("finds public names that do not say where they stand", function()
+        local header = "module/gateway/plugin/ngx_http_sluice_plugin.h"
+        local source = "module/gateway/plugin/ngx_http_sluice_early.c"
+        local house = scan.build({
+            ["module/core/ring/ring_slot.c"] = "int sluice_ring_take(void) { }",
+            [header] = "int ngx_http_sluice_plugin_set(void);",
+            [source] = "int ngx_http_sluice_plugin_set(void) { }\n"
+                .. "int ngx_http_sluice_late(void) { }",
+        })
+        assert.same({
+            source .. ":2: ngx_http_sluice_late() does not begin with its file's name",
+        }, dead.misnamed(house, rules))
     end)
 
     it("finds functions and methods of Lua", function()

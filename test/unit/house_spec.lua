@@ -2,7 +2,9 @@
 -- docs/house.svg shows it as it is.
 
 local draw = require("test.house.draw")
+local files = require("test.house.files")
 local lexer = require("test.house.lexer")
+local registry = require("gateway.plugin.registry")
 local rules = require("test.house.rules")
 local scan = require("test.house.scan")
 
@@ -10,23 +12,19 @@ describe("the house", function()
     local house = scan.read(".")
 
     it("keeps its rules", function()
-        local found, idle_debts = scan.violations(house, rules)
-        assert.same({}, found)
-        assert.same({}, idle_debts)
+        assert.same({}, scan.violations(house, rules))
     end)
 
     it("has been read: some known lines are there", function()
         local modules = house.modules
         assert.is_truthy(modules["gateway.proxy.entities"].uses["gateway.proxy.image"])
-        assert.is_truthy(modules["gateway.plugin.registry"].uses["plugins.key-auth"])
-        assert.is_truthy(modules["plugins.http-log"].uses["gateway.plugin.pdk"])
-        assert.is_nil(modules["gateway.plugin.registry"].uses["plugins.key-auth.schema"])
+        assert.is_truthy(modules["gateway.plugin.registry"].uses["plugins.key-auth.handler"])
+        assert.is_truthy(modules["plugins.http-log.handler"].uses["gateway.pdk"])
+        assert.is_nil(modules["gateway.plugin.registry"].uses["plugins.file-log.path"])
     end)
 
     it("is drawn in docs/house.svg as it is", function()
-        local file = assert(io.open("docs/house.svg"))
-        local shown, expected = draw.shown(file:read("*a")), draw.expected(house)
-        file:close()
+        local shown, expected = draw.shown(files.read("docs/house.svg")), draw.expected(house)
         local differences = {}
         for title in pairs(expected) do
             if not shown[title] then
@@ -42,6 +40,52 @@ describe("the house", function()
         assert.same({}, differences, "draw it anew: luajit test/house/draw.lua")
     end)
 
+    it("has of each plugin a folder of Kong's shape, a page and tests", function()
+        local lacking = {}
+        for _, name in ipairs(registry.bundled()) do
+            local tests = "test/nginx/plugins/test_" .. name:gsub("-", "_") .. ".py"
+            local page = "docs/plugins/" .. name .. ".md"
+            local folder = "plugins/" .. name
+            for _, path in ipairs({ folder .. "/schema.lua", page, tests }) do
+                lacking[#lacking + 1] = not files.exists(path) and path or nil
+            end
+        end
+        for _, path in ipairs(scan.files("plugins")) do
+            local is_there = files.exists(path:match("^plugins/[^/]+") .. "/handler.lua")
+            lacking[#lacking + 1] = not is_there and path .. ": no handler.lua beside it" or nil
+        end
+        assert.same({}, lacking)
+    end)
+
+    -- Where a plugin's name may stand outside of its folder, and why.
+    local MAY_NAME = {
+        ["cli/options/init.lua"] = "the help says which plugin a setting is for",
+        ["gateway/entities/ca_certificates.lua"] = "a description for users",
+        ["gateway/entities/consumer_groups.lua"] = "an example for users",
+        ["gateway/entities/plugins.lua"] = "an example for users",
+        ["gateway/entities/vaults.lua"] = "an example for users",
+    }
+
+    it("says the name of a plugin in its folder only", function()
+        local found, met = {}, {}
+        for _, module in pairs(house.modules) do
+            for _, token in ipairs(module.file:match("^plugins/") and {} or module.code or {}) do
+                for _, name in ipairs(registry.bundled()) do
+                    local pattern = "%f[%w_-]" .. name:gsub("%-", "%%-") .. "%f[^%w_-]"
+                    if token.kind == "string" and token.text:find(pattern) then
+                        met[module.file] = true
+                        local line = ("%s:%d: %s"):format(module.file, token.line, name)
+                        found[#found + 1] = not MAY_NAME[module.file] and line or nil
+                    end
+                end
+            end
+        end
+        for file in pairs(MAY_NAME) do
+            found[#found + 1] = not met[file] and file .. " names none" or nil
+        end
+        assert.same({}, found)
+    end)
+
     it("is described the same way each time", function()
         assert.equal(draw.dot(house), draw.dot(scan.read(".")))
     end)
@@ -51,14 +95,14 @@ end)
 local function violations(sources)
     local all = {
         ["cli/main.lua"] = 'require("gateway.config")',
-        ["gateway/init.lua"] = 'require("gateway.plugin.registry") require("gateway.router")',
+        ["gateway/init.lua"] = 'require("gateway.plugin.registry") require("gateway.schema")',
         ["gateway/config/init.lua"] = 'require("gateway.schema.typedefs")',
         ["gateway/schema/typedefs.lua"] = "return {}",
-        ["gateway/router/init.lua"] = "return {}",
-        ["gateway/plugin/pdk.lua"] = "return {}",
-        ["gateway/plugin/registry.lua"] = 'local ok = pcall(require, "plugins." .. name)',
-        ["plugins/one.lua"] = 'require "gateway.plugin.pdk" require("gateway.schema.typedefs")',
-        ["plugins/two/init.lua"] = 'require("plugins.two.part") require("sluice.timer")',
+        ["gateway/schema/init.lua"] = "return {}",
+        ["gateway/pdk/init.lua"] = "return {}",
+        ["gateway/plugin/registry.lua"] = 'pcall(require, "plugins." .. name .. ".handler")',
+        ["plugins/one/handler.lua"] = 'require "gateway.pdk" require("gateway.schema.typedefs")',
+        ["plugins/two/handler.lua"] = 'require("plugins.two.part") require("sluice.timer")',
         ["plugins/two/part.lua"] = "return {}",
         ["lib/sluice/timer.lua"] = 'require("ffi")',
     }
@@ -75,13 +119,13 @@ describe("the scan of the house", function()
 
     it("names the file, the line and the module of a require that runs upwards", function()
         assert.same({
-            "gateway/router/init.lua:2 requires gateway.config: "
-                .. "runs upwards from gateway.router to gateway.config",
-        }, violations({ ["gateway/router/init.lua"] = '\nrequire("gateway.config")' }))
+            "gateway/schema/init.lua:2 requires gateway.config: "
+                .. "runs upwards from gateway.schema to gateway.config",
+        }, violations({ ["gateway/schema/init.lua"] = '\nrequire("gateway.config")' }))
         assert.same({
-            "lib/sluice/timer.lua:1 requires gateway.router: "
-                .. "runs upwards from lib to gateway.router",
-        }, violations({ ["lib/sluice/timer.lua"] = 'require("gateway.router")' }))
+            "lib/sluice/timer.lua:1 requires gateway.schema: "
+                .. "runs upwards from lib to gateway.schema",
+        }, violations({ ["lib/sluice/timer.lua"] = 'require("gateway.schema")' }))
     end)
 
     it("finds each way to write a require", function()
@@ -91,7 +135,7 @@ describe("the scan of the house", function()
             "pcall(require, [[gateway.config]])",
             'if x then y = require( -- why\n "gateway.config") end',
         }) do
-            local found = violations({ ["gateway/router/init.lua"] = source })
+            local found = violations({ ["gateway/schema/init.lua"] = source })
             assert.equal(1, #found, source)
             assert.matches("requires gateway.config", found[1], 1, true)
         end
@@ -106,30 +150,30 @@ describe("the scan of the house", function()
             'parser:require("gateway.config")',
             'requires("gateway.config")',
         }) do
-            assert.same({}, violations({ ["gateway/router/init.lua"] = source }), source)
+            assert.same({}, violations({ ["gateway/schema/init.lua"] = source }), source)
         end
     end)
 
     it("keeps plugins to their interface and out of each other", function()
         local found = violations({
-            ["plugins/one.lua"] = 'require("gateway.plugin.pdk") require("gateway.router")',
+            ["plugins/one/handler.lua"] = 'require("gateway.pdk") require("gateway.schema")',
         })
         assert.matches(
-            "plugins/one.lua:1 requires gateway.router: a plugin uses",
+            "plugins/one/handler.lua:1 requires gateway.schema: a plugin uses",
             found[1],
             1,
             true
         )
         found = violations({
-            ["plugins/one.lua"] = 'require("plugins.two.part") require("gateway.plugin.pdk")',
+            ["plugins/one/handler.lua"] = 'require("plugins.two.part") require("gateway.pdk")',
         })
         assert.matches("rooms of one floor, plugins.one and plugins.two", found[1], 1, true)
     end)
 
     it("lets only the registry load plugins", function()
-        local found = violations({ ["gateway/init.lua"] = 'require("plugins.one")' })
+        local found = violations({ ["gateway/init.lua"] = 'require("plugins.one.handler")' })
         assert.matches(
-            "init.lua:1 requires plugins.one: only the plugin registry",
+            "init.lua:1 requires plugins.one.handler: only the plugin registry",
             found[1],
             1,
             true
@@ -137,9 +181,9 @@ describe("the scan of the house", function()
     end)
 
     it("keeps the command line to the gateway's configuration", function()
-        local found = violations({ ["cli/main.lua"] = 'require("gateway.router")' })
+        local found = violations({ ["cli/main.lua"] = 'require("gateway.schema")' })
         assert.matches(
-            "cli/main.lua:1 requires gateway.router: the command line",
+            "cli/main.lua:1 requires gateway.schema: the command line",
             found[1],
             1,
             true
@@ -147,55 +191,55 @@ describe("the scan of the house", function()
     end)
 
     it("lets nobody see the whole gateway", function()
-        local found = violations({ ["gateway/plugin/pdk.lua"] = 'require("gateway")' })
-        assert.matches("gateway/plugin/pdk.lua:1 requires gateway: runs upwards", found[1], 1, true)
+        local found = violations({ ["gateway/pdk/init.lua"] = 'require("gateway")' })
+        assert.matches("gateway/pdk/init.lua:1 requires gateway: runs upwards", found[1], 1, true)
     end)
 
     it("wants a floor for each file of the gateway", function()
         local found = violations({
             ["gateway/init.lua"] = 'require("gateway.new") require("gateway.plugin.registry")',
-            ["gateway/new.lua"] = 'require("gateway.router")',
+            ["gateway/new.lua"] = 'require("gateway.schema")',
         })
         assert.same({ "gateway/new.lua has no floor in test/house/rules.lua" }, found)
     end)
 
     it("finds cycles, also within a room", function()
         assert.same(
-            { "cycle: gateway.router -> gateway.router.a -> gateway.router.b -> gateway.router" },
+            { "cycle: gateway.schema -> gateway.schema.a -> gateway.schema.b -> gateway.schema" },
             violations({
-                ["gateway/router/init.lua"] = 'require("gateway.router.a")',
-                ["gateway/router/a.lua"] = 'require("gateway.router.b")',
-                ["gateway/router/b.lua"] = 'require("gateway.router")',
+                ["gateway/schema/init.lua"] = 'require("gateway.schema.a")',
+                ["gateway/schema/a.lua"] = 'require("gateway.schema.b")',
+                ["gateway/schema/b.lua"] = 'require("gateway.schema")',
             })
         )
     end)
 
     it("finds modules that nobody requires, and required ones that are not there", function()
         assert.same(
-            { "gateway/router/lost.lua is required by nothing" },
-            violations({ ["gateway/router/lost.lua"] = "return {}" })
+            { "gateway/schema/lost.lua is required by nothing" },
+            violations({ ["gateway/schema/lost.lua"] = "return {}" })
         )
         assert.same(
-            { "gateway/plugin/pdk.lua:1 requires gateway.gone: no such module" },
-            violations({ ["gateway/plugin/pdk.lua"] = 'require("gateway.gone")' })
+            { "gateway/pdk/init.lua:1 requires gateway.gone: no such module" },
+            violations({ ["gateway/pdk/init.lua"] = 'require("gateway.gone")' })
         )
     end)
 
     it("does not accept a name that it cannot know", function()
         assert.same(
-            { "gateway/plugin/pdk.lua:1 requires a name that the scan cannot know" },
-            violations({ ["gateway/plugin/pdk.lua"] = "require(name)" })
+            { "gateway/pdk/init.lua:1 requires a name that the scan cannot know" },
+            violations({ ["gateway/pdk/init.lua"] = "require(name)" })
         )
     end)
 
     it("draws a forbidden line in red", function()
         local picture = draw.dot(scan.build({
-            ["gateway/router/init.lua"] = 'require("gateway.config")',
+            ["gateway/entities/init.lua"] = 'require("gateway.config")',
             ["gateway/config/init.lua"] = 'require("gateway.schema")',
             ["gateway/schema/init.lua"] = 'require("sluice.file")',
             ["lib/sluice/file.lua"] = "",
         }))
-        assert.matches('"gateway.router" -> "gateway.config" [color="red"', picture, 1, true)
+        assert.matches('"gateway.entities" -> "gateway.config" [color="red"', picture, 1, true)
         assert.matches('"gateway.config" -> "gateway.schema"\n', picture, 1, true)
     end)
 end)

@@ -1,6 +1,6 @@
 --- http-log: which configurations are right, and what follows from them.
 
-local endpoint = require("plugins.http-log.endpoint")
+local endpoint = require("sluice.http_endpoint")
 local support = require("test.unit.support.config")
 
 local function config(body)
@@ -67,7 +67,7 @@ describe("http-log's configuration", function()
             { "headers: {Content-Type: a}", "cannot contain 'Content-Type' header" },
             { "headers: {transfer-encoding: a}", "cannot contain 'Transfer-Encoding' header" },
             { 'headers: {X-A: "a\\r\\nb"}', "must not contain a line break" },
-            { "custom_fields_by_lua: {a: return 1}", "custom_fields_by_lua is not supported" },
+            { "custom_fields_by_lua: {a: return 1}", "needs the plugin interface" },
         }
         for _, case in ipairs(cases) do
             local found = errors(case[1])
@@ -85,7 +85,7 @@ plugins:
     end)
 end)
 
-describe("plugins.http-log.endpoint", function()
+describe("sluice.http_endpoint", function()
     it("splits URLs", function()
         local cases = {
             { "http://a", "http", "a", 80, "/", "a" },
@@ -125,5 +125,18 @@ describe("plugins.http-log.endpoint", function()
             assert.is_nil(parsed, case[1])
             assert.equal(case[2], err)
         end
+    end)
+end)
+
+describe("plugins.http-log.schema", function()
+    it("joins the values that a header had before format 3.0", function()
+        local migrate = require("plugins.http-log.schema").migrate
+        local old = { timeout = 1, headers = { a = { "x", "y" }, b = {}, c = "z", d = { 1 } } }
+        assert.same(
+            { timeout = 1, headers = { a = "x, y", b = {}, c = "z", d = { 1 } } },
+            migrate(old)
+        )
+        assert.same({ "x", "y" }, old.headers.a)
+        assert.same({ headers = "none" }, migrate({ headers = "none" }))
     end)
 end)

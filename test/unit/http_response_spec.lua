@@ -201,6 +201,49 @@ describe("sluice.http_response", function()
         end
     end)
 
+    it("takes no longer for fields of many spaces", function()
+        local spaces = (" "):rep(60000)
+        local fields =
+            { "A: b" .. spaces .. "c", "A:" .. spaces .. "c", "A: c" .. spaces, "A:" .. spaces }
+        local wanted = { "b" .. spaces .. "c", "c", "c", "" }
+        local begun = os.clock()
+        for i, field in ipairs(fields) do
+            local response = reader({ HEAD .. field .. "\r\n\r\n" })
+            assert.equal(wanted[i], response:read_head().headers.a)
+        end
+        assert.is_true(os.clock() - begun < 0.5)
+    end)
+
+    it("hands over each line of the final head, and what was left to the next response", function()
+        local early = "HTTP/1.1 103 Hints\r\nX-Early: 1\r\n\r\n"
+        local whole = early .. HEAD .. "X-A: 1\r\nx-a: 2\r\nContent-Length: 2\r\n\r\nokrest"
+        local lines, interim = {}, {}
+        local response = reader({ whole })
+        local head = response:read_head(function(name, value)
+            lines[#lines + 1] = name .. "=" .. value
+        end, function(status)
+            interim[#interim + 1] = status
+            return true
+        end)
+        assert.same({ "X-A=1", "x-a=2", "Content-Length=2" }, lines)
+        assert.same({ 103 }, interim)
+        assert.same({ "OK", "1, 2" }, { head.reason, head.headers["x-a"] })
+        assert.equal("ok", response:read_piece(2))
+        local next_one = http_response.new(function()
+            return nil, "closed"
+        end, response:rest())
+        assert.equal("rest", next_one:read_piece(100))
+        assert.same({ nil, "closed" }, { next_one:read_piece(100) })
+    end)
+
+    it("goes no further than who hears of interim responses lets it", function()
+        local response = reader({ "HTTP/1.1 100 Go\r\n\r\n" .. HEAD .. "\r\n" })
+        local head, err = response:read_head(nil, function()
+            return nil, "no"
+        end)
+        assert.same({ nil, "no" }, { head, err })
+    end)
+
     it("fails with the reader's words, wherever it stops", function()
         local whole = CHUNKED .. "2\r\nhi\r\n0\r\n\r\n"
         for cut = 0, #whole - 1 do

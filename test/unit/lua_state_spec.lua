@@ -1,4 +1,5 @@
 local blocks = require("gateway.store.blocks")
+local files = require("test.house.files")
 local lua_state = require("gateway.store.lua_state")
 
 -- More than a new state has.
@@ -41,6 +42,49 @@ describe("a Lua state of its own", function()
         local address, ok, thrown = lua_state.reuse(0, MOST_KB, "string", "rep")
         assert.same({ 0, false }, { address, ok })
         assert.matches("bad argument #1 to", thrown)
+    end)
+end)
+
+-- Calls in a process that has less memory each time: every call has its result, or says that there
+-- was too little.
+local LESS_AND_LESS = [[
+local ffi = require("ffi")
+ffi.cdef("int setrlimit(int what, const unsigned long *limits);")
+local lua_state = require("gateway.store.lua_state")
+local ADDRESS_SPACE = 9
+local limits = ffi.new("unsigned long[2]", -1)
+local function bound(bytes)
+    limits[0] = bytes
+    ffi.C.setrlimit(ADDRESS_SPACE, limits)
+end
+local function used()
+    return tonumber(io.open("/proc/self/statm"):read("*n")) * 4096
+end
+local made, refused = 0, 0
+local text = ("x"):rep(300000)
+lua_state.call("string", "len", text)
+for room = 0, 200 do
+    bound(used() + room * 16384)
+    local ok, found, err = pcall(lua_state.call, "string", "len", text)
+    bound(ffi.cast("unsigned long", -1))
+    if ok and found == #text then
+        made = made + 1
+    else
+        assert((ok and err.err == "full") or found == "not enough memory", tostring(found))
+        refused = refused + 1
+    end
+end
+print(made > 0 and refused > 0 and "fine" or made .. " " .. refused)
+]]
+
+describe("a Lua state that there is little memory for", function()
+    it("ends no process", function()
+        local path = os.tmpname()
+        files.write(path, LESS_AND_LESS)
+        local command = "LUA_PATH='%s' luajit -joff %s 2>&1"
+        local said = files.run(command:format(package.path, path))
+        os.remove(path)
+        assert.equal("fine\n", said)
     end)
 end)
 

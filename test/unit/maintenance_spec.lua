@@ -1,7 +1,7 @@
-describe("gateway.control.maintenance", function()
-    local NAMES = { "sluice.images", "sluice.clock", "gateway.control.maintenance" }
+local stand_ins = require("test.unit.support.stand_ins")
 
-    local before, old_ngx, now, live, asked, answer, begun
+describe("gateway.writer.maintenance", function()
+    local restore, now, live, asked, answer, begun
 
     local function call(verb)
         asked[#asked + 1] = verb
@@ -12,25 +12,24 @@ describe("gateway.control.maintenance", function()
     end
 
     before_each(function()
-        before, old_ngx, asked, answer, now = {}, _G.ngx, {}, {}, 1000
-        for _, name in ipairs(NAMES) do
-            before[name], package.loaded[name] = package.loaded[name], nil
-        end
-        package.loaded["sluice.clock"] = {
-            monotonic = function()
-                return now
-            end,
-        }
-        package.loaded["sluice.images"] = {
-            crashes = function()
-                return 0
-            end,
-            are_checked = function()
-                return true
-            end,
-            note_checked = function() end,
-        }
-        _G.ngx = {
+        asked, answer, now = {}, {}, 1000
+        restore = stand_ins.put({
+            ["gateway.writer.maintenance"] = false,
+            ["sluice.clock"] = {
+                monotonic = function()
+                    return now
+                end,
+            },
+            ["sluice.ffi.images"] = {
+                crashes = function()
+                    return 0
+                end,
+                are_checked = function()
+                    return true
+                end,
+                note_checked = function() end,
+            },
+        }, {
             log = function() end,
             timer = {
                 at = function(_, fn, ...)
@@ -41,7 +40,7 @@ describe("gateway.control.maintenance", function()
                     return true
                 end,
             },
-        }
+        })
         live = {
             base = 1,
             delta = 1,
@@ -56,15 +55,12 @@ describe("gateway.control.maintenance", function()
     end)
 
     after_each(function()
-        _G.ngx = old_ngx
-        for _, name in ipairs(NAMES) do
-            package.loaded[name] = before[name]
-        end
+        restore()
     end)
 
     -- With all done that a start leaves to do, and a kernel that tells of files.
     local function idle()
-        local maintenance = require("gateway.control.maintenance")
+        local maintenance = require("gateway.writer.maintenance")
         local one = maintenance.new({ call = call, in_turn = call }, function() end, function()
             return true
         end)

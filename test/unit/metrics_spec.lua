@@ -1,23 +1,10 @@
 -- The text of metrics: what names may hold, which format a client gets, the page that lists them.
 
-local format = require("gateway.control.metrics.format")
+local files = require("test.house.files")
+local format = require("gateway.metrics.format")
 local string_buffer = require("string.buffer")
 
 local PATHS = "./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua;;"
-
-local function run(command)
-    local pipe = assert(io.popen(command))
-    local text = pipe:read("*a")
-    pipe:close()
-    return text
-end
-
-local function read_file(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
 
 describe("a label", function()
     it("may hold any text", function()
@@ -33,10 +20,11 @@ describe("a family", function()
         name = "a_bytes",
         type = "counter",
         unit = "bytes",
-        labels = { "b" },
+        labels = { "r", "b" },
         help = 'one "\\\n two',
         samples = function(figures, add)
-            add(figures.value, 'x"')
+            add(figures.value, "\n", 'x"')
+            add(0.5)
         end,
     }
 
@@ -46,14 +34,16 @@ describe("a family", function()
         local open =
             '# HELP a_bytes one \\"\\\\\\n two\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n'
         assert.equal(open, format.head(row, true))
+        local bare = { name = "a_bytes", type = "counter", help = "one", is_bare = true }
+        assert.equal("# HELP a_bytes one\n# TYPE a_bytes counter\n", format.head(bare, false))
+        assert.equal("# HELP a_bytes one\n# TYPE a_bytes unknown\n", format.head(bare, true))
     end)
 
     it("has its numbers in full", function()
         local out = string_buffer.new()
-        format.samples(out, row, format.label("r", "\n"), { value = 2 ^ 53 })
-        format.samples(out, row, "", { value = 0.5 })
+        format.samples(out, row, { value = 2 ^ 53 })
         assert.equal(
-            'a_bytes_total{r="\\n",b="x\\""} 9007199254740992\na_bytes_total{b="x\\""} 0.500\n',
+            'a_bytes_total{r="\\n",b="x\\""} 9007199254740992\na_bytes_total 0.500\n',
             out:get()
         )
     end)
@@ -61,8 +51,7 @@ end)
 
 describe("docs/metrics.md", function()
     it("is current (make docs writes it)", function()
-        local made =
-            run(("LUA_PATH='%s' luajit gateway/control/metrics/reference.lua"):format(PATHS))
-        assert.equal(made, read_file("docs/metrics.md"))
+        local made = files.run(("LUA_PATH='%s' luajit gateway/metrics/reference.lua"):format(PATHS))
+        assert.equal(made, files.read("docs/metrics.md"))
     end)
 end)

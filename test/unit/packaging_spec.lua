@@ -1,18 +1,12 @@
 --- The packages need what the code says that it needs, and have its version.
 
-local platform = require("cli.platform")
+local files = require("test.house.files")
+local platform = require("cli.options.platform")
 local version = require("gateway.version")
-
-local function read(path)
-    local file = assert(io.open(path))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
 
 -- The paragraph of a package.
 local function paragraph(name)
-    local control = "\n\n" .. read("packaging/debian/control")
+    local control = "\n\n" .. files.read("packaging/debian/control")
     return assert(control:match("\n\nPackage: " .. name:gsub("%-", "%%-") .. "\n(.-)\n\n"))
 end
 
@@ -36,13 +30,11 @@ describe("the packages", function()
     end)
 
     it("have the version of gateway.version, and what CHANGELOG.md says first", function()
-        local pipe = assert(io.popen("SOURCE_DATE_EPOCH=86400 packaging/changelog bookworm"))
-        local text = pipe:read("*a")
-        pipe:close()
+        local text = files.run("SOURCE_DATE_EPOCH=86400 packaging/changelog bookworm")
         local head = ("sluice (%s~deb12) bookworm; urgency=medium\n\n  * "):format(version.product)
         assert.equal(head, text:sub(1, #head))
         local _, bullets = text:gsub("\n  %* ", "")
-        local first = read("CHANGELOG.md"):match("\n## [^\n]*(.*)")
+        local first = files.read("CHANGELOG.md"):match("\n## [^\n]*(.*)")
         local _, expected = (first:match("^(.-)\n## ") or first):gsub("\n%- ", "")
         assert.equal(expected, bullets)
         assert.equal("  Fri, 02 Jan 1970 00:00:00 +0000\n", text:sub(-34))
@@ -52,7 +44,7 @@ describe("the packages", function()
         local place = os.tmpname()
         os.remove(place)
         -- The script, with another /etc and a command that says what it was told.
-        local text = read("packaging/debian/sluice.postinst"):gsub("/etc/", place .. "/")
+        local text = files.read("packaging/debian/sluice.postinst"):gsub("/etc/", place .. "/")
         local said = "#!/bin/sh\necho $1 $3 $KEY | sed s,%s/,, >>%s/said\n"
         for path, content in pairs({
             ["postinst"] = text,
@@ -65,32 +57,24 @@ describe("the packages", function()
         }) do
             local to = place .. "/" .. path
             os.execute("mkdir -p $(dirname " .. to .. ")")
-            local file = assert(io.open(to, "w"))
-            file:write(content)
-            file:close()
+            files.write(to, content)
         end
         local line = "chmod +x %s/bin/sluice; PATH=%s/bin:$PATH sh %s/postinst triggered; echo $?"
-        local pipe = assert(io.popen(line:format(place, place, place)))
-        assert.equal("0\n", pipe:read("*a"))
-        pipe:close()
+        assert.equal("0\n", (files.run(line:format(place, place, place))))
         local expected = { "other.conf c", "sluice.conf a b", "third.conf" }
         for i, each in ipairs(expected) do
             expected[i] = ("status sluice/%s\nupgrade sluice/%s\n"):format(each, each)
         end
-        assert.equal(table.concat(expected), read(place .. "/said"))
+        assert.equal(table.concat(expected), files.read(place .. "/said"))
         os.execute("rm -r " .. place)
     end)
 
     it("leave a rotation of logs behind that needs nothing which is removed", function()
-        local text = read("packaging/debian/sluice.logrotate")
+        local text = files.read("packaging/debian/sluice.logrotate")
         local script = assert(text:match("\n\tpostrotate\n(.-)\n\tendscript\n"))
         local path = os.tmpname()
-        local file = assert(io.open(path, "w"))
-        file:write(script)
-        file:close()
-        local pipe = assert(io.popen("PATH=/nowhere /bin/sh " .. path .. " 2>&1; echo $?"))
-        assert.equal("0\n", pipe:read("*a"))
-        pipe:close()
+        files.write(path, script)
+        assert.equal("0\n", (files.run("PATH=/nowhere /bin/sh " .. path .. " 2>&1; echo $?")))
         os.remove(path)
     end)
 end)

@@ -1,8 +1,8 @@
 --- Names of a configuration, within a time.
 
-local resolver = require("gateway.control.resolver")
+local resolver = require("gateway.upstream.resolver")
 
-describe("gateway.control.resolver", function()
+describe("gateway.upstream.resolver", function()
     it("asks for no further name after its time, and needs none for addresses", function()
         local found = resolver.resolve_all({ "localhost", "localhost.", "127.0.0.1", "::1" }, 0)
         assert.equal("table", type(found.localhost))

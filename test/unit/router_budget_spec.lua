@@ -7,7 +7,7 @@ local random_routes = require("test.unit.support.routes")
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 60
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("router_budget")
 
 -- Slow by the square or the cube of the path's length, which the oracle gets to the end of.
 local SLOW = { "/(?:a*)(?:a*)%sb$", "/.*a.*a%s$", "/a*a*a*%s", "/[^b]*(?:a{0,9})a*%s$", "/%s.*" }

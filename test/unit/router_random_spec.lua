@@ -1,6 +1,6 @@
 -- The router against its oracle on random routes and requests.
 --
--- SLUICE_TEST_SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
 
 local core_router = require("test.unit.support.core_router")
 local oracle = require("test.unit.support.oracle")
@@ -8,7 +8,7 @@ local random_routes = require("test.unit.support.routes")
 
 local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 1500
 
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("router_random")
 
 -- Many lengths of paths and of wildcards, and paths longer than a key: what lengths in use,
 -- rooms and cut keys are about.

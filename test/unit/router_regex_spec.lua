@@ -1,7 +1,8 @@
 -- Regular expressions of the core, beside PCRE2 alone.
 
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
 local regex = require("test.unit.support.regex")
+local words = require("test.unit.support.words")
 
 local function of_path(pattern, subject)
     return core.try_pattern(pattern, true, subject)
@@ -41,7 +42,16 @@ describe("router's regular expressions", function()
     end)
 
     it("survive a long subject that the JIT's stack is too small for", function()
-        assert.is_true(of_path("(?:a|b)*c", ("ab"):rep(4000) .. "c"))
+        -- Near to what a request may cost: on a loaded machine a try may go beyond.
+        local matched, reason
+        for _ = 1, 20 do
+            matched, reason = of_path("(?:a|b)*c", ("ab"):rep(4000) .. "c")
+            if matched ~= nil then
+                break
+            end
+            assert.matches("limit exceeded$", core.reason(reason))
+        end
+        assert.is_true(matched)
     end)
 
     it("say what is wrong and where", function()
@@ -69,18 +79,9 @@ describe("router: the limit of a search", function()
     end)
 
     it("changes nothing of what matches", function()
-        local patterns = {
-            "b",
-            "^b",
-            "b$",
-            "^a|b$",
-            "(?i)B",
-            "(?-i)B",
-            "\\Ab",
-            "a\\z",
-            ".*b",
-            "(a)\\1",
-        }
+        local patterns = words([[
+            b ^b b$ ^a|b$ (?i)B (?-i)B \Ab a\z .*b (a)\1
+        ]])
         for _, pattern in ipairs(patterns) do
             local plain = assert(regex.compile(pattern, { caseless = true }))
             for _, subject in ipairs({ "", "a", "b", "B", "ab", "ba", "aa", "a\nb", "xaax" }) do

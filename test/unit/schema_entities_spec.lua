@@ -7,7 +7,7 @@ local values = require("test.unit.support.field_values")
 
 require("test.unit.support.config") -- loads the plugins, which add kinds
 
-local cert, private = pem.pair()
+local cert, private, public = pem.pair()
 
 -- The least that makes an entity of the kind valid.
 local MINIMAL = {
@@ -17,6 +17,10 @@ local MINIMAL = {
     targets = { target = "a:1", upstream = "up" },
     consumers = { username = "u" },
     keyauth_credentials = { key = "k", consumer = "u" },
+    basicauth_credentials = { username = "n", password = "p", consumer = "u" },
+    jwt_secrets = { key = "k", consumer = "u" },
+    hmacauth_credentials = { username = "n", consumer = "u" },
+    acls = { group = "g", consumer = "u" },
     plugins = { name = "p" },
     certificates = { cert = cert, key = private },
     snis = { name = "a.example", certificate = "c" },
@@ -24,6 +28,8 @@ local MINIMAL = {
     consumer_groups = { name = "g" },
     consumer_group_consumers = { consumer_group = "g", consumer = "u" },
     vaults = { name = "env", prefix = "my-env" },
+    key_sets = {},
+    keys = { kid = "k", pem = { public_key = public } },
 }
 
 local function told(errors)
@@ -68,8 +74,8 @@ describe("entity schemas", function()
     for kind, value in pairs(MINIMAL) do
         it(kind .. ": the least that is needed is needed", function()
             assert.equal("", (errors_with(kind, {})))
-            local optional = { username = true, paths = true }
-            optional.key = kind == "keyauth_credentials"
+            local optional = { username = true, paths = true, pem = true }
+            optional.key = kind == "keyauth_credentials" or kind == "jwt_secrets"
             for field in pairs(value) do
                 local less = {}
                 for key, given in pairs(value) do
@@ -197,15 +203,13 @@ describe("entity schemas", function()
 
     it("has the kinds of plugins before what refers to all", function()
         assert.equal("plugins", entities.kinds[#entities.kinds])
-        local schema_of_keys = entities.get("keyauth_credentials")
         local count = #entities.kinds
-        assert.is_true(entities.add(schema_of_keys))
+        assert.is_true(entities.add(require("plugins.key-auth.daos")[1]))
         assert.equal(count, #entities.kinds)
         assert.equal("consumer", entities.children("consumers").keyauth_credentials)
-        assert.same(
-            { nil, "entities: the kind 'services' exists already" },
-            { entities.add({ name = "services", fields = {} }) }
-        )
+        local id = { id = require("gateway.schema.typedefs").uuid }
+        local other = { name = "services", primary_key = { "id" }, fields = { id } }
+        assert.same({ nil, "the kind 'services' exists already" }, { entities.add(other) })
     end)
 
     describe("for_plugin", function()
@@ -216,6 +220,7 @@ describe("entity schemas", function()
                     {
                         config = {
                             type = "record",
+                            required = true,
                             fields = { { n = { type = "integer", default = 1 } } },
                         },
                     },

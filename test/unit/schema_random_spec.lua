@@ -1,17 +1,17 @@
 --- Generated checks beside a walk over the schema: random values, right ones and wrong ones.
---- `SLUICE_TEST_SEED` repeats a run.
+--- `SEED` repeats a run.
 
 local cjson = require("cjson")
 local entities = require("gateway.entities")
 local generated = require("gateway.schema.generated")
-local is_equal = require("cli.equal")
+local is_equal = require("gateway.schema.equal")
 local pem = require("test.unit.support.pem")
 local schema = require("gateway.schema")
 
 local registry = require("test.unit.support.config").registry
 
 local CASES = 20000
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("schema_random")
 local NULL = cjson.null
 
 -- What fields of all kinds may be given.
@@ -242,7 +242,7 @@ describe("generated checks", function()
         for case = 1, CASES do
             local definition = all[case % #all + 1]
             local value = random_record(definition, 1)
-            local what = ("SLUICE_TEST_SEED=%d, case %d, %s"):format(seed, case, definition.name)
+            local what = ("SEED=%d, case %d, %s"):format(seed, case, definition.name)
             local wanted = schema.walk(definition, value, "")
             local ok, filled = pcall(generated.record(definition), value)
             filled = ok and value[1] == nil and filled or nil

@@ -112,6 +112,8 @@ local CASES = {
         "expected to contain: x",
     },
     { { type = "integer", timestamp = true }, 0, "expected a valid timestamp" },
+    { { type = "string", is_regex = true }, "(", "not a valid regex: (" },
+    { { type = "string", is_regex = true }, "^a+$" },
     { { type = "string", uuid = true }, "3C45ea7d-1e22-587c-ad2f-e4631336c6ba" },
     {
         { type = "string", uuid = true },
@@ -189,9 +191,9 @@ describe("gateway.schema", function()
                 group = record({
                     { a = { type = "integer", default = 3 } },
                     { b = { type = "string" } },
-                }),
+                }, { required = true }),
             },
-            { maybe = record({ { a = { type = "integer", default = 3 } } }, { required = false }) },
+            { maybe = record({ { a = { type = "integer", default = 3 } } }) },
         }
         local definition = record(fields)
 
@@ -356,6 +358,35 @@ describe("gateway.schema", function()
                 schema.validate(both, { old = "a", new = { host = "b" } })
             )
         end)
+
+        it("stand beside what they are a former name of, with the same value alone", function()
+            local old = {
+                type = "string",
+                deprecation = { replaced_with = { { path = { "new", "host" } } } },
+                func = function(value)
+                    return { new = { host = value } }
+                end,
+            }
+            local secret = setmetatable({ referenceable = true }, { __index = old })
+            local new = record({ { host = { type = "string" } } })
+            local shorthands = { shorthand_fields = { { old = old }, { secret = secret } } }
+            local both = record({ { new = new } }, shorthands)
+            local value = { new = { host = "a" } }
+            assert.same(value, schema.validate(both, { old = "a", new = { host = "a" } }))
+            assert.same(value, schema.validate(both, { old = "a", new = { host = NULL } }))
+            local mismatch = "both deprecated and new field are used but their values mismatch: "
+            assert.equal(
+                "old: " .. mismatch .. "old = a vs new.host = b",
+                errors_of(both, { old = "a", new = { host = "b" } })
+            )
+            assert.equal(
+                "secret: " .. mismatch .. "secret vs new.host",
+                errors_of(both, { secret = "a", new = { host = "b" } })
+            )
+            local shown = { new = { host = "a" }, old = "a", secret = "a" }
+            assert.same(shown, schema.to_json_entity(both, value))
+            assert.same({ new = NULL, old = NULL, secret = NULL }, schema.to_json_entity(both, {}))
+        end)
     end)
 
     it("finds fields by dotted names", function()
@@ -412,7 +443,7 @@ describe("gateway.schema", function()
             local entity = schema.to_json_entity(definition, { list = {}, map = {}, rs = {} })
             assert.equal(
                 '{"a":null,"f":null,"list":[],"map":{},"r":null,"rs":[]}',
-                require("gateway.control.admin.json").encode(entity)
+                require("gateway.schema.json").encode(entity)
             )
         end)
     end)

@@ -34,7 +34,7 @@ local CASES = {
     },
     url = {
         good = { "http://a", "redis://a:1" },
-        bad = { ["a"] = "missing scheme in url", ["http:///x"] = "missing host in url" },
+        bad = { ["a"] = "missing host in url", ["http:///x"] = "missing host in url" },
     },
     cookie_name = {
         good = { "a!#$%&'*+-.^_`|~1" },
@@ -44,7 +44,10 @@ local CASES = {
         good = { 0, 2147483646 },
         bad = { [2147483647] = "value should be between 0 and 2147483646" },
     },
-    ttl = { good = { 0, 0.5 }, bad = { [-1] = "value should be between 0 and 100000000" } },
+    ttl = {
+        good = { 0, 100000000 },
+        bad = { [-1] = "value should be between 0 and 100000000", [0.5] = "expected an integer" },
+    },
 }
 
 describe("gateway.schema.typedefs", function()
@@ -90,6 +93,9 @@ describe("gateway.schema.typedefs", function()
             return typedefs.prot
         end)
         assert.is_false(ok)
-        assert.matches("schema_typedefs_spec.lua:%d+: no typedef is called 'prot'$", err)
+        assert.matches(
+            "schema_typedefs_spec.lua:%d+: schema typedef error: definition prot does not exist$",
+            err
+        )
     end)
 end)

@@ -1,9 +1,11 @@
 --- Damage of any file of a store, after an orderly end and after a hard one: refused with a reason
 --- and every file as it was, or all entities are there. Never fewer or others without a word.
 
-local evidence = require("gateway.control.evidence")
+local evidence = require("gateway.writer.evidence")
+local ffi = require("ffi")
 local support = require("test.unit.support.writer")
 local log_file = require("gateway.store.log_file")
+local on_disk = require("test.house.files")
 local sqlite = require("gateway.store.sqlite")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
@@ -26,30 +28,19 @@ local function id(number)
     return ("00000000-0000-4000-8000-%012d"):format(number)
 end
 
-local function read(path)
-    local file = io.open(path, "rb")
-    local text = file and file:read("*a")
-    if file then
-        file:close()
-    end
-    return text
-end
-
 local function write(path, text)
     if not text then
         os.remove(path)
         return
     end
-    local file = assert(io.open(path, "wb"))
-    file:write(text)
-    file:close()
+    on_disk.write(path, text)
     stat.chmod(path, tonumber("600", 8))
 end
 
 local function snapshot(folder)
     local files = {}
     for _, name in ipairs(FILES) do
-        files[name] = read(folder .. "/" .. name)
+        files[name] = on_disk.read_if_there(folder .. "/" .. name)
     end
     return files
 end
@@ -125,7 +116,7 @@ local function make(mark, revisions)
             made.first = snapshot(folder)
             made.of_first = { entities(opened), (support.published(place)) }
         elseif number == 4 then
-            made.behind = read(folder .. "/store.db.witness")
+            made.behind = on_disk.read_if_there(folder .. "/store.db.witness")
         elseif number == revisions - 2 then
             save(opened)
         end
@@ -221,6 +212,98 @@ describe("a damaged file", function()
         end
     end
 
+    -- A journal as SQLite writes it, of pages by number.
+    local function journal_of(count, records, page_size)
+        local nonce, sector = 4711, 512
+        local function word(number)
+            return ffi.string(ffi.new("uint32_t[1]", bit.bswap(number)), 4)
+        end
+        local text = { "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" }
+        for _, number in ipairs({ #records, nonce, count, sector, page_size }) do
+            text[#text + 1] = word(number)
+        end
+        text[#text + 1] = ("\0"):rep(sector - 28)
+        for _, record in ipairs(records) do
+            local sum = nonce
+            for at = page_size - 200, 1, -200 do
+                sum = sum + record[2]:byte(at + 1)
+            end
+            text[#text + 1] = word(record[1]) .. record[2] .. word(sum)
+        end
+        return table.concat(text)
+    end
+
+    describe("a journal", function()
+        local path
+
+        -- Of pages of a file, as a transaction over them has it.
+        local function of(text, numbers, count)
+            local size = text:byte(17) * 256 + text:byte(18)
+            local records = {}
+            for i, number in ipairs(numbers) do
+                records[i] = { number, text:sub((number - 1) * size + 1, number * size) }
+            end
+            return journal_of(count or #text / size, records, size)
+        end
+
+        before_each(function()
+            path = made.place.store .. "-journal"
+        end)
+
+        after_each(function()
+            os.remove(path)
+        end)
+
+        local function assert_refused(state, text, what)
+            put_back(made.folder, made[state])
+            write(path, text)
+            local ok, word = pcall(start, made.of_last)
+            assert(ok, what .. ": " .. tostring(word))
+            assert.equal("foreign", word, what)
+            assert.equal(text, on_disk.read_if_there(path), what)
+            made.place.forget()
+            assert.is_false(pcall(support.open, made.place), what)
+            assert.equal(text, on_disk.read_if_there(path), what)
+            assert.equal(made[state]["store.db"], on_disk.read_if_there(made.place.store), what)
+        end
+
+        for _, state in ipairs({ "orderly", "hard" }) do
+            it("of another store or time, after " .. ENDS[state], function()
+                local now = made[state]["store.db"]
+                local size = now:byte(17) * 256 + now:byte(18)
+                assert_refused(state, of(made.older["store.db"], { 2, 3, 4 }), "older")
+                assert_refused(state, of(other[state]["store.db"], { 1, 2 }), "another's")
+                assert_refused(state, of(now, {}, 3), "one that only cuts off")
+                assert_refused(state, of(now, { 1, 2 }), "more than page 1")
+                assert_refused(state, of(now, { 3 }, #now / size), "another page")
+                assert_refused(state, ("x"):rep(2000), "none")
+                local wide = of(now, { 1 })
+                wide = wide:sub(1, 20) .. "\0\4\0\0" .. wide:sub(25) .. ("\0"):rep(2 ^ 18)
+                assert_refused(state, wide:sub(1, 2 ^ 18 + size + 8), "a sector beyond any")
+            end)
+        end
+
+        it("of the switch to the log is played back", function()
+            local now = made.orderly["store.db"]
+            local before = now:sub(1, 18) .. "\1\1" .. now:sub(21)
+            for _, numbers in ipairs({ {}, { 1 } }) do
+                put_back(made.folder, made.orderly)
+                write(path, of(before, numbers))
+                assert.is_nil(start(made.of_last))
+                assert.is_nil(on_disk.read_if_there(path))
+            end
+        end)
+
+        it("that is cut short, empty or ended is none", function()
+            local not_synced = ("\0"):rep(12) .. of(made.older["store.db"], { 2, 3 }):sub(13)
+            for _, text in ipairs({ "", "\xd9\xd5\x05\xf9", not_synced }) do
+                put_back(made.folder, made.orderly)
+                write(path, text)
+                assert.is_nil(start(made.of_last))
+            end
+        end)
+    end)
+
     it("is no page that was written when the witness could not be", function()
         put_back(made.folder, made.orderly)
         made.place.forget()
@@ -241,7 +324,7 @@ describe("a damaged file", function()
         os.remove(blocked .. "/x")
         os.remove(blocked)
         assert.is_true(opened:empty_log())
-        assert.equal("", read(made.folder .. "/store.db-wal"))
+        assert.equal("", on_disk.read_if_there(made.folder .. "/store.db-wal"))
         assert(evidence.examine(made.place.store, made.place.layouts))
         opened:close()
         opened = support.open(made.place)
@@ -307,7 +390,7 @@ describe("a damaged file", function()
             now.revision <= evidence.examine(made.place.store, made.place.layouts).revision
         )
         -- From here on it knows the pages again.
-        local text = read(made.place.store)
+        local text = on_disk.read_if_there(made.place.store)
         write(made.place.store, flipped(text, 20))
         local again, err = evidence.examine(made.place.store, made.place.layouts)
         assert.is_nil(again)

@@ -1,12 +1,12 @@
 --- What fills an empty store, beside transactions: the same rows, the same refusals.
---- `SLUICE_TEST_SEED` repeats a run.
+--- `SEED` repeats a run.
 
 local layout = require("gateway.store.layout")
 local sqlite = require("gateway.store.sqlite")
 local support = require("test.unit.support.store")
 
 local ROUNDS = 60
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("store_filling")
 local ID = { id = { type = "string" } }
 local NAME = { name = { type = "string", unique = true } }
 local TAGS = { tags = { type = "set" } }

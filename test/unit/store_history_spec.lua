@@ -64,6 +64,36 @@ describe("the history of the store", function()
         assert.equal("invalid offset", select(2, s:changes_made({ offset = "x" })).err)
     end)
 
+    it("has what a revision changed, and the first of it by name", function()
+        by("ann", { put("services", { id = "s", name = "a" }), put("services", { id = "t" }) })
+        by("ann", { put("services", { id = "s", name = "b" }) })
+        by("ann", { delete("services", "s"), put("services", { id = "t", name = "t" }) })
+        local function changed(revision)
+            local list = {}
+            for i, each in ipairs(assert(s:changed_in(revision))) do
+                local before = each.before and entity_text.decode(each.before)
+                local after = each.after and entity_text.decode(each.after)
+                list[i] = { before and before.name or false, after and after.name or false }
+            end
+            return list
+        end
+        assert.same({ { false, "a" }, { false, false } }, changed(1))
+        assert.same({ { "a", "b" } }, changed(2))
+        assert.same({ { "b", false }, { false, "t" } }, changed(3))
+        local page = assert(s:changes_made({}))
+        local first = page[3].named
+        assert.equal("a", entity_text.decode(first[1].text).name)
+        assert.equal("created", first[1].what)
+        local _, err = s:changed_in(9)
+        assert.same({ "not found", "there is no revision 9: the history has 1 to 3" }, {
+            err.err,
+            err.message,
+        })
+        assert.equal("not found", select(2, s:changed_in(0)).err)
+        _, err = s:changes_back(9)
+        assert.equal("there is no revision 9: the history has 0 to 3", err.message)
+    end)
+
     it("leads back to before the file that filled the store", function()
         local route = put("routes", { id = "r", service = to("s") })
         local items = { put("services", { id = "s" }), route }

@@ -33,7 +33,7 @@ describe("gateway.store.layout", function()
                 .. "f_consumer_group_cascade k_name_route_service_consumer_consumer_group",
             columns(by_kind.plugins)
         )
-        assert.equal("f_consumer_cascade u_key", columns(by_kind.keyauth_credentials))
+        assert.equal("f_consumer_cascade u_key n_expires_at", columns(by_kind.keyauth_credentials))
         assert.is_true(by_kind.routes.has_tags)
     end)
 
@@ -61,7 +61,7 @@ describe("gateway.store.layout", function()
             { kind("a", bad) },
             { kind("a", id), kind("a", id) },
             {
-                kind("a", { { a = { type = "foreign", reference = "a", on_delete = "null" } } }),
+                kind("a", { { a = { type = "foreign", reference = "a", on_delete = "none" } } }),
             },
         }) do
             assert.is_false(pcall(layout.derive, schemas))

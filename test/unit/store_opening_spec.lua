@@ -1,24 +1,12 @@
 --- Opening a store: one writer, and files that are none, damaged, newer, or not to be written.
 
 local files = require("gateway.store.files")
+local on_disk = require("test.house.files")
 local sqlite = require("gateway.store.sqlite")
 local stat = require("posix.sys.stat")
 local support = require("test.unit.support.store")
 
 local put = support.put
-
-local function read(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
-
-local function write(path, text)
-    local file = assert(io.open(path, "wb"))
-    file:write(text)
-    file:close()
-end
 
 local function refused(word, path, opts)
     local store, err = support.open(path, opts)
@@ -56,9 +44,7 @@ describe("opening a store", function()
         local revision = make()
         local s = assert(support.open(path))
         assert.same(revision, s:revision())
-        local listing = assert(io.popen("stat -c %a " .. path .. "* " .. files.folder_of(path)))
-        local modes = listing:read("*a")
-        listing:close()
+        local modes = on_disk.run("stat -c %a " .. path .. "* " .. files.folder_of(path))
         assert.equal("600 600 600 600 600 700 ", (modes:gsub("\n", " ")))
         s:close()
     end)
@@ -93,16 +79,16 @@ describe("opening a store", function()
 
     it("leaves foreign files alone", function()
         os.execute("mkdir " .. files.folder_of(path))
-        write(path, ("no database "):rep(1000))
+        on_disk.write(path, ("no database "):rep(1000))
         refused("not a store", path)
-        assert.equal(("no database "):rep(1000), read(path))
-        write(path, "")
+        assert.equal(("no database "):rep(1000), on_disk.read(path))
+        on_disk.write(path, "")
         local db = sqlite.open(path)
         db:run("CREATE TABLE other (x)")
         db:close()
-        local before = read(path)
+        local before = on_disk.read(path)
         refused("not a store", path)
-        assert.equal(before, read(path))
+        assert.equal(before, on_disk.read(path))
     end)
 
     it("refuses the store of a newer Sluice, save one that says it can be read", function()
@@ -114,12 +100,25 @@ describe("opening a store", function()
         refused("too new", path, { read_only = true })
     end)
 
+    it("shows nothing of damage that a terminal or JSON cannot take", function()
+        make()
+        local text = on_disk.read(path)
+        local damaged, count = text:gsub("INTEGER PRIMARY KEY", "INTEGER PRIMARY \27\217Y")
+        assert.is_true(count > 0)
+        on_disk.write(path, damaged)
+        local store, err = support.open(path, { read_only = true })
+        assert.is_nil(store)
+        assert.equal("corrupt", err.err)
+        assert.truthy(err.message:find("?", 1, true), err.message)
+        assert.is_nil(err.message:find("[^\32-\126]"))
+    end)
+
     it("finds damaged pages, whichever it is", function()
         make(2000)
-        local whole, found = read(path), 0
+        local whole, found = on_disk.read(path), 0
         for page = 0, #whole / 4096 - 1, 7 do
             local at = page * 4096 + 16
-            write(path, whole:sub(1, at) .. ("\255"):rep(2000) .. whole:sub(at + 2001))
+            on_disk.write(path, whole:sub(1, at) .. ("\255"):rep(2000) .. whole:sub(at + 2001))
             local store, err = support.open(path)
             if store then
                 -- the texts of entities have no checksum
@@ -131,9 +130,9 @@ describe("opening a store", function()
             end
         end
         assert.is_true(found > #whole / 4096 / 7 / 2, found)
-        write(path, whole:sub(1, #whole - 8192))
+        on_disk.write(path, whole:sub(1, #whole - 8192))
         refused("corrupt", path)
-        write(path, whole)
+        on_disk.write(path, whole)
         assert(support.open(path)):close()
     end)
 
@@ -143,8 +142,8 @@ describe("opening a store", function()
         revision.revision = revision.revision + 1
         assert.same(revision, s:transaction({ put("services", { id = "t" }) }))
         local other = support.folder() .. "/store.db"
-        write(other, read(path))
-        write(other .. "-wal", read(path .. "-wal"):sub(1, -5))
+        on_disk.write(other, on_disk.read(path))
+        on_disk.write(other .. "-wal", on_disk.read(path .. "-wal"):sub(1, -5))
         s:close()
         refused("behind", other, { at_least = revision })
         assert(support.open(other)):close()
@@ -154,9 +153,9 @@ describe("opening a store", function()
 
     it("has a file that is whole without its log, once it was closed", function()
         make(300)
-        assert.equal("", read(path .. "-wal"))
+        assert.equal("", on_disk.read(path .. "-wal"))
         local other = support.folder() .. "/alone.db"
-        write(other, read(path))
+        on_disk.write(other, on_disk.read(path))
         local s = assert(support.open(other))
         assert.equal(300, #s:list("services", { size = 1000 }))
         s:close()

@@ -1,5 +1,5 @@
 --- The store against a plain table: random transactions, what each answers, and what stands then.
---- `SLUICE_TEST_SEED` repeats a run.
+--- `SEED` repeats a run.
 
 local database = require("gateway.store.database")
 local entity_text = require("gateway.store.entity_text")
@@ -7,7 +7,7 @@ local layout = require("gateway.store.layout")
 local support = require("test.unit.support.store")
 
 local ROUNDS = 1500
-local seed = tonumber(os.getenv("SLUICE_TEST_SEED")) or os.time()
+local seed = require("test.unit.support.seed")("store_random")
 local ID = { id = { type = "string" } }
 local NAME = { name = { type = "string", unique = true } }
 local TAGS = { tags = { type = "set" } }
@@ -16,7 +16,8 @@ local function foreign(reference, on_delete)
     return { type = "foreign", reference = reference, on_delete = on_delete }
 end
 
--- things refuse that their parent goes; notes go with their thing, and with their parent
+-- things refuse that their parent goes; notes go with their thing, and with their parent, and lose
+-- their twin
 local SCHEMAS = {
     { name = "parents", endpoint_key = "name", fields = { ID, NAME, TAGS } },
     {
@@ -33,6 +34,7 @@ local SCHEMAS = {
             NAME,
             { thing = foreign("things", "cascade") },
             { parent = foreign("parents", "cascade") },
+            { twin = foreign("parents", "null") },
         },
     },
 }
@@ -45,7 +47,11 @@ local UNIQUE = {
 local FOREIGN = {
     parents = {},
     things = { parent = { "parents" } },
-    notes = { thing = { "things", true }, parent = { "parents", true } },
+    notes = {
+        thing = { "things", "cascade" },
+        parent = { "parents", "cascade" },
+        twin = { "parents", "null" },
+    },
 }
 
 -- state: kind -> id -> { entity, sequence, slot, generation }
@@ -69,11 +75,26 @@ local function cascade(state, kept)
             for id, row in pairs(state[kind]) do
                 for field, target in pairs(FOREIGN[kind]) do
                     local to = row.entity[field]
-                    if to and target[2] and not state[target[1]][to.id] and not kept[row] then
+                    local is_gone = to and not state[target[1]][to.id] and not kept[row]
+                    if is_gone and target[2] == "cascade" then
                         state[kind][id], again = nil, true
                     end
                 end
             end
+        end
+    end
+end
+
+-- Takes references away that lead to nothing, where their kind wants that; not from what was put.
+local function clear(state, kept)
+    for id, row in pairs(state.notes) do
+        local to = row.entity.twin
+        if to and not state.parents[to.id] and not kept[row] then
+            local entity = {}
+            for name, value in pairs(row.entity) do
+                entity[name] = name ~= "twin" and value or nil
+            end
+            state.notes[id] = { entity = entity }
         end
     end
 end
@@ -129,6 +150,7 @@ local function model(state, changes)
         end
     end
     cascade(after, kept)
+    clear(after, kept)
     if broken_reference(after) then
         words["reference missing"], words.referenced = true, true
     end

@@ -370,7 +370,7 @@ describe("a transaction of the store", function()
     it("makes a change of what was read only while it is that", function()
         local function service(name, revision)
             local given = { put = { id = "s", name = name }, if_revision = revision }
-            return assert(change_of.described(given, s.by_kind.services))
+            return assert(change_of.complete(given, s.by_kind.services))
         end
         local first = made({ put("services", { id = "s", name = "a" }) })
         local second = made({ service("b", first) })

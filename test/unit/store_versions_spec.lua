@@ -3,6 +3,7 @@
 
 local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
+local files = require("test.house.files")
 local layout = require("gateway.store.layout")
 local sqlite = require("gateway.store.sqlite")
 local support = require("test.unit.support.store")
@@ -32,7 +33,16 @@ end
 -- The statements of a dump: a trigger has some within.
 local function statements(path)
     local found, lines, in_trigger = {}, {}, false
-    for line in io.lines(path) do
+    local dump = files
+        .read(path)
+        :gsub("%-%- Each kind: ([^\n]+)\n(.-)%-%- End\n", function(kinds, text)
+            return (
+                kinds:gsub(" ?([%w_]+)", function(kind)
+                    return (text:gsub("@", kind))
+                end)
+            )
+        end)
+    for line in dump:gmatch("[^\n]+") do
         in_trigger = in_trigger or line:find("^CREATE TRIGGER") ~= nil
         lines[#lines + 1] = line
         local is_end = in_trigger and line:find("END;$") or not in_trigger and line:find(";$")

@@ -1,63 +1,54 @@
 -- Style is a test: long functions and files, loose ends, tabs, machine paths.
 
+local files = require("test.house.files")
 local scan = require("test.house.scan")
 local tidy = require("test.house.tidy")
+local words = require("test.unit.support.words")
 
 -- All that is written by hand.
-local FOLDERS = {
-    ".ci",
-    ".github",
-    "bench",
-    "bin",
-    "cli",
-    "compat",
-    "docs",
-    "examples",
-    "gateway",
-    "lib",
-    "module",
-    "plugins",
-    "scripts",
-    "test",
-}
+local FOLDERS = words([[
+    .ci .github bench bin cli compat docs examples gateway lib module plugins scripts test
+]])
+-- Of a folder.
+local MAX_FILES, MAX_LINES = 32, 6500
 local FILES = { "CHANGELOG.md", "CONTRIBUTING.md", "README.md" }
-
-local function read(path)
-    local file = io.open(path, "rb")
-    local text = file and file:read("*a")
-    if file then
-        file:close()
-    end
-    return text
-end
-
-local function all_files()
-    local list = {}
-    for _, folder in ipairs(FOLDERS) do
-        for _, path in ipairs(scan.files(folder)) do
-            list[#list + 1] = path
-        end
-    end
-    for _, path in ipairs(FILES) do
-        list[#list + 1] = path
-    end
-    return list
-end
 
 describe("style", function()
     it("is kept by every file", function()
         local complaints, checked = {}, 0
-        for _, path in ipairs(all_files()) do
-            local text = read(path)
-            if text and tidy.language(path, text) then
+        local function check(path, text)
+            if tidy.language(path, text) then
                 checked = checked + 1
                 for _, complaint in ipairs(tidy.complaints(path, text)) do
                     complaints[#complaints + 1] = complaint
                 end
             end
         end
+        for path, text in scan.sources(FOLDERS) do
+            check(path, text)
+        end
+        for _, path in ipairs(FILES) do
+            check(path, files.read(path))
+        end
         assert.same({}, complaints)
         assert.is_true(checked > 50, ("only %d files were found"):format(checked))
+    end)
+
+    it("is kept by every room: a folder that a reader can take in", function()
+        local rooms, complaints = {}, {}
+        for path, text in scan.sources(words("cli compat gateway lib module plugins")) do
+            local folder = path:match("^(.*)/")
+            local room = rooms[folder] or { files = 0, lines = 0 }
+            local _, lines = text:gsub("\n", "")
+            rooms[folder] = { files = room.files + 1, lines = room.lines + lines }
+        end
+        for folder, room in pairs(rooms) do
+            if room.files > MAX_FILES or room.lines > MAX_LINES then
+                complaints[#complaints + 1] = folder
+            end
+        end
+        assert.same({}, complaints)
+        assert.is_true(rooms["module/gateway/upstream"].files > 20)
     end)
 end)
 
@@ -105,6 +96,25 @@ describe("the style test", function()
         assert.equal(1, #complaints("-- Long on purpose:\n" .. long))
     end)
 
+    it("finds long functions of C", function()
+        local c = "int\nf(int a,\n    int b)\n{\n%s}\n"
+        assert.same({}, complaints(c:format(("    a++;\n"):rep(66)), "a.c"))
+        local found = complaints(c:format(("    a++;\n"):rep(67)), "a.c")
+        assert.same({ "2: a function of 71 lines, and no comment 'Long on purpose: ...'" }, found)
+    end)
+
+    it("finds functions of many arguments", function()
+        assert.same({}, complaints("local function f(a, b, c, d, e, f, g, h) end\n"))
+        local nine = "(a, b, c, d, e, f, g, h, i)"
+        assert.same(
+            { "1: _M.f takes 9 arguments" },
+            complaints("function _M.f" .. nine .. " end\n")
+        )
+        local c =
+            "int\nf(int a, int b, int c, int d,\n    int e, int f, int g, int h, int i)\n{\n}\n"
+        assert.same({ "2: f takes 9 arguments" }, complaints(c, "a.c"))
+    end)
+
     it("finds long files, not long documents", function()
         assert.same({}, complaints(lines(500)))
         local found = complaints(lines(501))
@@ -140,10 +150,10 @@ describe("the style test", function()
     it("finds paths of the platform beyond their one place", function()
         local line = "nginx=/usr/sbin/nginx\n"
         assert.same(
-            { "1: /usr/sbin/nginx belongs into cli/platform.lua" },
+            { "1: /usr/sbin/nginx belongs into cli/options/platform.lua" },
             complaints(line, "scripts/x.sh")
         )
-        assert.same({}, complaints(line, "cli/platform.lua"))
+        assert.same({}, complaints(line, "cli/options/platform.lua"))
     end)
 
     it("finds paths of one machine", function()

@@ -1,6 +1,6 @@
 --- Statistics of several workers as one.
 
-local timers = require("gateway.control.admin.timers")
+local timers = require("gateway.admin.timers")
 
 -- A place's figures as a worker that had these elapsed times would tell them.
 local function place(times)
@@ -26,7 +26,7 @@ local function report(places)
     return { sys = {}, places = places, flamegraph = {} }
 end
 
-describe("gateway.control.admin.timers", function()
+describe("gateway.admin.timers", function()
     it("merges distributions as if all runs had been in one worker", function()
         local parts = { { 1, 2, 6 }, {}, { 10 }, { 4, 4, 4, 7 } }
         local all, reports = {}, {}

@@ -1,30 +1,24 @@
--- gateway/request/variables.lua is the one place that says which variables of nginx the gateway
+-- gateway/pdk/variables.lua is the one place that says which variables of nginx the gateway
 -- reads and sets: nobody in it goes past that, and it names none that nobody uses.
 
 local lexer = require("test.house.lexer")
 local scan = require("test.house.scan")
-local variables = require("gateway.request.variables")
+local variables = require("gateway.pdk.variables")
 
 local FOLDERS = { "gateway", "plugins" }
-local ITSELF = "gateway/request/variables.lua"
+local ITSELF = "gateway/pdk/variables.lua"
 
 -- Calls `see(path, line, owner, field)` for each `owner.field` in code, and `see(path, line, nil,
 -- text)` for each string.
 local function each(see)
-    for _, folder in ipairs(FOLDERS) do
-        for _, path in ipairs(scan.files(folder)) do
-            local file = path:match("%.lua$") and path ~= ITSELF and assert(io.open(path, "rb"))
-            if file then
-                local tokens = lexer.tokens(file:read("*a"))
-                file:close()
-                for i, token in ipairs(tokens) do
-                    local dot, owner = tokens[i - 1], tokens[i - 2]
-                    if token.kind == "string" then
-                        see(path, token.line, nil, token.text)
-                    elseif owner and token.kind == "name" and dot.text == "." then
-                        see(path, token.line, owner.text, token.text)
-                    end
-                end
+    for path, text in scan.sources(FOLDERS, "%.lua$") do
+        local tokens = path ~= ITSELF and lexer.tokens(text) or {}
+        for i, token in ipairs(tokens) do
+            local dot, owner = tokens[i - 1], tokens[i - 2]
+            if token.kind == "string" then
+                see(path, token.line, nil, token.text)
+            elseif owner and token.kind == "name" and dot.text == "." then
+                see(path, token.line, owner.text, token.text)
             end
         end
     end
@@ -36,7 +30,7 @@ describe("the gateway's variables", function()
         declared[name] = true
     end
 
-    it("are reached through gateway.request.variables alone, and declared there", function()
+    it("are reached through gateway.pdk.variables alone, and declared there", function()
         local complaints, found = {}, 0
         each(function(path, line, owner, field)
             if owner == "ngx" and field == "var" then

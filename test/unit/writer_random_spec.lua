@@ -4,7 +4,7 @@
 local support = require("test.unit.support.writer")
 
 local STEPS = tonumber(os.getenv("STEPS")) or 1000
-local SEED = tonumber(os.getenv("SEED")) or os.time()
+local SEED = require("test.unit.support.seed")("writer_random")
 
 local function id(kind, number)
     return ("%08x-0000-4000-8000-%012d"):format(kind, number)

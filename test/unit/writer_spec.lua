@@ -2,10 +2,11 @@
 
 -- Long on purpose: one case after the other, of one writer.
 
-local C = require("sluice.core").C
+local C = require("sluice.ffi.core").C
 local dirent = require("posix.dirent")
+local on_disk = require("test.house.files")
 local support = require("test.unit.support.writer")
-local writer = require("gateway.control.writer")
+local writer = require("gateway.writer")
 
 local function id(number)
     return ("00000000-0000-4000-8000-%012d"):format(number)
@@ -75,6 +76,31 @@ describe("the writer", function()
         return table.concat(found, " ")
     end
 
+    -- Too many for the delta: they take a new base.
+    local function make_base()
+        local changes = {}
+        for i = 1, 60 do
+            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
+        end
+        return opened:batch({ changes })
+    end
+
+    local function fail_commits(err)
+        local db = opened.store.db
+        local run = db.run
+        db.run = function(self, sql, ...)
+            if sql == "COMMIT" then
+                error(err, 0)
+            end
+            return run(self, sql, ...)
+        end
+    end
+
+    local function merge()
+        local job = opened:start_merge()
+        assert(opened:merge(job) and opened:finish_merge(job))
+    end
+
     local function reopen()
         opened:close()
         local from
@@ -84,59 +110,37 @@ describe("the writer", function()
 
     it("publishes nothing of a commit that fails, and goes on", function()
         make(put("routes", route(1)))
-        local db = opened.store.db
-        local run = db.run
-        db.run = function(self, sql, ...)
-            if sql == "COMMIT" then
-                error({ code = 13, errno = 0, message = "no room" }, 0)
-            end
-            return run(self, sql, ...)
-        end
+        fail_commits({ code = 13, errno = 0, message = "no room" })
         assert.equal("full", make(put("routes", route(2))).err)
-        db.run = nil
+        opened.store.db.run = nil
         assert.equal("r1", routes())
         assert.equal(2, make(put("routes", route(3))).revision)
         assert.equal("r1 r3", routes())
     end)
 
     it("drops a base that was built for a commit that fails", function()
-        local changes = {}
-        for i = 1, 60 do
-            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
-        end
-        local db = opened.store.db
-        local run = db.run
-        db.run = function(self, sql, ...)
-            if sql == "COMMIT" then
-                error({ code = 10, errno = 5, message = "broken" }, 0)
-            end
-            return run(self, sql, ...)
-        end
-        assert.is_nil((opened:batch({ changes })))
-        db.run = nil
+        fail_commits({ code = 10, errno = 5, message = "broken" })
+        assert.is_nil((make_base()))
+        opened.store.db.run = nil
         assert.equal("base delta", files())
         assert.equal("", routes())
     end)
 
     it("builds a base where a delta has no room, and frees its slots", function()
         local before = opened:live().base
-        local changes = {}
-        for i = 1, 60 do
-            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
-        end
-        assert.equal(1, opened:batch({ changes })[1].revision)
+        assert.equal(1, make_base()[1].revision)
         assert.is_true(opened:live().base > before)
         assert.equal("base delta", files())
     end)
 
     it("refuses what is over a limit of images, names it, and makes the others", function()
-        local _, err = writer.describe(opened.store.by_kind, {
+        local _, err = writer.complete(opened.store.by_kind, {
             kind = "routes",
             put = route(1, { paths = { ("x"):rep(2 ^ 20 + 1) } }),
         })
         assert.equal("unbuildable routes paths", ("%s %s %s"):format(err.err, err.kind, err.field))
         assert.equal(id(1), err.id)
-        _, err = writer.describe(opened.store.by_kind, {
+        _, err = writer.complete(opened.store.by_kind, {
             kind = "routes",
             put = route(2, { hosts = { ("h"):rep(255), ("h"):rep(256) } }),
         })
@@ -177,15 +181,6 @@ describe("the writer", function()
         assert.equal(2, opened.store:get("routes", id(4)).generation)
         assert.equal("r2 r3 r4", routes())
     end)
-
-    -- Too many for the delta: they take a new base.
-    local function make_base()
-        local changes = {}
-        for i = 1, 60 do
-            changes[i] = put("routes", route(i, { tags = { ("x"):rep(2000) } }))
-        end
-        opened:batch({ changes })
-    end
 
     it("leaves a merge behind that another base has overtaken", function()
         make(put("routes", route(1)))
@@ -293,8 +288,7 @@ describe("the writer", function()
         before_each(function()
             copy = place.copy
             make(put("routes", route(1)))
-            local job = opened:start_merge()
-            assert(opened:merge(job) and opened:finish_merge(job))
+            merge()
             assert(opened:save(opened:live()))
             make(put("routes", route(2)))
         end)
@@ -318,8 +312,7 @@ describe("the writer", function()
             assert(os.execute(("cp %s %s"):format(place.store, aside)))
             opened = support.open(place)
             make(put("routes", route(3)))
-            local job = opened:start_merge()
-            assert(opened:merge(job) and opened:finish_merge(job))
+            merge()
             assert(opened:save(opened:live()))
             opened:close()
             assert(os.execute(("mv %s %s"):format(aside, place.store)))
@@ -355,8 +348,7 @@ describe("the writer", function()
 
         it("with every row where the log does not reach back to the copy", function()
             make({ kind = "routes", delete = id(1) })
-            local job = opened:start_merge()
-            assert(opened:merge(job) and opened:finish_merge(job))
+            merge()
             assert(opened:compact(3))
             place.forget()
             assert.equal("rows", reopen())
@@ -372,13 +364,9 @@ describe("the writer", function()
         local DAMAGES = {
             missing = os.remove,
             truncated = function(path)
-                local file = assert(io.open(path, "rb"))
-                local text = file:read("*a")
-                file:close()
+                local text = on_disk.read(path)
                 damage(path, function() end)
-                file = assert(io.open(path, "wb"))
-                file:write(text:sub(1, #text / 2))
-                file:close()
+                on_disk.write(path, text:sub(1, #text / 2))
             end,
             ["of another layout"] = function(path)
                 damage(path, function(file)
@@ -489,16 +477,12 @@ describe("the writer", function()
     it("leaves files of another layout alone, and takes their numbers for used", function()
         local live = opened.images:live()
         local function copy(kind, number, layout_at)
-            local file = assert(io.open(("%s/%s.%d"):format(place.images, kind, live[kind]), "rb"))
-            local text = file:read("*a")
-            file:close()
+            local text = on_disk.read(("%s/%s.%d"):format(place.images, kind, live[kind]))
             if layout_at then
                 text = text:sub(1, layout_at) .. "\99" .. text:sub(layout_at + 2)
             end
             local path = ("%s/%s.%d"):format(place.images, kind, number)
-            file = assert(io.open(path, "wb"))
-            file:write(text)
-            file:close()
+            on_disk.write(path, text)
             assert(os.execute("chmod 600 " .. path))
         end
         copy("base", 900, 16)
@@ -507,8 +491,7 @@ describe("the writer", function()
         copy("delta", 903)
         reopen()
         make(put("routes", route(1)))
-        local job = opened:start_merge()
-        assert(opened:merge(job) and opened:finish_merge(job))
+        merge()
         local found = {}
         for name in dirent.files(place.images) do
             found[#found + 1] = name:find("^%l") and name or nil
@@ -534,7 +517,7 @@ describe("the writer", function()
         assert.is_nil(done)
         assert.equal("full", err.err)
         local sizes = "33 MiB are needed (two images of 1 MiB, two deltas of 16 MiB), "
-        local text = place.images .. " has no room: " .. sizes .. "31 MiB are there"
+        local text = place.images .. " has too little space: " .. sizes .. "31 MiB are available"
         assert.equal(text, err.message)
         -- Of the first nothing was left, and nothing was committed.
         assert.is_true(loaded.changed)

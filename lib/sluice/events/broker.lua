@@ -9,7 +9,7 @@
 -- Long on purpose: both sides of one conversation, with its queues.
 -- @module sluice.events.broker
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local ffi = require("ffi")
 local frame = require("sluice.events.frame")
 local outbox = require("sluice.events.outbox")
@@ -18,9 +18,7 @@ local ALL, BYE, HELLO, WORKER = frame.ALL, frame.BYE, frame.HELLO, frame.WORKER
 
 local _M = {}
 
-abi.declare([[
-int sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid);
-]])
+abi.declare("core/ring", "lib/events")
 ffi.cdef([[
 uint32_t geteuid(void);
 int kill(int32_t pid, int signal);
@@ -89,7 +87,7 @@ local function peer()
     local pid, uid = ffi.new("int32_t[1]"), ffi.new("uint32_t[1]")
     -- Once a connection, and sluice.var is not there in the stream subsystem.
     local number = tonumber(ngx.var.connection)
-    if ffi.C.sluice_peer_credentials(number, pid, uid) ~= 0 then
+    if ffi.C.sluice_listen_credentials(number, pid, uid) ~= 0 then
         return nil, "no UNIX connection"
     elseif uid[0] ~= ffi.C.geteuid() then
         return nil, "process " .. pid[0] .. " of user " .. uid[0]

@@ -77,7 +77,7 @@ end
 local function describe(context, err)
     local subscription = context.subscription
     if subscription and clock() < subscription.quiet_until then
-        return failure.tell(err)
+        return failure.text(err)
     end
     return failure.describe(err)
 end

@@ -1,4 +1,4 @@
---- Tells of callbacks that fail: with their cause, and not once for each event.
+--- Reports callbacks that fail: with their cause, and not once for each event.
 -- @module sluice.events.failure
 
 local _M = {}
@@ -8,7 +8,7 @@ local LOG_INTERVAL_SECONDS = 10
 --- What was thrown, as a text.
 -- @param err any value
 -- @treturn string
-function _M.tell(err)
+function _M.text(err)
     -- What is thrown may have a __tostring that fails, or gives no text.
     local shown, text = pcall(tostring, err)
     if not shown or type(text) ~= "string" then
@@ -21,7 +21,7 @@ end
 -- @param err any value
 -- @treturn string
 function _M.describe(err)
-    local text = _M.tell(err)
+    local text = _M.text(err)
     local traced, trace = pcall(debug.traceback, text, 3)
     return traced and trace or text
 end

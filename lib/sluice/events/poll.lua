@@ -48,7 +48,7 @@ function _M.new(opts)
         dict = dict,
         prefix = prefix,
         -- Workers of this nginx, or of this reload, begin here.
-        born = ngx.get_phase() == "init" and (dict:get(prefix .. "last") or 0),
+        at_init = ngx.get_phase() == "init" and (dict:get(prefix .. "last") or 0),
         generation = dict:incr(prefix .. "generation", 1, 0),
         interval = interval,
         wait_max = wait_max,
@@ -172,7 +172,7 @@ function Poll:start(deliver_event)
     -- A worker that takes the place of a killed one begins with what comes from now on.
     self.mark = ("%sstarted/%d/%d"):format(self.prefix, self.generation, ngx.worker.id() or AGENT)
     local is_first = self.dict:add(self.mark, true)
-    self.seen = is_first and self.born or self.dict:get(self.prefix .. "last") or 0
+    self.seen = is_first and self.at_init or self.dict:get(self.prefix .. "last") or 0
     local ok, err = ngx.timer.every(self.interval, function(premature)
         if not premature then
             self:poll()

@@ -5,6 +5,8 @@
 -- under a seed that nobody outside knows, so names are not compared. They become Lua strings when
 -- they are first seen, and a payload is decoded from the log's memory, if somebody subscribed. See
 -- module/core/ring/ring.h for the log, module/lib/events/ngx_sluice_events.h for the calls.
+--
+-- Long on purpose: one reader's place in the log, and all that moves it.
 -- @module sluice.events.ring
 
 local bit = require("bit")
@@ -12,6 +14,7 @@ local buffer = require("string.buffer")
 local dispatcher = require("sluice.events.dispatcher")
 local ffi = require("ffi")
 local module = require("sluice.events.module")
+local payloads = require("sluice.events.payloads")
 local pieces = require("sluice.events.pieces")
 local ring_stats = require("sluice.events.ring_stats")
 local worker_id = require("sluice.events.worker_id")
@@ -52,8 +55,9 @@ local attached = false
 local is_waiting = false -- for a slot
 
 local encoder = buffer.new()
-local decoder = buffer.new()
+local decoder = buffer.new() -- of what is not a whole event for all
 local missed_out = ffi.new("double[1]")
+local receiver = ffi.new("sluice_events_receiver_t")
 local frame_type = ffi.typeof("sluice_ring_frame_t")
 
 -- Reading ----------------------------------------------------------------------------------------
@@ -64,10 +68,21 @@ end
 
 local NOBODY = { n = 0 }
 
--- First sight of a pair of names, or since subscriptions changed.
+-- The log was written over while callbacks ran: this frame and those behind it are lost, which the
+-- next fill finds out.
+local function lose(i)
+    handle.lost = filled - i
+    at = filled
+    return false
+end
+
+-- First sight of a pair of names, or since subscriptions changed; nil where they were overwritten.
 local function find_route(frame, key)
     local wire = ffi.string(frame.source, frame.source_length)
     local event = ffi.string(frame.event, frame.event_length)
+    if C.sluice_events_intact(handle) ~= OK then
+        return nil
+    end
     local bus, source = buses[""], wire
     if wire:sub(1, 1) == MARK then
         local name
@@ -90,7 +105,7 @@ end
 
 local function undecodable(route, err)
     if C.sluice_events_intact(handle) ~= OK then
-        return false -- overwritten: the next fill finds out
+        return lose(at - 1)
     end
     dispatcher.failed = dispatcher.failed + 1
     ngx.log(ngx.ERR, "sluice: event ", route.source, "/", route.event, " cannot be decoded: ", err)
@@ -100,8 +115,6 @@ end
 local function unique_done(unique)
     C.sluice_events_done(handle, unique.frame)
 end
-
-local decode = decoder.decode
 
 -- Whatever is not a whole event for all.
 local function step_special(context, frame, route)
@@ -128,16 +141,16 @@ local function step_special(context, frame, route)
         end
         unique = { frame = frame_type(frame), done = unique_done }
     end
-    local ok, data = pcall(decode, source)
+    local ok, data = pcall(source.decode, source)
     local is_intact = C.sluice_events_intact(handle) == OK
     if unique and not (ok and is_intact) then
-        -- No callback will be: it would be an heir's for ever. An overrun counts it as missed.
+        -- No callback will be: it would be a successor's for ever. An overrun counts it as missed.
         unique:done()
     end
     if not ok then
         return undecodable(route, data)
     elseif not is_intact then
-        return false
+        return lose(at - 1)
     end
     return dispatcher.run(
         context,
@@ -165,22 +178,26 @@ function _M.step(_, context)
     local route = routes[key]
     if not route or frame.name_high ~= route.name_high then
         route = find_route(frame, key)
+        if not route then
+            return lose(i)
+        end
     end
     local list = route.list
     if list.n == 0 then
         return true
+    elseif C.sluice_events_intact(handle) ~= OK then
+        return lose(i) -- LuaJIT's decoder can crash on bytes that are none of its
     end
     if frame.kind ~= 0 or frame.flags ~= 0 or frame.piece ~= 0 then
         return step_special(context, frame, route)
     end
     local worker = frame.worker
-    local ok, data = pcall(decode, decoder:set(frame.payload, frame.length))
+    local ok, data = payloads.decode(frame)
     if not ok then
         return undecodable(route, data)
     end
     if C.sluice_events_intact(handle) ~= OK then
-        at = filled
-        return false
+        return lose(i)
     end
     return dispatcher.run(
         context,
@@ -197,7 +214,7 @@ local REASONS = {
     [module.BAD] = "damaged",
 }
 
-local function tell_overrun(missed, reason)
+local function report_overrun(missed, reason)
     ngx.log(
         ngx.WARN,
         "sluice: this worker missed ",
@@ -216,7 +233,7 @@ local function rejoin(rc)
     if C.sluice_events_rejoin(handle, missed_out) ~= OK then
         return nil
     end
-    tell_overrun(missed_out[0], REASONS[rc])
+    report_overrun(missed_out[0], REASONS[rc])
     return true
 end
 
@@ -230,8 +247,10 @@ function _M.fill()
         pieces.mark_orphans(handle)
     end
     local rc = C.sluice_events_next(handle)
+    handle.lost = 0
     if rc > 0 then
         filled = rc
+        payloads.begin(frames, rc)
         return true
     elseif rc == 0 then
         if pieces.count > 0 then
@@ -337,28 +356,16 @@ function _M:publish(kind, target, source, event, data, opts)
             C.sluice_events_publish(handle, known.hash, wire, #wire, event, #event, payload, length)
     else
         local wire = self.prefix .. source
-        local key, timeout_ms, flags, worker, number = "", 0, 0, 0, WORKER
+        local to, key = receiver, ""
         if kind == "unique" then
-            key, number, timeout_ms = self.prefix .. target, UNIQUE, opts.timeout * 1000
-            flags = opts.redeliver and REDELIVER or 0
+            key = self.prefix .. target
+            to.kind, to.timeout_ms = UNIQUE, opts.timeout * 1000
+            to.flags = opts.redeliver and REDELIVER or 0
         else
-            worker = target
+            to.kind, to.flags, to.worker = WORKER, 0, target
         end
-        rc = C.sluice_events_publish_to(
-            handle,
-            number,
-            worker,
-            key,
-            #key,
-            timeout_ms,
-            flags,
-            wire,
-            #wire,
-            event,
-            #event,
-            payload,
-            length
-        )
+        to.key, to.key_length = key, #key
+        rc = C.sluice_events_publish_to(handle, to, wire, #wire, event, #event, payload, length)
     end
     if length > KEEP_BYTES then
         encoder:free()
@@ -413,9 +420,9 @@ local function attach()
     end)
     local missed = missed_out[0]
     if missed < 0 then
-        tell_overrun(0, "new log")
+        report_overrun(0, "new log")
     elseif missed > 0 then
-        tell_overrun(missed, "late")
+        report_overrun(missed, "late")
     end
     return OK
 end

@@ -14,7 +14,7 @@
 --     location / { content_by_lua_block { events:run() } }
 -- }
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local broker = require("sluice.events.broker")
 local client = require("sluice.events.client")
 local ffi = require("ffi")
@@ -26,10 +26,7 @@ local worker_id = require("sluice.events.worker_id")
 
 local _M = {}
 
-abi.declare([[
-int sluice_count_listening(const char *address, size_t length);
-int sluice_disable_listening(const char *address, size_t length);
-]])
+abi.declare("core/ring", "lib/events")
 
 local KINDS = { all = frame.ALL, worker = frame.WORKER, unique = frame.UNIQUE }
 
@@ -123,7 +120,7 @@ function _M.new(opts)
 end
 
 -- Something was lost, or may have been: subscribers to sluice/overrun hear it.
-local function tell_overrun(self, missed, reason)
+local function report_overrun(self, missed, reason)
     self.counts.overruns = self.counts.overruns + 1
     self.counts.missed = self.counts.missed + missed
     ngx.log(
@@ -162,9 +159,9 @@ local function connect(premature, self, pause, logged)
     local ok, err = attempt(self, connection)
     if ok then
         if connection.missed > 0 then
-            tell_overrun(self, connection.missed, "stalled")
+            report_overrun(self, connection.missed, "stalled")
         elseif self.has_lost_broker then
-            tell_overrun(self, 0, "broker lost")
+            report_overrun(self, 0, "broker lost")
         end
         self.connection = connection
         self.connects = self.connects + 1
@@ -212,7 +209,7 @@ function Socket:start(deliver)
     local given = self.settings
     local address, wid = given.listening, ngx.worker.id()
     -- The privileged agent listens on nothing.
-    if wid and ffi.C.sluice_count_listening(address, #address) == 0 then
+    if wid and ffi.C.sluice_listen_count(address, #address) == 0 then
         return nil, "no server listens on " .. address
     end
     if wid == given.broker_id then
@@ -221,7 +218,7 @@ function Socket:start(deliver)
             stall_ms = given.stall_timeout * 1000,
             workers = ngx.worker.count(),
         })
-    elseif ffi.C.sluice_disable_listening(address, #address) < 0 then
+    elseif ffi.C.sluice_listen_disable(address, #address) < 0 then
         return nil, "other workers than the broker listen on " .. address
     end
     self.deliver = deliver

@@ -40,16 +40,16 @@ local function mode_of(path)
 end
 
 -- Whether nobody accepts on a socket any more: only then connecting is refused.
-local function is_dead(path)
+local function is_stale(path)
     local address = ffi.new("sluice_sockaddr_un_t", { AF_UNIX, path })
     local fd = ffi.C.socket(AF_UNIX, bit.bor(SOCK_STREAM, SOCK_NONBLOCK), 0)
     if fd < 0 then
         return false, reason()
     end
     local connected = ffi.C.connect(fd, address, ffi.sizeof(address))
-    local dead = connected ~= 0 and ffi.errno() == ECONNREFUSED
+    local stale = connected ~= 0 and ffi.errno() == ECONNREFUSED
     ffi.C.close(fd)
-    return dead
+    return stale
 end
 
 --- Makes room for a socket that nginx is about to bind: removes one that is
@@ -78,8 +78,8 @@ function _M.clean(path)
     elseif bit.band(mode, S_IFMT) ~= S_IFSOCK then
         return nil, "no socket"
     end
-    local dead, problem = is_dead(path)
-    if not dead then
+    local stale, problem = is_stale(path)
+    if not stale then
         return nil, problem or "alive"
     end
     if ffi.C.unlink(path) ~= 0 then

@@ -2,19 +2,14 @@
 -- module/lib/timer/*.c, and what needs pointers, which only FFI can give.
 -- @module sluice.timer.module
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local ffi = require("ffi")
 
 local C = ffi.C
 
 local _M = {}
 
-local is_there, missing = abi.declare([[
-const char *sluice_timer_path(void);
-int sluice_timer_start(void *core, void *semaphore, int (*post)(void *, int),
-    int (*ctx)(void *, int *, int *));
-int sluice_timer_enter(void *core, void *request, int http);
-]])
+local is_there, missing = abi.declare("lib/timer")
 
 local backend
 

@@ -41,7 +41,7 @@ local metatable = getmetatable(ngx_var)
 local original_get = metatable.__index
 local original_set = metatable.__newindex
 
-local data = ffi.new("const char *[1]")
+local data = ffi.new("u_char *[1]")
 
 local Handle = {}
 Handle.__index = Handle
@@ -126,14 +126,7 @@ end
 -- @raise as `ngx.var`
 -- @phases wherever `ngx.var` works
 function _M.get(name)
-    local handle = handles[name]
-    if handle then
-        local value, length = read(handle)
-        if length ~= FAILED then
-            return value
-        end
-    end
-    return original_get(ngx_var, name)
+    return get(ngx_var, name)
 end
 
 --- Writes a variable. Does not yield.
@@ -142,11 +135,7 @@ end
 -- @raise as `ngx.var`: "variable ... not changeable" and others
 -- @phases wherever `ngx.var` works
 function _M.set(name, value)
-    local handle = handles[name]
-    if handle and write(handle, value) == 0 then
-        return
-    end
-    return original_set(ngx_var, name, value)
+    return set(ngx_var, name, value)
 end
 
 --- Makes a handle: the name is looked up once. To be made where a file is loaded, in any phase.

@@ -1,9 +1,7 @@
---- The C module's functions for variables, through FFI.
---
--- The declarations mirror module/gateway/process/ngx_sluice_abi.h and ngx_http_sluice_var.h.
+--- The C module's functions for variables, through FFI (module/lib/var/ngx_http_sluice_var.h).
 -- @module sluice.var.module
 
-local abi = require("sluice.abi")
+local abi = require("sluice.ffi.abi")
 local ffi = require("ffi")
 
 require("resty.core.base") -- declares ngx_http_request_t
@@ -16,22 +14,7 @@ _M.ABSENT = -1
 _M.FAILED = -2
 _M.SAME = -3
 
-local is_there, missing = abi.declare([[
-typedef struct {
-    const char *last;
-    const char *data;
-    int last_length;
-    unsigned number;
-    int length;
-} sluice_var_value_t;
-
-int sluice_var_count(void);
-int sluice_var_name(int number, const char **data);
-int sluice_var_get(ngx_http_request_t *r, unsigned number, const char *last, size_t last_length,
-    const char **data);
-int sluice_var_get_bulk(ngx_http_request_t *r, int count, sluice_var_value_t *values);
-int sluice_var_set(ngx_http_request_t *r, unsigned number, const char *data, size_t length);
-]])
+local is_there, missing = abi.declare("lib/var")
 
 --- The numbers of the variables that the configuration indexes.
 -- @treturn table name in lower case -> number
@@ -40,7 +23,7 @@ function _M.numbers()
     if not is_there then
         error(missing, 0)
     end
-    local numbers, data = {}, ffi.new("const char *[1]")
+    local numbers, data = {}, ffi.new("u_char *[1]")
     for number = 0, C.sluice_var_count() - 1 do
         local length = C.sluice_var_name(number, data)
         numbers[ffi.string(data[0], length)] = number

@@ -38,19 +38,3 @@ sluice_core_put_body(sluice_core_arena_t *arena,
 
     return SLUICE_CORE_OK;
 }
-
-
-sluice_core_text_t
-sluice_core_body(const sluice_core_found_t *found)
-{
-    sluice_core_text_t  body;
-
-    body.data = NULL;
-    body.length = found->record->body_length;
-
-    if (found->record->body) {
-        body.data = sluice_core_at(&found->space, found->record->body);
-    }
-
-    return body;
-}

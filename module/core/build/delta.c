@@ -231,27 +231,27 @@ core_stage_change(core_stage_t *s, const sluice_core_entity_t *change)
 static int
 core_stage_keys(core_stage_t *s, uint32_t ref)
 {
-    int                          i, rc;
-    sluice_core_text_t           text;
-    sluice_core_found_t          found;
-    const sluice_core_schema_t  *schema;
+    int                  i, rc;
+    uint32_t             n;
+    sluice_core_text_t   text;
+    sluice_core_found_t  found;
 
     found.space = s->writer->space;
     found.record = sluice_core_at(&found.space, ref);
-    schema = &sluice_core_schemas[found.record->kind];
     rc = SLUICE_CORE_OK;
 
-    if (schema->by_id) {
+    if (sluice_core_schemas[found.record->kind].by_id) {
         rc = core_stage_node(s, sluice_core_hash(SLUICE_CORE_HASH_ID
                                                  + found.record->kind,
                                                  found.record->id, 16),
                              SLUICE_CORE_TO_RECORD, ref);
     }
 
-    for (i = 0; i < SLUICE_CORE_FIELDS && rc == SLUICE_CORE_OK; i++) {
+    for (i = 0, n = 0; i < SLUICE_CORE_FIELDS; i++, n = 0) {
 
-        if (schema->types[i] == SLUICE_CORE_KEY && found.record->fields[i]) {
-            text = sluice_core_text(&found, i);
+        while (rc == SLUICE_CORE_OK
+               && sluice_core_key(&found, i, n++, &text))
+        {
             rc = core_stage_node(s, sluice_core_hash(SLUICE_CORE_HASH_KEY
                                                      + found.record->kind,
                                                      text.data, text.length),

@@ -1,6 +1,6 @@
 
 /*
- * The birth of a delta.
+ * Creates a delta.
  */
 
 

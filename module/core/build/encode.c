@@ -94,10 +94,9 @@ int
 sluice_core_put_entity(sluice_core_arena_t *arena,
     const sluice_core_entity_t *entity, uint32_t *ref)
 {
-    int                          i, rc;
-    sluice_core_record_t        *record;
-    const sluice_core_value_t   *value;
-    const sluice_core_schema_t  *schema;
+    int                         i, rc;
+    sluice_core_record_t       *record;
+    const sluice_core_value_t  *value;
 
     if (entity->kind >= SLUICE_CORE_KINDS
         || entity->slot >= SLUICE_CORE_SLOTS_MAX)
@@ -123,13 +122,11 @@ sluice_core_put_entity(sluice_core_arena_t *arena,
         return SLUICE_CORE_OK;
     }
 
-    schema = &sluice_core_schemas[entity->kind];
-
     for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
         value = &entity->fields[i];
         rc = SLUICE_CORE_OK;
 
-        switch (schema->types[i]) {
+        switch (sluice_core_schemas[entity->kind].types[i]) {
 
         case SLUICE_CORE_NUMBER:
         case SLUICE_CORE_SLOT:
@@ -144,6 +141,7 @@ sluice_core_put_entity(sluice_core_arena_t *arena,
             break;
 
         case SLUICE_CORE_LIST:
+        case SLUICE_CORE_KEYS:
             rc = core_put_list(arena, value->data, value->count,
                                &record->fields[i]);
             break;
@@ -430,6 +428,7 @@ sluice_core_bound_entity(const sluice_core_entity_t *entity)
             break;
 
         case SLUICE_CORE_LIST:
+        case SLUICE_CORE_KEYS:
             texts = value->data;
             bound += 16 + 4ull * value->count;
 

@@ -31,20 +31,16 @@ static int core_put_host(sluice_core_arena_t *arena, uint32_t ref,
 static int core_parse_path(sluice_core_arena_t *arena,
     const sluice_core_record_t *route, uint32_t ref,
     sluice_core_entry_t *entry, uint64_t *place);
+static const sluice_core_list_t *core_list(const sluice_core_space_t *space,
+    uint32_t ref);
+static void core_set_host(sluice_core_entry_t *entry,
+    const core_host_t *host);
+static uint32_t core_needs(const sluice_core_entry_t *entry);
 static uint32_t core_method_bits(const sluice_core_space_t *space,
     uint32_t ref);
 static uint64_t core_route_score(const sluice_core_space_t *space,
     const sluice_core_record_t *route, const core_host_t *hosts,
     uint32_t count);
-
-
-/* GET is the first bit. */
-
-static const char *const  methods[] = {
-    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE",
-    "CONNECT", "PURGE", "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE",
-    "LOCK", "UNLOCK"
-};
 
 
 /*
@@ -69,13 +65,8 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
     space.size = arena->size;
     record = sluice_core_at(&space, route);
 
-    list = record->fields[SLUICE_CORE_ROUTE_HOSTS]
-           ? sluice_core_refs(&space, record->fields[SLUICE_CORE_ROUTE_HOSTS])
-           : NULL;
-    paths = record->fields[SLUICE_CORE_ROUTE_PATHS]
-           ? sluice_core_refs(&space, record->fields[SLUICE_CORE_ROUTE_PATHS])
-           : NULL;
-
+    list = core_list(&space, record->fields[SLUICE_CORE_ROUTE_HOSTS]);
+    paths = core_list(&space, record->fields[SLUICE_CORE_ROUTE_PATHS]);
     hosts_count = list ? list->count : 1;
     paths_count = paths ? paths->count : 1;
 
@@ -94,6 +85,7 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
 
     for (i = 0; i < paths_count && rc == SLUICE_CORE_OK; i++) {
         memset(&entry, 0, sizeof(entry));
+        entry.flags = paths ? SLUICE_CORE_HAS_PATH : 0;
         place = 0;
 
         if (paths) {
@@ -110,19 +102,10 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
         entry.order = (uint16_t) i;
 
         for (j = 0; j < hosts_count && rc == SLUICE_CORE_OK; j++) {
-            entry.host = hosts[j].text;
-            entry.host_kind = hosts[j].kind;
-            entry.port = hosts[j].port;
-            entry.flags = (paths ? SLUICE_CORE_HAS_PATH : 0)
-                          | (hosts[j].has_port ? SLUICE_CORE_HAS_PORT : 0);
+            core_set_host(&entry, &hosts[j]);
             entry.score = score + (place << SLUICE_CORE_PATH_BIT)
                           + hosts[j].has_port;
-
-            *needs |= (entry.host_kind ? SLUICE_CORE_NEEDS_HOST : 0)
-                      | (hosts[j].has_port ? SLUICE_CORE_NEEDS_PORT : 0)
-                      | (entry.methods ? SLUICE_CORE_NEEDS_METHOD : 0)
-                      | (entry.headers ? SLUICE_CORE_NEEDS_HEADERS : 0)
-                      | (entry.snis ? SLUICE_CORE_NEEDS_SNI : 0);
+            *needs |= core_needs(&entry);
 
             rc = emit(data, &entry);
         }
@@ -131,6 +114,38 @@ sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
     free(hosts);
 
     return rc;
+}
+
+
+static const sluice_core_list_t *
+core_list(const sluice_core_space_t *space, uint32_t ref)
+{
+    return ref ? sluice_core_refs(space, ref) : NULL;
+}
+
+
+static void
+core_set_host(sluice_core_entry_t *entry, const core_host_t *host)
+{
+    entry->host = host->text;
+    entry->host_kind = host->kind;
+    entry->port = host->port;
+    entry->flags &= ~SLUICE_CORE_HAS_PORT;
+    entry->flags |= host->has_port ? SLUICE_CORE_HAS_PORT : 0;
+}
+
+
+/* What a request has to say, so that an entry can be compared with it. */
+
+static uint32_t
+core_needs(const sluice_core_entry_t *entry)
+{
+    return (entry->host_kind ? SLUICE_CORE_NEEDS_HOST : 0)
+           | ((entry->flags & SLUICE_CORE_HAS_PORT) ? SLUICE_CORE_NEEDS_PORT
+                                                    : 0)
+           | (entry->methods ? SLUICE_CORE_NEEDS_METHOD : 0)
+           | (entry->headers ? SLUICE_CORE_NEEDS_HEADERS : 0)
+           | (entry->snis ? SLUICE_CORE_NEEDS_SNI : 0);
 }
 
 
@@ -341,27 +356,6 @@ core_parse_path(sluice_core_arena_t *arena, const sluice_core_record_t *route,
              + (uint64_t) (SLUICE_CORE_PRIORITY_MAX + priority);
 
     return SLUICE_CORE_OK;
-}
-
-
-/* SLUICE_CORE_NONE: this method has no bit of its own. */
-
-int
-sluice_core_method_bit(const char *data, uint32_t length, uint32_t *bit)
-{
-    uint32_t  i;
-
-    for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-
-        if (methods[i][0] == data[0] && strlen(methods[i]) == length
-            && memcmp(methods[i], data, length) == 0)
-        {
-            *bit = 1u << i;
-            return SLUICE_CORE_OK;
-        }
-    }
-
-    return SLUICE_CORE_NONE;
 }
 
 

@@ -277,6 +277,7 @@ core_note_keys(sluice_core_build_t *b, const sluice_core_record_t *record,
     uint32_t ref)
 {
     int                          i, rc;
+    uint32_t                     n;
     core_child_t                *child;
     sluice_core_text_t           text;
     sluice_core_found_t          found;
@@ -299,17 +300,16 @@ core_note_keys(sluice_core_build_t *b, const sluice_core_record_t *record,
 
     for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
 
-        if (schema->types[i] != SLUICE_CORE_KEY || record->fields[i] == 0) {
-            continue;
-        }
-
-        text = sluice_core_text(&found, i);
-        rc = sluice_core_note_item(b, sluice_core_hash(SLUICE_CORE_HASH_KEY
-                                                + record->kind,
-                                                text.data, text.length),
-                            ref, SLUICE_CORE_TO_RECORD);
-        if (rc != SLUICE_CORE_OK) {
-            return rc;
+        for (n = 0; sluice_core_key(&found, i, n, &text); n++) {
+            rc = sluice_core_note_item(b,
+                                       sluice_core_hash(SLUICE_CORE_HASH_KEY
+                                                        + record->kind,
+                                                        text.data,
+                                                        text.length),
+                                       ref, SLUICE_CORE_TO_RECORD);
+            if (rc != SLUICE_CORE_OK) {
+                return rc;
+            }
         }
     }
 

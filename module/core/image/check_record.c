@@ -51,6 +51,7 @@ sluice_core_check_record(sluice_core_check_t *c, uint32_t ref)
             break;
 
         case SLUICE_CORE_LIST:
+        case SLUICE_CORE_KEYS:
             ok = (field == 0) || core_check_list(c, field, 0);
             break;
 

@@ -58,7 +58,8 @@
  *              request asks for.  The other finds consumers by id and name,
  *              certificates by id, credentials by digest, upstreams, names
  *              and SNIs by name, children (targets, plugin bindings,
- *              memberships) by their owner
+ *              memberships) by their owner, entities of plugins by id and
+ *              digests
  *     slots    of each kind, the record's reference
  *     bodies   the entities' own texts
  *
@@ -136,6 +137,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 
 /*
@@ -144,7 +146,9 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       7
+#define SLUICE_CORE_LAYOUT       9
+
+/* FFI */
 
 #define SLUICE_CORE_FIELDS       9
 #define SLUICE_CORE_SLOTS_MAX    (1u << 24)
@@ -152,6 +156,10 @@
 #define SLUICE_CORE_LIST_MAX     65535
 #define SLUICE_CORE_BODY_MAX     (1u << 24)
 #define SLUICE_CORE_HOST_MAX     255
+
+/* FFI end */
+
+
 #define SLUICE_CORE_NOBODY       0xffffffffu  /* a slot that is none */
 #define SLUICE_CORE_DIGEST       32           /* bytes */
 
@@ -167,6 +175,8 @@
 /* Lines of one header that are looked at; the caller has refused more. */
 #define SLUICE_CORE_LINES_MAX    32
 
+
+/* FFI */
 
 /* Every verb that can fail returns one of these. */
 
@@ -185,7 +195,7 @@ typedef enum {
     SLUICE_CORE_FOREIGN = -11,  /* another user's file, or others may write */
     SLUICE_CORE_SYSTEM = -12,   /* errno says it */
     SLUICE_CORE_STALE = -13,    /* the delta has gone on: read again */
-    SLUICE_CORE_CLIMB = -14,    /* a path leaves its service's: refuse */
+    SLUICE_CORE_TRAVERSAL = -14,  /* a path leaves its service's: refuse */
     SLUICE_CORE_AGAIN = -15     /* compiled so far: ask again, soon */
 } sluice_core_rc_e;
 
@@ -204,6 +214,8 @@ typedef enum {
     SLUICE_CORE_CERTIFICATE,
     SLUICE_CORE_CA_CERTIFICATE,
     SLUICE_CORE_SNI,
+    SLUICE_CORE_LABEL,
+    SLUICE_CORE_ENTITY,
     SLUICE_CORE_KINDS
 } sluice_core_kind_e;
 
@@ -255,8 +267,19 @@ enum {
 
 enum {
     SLUICE_CORE_CREDENTIAL_CONSUMER = 0,    /* slot */
-    SLUICE_CORE_CREDENTIAL_DIGEST           /* text, a key: 32 bytes, keyed */
+    SLUICE_CORE_CREDENTIAL_DIGEST,          /* text, a key: 32 bytes, keyed */
+    SLUICE_CORE_CREDENTIAL_EXPIRES,         /* number: seconds since 1970;
+                                               0: never */
+    SLUICE_CORE_CREDENTIAL_PACKED,          /* text: what its plugin reads */
+    SLUICE_CORE_CREDENTIAL_KEYS,            /* list of keys: more digests */
+    SLUICE_CORE_CREDENTIAL_OF               /* number: of which kind */
 };
+
+/*
+ * SLUICE_CORE_ENTITY, any other of a plugin's own, has the same fields, of
+ * which the digest and what is packed are not given, nor has it to have a
+ * consumer.  Both are found by their kind's number and id.
+ */
 
 enum {
     SLUICE_CORE_PLUGIN_CONSUMER = 0,    /* slots; the first that is given */
@@ -298,6 +321,14 @@ enum {
 enum {
     SLUICE_CORE_SNI_CERTIFICATE = 0,    /* slot */
     SLUICE_CORE_SNI_NAME                /* text, a key: in lower case */
+};
+
+/* What a plugin's kind of entities says of a consumer: a group of acl. */
+
+enum {
+    SLUICE_CORE_LABEL_CONSUMER = 0,     /* slot: its owner */
+    SLUICE_CORE_LABEL_KIND,             /* text */
+    SLUICE_CORE_LABEL_NAME              /* text */
 };
 
 
@@ -564,6 +595,10 @@ sluice_core_found_t sluice_core_by_id(const sluice_core_view_t *view, int kind,
 sluice_core_found_t sluice_core_by_key(const sluice_core_view_t *view,
     int kind, const void *data, uint32_t length);
 
+/* A credential or an entity, of those with this number of their kind. */
+sluice_core_found_t sluice_core_of_kind(const sluice_core_view_t *view,
+    int kind, uint32_t of, const uint8_t *id);
+
 /*
  * Slots of the children of an entity, ascending: targets of an upstream,
  * memberships of a consumer, plugins of a consumer, group, route, service, or
@@ -580,6 +615,14 @@ uint32_t sluice_core_children(const sluice_core_view_t *view, int child,
 
 int sluice_core_has_children(const sluice_core_view_t *view, int child,
     const sluice_core_found_t *found);
+
+/*
+ * Slots of a kind that hold something, in no order; slots has room for max.
+ * Their number, also where that is more.  Costs a look at each slot of the
+ * image and at each change of the delta.
+ */
+uint32_t sluice_core_slots(const sluice_core_view_t *view, int kind,
+    uint32_t *slots, uint32_t max);
 
 /* Fields of a record; data is NULL for a text that is not given. */
 uint32_t sluice_core_number(const sluice_core_found_t *found, int field);
@@ -644,6 +687,21 @@ void sluice_core_reason(int reason, char *message, size_t size);
 
 /* The word for a code: "ok", "none", "full" ...; never changed. */
 const char *sluice_core_word(int rc);
+
+/* FFI end */
+
+
+/* Writes a text; where it ends. */
+
+static inline char *
+sluice_core_copy(char *out, const sluice_core_text_t *text)
+{
+    if (text->length) {
+        memcpy(out, text->data, text->length);
+    }
+
+    return out + text->length;
+}
 
 
 #endif /* SLUICE_CORE_H_INCLUDED */

@@ -21,8 +21,6 @@ struct sluice_core_scratch_s {
 };
 
 
-static sluice_core_text_t core_text(const sluice_core_space_t *space,
-    uint32_t ref);
 static int core_get_list(const sluice_core_space_t *space, uint32_t ref,
     sluice_core_value_t *value, sluice_core_scratch_t **scratch);
 static int core_get_headers(const sluice_core_space_t *space, uint32_t ref,
@@ -104,12 +102,13 @@ sluice_core_decode(const sluice_core_found_t *found,
 
         case SLUICE_CORE_TEXT:
         case SLUICE_CORE_KEY:
-            text = core_text(&found->space, field);
+            text = sluice_core_text_at(&found->space, field);
             value->data = text.data;
             value->count = text.length;
             break;
 
         case SLUICE_CORE_LIST:
+        case SLUICE_CORE_KEYS:
             rc = core_get_list(&found->space, field, value, scratch);
             break;
 
@@ -120,25 +119,6 @@ sluice_core_decode(const sluice_core_found_t *found,
     }
 
     return rc;
-}
-
-
-static sluice_core_text_t
-core_text(const sluice_core_space_t *space, uint32_t ref)
-{
-    sluice_core_text_t          text;
-    const sluice_core_chars_t  *chars;
-
-    text.data = NULL;
-    text.length = 0;
-
-    if (ref) {
-        chars = sluice_core_chars(space, ref);
-        text.data = chars->data;
-        text.length = chars->length;
-    }
-
-    return text;
 }
 
 
@@ -163,7 +143,7 @@ core_get_list(const sluice_core_space_t *space, uint32_t ref,
     }
 
     for (i = 0; i < list->count; i++) {
-        texts[i] = core_text(space, list->items[i]);
+        texts[i] = sluice_core_text_at(space, list->items[i]);
     }
 
     value->data = texts;
@@ -211,15 +191,15 @@ core_get_headers(const sluice_core_space_t *space, uint32_t ref,
         }
 
         for (j = 0; j < values->count; j++) {
-            texts[j] = core_text(space, values->items[j]);
+            texts[j] = sluice_core_text_at(space, values->items[j]);
         }
 
         for (j = 0; j < patterns->count; j++) {
             regex = sluice_core_at(space, patterns->items[j]);
-            texts[values->count + j] = core_text(space, regex->text);
+            texts[values->count + j] = sluice_core_text_at(space, regex->text);
         }
 
-        headers[i].name = core_text(space, condition->name);
+        headers[i].name = sluice_core_text_at(space, condition->name);
         headers[i].values = texts;
         headers[i].count = count;
     }

@@ -79,6 +79,8 @@
 #define SLUICE_CORE_DELTA_MAX    (1ull << 32)
 
 
+/* FFI */
+
 typedef struct {
     sluice_core_space_t      space;
     uint64_t                 tail;       /* end of what is staged, bytes */
@@ -191,6 +193,8 @@ uint64_t sluice_core_sequence(const sluice_core_page_t *page);
  */
 int sluice_core_published(const sluice_core_page_t *page,
     sluice_core_published_t *published);
+
+/* FFI end */
 
 
 #endif /* SLUICE_CORE_DELTA_H_INCLUDED */

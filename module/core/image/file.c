@@ -116,7 +116,7 @@ core_write_all(int fd, const uint8_t *data, uint64_t size)
 
 /*
  * Joins the pages of a file in memory to huge ones, up to the bodies, which
- * matches do not read: they read a dozen places by chance, and would wait for
+ * matches do not read: they read a dozen places at random, and would wait for
  * page tables, too.  A hint: other file systems and older kernels refuse.
  */
 

@@ -1,11 +1,20 @@
 
 /*
- * Keys of entries, and which of two wins.
+ * Keys of entries, which of two wins, and the bits of methods.
  */
 
 
 #include "layout.h"
 #include "hash.h"
+
+
+/* GET is the first bit. */
+
+static const char *const  methods[] = {
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE",
+    "CONNECT", "PURGE", "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE",
+    "LOCK", "UNLOCK"
+};
 
 
 uint64_t
@@ -105,4 +114,25 @@ sluice_core_precedes(const sluice_core_space_t *space,
     }
 
     return entry->order < other->order;
+}
+
+
+/* SLUICE_CORE_NONE: this method has no bit of its own. */
+
+int
+sluice_core_method_bit(const char *data, uint32_t length, uint32_t *bit)
+{
+    uint32_t  i;
+
+    for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+
+        if (methods[i][0] == data[0] && strlen(methods[i]) == length
+            && memcmp(methods[i], data, length) == 0)
+        {
+            *bit = 1u << i;
+            return SLUICE_CORE_OK;
+        }
+    }
+
+    return SLUICE_CORE_NONE;
 }

@@ -13,6 +13,7 @@
 #define T  SLUICE_CORE_TEXT
 #define K  SLUICE_CORE_KEY
 #define L  SLUICE_CORE_LIST
+#define M  SLUICE_CORE_KEYS
 #define H  SLUICE_CORE_HEADERS
 
 
@@ -46,8 +47,9 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     },
 
     [SLUICE_CORE_CREDENTIAL] = {
-        .types = { S, K },
+        .types = { S, K, N, T, M, N },
         .refers = { SLUICE_CORE_CONSUMER },
+        .by_id = 1,
     },
 
     [SLUICE_CORE_PLUGIN] = {
@@ -88,6 +90,17 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
         .types = { S, K },
         .refers = { SLUICE_CORE_CERTIFICATE },
     },
+
+    [SLUICE_CORE_LABEL] = {
+        .types = { O, T, T },
+        .refers = { SLUICE_CORE_CONSUMER },
+    },
+
+    [SLUICE_CORE_ENTITY] = {
+        .types = { S, K, N, T, M, N },
+        .refers = { SLUICE_CORE_CONSUMER },
+        .by_id = 1,
+    },
 };
 
 
@@ -114,7 +127,7 @@ sluice_core_owner(const sluice_core_record_t *record)
 
 static const char *const  words[] = {
     "ok", "none", "full", "bad", "version", "limit", "pattern", "memory",
-    "repeat", "large", "crowded", "foreign", "system", "stale", "climb",
+    "repeat", "large", "crowded", "foreign", "system", "stale", "traversal",
     "again"
 };
 

@@ -223,7 +223,7 @@ typedef struct {
     uint32_t               tails;          /* lengths of hosts */
     uint32_t               heads;
     sluice_core_section_t  bodies;         /* count: bytes */
-    uint64_t               zero;
+    uint64_t               zero[5];
 } sluice_core_image_t;
 
 
@@ -307,7 +307,7 @@ _Static_assert(sizeof(sluice_core_length_t) == 16, "length");
 _Static_assert(sizeof(sluice_core_record_t) == 96, "record");
 _Static_assert(sizeof(sluice_core_entry_t) == SLUICE_CORE_LINE, "entry");
 _Static_assert(offsetof(sluice_core_image_t, checksum) == 8, "checksum");
-_Static_assert(sizeof(sluice_core_image_t) == 384, "image");
+_Static_assert(sizeof(sluice_core_image_t) == 448, "image");
 _Static_assert(sizeof(sluice_core_node_t) == 32, "node");
 _Static_assert(sizeof(sluice_core_delta_t)
                == 384 + 8 * SLUICE_CORE_SEEN + 64
@@ -327,6 +327,7 @@ typedef enum {
     SLUICE_CORE_TEXT,
     SLUICE_CORE_KEY,                       /* a text: finds this one */
     SLUICE_CORE_LIST,
+    SLUICE_CORE_KEYS,                      /* a list: each finds this one */
     SLUICE_CORE_HEADERS
 } sluice_core_field_e;
 
@@ -426,7 +427,6 @@ typedef int (*sluice_core_entry_pt)(void *data,
 
 int sluice_core_entries(sluice_core_arena_t *arena, uint32_t route,
     uint32_t *needs, sluice_core_entry_pt emit, void *data);
-int sluice_core_method_bit(const char *data, uint32_t length, uint32_t *bit);
 
 /* head.c: head has room for length bytes; how many it is */
 
@@ -446,6 +446,7 @@ int sluice_core_same_key(const sluice_core_space_t *space,
 int sluice_core_precedes(const sluice_core_space_t *space,
     const sluice_core_entry_t *entry, const sluice_core_space_t *other_space,
     const sluice_core_entry_t *other);
+int sluice_core_method_bit(const char *data, uint32_t length, uint32_t *bit);
 
 /* check.c */
 
@@ -453,8 +454,16 @@ uint64_t sluice_core_checksum(const void *image, uint64_t size);
 
 /* read.c: base and delta */
 
+/* data is NULL where the reference is 0 */
+sluice_core_text_t sluice_core_text_at(const sluice_core_space_t *space,
+    uint32_t ref);
 int sluice_core_is_alive(const sluice_core_view_t *view,
     const sluice_core_found_t *found);
+
+/* The n-th key that a field of a record has: 1, or 0 where it has no more. */
+
+int sluice_core_key(const sluice_core_found_t *found, int field, uint32_t n,
+    sluice_core_text_t *key);
 
 /* A look-up in an image: next gives references until it gives 0. */
 

@@ -9,13 +9,27 @@
 #include "delta.h"
 
 
+/* What is looked for: an id, or a key. */
+
+typedef struct {
+    int          kind;
+    uint32_t     length;
+    const void  *data;
+    uint8_t      by_id;
+    uint8_t      has_of;
+    uint32_t     of;             /* the number that it has to have */
+} core_wanted_t;
+
+
 static uint64_t core_hash_slot(uint32_t kind, uint32_t slot);
 static uint32_t core_newest(const sluice_core_view_t *view, uint32_t kind,
     uint32_t slot);
-static sluice_core_found_t core_find(const sluice_core_view_t *view, int kind,
-    uint64_t hash, const void *key, uint32_t length, int by_id);
-static int core_is_it(const sluice_core_found_t *found, int kind,
-    const void *key, uint32_t length, int by_id);
+static sluice_core_found_t core_find(const sluice_core_view_t *view,
+    uint64_t hash, const core_wanted_t *wanted);
+static int core_is_it(const sluice_core_found_t *found,
+    const core_wanted_t *wanted);
+static int core_has_key(const sluice_core_found_t *found,
+    const core_wanted_t *wanted);
 
 
 static const sluice_core_found_t  nothing;
@@ -182,9 +196,27 @@ sluice_core_by_slot(const sluice_core_view_t *view, int kind, uint32_t slot)
 sluice_core_found_t
 sluice_core_by_id(const sluice_core_view_t *view, int kind, const uint8_t *id)
 {
-    return core_find(view, kind,
-                     sluice_core_hash(SLUICE_CORE_HASH_ID + (uint64_t) kind,
-                                      id, 16), id, 16, 1);
+    core_wanted_t  wanted = { kind, 16, id, 1, 0, 0 };
+
+    return core_find(view, sluice_core_hash(SLUICE_CORE_HASH_ID
+                                            + (uint64_t) kind, id, 16),
+                     &wanted);
+}
+
+
+sluice_core_found_t
+sluice_core_of_kind(const sluice_core_view_t *view, int kind, uint32_t of,
+    const uint8_t *id)
+{
+    core_wanted_t  wanted = { kind, 16, id, 1, 1, of };
+
+    if (kind != SLUICE_CORE_CREDENTIAL && kind != SLUICE_CORE_ENTITY) {
+        return nothing;
+    }
+
+    return core_find(view, sluice_core_hash(SLUICE_CORE_HASH_ID
+                                            + (uint64_t) kind, id, 16),
+                     &wanted);
 }
 
 
@@ -192,22 +224,24 @@ sluice_core_found_t
 sluice_core_by_key(const sluice_core_view_t *view, int kind, const void *data,
     uint32_t length)
 {
-    return core_find(view, kind,
-                     sluice_core_hash(SLUICE_CORE_HASH_KEY + (uint64_t) kind,
-                                      data, length), data, length, 0);
+    core_wanted_t  wanted = { kind, length, data, 0, 0, 0 };
+
+    return core_find(view, sluice_core_hash(SLUICE_CORE_HASH_KEY
+                                            + (uint64_t) kind, data, length),
+                     &wanted);
 }
 
 
 static sluice_core_found_t
-core_find(const sluice_core_view_t *view, int kind, uint64_t hash,
-    const void *key, uint32_t length, int by_id)
+core_find(const sluice_core_view_t *view, uint64_t hash,
+    const core_wanted_t *wanted)
 {
     uint32_t             ref;
     sluice_core_walk_t   walk;
     sluice_core_chain_t  chain;
     sluice_core_found_t  found;
 
-    if (kind < 0 || kind >= SLUICE_CORE_KINDS) {
+    if (wanted->kind < 0 || wanted->kind >= SLUICE_CORE_KINDS) {
         return nothing;
     }
 
@@ -218,7 +252,7 @@ core_find(const sluice_core_view_t *view, int kind, uint64_t hash,
         while ((ref = sluice_core_chain_next(&chain)) != 0) {
             found.record = sluice_core_at(&found.space, ref);
 
-            if (core_is_it(&found, kind, key, length, by_id)
+            if (core_is_it(&found, wanted)
                 && sluice_core_is_alive(view, &found))
             {
                 return found;
@@ -232,9 +266,7 @@ core_find(const sluice_core_view_t *view, int kind, uint64_t hash,
     while ((ref = sluice_core_walk_next(&walk)) != 0) {
         found.record = sluice_core_at(&found.space, ref);
 
-        if (core_is_it(&found, kind, key, length, by_id)
-            && sluice_core_is_alive(view, &found))
-        {
+        if (core_is_it(&found, wanted) && sluice_core_is_alive(view, &found)) {
             return found;
         }
     }
@@ -244,36 +276,75 @@ core_find(const sluice_core_view_t *view, int kind, uint64_t hash,
 
 
 static int
-core_is_it(const sluice_core_found_t *found, int kind, const void *key,
-    uint32_t length, int by_id)
+core_is_it(const sluice_core_found_t *found, const core_wanted_t *wanted)
 {
-    int                 i;
-    sluice_core_text_t  text;
-
-    if (found->record->kind != kind || found->record->gone) {
+    if (found->record->kind != wanted->kind || found->record->gone) {
         return 0;
     }
 
-    if (by_id) {
-        return memcmp(found->record->id, key, length) == 0;
+    if (!wanted->by_id) {
+        return core_has_key(found, wanted);
     }
+
+    return memcmp(found->record->id, wanted->data, 16) == 0
+           && (!wanted->has_of
+               || found->record->fields[SLUICE_CORE_CREDENTIAL_OF]
+                  == wanted->of);
+}
+
+
+static int
+core_has_key(const sluice_core_found_t *found, const core_wanted_t *wanted)
+{
+    int                 i;
+    uint32_t            n;
+    sluice_core_text_t  text;
 
     for (i = 0; i < SLUICE_CORE_FIELDS; i++) {
 
-        if (sluice_core_schemas[kind].types[i] != SLUICE_CORE_KEY) {
-            continue;
-        }
+        for (n = 0; sluice_core_key(found, i, n, &text); n++) {
 
-        text = sluice_core_text(found, i);
-
-        if (text.data && text.length == length
-            && memcmp(text.data, key, length) == 0)
-        {
-            return 1;
+            if (text.length == wanted->length
+                && memcmp(text.data, wanted->data, text.length) == 0)
+            {
+                return 1;
+            }
         }
     }
 
     return 0;
+}
+
+
+int
+sluice_core_key(const sluice_core_found_t *found, int field, uint32_t n,
+    sluice_core_text_t *key)
+{
+    switch (sluice_core_schemas[found->record->kind].types[field]) {
+
+    case SLUICE_CORE_KEY:
+
+        if (n || found->record->fields[field] == 0) {
+            return 0;
+        }
+
+        *key = sluice_core_text(found, field);
+
+        return 1;
+
+    case SLUICE_CORE_KEYS:
+
+        if (n >= sluice_core_list(found, field)) {
+            return 0;
+        }
+
+        *key = sluice_core_list_item(found, field, n);
+
+        return key->data != NULL;
+
+    default:
+        return 0;
+    }
 }
 
 
@@ -331,7 +402,7 @@ sluice_core_number(const sluice_core_found_t *found, int field)
 
 
 sluice_core_text_t
-sluice_core_text(const sluice_core_found_t *found, int field)
+sluice_core_text_at(const sluice_core_space_t *space, uint32_t ref)
 {
     sluice_core_text_t          text;
     const sluice_core_chars_t  *chars;
@@ -339,13 +410,20 @@ sluice_core_text(const sluice_core_found_t *found, int field)
     text.data = NULL;
     text.length = 0;
 
-    if (found->record->fields[field]) {
-        chars = sluice_core_chars(&found->space, found->record->fields[field]);
+    if (ref) {
+        chars = sluice_core_chars(space, ref);
         text.data = chars->data;
         text.length = chars->length;
     }
 
     return text;
+}
+
+
+sluice_core_text_t
+sluice_core_text(const sluice_core_found_t *found, int field)
+{
+    return sluice_core_text_at(&found->space, found->record->fields[field]);
 }
 
 
@@ -364,21 +442,16 @@ sluice_core_text_t
 sluice_core_list_item(const sluice_core_found_t *found, int field,
     uint32_t index)
 {
-    sluice_core_text_t          text;
-    const sluice_core_list_t   *list;
-    const sluice_core_chars_t  *chars;
+    uint32_t  ref;
 
-    text.data = NULL;
-    text.length = 0;
+    ref = 0;
 
     if (index < sluice_core_list(found, field)) {
-        list = sluice_core_refs(&found->space, found->record->fields[field]);
-        chars = sluice_core_chars(&found->space, list->items[index]);
-        text.data = chars->data;
-        text.length = chars->length;
+        ref = sluice_core_refs(&found->space,
+                               found->record->fields[field])->items[index];
     }
 
-    return text;
+    return sluice_core_text_at(&found->space, ref);
 }
 
 
@@ -399,4 +472,20 @@ sluice_core_head(const sluice_core_found_t *found, sluice_core_entity_t *head)
     head->body_length = record->body_length;
     head->kind = record->kind;
     head->gone = record->gone;
+}
+
+
+sluice_core_text_t
+sluice_core_body(const sluice_core_found_t *found)
+{
+    sluice_core_text_t  body;
+
+    body.data = NULL;
+    body.length = found->record->body_length;
+
+    if (found->record->body) {
+        body.data = sluice_core_at(&found->space, found->record->body);
+    }
+
+    return body;
 }

@@ -115,6 +115,9 @@
 #define SLUICE_CORE_METER_LAYOUT  1          /* grows with each change */
 #define SLUICE_CORE_METER_MIN     1216       /* bytes */
 #define SLUICE_CORE_METER_MAX     (1ull << 35)
+
+/* FFI */
+
 #define SLUICE_CORE_METER_KEY     16         /* bytes */
 
 
@@ -209,6 +212,8 @@ void sluice_core_rule_set(sluice_core_rule_t *rule, uint32_t slot,
 int sluice_core_meter_take(const sluice_core_meter_t *meter,
     sluice_core_rule_t *rule, const void *identifier, uint64_t length,
     int is_fallback, uint64_t now, sluice_core_taken_t *taken);
+
+/* FFI end */
 
 
 #endif /* SLUICE_CORE_METER_H_INCLUDED */

@@ -10,6 +10,7 @@
  */
 
 
+#include "hex.h"
 #include "path.h"
 
 #include <string.h>
@@ -21,8 +22,6 @@ static int sluice_path_is_dropped(const uint8_t *p, const uint8_t *end);
 static int sluice_path_is_kept(const uint8_t *p, const uint8_t *end);
 static char *sluice_path_decode(char *out, const uint8_t **in,
     const uint8_t *end);
-static int sluice_path_code(const uint8_t *p, const uint8_t *end);
-static int sluice_path_hex(uint8_t c);
 static char *sluice_path_end_segment(char *out, char *segment,
     const char *buffer);
 static char *sluice_path_triplet(char *out, int code);
@@ -198,6 +197,36 @@ sluice_path_escape_bound(const sluice_core_text_t *path)
 }
 
 
+/* plugins may write anything, and know best how arguments are encoded */
+
+char *
+sluice_path_put_args(const sluice_core_text_t *args, char *out)
+{
+    uint32_t  i;
+    uint8_t   ch;
+
+    for (i = 0; i < args->length; i++) {
+        ch = (uint8_t) args->data[i];
+
+        if (ch <= 0x20 || ch == 0x7f) {
+            out = sluice_path_triplet(out, ch);
+
+        } else {
+            *out++ = (char) ch;
+        }
+    }
+
+    return out;
+}
+
+
+size_t
+sluice_path_put_args_bound(const sluice_core_text_t *args)
+{
+    return 3 * (size_t) args->length;
+}
+
+
 /* exactly what normalizing leaves as it is */
 
 static int
@@ -303,7 +332,7 @@ sluice_path_is_kept(const uint8_t *p, const uint8_t *end)
 {
     int  code;
 
-    code = sluice_path_code(p, end);
+    code = sluice_hex_byte(p, end);
 
     return code >= 0 && sluice_path_in(sluice_path_reserved, code)
            && p[0] < 'a' && p[1] < 'a';
@@ -322,7 +351,7 @@ sluice_path_decode(char *out, const uint8_t **in, const uint8_t *end)
     const uint8_t  *p;
 
     p = *in + 1;
-    code = sluice_path_code(p, end);
+    code = sluice_hex_byte(p, end);
 
     if (code < 0) {
         *in = p;
@@ -338,37 +367,6 @@ sluice_path_decode(char *out, const uint8_t **in, const uint8_t *end)
     *out++ = (char) code;
 
     return out;
-}
-
-
-/* the byte that two digits stand for; -1: there are no two */
-
-static int
-sluice_path_code(const uint8_t *p, const uint8_t *end)
-{
-    int  high, low;
-
-    if (end - p < 2) {
-        return -1;
-    }
-
-    high = sluice_path_hex(p[0]);
-    low = sluice_path_hex(p[1]);
-
-    return (high < 0 || low < 0) ? -1 : high << 4 | low;
-}
-
-
-static int
-sluice_path_hex(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
 }
 
 

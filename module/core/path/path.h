@@ -40,12 +40,14 @@
 #include "core.h"
 
 
+/* FFI */
+
 /* Flags of a request. */
 
-#define SLUICE_PATH_STRIP   0x01    /* the route's strip_path */
-#define SLUICE_PATH_V1      0x02    /* its path_handling is "v1", else "v0" */
-#define SLUICE_PATH_CLIMBS  0x04    /* reject_encoded_climbs is off */
-#define SLUICE_PATH_ARGS    0x08    /* plugins have run: args count */
+#define SLUICE_PATH_STRIP      0x01    /* the route's strip_path */
+#define SLUICE_PATH_V1         0x02    /* its path_handling is "v1", or "v0" */
+#define SLUICE_PATH_TRAVERSAL  0x04    /* reject_encoded_climbs is off */
+#define SLUICE_PATH_ARGS       0x08    /* plugins have run: args count */
 
 
 typedef struct {
@@ -80,9 +82,16 @@ int sluice_path_escape(const sluice_core_text_t *path, char *buffer,
 size_t sluice_path_escape_bound(const sluice_core_text_t *path);
 
 /*
+ * Writes a query that a plugin has made, without "?"; encodes control
+ * characters and spaces, which would end the request line.  Returns its end.
+ */
+char *sluice_path_put_args(const sluice_core_text_t *args, char *out);
+size_t sluice_path_put_args_bound(const sluice_core_text_t *args);
+
+/*
  * Path and query to ask the upstream for; at raw's address: the target as it
- * came.  SLUICE_CORE_OK, _FULL; _CLIMB: the upstream may see a way out of the
- * service's path, answer 400.
+ * came.  SLUICE_CORE_OK, _FULL; _TRAVERSAL: the upstream may see a way out of
+ * the service's path, answer 400.
  */
 int sluice_path_upstream(const sluice_path_request_t *request, char *buffer,
     size_t size, sluice_core_text_t *uri);
@@ -95,6 +104,8 @@ size_t sluice_path_upstream_bound(const sluice_path_request_t *request);
  */
 int sluice_path_stripped(const sluice_path_request_t *request, char *buffer,
     size_t size, sluice_core_text_t *prefix);
+
+/* FFI end */
 
 
 #endif /* SLUICE_PATH_H_INCLUDED */

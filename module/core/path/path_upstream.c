@@ -3,7 +3,7 @@
  * What the upstream is asked: the path of the service (base), what is left of
  * the request's path (rest), and the query.  Where that is what came, the
  * request's own bytes go on.  Where an upstream could read it as a path
- * outside of the base, it is refused (climb.h).
+ * outside of the base, it is refused (traversal.h).
  *
  * Whether a slash stands between base and rest follows Kong's tables of
  * strip_path and path_handling, which are in test/unit/path_spec.lua.
@@ -11,7 +11,7 @@
 
 
 #include "path.h"
-#include "climb.h"
+#include "traversal.h"
 
 #include <string.h>
 
@@ -21,7 +21,6 @@ static char *sluice_path_join(const sluice_path_request_t *r, char *out);
 static sluice_core_text_t sluice_path_rest(const sluice_path_request_t *r);
 static char *sluice_path_put(const sluice_path_request_t *r, char *out,
     const sluice_core_text_t *text);
-static char *sluice_path_copy(char *out, const sluice_core_text_t *text);
 static int sluice_path_leaves(const sluice_path_request_t *r,
     const char *path, size_t length);
 static int sluice_path_is_raw(const sluice_path_request_t *r);
@@ -56,15 +55,15 @@ sluice_path_upstream(const sluice_path_request_t *r, char *buffer, size_t size,
     out = sluice_path_join(r, buffer);
 
     if (sluice_path_leaves(r, buffer, (size_t) (out - buffer))) {
-        return SLUICE_CORE_CLIMB;
+        return SLUICE_CORE_TRAVERSAL;
     }
 
     if (keeps_query) {
-        out = sluice_path_copy(out, &r->query);
+        out = sluice_core_copy(out, &r->query);
 
     } else if (r->args.length) {
         *out++ = '?';
-        out = sluice_path_copy(out, &r->args);
+        out = sluice_path_put_args(&r->args, out);
     }
 
     uri->data = buffer;
@@ -82,7 +81,8 @@ sluice_path_upstream_bound(const sluice_path_request_t *r)
     size_t  path, query;
 
     path = (size_t) r->base.length + r->path.length;
-    query = sluice_path_keeps_query(r) ? r->query.length : r->args.length + 1;
+    query = sluice_path_keeps_query(r)
+            ? r->query.length : 1 + sluice_path_put_args_bound(&r->args);
 
     return (sluice_path_is_raw(r) ? path : 3 * path) + query;
 }
@@ -173,7 +173,7 @@ sluice_path_join(const sluice_path_request_t *r, char *out)
 /*
  * The path without its first slash, which the base brings, or without the
  * prefix that is stripped.  That may cut a segment: of the dots in "/a../b"
- * the prefix "/a" must not leave a climb.
+ * the prefix "/a" must not leave a traversal.
  */
 
 static sluice_core_text_t
@@ -213,32 +213,21 @@ sluice_path_put(const sluice_path_request_t *r, char *out,
     sluice_core_text_t  escaped;
 
     if (sluice_path_is_raw(r)) {
-        return sluice_path_copy(out, text);
+        return sluice_core_copy(out, text);
     }
 
     (void) sluice_path_escape(text, out, sluice_path_escape_bound(text),
                               &escaped);
 
     return escaped.data == out ? out + escaped.length
-                               : sluice_path_copy(out, text);
-}
-
-
-static char *
-sluice_path_copy(char *out, const sluice_core_text_t *text)
-{
-    if (text->length) {
-        memcpy(out, text->data, text->length);
-    }
-
-    return out + text->length;
+                               : sluice_core_copy(out, text);
 }
 
 
 /*
- * May the upstream see a way out of the base?  Where climbs do not pass, that
- * is only where a strip cuts a segment, and leaves dots that nobody has seen:
- * "/public" takes "/public..%2fx" for its own.
+ * May the upstream see a way out of the base?  Where traversal does not pass,
+ * that is only where a strip cuts a segment, and leaves dots that nobody has
+ * seen: "/public" takes "/public..%2fx" for its own.
  */
 
 static int
@@ -254,13 +243,13 @@ sluice_path_leaves(const sluice_path_request_t *r, const char *path,
 
     if (!is_cut
         && (sluice_path_is_root(&r->base)
-            || !(r->flags & SLUICE_PATH_CLIMBS)))
+            || !(r->flags & SLUICE_PATH_TRAVERSAL)))
     {
         return 0;
     }
 
-    return sluice_climb_leaves((const unsigned char *) path, length,
-                               r->base.length);
+    return sluice_traversal_leaves((const unsigned char *) path, length,
+                                   r->base.length);
 }
 
 

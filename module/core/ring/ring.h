@@ -60,7 +60,7 @@
  * with its size and alignment asserted; all of them start with zeroes.  magic,
  * SLUICE_RING_LAYOUT, the sizes of slot, entry, frame header and mutex are in
  * the first line, and a process maps a log only if all of them are its own.
- * How many slots there are is said at birth, and stands there, too.
+ * How many slots there are is said at creation, and stands there, too.
  *
  * A position is a count of bytes, 64 bits, that only grows: no wrap, no ABA.
  * tail is the end of what is published, a slot's cursor the end of what its
@@ -158,7 +158,7 @@
  * has published them again, so does whoever frees its slot.
  *
  *
- * COSTS (test/ring/bench.c, AMD EPYC VM)
+ * COSTS (bench/micro/ring_flow.c, AMD EPYC VM)
  *
  * To readers that are awake: 70 ns a publication of 64 B, 90 of 1 KB, 0.5 us
  * of 16 KB, payload's copy included; 16 ns a frame read in batches.
@@ -194,7 +194,7 @@
 #define SLUICE_RING_LAYOUT     4           /* grows with each change */
 
 #define SLUICE_RING_SLOTS      1024        /* the most of a log */
-#define SLUICE_RING_GATES      8           /* generations being born */
+#define SLUICE_RING_GATES      8           /* generations being made */
 #define SLUICE_RING_NOBODY     0xffff      /* a slot that is none */
 #define SLUICE_RING_AGENT      1023        /* a privileged agent's worker id */
 
@@ -238,6 +238,8 @@ typedef enum {
 #define SLUICE_RING_AGAIN      0x04  /* such a second delivery: no key */
 
 
+/* FFI */
+
 /*
  * What a slot counts; each word is written by the slot's process alone.  The
  * ring keeps those above USER, a binding may use the others as it likes.
@@ -259,6 +261,8 @@ typedef enum {
     SLUICE_RING_C_USER,
     SLUICE_RING_COUNTERS = 24
 } sluice_ring_counter_e;
+
+/* FFI end */
 
 
 typedef struct sluice_ring_s          sluice_ring_t;
@@ -289,9 +293,12 @@ typedef struct {
 } sluice_ring_message_t;
 
 
+/* FFI */
+
 /*
  * What was read: pointers into the log, good until this process advances past
- * the frame, or is detached (ask intact() or advance() after use).
+ * the frame, or is detached (ask intact() or advance() after use).  All of a
+ * batch can be read through the first one's payload, at their offsets.
  */
 
 typedef struct {
@@ -301,8 +308,15 @@ typedef struct {
     uint64_t        seq;
     uint64_t        end;            /* position behind it */
     uint64_t        sent_ms;
-    uint64_t        name_hash;
+    union {
+        uint64_t    name_hash;
+        struct {                    /* the same; Lua's numbers have 53 bits */
+            uint32_t  name_low;
+            uint32_t  name_high;
+        };
+    };
     uint32_t        length;         /* of payload */
+    uint32_t        offset;         /* of payload from the batch's first one */
     uint32_t        message;
     uint32_t        piece;
     uint32_t        epoch;
@@ -348,6 +362,8 @@ typedef struct {
 #define SLUICE_RING_FREE        0
 #define SLUICE_RING_ATTACHED    1
 #define SLUICE_RING_DETACHED    2
+
+/* FFI end */
 
 
 /*
@@ -417,7 +433,7 @@ struct sluice_ring_s {
 };
 
 
-/* birth */
+/* creation */
 
 /*
  * Makes a log of size bytes (rounded up to a power of two, between the limits)
@@ -534,7 +550,7 @@ void sluice_ring_sign(const sluice_ring_t *ring, sluice_ring_message_t *m);
 uint32_t sluice_ring_payload_limit(const sluice_ring_t *ring,
     size_t source_length, size_t event_length);
 
-/* 64-bit hashes, seeded at random at the birth of each log, never 0. */
+/* 64-bit hashes, seeded at random when a log is made, never 0. */
 uint64_t sluice_ring_hash(const sluice_ring_t *ring, const void *data,
     size_t length);
 uint64_t sluice_ring_name_hash(const sluice_ring_t *ring, const char *source,

@@ -142,6 +142,7 @@ sluice_ring_frame_read(const sluice_ring_t *ring, uint64_t position,
     frame->sent_ms = h.sent_ms;
     frame->name_hash = h.name_hash;
     frame->length = h.payload;
+    frame->offset = 0;
     frame->message = h.message;
     frame->piece = h.piece;
     frame->epoch = h.epoch;

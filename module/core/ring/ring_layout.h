@@ -113,7 +113,7 @@ typedef struct {
 
 
 struct sluice_ring_control_s {
-    /* never changed after birth */
+    /* never changed after creation */
     _Alignas(SLUICE_RING_LINE)
     sluice_ring_identity_t  identity;
 

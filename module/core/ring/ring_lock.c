@@ -5,14 +5,11 @@
 
 
 #include "ring_layout.h"
+#include "ring_mutex.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <time.h>
 
 
-static int sluice_ring_lock_wait(sluice_ring_t *ring, uint32_t patience_us);
-static uint64_t sluice_ring_now_ns(void);
 static void sluice_ring_entry_repair(sluice_ring_t *ring);
 
 
@@ -26,11 +23,7 @@ sluice_ring_lock(sluice_ring_t *ring, uint32_t patience_us)
 {
     int  rc;
 
-    rc = pthread_mutex_trylock(&ring->control->mutex);
-
-    if (rc == EBUSY) {
-        rc = sluice_ring_lock_wait(ring, patience_us);
-    }
+    rc = sluice_ring_mutex_try(&ring->control->mutex, patience_us);
 
     if (rc == EOWNERDEAD) {
         sluice_ring_entry_repair(ring);
@@ -45,55 +38,6 @@ void
 sluice_ring_unlock(sluice_ring_t *ring)
 {
     (void) pthread_mutex_unlock(&ring->control->mutex);
-}
-
-
-/*
- * Never sleeps in the kernel: the holder may be stopped for as long as it
- * likes.  After the time of some publications it gives up the processor
- * between attempts, since the holder may be waiting for this very one.
- */
-
-static int
-sluice_ring_lock_wait(sluice_ring_t *ring, uint32_t patience_us)
-{
-    int       rc, i, spin;
-    uint64_t  end;
-
-    end = sluice_ring_now_ns() + patience_us * 1000ull;
-
-    for (i = 0; /* bounded by time */; i++) {
-
-        if (i < 32) {
-            for (spin = 0; spin < 16; spin++) {
-#if defined(__x86_64__)
-                __builtin_ia32_pause();
-#else
-                atomic_signal_fence(memory_order_seq_cst);
-#endif
-            }
-
-        } else {
-            (void) sched_yield();
-        }
-
-        rc = pthread_mutex_trylock(&ring->control->mutex);
-
-        if (rc != EBUSY || sluice_ring_now_ns() >= end) {
-            return rc;
-        }
-    }
-}
-
-
-static uint64_t
-sluice_ring_now_ns(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
 }
 
 

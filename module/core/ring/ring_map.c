@@ -1,10 +1,11 @@
 
 /*
- * The log's birth: a memfd, its areas, and how a log is recognised.
+ * How the log is made: a memfd, its areas, and how a log is recognised.
  */
 
 
 #include "ring_layout.h"
+#include "ring_mutex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +31,10 @@ static void sluice_ring_areas(uint64_t size, uint32_t slots,
     sluice_ring_areas_t *areas);
 static int sluice_ring_map(sluice_ring_t *ring, uint64_t size,
     uint32_t slots);
-static int sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size,
+static int sluice_ring_init(sluice_ring_t *ring, uint64_t size,
     uint32_t stall_ms);
 static void sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size,
     uint32_t slots, uint64_t seed);
-static int sluice_ring_mutex_init(pthread_mutex_t *mutex);
 static uint64_t sluice_ring_now_ms(void);
 
 
@@ -77,7 +77,7 @@ sluice_ring_create(sluice_ring_t *ring, size_t size, uint32_t slots,
         goto failed;
     }
 
-    if (sluice_ring_give_birth(ring, n, stall_ms) != SLUICE_OK) {
+    if (sluice_ring_init(ring, n, stall_ms) != SLUICE_OK) {
         sluice_ring_close(ring);
         goto failed;
     }
@@ -224,7 +224,7 @@ sluice_ring_map(sluice_ring_t *ring, uint64_t size, uint32_t slots)
 
 
 static int
-sluice_ring_give_birth(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
+sluice_ring_init(sluice_ring_t *ring, uint64_t size, uint32_t stall_ms)
 {
     uint32_t                i;
     uint64_t                seed;
@@ -268,34 +268,6 @@ sluice_ring_identity(sluice_ring_identity_t *id, uint64_t size, uint32_t slots,
     id->header_size = sizeof(sluice_ring_header_t);
     id->mutex_size = sizeof(pthread_mutex_t);
     id->zero = 0;
-}
-
-
-static int
-sluice_ring_mutex_init(pthread_mutex_t *mutex)
-{
-    int                  rc;
-    pthread_mutexattr_t  attr;
-
-    rc = pthread_mutexattr_init(&attr);
-    if (rc != 0) {
-        errno = rc;
-        return SLUICE_SYSTEM;
-    }
-
-    (void) pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    (void) pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-
-    rc = pthread_mutex_init(mutex, &attr);
-
-    (void) pthread_mutexattr_destroy(&attr);
-
-    if (rc != 0) {
-        errno = rc;
-        return SLUICE_SYSTEM;
-    }
-
-    return SLUICE_OK;
 }
 
 

@@ -49,6 +49,11 @@ sluice_ring_next_batch(sluice_ring_t *ring, sluice_ring_frame_t *frames, int n)
         if (frames[i].kind != SLUICE_RING_WORKER
             || frames[i].worker == ring->worker)
         {
+            /* the data is mapped twice: so these lie behind each other */
+
+            frames[i].offset = (uint32_t)
+                               ((frames[i].payload - frames[0].payload)
+                                & ring->mask);
             ring->handed = frames[i].end;
             i++;
         }

@@ -15,7 +15,7 @@ static int sluice_ring_slot_take(sluice_ring_t *ring, uint32_t generation,
 static int sluice_ring_slot_free(sluice_ring_t *ring, uint32_t i);
 static void sluice_ring_slot_start(sluice_ring_t *ring, uint32_t index,
     uint32_t generation, uint16_t worker, uint64_t *missed);
-static int sluice_ring_dead(sluice_ring_t *ring, uint32_t i);
+static int sluice_ring_exited(sluice_ring_t *ring, uint32_t i);
 
 
 int
@@ -268,7 +268,7 @@ sluice_ring_reap(sluice_ring_t *ring)
 
     for (i = 0; i < top && i < ring->count; i++) {
 
-        if (i == ring->index || !sluice_ring_dead(ring, i)) {
+        if (i == ring->index || !sluice_ring_exited(ring, i)) {
             continue;
         }
 
@@ -297,7 +297,7 @@ sluice_ring_reap(sluice_ring_t *ring)
 
 
 static int
-sluice_ring_dead(sluice_ring_t *ring, uint32_t i)
+sluice_ring_exited(sluice_ring_t *ring, uint32_t i)
 {
     int                  rc;
     sluice_ring_slot_t  *slot;

@@ -294,8 +294,8 @@ sluice_ring_entry_inherit(sluice_ring_t *ring, uint32_t slot, uint64_t cursor)
 
 
 /*
- * The heir holds the claim until it has published the frame again and says
- * done; should it die before, the claim passes to its own heir.
+ * The successor holds the claim until it has published the frame again and
+ * says done; should it die before, the claim passes to its own successor.
  */
 
 static void

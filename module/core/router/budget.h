@@ -6,10 +6,11 @@
  *
  * Until something is dear, no clock is read: work is counted in units of some
  * tens of nanoseconds, and the clock looked at when they are used up, and
- * around each regular expression.  It begins as that of the wall, which is
- * cheap; a request that has used up SLUICE_CORE_WALL_NS of that goes on with
- * the CPU time of its thread, so that a worker which other processes keep
- * from running refuses nobody.
+ * around each regular expression.  That is the clock of the wall, which is
+ * cheap, and never behind the CPU time of the thread.  Where it says that a
+ * limit is passed, the CPU time is asked, which costs a system call, and has
+ * the last word: a worker which other processes keep from running refuses
+ * nobody.  The first SLUICE_CORE_WALL_NS are the wall's alone.
  */
 
 
@@ -21,9 +22,9 @@
 
 
 /* ns: of patterns, compiled and run; of a match as a whole */
-#define SLUICE_CORE_PATTERNS_NS   2500000
-#define SLUICE_CORE_SEARCH_NS     3500000
-#define SLUICE_CORE_WALL_NS       1000000
+#define SLUICE_CORE_PATTERNS_NS   2000000
+#define SLUICE_CORE_SEARCH_NS     3000000
+#define SLUICE_CORE_WALL_NS       500000
 
 /* A request that has spent less than this part of it so is not cold. */
 #define SLUICE_CORE_COLD          8
@@ -39,21 +40,25 @@
 
 
 typedef struct {
-    uint64_t  spent;          /* ns */
+    uint64_t  spent;          /* ns, or less where it was not corrected */
     uint64_t  preparing;      /* of them: for what is kept (is_cold) */
-    uint64_t  last;           /* what the clock said; 0: not read yet */
+    uint64_t  last;           /* what the wall's said; 0: not read yet */
+    uint64_t  corrected;      /* spent, when the CPU's was read last */
+    uint64_t  cpu;            /* what that said; 0: not read yet */
     uint64_t  until;          /* of spent, for the pattern that runs */
     uint32_t  steps;          /* left, of patterns */
     uint32_t  steps_until;    /* of steps, for the pattern that runs */
     uint32_t  step;           /* units of one */
     int32_t   units;          /* left, until the clock is read */
-    int       is_cpu;         /* which clock */
 } sluice_core_budget_t;
 
 
 /* budget.c */
 
 void sluice_core_budget_read(sluice_core_budget_t *budget);
+
+/* Spent is what the CPU's clock says. */
+void sluice_core_budget_correct(sluice_core_budget_t *budget);
 
 
 static inline void
@@ -64,7 +69,23 @@ sluice_core_budget_begin(sluice_core_budget_t *budget)
     budget->last = 0;
     budget->steps = SLUICE_CORE_STEPS;
     budget->units = SLUICE_CORE_UNITS;
-    budget->is_cpu = 0;
+    budget->corrected = 0;
+    budget->cpu = 0;
+}
+
+
+/* Whether more is spent than that. */
+
+static inline int
+sluice_core_budget_is_over(sluice_core_budget_t *budget, uint64_t limit)
+{
+    if (budget->spent <= limit) {
+        return 0;
+    }
+
+    sluice_core_budget_correct(budget);
+
+    return budget->spent > limit;
 }
 
 
@@ -79,7 +100,7 @@ sluice_core_budget_take(sluice_core_budget_t *budget, uint32_t units)
         sluice_core_budget_read(budget);
     }
 
-    return budget->spent > SLUICE_CORE_SEARCH_NS;
+    return sluice_core_budget_is_over(budget, SLUICE_CORE_SEARCH_NS);
 }
 
 
@@ -103,7 +124,9 @@ sluice_core_budget_is_cold(const sluice_core_budget_t *budget)
 static inline int
 sluice_core_budget_share(sluice_core_budget_t *budget)
 {
-    if (budget->spent >= SLUICE_CORE_PATTERNS_NS || budget->steps < 2) {
+    if (budget->steps < 2
+        || sluice_core_budget_is_over(budget, SLUICE_CORE_PATTERNS_NS - 1))
+    {
         return 0;
     }
 

@@ -13,6 +13,8 @@
 
 static int core_is_met(sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
+static int core_path_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry);
 static int core_host_matches(const sluice_core_search_t *s,
     const sluice_core_space_t *space, const sluice_core_entry_t *entry);
 static int core_method_matches(sluice_core_search_t *s,
@@ -65,11 +67,9 @@ static int
 core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
     const sluice_core_entry_t *entry)
 {
-    int                         rc, gave_up, reason;
-    uint32_t                    end;
-    sluice_core_found_t         route;
-    const sluice_core_text_t   *path;
-    const sluice_core_chars_t  *prefix;
+    int                  rc, gave_up, reason;
+    uint32_t             end;
+    sluice_core_found_t  route;
 
     if ((entry->flags & SLUICE_CORE_HAS_PORT)
         && s->request->port != entry->port)
@@ -89,17 +89,8 @@ core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
         return 0;
     }
 
-    path = &s->request->path;
-
-    if (entry->flags & SLUICE_CORE_HAS_PATH) {
-        prefix = sluice_core_chars(space, entry->path);
-
-        if (prefix->length > path->length
-            || (prefix->length
-                && memcmp(prefix->data, path->data, prefix->length) != 0))
-        {
-            return 0;
-        }
+    if (!core_path_matches(s, space, entry)) {
+        return 0;
     }
 
     route.space = *space;
@@ -123,7 +114,8 @@ core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
 
     if (entry->regex) {
         rc = sluice_core_regex_match(s->regexes, &s->budget, space,
-                                     entry->regex, path, &end, &reason);
+                                     entry->regex, &s->request->path, &end,
+                                     &reason);
 
         if (rc == SLUICE_CORE_NONE) {
             return 0;
@@ -139,6 +131,28 @@ core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
     s->space = space;
 
     return 1;
+}
+
+
+/* The prefix, or the text that a regular expression begins with. */
+
+static int
+core_path_matches(const sluice_core_search_t *s,
+    const sluice_core_space_t *space, const sluice_core_entry_t *entry)
+{
+    const sluice_core_text_t   *path;
+    const sluice_core_chars_t  *prefix;
+
+    if (!(entry->flags & SLUICE_CORE_HAS_PATH)) {
+        return 1;
+    }
+
+    path = &s->request->path;
+    prefix = sluice_core_chars(space, entry->path);
+
+    return prefix->length <= path->length
+           && (prefix->length == 0
+               || memcmp(prefix->data, path->data, prefix->length) == 0);
 }
 
 

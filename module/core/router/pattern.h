@@ -51,11 +51,13 @@ struct sluice_core_regexes_s {
     pcre2_match_data         *data;
     pcre2_match_context      *careful;
     pcre2_match_context      *fast;
-    sluice_core_budget_t      trial;      /* of what is not a request */
+    sluice_core_budget_t      probe;      /* of what is not a request */
     uint64_t                  matches;
     uint64_t                  compiled;
     uint64_t                  size;       /* of all that is there */
     uint64_t                  limit;
+    uint64_t                  credit;     /* ns, for turns */
+    uint64_t                  credited;   /* when that was; 0: not yet */
     uint32_t                  count;
     uint32_t                  grown;      /* how often data took memory */
 };
@@ -89,6 +91,13 @@ pcre2_code *sluice_core_pattern_fast(const char *text, uint32_t length,
 int sluice_core_regexes_get(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, const sluice_core_run_t *run,
     sluice_core_compiled_t **compiled, int *reason);
+
+/*
+ * Whether a request that has used up what it had for compiling may have
+ * another turn: a worker has some at once, and a share of its time.
+ */
+int sluice_core_regexes_afford(sluice_core_regexes_t *regexes,
+    const sluice_core_budget_t *budget);
 
 
 #endif /* SLUICE_CORE_PATTERN_H_INCLUDED */

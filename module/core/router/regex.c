@@ -82,7 +82,7 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     run.subject.data = subject;
     run.subject.length = subject_length;
 
-    budget = &regexes->trial;
+    budget = &regexes->probe;
     budget->last = 0;
 
     rc = SLUICE_CORE_LIMIT;
@@ -232,5 +232,6 @@ core_callout(pcre2_callout_block *block, void *data)
 
     (void) sluice_core_budget_take(budget, budget->step);
 
-    return budget->spent > budget->until ? SLUICE_CORE_BY_TIME : 0;
+    return sluice_core_budget_is_over(budget, budget->until)
+           ? SLUICE_CORE_BY_TIME : 0;
 }

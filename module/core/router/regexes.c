@@ -24,6 +24,16 @@
 #define CORE_FAST_RUNS  8
 #define CORE_FAST_NS    250000
 
+/*
+ * What a worker compiles beyond the budgets of its requests, in turns: as much
+ * at once as a full cache takes several times, and a twentieth of the time
+ * from then on.  Without a bound patterns that do not fit into the cache
+ * together, asked for one after the other, would be compiled all the time.
+ */
+
+#define CORE_CREDIT_NS     500000000
+#define CORE_CREDIT_SHARE  20
+
 /* KB that PCRE2 may take for what it has to come back to; it keeps them. */
 #define CORE_HEAP       4096
 
@@ -124,6 +134,37 @@ sluice_core_regexes_begin(sluice_core_regexes_t *regexes)
     if (regexes) {
         regexes->matches++;
     }
+}
+
+
+int
+sluice_core_regexes_afford(sluice_core_regexes_t *regexes,
+    const sluice_core_budget_t *budget)
+{
+    uint64_t  credit, now;
+
+    now = budget->last;
+    credit = CORE_CREDIT_NS;
+
+    if (regexes->credited) {
+        credit = regexes->credit
+                 + (now - regexes->credited) / CORE_CREDIT_SHARE;
+
+        if (credit > CORE_CREDIT_NS) {
+            credit = CORE_CREDIT_NS;
+        }
+    }
+
+    regexes->credited = now;
+    regexes->credit = credit;
+
+    if (credit < budget->spent) {
+        return 0;
+    }
+
+    regexes->credit -= budget->spent;
+
+    return 1;
 }
 
 

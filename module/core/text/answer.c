@@ -112,18 +112,36 @@ sluice_answer_words(int status, char *buffer, sluice_core_text_t *words)
 
     switch (status) {
     case 400: text = "Bad request"; break;
+    case 401: text = "Unauthorized"; break;
+    case 402: text = "Payment required"; break;
+    case 403: text = "Forbidden"; break;
     case 404: text = "Not found"; break;
     case 405: text = "Method not allowed"; break;
+    case 406: text = "Not acceptable"; break;
+    case 407: text = "Proxy authentication required"; break;
     case 408: text = "Request timeout"; break;
+    case 409: text = "Conflict"; break;
+    case 410: text = "Gone"; break;
     case 411: text = "Length required"; break;
     case 412: text = "Precondition failed"; break;
     case 413: text = "Payload too large"; break;
     case 414: text = "URI too long"; break;
+    case 415: text = "Unsupported media type"; break;
+    case 416: text = "Range not satisfiable"; break;
     case 417: text = "Expectation failed"; break;
+    case 418: text = "I'm a teapot"; break;
+    case 421: text = "Misdirected request"; break;
+    case 422: text = "Unprocessable entity"; break;
+    case 423: text = "Locked"; break;
+    case 424: text = "Failed dependency"; break;
+    case 425: text = "Too early"; break;
+    case 426: text = "Upgrade required"; break;
+    case 428: text = "Precondition required"; break;
+    case 429: text = "Too many requests"; break;
+    case 431: text = "Request header fields too large"; break;
+    case 451: text = "Unavailable for legal reasons"; break;
     case 494: text = "Request header or cookie too large"; break;
-    case 497:
-        text = "The plain HTTP request was sent to HTTPS port";
-        break;
+    case 497: text = "The plain HTTP request was sent to HTTPS port"; break;
     case 500: text = "An unexpected error occurred"; break;
     case 501: text = "Not implemented"; break;
     case 502:
@@ -132,6 +150,11 @@ sluice_answer_words(int status, char *buffer, sluice_core_text_t *words)
     case 503: text = "The upstream server is currently unavailable"; break;
     case 504: text = "The upstream server is timing out"; break;
     case 505: text = "HTTP version not supported"; break;
+    case 506: text = "Variant also negotiates"; break;
+    case 507: text = "Insufficient storage"; break;
+    case 508: text = "Loop detected"; break;
+    case 510: text = "Not extended"; break;
+    case 511: text = "Network authentication required"; break;
     default:
         snprintf(buffer, SLUICE_ANSWER_WORDS,
                  "The upstream server responded with %d", status);

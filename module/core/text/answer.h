@@ -22,6 +22,8 @@
 #include "core.h"
 
 
+/* FFI */
+
 /* For words of a status that has none of its own. */
 
 #define SLUICE_ANSWER_WORDS  64
@@ -60,6 +62,8 @@ sluice_core_text_t sluice_answer_content_type(int format);
 size_t sluice_answer_bound(size_t message_length, size_t id_length);
 size_t sluice_answer_body(int format, const sluice_core_text_t *message,
     const sluice_core_text_t *id, char *out);
+
+/* FFI end */
 
 
 #endif /* SLUICE_ANSWER_H_INCLUDED */

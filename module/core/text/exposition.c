@@ -25,15 +25,24 @@ char *
 sluice_exposition_label(char *out, const char *name,
     const sluice_core_text_t *value)
 {
-    char      c;
-    uint32_t  i;
-
     while (*name) {
         *out++ = *name++;
     }
 
     *out++ = '=';
     *out++ = '"';
+    out = sluice_exposition_value(out, value);
+    *out++ = '"';
+
+    return out;
+}
+
+
+char *
+sluice_exposition_value(char *out, const sluice_core_text_t *value)
+{
+    char      c;
+    uint32_t  i;
 
     for (i = 0; i < value->length; i++) {
         c = value->data[i];
@@ -45,8 +54,6 @@ sluice_exposition_label(char *out, const char *name,
 
         *out++ = c;
     }
-
-    *out++ = '"';
 
     return out;
 }
@@ -66,17 +73,6 @@ sluice_exposition_bound(const sluice_exposition_row_t *row, size_t labels)
     }
 
     return size;
-}
-
-
-static inline char *
-sluice_exposition_copy(char *out, const sluice_core_text_t *text)
-{
-    if (text->length) {
-        memcpy(out, text->data, text->length);
-    }
-
-    return out + text->length;
 }
 
 
@@ -122,9 +118,9 @@ sluice_exposition_write(char *out, const sluice_exposition_row_t *row,
             break;
         }
 
-        out = sluice_exposition_copy(out, &sample->before);
-        out = sluice_exposition_copy(out, labels);
-        out = sluice_exposition_copy(out, &sample->after);
+        out = sluice_core_copy(out, &sample->before);
+        out = sluice_core_copy(out, labels);
+        out = sluice_core_copy(out, &sample->after);
         out = sluice_exposition_number(out, number);
 
         if (ms) {

@@ -28,6 +28,8 @@
 #include "core.h"
 
 
+/* FFI */
+
 /* What is written of a number. */
 
 typedef enum {
@@ -64,11 +66,16 @@ typedef struct {
 char *sluice_exposition_label(char *out, const char *name,
     const sluice_core_text_t *value);
 
+/* What stands between its quotes, of twice as many bytes at most. */
+char *sluice_exposition_value(char *out, const sluice_core_text_t *value);
+
 /* Bytes that the samples of a row have at most; and the samples. */
 size_t sluice_exposition_bound(const sluice_exposition_row_t *row,
     size_t labels);
 char *sluice_exposition_write(char *out, const sluice_exposition_row_t *row,
     const sluice_core_text_t *labels, const uint64_t *numbers);
+
+/* FFI end */
 
 
 #endif /* SLUICE_EXPOSITION_H_INCLUDED */

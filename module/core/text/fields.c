@@ -5,6 +5,7 @@
 
 
 #include "fields_kinds.h"
+#include "hex.h"
 
 #include <string.h>
 
@@ -363,7 +364,7 @@ sluice_fields_spelt(int kind, const char **p, const char *end, char *out)
             *out = ' ';
 
         } else if (*out == '%') {
-            code = sluice_fields_hex(*p, end);
+            code = sluice_hex_byte(*p, end);
 
             if (code >= 0) {
                 *out = (char) code;

@@ -57,6 +57,8 @@
 #include "core.h"
 
 
+/* FFI */
+
 #define SLUICE_FIELDS_MAX    (1u << 28)     /* bytes of a text */
 #define SLUICE_FIELDS_DEPTH  1000           /* of JSON */
 
@@ -85,7 +87,8 @@ typedef struct {
 
 typedef struct {
     sluice_core_text_t   name;
-    sluice_core_text_t   value;     /* of the first field, as it stands */
+    sluice_core_text_t   value;     /* of the first field, as it stands; of
+                                       arrays and objects nothing */
     uint32_t             is_text;   /* it is one: no flag, number, array */
     uint32_t             count;     /* of fields; an array counts as several */
 } sluice_fields_name_t;
@@ -116,6 +119,8 @@ size_t sluice_fields_decode(const sluice_fields_t *fields,
 int sluice_fields_without(const sluice_fields_t *fields,
     const sluice_fields_name_t *names, size_t count, char *buffer,
     sluice_core_text_t *rest);
+
+/* FFI end */
 
 
 #endif /* SLUICE_FIELDS_H_INCLUDED */

@@ -92,7 +92,7 @@ sluice_fields_json_quote(const char *p, const char *end)
 static void
 sluice_fields_json_cut(sluice_field_t *field)
 {
-    const char  *p, *quote;
+    const char  *p, *quote, *end;
 
     p = memchr(field->from, '"', (size_t) (field->to - field->from));
     quote = sluice_fields_json_quote(p, field->to);
@@ -111,6 +111,13 @@ sluice_fields_json_cut(sluice_field_t *field)
 
     } else if (*p == '{' || *p == '[') {
         field->type = SLUICE_FIELD_TABLE;
+
+    } else {
+        for (end = field->to; end > p && strchr(" \t\r\n", end[-1]); end--) {
+            /* void */
+        }
+
+        sluice_fields_text(&field->value, p, end);
     }
 }
 

@@ -31,6 +31,7 @@ typedef struct {
 } sluice_fields_open_t;
 
 
+static int sluice_fields_json_behind(sluice_fields_open_t *open, int c);
 static int sluice_fields_json_push(sluice_fields_open_t *open, int is_object);
 static int sluice_fields_json_is_object(const sluice_fields_open_t *open);
 static const char *sluice_fields_json_scalar(const char *p, const char *end);
@@ -104,25 +105,37 @@ sluice_fields_json_is_valid(const char *p, const char *end)
                 return c == '\0';
             }
 
-            if (c == ',') {
-                state = sluice_fields_json_is_object(&open)
-                        ? FIELDS_JSON_NAME : FIELDS_JSON_VALUE;
-
-            } else if (c == (sluice_fields_json_is_object(&open) ? '}' : ']'))
-            {
-                open.depth--;
-
-            } else {
-                return 0;
-            }
-
-            p++;
+            state = sluice_fields_json_behind(&open, c);
+            p = (state >= 0) ? p + 1 : NULL;
         }
 
         if (p == NULL) {
             return 0;
         }
     }
+}
+
+
+/* What comes after a comma or a closing bracket; -1: neither is there. */
+
+static int
+sluice_fields_json_behind(sluice_fields_open_t *open, int c)
+{
+    int  is_object;
+
+    is_object = sluice_fields_json_is_object(open);
+
+    if (c == ',') {
+        return is_object ? FIELDS_JSON_NAME : FIELDS_JSON_VALUE;
+    }
+
+    if (c != (is_object ? '}' : ']')) {
+        return -1;
+    }
+
+    open->depth--;
+
+    return FIELDS_JSON_BEHIND;
 }
 
 

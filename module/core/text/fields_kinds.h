@@ -44,9 +44,6 @@ typedef struct {
     ((text)->data = (from), (text)->length = (uint32_t) ((to) - (from)))
 
 
-/* The byte that two hexadecimal digits stand for; -1: there are no two. */
-int sluice_fields_hex(const char *p, const char *end);
-
 /* Does the text begin with a word, in any case of letters? */
 int sluice_fields_begins(const char *p, const char *end, const char *word);
 

@@ -5,41 +5,10 @@
 
 
 #include "fields_kinds.h"
+#include "hex.h"
 
 #include <string.h>
 #include <strings.h>
-
-
-int
-sluice_fields_hex(const char *p, const char *end)
-{
-    int  i, c, code;
-
-    if (end - p < 2) {
-        return -1;
-    }
-
-    for (i = 0, code = 0; i < 2; i++) {
-        c = (uint8_t) p[i];
-
-        if (c >= '0' && c <= '9') {
-            c -= '0';
-
-        } else {
-            c |= 0x20;
-
-            if (c < 'a' || c > 'f') {
-                return -1;
-            }
-
-            c += 10 - 'a';
-        }
-
-        code = code << 4 | c;
-    }
-
-    return code;
-}
 
 
 int
@@ -64,8 +33,8 @@ sluice_fields_json_unit(const char *p, const char *end)
         return -1;
     }
 
-    high = sluice_fields_hex(p + 2, end);
-    low = sluice_fields_hex(p + 4, end);
+    high = sluice_hex_byte(p + 2, end);
+    low = sluice_hex_byte(p + 4, end);
 
     return (high < 0 || low < 0) ? -1 : high << 8 | low;
 }

@@ -1,26 +1,25 @@
 
 #include "json.h"
-
-#include <stdint.h>
-#include <string.h>
+#include "bytes.h"
 
 
 #define SLUICE_JSON_ONES  (~(uint64_t) 0 / 255)     /* of each byte, 1 */
 
 /*
- * Whether one of eight bytes is below n (up to 128), or is c: "Determine if a
- * word has a byte less than n", S. E. Anderson, "Bit Twiddling Hacks".
+ * Of bytes below 128, the highest bit where one is below n, or is c:
+ * "Determine if a word has a byte less than n", S. E. Anderson, "Bit Twiddling
+ * Hacks".  Bits may be set above those of the lowest such byte, never below.
  */
 
-#define sluice_json_less(word, n)                                             \
-    (((word) - SLUICE_JSON_ONES * (n)) & ~(word) & SLUICE_JSON_ONES * 128)
-
+#define SLUICE_JSON_HIGH          (SLUICE_JSON_ONES * 128)
+#define sluice_json_less(word, n) ((word) - SLUICE_JSON_ONES * (n))
 #define sluice_json_has(word, c)                                              \
     sluice_json_less((word) ^ SLUICE_JSON_ONES * (c), 1)
 
 
 static char *sluice_json_escape_byte(char *out, unsigned char c);
-static int sluice_json_is_plain(uint64_t word);
+static inline char *sluice_json_write(char *out, const char *text,
+    size_t length, int is_small);
 static int sluice_json_is_plain_utf8(uint64_t word);
 static size_t sluice_json_character(const unsigned char *p, size_t length);
 
@@ -45,7 +44,18 @@ char *
 sluice_json_string(char *out, const char *text, size_t length)
 {
     *out++ = '"';
-    out = sluice_json_escape(out, text, length);
+    out = sluice_json_write(out, text, length, 0);
+    *out++ = '"';
+
+    return out;
+}
+
+
+char *
+sluice_json_name(char *out, const char *text, size_t length)
+{
+    *out++ = '"';
+    out = sluice_json_write(out, text, length, 1);
     *out++ = '"';
 
     return out;
@@ -55,28 +65,46 @@ sluice_json_string(char *out, const char *text, size_t length)
 char *
 sluice_json_escape(char *out, const char *text, size_t length)
 {
-    size_t    i;
-    uint64_t  word;
+    return sluice_json_write(out, text, length, 0);
+}
 
-    for (i = 0; i < length; i++) {
 
-        while (length - i >= sizeof(word)) {
-            memcpy(&word, text + i, sizeof(word));
+/*
+ * Sixteen bytes a step: those before the first special one, then that one.
+ * is_small: capitals are written as small letters.
+ */
 
-            if (!sluice_json_is_plain(word)) {
-                break;
-            }
+static inline char *
+sluice_json_write(char *out, const char *text, size_t length, int is_small)
+{
+    size_t          n, first;
+    sluice_bytes_t  bytes;
 
-            memcpy(out, &word, sizeof(word));
-            out += sizeof(word);
-            i += sizeof(word);
+    while (length) {
+        n = length < SLUICE_BYTES ? length : SLUICE_BYTES;
+
+        bytes = sluice_bytes_load(text, n);
+        first = sluice_bytes_first((bytes < 0x20) | (bytes == '"')
+                                   | (bytes == '/') | (bytes == '\\')
+                                   | (bytes == 0x7f));
+
+        if (is_small) {
+            bytes |= (sluice_bytes_t) ((bytes >= 'A') & (bytes <= 'Z')) & 0x20;
         }
 
-        if (i == length) {
-            break;
+        memcpy(out, &bytes, SLUICE_BYTES);
+
+        if (first >= n) {
+            out += n;
+            text += n;
+            length -= n;
+            continue;
         }
 
-        out = sluice_json_escape_byte(out, (unsigned char) text[i]);
+        out = sluice_json_escape_byte(out + first,
+                                      (unsigned char) text[first]);
+        text += first + 1;
+        length -= first + 1;
     }
 
     return out;
@@ -108,18 +136,6 @@ sluice_json_escape_byte(char *out, unsigned char c)
     }
 
     return out;
-}
-
-
-/* whether all eight bytes stay as they are */
-
-static int
-sluice_json_is_plain(uint64_t word)
-{
-    return (sluice_json_less(word, 0x20) | sluice_json_has(word, '"')
-            | sluice_json_has(word, '/') | sluice_json_has(word, '\\')
-            | sluice_json_has(word, 0x7f))
-           == 0;
 }
 
 
@@ -172,10 +188,29 @@ sluice_json_utf8(char *out, const char *text, size_t length)
 static int
 sluice_json_is_plain_utf8(uint64_t word)
 {
-    return (sluice_json_less(word, 0x20) | sluice_json_has(word, '"')
-            | sluice_json_has(word, '\\') | sluice_json_has(word, 0x7f)
-            | (word & SLUICE_JSON_ONES * 128))
+    return ((sluice_json_less(word, 0x20) | sluice_json_has(word, '"')
+             | sluice_json_has(word, '\\') | sluice_json_has(word, 0x7f)
+             | word)
+            & SLUICE_JSON_HIGH)
            == 0;
+}
+
+
+int
+sluice_json_is_utf8(const char *text, size_t length)
+{
+    size_t  i, n;
+
+    for (i = 0; i < length; i += n) {
+        n = sluice_json_character((const unsigned char *) text + i,
+                                  length - i);
+
+        if (n == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -5,7 +5,6 @@
  */
 
 
-#include "ngx_http_sluice_destination.h"
 #include "ngx_http_sluice_names.h"
 
 
@@ -14,7 +13,7 @@ ngx_uint_t  ngx_http_sluice_names_are_logged;
 
 ngx_int_t
 ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    const sluice_core_found_t *route)
+    const sluice_core_found_t *route, const ngx_http_sluice_named_t *service)
 {
     ngx_http_sluice_names_t  *names;
 
@@ -30,15 +29,17 @@ ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (ctx->destination) {
-        names->service = ctx->destination->named;
+    if (service) {
+        names->service = *service;
 
-        if (names->service.name.len) {
-            names->service.name.data = ngx_pstrdup(r->pool,
-                                               &ctx->destination->named.name);
-            if (names->service.name.data == NULL) {
-                return NGX_ERROR;
-            }
+        if (ngx_http_sluice_names_copy(r->pool, &names->service.name,
+                                       &service->name)
+            != NGX_OK
+            || ngx_http_sluice_names_copy(r->pool, &names->service.host,
+                                          &service->host)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
         }
     }
 
@@ -63,14 +64,25 @@ ngx_http_sluice_names_read(ngx_pool_t *pool, const sluice_core_found_t *found,
     name.data = (u_char *) text.data;
     name.len = text.length;
 
-    ngx_str_null(&named->name);
+    ngx_str_null(&named->host);
 
-    if (name.len) {
-        named->name.len = name.len;
-        named->name.data = ngx_pstrdup(pool, &name);
-        if (named->name.data == NULL) {
+    return ngx_http_sluice_names_copy(pool, &named->name, &name);
+}
+
+
+ngx_int_t
+ngx_http_sluice_names_copy(ngx_pool_t *pool, ngx_str_t *to,
+    const ngx_str_t *from)
+{
+    ngx_str_null(to);
+
+    if (from->len) {
+        to->data = ngx_pstrdup(pool, (ngx_str_t *) from);
+        if (to->data == NULL) {
             return NGX_ERROR;
         }
+
+        to->len = from->len;
     }
 
     return NGX_OK;

@@ -4,8 +4,12 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_images.h"
 #include "ngx_sluice_digest.h"
 
 #include <sys/wait.h>
@@ -50,9 +54,13 @@ static const char *ngx_sluice_images_path(const char *what, uint64_t number);
 static void ngx_sluice_images_reserve(void);
 static void ngx_sluice_images_drop(sluice_core_space_t *space);
 static void ngx_sluice_images_unmap_handler(ngx_event_t *e);
-static uint64_t ngx_sluice_images_now(clockid_t clock);
 static void ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began);
 
+
+sluice_core_page_t  *ngx_sluice_images_page;
+sluice_control_t    *ngx_sluice_images_control;
+
+sluice_core_generations_t  *ngx_sluice_images_generations;
 
 static ngx_sluice_images_t  ngx_sluice_images = {
     .rc = SLUICE_CORE_NONE,
@@ -110,6 +118,33 @@ ngx_sluice_images_after_crash(void)
 }
 
 
+/* Where is published what is live; NULL without "sluice_control on". */
+
+sluice_core_page_t *
+sluice_images_page(void)
+{
+    return ngx_sluice_images_page;
+}
+
+
+/* NULL without "sluice_control on". */
+
+sluice_control_t *
+sluice_images_control_block(void)
+{
+    return ngx_sluice_images_control;
+}
+
+
+/* NULL without "sluice_control on". */
+
+sluice_core_generations_t *
+sluice_images_generations(void)
+{
+    return ngx_sluice_images_generations;
+}
+
+
 /*
  * Brings the view to what is published; to be called before a request looks
  * at it.  SLUICE_CORE_OK; _NONE: nothing is published yet, or this is no
@@ -125,7 +160,7 @@ sluice_images_refresh(void)
     rc = ngx_sluice_images_refresh();
 
     if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
-        (void) ngx_atomic_fetch_add(&sluice_control_block()->failures, 1);
+        (void) ngx_atomic_fetch_add(&ngx_sluice_images_control->failures, 1);
     }
 
     return rc;
@@ -139,7 +174,7 @@ ngx_sluice_images_refresh(void)
     uint64_t             sequence, began;
     sluice_core_page_t  *page;
 
-    page = sluice_images_page();
+    page = ngx_sluice_images_page;
 
     if (page == NULL || ngx_sluice_images.length == 0) {
         return SLUICE_CORE_NONE;
@@ -154,13 +189,13 @@ ngx_sluice_images_refresh(void)
             return rc;
         }
 
-    } else if (ngx_sluice_images_now(CLOCK_MONOTONIC)
+    } else if (ngx_sluice_clock_ms(CLOCK_MONOTONIC)
                < ngx_sluice_images.again)
     {
         return rc;
     }
 
-    began = ngx_sluice_images_now(CLOCK_MONOTONIC);
+    began = ngx_sluice_clock_ms(CLOCK_MONOTONIC);
 
     rc = ngx_sluice_images_follow(page);
     ngx_sluice_images_note(rc, ngx_errno, began);
@@ -392,14 +427,15 @@ ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began)
     ngx_sluice_images.rc = rc;
 
     if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
-        now = ngx_sluice_images_now(CLOCK_MONOTONIC);
+        now = ngx_sluice_clock_ms(CLOCK_MONOTONIC);
         pause = ngx_max((now - began) * NGX_SLUICE_IMAGES_SHARE,
                         NGX_SLUICE_IMAGES_RETRY);
 
         ngx_sluice_images.again = now + ngx_min(pause,
                                                 NGX_SLUICE_IMAGES_LATEST);
-        sluice_control_block()->failed_at =
-                                        ngx_sluice_images_now(CLOCK_REALTIME);
+        ngx_sluice_images_failed((const char *) ngx_sluice_images.path,
+                                 ngx_sluice_clock_ms(CLOCK_REALTIME),
+                                 ngx_sluice_images_refresh);
 
         if (rc != before) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
@@ -417,24 +453,11 @@ ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began)
     }
 
     if (before != SLUICE_CORE_OK && before != SLUICE_CORE_NONE) {
-        sluice_control_block()->failed_at = 0;
+        ngx_sluice_images_control->failed_at = 0;
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "sluice: what is published is mapped again");
     }
-}
-
-
-/* Milliseconds. */
-
-static uint64_t
-ngx_sluice_images_now(clockid_t clock)
-{
-    struct timespec  now;
-
-    (void) clock_gettime(clock, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 

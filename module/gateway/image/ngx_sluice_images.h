@@ -10,8 +10,9 @@
  * reloads and hands to the master that it executes at a binary upgrade
  * (directive "sluice_control on").  It holds the page of
  * module/core/image/delta.h, in which the numbers of the live files are
- * published, and the block of the control worker.  A master with another
- * layout of either makes its own.
+ * published, the block of the control worker, and the generations of keys
+ * (module/core/image/generations.h).  A master with another layout of any
+ * makes its own.
  *
  *
  * FILES
@@ -30,8 +31,10 @@
  *
  * A worker that cannot map what is published does not serve what was there
  * before, since a key in it may have been revoked: every verb returns why, the
- * request is to be answered 503.  It tries again, but not within 10 ms.  One
- * descriptor is kept for it, so that full tables of connections do not matter.
+ * request is to be answered 503.  It tries again, but not within 10 ms, and
+ * each second without a request.  It touches the file that it cannot map, once
+ * a second at most, so that the control worker looks at it.  One descriptor is
+ * kept for it, so that full tables of connections do not matter.
  *
  * No pointer into a view survives a return to the event loop.
  *
@@ -44,7 +47,7 @@
  * would kill it: it checks all of the first files that it maps.  Until they
  * pass it maps none; it accepts after two seconds and answers 503.  The block
  * counts such starts, and the control worker checks the files, too, and makes
- * new ones (gateway/control/maintenance.lua).
+ * new ones (gateway/writer/maintenance.lua).
  */
 
 
@@ -57,9 +60,16 @@
 
 #include "core.h"
 #include "delta.h"
+#include "generations.h"
 
 
-#define NGX_SLUICE_CONTROL_SEATS    8
+/* In a heartbeat: since then it waits for something to do. */
+#define SLUICE_CONTROL_RESTS  0x8000000000000000ull
+
+
+/* FFI */
+
+#define NGX_SLUICE_CONTROL_SLOTS    8
 #define NGX_SLUICE_CONTROL_DEATHS   8
 #define NGX_SLUICE_CONTROL_TEXT     256
 
@@ -76,10 +86,6 @@ typedef enum {
 } sluice_control_state_e;
 
 
-/* In a heartbeat: since then it waits for something to do. */
-#define SLUICE_CONTROL_RESTS  0x8000000000000000ull
-
-
 /*
  * Of the control worker, in shared memory.  Times are milliseconds since 1970,
  * but for those of deaths, which no change of the clock may move.  What Lua
@@ -91,7 +97,8 @@ typedef struct {
     uint64_t  heartbeat;           /* or SLUICE_CONTROL_RESTS: it waits */
     uint64_t  revision;            /* the last that was published */
     uint64_t  failures;            /* of all workers, to map: answers of 503 */
-    uint64_t  failed_at;           /* the last to map; 0: it has since */
+    uint64_t  failed_at;           /* the last to map; 0: it has since; who
+                                      cannot notes it each second */
     uint32_t  pid;                 /* 0: there is none */
     uint32_t  state;
     uint32_t  starts;              /* of control workers, in all */
@@ -99,7 +106,7 @@ typedef struct {
     uint32_t  crashes;             /* workers of any kind, by a signal */
     uint32_t  checked;             /* as many, when files were checked last */
     uint64_t  recent_deaths[NGX_SLUICE_CONTROL_DEATHS];  /* CLOCK_MONOTONIC */
-    uint32_t  seats[NGX_SLUICE_CONTROL_SEATS];  /* pids that may yet die */
+    uint32_t  slots[NGX_SLUICE_CONTROL_SLOTS];  /* pids that may yet die */
     char      error[NGX_SLUICE_CONTROL_TEXT];   /* the last, or "" */
 } sluice_control_t;
 
@@ -117,6 +124,52 @@ typedef struct {
     uint32_t             zero;
     sluice_core_found_t  route;
 } sluice_images_match_t;
+
+
+/* ngx_sluice_images.c */
+
+int sluice_images_open(const char *folder, size_t length);
+int sluice_images_refresh(void);
+const sluice_core_view_t *sluice_images_view(void);
+uint64_t sluice_images_epoch(void);
+sluice_core_page_t *sluice_images_page(void);
+sluice_control_t *sluice_images_control_block(void);
+sluice_core_generations_t *sluice_images_generations(void);
+
+/* ngx_sluice_images_find.c */
+
+int sluice_images_by_slot(int kind, uint32_t slot, sluice_core_found_t *found);
+uint32_t sluice_images_slots(int kind, uint32_t *slots, uint32_t max);
+int sluice_images_by_id(int kind, const u_char *id,
+    sluice_core_found_t *found);
+int sluice_images_by_key(int kind, const u_char *key, size_t length,
+    sluice_core_found_t *found);
+int sluice_images_credential(const u_char *kind, size_t kind_length,
+    const u_char *key, size_t length, sluice_core_found_t *found);
+int sluice_images_entity(int kind, const u_char *name, size_t name_length,
+    const u_char *key, size_t length, sluice_core_found_t *found);
+int sluice_images_of_kind(int kind, uint32_t of, const u_char *id,
+    sluice_core_found_t *found);
+
+/* FFI end */
+
+
+/* In shared memory; NULL without "sluice_control on" (ngx_sluice_page.c). */
+extern sluice_core_page_t  *ngx_sluice_images_page;
+extern sluice_control_t    *ngx_sluice_images_control;
+extern sluice_core_generations_t  *ngx_sluice_images_generations;
+
+
+int ngx_sluice_images_refresh(void);
+ngx_uint_t ngx_sluice_images_after_crash(void);
+int ngx_sluice_images_seen(const sluice_core_view_t **view);
+
+/* ngx_sluice_images_failed.c */
+
+typedef int (*ngx_sluice_refresh_pt)(void);
+
+void ngx_sluice_images_failed(const char *path, uint64_t now,
+    ngx_sluice_refresh_pt refresh);
 
 
 #endif /* NGX_SLUICE_IMAGES_H_INCLUDED */

@@ -19,10 +19,21 @@
 #define NGX_HTTP_SLUICE_ERROR_LOG_ID  32
 
 
-static u_char *ngx_http_sluice_error_log_suffix(ngx_log_t *log, u_char *p);
+static u_char *ngx_http_sluice_error_log_suffix(ngx_log_t *log,
+    const u_char *line, u_char *p);
+static ngx_err_t ngx_http_sluice_error_log_number(const u_char *line,
+    const u_char *last);
 
 
 static ngx_log_handler_pt  ngx_http_sluice_error_log_handler;  /* nginx's */
+
+/* of the last line about a connection to an upstream */
+
+static ngx_http_request_t  *ngx_http_sluice_error_log_request;
+static ngx_err_t            ngx_http_sluice_error_log_last;
+
+ngx_connection_handler_pt  ngx_http_sluice_error_log_begin =
+                                                     ngx_http_init_connection;
 
 ngx_http_sluice_log_name(error_id, "sluice_request_id");
 
@@ -49,7 +60,7 @@ ngx_http_sluice_error_log_init(ngx_cycle_t *cycle)
 void
 ngx_http_sluice_error_log_connection(ngx_connection_t *c)
 {
-    ngx_http_init_connection(c);
+    ngx_http_sluice_error_log_begin(c);
 
     /* it may have closed the connection, whose log is gone then */
 
@@ -62,7 +73,7 @@ ngx_http_sluice_error_log_connection(ngx_connection_t *c)
 
 
 static u_char *
-ngx_http_sluice_error_log_suffix(ngx_log_t *log, u_char *p)
+ngx_http_sluice_error_log_suffix(ngx_log_t *log, const u_char *line, u_char *p)
 {
     ngx_str_t            id;
     ngx_http_log_ctx_t  *ctx;
@@ -75,6 +86,14 @@ ngx_http_sluice_error_log_suffix(ngx_log_t *log, u_char *p)
     }
 
     ctx = log->data;
+
+    if (ctx->request && log->action
+        && ngx_strcmp(log->action, "connecting to upstream") == 0)
+    {
+        ngx_http_sluice_error_log_request = ctx->request;
+        ngx_http_sluice_error_log_last =
+                                    ngx_http_sluice_error_log_number(line, p);
+    }
 
     /* what makes an id may have something to log, too: no memory, say */
 
@@ -94,4 +113,50 @@ ngx_http_sluice_error_log_suffix(ngx_log_t *log, u_char *p)
     }
 
     return p;
+}
+
+
+/* "connect() failed (111: Connection refused) while ..." has 111 */
+
+static ngx_err_t
+ngx_http_sluice_error_log_number(const u_char *line, const u_char *last)
+{
+    ngx_int_t      number;
+    const u_char  *p, *end;
+
+    for (p = line; p < last; p++) {
+
+        if (*p != '(') {
+            continue;
+        }
+
+        for (end = p + 1; end < last && *end >= '0' && *end <= '9'; end++) {
+            /* void */
+        }
+
+        if (end == last || *end != ':') {
+            continue;
+        }
+
+        number = ngx_atoi((u_char *) p + 1, end - p - 1);
+
+        if (number != NGX_ERROR) {
+            return (ngx_err_t) number;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_err_t
+ngx_http_sluice_error_log_connect(ngx_http_request_t *r)
+{
+    if (ngx_http_sluice_error_log_request != r->main) {
+        return 0;
+    }
+
+    ngx_http_sluice_error_log_request = NULL;
+
+    return ngx_http_sluice_error_log_last;
 }

@@ -1,6 +1,6 @@
 
 /*
- * The request's id in the lines of the error log.
+ * The request's id in the lines of the error log, and an error in some.
  */
 
 
@@ -22,7 +22,20 @@
 void ngx_http_sluice_error_log_init(ngx_cycle_t *cycle);
 
 
-/* What its listeners then do with a connection, in nginx's place. */
+/*
+ * The error of the system that the last line of this request had which was
+ * about a connection to an upstream; 0: there was none since it was asked, or
+ * the error log leaves them out.  nginx tells nobody but the log.
+ */
+ngx_err_t ngx_http_sluice_error_log_connect(ngx_http_request_t *r);
+
+
+/*
+ * What its listeners then do with a connection, in nginx's place; and what
+ * begins with one, nginx's own unless somebody stands before it.
+ */
+
+extern ngx_connection_handler_pt  ngx_http_sluice_error_log_begin;
 
 void ngx_http_sluice_error_log_connection(ngx_connection_t *c);
 

@@ -51,31 +51,26 @@ ngx_http_sluice_log_audit_has(ngx_http_request_t *r)
 ngx_str_t
 ngx_http_sluice_log_audit(ngx_http_request_t *r)
 {
-    ngx_str_t               text;
     ngx_http_sluice_log_t  *log;
 
     log = &ngx_http_sluice_log_audit_buffer;
     ngx_http_sluice_log_begin(log);
 
     ngx_http_sluice_log_text(log, "{\"time\":");
-    ngx_http_sluice_log_utf8(log, ngx_cached_http_log_iso8601.data,
-                             ngx_cached_http_log_iso8601.len);
+    ngx_http_sluice_log_utf8(log, ngx_cached_http_log_iso8601);
 
     ngx_http_sluice_log_text(log, ",\"by\":");
     ngx_http_sluice_log_audit_field(log, r, &ngx_http_sluice_log_audit_by,
                                     "-");
 
     ngx_http_sluice_log_text(log, ",\"from\":");
-    ngx_http_sluice_log_utf8(log, r->connection->addr_text.data,
-                             r->connection->addr_text.len);
+    ngx_http_sluice_log_utf8(log, r->connection->addr_text);
 
     ngx_http_sluice_log_text(log, ",\"method\":");
-    text = ngx_http_sluice_log_method(r);
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, ngx_http_sluice_log_method(r));
 
     ngx_http_sluice_log_text(log, ",\"path\":");
-    text = ngx_http_sluice_log_target(log, r);
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, ngx_http_sluice_log_target(log, r));
 
     ngx_http_sluice_log_text(log, ",\"status\":");
     ngx_http_sluice_log_number(log, ngx_http_sluice_log_status(r));
@@ -103,5 +98,5 @@ ngx_http_sluice_log_audit_field(ngx_http_sluice_log_t *log,
         text.len = ngx_strlen(none);
     }
 
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, text);
 }

@@ -1,15 +1,15 @@
 
 /*
- * What is written about a request once it is answered, in Kong's layout
- * (gateway/request/log_entry.lua).  The facts are written here; what is the
- * same for many requests comes from Lua, encoded already.
+ * What is written about a request once it is answered, in Kong's layout.
  */
 
 
+#include "ngx_http_sluice_ctx.h"
 #include "ngx_http_sluice_log.h"
-#include "ngx_sluice_abi.h"
 
 
+static void ngx_http_sluice_log_values(ngx_http_sluice_log_t *log,
+    ngx_http_request_t *r);
 static void ngx_http_sluice_log_request(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 static void ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log,
@@ -22,6 +22,7 @@ static void ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_asked);
 static void ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r, ngx_uint_t is_proxied);
+static void ngx_http_sluice_log_clean(ngx_http_sluice_log_t *log);
 
 
 static ngx_http_sluice_log_t  ngx_http_sluice_log;
@@ -40,15 +41,15 @@ ngx_http_sluice_log_name(proxy_ms, "sluice_proxy_ms");
 
 
 /*
- * Writes the entry of a request: the facts, then more, the members that the
- * caller has (",\"route\":{...}").  entry is good until the next call.
- *
- * 1: the facts have bytes beyond ASCII; 0: none; NGX_ERROR: no memory.
+ * Writes the entry of a request.  who: members about who asks, where only the
+ * caller knows them (",\"consumer\":{...}"); of length 0 otherwise.
+ * is_edited: with what plugins in Lua have changed of it.  entry is good until
+ * the next call.  NGX_OK, NGX_ERROR: no memory.
  */
 
 int
-sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
-    sluice_core_text_t *entry)
+sluice_log_entry(ngx_http_request_t *r, const char *who, size_t length,
+    int is_edited, sluice_core_text_t *entry)
 {
     ngx_str_t               via;
     ngx_uint_t              is_asked, is_proxied, is_ascii;
@@ -67,7 +68,7 @@ sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
 
     /* the gateway empties it where it answers itself */
 
-    via = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_via);
+    via = ngx_http_sluice_log_of(r, via);
     is_proxied = (is_asked && via.len);
 
     ngx_http_sluice_log_upstream(log, r, is_asked);
@@ -76,8 +77,7 @@ sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
     ngx_http_sluice_log_latencies(log, r, is_proxied);
 
     ngx_http_sluice_log_text(log, "},\"client_ip\":");
-    ngx_http_sluice_log_string(log, r->connection->addr_text.data,
-                               r->connection->addr_text.len);
+    ngx_http_sluice_log_string(log, r->connection->addr_text);
 
     ngx_http_sluice_log_text(log, ",\"started_at\":");
     ngx_http_sluice_log_number(log, (int64_t) r->start_sec * 1000
@@ -90,50 +90,78 @@ sluice_log_entry(ngx_http_request_t *r, const char *more, size_t length,
         ngx_http_sluice_log_text(log, ",\"source\":\"kong\"");
     }
 
+    ngx_http_sluice_log_values(log, r);
+
     is_ascii = ngx_http_sluice_log_is_ascii(log);
 
-    ngx_http_sluice_log_raw(log, more, length);
+    ngx_http_sluice_log_entities(log, r, who, length);
     ngx_http_sluice_log_text(log, "}");
 
     if (log->failed) {
         return NGX_ERROR;
     }
 
+    if (!is_ascii) {
+        ngx_http_sluice_log_clean(log);
+    }
+
+    if (is_edited) {
+        ngx_http_sluice_log_edits(log, r);
+
+        if (log->failed) {
+            return NGX_ERROR;
+        }
+    }
+
     entry->data = (const char *) log->start;
     entry->length = (uint32_t) (log->pos - log->start);
 
-    return !is_ascii;
+    return NGX_OK;
+}
+
+
+/* Those of plugins. */
+
+static void
+ngx_http_sluice_log_values(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
+{
+    ngx_http_sluice_ctx_t     *ctx;
+    ngx_http_sluice_logged_t  *value;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    for (value = ctx ? ctx->log_values : NULL; value; value = value->next) {
+        ngx_http_sluice_log_text(log, ",");
+        ngx_http_sluice_log_string(log, value->name);
+        ngx_http_sluice_log_text(log, ":");
+        ngx_http_sluice_log_string(log, value->value);
+    }
 }
 
 
 static void
 ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 {
-    ngx_str_t  uri, text;
+    ngx_str_t  uri;
 
     uri = ngx_http_sluice_log_redact(log, r, &r->unparsed_uri);
 
     ngx_http_sluice_log_text(log, "\"id\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_id);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, ngx_http_sluice_log_of(r, id));
 
     ngx_http_sluice_log_text(log, ",\"uri\":");
-    ngx_http_sluice_log_string(log, uri.data, uri.len);
+    ngx_http_sluice_log_string(log, uri);
 
     ngx_http_sluice_log_text(log, ",\"url\":\"");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_scheme);
-    ngx_http_sluice_log_escape(log, text.data, text.len);
+    ngx_http_sluice_log_escape(log, ngx_http_sluice_log_of(r, scheme));
     ngx_http_sluice_log_text(log, ":\\/\\/");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_host);
-    ngx_http_sluice_log_escape(log, text.data, text.len);
+    ngx_http_sluice_log_escape(log, ngx_http_sluice_log_of(r, host));
     ngx_http_sluice_log_text(log, ":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_port);
-    ngx_http_sluice_log_escape(log, text.data, text.len);
-    ngx_http_sluice_log_escape(log, uri.data, uri.len);
+    ngx_http_sluice_log_escape(log, ngx_http_sluice_log_of(r, port));
+    ngx_http_sluice_log_escape(log, uri);
 
     ngx_http_sluice_log_text(log, "\",\"method\":");
-    text = ngx_http_sluice_log_method(r);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, ngx_http_sluice_log_method(r));
 
     ngx_http_sluice_log_text(log, ",\"size\":");
     ngx_http_sluice_log_number(log, r->request_length);
@@ -153,19 +181,20 @@ ngx_http_sluice_log_request(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 static void
 ngx_http_sluice_log_tls(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 {
-    ngx_str_t  text;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
 
     ngx_http_sluice_log_text(log, ",\"tls\":{\"version\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_protocol);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, ngx_http_sluice_log_of(r, protocol));
 
     ngx_http_sluice_log_text(log, ",\"cipher\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_cipher);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, ngx_http_sluice_log_of(r, cipher));
 
     ngx_http_sluice_log_text(log, ",\"client_verify\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_verify);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, ctx && ctx->client_verify.len
+                                    ? ctx->client_verify
+                                    : ngx_http_sluice_log_of(r, verify));
 
     ngx_http_sluice_log_text(log, "}");
 }
@@ -220,7 +249,7 @@ ngx_http_sluice_log_tries(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 
         any = 1;
 
-        ngx_http_sluice_log_string(log, host.data, host.len);
+        ngx_http_sluice_log_string(log, host);
         ngx_http_sluice_log_text(log, ",\"port\":");
         ngx_http_sluice_log_number(log, port);
 
@@ -253,17 +282,16 @@ ngx_http_sluice_log_upstream(ngx_http_sluice_log_t *log,
     ngx_str_null(&text);
 
     if (is_asked) {
-        text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_uri);
+        text = ngx_http_sluice_log_of(r, uri);
         text = ngx_http_sluice_log_redact(log, r, &text);
     }
 
     ngx_http_sluice_log_text(log, ",\"upstream_uri\":");
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log, text);
 
     ngx_http_sluice_log_text(log, ",\"upstream_status\":");
-    text = ngx_http_sluice_log_variable(r,
-                                        &ngx_http_sluice_log_upstream_status);
-    ngx_http_sluice_log_string(log, text.data, text.len);
+    ngx_http_sluice_log_string(log,
+                               ngx_http_sluice_log_of(r, upstream_status));
 }
 
 
@@ -318,7 +346,7 @@ ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     kong = NGX_ERROR;
 
     if (is_proxied) {
-        text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_proxy_ms);
+        text = ngx_http_sluice_log_of(r, proxy_ms);
         kong = ngx_atoi(text.data, text.len);
     }
 
@@ -334,4 +362,23 @@ ngx_http_sluice_log_latencies(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_number(log, receive);
     ngx_http_sluice_log_text(log, ",\"request\":");
     ngx_http_sluice_log_number(log, total);
+}
+
+
+/* JSON is UTF-8; what a client sends need not be. */
+
+static void
+ngx_http_sluice_log_clean(ngx_http_sluice_log_t *log)
+{
+    u_char  *p;
+
+    if (sluice_json_is_utf8((char *) log->start, log->pos - log->start)) {
+        return;
+    }
+
+    for (p = log->start; p < log->pos; p++) {
+        if (*p >= 0x80) {
+            *p = '?';
+        }
+    }
 }

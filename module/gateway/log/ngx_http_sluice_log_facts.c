@@ -12,6 +12,9 @@ static ngx_str_t ngx_http_sluice_log_first_line(ngx_http_request_t *r);
 static size_t ngx_http_sluice_log_method_length(ngx_str_t *line);
 
 
+ngx_http_sluice_log_name(facts_via, "sluice_response_via");
+
+
 /*
  * As the client has sent it: of a request that nginx refuses the page of
  * errors has GET.
@@ -166,25 +169,64 @@ ngx_http_sluice_log_address(ngx_str_t *peer, ngx_str_t *host, ngx_int_t *port)
 }
 
 
+/* the gateway empties the variable where it answers itself */
+
+ngx_uint_t
+ngx_http_sluice_log_is_proxied(ngx_http_request_t *r)
+{
+    ngx_uint_t                  n;
+    ngx_http_upstream_state_t  *state;
+
+    n = r->upstream_states ? r->upstream_states->nelts : 0;
+
+    if (n == 0) {
+        return 0;
+    }
+
+    state = r->upstream_states->elts;
+
+    return state[n - 1].header_time != (ngx_msec_t) -1
+           && ngx_http_sluice_log_of(r, facts_via).len;
+}
+
+
 ngx_str_t
 ngx_http_sluice_log_variable(ngx_http_request_t *r,
     ngx_http_sluice_log_name_t *name)
 {
-    ngx_str_t                   value;
-    ngx_http_variable_value_t  *v;
+    ngx_str_t                   text;
+    ngx_http_variable_value_t  *v, value;
+    ngx_http_core_main_conf_t  *cmcf;
 
-    if (name->hash == 0) {
-        name->hash = ngx_hash_key(name->name.data, name->name.len);
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    if (name->of != cmcf) {
+        name->of = cmcf;
+        name->variable = ngx_hash_find(&cmcf->variables_hash,
+                              ngx_hash_key(name->name.data, name->name.len),
+                              name->name.data, name->name.len);
     }
 
-    ngx_str_null(&value);
+    if (name->variable == NULL) {
+        /* one of a prefix, or none */
+        v = ngx_http_get_variable(r, &name->name,
+                              ngx_hash_key(name->name.data, name->name.len));
 
-    v = ngx_http_get_variable(r, &name->name, name->hash);
+    } else if (name->variable->flags & NGX_HTTP_VAR_INDEXED) {
+        v = ngx_http_get_flushed_variable(r, name->variable->index);
+
+    } else {
+        ngx_memzero(&value, sizeof(ngx_http_variable_value_t));
+        v = name->variable->get_handler(r, &value, name->variable->data)
+            == NGX_OK ? &value : NULL;
+    }
+
+    ngx_str_null(&text);
 
     if (v && !v->not_found) {
-        value.data = v->data;
-        value.len = v->len;
+        text.data = v->data;
+        text.len = v->len;
     }
 
-    return value;
+    return text;
 }

@@ -7,24 +7,30 @@
  */
 
 
+#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_log.h"
 #include "ngx_sluice_redact.h"
+#include "bytes.h"
+#include "decimal.h"
 
 
-static void ngx_http_sluice_log_add_connection(ngx_http_sluice_log_t *log,
+static void ngx_http_sluice_log_add_connection(
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r);
 static void ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r,
     ngx_list_t *list);
+static ngx_uint_t ngx_http_sluice_log_most(ngx_list_t *list);
 static ngx_uint_t ngx_http_sluice_log_count(ngx_http_request_t *r,
     ngx_list_t *list, ngx_uint_t *host);
 static void ngx_http_sluice_log_add(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
+static ngx_uint_t ngx_http_sluice_log_is_same(
+    ngx_http_sluice_log_fields_t *fields, ngx_str_t *one, ngx_str_t *other);
+static void ngx_http_sluice_log_array(ngx_http_sluice_log_t *log,
+    ngx_http_sluice_log_fields_t *fields, ngx_http_sluice_log_field_t *field);
 static void ngx_http_sluice_log_value(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_field_t *field);
-static ngx_http_sluice_log_field_t *ngx_http_sluice_log_next(
-    ngx_http_sluice_log_field_t *field, ngx_http_sluice_log_field_t *end);
 static ngx_uint_t ngx_http_sluice_log_is_plain(ngx_str_t *text);
 
 
@@ -34,8 +40,7 @@ ngx_http_sluice_log_request_headers(ngx_http_sluice_log_t *log,
 {
     ngx_http_sluice_log_fields_t  fields;
 
-    fields.nelts = 0;
-
+    ngx_http_sluice_log_begin_fields(&fields, 1);
     ngx_http_sluice_log_add_list(log, &fields, r, &r->headers_in.headers);
     ngx_http_sluice_log_object(log, "headers", &fields);
 }
@@ -45,11 +50,11 @@ void
 ngx_http_sluice_log_response_headers(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r)
 {
-    u_char                        digits[NGX_OFF_T_LEN];
+    u_char                        digits[SLUICE_CORE_DECIMAL];
     ngx_str_t                     name, value;
     ngx_http_sluice_log_fields_t  fields;
 
-    fields.nelts = 0;
+    ngx_http_sluice_log_begin_fields(&fields, 1);
 
     /* what nginx keeps in places of its own, or writes itself */
 
@@ -65,21 +70,22 @@ ngx_http_sluice_log_response_headers(ngx_http_sluice_log_t *log,
         ngx_str_set(&name, "content-length");
 
         value.data = digits;
-        value.len = ngx_sprintf(digits, "%O", r->headers_out.content_length_n)
+        value.len = (u_char *) sluice_core_decimal((char *) digits,
+                                        r->headers_out.content_length_n)
                     - digits;
 
-        ngx_http_sluice_log_add(log, &fields, r, &name, &value);
+        ngx_http_sluice_log_add_field(&fields, name)->value = value;
     }
 
-    ngx_http_sluice_log_add_connection(log, &fields, r);
+    ngx_http_sluice_log_add_connection(&fields, r);
     ngx_http_sluice_log_add_list(log, &fields, r, &r->headers_out.headers);
     ngx_http_sluice_log_object(log, "headers", &fields);
 }
 
 
 static void
-ngx_http_sluice_log_add_connection(ngx_http_sluice_log_t *log,
-    ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r)
+ngx_http_sluice_log_add_connection(ngx_http_sluice_log_fields_t *fields,
+    ngx_http_request_t *r)
 {
     ngx_str_t  name, value;
 
@@ -94,12 +100,12 @@ ngx_http_sluice_log_add_connection(ngx_http_sluice_log_t *log,
     }
 
     ngx_str_set(&name, "connection");
-    ngx_http_sluice_log_add(log, fields, r, &name, &value);
+    ngx_http_sluice_log_add_field(fields, name)->value = value;
 
     if (r->chunked) {
         ngx_str_set(&name, "transfer-encoding");
         ngx_str_set(&value, "chunked");
-        ngx_http_sluice_log_add(log, fields, r, &name, &value);
+        ngx_http_sluice_log_add_field(fields, name)->value = value;
     }
 }
 
@@ -109,60 +115,65 @@ ngx_http_sluice_log_add_list(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_fields_t *fields, ngx_http_request_t *r,
     ngx_list_t *list)
 {
-    ngx_str_t         name;
-    ngx_uint_t        i, n, host, from, to;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t                     n, room, host, from, to;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     /* those from and to which are left out, but for Host */
 
-    n = ngx_http_sluice_log_count(r, list, &host);
-    from = n;
-    to = n;
+    room = NGX_HTTP_SLUICE_LOG_FIELDS - fields->nelts;
+    host = NGX_MAX_SIZE_T_VALUE;
+    from = room;
+    to = room;
 
-    if (n > NGX_HTTP_SLUICE_LOG_FIELDS - fields->nelts) {
-        from = NGX_HTTP_SLUICE_LOG_FIELDS - fields->nelts
-               - NGX_HTTP_SLUICE_LOG_LAST;
+    n = ngx_http_sluice_log_most(list);
+
+    if (n > room) {
+        n = ngx_http_sluice_log_count(r, list, &host);
+    }
+
+    if (n > room) {
+        from = room - NGX_HTTP_SLUICE_LOG_LAST;
         to = n - NGX_HTTP_SLUICE_LOG_LAST;
         from -= (host >= from && host < to);
     }
 
-    fields->omitted = 0;
+    n = 0;
+
+    ngx_http_sluice_header_each(h, walk, list) {
+
+        if (h->hash == 0) {
+            continue;
+        }
+
+        if (n >= from && n < to && n != host) {
+            fields->omitted++;
+            n++;
+            continue;
+        }
+
+        n++;
+
+        ngx_http_sluice_log_add(log, fields, r, &h->key, &h->value);
+    }
+}
+
+
+/* How many lines a list may have. */
+
+static ngx_uint_t
+ngx_http_sluice_log_most(ngx_list_t *list)
+{
+    ngx_uint_t        n;
+    ngx_list_part_t  *part;
+
     n = 0;
 
     for (part = &list->part; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].hash == 0) {
-                continue;
-            }
-
-            if (n >= from && n < to && n != host) {
-                fields->omitted++;
-                n++;
-                continue;
-            }
-
-            n++;
-
-            /* of a response not all modules fill lowcase_key */
-
-            name.len = h[i].key.len;
-            name.data = ngx_pnalloc(r->pool, name.len);
-
-            if (name.data == NULL) {
-                log->failed = 1;
-                return;
-            }
-
-            ngx_strlow(name.data, h[i].key.data, name.len);
-
-            ngx_http_sluice_log_add(log, fields, r, &name, &h[i].value);
-        }
+        n += part->nelts;
     }
+
+    return n;
 }
 
 
@@ -172,25 +183,19 @@ static ngx_uint_t
 ngx_http_sluice_log_count(ngx_http_request_t *r, ngx_list_t *list,
     ngx_uint_t *host)
 {
-    ngx_uint_t        i, n;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t                     n;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     n = 0;
-    *host = NGX_MAX_SIZE_T_VALUE;
 
-    for (part = &list->part; part; part = part->next) {
+    ngx_http_sluice_header_each(h, walk, list) {
 
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (&h[i] == r->headers_in.host) {
-                *host = n;
-            }
-
-            n += (h[i].hash != 0);
+        if (h == r->headers_in.host) {
+            *host = n;
         }
+
+        n += (h->hash != 0);
     }
 
     return n;
@@ -206,11 +211,7 @@ ngx_http_sluice_log_add(ngx_http_sluice_log_t *log,
 {
     ngx_http_sluice_log_field_t  *field;
 
-    field = &fields->elts[fields->nelts++];
-
-    ngx_memzero(field, sizeof(ngx_http_sluice_log_field_t));
-
-    field->name = *name;
+    field = ngx_http_sluice_log_add_field(fields, *name);
     field->secret = ngx_sluice_redact_is_secret(name->data, name->len);
 
     if (!field->secret) {
@@ -219,12 +220,74 @@ ngx_http_sluice_log_add(ngx_http_sluice_log_t *log,
 }
 
 
+/*
+ * Few names have the length and the ends of another one: those alone are
+ * compared.
+ */
+
+ngx_http_sluice_log_field_t *
+ngx_http_sluice_log_add_field(ngx_http_sluice_log_fields_t *fields,
+    ngx_str_t name)
+{
+    uint64_t                      bit;
+    ngx_http_sluice_log_field_t  *field, *other;
+
+    field = &fields->elts[fields->nelts++];
+
+    ngx_memzero(field, sizeof(ngx_http_sluice_log_field_t));
+
+    field->name = name;
+
+    if (name.len == 0) {
+        return field;
+    }
+
+    bit = (uint64_t) 1 << ((7 * name.len + 3 * (name.data[0] | 0x20)
+                            + (name.data[name.len - 1] | 0x20)) % 64);
+
+    if ((fields->seen & bit) == 0) {
+        fields->seen |= bit;
+        return field;
+    }
+
+    for (other = fields->elts; other < field; other++) {
+
+        if (!other->again
+            && ngx_http_sluice_log_is_same(fields, &other->name, &name))
+        {
+            while (other->next) {
+                other = &fields->elts[other->next];
+            }
+
+            other->next = (uint8_t) (field - fields->elts);
+            field->again = 1;
+            break;
+        }
+    }
+
+    return field;
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_log_is_same(ngx_http_sluice_log_fields_t *fields,
+    ngx_str_t *one, ngx_str_t *other)
+{
+    if (one->len != other->len) {
+        return 0;
+    }
+
+    return fields->headers
+           ? ngx_strncasecmp(one->data, other->data, one->len) == 0
+           : ngx_memcmp(one->data, other->data, one->len) == 0;
+}
+
+
 void
 ngx_http_sluice_log_object(ngx_http_sluice_log_t *log, const char *name,
     ngx_http_sluice_log_fields_t *fields)
 {
-    ngx_uint_t                    several;
-    ngx_http_sluice_log_field_t  *field, *next, *end;
+    ngx_http_sluice_log_field_t  *field, *end;
 
     end = fields->elts + fields->nelts;
 
@@ -234,7 +297,7 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log, const char *name,
 
     for (field = fields->elts; field < end; field++) {
 
-        if (field->done) {
+        if (field->again) {
             continue;
         }
 
@@ -242,29 +305,20 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log, const char *name,
             ngx_http_sluice_log_text(log, ",");
         }
 
-        ngx_http_sluice_log_string(log, field->name.data, field->name.len);
+        if (fields->headers) {
+            ngx_http_sluice_log_put(log, sluice_json_name, field->name);
+
+        } else {
+            ngx_http_sluice_log_string(log, field->name);
+        }
+
         ngx_http_sluice_log_text(log, ":");
 
-        next = ngx_http_sluice_log_next(field, end);
-        several = (next != NULL && !field->secret);
+        if (field->next && !field->secret) {
+            ngx_http_sluice_log_array(log, fields, field);
 
-        if (several) {
-            ngx_http_sluice_log_text(log, "[");
-        }
-
-        ngx_http_sluice_log_value(log, field);
-
-        for ( /* void */ ; next; next = ngx_http_sluice_log_next(next, end)) {
-            next->done = 1;
-
-            if (several) {
-                ngx_http_sluice_log_text(log, ",");
-                ngx_http_sluice_log_value(log, next);
-            }
-        }
-
-        if (several) {
-            ngx_http_sluice_log_text(log, "]");
+        } else {
+            ngx_http_sluice_log_value(log, field);
         }
     }
 
@@ -279,6 +333,26 @@ ngx_http_sluice_log_object(ngx_http_sluice_log_t *log, const char *name,
 }
 
 
+/* all values of this name */
+
+static void
+ngx_http_sluice_log_array(ngx_http_sluice_log_t *log,
+    ngx_http_sluice_log_fields_t *fields, ngx_http_sluice_log_field_t *field)
+{
+    ngx_http_sluice_log_text(log, "[");
+    ngx_http_sluice_log_value(log, field);
+
+    while (field->next) {
+        field = &fields->elts[field->next];
+
+        ngx_http_sluice_log_text(log, ",");
+        ngx_http_sluice_log_value(log, field);
+    }
+
+    ngx_http_sluice_log_text(log, "]");
+}
+
+
 static void
 ngx_http_sluice_log_value(ngx_http_sluice_log_t *log,
     ngx_http_sluice_log_field_t *field)
@@ -290,30 +364,8 @@ ngx_http_sluice_log_value(ngx_http_sluice_log_t *log,
         ngx_http_sluice_log_text(log, "\"" NGX_SLUICE_REDACTED "\"");
 
     } else {
-        ngx_http_sluice_log_string(log, field->value.data, field->value.len);
+        ngx_http_sluice_log_string(log, field->value);
     }
-}
-
-
-/* the next of this name */
-
-static ngx_http_sluice_log_field_t *
-ngx_http_sluice_log_next(ngx_http_sluice_log_field_t *field,
-    ngx_http_sluice_log_field_t *end)
-{
-    ngx_http_sluice_log_field_t  *next;
-
-    for (next = field + 1; next < end; next++) {
-
-        if (next->name.len == field->name.len
-            && ngx_memcmp(next->name.data, field->name.data, field->name.len)
-               == 0)
-        {
-            return next;
-        }
-    }
-
-    return NULL;
 }
 
 
@@ -347,27 +399,34 @@ ngx_http_sluice_log_redact(ngx_http_sluice_log_t *log, ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_sluice_log_is_plain(ngx_str_t *text)
 {
-    u_char               *p, *last;
-    static const u_char   begins[256] = {
-        ['?'] = 1, ['&'] = 1, [';'] = 1, ['#'] = 1, ['@'] = 1, ['%'] = 1,
-        ['/'] = 2
-    };
+    char                 *p;
+    size_t                n, left;
+    sluice_bytes_t        bytes;
+    sluice_bytes_mask_t   begins, slashes;
 
-    last = text->data + text->len;
+    slashes = (sluice_bytes_mask_t) { 0 };
+    begins = slashes;
+    p = (char *) text->data;
 
-    for (p = text->data; p < last; p++) {
+    for (left = text->len; left; left -= n, p += n) {
+        n = ngx_min(left, SLUICE_BYTES);
+        bytes = sluice_bytes_load(p, n);
 
-        if (begins[*p] == 0) {
-            continue;
-        }
+        /* "#", "%", "&", and "$" with them; ";" and "?"; "@" */
 
-        if (begins[*p] == 1
-            || ((size_t) (last - p) >= sizeof("/key-auth") - 1
-                && ngx_memcmp(p, "/key-auth", sizeof("/key-auth") - 1) == 0))
-        {
-            return 0;
-        }
+        begins |= (bytes - '#' <= '&' - '#') | ((bytes | 4) == '?')
+                  | (bytes == '@');
+        slashes |= (bytes == '/');
     }
 
-    return 1;
+    if (sluice_bytes_any(begins)) {
+        return 0;
+    }
+
+    /* a path has a slash on both sides of a secret's kind */
+
+    return !sluice_bytes_any(slashes)
+           || memchr(text->data, '/', text->len)
+              == memrchr(text->data, '/', text->len)
+           || !sluice_redact_has_segment(text->data, text->len);
 }

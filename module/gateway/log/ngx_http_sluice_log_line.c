@@ -8,10 +8,11 @@
  */
 
 
-#include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_log.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_times.h"
+#include "ngx_http_sluice_tries.h"
+#include "uuid.h"
 
 
 static void ngx_http_sluice_log_line_request(ngx_http_sluice_log_t *log,
@@ -29,6 +30,8 @@ static void ngx_http_sluice_log_line_ms(ngx_http_sluice_log_t *log,
     ngx_msec_t ms);
 static void ngx_http_sluice_log_line_tls(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
+static void ngx_http_sluice_log_line_text(ngx_http_sluice_log_t *log,
+    const char *text);
 static void ngx_http_sluice_log_line_times(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r);
 
@@ -62,35 +65,35 @@ static void
 ngx_http_sluice_log_line_request(ngx_http_sluice_log_t *log,
     ngx_http_request_t *r)
 {
-    ngx_str_t  text;
-
     ngx_http_sluice_log_line_time(log);
 
     ngx_http_sluice_log_text(log, ",\"request_id\":");
-    text = ngx_http_sluice_log_variable(r, &ngx_http_sluice_log_line_id);
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, ngx_http_sluice_log_of(r, line_id));
 
     ngx_http_sluice_log_text(log, ",\"client\":");
-    ngx_http_sluice_log_utf8(log, r->connection->addr_text.data,
-                             r->connection->addr_text.len);
+    ngx_http_sluice_log_utf8(log, r->connection->addr_text);
 
     ngx_http_sluice_log_text(log, ",\"method\":");
-    text = ngx_http_sluice_log_method(r);
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, ngx_http_sluice_log_method(r));
 
     ngx_http_sluice_log_text(log, ",\"host\":");
-    ngx_http_sluice_log_utf8(log, r->headers_in.server.data,
-                             r->headers_in.server.len);
+    ngx_http_sluice_log_utf8(log, r->headers_in.server);
 
     ngx_http_sluice_log_text(log, ",\"path\":");
-    text = ngx_http_sluice_log_target(log, r);
-    ngx_http_sluice_log_utf8(log, text.data, text.len);
+    ngx_http_sluice_log_utf8(log, ngx_http_sluice_log_target(log, r));
 
     ngx_http_sluice_log_text(log, ",\"status\":");
     ngx_http_sluice_log_number(log, ngx_http_sluice_log_status(r));
 
     ngx_http_sluice_log_text(log, ",\"bytes\":");
     ngx_http_sluice_log_number(log, r->connection->sent);
+
+    if (ngx_http_sluice_log_is_proxied(r)) {
+        ngx_http_sluice_log_text(log, ",\"source\":\"upstream\"");
+
+    } else {
+        ngx_http_sluice_log_text(log, ",\"source\":\"gateway\"");
+    }
 }
 
 
@@ -145,7 +148,7 @@ ngx_http_sluice_log_line_entities(ngx_http_sluice_log_t *log,
 
     ngx_http_sluice_log_text(log, ",\"service\":");
     ngx_http_sluice_log_line_named(log,
-                             names && ctx->service != SLUICE_CORE_NOBODY
+                             names && ctx->service_slot != SLUICE_CORE_NOBODY
                              ? &names->service : NULL);
 
     if (ctx == NULL || (ctx->consumer.len == 0 && ctx->username.len == 0)) {
@@ -172,9 +175,9 @@ ngx_http_sluice_log_line_named(ngx_http_sluice_log_t *log,
 
     ngx_http_sluice_log_text(log, "{\"id\":\"");
 
-    if (ngx_http_sluice_log_has_room(log, NGX_HTTP_SLUICE_UUID)) {
-        ngx_http_sluice_identity_uuid(log->pos, named->id);
-        log->pos += NGX_HTTP_SLUICE_UUID;
+    if (ngx_http_sluice_log_has_room(log, SLUICE_UUID_TEXT)) {
+        sluice_uuid_write((char *) log->pos, named->id);
+        log->pos += SLUICE_UUID_TEXT;
     }
 
     ngx_http_sluice_log_text(log, "\",\"name\":");
@@ -191,7 +194,7 @@ ngx_http_sluice_log_line_name(ngx_http_sluice_log_t *log, ngx_str_t *name)
         return;
     }
 
-    ngx_http_sluice_log_utf8(log, name->data, name->len);
+    ngx_http_sluice_log_utf8(log, *name);
 }
 
 
@@ -226,7 +229,7 @@ ngx_http_sluice_log_line_tries(ngx_http_sluice_log_t *log,
         any = 1;
 
         ngx_http_sluice_log_text(log, "{\"address\":");
-        ngx_http_sluice_log_utf8(log, state->peer->data, state->peer->len);
+        ngx_http_sluice_log_utf8(log, *state->peer);
 
         ngx_http_sluice_log_text(log, ",\"status\":");
 
@@ -236,6 +239,10 @@ ngx_http_sluice_log_line_tries(ngx_http_sluice_log_t *log,
         } else {
             ngx_http_sluice_log_text(log, "null");
         }
+
+        ngx_http_sluice_log_text(log, ",\"error\":");
+        ngx_http_sluice_log_line_text(log,
+              ngx_http_sluice_tries_word(ngx_http_sluice_tries_error(r, i)));
 
         ngx_http_sluice_log_text(log, ",\"connect_ms\":");
         ngx_http_sluice_log_line_ms(log, state->connect_time);
@@ -267,8 +274,7 @@ ngx_http_sluice_log_line_ms(ngx_http_sluice_log_t *log, ngx_msec_t ms)
 static void
 ngx_http_sluice_log_line_tls(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 {
-    SSL         *ssl;
-    const char  *text;
+    SSL  *ssl;
 
     if (r->connection->ssl == NULL) {
         ngx_http_sluice_log_text(log, ",\"tls\":null");
@@ -278,20 +284,24 @@ ngx_http_sluice_log_line_tls(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
     ssl = r->connection->ssl->connection;
 
     ngx_http_sluice_log_text(log, ",\"tls\":{\"version\":");
-    text = SSL_get_version(ssl);
-    ngx_http_sluice_log_utf8(log, (u_char *) text, ngx_strlen(text));
+    ngx_http_sluice_log_line_text(log, SSL_get_version(ssl));
 
     ngx_http_sluice_log_text(log, ",\"sni\":");
-    text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-
-    if (text) {
-        ngx_http_sluice_log_utf8(log, (u_char *) text, ngx_strlen(text));
-
-    } else {
-        ngx_http_sluice_log_text(log, "null");
-    }
-
+    ngx_http_sluice_log_line_text(log,
+                           SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name));
     ngx_http_sluice_log_text(log, "}");
+}
+
+
+static void
+ngx_http_sluice_log_line_text(ngx_http_sluice_log_t *log, const char *text)
+{
+    ngx_str_t  name;
+
+    name.data = (u_char *) text;
+    name.len = text ? ngx_strlen(text) : 0;
+
+    ngx_http_sluice_log_line_name(log, &name);
 }
 
 

@@ -27,8 +27,7 @@ ngx_http_sluice_log_parameters(ngx_http_sluice_log_t *log,
     ngx_uint_t                     n;
     ngx_http_sluice_log_fields_t   fields;
 
-    fields.nelts = 0;
-    fields.omitted = 0;
+    ngx_http_sluice_log_begin_fields(&fields, 0);
 
     if (r->args.len == 0) {
         ngx_http_sluice_log_object(log, "querystring", &fields);
@@ -109,12 +108,8 @@ ngx_http_sluice_log_add_parameter(ngx_http_sluice_log_fields_t *fields,
         return;
     }
 
-    field = &fields->elts[fields->nelts++];
-
-    ngx_memzero(field, sizeof(ngx_http_sluice_log_field_t));
-
-    field->name = ngx_http_sluice_log_unescape(room, p,
-                                               equals ? equals : end);
+    field = ngx_http_sluice_log_add_field(fields,
+                ngx_http_sluice_log_unescape(room, p, equals ? equals : end));
 
     if (equals == NULL) {
         field->bare = 1;

@@ -1,42 +1,31 @@
 
 /*
- * Variables for the formats of access logs (cli/nginx_logs.lua).  They are
+ * Variables for the formats of access logs (cli/nginx/logs.lua).  They are
  * made when nginx writes a line, and cost others nothing.
  */
 
 
-#include "ngx_http_sluice_identity.h"
 #include "ngx_http_sluice_log.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_times.h"
+#include "ngx_http_sluice_tries.h"
 #include "decimal.h"
+#include "uuid.h"
 
 
-/* What needs the names of entities, which a request has to keep for it. */
-
-typedef struct {
-    ngx_array_t  need_names;    /* of ngx_http_variable_t * */
-} ngx_http_sluice_log_conf_t;
+typedef ngx_str_t (*ngx_http_sluice_log_line_pt)(ngx_http_request_t *r);
+typedef ngx_uint_t (*ngx_http_sluice_log_has_pt)(ngx_http_request_t *r);
 
 
-typedef struct {
-    ngx_str_t                  name;
-    ngx_http_get_variable_pt   get_handler;
-    uintptr_t                  data;
-    ngx_uint_t                 needs_names;
-} ngx_http_sluice_log_variable_t;
-
-
-static void *ngx_http_sluice_log_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_log_add_variables(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_log_init_process(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_sluice_log_get_line(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_has(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_sluice_log_get_audit(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_log_get_source(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_sluice_log_get_audit_has(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_log_get_failed(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_sluice_log_get_label(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -48,145 +37,109 @@ static ngx_int_t ngx_http_sluice_log_get_consumer(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_sluice_log_get_time(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_sluice_log_get_tries(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_sluice_log_set_switch(ngx_http_variable_value_t *v,
-    ngx_uint_t on);
-static ngx_int_t ngx_http_sluice_log_set_number(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uint64_t number);
+static ngx_uint_t ngx_http_sluice_log_has(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_log_set_text(ngx_http_variable_value_t *v,
     ngx_str_t *text);
 
 
-static ngx_http_sluice_log_variable_t  ngx_http_sluice_log_variables[] = {
+static ngx_http_variable_t  ngx_http_sluice_log_variables[] = {
 
     /* for the gateway's own formats */
 
-    { ngx_string("sluice_access_log_line"), ngx_http_sluice_log_get_line,
-      0, 1 },
+    { ngx_string("sluice_access_log_line"), NULL,
+      ngx_http_sluice_log_get_line, (uintptr_t) ngx_http_sluice_log_line,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_access_log_has"), ngx_http_sluice_log_get_has,
-      0, 0 },
+    { ngx_string("sluice_access_log_has"), NULL,
+      ngx_http_sluice_log_get_has, (uintptr_t) ngx_http_sluice_log_has,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_audit_log_line"), ngx_http_sluice_log_get_audit,
-      0, 0 },
+    { ngx_string("sluice_audit_log_line"), NULL,
+      ngx_http_sluice_log_get_line, (uintptr_t) ngx_http_sluice_log_audit,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_audit_log_has"), ngx_http_sluice_log_get_audit_has,
-      0, 0 },
+    { ngx_string("sluice_audit_log_has"), NULL,
+      ngx_http_sluice_log_get_has, (uintptr_t) ngx_http_sluice_log_audit_has,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     /* for everybody's: docs/logs.md */
 
-    { ngx_string("sluice_route_id"), ngx_http_sluice_log_get_id,
-      offsetof(ngx_http_sluice_names_t, route), 1 },
+    { ngx_string("sluice_source"), NULL,
+      ngx_http_sluice_log_get_source, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_route_name"), ngx_http_sluice_log_get_name,
-      offsetof(ngx_http_sluice_names_t, route), 1 },
+    { ngx_string("sluice_failed_tries"), NULL,
+      ngx_http_sluice_log_get_failed, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_service_id"), ngx_http_sluice_log_get_id,
-      offsetof(ngx_http_sluice_names_t, service), 1 },
+    { ngx_string("sluice_route"), NULL,
+      ngx_http_sluice_log_get_label, offsetof(ngx_http_sluice_names_t, route),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_service_name"), ngx_http_sluice_log_get_name,
-      offsetof(ngx_http_sluice_names_t, service), 1 },
+    { ngx_string("sluice_service"), NULL,
+      ngx_http_sluice_log_get_label,
+      offsetof(ngx_http_sluice_names_t, service),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_consumer_id"), ngx_http_sluice_log_get_consumer,
-      offsetof(ngx_http_sluice_ctx_t, consumer), 0 },
+    { ngx_string("sluice_route_id"), NULL,
+      ngx_http_sluice_log_get_id, offsetof(ngx_http_sluice_names_t, route),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_consumer_username"),
+    { ngx_string("sluice_route_name"), NULL,
+      ngx_http_sluice_log_get_name, offsetof(ngx_http_sluice_names_t, route),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sluice_service_id"), NULL,
+      ngx_http_sluice_log_get_id, offsetof(ngx_http_sluice_names_t, service),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sluice_service_name"), NULL,
+      ngx_http_sluice_log_get_name, offsetof(ngx_http_sluice_names_t, service),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sluice_consumer_id"), NULL,
       ngx_http_sluice_log_get_consumer,
-      offsetof(ngx_http_sluice_ctx_t, username), 0 },
+      offsetof(ngx_http_sluice_ctx_t, consumer),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_tries"), ngx_http_sluice_log_get_tries, 0, 0 },
+    { ngx_string("sluice_consumer_username"), NULL,
+      ngx_http_sluice_log_get_consumer,
+      offsetof(ngx_http_sluice_ctx_t, username),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_total_ms"), ngx_http_sluice_log_get_time,
-      offsetof(ngx_http_sluice_times_t, total), 0 },
+    { ngx_string("sluice_tries"), NULL,
+      ngx_http_sluice_log_get_time, offsetof(ngx_http_sluice_times_t, tries),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_tries_ms"), ngx_http_sluice_log_get_time,
-      offsetof(ngx_http_sluice_times_t, upstream), 0 },
+    { ngx_string("sluice_total_ms"), NULL,
+      ngx_http_sluice_log_get_time, offsetof(ngx_http_sluice_times_t, total),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("sluice_gateway_ms"), ngx_http_sluice_log_get_time,
-      offsetof(ngx_http_sluice_times_t, gateway), 0 },
+    { ngx_string("sluice_tries_ms"), NULL,
+      ngx_http_sluice_log_get_time,
+      offsetof(ngx_http_sluice_times_t, upstream),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-      { ngx_null_string, NULL, 0, 0 }
+    { ngx_string("sluice_gateway_ms"), NULL,
+      ngx_http_sluice_log_get_time, offsetof(ngx_http_sluice_times_t, gateway),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
 };
 
 
-static ngx_http_module_t  ngx_http_sluice_log_module_ctx = {
-    ngx_http_sluice_log_add_variables,     /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    ngx_http_sluice_log_create_conf,       /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_log_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_log_module_ctx,       /* module context */
-    NULL,                                  /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    ngx_http_sluice_log_init_process,      /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_log_create_conf(ngx_conf_t *cf)
-{
-    ngx_http_sluice_log_conf_t  *conf;
-
-    conf = ngx_palloc(cf->pool, sizeof(ngx_http_sluice_log_conf_t));
-
-    if (conf == NULL
-        || ngx_array_init(&conf->need_names, cf->pool, 5,
-                          sizeof(ngx_http_variable_t *))
-           != NGX_OK)
-    {
-        return NULL;
-    }
-
-    return conf;
-}
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_log_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t              *var, **needs;
-    ngx_http_sluice_log_conf_t       *conf;
-    ngx_http_sluice_log_variable_t   *v;
-
-    conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_log_module);
+    ngx_http_variable_t  *var, *v;
 
     for (v = ngx_http_sluice_log_variables; v->name.len; v++) {
 
-        var = ngx_http_add_variable(cf, &v->name, NGX_HTTP_VAR_NOCACHEABLE);
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
             return NGX_ERROR;
         }
 
         var->get_handler = v->get_handler;
         var->data = v->data;
-
-        if (v->needs_names) {
-            needs = ngx_array_push(&conf->need_names);
-            if (needs == NULL) {
-                return NGX_ERROR;
-            }
-
-            *needs = var;
-        }
     }
 
     return NGX_OK;
@@ -195,29 +148,25 @@ ngx_http_sluice_log_add_variables(ngx_conf_t *cf)
 
 /* nginx indexes those variables that formats name */
 
-static ngx_int_t
+void
 ngx_http_sluice_log_init_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                    i;
-    ngx_http_variable_t         **needs;
-    ngx_http_sluice_log_conf_t   *conf;
+    ngx_uint_t                  i;
+    ngx_http_variable_t        *v;
+    ngx_http_core_main_conf_t  *cmcf;
 
-    conf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_sluice_log_module);
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
+    v = cmcf->variables.elts;
 
-    if (conf == NULL) {
-        return NGX_OK;
-    }
-
-    needs = conf->need_names.elts;
-
-    for (i = 0; i < conf->need_names.nelts; i++) {
-        if (needs[i]->flags & NGX_HTTP_VAR_INDEXED) {
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+        if (v[i].data == (uintptr_t) ngx_http_sluice_log_line
+            || v[i].get_handler == ngx_http_sluice_log_get_label
+            || v[i].get_handler == ngx_http_sluice_log_get_id
+            || v[i].get_handler == ngx_http_sluice_log_get_name)
+        {
             ngx_http_sluice_names_are_logged = 1;
         }
     }
-
-    return NGX_OK;
 }
 
 
@@ -227,56 +176,129 @@ ngx_http_sluice_log_get_line(ngx_http_request_t *r,
 {
     ngx_str_t  line;
 
-    line = ngx_http_sluice_log_line(r);
+    line = ((ngx_http_sluice_log_line_pt) data)(r);
 
     return ngx_http_sluice_log_set_text(v, &line);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_log_get_has(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    return ngx_http_sluice_log_set_switch(v,
-                                          ngx_http_sluice_access_log_has(r));
-}
-
-
-static ngx_int_t
-ngx_http_sluice_log_get_audit(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_str_t  line;
-
-    line = ngx_http_sluice_log_audit(r);
-
-    return ngx_http_sluice_log_set_text(v, &line);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_log_get_audit_has(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    return ngx_http_sluice_log_set_switch(v, ngx_http_sluice_log_audit_has(r));
 }
 
 
 /* for "access_log ... if=" */
 
 static ngx_int_t
-ngx_http_sluice_log_set_switch(ngx_http_variable_value_t *v, ngx_uint_t on)
+ngx_http_sluice_log_get_has(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_str_t  text;
+    static ngx_str_t  digits[] = { ngx_string("0"), ngx_string("1") };
 
-    if (on) {
-        ngx_str_set(&text, "1");
+    return ngx_http_sluice_log_set_text(v,
+                       &digits[((ngx_http_sluice_log_has_pt) data)(r) != 0]);
+}
 
-    } else {
-        ngx_str_set(&text, "0");
+
+/* Whether the access log has this request. */
+
+static ngx_uint_t
+ngx_http_sluice_log_has(ngx_http_request_t *r)
+{
+    ngx_uint_t              status;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL || ctx->logged == NGX_HTTP_SLUICE_LOGGED) {
+        return 1;
     }
 
+    if (ctx->logged == NGX_HTTP_SLUICE_LOGGED_NOT) {
+        return 0;
+    }
+
+    status = ngx_http_sluice_log_status(r);
+
+    return status == 0 || status >= NGX_HTTP_BAD_REQUEST;
+}
+
+
+static ngx_int_t
+ngx_http_sluice_log_get_source(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    static ngx_str_t  sources[] = {
+        ngx_string("gateway"), ngx_string("upstream")
+    };
+
+    return ngx_http_sluice_log_set_text(v,
+                                 &sources[ngx_http_sluice_log_is_proxied(r)]);
+}
+
+
+/* "127.0.0.1:80 connection refused, 127.0.0.1:81 read timeout" */
+
+static ngx_int_t
+ngx_http_sluice_log_get_failed(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                     *p;
+    size_t                      size;
+    ngx_str_t                   text;
+    ngx_uint_t                  i, n;
+    const char                 *word;
+    ngx_http_upstream_state_t  *state;
+
+    ngx_str_null(&text);
+
+    n = r->upstream_states ? r->upstream_states->nelts : 0;
+    state = n ? r->upstream_states->elts : NULL;
+    size = 0;
+
+    for (i = 0; i < n; i++) {
+        word = ngx_http_sluice_tries_word(ngx_http_sluice_tries_error(r, i));
+
+        if (word && state[i].peer) {
+            size += state[i].peer->len + ngx_strlen(word) + sizeof(" , ") - 1;
+        }
+    }
+
+    if (size == 0) {
+        return ngx_http_sluice_log_set_text(v, &text);
+    }
+
+    text.data = ngx_pnalloc(r->pool, size);
+    if (text.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = text.data;
+
+    for (i = 0; i < n; i++) {
+        word = ngx_http_sluice_tries_word(ngx_http_sluice_tries_error(r, i));
+
+        if (word && state[i].peer) {
+            p = ngx_sprintf(p, "%V %s, ", state[i].peer, word);
+        }
+    }
+
+    text.len = p - text.data - (sizeof(", ") - 1);
+
     return ngx_http_sluice_log_set_text(v, &text);
+}
+
+
+/* a name, or the id of who has none */
+
+static ngx_int_t
+ngx_http_sluice_log_get_label(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_sluice_named_t  *named;
+
+    named = ngx_http_sluice_log_named(r, data);
+
+    if (named && named->name.len) {
+        return ngx_http_sluice_log_set_text(v, &named->name);
+    }
+
+    return ngx_http_sluice_log_get_id(r, v, data);
 }
 
 
@@ -292,13 +314,13 @@ ngx_http_sluice_log_get_id(ngx_http_request_t *r,
     ngx_str_null(&text);
 
     if (named) {
-        text.len = NGX_HTTP_SLUICE_UUID;
+        text.len = SLUICE_UUID_TEXT;
         text.data = ngx_pnalloc(r->pool, text.len);
         if (text.data == NULL) {
             return NGX_ERROR;
         }
 
-        ngx_http_sluice_identity_uuid(text.data, named->id);
+        sluice_uuid_write((char *) text.data, named->id);
     }
 
     return ngx_http_sluice_log_set_text(v, &text);
@@ -332,7 +354,7 @@ ngx_http_sluice_log_named(ngx_http_request_t *r, uintptr_t offset)
     if (ctx == NULL
         || ctx->names == NULL
         || (offset == offsetof(ngx_http_sluice_names_t, service)
-            && ctx->service == SLUICE_CORE_NOBODY))
+            && ctx->service_slot == SLUICE_CORE_NOBODY))
     {
         return NULL;
     }
@@ -358,42 +380,21 @@ ngx_http_sluice_log_get_consumer(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_sluice_log_get_tries(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_http_sluice_times_t  times;
-
-    ngx_http_sluice_times(r, &times);
-
-    return ngx_http_sluice_log_set_number(r, v, times.tries);
-}
-
-
-static ngx_int_t
 ngx_http_sluice_log_get_time(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    ngx_str_t                text;
     ngx_http_sluice_times_t  times;
-
-    ngx_http_sluice_times(r, &times);
-
-    return ngx_http_sluice_log_set_number(r, v,
-                                   *(uint32_t *) ((u_char *) &times + data));
-}
-
-
-static ngx_int_t
-ngx_http_sluice_log_set_number(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uint64_t number)
-{
-    ngx_str_t  text;
 
     text.data = ngx_pnalloc(r->pool, SLUICE_CORE_DECIMAL);
     if (text.data == NULL) {
         return NGX_ERROR;
     }
 
-    text.len = (u_char *) sluice_core_decimal((char *) text.data, number)
+    ngx_http_sluice_times(r, &times);
+
+    text.len = (u_char *) sluice_core_decimal((char *) text.data,
+                                     *(uint32_t *) ((u_char *) &times + data))
                - text.data;
 
     return ngx_http_sluice_log_set_text(v, &text);

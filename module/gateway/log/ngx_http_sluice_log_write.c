@@ -6,7 +6,6 @@
 
 #include "ngx_http_sluice_log.h"
 #include "decimal.h"
-#include "json.h"
 
 
 void
@@ -40,39 +39,6 @@ ngx_http_sluice_log_copy(ngx_http_sluice_log_t *log, ngx_http_request_t *r)
 
 
 void
-ngx_http_sluice_log_string(ngx_http_sluice_log_t *log, u_char *text,
-    size_t length)
-{
-    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
-        log->pos = (u_char *) sluice_json_string((char *) log->pos,
-                                                 (char *) text, length);
-    }
-}
-
-
-void
-ngx_http_sluice_log_escape(ngx_http_sluice_log_t *log, u_char *text,
-    size_t length)
-{
-    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
-        log->pos = (u_char *) sluice_json_escape((char *) log->pos,
-                                                 (char *) text, length);
-    }
-}
-
-
-void
-ngx_http_sluice_log_utf8(ngx_http_sluice_log_t *log, u_char *text,
-    size_t length)
-{
-    if (ngx_http_sluice_log_has_room(log, sluice_json_string_bound(length))) {
-        log->pos = (u_char *) sluice_json_utf8((char *) log->pos,
-                                               (char *) text, length);
-    }
-}
-
-
-void
 ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number)
 {
     uint64_t  size;
@@ -82,6 +48,11 @@ ngx_http_sluice_log_number(ngx_http_sluice_log_t *log, int64_t number)
     }
 
     size = (uint64_t) number;
+
+    if (size < 10) {
+        *log->pos++ = (u_char) ('0' + size);
+        return;
+    }
 
     if (number < 0) {
         *log->pos++ = '-';
@@ -127,13 +98,21 @@ ngx_http_sluice_log_grow(ngx_http_sluice_log_t *log, size_t size)
 ngx_uint_t
 ngx_http_sluice_log_is_ascii(ngx_http_sluice_log_t *log)
 {
-    u_char  *p, all;
+    u_char    *p;
+    uint64_t   all, words[4];
 
     all = 0;
 
-    for (p = log->start; p < log->pos; p++) {
+    for (p = log->start; log->pos - p >= (ssize_t) sizeof(words);
+         p += sizeof(words))
+    {
+        ngx_memcpy(words, p, sizeof(words));
+        all |= words[0] | words[1] | words[2] | words[3];
+    }
+
+    for ( /* void */ ; p < log->pos; p++) {
         all |= *p;
     }
 
-    return all < 0x80;
+    return (all & 0x8080808080808080) == 0;
 }

@@ -58,7 +58,7 @@ ngx_sluice_error_log_writer(ngx_log_t *log, ngx_uint_t level, u_char *line,
     p = text + ngx_sluice_redact(text, line, length, NGX_SLUICE_REDACT_LINE);
 
     if (level != NGX_LOG_DEBUG) {
-        p = ngx_sluice_error_log_suffix(log, p);
+        p = ngx_sluice_error_log_suffix(log, text, p);
     }
 
     ngx_linefeed(p);

@@ -18,9 +18,10 @@
 #define NGX_SLUICE_ERROR_LOG_SUFFIX  64
 
 
-/* Writes what is to stand behind a line of log, and returns its end. */
+/* Writes at p what is to stand behind a line of log, and returns its end. */
 
-typedef u_char *(*ngx_sluice_error_log_suffix_pt)(ngx_log_t *log, u_char *p);
+typedef u_char *(*ngx_sluice_error_log_suffix_pt)(ngx_log_t *log,
+    const u_char *line, u_char *p);
 
 
 /*

@@ -5,17 +5,13 @@
 
 
 #include "ngx_http_sluice_ctx.h"
-#include "ngx_http_sluice_phase.h"
+#include "ngx_http_sluice_metrics.h"
 #include "ngx_http_sluice_times.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_tries.h"
+#include "ngx_sluice_metrics.h"
 
 
 #define NGX_HTTP_SLUICE_METRICS_BITS  16       /* of times that have buckets */
-
-
-typedef struct {
-    ngx_flag_t  enabled;
-} ngx_http_sluice_metrics_conf_t;
 
 
 /* Of one request. */
@@ -31,20 +27,13 @@ typedef struct {
 } ngx_http_sluice_metrics_sample_t;
 
 
-static void *ngx_http_sluice_metrics_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent,
-    void *child);
-static ngx_int_t ngx_http_sluice_metrics_init(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_metrics_handler(ngx_http_request_t *r);
 static void ngx_http_sluice_metrics_read(ngx_http_request_t *r,
     ngx_http_sluice_metrics_sample_t *sample);
+static void ngx_http_sluice_metrics_targets(ngx_http_request_t *r);
 static void ngx_http_sluice_metrics_entities(const ngx_http_sluice_ctx_t *ctx,
     const ngx_http_sluice_metrics_sample_t *sample);
 static void ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
     const ngx_http_sluice_metrics_sample_t *sample);
-
-extern ngx_module_t  ngx_http_sluice_metrics_module;
-
 
 /* Upper bounds in ms; docs/metrics.md has them in seconds. */
 
@@ -64,107 +53,31 @@ static const uint8_t
 };
 
 
-static ngx_command_t  ngx_http_sluice_metrics_commands[] = {
-
-    { ngx_string("sluice_metrics"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_http_sluice_metrics_conf_t, enabled),
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_metrics_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_metrics_init,          /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_metrics_create_conf,   /* create server configuration */
-    ngx_http_sluice_metrics_merge_conf,    /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_metrics_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_metrics_module_ctx,   /* module context */
-    ngx_http_sluice_metrics_commands,      /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_metrics_create_conf(ngx_conf_t *cf)
-{
-    ngx_http_sluice_metrics_conf_t  *mcf;
-
-    mcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_metrics_conf_t));
-    if (mcf == NULL) {
-        return NULL;
-    }
-
-    mcf->enabled = NGX_CONF_UNSET;
-
-    return mcf;
-}
-
-
-static char *
-ngx_http_sluice_metrics_merge_conf(ngx_conf_t *cf, void *parent, void *child)
-{
-    ngx_http_sluice_metrics_conf_t  *prev = parent;
-    ngx_http_sluice_metrics_conf_t  *conf = child;
-
-    ngx_conf_merge_value(conf->enabled, prev->enabled, 0);
-
-    return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_metrics_init(ngx_conf_t *cf)
-{
-    return ngx_http_sluice_phase_add(cf, NGX_HTTP_LOG_PHASE,
-                                     ngx_http_sluice_metrics_handler);
-}
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_metrics_handler(ngx_http_request_t *r)
 {
     ngx_http_sluice_ctx_t             *ctx;
     ngx_http_sluice_metrics_conf_t    *mcf;
     ngx_http_sluice_metrics_sample_t   sample;
 
-    mcf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_metrics_module);
+    mcf = ngx_http_sluice_srv_conf(r, metrics);
 
     if (!mcf->enabled) {
         return NGX_OK;
     }
 
     ngx_http_sluice_metrics_read(r, &sample);
-    ngx_http_sluice_metrics_add(&ngx_sluice_metrics_seat->node, &sample);
+    ngx_http_sluice_metrics_add(&ngx_sluice_metrics_shard->node, &sample);
 
     if (sample.times.tries > 1) {
         ngx_sluice_metrics_add(SLUICE_METRICS_RETRIES, sample.times.tries - 1);
     }
 
     ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx && ctx->tries) {
+        ngx_http_sluice_metrics_targets(r);
+    }
 
     if (ctx && ctx->routed && sluice_metrics_limit()) {
         ngx_http_sluice_metrics_entities(ctx, &sample);
@@ -209,6 +122,39 @@ ngx_http_sluice_metrics_read(ngx_http_request_t *r,
 }
 
 
+_Static_assert((int) NGX_HTTP_SLUICE_TRY_ERRORS <= SLUICE_METRICS_REASONS,
+               "each reason has a place");
+
+/* Of a request with tries that have failed. */
+
+static void
+ngx_http_sluice_metrics_targets(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i, error;
+    ngx_http_upstream_state_t  *state;
+
+    state = r->upstream_states->elts;
+
+    for (i = 0; i < r->upstream_states->nelts; i++) {
+        error = ngx_http_sluice_tries_error(r, i);
+
+        if (error != NGX_HTTP_SLUICE_TRY_OK && state[i].peer) {
+            ngx_sluice_metrics_fail(state[i].peer, error, 1);
+        }
+    }
+}
+
+
+/* In words; NULL: there is none of this number. */
+
+const char *
+sluice_metrics_reason(int reason)
+{
+    return reason < NGX_HTTP_SLUICE_TRY_ERRORS
+           ? ngx_http_sluice_tries_word((ngx_uint_t) reason) : NULL;
+}
+
+
 /* The lines of the request's route and service, where those have some. */
 
 static void
@@ -223,7 +169,8 @@ ngx_http_sluice_metrics_entities(const ngx_http_sluice_ctx_t *ctx,
         uint32_t  generation;
     } of[SLUICE_METRICS_KINDS] = {
         [SLUICE_METRICS_ROUTE] = { ctx->route, ctx->route_generation },
-        [SLUICE_METRICS_SERVICE] = { ctx->service, ctx->service_generation }
+        [SLUICE_METRICS_SERVICE] = { ctx->service_slot,
+                                     ctx->service_generation }
     };
 
     missing = 0;
@@ -274,13 +221,4 @@ ngx_http_sluice_metrics_add(sluice_metrics_line_t *line,
         line->upstream.buckets[sample->upstream_bucket]++;
         line->upstream.sum += sample->times.upstream;
     }
-}
-
-
-/* Upper bounds in ms; the last bucket has none. */
-
-const uint32_t *
-sluice_metrics_bounds(void)
-{
-    return ngx_http_sluice_metrics_bounds;
 }

@@ -1,11 +1,11 @@
 
 /*
- * Seats and lines of what is counted, and their sums (ngx_sluice_metrics.h).
+ * Shards and lines of what is counted, and their sums (ngx_sluice_metrics.h).
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_timer.h"
+#include "ngx_sluice_metrics.h"
 
 
 /* Of a line, and of a sum. */
@@ -14,36 +14,41 @@
     (sizeof(sluice_metrics_sum_t) / sizeof(uint64_t))
 
 
-#define NGX_SLUICE_METRICS_WAIT  1000          /* ms, for a seat */
+#define NGX_SLUICE_METRICS_WAIT  1000          /* ms, for a shard */
 
 
 static ngx_int_t ngx_sluice_metrics_find(ngx_sluice_metrics_t *shared);
 static void ngx_sluice_metrics_wait_handler(ngx_event_t *e);
 static void ngx_sluice_metrics_bring(void);
-static ngx_int_t ngx_sluice_metrics_lock(int command, ngx_uint_t seat,
+static void ngx_sluice_metrics_bring_target(
+    const sluice_metrics_target_t *target);
+static ngx_int_t ngx_sluice_metrics_lock(int command, ngx_uint_t shard,
     struct flock *lock);
 static void ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared,
-    ngx_uint_t seat);
+    ngx_uint_t shard);
 static sluice_metrics_line_t *ngx_sluice_metrics_place(
-    ngx_sluice_metrics_t *shared, ngx_uint_t seat, ngx_uint_t kind,
+    ngx_sluice_metrics_t *shared, ngx_uint_t shard, ngx_uint_t kind,
     uint32_t slot);
-static ngx_uint_t ngx_sluice_metrics_is_held(ngx_uint_t seat);
+static ngx_uint_t ngx_sluice_metrics_is_held(ngx_uint_t shard);
 static void ngx_sluice_metrics_sum(uint64_t *sums,
     const sluice_metrics_line_t *line, ngx_uint_t from, ngx_uint_t to);
 
 
-static ngx_sluice_metrics_seat_t  ngx_sluice_metrics_own;
-static ngx_uint_t                 ngx_sluice_metrics_index;
+static ngx_sluice_metrics_shard_t  ngx_sluice_metrics_own;
+static ngx_uint_t                  ngx_sluice_metrics_index;
 
 /* nginx's debug log wants a connection of each event */
 
 static ngx_connection_t  ngx_sluice_metrics_none = { .fd = (ngx_socket_t) -1 };
 static ngx_event_t       ngx_sluice_metrics_wait;
 
-ngx_sluice_metrics_seat_t  *ngx_sluice_metrics_seat = &ngx_sluice_metrics_own;
+ngx_sluice_metrics_t       *ngx_sluice_metrics;
+int                         ngx_sluice_metrics_fd = -1;
+ngx_sluice_metrics_shard_t  *ngx_sluice_metrics_shard =
+    &ngx_sluice_metrics_own;
 
 
-/* Takes a seat; without "sluice_control on", none. */
+/* Takes a shard; without "sluice_control on", none. */
 
 ngx_int_t
 ngx_sluice_metrics_init_process(ngx_cycle_t *cycle)
@@ -51,14 +56,17 @@ ngx_sluice_metrics_init_process(ngx_cycle_t *cycle)
     ngx_event_t           *e;
     ngx_sluice_metrics_t  *shared;
 
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
+
+    ngx_sluice_timer_counts =
+                    &ngx_sluice_metrics_own.counts[SLUICE_METRICS_TIMER_RUNS];
 
     if (shared == NULL || ngx_sluice_metrics_find(shared) == NGX_OK) {
         return NGX_OK;
     }
 
     ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
-                  "sluice: no seat for the counts of this worker: /metrics "
+                  "sluice: no slot for the counts of this worker: /metrics "
                   "lacks them until another worker has left");
 
     if (ngx_process == NGX_PROCESS_WORKER) {
@@ -96,7 +104,7 @@ ngx_sluice_metrics_find(ngx_sluice_metrics_t *shared)
 static void
 ngx_sluice_metrics_wait_handler(ngx_event_t *e)
 {
-    if (ngx_sluice_metrics_find(ngx_sluice_page_metrics(NULL)) != NGX_OK) {
+    if (ngx_sluice_metrics_find(ngx_sluice_metrics) != NGX_OK) {
         ngx_add_timer(e, NGX_SLUICE_METRICS_WAIT);
         return;
     }
@@ -104,25 +112,25 @@ ngx_sluice_metrics_wait_handler(ngx_event_t *e)
     ngx_sluice_metrics_bring();
 
     ngx_log_error(NGX_LOG_NOTICE, e->log, 0,
-                  "sluice: this worker has a seat for its counts");
+                  "sluice: this worker has a slot for its counts");
 }
 
 
-/* What was counted without a seat.  Of routes and services nothing was. */
+/* What was counted without a shard.  Of routes and services nothing was. */
 
 static void
 ngx_sluice_metrics_bring(void)
 {
-    ngx_uint_t                  i;
-    uint64_t                   *to;
-    const uint64_t             *from;
-    ngx_sluice_metrics_seat_t  *seat;
+    ngx_uint_t                   i;
+    uint64_t                    *to;
+    const uint64_t              *from;
+    ngx_sluice_metrics_shard_t  *shard;
 
-    seat = ngx_sluice_metrics_seat;
+    shard = ngx_sluice_metrics_shard;
 
-    seat->node.unanswered += ngx_sluice_metrics_own.node.unanswered;
+    shard->node.unanswered += ngx_sluice_metrics_own.node.unanswered;
 
-    to = (uint64_t *) &seat->node;
+    to = (uint64_t *) &shard->node;
     from = (const uint64_t *) &ngx_sluice_metrics_own.node;
 
     for (i = 1; i < NGX_SLUICE_METRICS_NUMBERS; i++) {
@@ -130,44 +138,64 @@ ngx_sluice_metrics_bring(void)
     }
 
     for (i = 0; i < SLUICE_METRICS_COUNTS; i++) {
-        seat->counts[i] += ngx_sluice_metrics_own.counts[i];
+        shard->counts[i] += ngx_sluice_metrics_own.counts[i];
+    }
+
+    for (i = 0; i < SLUICE_METRICS_TARGETS; i++) {
+        ngx_sluice_metrics_bring_target(&ngx_sluice_metrics_own.targets[i]);
+    }
+}
+
+
+static void
+ngx_sluice_metrics_bring_target(const sluice_metrics_target_t *target)
+{
+    ngx_str_t   address;
+    ngx_uint_t  i;
+
+    address.data = (u_char *) target->address;
+    address.len = ngx_strlen(target->address);
+
+    for (i = 0; i < SLUICE_METRICS_REASONS; i++) {
+        if (target->failed[i]) {
+            ngx_sluice_metrics_fail(&address, i, target->failed[i]);
+        }
     }
 }
 
 
 static ngx_int_t
-ngx_sluice_metrics_lock(int command, ngx_uint_t seat, struct flock *lock)
+ngx_sluice_metrics_lock(int command, ngx_uint_t shard, struct flock *lock)
 {
-    int  fd;
-
-    (void) ngx_sluice_page_metrics(&fd);
-
     ngx_memzero(lock, sizeof(struct flock));
     lock->l_type = F_WRLCK;
     lock->l_whence = SEEK_SET;
-    lock->l_start = (off_t) seat;
+    lock->l_start = (off_t) shard;
     lock->l_len = 1;
 
-    return fcntl(fd, command, lock) == -1 ? NGX_ERROR : NGX_OK;
+    return fcntl(ngx_sluice_metrics_fd, command, lock) == -1 ? NGX_ERROR
+                                                             : NGX_OK;
 }
 
 
 static void
-ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared, ngx_uint_t seat)
+ngx_sluice_metrics_take(ngx_sluice_metrics_t *shared, ngx_uint_t shard)
 {
     uint32_t  used;
 
-    ngx_sluice_metrics_index = seat;
-    ngx_sluice_metrics_seat = &shared->seats[seat];
+    ngx_sluice_metrics_index = shard;
+    ngx_sluice_metrics_shard = &shared->shards[shard];
+    ngx_sluice_timer_counts =
+                  &ngx_sluice_metrics_shard->counts[SLUICE_METRICS_TIMER_RUNS];
 
     /* a gauge is not inherited */
-    ngx_sluice_metrics_seat->counts[SLUICE_METRICS_POOL_IDLE] = 0;
+    ngx_sluice_metrics_shard->counts[SLUICE_METRICS_POOL_IDLE] = 0;
 
     do {
         used = shared->used;
-    } while (used <= seat
+    } while (used <= shard
              && !__sync_bool_compare_and_swap(&shared->used, used,
-                                              (uint32_t) seat + 1));
+                                              (uint32_t) shard + 1));
 }
 
 
@@ -183,10 +211,10 @@ ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
     ngx_sluice_metrics_t   *shared;
     sluice_metrics_line_t  *line;
 
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
 
     if (shared == NULL || slot >= shared->series
-        || ngx_sluice_metrics_seat == &ngx_sluice_metrics_own)
+        || ngx_sluice_metrics_shard == &ngx_sluice_metrics_own)
     {
         return NULL;
     }
@@ -202,7 +230,7 @@ ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
         return NULL;
     }
 
-    end = &ngx_sluice_metrics_seat->ends[kind];
+    end = &ngx_sluice_metrics_shard->ends[kind];
     __atomic_store_n(end, ngx_max(*end, slot + 1), __ATOMIC_RELAXED);
 
     /* readers look at the stamp before and after the counts */
@@ -220,14 +248,14 @@ ngx_sluice_metrics_line(ngx_uint_t kind, uint32_t slot, uint32_t generation)
 
 
 static sluice_metrics_line_t *
-ngx_sluice_metrics_place(ngx_sluice_metrics_t *shared, ngx_uint_t seat,
+ngx_sluice_metrics_place(ngx_sluice_metrics_t *shared, ngx_uint_t shard,
     ngx_uint_t kind, uint32_t slot)
 {
     sluice_metrics_line_t  *lines;
 
-    lines = (sluice_metrics_line_t *) &shared->seats[shared->count];
+    lines = (sluice_metrics_line_t *) &shared->shards[shared->count];
 
-    return &lines[(seat * SLUICE_METRICS_KINDS + kind) * shared->series
+    return &lines[(shard * SLUICE_METRICS_KINDS + kind) * shared->series
                   + slot];
 }
 
@@ -239,55 +267,55 @@ sluice_metrics_limit(void)
 {
     ngx_sluice_metrics_t  *shared;
 
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
 
     return shared ? shared->series : 0;
 }
 
 
-/* The node's: sums of all seats. */
+/* The node's: sums of all shards. */
 
 void
 sluice_metrics_node(sluice_metrics_sum_t *sum, uint64_t *counts)
 {
-    ngx_uint_t                  i, k;
-    ngx_sluice_metrics_t       *shared;
-    ngx_sluice_metrics_seat_t  *seat;
+    ngx_uint_t                   i, k;
+    ngx_sluice_metrics_t        *shared;
+    ngx_sluice_metrics_shard_t  *shard;
 
     ngx_memzero(sum, sizeof(sluice_metrics_sum_t));
     ngx_memzero(counts, SLUICE_METRICS_COUNTS * sizeof(uint64_t));
 
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
 
     for (i = 0; shared && i < shared->used; i++) {
-        seat = &shared->seats[i];
+        shard = &shared->shards[i];
 
-        ngx_sluice_metrics_sum((uint64_t *) sum, &seat->node, 0,
+        ngx_sluice_metrics_sum((uint64_t *) sum, &shard->node, 0,
                                NGX_SLUICE_METRICS_NUMBERS);
 
         for (k = 0; k < SLUICE_METRICS_POOL_IDLE; k++) {
-            counts[k] += seat->counts[k];
+            counts[k] += shard->counts[k];
         }
 
         if (ngx_sluice_metrics_is_held(i)) {
-            counts[k] += seat->counts[k];
+            counts[k] += shard->counts[k];
         }
     }
 }
 
 
 static ngx_uint_t
-ngx_sluice_metrics_is_held(ngx_uint_t seat)
+ngx_sluice_metrics_is_held(ngx_uint_t shard)
 {
     struct flock  lock;
 
-    if (&ngx_sluice_page_metrics(NULL)->seats[seat]
-        == ngx_sluice_metrics_seat)
+    if (&ngx_sluice_metrics->shards[shard]
+        == ngx_sluice_metrics_shard)
     {
         return 1;
     }
 
-    return ngx_sluice_metrics_lock(F_GETLK, seat, &lock) == NGX_OK
+    return ngx_sluice_metrics_lock(F_GETLK, shard, &lock) == NGX_OK
            && lock.l_type != F_UNLCK;
 }
 
@@ -301,11 +329,11 @@ ngx_sluice_metrics_prefetch(ngx_uint_t kind, uint32_t slot, ngx_uint_t number)
     ngx_sluice_metrics_t   *shared;
     sluice_metrics_line_t  *line;
 
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
 
     for (i = 0; shared && i < shared->used; i++) {
 
-        if (slot < shared->seats[i].ends[kind]) {
+        if (slot < shared->shards[i].ends[kind]) {
             line = ngx_sluice_metrics_place(shared, i, kind, slot);
 
             __builtin_prefetch(line);
@@ -331,7 +359,7 @@ ngx_sluice_metrics_entity(ngx_uint_t kind, uint32_t slot, uint32_t generation,
     sluice_metrics_line_t  *line, copy;
 
     found = 0;
-    shared = ngx_sluice_page_metrics(NULL);
+    shared = ngx_sluice_metrics;
 
     if (shared == NULL || slot >= shared->series) {
         return 0;
@@ -341,7 +369,7 @@ ngx_sluice_metrics_entity(ngx_uint_t kind, uint32_t slot, uint32_t generation,
 
     for (i = 0; i < shared->used; i++) {
 
-        if (slot >= shared->seats[i].ends[kind]) {
+        if (slot >= shared->shards[i].ends[kind]) {
             continue;
         }
 
@@ -394,6 +422,7 @@ sluice_metrics_connections(sluice_metrics_connections_t *connections)
     connections->reading = *ngx_stat_reading;
     connections->writing = *ngx_stat_writing;
     connections->waiting = *ngx_stat_waiting;
+    connections->total = *ngx_stat_requests;
 
     return 1;
 

@@ -9,9 +9,9 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
-#include "ngx_http_sluice_identity.h"
+#include "ngx_sluice_images.h"
+#include "ngx_sluice_metrics.h"
+#include "uuid.h"
 
 
 #define NGX_SLUICE_METRICS_POOL  (16 * 1024)
@@ -184,7 +184,7 @@ ngx_sluice_metrics_name_of(const sluice_core_found_t *found, int field,
 
     if (text->length == 0) {
         sluice_core_head(found, &head);
-        ngx_http_sluice_identity_uuid(id, head.id);
+        sluice_uuid_write((char *) id, head.id);
 
         text->data = (const char *) id;
         text->length = NGX_SLUICE_METRICS_UUID;

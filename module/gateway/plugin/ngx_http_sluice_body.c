@@ -78,6 +78,28 @@ ngx_http_sluice_body_join(ngx_http_request_t *r, ngx_str_t *body)
 }
 
 
+int
+sluice_body_file(ngx_http_request_t *r, int64_t *size)
+{
+    ngx_fd_t         fd;
+    ngx_file_info_t  info;
+
+    if (r->request_body == NULL || r->request_body->temp_file == NULL) {
+        return -1;
+    }
+
+    fd = r->request_body->temp_file->file.fd;
+
+    if (ngx_fd_info(fd, &info) == NGX_FILE_ERROR) {
+        return -1;
+    }
+
+    *size = (int64_t) ngx_file_size(&info);
+
+    return fd;
+}
+
+
 ngx_int_t
 ngx_http_sluice_body_replace(ngx_http_request_t *r, ngx_str_t *body)
 {

@@ -8,9 +8,19 @@
 #define NGX_HTTP_SLUICE_BODY_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_sluice_ctx.h"
+#include "decision.h"
+
+
+/* FFI */
+
+/*
+ * The file that the body was read into, being larger than
+ * client_body_buffer_size, and its size; -1: it is in none.
+ */
+int sluice_body_file(ngx_http_request_t *r, int64_t *size);
+
+/* FFI end */
 
 
 /*
@@ -28,6 +38,19 @@ ngx_int_t ngx_http_sluice_body(ngx_http_request_t *r, ngx_str_t *body);
  * memory.
  */
 ngx_int_t ngx_http_sluice_body_replace(ngx_http_request_t *r, ngx_str_t *body);
+
+/* ngx_http_sluice_body_bound.c */
+
+/*
+ * Bounds the body, whoever reads it from now on: a longer one ends as the
+ * bound says, and the connection with it.  NGX_OK; NGX_DECLINED: it was read,
+ * and is longer; NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_body_set_bound(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_decision_bound_t *bound);
+
+/* When the configuration has been read: nginx asks of each piece. */
+void ngx_http_sluice_body_bound_init(void);
 
 
 #endif /* NGX_HTTP_SLUICE_BODY_H_INCLUDED */

@@ -5,84 +5,73 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_images.h"
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_compiled.h"
 
 
 typedef struct {
-    sluice_core_found_t  found;
-    ngx_uint_t           rank;        /* of found; 0: none */
-    ngx_uint_t           used;        /* some binding names the plugin */
-} ngx_http_sluice_chain_best_t;
-
-
-typedef struct {
-    ngx_http_sluice_live_t        *live;
-    ngx_http_sluice_chain_t       *chain;
-    const sluice_core_view_t      *view;
-    ngx_http_sluice_declared_t    *plugins;
-    ngx_uint_t                     count;      /* of them */
-    ngx_http_sluice_chain_best_t  *best;       /* by the plugin's number */
+    ngx_http_sluice_compiled_t  *compiled;
+    ngx_http_sluice_chain_t     *chain;
+    ngx_http_sluice_declared_t  *plugins;
+    sluice_scope_step_t         *steps;      /* room for one of each */
+    sluice_scope_chosen_t        chosen;
 } ngx_http_sluice_chain_compile_t;
 
 
 static ngx_http_sluice_chain_t *ngx_http_sluice_chain_compile(
-    ngx_http_sluice_live_t *live, uint32_t route, uint32_t service);
-static ngx_int_t ngx_http_sluice_chain_gather(
-    ngx_http_sluice_chain_compile_t *c, int kind, uint32_t slot);
-static ngx_int_t ngx_http_sluice_chain_compare(
-    ngx_http_sluice_chain_compile_t *c, uint32_t slot);
-static ngx_int_t ngx_http_sluice_chain_add_look(
-    ngx_http_sluice_chain_compile_t *c, ngx_http_sluice_declared_t *plugin,
-    sluice_core_found_t *found);
+    ngx_http_sluice_compiled_t *compiled, uint32_t route, uint32_t service);
+static ngx_int_t ngx_http_sluice_chain_choose(
+    ngx_http_sluice_chain_compile_t *c);
+static int ngx_http_sluice_chain_look(void *data, uint32_t plugin,
+    const sluice_core_found_t *found);
 static ngx_int_t ngx_http_sluice_chain_not_loaded(
     ngx_http_sluice_chain_compile_t *c, sluice_core_text_t *name);
 static ngx_int_t ngx_http_sluice_chain_steps(
     ngx_http_sluice_chain_compile_t *c);
+static ngx_uint_t ngx_http_sluice_chain_owned(
+    const ngx_http_sluice_step_t *step);
 
 
 ngx_http_sluice_chain_t *
-ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
+ngx_http_sluice_chain(ngx_http_sluice_compiled_t *compiled, uint32_t route,
     uint64_t revision, uint32_t service, ngx_uint_t has_plugins)
 {
-    uint32_t                       slot;
-    ngx_http_sluice_chain_t       *chain;
-    ngx_http_sluice_live_table_e   table;
+    uint32_t                           slot;
+    ngx_http_sluice_chain_t           *chain;
+    ngx_http_sluice_compiled_table_e   table;
 
-    table = NGX_HTTP_SLUICE_LIVE_CHAINS;
-    slot = has_plugins ? service : SLUICE_CORE_NOBODY;
+    table = NGX_HTTP_SLUICE_COMPILED_CHAINS;
+    slot = service;
 
     if (route != SLUICE_CORE_NOBODY) {
-        table = NGX_HTTP_SLUICE_LIVE_ROUTE_CHAINS;
+        table = NGX_HTTP_SLUICE_COMPILED_ROUTE_CHAINS;
         slot = route;
+
+    } else if (!has_plugins) {
+        return ngx_http_sluice_chain_global(compiled);
     }
 
-    chain = ngx_http_sluice_live_get(live, table, slot);
+    chain = ngx_http_sluice_compiled_get(compiled, table, slot);
 
     /* compiled without its service, when there was no memory for that: then
        it lacks the service's plugins */
 
     if (chain
-        && (table == NGX_HTTP_SLUICE_LIVE_CHAINS
+        && (table == NGX_HTTP_SLUICE_COMPILED_CHAINS
             || (chain->revision == revision && chain->service == service)))
     {
         return chain;
     }
 
-    if (table == NGX_HTTP_SLUICE_LIVE_CHAINS) {
-        service = slot;
-    }
-
-    chain = ngx_http_sluice_chain_compile(live, route, service);
+    chain = ngx_http_sluice_chain_compile(compiled, route, service);
     if (chain == NULL) {
         return NULL;
     }
 
     chain->revision = revision;
 
-    if (ngx_http_sluice_live_put(live, table, slot, chain) != NGX_OK) {
+    if (ngx_http_sluice_compiled_put(compiled, table, slot, chain) != NGX_OK) {
         return NULL;
     }
 
@@ -90,15 +79,29 @@ ngx_http_sluice_chain(ngx_http_sluice_live_t *live, uint32_t route,
 }
 
 
+ngx_http_sluice_chain_t *
+ngx_http_sluice_chain_global(ngx_http_sluice_compiled_t *compiled)
+{
+    if (compiled->global == NULL) {
+        compiled->global = ngx_http_sluice_chain_compile(compiled,
+                                                         SLUICE_CORE_NOBODY,
+                                                         SLUICE_CORE_NOBODY);
+    }
+
+    return compiled->global;
+}
+
+
 static ngx_http_sluice_chain_t *
-ngx_http_sluice_chain_compile(ngx_http_sluice_live_t *live, uint32_t route,
-    uint32_t service)
+ngx_http_sluice_chain_compile(ngx_http_sluice_compiled_t *compiled,
+    uint32_t route, uint32_t service)
 {
     ngx_int_t                         rc;
+    ngx_uint_t                        count;
     ngx_http_sluice_chain_t          *chain;
     ngx_http_sluice_chain_compile_t   c;
 
-    chain = ngx_pcalloc(live->pool, sizeof(ngx_http_sluice_chain_t));
+    chain = ngx_pcalloc(compiled->pool, sizeof(ngx_http_sluice_chain_t));
     if (chain == NULL) {
         return NULL;
     }
@@ -107,129 +110,77 @@ ngx_http_sluice_chain_compile(ngx_http_sluice_live_t *live, uint32_t route,
     chain->service = service;
     chain->ready = 1;
 
-    if (ngx_array_init(&chain->looks, live->pool, 1,
+    if (ngx_array_init(&chain->looks, compiled->pool, 1,
                        sizeof(ngx_http_sluice_step_t))
         != NGX_OK)
     {
         return NULL;
     }
 
-    c.live = live;
+    c.compiled = compiled;
     c.chain = chain;
-    c.view = sluice_images_view();
-    c.plugins = ngx_http_sluice_chain_plugins(&c.count);
-    c.best = ngx_calloc((c.count + 1) * sizeof(ngx_http_sluice_chain_best_t),
+    c.plugins = ngx_http_sluice_chain_plugins(&count);
+    c.steps = ngx_alloc((count + 1) * sizeof(sluice_scope_step_t),
                         ngx_cycle->log);
-    if (c.best == NULL) {
+    if (c.steps == NULL) {
         return NULL;
     }
 
-    rc = ngx_http_sluice_chain_gather(&c, SLUICE_CORE_KINDS, 0);
+    rc = ngx_http_sluice_chain_choose(&c);
 
-    if (rc == NGX_OK && service != SLUICE_CORE_NOBODY) {
-        rc = ngx_http_sluice_chain_gather(&c, SLUICE_CORE_SERVICE, service);
-    }
-
-    if (rc == NGX_OK && route != SLUICE_CORE_NOBODY) {
-        rc = ngx_http_sluice_chain_gather(&c, SLUICE_CORE_ROUTE, route);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_sluice_chain_steps(&c);
-    }
-
-    ngx_free(c.best);
+    ngx_free(c.steps);
 
     return rc == NGX_OK ? chain : NULL;
 }
 
 
-/* Looks at the bindings of an owner; kind KINDS, slot 0: that have none. */
-
 static ngx_int_t
-ngx_http_sluice_chain_gather(ngx_http_sluice_chain_compile_t *c, int kind,
-    uint32_t slot)
+ngx_http_sluice_chain_choose(ngx_http_sluice_chain_compile_t *c)
 {
-    uint32_t         i, n;
-    const uint32_t  *slots;
+    sluice_scope_t  scope;
 
-    n = sluice_core_children(c->view, SLUICE_CORE_PLUGIN, kind, slot, &slots);
+    ngx_http_sluice_chain_scope(&scope, c->chain);
 
-    for (i = 0; i < n; i++) {
-
-        if (ngx_http_sluice_chain_compare(c, slots[i]) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_chain_compare(ngx_http_sluice_chain_compile_t *c,
-    uint32_t slot)
-{
-    ngx_uint_t                     rank, owners;
-    sluice_core_text_t             name;
-    sluice_core_found_t            found;
-    ngx_http_sluice_declared_t    *plugin;
-    ngx_http_sluice_chain_best_t  *best;
-
-    found = sluice_core_by_slot(c->view, SLUICE_CORE_PLUGIN, slot);
-
-    if (found.record == NULL) {
-        return NGX_OK;
-    }
-
-    plugin = ngx_http_sluice_chain_plugin(&found);
-
-    if (plugin == NULL) {
-        name = sluice_core_text(&found, SLUICE_CORE_PLUGIN_NAME);
-        return ngx_http_sluice_chain_not_loaded(c, &name);
-    }
-
-    best = &c->best[plugin->number];
-
-    owners = sluice_core_number(&found, SLUICE_CORE_PLUGIN_FLAGS);
-
-    if (owners) {
-        best->used = 1;
-        c->chain->owners |= owners;
-        return NGX_OK;
-    }
-
-    if (plugin->native == NULL
-        && ngx_http_sluice_chain_add_look(c, plugin, &found) != NGX_OK)
+    if (sluice_scope_choose(&scope, c->steps, &c->chosen,
+                            ngx_http_sluice_chain_look, c)
+        != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    rank = ngx_http_sluice_chain_rank(&found, c->chain);
+    c->chain->owners = c->chosen.owners;
 
-    if (rank > best->rank) {
-        best->found = found;
-        best->rank = rank;
-        best->used = 1;
+    if (c->chosen.missing.data
+        && ngx_http_sluice_chain_not_loaded(c, &c->chosen.missing) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    return NGX_OK;
+    return ngx_http_sluice_chain_steps(c);
 }
 
 
-static ngx_int_t
-ngx_http_sluice_chain_add_look(ngx_http_sluice_chain_compile_t *c,
-    ngx_http_sluice_declared_t *plugin, sluice_core_found_t *found)
+/* Notes what Lua has to look at; the configurations that lose, too. */
+
+static int
+ngx_http_sluice_chain_look(void *data, uint32_t plugin,
+    const sluice_core_found_t *found)
 {
+    ngx_http_sluice_chain_compile_t  *c = data;
+
     ngx_http_sluice_step_t  *look;
+
+    if (c->plugins[plugin].native) {
+        return NGX_OK;
+    }
 
     look = ngx_array_push(&c->chain->looks);
     if (look == NULL) {
         return NGX_ERROR;
     }
 
-    look->plugin = plugin;
-    look->conf = ngx_http_sluice_chain_conf(c->live, plugin, found);
+    look->plugin = &c->plugins[plugin];
+    look->conf = ngx_http_sluice_chain_conf(c->compiled, look->plugin, found);
     if (look->conf == NULL) {
         return NGX_ERROR;
     }
@@ -246,7 +197,7 @@ ngx_http_sluice_chain_not_loaded(ngx_http_sluice_chain_compile_t *c,
 {
     u_char  *p;
 
-    p = ngx_pnalloc(c->live->pool,
+    p = ngx_pnalloc(c->compiled->pool,
                     sizeof("plugin '' is not loaded") + name->length);
     if (p == NULL) {
         return NGX_ERROR;
@@ -264,51 +215,78 @@ ngx_http_sluice_chain_not_loaded(ngx_http_sluice_chain_compile_t *c,
 static ngx_int_t
 ngx_http_sluice_chain_steps(ngx_http_sluice_chain_compile_t *c)
 {
-    ngx_uint_t                     i, n;
-    ngx_http_sluice_step_t        *step;
-    ngx_http_sluice_chain_t       *chain;
-    ngx_http_sluice_chain_best_t  *best;
+    uint32_t                  i;
+    sluice_scope_step_t      *from;
+    ngx_http_sluice_step_t   *step, *look;
+    ngx_http_sluice_chain_t  *chain;
 
     chain = c->chain;
 
-    for (i = 0, n = 0; i < c->count; i++) {
-        n += c->best[i].used;
-    }
-
-    chain->steps = ngx_pcalloc(c->live->pool,
-                               n * sizeof(ngx_http_sluice_step_t));
+    chain->steps = ngx_pcalloc(c->compiled->pool,
+                               c->chosen.count
+                               * sizeof(ngx_http_sluice_step_t));
     if (chain->steps == NULL) {
         return NGX_ERROR;
     }
 
-    for (i = 0; i < c->count; i++) {
-        best = &c->best[i];
+    chain->nelts = c->chosen.count;
 
-        if (!best->used) {
+    for (i = 0; i < c->chosen.count; i++) {
+        from = &c->steps[i];
+        step = &chain->steps[i];
+
+        step->plugin = &c->plugins[from->plugin];
+        step->rank = from->rank;
+        step->owners = from->owners;
+        chain->phases |= ngx_http_sluice_chain_owned(step);
+
+        if (from->rank == 0) {
             continue;
         }
 
-        step = &chain->steps[chain->nelts++];
-        step->plugin = &c->plugins[i];
-        chain->phases |= step->plugin->phases;
-
-        if (best->rank == 0) {
-            continue;
-        }
-
-        step->rank = best->rank;
-        step->conf = ngx_http_sluice_chain_conf(c->live, step->plugin,
-                                                &best->found);
+        step->conf = ngx_http_sluice_chain_conf(c->compiled, step->plugin,
+                                                &from->found);
         if (step->conf == NULL) {
             return NGX_ERROR;
         }
 
-        if (step->conf->failure.len) {
-            chain->failure = step->conf->failure;
+        chain->phases |= step->conf->phases;
+
+        if (step->conf->failure.len == 0) {
+            continue;
+        }
+
+        chain->failure = step->conf->failure;
+
+        /* Lua reports it, once */
+
+        if (!step->conf->ready) {
+            look = ngx_array_push(&chain->looks);
+            if (look == NULL) {
+                return NGX_ERROR;
+            }
+
+            *look = *step;
+            chain->ready = 0;
         }
     }
 
     return NGX_OK;
+}
+
+
+/* What a configuration may need that the consumer or a group may have. */
+
+static ngx_uint_t
+ngx_http_sluice_chain_owned(const ngx_http_sluice_step_t *step)
+{
+    if (step->owners == 0) {
+        return 0;
+    }
+
+    return step->plugin->native && (step->owners & SLUICE_PLUGIN_OF_LUA)
+           ? step->plugin->phases | NGX_HTTP_SLUICE_PHASE_LOG
+           : step->plugin->phases;
 }
 
 

@@ -5,11 +5,10 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
 #include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_decide.h"
+#include "ngx_http_sluice_compiled.h"
 
 
 static ngx_int_t ngx_http_sluice_chain_read_body(ngx_http_request_t *r);
@@ -20,8 +19,8 @@ static ngx_int_t ngx_http_sluice_chain_run(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, sluice_step_t *next);
 static ngx_int_t ngx_http_sluice_chain_native(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_step_t *step);
-static void ngx_http_sluice_chain_tell(ngx_http_sluice_step_t *step,
-    sluice_step_t *told);
+static void ngx_http_sluice_chain_describe(ngx_http_sluice_step_t *step,
+    sluice_step_t *described);
 static ngx_int_t ngx_http_sluice_chain_refuse(ngx_http_request_t *r,
     ngx_str_t *failure);
 
@@ -131,11 +130,13 @@ sluice_chain_access(ngx_http_request_t *r, sluice_step_t *next)
 
 /*
  * The answer that NGX_HTTP_SLUICE_CHAIN_ANSWER speaks of: its status, and in
- * message what is to be said; data NULL: Kong's words.
+ * message what is to be said; data NULL: Kong's words.  type: of a message
+ * that is the body; data NULL: of one in the format that the client accepts.
  */
 
 int
-sluice_chain_answer(ngx_http_request_t *r, sluice_core_text_t *message)
+sluice_chain_answer(ngx_http_request_t *r, sluice_core_text_t *message,
+    sluice_core_text_t *type)
 {
     ngx_http_sluice_ctx_t  *ctx;
 
@@ -143,6 +144,8 @@ sluice_chain_answer(ngx_http_request_t *r, sluice_core_text_t *message)
 
     message->data = (const char *) ctx->answer_message.data;
     message->length = (uint32_t) ctx->answer_message.len;
+    type->data = (const char *) ctx->answer_type.data;
+    type->length = (uint32_t) ctx->answer_type.len;
 
     return (int) ctx->answer;
 }
@@ -162,7 +165,7 @@ ngx_http_sluice_chain_look(ngx_http_sluice_chain_t *chain, sluice_step_t *next)
     for (i = 0; i < chain->looks.nelts; i++) {
 
         if (!look[i].conf->ready) {
-            ngx_http_sluice_chain_tell(&look[i], next);
+            ngx_http_sluice_chain_describe(&look[i], next);
             return NGX_AGAIN;
         }
     }
@@ -178,6 +181,41 @@ ngx_http_sluice_chain_look(ngx_http_sluice_chain_t *chain, sluice_step_t *next)
     chain->ready = 1;
 
     return NGX_OK;
+}
+
+
+/*
+ * Why a native plugin cannot do with the configuration that
+ * sluice_chain_access() has named.  NGX_OK, NGX_DECLINED: it can.
+ */
+
+int
+sluice_chain_failure(ngx_http_request_t *r, const sluice_step_t *step,
+    sluice_core_text_t *failure)
+{
+    ngx_uint_t               i;
+    ngx_http_sluice_ctx_t   *ctx;
+    ngx_http_sluice_step_t  *look;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL || ctx->chain == NULL) {
+        return NGX_DECLINED;
+    }
+
+    look = ctx->chain->looks.elts;
+
+    for (i = 0; i < ctx->chain->looks.nelts; i++) {
+
+        if (look[i].conf->slot == step->slot && look[i].conf->failure.len) {
+            failure->data = (const char *) look[i].conf->failure.data;
+            failure->length = (uint32_t) look[i].conf->failure.len;
+
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -216,7 +254,7 @@ sluice_chain_configured(ngx_http_request_t *r, const sluice_step_t *step,
             words.data = (u_char *) failure;
             words.len = length;
 
-            conf->failure.data = ngx_pstrdup(ctx->live->pool, &words);
+            conf->failure.data = ngx_pstrdup(ctx->compiled->pool, &words);
             if (conf->failure.data == NULL) {
                 return NGX_ERROR;
             }
@@ -273,8 +311,8 @@ ngx_http_sluice_chain_run(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
                 return rc;
             }
 
-        } else if (step->plugin->phases & NGX_HTTP_SLUICE_PHASE_ACCESS) {
-            ngx_http_sluice_chain_tell(step, next);
+        } else if (step->conf->phases & NGX_HTTP_SLUICE_PHASE_ACCESS) {
+            ngx_http_sluice_chain_describe(step, next);
             ctx->step++;
             return NGX_HTTP_SLUICE_CHAIN_STEP;
         }
@@ -288,9 +326,19 @@ static ngx_int_t
 ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_step_t *step)
 {
-    ngx_int_t  rc;
+    ngx_int_t                  rc;
+    ngx_http_sluice_plugin_t  *native;
 
-    rc = step->plugin->native->access(r, ctx, step->conf->data);
+    native = step->plugin->native;
+
+    if (native->access == NULL && native->decision->decide == NULL) {
+        return NGX_OK;
+    }
+
+    rc = native->access
+         ? native->access(r, ctx, step->conf->data)
+         : ngx_http_sluice_decide(native->decision, r, ctx, step->conf->data,
+                                  NULL);
 
     if (rc != NGX_AGAIN) {
         return rc;
@@ -333,9 +381,9 @@ sluice_chain_steps(ngx_http_request_t *r, uint32_t phase, sluice_step_t *steps,
     for (i = 0, n = 0; i < chain->nelts && n < max; i++) {
 
         if (chain->steps[i].conf
-            && (chain->steps[i].plugin->phases & phase))
+            && (chain->steps[i].conf->phases & phase))
         {
-            ngx_http_sluice_chain_tell(&chain->steps[i], &steps[n++]);
+            ngx_http_sluice_chain_describe(&chain->steps[i], &steps[n++]);
         }
     }
 
@@ -344,13 +392,14 @@ sluice_chain_steps(ngx_http_request_t *r, uint32_t phase, sluice_step_t *steps,
 
 
 static void
-ngx_http_sluice_chain_tell(ngx_http_sluice_step_t *step, sluice_step_t *told)
+ngx_http_sluice_chain_describe(ngx_http_sluice_step_t *step,
+    sluice_step_t *described)
 {
-    told->plugin = step->plugin->number;
-    told->slot = step->conf->slot;
-    told->generation = step->conf->generation;
-    told->revision = step->conf->revision;
-    told->zero = 0;
+    described->plugin = step->plugin->number;
+    described->slot = step->conf->slot;
+    described->generation = step->conf->generation;
+    described->revision = step->conf->revision;
+    described->zero = 0;
 }
 
 

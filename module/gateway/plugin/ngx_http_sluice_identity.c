@@ -5,9 +5,10 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_images.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_identity.h"
+#include "uuid.h"
 
 
 #define NGX_HTTP_SLUICE_IDENTITY_HEADERS  5
@@ -26,13 +27,18 @@ typedef struct {
 #define NGX_HTTP_SLUICE_IDENTITY_ANONYMOUS   4
 
 
+static ngx_int_t ngx_http_sluice_identity_consumer(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_found_t *consumer,
+    ngx_str_t *values);
 static ngx_int_t ngx_http_sluice_identity_id(ngx_pool_t *pool,
     const sluice_core_entity_t *head, ngx_str_t *id);
-static ngx_int_t ngx_http_sluice_identity_tell(ngx_http_request_t *r,
-    ngx_http_sluice_identity_values_t *told);
-static ngx_uint_t ngx_http_sluice_identity_is_told(ngx_table_elt_t *h,
+static ngx_int_t ngx_http_sluice_identity_report(ngx_http_request_t *r,
+    ngx_http_sluice_identity_values_t *reported);
+static ngx_uint_t ngx_http_sluice_identity_is_header(ngx_table_elt_t *h,
     void *data);
 static ngx_int_t ngx_http_sluice_identity_clear(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sluice_identity_is_plain(const char *data,
+    size_t length);
 static ngx_int_t ngx_http_sluice_identity_copy(ngx_pool_t *pool,
     const char *data, size_t length, ngx_str_t *copy);
 
@@ -55,52 +61,34 @@ static sluice_header_t
 };
 
 
+/* of the worker; a double holds all of them */
+
+static uint64_t  ngx_http_sluice_identity_serial;
+
+
 ngx_int_t
-ngx_http_sluice_authenticate(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    const sluice_core_found_t *consumer, const sluice_core_found_t *credential)
+ngx_http_sluice_identity_set(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_found_t *consumer, const sluice_core_found_t *credential,
+    const sluice_core_text_t *identifier)
 {
     ngx_str_t                          *values;
-    sluice_core_text_t                  text;
     sluice_core_entity_t                head;
-    ngx_http_sluice_identity_values_t   told;
+    ngx_http_sluice_identity_values_t   reported;
 
-    ngx_memzero(&told, sizeof(ngx_http_sluice_identity_values_t));
-    values = told.values;
+    ngx_memzero(&reported, sizeof(ngx_http_sluice_identity_values_t));
+    values = reported.values;
 
     ctx->consumer_slot = SLUICE_CORE_NOBODY;
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_chain = NULL;
     ctx->own_identity = 0;
+    ctx->running.identity = (double) ++ngx_http_sluice_identity_serial;
 
-    if (consumer) {
-        sluice_core_head(consumer, &head);
-        ctx->consumer_slot = head.slot;
-        ctx->consumer_generation = head.generation;
-
-        if (ngx_http_sluice_identity_id(r->pool, &head,
-                &values[NGX_HTTP_SLUICE_IDENTITY_CONSUMER])
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        text = sluice_core_text(consumer, SLUICE_CORE_CONSUMER_CUSTOM_ID);
-
-        if (ngx_http_sluice_identity_copy(r->pool, text.data, text.length,
-                &values[NGX_HTTP_SLUICE_IDENTITY_CUSTOM_ID])
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        text = sluice_core_text(consumer, SLUICE_CORE_CONSUMER_USERNAME);
-
-        if (ngx_http_sluice_identity_copy(r->pool, text.data, text.length,
-                &values[NGX_HTTP_SLUICE_IDENTITY_USERNAME])
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
+    if (consumer
+        && ngx_http_sluice_identity_consumer(r, ctx, consumer, values)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (credential) {
@@ -123,7 +111,57 @@ ngx_http_sluice_authenticate(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ctx->credential = values[NGX_HTTP_SLUICE_IDENTITY_CREDENTIAL];
     ctx->username = values[NGX_HTTP_SLUICE_IDENTITY_USERNAME];
 
-    return ngx_http_sluice_identity_tell(r, &told);
+    if (identifier->data
+        && ngx_http_sluice_identity_copy(r->pool, identifier->data,
+               identifier->length,
+               &values[NGX_HTTP_SLUICE_IDENTITY_CREDENTIAL])
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_identity_report(r, &reported);
+}
+
+
+static ngx_int_t
+ngx_http_sluice_identity_consumer(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_found_t *consumer,
+    ngx_str_t *values)
+{
+    sluice_core_text_t    text;
+    sluice_core_entity_t  head;
+
+    sluice_core_head(consumer, &head);
+    ctx->consumer_slot = head.slot;
+    ctx->consumer_generation = head.generation;
+
+    if (ngx_http_sluice_identity_id(r->pool, &head,
+            &values[NGX_HTTP_SLUICE_IDENTITY_CONSUMER])
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    text = sluice_core_text(consumer, SLUICE_CORE_CONSUMER_CUSTOM_ID);
+
+    if (ngx_http_sluice_identity_copy(r->pool, text.data, text.length,
+            &values[NGX_HTTP_SLUICE_IDENTITY_CUSTOM_ID])
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    text = sluice_core_text(consumer, SLUICE_CORE_CONSUMER_USERNAME);
+
+    if (ngx_http_sluice_identity_copy(r->pool, text.data, text.length,
+            &values[NGX_HTTP_SLUICE_IDENTITY_USERNAME])
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -131,33 +169,15 @@ static ngx_int_t
 ngx_http_sluice_identity_id(ngx_pool_t *pool, const sluice_core_entity_t *head,
     ngx_str_t *id)
 {
-    id->data = ngx_pnalloc(pool, NGX_HTTP_SLUICE_UUID);
+    id->data = ngx_pnalloc(pool, SLUICE_UUID_TEXT);
     if (id->data == NULL) {
         return NGX_ERROR;
     }
 
-    id->len = NGX_HTTP_SLUICE_UUID;
-    ngx_http_sluice_identity_uuid(id->data, head->id);
+    id->len = SLUICE_UUID_TEXT;
+    sluice_uuid_write((char *) id->data, head->id);
 
     return NGX_OK;
-}
-
-
-void
-ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id)
-{
-    ngx_uint_t           i;
-    static const u_char  digits[] = "0123456789abcdef";
-
-    for (i = 0; i < 16; i++) {
-
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *text++ = '-';
-        }
-
-        *text++ = digits[id[i] >> 4];
-        *text++ = digits[id[i] & 0x0f];
-    }
 }
 
 
@@ -167,21 +187,21 @@ ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id)
  */
 
 int
-sluice_authenticate(ngx_http_request_t *r, const sluice_identity_t *identity)
+sluice_identity_set(ngx_http_request_t *r, const sluice_identity_t *identity)
 {
     ngx_str_t                          *values;
     sluice_core_found_t                 found;
     sluice_core_entity_t                head;
     ngx_http_sluice_ctx_t              *ctx;
-    ngx_http_sluice_identity_values_t   told;
+    ngx_http_sluice_identity_values_t   reported;
 
     ctx = r ? ngx_http_sluice_ctx_make(r) : NULL;
     if (ctx == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_memzero(&told, sizeof(ngx_http_sluice_identity_values_t));
-    values = told.values;
+    ngx_memzero(&reported, sizeof(ngx_http_sluice_identity_values_t));
+    values = reported.values;
 
     if (ngx_http_sluice_identity_copy(r->pool, identity->consumer.data,
             identity->consumer.length,
@@ -214,6 +234,7 @@ sluice_authenticate(ngx_http_request_t *r, const sluice_identity_t *identity)
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_chain = NULL;
     ctx->own_identity = 1;
+    ctx->running.identity = -(double) ++ngx_http_sluice_identity_serial;
 
     if (ngx_http_sluice_identity_find(&ctx->consumer, &found) == NGX_OK) {
         sluice_core_head(&found, &head);
@@ -221,7 +242,22 @@ sluice_authenticate(ngx_http_request_t *r, const sluice_identity_t *identity)
         ctx->consumer_generation = head.generation;
     }
 
-    return (int) ngx_http_sluice_identity_tell(r, &told);
+    if (identity->is_silent) {
+        return NGX_OK;
+    }
+
+    return (int) ngx_http_sluice_identity_report(r, &reported);
+}
+
+
+double
+sluice_identity_serial(ngx_http_request_t *r)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = r && r->variables ? ngx_http_sluice_ctx(r) : NULL;
+
+    return ctx ? ctx->running.identity : 0;
 }
 
 
@@ -232,7 +268,7 @@ ngx_http_sluice_identity_find(const ngx_str_t *id, sluice_core_found_t *found)
     ngx_int_t    byte;
     ngx_uint_t   i, n;
 
-    if (id->len != NGX_HTTP_SLUICE_UUID) {
+    if (id->len != SLUICE_UUID_TEXT) {
         return NGX_DECLINED;
     }
 
@@ -269,8 +305,8 @@ ngx_http_sluice_identity_find(const ngx_str_t *id, sluice_core_found_t *found)
 /* A client must not speak in the gateway's name: its own lines go. */
 
 static ngx_int_t
-ngx_http_sluice_identity_tell(ngx_http_request_t *r,
-    ngx_http_sluice_identity_values_t *told)
+ngx_http_sluice_identity_report(ngx_http_request_t *r,
+    ngx_http_sluice_identity_values_t *reported)
 {
     ngx_uint_t        i;
     sluice_header_t  *header;
@@ -283,7 +319,7 @@ ngx_http_sluice_identity_tell(ngx_http_request_t *r,
 
     for (i = 0; i < NGX_HTTP_SLUICE_IDENTITY_HEADERS; i++) {
 
-        if (told->values[i].len == 0) {
+        if (reported->values[i].len == 0) {
             continue;
         }
 
@@ -292,8 +328,8 @@ ngx_http_sluice_identity_tell(ngx_http_request_t *r,
         }
 
         if (ngx_http_sluice_header_add(r, &r->headers_in.headers, &header[i],
-                                       told->values[i].data,
-                                       told->values[i].len)
+                                       reported->values[i].data,
+                                       reported->values[i].len)
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -307,29 +343,14 @@ ngx_http_sluice_identity_tell(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_sluice_identity_clear(ngx_http_request_t *r)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *elt;
-
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
-        elt = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (ngx_http_sluice_identity_is_told(&elt[i], NULL)) {
-                return ngx_http_sluice_header_list_drop(
-                           &r->headers_in.headers, r->pool,
-                           ngx_http_sluice_identity_is_told, NULL);
-            }
-        }
-    }
-
-    return NGX_OK;
+    return ngx_http_sluice_header_list_drop(&r->headers_in.headers, r->pool,
+                                            ngx_http_sluice_identity_is_header,
+                                            NULL);
 }
 
 
 static ngx_uint_t
-ngx_http_sluice_identity_is_told(ngx_table_elt_t *h, void *data)
+ngx_http_sluice_identity_is_header(ngx_table_elt_t *h, void *data)
 {
     ngx_uint_t        i;
     sluice_header_t  *header;
@@ -344,15 +365,50 @@ ngx_http_sluice_identity_is_told(ngx_table_elt_t *h, void *data)
 
     for (i = 0; i < NGX_HTTP_SLUICE_IDENTITY_HEADERS; i++) {
 
-        if (h->key.len == header[i].length
-            && ngx_strncasecmp(h->key.data, header[i].lowcase, h->key.len)
-               == 0)
-        {
+        if (ngx_http_sluice_header_is(h, &header[i])) {
             return 1;
         }
     }
 
     return 0;
+}
+
+
+/*
+ * Whether no byte is to be escaped; eight of them at once, the last ones again
+ * with those before.
+ */
+
+static ngx_uint_t
+ngx_http_sluice_identity_is_plain(const char *data, size_t length)
+{
+    size_t    i;
+    uint64_t  word, control, del;
+
+    if (length < sizeof(word)) {
+        return 0;
+    }
+
+    for (i = 0; i < length; i += sizeof(word)) {
+
+        if (i > length - sizeof(word)) {
+            i = length - sizeof(word);
+        }
+
+        ngx_memcpy(&word, data + i, sizeof(word));
+
+        /* the top bit of the lowest byte that is below 0x20, that is 0 */
+
+        control = (word - 0x2020202020202020ull) & ~word;
+        word ^= 0x7f7f7f7f7f7f7f7full;
+        del = (word - 0x0101010101010101ull) & ~word;
+
+        if ((control | del) & 0x8080808080808080ull) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -370,8 +426,13 @@ ngx_http_sluice_identity_copy(ngx_pool_t *pool, const char *data,
         return NGX_OK;
     }
 
-    for (i = 0, escaped = 0; i < length; i++) {
-        escaped += (u_char) data[i] < 0x20 || data[i] == 0x7f;
+    escaped = 0;
+
+    if (!ngx_http_sluice_identity_is_plain(data, length)) {
+
+        for (i = 0; i < length; i++) {
+            escaped += (u_char) data[i] < 0x20 || data[i] == 0x7f;
+        }
     }
 
     p = ngx_pnalloc(pool, length + escaped * 2);
@@ -408,7 +469,7 @@ sluice_identity(ngx_http_request_t *r, sluice_identity_t *identity)
 {
     ngx_http_sluice_ctx_t  *ctx;
 
-    ctx = r ? ngx_http_sluice_ctx(r) : NULL;
+    ctx = r && r->variables ? ngx_http_sluice_ctx(r) : NULL;
 
     if (ctx == NULL
         || (ctx->consumer.len == 0 && ctx->credential.len == 0

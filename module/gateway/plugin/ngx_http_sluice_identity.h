@@ -10,12 +10,13 @@
 
 #include "ngx_http_sluice_ctx.h"
 
+#include <math.h>
 
-#define NGX_HTTP_SLUICE_UUID  36              /* bytes of its text */
 
+/* FFI */
 
 /*
- * The same for Lua (gateway/request/identity.lua).  Texts of length 0 are not
+ * The same for Lua (gateway/pdk/identity.lua).  Texts of length 0 are not
  * given.
  */
 
@@ -28,27 +29,48 @@ typedef struct {
     sluice_identity_text_t  consumer;         /* ids */
     sluice_identity_text_t  credential;
     sluice_identity_text_t  custom_id;        /* of the consumer; only to */
-    sluice_identity_text_t  username;         /*   sluice_authenticate() */
+    sluice_identity_text_t  username;         /*   sluice_identity_set() */
     uint32_t                consumer_slot;    /* and only from */
     uint32_t                consumer_generation;   /* sluice_identity() */
     uint32_t                credential_slot;
     uint32_t                credential_generation;
     uint32_t                is_own;           /* a Lua plugin has said it */
-    uint32_t                zero;
+    uint32_t                is_silent;        /* the upstream is not told;
+                                                 only to sluice_identity_set()
+                                                 */
 } sluice_identity_t;
+
+
+int sluice_identity_set(ngx_http_request_t *r,
+    const sluice_identity_t *identity);
+int sluice_identity(ngx_http_request_t *r, sluice_identity_t *identity);
+
+/*
+ * Another number each time that somebody says who a request comes from, in
+ * this worker; negative where a Lua plugin did, and -inf where its word may
+ * not count any more; 0: nobody has said it of this one.
+ */
+double sluice_identity_serial(ngx_http_request_t *r);
+
+/* FFI end */
+
+
+#define NGX_HTTP_SLUICE_IDENTITY_UNSURE  (-(double) INFINITY)
 
 
 /*
  * Records a consumer and a credential (records of the image, NULL: none; a
  * consumer without a credential is an anonymous one), for later plugins and
  * for the upstream: X-Consumer-ID, X-Consumer-Custom-ID, X-Consumer-Username,
- * X-Credential-Identifier, X-Anonymous-Consumer are set or cleared.  Copies
- * what it needs into the request's pool.  NGX_OK, or NGX_ERROR: no memory, the
- * request is to be answered 500.
+ * X-Credential-Identifier (the identifier; data NULL: the credential's id),
+ * X-Anonymous-Consumer are set or cleared.  Copies what it needs into the
+ * request's pool.  NGX_OK, or NGX_ERROR: no memory, the request is to be
+ * answered 500.
  */
-ngx_int_t ngx_http_sluice_authenticate(ngx_http_request_t *r,
+ngx_int_t ngx_http_sluice_identity_set(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_core_found_t *consumer,
-    const sluice_core_found_t *credential);
+    const sluice_core_found_t *credential,
+    const sluice_core_text_t *identifier);
 
 /*
  * The consumer with an id, of what the last refresh has found.  NGX_DECLINED:
@@ -56,9 +78,6 @@ ngx_int_t ngx_http_sluice_authenticate(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_sluice_identity_find(const ngx_str_t *id,
     sluice_core_found_t *found);
-
-/* Writes an id of 16 bytes as text, with dashes and in lower case. */
-void ngx_http_sluice_identity_uuid(u_char *text, const uint8_t *id);
 
 
 #endif /* NGX_HTTP_SLUICE_IDENTITY_H_INCLUDED */

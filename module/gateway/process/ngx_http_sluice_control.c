@@ -5,22 +5,11 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "ngx_sluice.h"
+#include "ngx_http_sluice_control.h"
+#include "ngx_sluice_process.h"
 
 
-typedef struct {
-    ngx_flag_t  marked;
-} ngx_http_sluice_control_conf_t;
-
-
-static void *ngx_http_sluice_control_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_control_mark(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-static ngx_uint_t ngx_http_sluice_control_marked(
+static ngx_http_sluice_control_kind_e ngx_http_sluice_control_kind(
     ngx_http_core_srv_conf_t *cscf);
 static ngx_int_t ngx_http_sluice_control_check_address(ngx_cycle_t *cycle,
     ngx_http_conf_addr_t *addr);
@@ -30,83 +19,37 @@ static ngx_http_core_srv_conf_t *ngx_http_sluice_control_server(
     ngx_listening_t *ls, ngx_uint_t i);
 
 
-extern ngx_module_t  ngx_http_sluice_control_module;
-
-
-static ngx_command_t  ngx_http_sluice_control_commands[] = {
-
-    { ngx_string("sluice_control_server"),
-      NGX_HTTP_SRV_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_control_mark,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_control_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_control_create_conf,   /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_control_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_control_module_ctx,   /* module context */
-    ngx_http_sluice_control_commands,      /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_control_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_control_conf_t));
-}
-
-
-static char *
+char *
 ngx_http_sluice_control_mark(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sluice_control_conf_t  *sccf = conf;
+    ngx_str_t                       *value;
+    ngx_http_sluice_control_conf_t  *sccf;
 
-    if (sccf->marked) {
+    sccf = ngx_http_sluice_set_conf(conf, cmd);
+    value = cf->args->elts;
+
+    if (sccf->kind) {
         return "is duplicate";
     }
 
-    sccf->marked = 1;
+    if (cf->args->nelts == 1 || ngx_strcmp(value[1].data, "admin") == 0) {
+        sccf->kind = NGX_HTTP_SLUICE_CONTROL_ADMIN;
+
+    } else if (ngx_strcmp(value[1].data, "status") == 0) {
+        sccf->kind = NGX_HTTP_SLUICE_CONTROL_STATUS;
+
+    } else {
+        return "wants \"admin\" or \"status\"";
+    }
 
     return NGX_CONF_OK;
 }
 
 
-static ngx_uint_t
-ngx_http_sluice_control_marked(ngx_http_core_srv_conf_t *cscf)
+static ngx_http_sluice_control_kind_e
+ngx_http_sluice_control_kind(ngx_http_core_srv_conf_t *cscf)
 {
-    ngx_http_sluice_control_conf_t  *sccf;
-
-    sccf = cscf->ctx->srv_conf[ngx_http_sluice_control_module.ctx_index];
-
-    return sccf->marked;
+    return ngx_http_sluice_srv_conf(cscf->ctx, control)->kind;
 }
 
 
@@ -165,8 +108,8 @@ ngx_http_sluice_control_check_address(ngx_cycle_t *cycle,
 
     for (i = 1; i < addr->servers.nelts; i++) {
 
-        if (ngx_http_sluice_control_marked(cscf[i])
-            != ngx_http_sluice_control_marked(cscf[0]))
+        if (ngx_http_sluice_control_kind(cscf[i])
+            != ngx_http_sluice_control_kind(cscf[0]))
         {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                           "servers with and without "
@@ -197,8 +140,8 @@ ngx_http_sluice_control_check_listener(ngx_cycle_t *cycle, ngx_listening_t *ls)
             break;
         }
 
-        if (ngx_http_sluice_control_marked(cscf)
-            != ngx_http_sluice_control_marked(first))
+        if (ngx_http_sluice_control_kind(cscf)
+            != ngx_http_sluice_control_kind(first))
         {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                           "servers with and without "
@@ -246,14 +189,23 @@ ngx_http_sluice_control_server(ngx_listening_t *ls, ngx_uint_t i)
 }
 
 
-/* Whether a listener is the control worker's. */
+/* Which of the control worker's a listener is, if any. */
 
 ngx_uint_t
-ngx_http_sluice_control_owns(ngx_listening_t *ls)
+ngx_http_sluice_control_listener(ngx_listening_t *ls)
 {
     ngx_http_core_srv_conf_t  *cscf;
 
     cscf = ngx_http_sluice_control_server(ls, 0);
 
-    return cscf && ngx_http_sluice_control_marked(cscf);
+    return cscf ? ngx_http_sluice_control_kind(cscf)
+                : NGX_HTTP_SLUICE_CONTROL_NONE;
+}
+
+
+ngx_uint_t
+ngx_http_sluice_control_owns(ngx_listening_t *ls)
+{
+    return ngx_http_sluice_control_listener(ls)
+           != NGX_HTTP_SLUICE_CONTROL_NONE;
 }

@@ -9,43 +9,53 @@
  * worker that cannot map what is live accepts after two seconds nevertheless,
  * and answers 503.
  *
- * Worker 0 takes a seat when it starts and gives it up when it leaves: a seat
+ * Worker 0 takes a slot when it starts and gives it up when it leaves: a slot
  * of a process that is no more is a death.  ngx_sluice_watchdog.c kills one
  * that hangs.
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_images.h"
+#include "ngx_sluice_listen.h"
+#include "ngx_sluice_process.h"
 #include "ngx_sluice_tickets.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <time.h>
 
 
 #define NGX_SLUICE_CONTROL_POLL   5          /* ms, until an image is live */
 #define NGX_SLUICE_CONTROL_GATE   2000       /* ms, for one that is damaged */
-#define NGX_SLUICE_CONTROL_SEAT   1000       /* ms, until there is a seat */
+#define NGX_SLUICE_CONTROL_SLOT   1000       /* ms, until there is a slot */
+#define NGX_SLUICE_CONTROL_KEEP   (1024 * 1024)  /* bytes of free memory */
 
 
 static ngx_int_t ngx_sluice_control_hold(ngx_cycle_t *cycle);
 static ngx_int_t ngx_sluice_control_release(void);
 static void ngx_sluice_control_gate_handler(ngx_event_t *e);
+static void ngx_sluice_control_keep_little(void);
 static ngx_int_t ngx_sluice_control_start(ngx_cycle_t *cycle);
-static void ngx_sluice_control_take_seat(sluice_control_t *block);
+static void ngx_sluice_control_take_slot(sluice_control_t *block);
 static void ngx_sluice_control_sit(sluice_control_t *block);
 static void ngx_sluice_control_take_place(sluice_control_t *block);
 static void ngx_sluice_control_period_handler(ngx_event_t *e);
-static uint64_t ngx_sluice_control_now(clockid_t clock);
 
 
-/* connections of listeners that are not accepted on yet */
+/* of a listener that is not accepted on yet */
 
-static ngx_connection_t  **ngx_sluice_control_held;
+typedef struct {
+    ngx_connection_t  *connection;
+    ngx_uint_t         kind;           /* ngx_http_sluice_control.h */
+} ngx_sluice_control_held_t;
+
+
+static ngx_sluice_control_held_t  *ngx_sluice_control_held;
 
 static uint64_t            ngx_sluice_control_started;
 static ngx_msec_t          ngx_sluice_control_gate;
-static ngx_uint_t          ngx_sluice_control_seated;
+static ngx_uint_t          ngx_sluice_control_has_slot;
 
 /* nginx's debug log wants a connection of each event */
 
@@ -59,17 +69,17 @@ ngx_int_t
 ngx_sluice_control_init_process(ngx_cycle_t *cycle)
 {
     ngx_event_t        *e;
-    ngx_sluice_conf_t  *conf;
+    ngx_sluice_process_conf_t  *conf;
 
-    conf = (ngx_sluice_conf_t *)
-               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+    conf = ngx_sluice_process_conf(cycle);
 
     if (!conf->control || ngx_process != NGX_PROCESS_WORKER) {
         return NGX_OK;
     }
 
     if (ngx_sluice_images_after_crash()) {
-        (void) __sync_fetch_and_add(&sluice_control_block()->crashes, 1);
+        (void) __sync_fetch_and_add(&sluice_images_control_block()->crashes,
+                                    1);
     }
 
     if (ngx_sluice_control_hold(cycle) != NGX_OK) {
@@ -84,6 +94,8 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
     e->cancelable = 1;
 
     if (ngx_worker == 0) {
+        ngx_sluice_control_keep_little();
+
         e->handler = ngx_sluice_control_period_handler;
         return ngx_sluice_control_start(cycle);
     }
@@ -105,14 +117,14 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
 static ngx_int_t
 ngx_sluice_control_hold(ngx_cycle_t *cycle)
 {
-    ngx_uint_t         i;
+    ngx_uint_t         i, kind;
     ngx_listening_t   *ls;
     ngx_connection_t  *c;
 
     ngx_use_accept_mutex = 0;
 
     ngx_sluice_control_held = ngx_pcalloc(cycle->pool, cycle->listening.nelts
-                                          * sizeof(ngx_connection_t *));
+                                          * sizeof(ngx_sluice_control_held_t));
     if (ngx_sluice_control_held == NULL) {
         return NGX_ERROR;
     }
@@ -129,8 +141,11 @@ ngx_sluice_control_hold(ngx_cycle_t *cycle)
             return NGX_ERROR;
         }
 
-        if (ngx_http_sluice_control_owns(&ls[i]) == (ngx_worker == 0)) {
-            ngx_sluice_control_held[i] = c;
+        kind = ngx_http_sluice_control_listener(&ls[i]);
+
+        if ((kind != 0) == (ngx_worker == 0)) {
+            ngx_sluice_control_held[i].connection = c;
+            ngx_sluice_control_held[i].kind = kind;
 
         } else {
             ngx_free_connection(c);
@@ -165,7 +180,7 @@ ngx_sluice_control_release(void)
     ls = ngx_cycle->listening.elts;
 
     for (i = 0; i < ngx_cycle->listening.nelts; i++) {
-        c = ngx_sluice_control_held[i];
+        c = ngx_sluice_control_held[i].connection;
 
         if (c == NULL) {
             continue;
@@ -175,12 +190,16 @@ ngx_sluice_control_release(void)
             return NGX_ERROR;
         }
 
-        if (ngx_worker == 0) {
-            ngx_http_sluice_control_bound(&ls[i]);
+        if (ngx_worker == 0
+            && ngx_http_sluice_control_bound((ngx_cycle_t *) ngx_cycle, &ls[i],
+                                             ngx_sluice_control_held[i].kind)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
         }
 
         ls[i].connection = c;
-        ngx_sluice_control_held[i] = NULL;
+        ngx_sluice_control_held[i].connection = NULL;
     }
 
     return NGX_OK;
@@ -216,16 +235,31 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
 }
 
 
+/*
+ * By default glibc keeps up to 64 MB of what large files have taken for each
+ * of its arenas, and every thread has one (gateway/store/lua_state.lua).
+ */
+
+static void
+ngx_sluice_control_keep_little(void)
+{
+#if defined(__GLIBC__)
+    (void) mallopt(M_MMAP_THRESHOLD, NGX_SLUICE_CONTROL_KEEP);
+    (void) mallopt(M_TRIM_THRESHOLD, NGX_SLUICE_CONTROL_KEEP);
+#endif
+}
+
+
 static ngx_int_t
 ngx_sluice_control_start(ngx_cycle_t *cycle)
 {
     sluice_control_t  *block;
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
-    ngx_sluice_control_started = ngx_sluice_control_now(CLOCK_REALTIME);
+    ngx_sluice_control_started = ngx_sluice_clock_ms(CLOCK_REALTIME);
 
-    ngx_sluice_control_take_seat(block);
+    ngx_sluice_control_take_slot(block);
 
     if (block->pid == 0 || (kill(block->pid, 0) == -1 && ngx_errno == ESRCH)) {
         ngx_sluice_control_take_place(block);
@@ -246,22 +280,22 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
  */
 
 static void
-ngx_sluice_control_take_seat(sluice_control_t *block)
+ngx_sluice_control_take_slot(sluice_control_t *block)
 {
     uint32_t    pid;
     ngx_uint_t  i, n, found;
 
     found = 0;
 
-    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
-        pid = block->seats[i];
+    for (i = 0; i < NGX_SLUICE_CONTROL_SLOTS; i++) {
+        pid = block->slots[i];
 
         if (pid && kill((ngx_pid_t) pid, 0) == -1 && ngx_errno == ESRCH
-            && __sync_bool_compare_and_swap(&block->seats[i], pid, 0))
+            && __sync_bool_compare_and_swap(&block->slots[i], pid, 0))
         {
             n = __sync_fetch_and_add(&block->deaths, 1);
             block->recent_deaths[n % NGX_SLUICE_CONTROL_DEATHS] =
-                                       ngx_sluice_control_now(CLOCK_MONOTONIC);
+                                       ngx_sluice_clock_ms(CLOCK_MONOTONIC);
             found = 1;
         }
     }
@@ -283,12 +317,12 @@ ngx_sluice_control_sit(sluice_control_t *block)
 {
     ngx_uint_t  i;
 
-    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
+    for (i = 0; i < NGX_SLUICE_CONTROL_SLOTS; i++) {
 
-        if (__sync_bool_compare_and_swap(&block->seats[i], 0,
+        if (__sync_bool_compare_and_swap(&block->slots[i], 0,
                                          (uint32_t) ngx_pid))
         {
-            ngx_sluice_control_seated = 1;
+            ngx_sluice_control_has_slot = 1;
             return;
         }
     }
@@ -311,7 +345,7 @@ ngx_sluice_control_take_place(sluice_control_t *block)
 
 /*
  * Keys of tickets that have had their time go, used or not.  And who has no
- * seat looks for one.
+ * slot looks for one.
  */
 
 static void
@@ -321,34 +355,21 @@ ngx_sluice_control_period_handler(ngx_event_t *e)
     sluice_control_t  *block;
 
     now = ngx_time();
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block->pid == (uint32_t) ngx_pid) {
         ngx_sluice_tickets_turn(now);
     }
 
-    if (!ngx_sluice_control_seated) {
+    if (!ngx_sluice_control_has_slot) {
         ngx_sluice_control_sit(block);
     }
 
     now %= NGX_SLUICE_TICKETS_PERIOD;
 
-    ngx_add_timer(e, ngx_sluice_control_seated
+    ngx_add_timer(e, ngx_sluice_control_has_slot
                      ? (NGX_SLUICE_TICKETS_PERIOD - now) * 1000
-                     : NGX_SLUICE_CONTROL_SEAT);
-}
-
-
-/* Milliseconds. */
-
-static uint64_t
-ngx_sluice_control_now(clockid_t clock)
-{
-    struct timespec  now;
-
-    (void) clock_gettime(clock, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+                     : NGX_SLUICE_CONTROL_SLOT);
 }
 
 
@@ -367,7 +388,7 @@ sluice_control_accept(void)
         return -1;
     }
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block->pid != (uint32_t) ngx_pid) {
         ngx_sluice_control_take_place(block);
@@ -387,14 +408,14 @@ sluice_control_deaths(uint32_t ms)
     ngx_uint_t         i;
     sluice_control_t  *block;
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block == NULL) {
         return 0;
     }
 
     found = 0;
-    now = ngx_sluice_control_now(CLOCK_MONOTONIC);
+    now = ngx_sluice_clock_ms(CLOCK_MONOTONIC);
 
     for (i = 0; i < NGX_SLUICE_CONTROL_DEATHS; i++) {
         died = block->recent_deaths[i];
@@ -417,15 +438,15 @@ ngx_sluice_control_exit_process(void)
         return;
     }
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block->pid == (uint32_t) ngx_pid) {
         block->state = SLUICE_CONTROL_STOPPED;
         block->pid = 0;
     }
 
-    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
-        (void) __sync_bool_compare_and_swap(&block->seats[i],
+    for (i = 0; i < NGX_SLUICE_CONTROL_SLOTS; i++) {
+        (void) __sync_bool_compare_and_swap(&block->slots[i],
                                             (uint32_t) ngx_pid, 0);
     }
 }

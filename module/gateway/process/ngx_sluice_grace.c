@@ -23,7 +23,8 @@
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_http_sluice_crl.h"
+#include "ngx_sluice_process.h"
 
 
 static ngx_uint_t ngx_sluice_grace_spares(ngx_connection_t *c);
@@ -35,10 +36,9 @@ ngx_sluice_grace_begin(ngx_cycle_t *cycle)
     ngx_uint_t          i;
     ngx_msec_t          grace;
     ngx_connection_t   *c;
-    ngx_sluice_conf_t  *conf;
+    ngx_sluice_process_conf_t  *conf;
 
-    conf = (ngx_sluice_conf_t *)
-               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+    conf = ngx_sluice_process_conf(cycle);
 
     grace = conf->idle_grace;
 

@@ -16,8 +16,10 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_images.h"
+#include "ngx_sluice_env.h"
+#include "ngx_sluice_process.h"
 
 #include <sys/mman.h>
 #include <sys/un.h>
@@ -78,8 +80,7 @@ static ngx_event_t       ngx_sluice_notify_feed;
 ngx_int_t
 ngx_sluice_notify_init(ngx_cycle_t *cycle)
 {
-    char             text[NGX_SLUICE_NOTIFY_TEXT];
-    struct timespec  now;
+    char  text[NGX_SLUICE_NOTIFY_TEXT];
 
     if (ngx_sluice_notify.length == 0
         && ngx_sluice_notify_find(cycle) != NGX_OK)
@@ -98,10 +99,8 @@ ngx_sluice_notify_init(ngx_cycle_t *cycle)
     }
 
     if (!ngx_is_init_cycle(cycle->old_cycle)) {
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-
         ngx_sprintf((u_char *) text, "RELOADING=1\nMONOTONIC_USEC=%uL%Z",
-                    (uint64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000);
+                    ngx_sluice_clock_ns(CLOCK_MONOTONIC) / 1000);
 
         (void) ngx_sluice_notify_send(text, MSG_DONTWAIT, cycle->log);
     }
@@ -276,7 +275,7 @@ ngx_sluice_notify_is_live(void)
     size_t             i;
     sluice_control_t  *block;
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block->pid != (uint32_t) ngx_pid
         || block->state != SLUICE_CONTROL_LIVE)
@@ -315,7 +314,7 @@ ngx_sluice_notify_feed_handler(ngx_event_t *e)
 }
 
 
-/* Whether one is there; it leaves before the others when all is to end. */
+/* Whether one is there: one that has died while all ends is not replaced. */
 
 static ngx_uint_t
 ngx_sluice_notify_has_control(void)
@@ -324,10 +323,10 @@ ngx_sluice_notify_has_control(void)
     ngx_uint_t         i;
     sluice_control_t  *block;
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
-    for (i = 0; i < NGX_SLUICE_CONTROL_SEATS; i++) {
-        pid = (ngx_pid_t) block->seats[i];
+    for (i = 0; i < NGX_SLUICE_CONTROL_SLOTS; i++) {
+        pid = (ngx_pid_t) block->slots[i];
 
         if (pid && (kill(pid, 0) == 0 || ngx_errno != ESRCH)) {
             return 1;

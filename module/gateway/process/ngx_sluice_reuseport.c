@@ -11,13 +11,14 @@
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_sluice_process.h"
 
 #include <linux/filter.h>
 
 
 static ngx_int_t ngx_sluice_reuseport_choose(ngx_listening_t *ls,
     ngx_uint_t first, ngx_uint_t count);
+static void ngx_sluice_reuseport_drain(ngx_listening_t *ls);
 
 
 /* Runs in the master, when the sockets are open. */
@@ -53,6 +54,34 @@ ngx_sluice_reuseport_init(ngx_cycle_t *cycle)
                           "\"listen %V reuseport\" failed: connections may "
                           "wait for ever", &ls[i].addr_text);
         }
+    }
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        if (ls[i].reuseport && ls[i].type == SOCK_STREAM
+            && (ls[i].worker == 0) != ngx_http_sluice_control_owns(&ls[i]))
+        {
+            ngx_sluice_reuseport_drain(&ls[i]);
+        }
+    }
+}
+
+
+/* Resets those who came to a socket before the program chose. */
+
+static void
+ngx_sluice_reuseport_drain(ngx_listening_t *ls)
+{
+    ngx_socket_t  s;
+
+    for ( ;; ) {
+        s = accept(ls->fd, NULL, NULL);
+
+        if (s == (ngx_socket_t) -1) {
+            return;
+        }
+
+        ngx_close_socket(s);
     }
 }
 

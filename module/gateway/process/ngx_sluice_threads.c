@@ -17,10 +17,10 @@
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_sluice_process.h"
 
 
-#define NGX_SLUICE_THREADS_NAMES  "sluice_dns"    /* cli/nginx_conf.lua */
+#define NGX_SLUICE_THREADS_NAMES  "sluice_dns"    /* cli/nginx/conf.lua */
 
 
 static void *ngx_sluice_threads_create_conf(ngx_cycle_t *cycle);
@@ -93,10 +93,9 @@ ngx_sluice_threads_init_process(ngx_cycle_t *cycle)
 {
 #if (NGX_THREADS)
 
-    ngx_sluice_conf_t  *conf;
+    ngx_sluice_process_conf_t  *conf;
 
-    conf = (ngx_sluice_conf_t *)
-               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+    conf = ngx_sluice_process_conf(cycle);
 
     if (conf->control && ngx_process == NGX_PROCESS_WORKER && ngx_worker) {
         ngx_get_conf(cycle->conf_ctx, ngx_thread_pool_module) =

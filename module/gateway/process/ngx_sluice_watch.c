@@ -1,17 +1,17 @@
 
 /*
  * The control worker is told when somebody touches the files of images, so
- * that it need not look (gateway/control/maintenance.lua).
+ * that it need not look (gateway/writer/maintenance.lua).
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_loop.h"
+#include "ngx_sluice_process.h"
 
 #include <sys/inotify.h>
 
 
-/* What may keep a worker that is born from mapping a file of the folder. */
+/* What may keep a new worker from mapping a file of the folder. */
 
 #define NGX_SLUICE_WATCH_MASK                                                 \
     (IN_MODIFY|IN_ATTRIB|IN_MOVED_FROM|IN_MOVED_TO|IN_DELETE                  \
@@ -21,14 +21,14 @@
 
 
 typedef struct {
-    ngx_connection_t    *connection;
-    int                  watched;              /* inotify's number, or -1 */
-    void                *semaphore;
-    ngx_sluice_post_pt   post;
+    ngx_connection_t  *connection;
+    int                watched;                /* inotify's number, or -1 */
+    void              *semaphore;
+    int              (*post)(void *semaphore, int n);
 } ngx_sluice_watch_t;
 
 
-static ngx_int_t ngx_sluice_watch_begin(ngx_log_t *log);
+static ngx_int_t ngx_sluice_watch_begin(void);
 static void ngx_sluice_watch_handler(ngx_event_t *rev);
 
 
@@ -42,17 +42,15 @@ static ngx_sluice_watch_t  ngx_sluice_watch = { .watched = -1 };
  */
 
 int
-sluice_control_watch(const char *folder, void *semaphore,
-    ngx_sluice_post_pt post)
+sluice_watch_control(const char *folder, void *semaphore,
+    int (*post)(void *semaphore, int n))
 {
     int                  watched;
     ngx_sluice_watch_t  *w;
 
     w = &ngx_sluice_watch;
 
-    if (w->connection == NULL
-        && ngx_sluice_watch_begin(ngx_cycle->log) != NGX_OK)
-    {
+    if (w->connection == NULL && ngx_sluice_watch_begin() != NGX_OK) {
         return -1;
     }
 
@@ -74,7 +72,7 @@ sluice_control_watch(const char *folder, void *semaphore,
 
 
 static ngx_int_t
-ngx_sluice_watch_begin(ngx_log_t *log)
+ngx_sluice_watch_begin(void)
 {
     int                fd;
     ngx_connection_t  *c;
@@ -84,20 +82,8 @@ ngx_sluice_watch_begin(ngx_log_t *log)
         return NGX_ERROR;
     }
 
-    c = ngx_get_connection(fd, log);
-
+    c = ngx_sluice_loop_listen(fd, ngx_sluice_watch_handler, NULL);
     if (c == NULL) {
-        (void) close(fd);
-        return NGX_ERROR;
-    }
-
-    c->read->handler = ngx_sluice_watch_handler;
-    c->read->log = log;
-    c->write->log = log;
-
-    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
         (void) close(fd);
         return NGX_ERROR;
     }

@@ -8,8 +8,9 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_process.h"
+#include "ngx_sluice_images.h"
 
 #include <signal.h>
 #include <time.h>
@@ -24,7 +25,6 @@ static void ngx_sluice_watchdog_beat(ngx_log_t *log);
 static void ngx_sluice_watchdog_rest(ngx_log_t *log);
 static void ngx_sluice_watchdog_note(uint64_t rests);
 static void ngx_sluice_watchdog_arm(ngx_msec_t ms, ngx_log_t *log);
-static uint64_t ngx_sluice_watchdog_now(clockid_t clock);
 
 
 static ngx_msec_t   ngx_sluice_watchdog_time;
@@ -39,17 +39,25 @@ static ngx_int_t  (*ngx_sluice_watchdog_process)(ngx_cycle_t *cycle,
                         ngx_msec_t timer, ngx_uint_t flags);
 
 
-/* From now on this process is watched, unless nginx.conf says otherwise. */
+/*
+ * From now on this process is watched, unless nginx.conf says otherwise: what
+ * Lua does in init_worker, too, so Lua asks for it.
+ */
 
 void
-ngx_sluice_watchdog_start(ngx_cycle_t *cycle)
+sluice_watchdog_begin(void)
 {
+    ngx_cycle_t        *cycle;
     ngx_core_conf_t    *ccf;
     struct sigevent     event;
-    ngx_sluice_conf_t  *conf;
+    ngx_sluice_process_conf_t  *conf;
 
-    conf = (ngx_sluice_conf_t *)
-               ngx_get_conf(cycle->conf_ctx, ngx_sluice_module);
+    if (ngx_sluice_watchdog_time) {
+        return;
+    }
+
+    cycle = (ngx_cycle_t *) ngx_cycle;
+    conf = ngx_sluice_process_conf(cycle);
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
@@ -71,6 +79,17 @@ ngx_sluice_watchdog_start(ngx_cycle_t *cycle)
             ngx_sluice_watchdog_arm(conf->watchdog, cycle->log);
         }
     }
+}
+
+
+/* Whoever's Lua has not asked is watched from here on. */
+
+void
+ngx_sluice_watchdog_start(ngx_cycle_t *cycle)
+{
+    (void) cycle;
+
+    sluice_watchdog_begin();
 
     ngx_sluice_watchdog_process = ngx_event_actions.process_events;
     ngx_event_actions.process_events = ngx_sluice_watchdog_process_events;
@@ -119,7 +138,7 @@ ngx_sluice_watchdog_beat(ngx_log_t *log)
 {
     uint64_t  now;
 
-    now = ngx_sluice_watchdog_now(CLOCK_MONOTONIC);
+    now = ngx_sluice_clock_ms(CLOCK_MONOTONIC);
 
     if (!ngx_sluice_watchdog_rests
         && now - ngx_sluice_watchdog_beaten < NGX_SLUICE_WATCHDOG_BEAT)
@@ -154,10 +173,10 @@ ngx_sluice_watchdog_note(uint64_t rests)
 {
     sluice_control_t  *block;
 
-    block = sluice_control_block();
+    block = sluice_images_control_block();
 
     if (block->pid == (uint32_t) ngx_pid) {
-        block->heartbeat = ngx_sluice_watchdog_now(CLOCK_REALTIME) | rests;
+        block->heartbeat = ngx_sluice_clock_ms(CLOCK_REALTIME) | rests;
     }
 }
 
@@ -181,15 +200,4 @@ ngx_sluice_watchdog_arm(ngx_msec_t ms, ngx_log_t *log)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                       "sluice: timer_settime() of the watchdog failed");
     }
-}
-
-
-static uint64_t
-ngx_sluice_watchdog_now(clockid_t clock)
-{
-    struct timespec  now;
-
-    (void) clock_gettime(clock, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

@@ -8,26 +8,19 @@
 
 #include "ngx_http_sluice_error_log.h"
 #include "ngx_http_sluice_http2.h"
-#include "ngx_http_sluice_phase.h"
 #include "ngx_sluice_metrics.h"
 
 #include <openssl/ssl.h>
 
 
-static void *ngx_http_sluice_http2_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_http2_limits(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-static ngx_int_t ngx_http_sluice_http2_init(ngx_conf_t *cf);
 static void ngx_http_sluice_http2_info(const SSL *ssl, int where, int value);
 static long ngx_http_sluice_http2_bio(BIO *bio, int operation,
     const char *data, size_t size, int argi, long argl, int result,
     size_t *processed);
 static void ngx_http_sluice_http2_handshaked(ngx_connection_t *c);
-static ngx_int_t ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle);
 static ngx_uint_t ngx_http_sluice_http2_is_plain(ngx_listening_t *ls);
 static ngx_uint_t ngx_http_sluice_http2_speaks(ngx_http_addr_conf_t *conf);
 static void ngx_http_sluice_http2_accept(ngx_connection_t *c);
-static ngx_int_t ngx_http_sluice_http2_log(ngx_http_request_t *r);
 
 
 extern ngx_module_t  ngx_http_ssl_module;
@@ -41,66 +34,15 @@ static void  (*ngx_http_sluice_http2_nginx_info)(const SSL *ssl, int where,
 static void  (*ngx_http_sluice_http2_nginx_handshaked)(ngx_connection_t *c);
 
 
-static ngx_command_t  ngx_http_sluice_http2_commands[] = {
-
-    { ngx_string("sluice_http2_limits"),       /* resets, streams, frames */
-      NGX_HTTP_SRV_CONF|NGX_CONF_TAKE3,
-      ngx_http_sluice_http2_limits,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_http2_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_http2_init,            /* postconfiguration */
-
-    ngx_http_sluice_http2_create_conf,     /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_http2_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_http2_module_ctx,     /* module context */
-    ngx_http_sluice_http2_commands,        /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    ngx_http_sluice_http2_init_process,    /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_http2_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_http2_conf_t));
-}
-
-
-static char *
+char *
 ngx_http_sluice_http2_limits(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sluice_http2_conf_t  *mcf = conf;
+    ngx_int_t                      n;
+    ngx_str_t                     *value;
+    ngx_uint_t                     i;
+    ngx_http_sluice_http2_conf_t  *mcf;
 
-    ngx_int_t   n;
-    ngx_str_t  *value;
-    ngx_uint_t  i;
-
+    mcf = ngx_http_sluice_set_conf(conf, cmd);
     value = cf->args->elts;
 
     for (i = 0; i < NGX_HTTP_SLUICE_HTTP2_KINDS; i++) {
@@ -119,20 +61,17 @@ ngx_http_sluice_http2_limits(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static ngx_int_t
-ngx_http_sluice_http2_init(ngx_conf_t *cf)
+void
+ngx_http_sluice_http2_init(ngx_conf_t *cf, ngx_http_sluice_http2_conf_t *mcf)
 {
-    SSL_CTX                       *ctx;
-    ngx_uint_t                     i;
-    ngx_http_ssl_srv_conf_t       *sscf;
-    ngx_http_core_srv_conf_t     **servers;
-    ngx_http_core_main_conf_t     *cmcf;
-    ngx_http_sluice_http2_conf_t  *mcf;
-
-    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_http2_module);
+    SSL_CTX                     *ctx;
+    ngx_uint_t                   i;
+    ngx_http_ssl_srv_conf_t     *sscf;
+    ngx_http_core_srv_conf_t   **servers;
+    ngx_http_core_main_conf_t   *cmcf;
 
     if (!mcf->set) {
-        return NGX_OK;
+        return;
     }
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
@@ -149,9 +88,6 @@ ngx_http_sluice_http2_init(ngx_conf_t *cf)
         ngx_http_sluice_http2_nginx_info = SSL_CTX_get_info_callback(ctx);
         SSL_CTX_set_info_callback(ctx, ngx_http_sluice_http2_info);
     }
-
-    return ngx_http_sluice_phase_add(cf, NGX_HTTP_LOG_PHASE,
-                                     ngx_http_sluice_http2_log);
 }
 
 
@@ -244,18 +180,15 @@ ngx_http_sluice_http2_handshaked(ngx_connection_t *c)
 
 /* Addresses without TLS. */
 
-static ngx_int_t
-ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle)
+void
+ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle,
+    ngx_http_sluice_http2_conf_t *mcf)
 {
-    ngx_uint_t                     i;
-    ngx_listening_t               *ls;
-    ngx_http_sluice_http2_conf_t  *mcf;
+    ngx_uint_t        i;
+    ngx_listening_t  *ls;
 
-    mcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                              ngx_http_sluice_http2_module);
-
-    if (mcf == NULL || !mcf->set) {
-        return NGX_OK;
+    if (!mcf->set) {
+        return;
     }
 
     ls = cycle->listening.elts;
@@ -268,8 +201,6 @@ ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle)
             ls[i].handler = ngx_http_sluice_http2_accept;
         }
     }
-
-    return NGX_OK;
 }
 
 
@@ -331,13 +262,13 @@ ngx_http_sluice_http2_accept(ngx_connection_t *c)
  * not by the client.
  */
 
-static ngx_int_t
-ngx_http_sluice_http2_log(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_sluice_http2_handler(ngx_http_request_t *r)
 {
     ngx_connection_t          *c;
     ngx_http_v2_connection_t  *h2c;
 
-    if (r->stream == NULL) {
+    if (r->stream == NULL || !ngx_http_sluice_main_conf(r, http2)->set) {
         return NGX_OK;
     }
 

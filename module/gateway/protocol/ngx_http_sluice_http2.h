@@ -32,9 +32,7 @@
 #define NGX_HTTP_SLUICE_HTTP2_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_sluice_module.h"
 
 
 typedef enum {
@@ -53,7 +51,29 @@ typedef struct {
 } ngx_http_sluice_http2_conf_t;
 
 
-extern ngx_module_t  ngx_http_sluice_http2_module;
+#define NGX_HTTP_SLUICE_HTTP2_DIRECTIVES(at)                                  \
+    { ngx_string("sluice_http2_limits"),       /* resets, streams, frames */  \
+      NGX_HTTP_SRV_CONF|NGX_CONF_TAKE3,                                       \
+      ngx_http_sluice_http2_limits,                                           \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      at,                                                                     \
+      NULL }
+
+
+extern const size_t  ngx_http_sluice_http2_at;
+
+
+char *ngx_http_sluice_http2_limits(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* When the configuration has been read; when a process begins. */
+void ngx_http_sluice_http2_init(ngx_conf_t *cf,
+    ngx_http_sluice_http2_conf_t *conf);
+void ngx_http_sluice_http2_init_process(ngx_cycle_t *cycle,
+    ngx_http_sluice_http2_conf_t *conf);
+
+/* A step of a request (process/ngx_http_sluice_steps.c). */
+ngx_int_t ngx_http_sluice_http2_handler(ngx_http_request_t *r);
 
 
 /*

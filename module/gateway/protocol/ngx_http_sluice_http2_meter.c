@@ -141,8 +141,7 @@ ngx_http_sluice_http2_recv(ngx_connection_t *c, u_char *buf, size_t size)
         return n;
     }
 
-    mcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_http2_module);
+    mcf = ngx_http_sluice_cycle_conf(ngx_cycle, http2);
 
     for (i = 0; i < NGX_HTTP_SLUICE_HTTP2_KINDS; i++) {
 
@@ -320,8 +319,7 @@ ngx_http_sluice_http2_add(ngx_http_sluice_http2_meter_t *meter,
 {
     ngx_http_sluice_http2_conf_t  *mcf;
 
-    mcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_http2_module);
+    mcf = ngx_http_sluice_cycle_conf(ngx_cycle, http2);
 
     meter->counts[kind] += n;
 

@@ -7,100 +7,26 @@
 
 
 #include "ngx_http_sluice_access.h"
+#include "ngx_http_sluice_buffered.h"
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_changed_service.h"
+#include "ngx_http_sluice_framing.h"
+#include "ngx_http_sluice_service.h"
 #include "ngx_http_sluice_location.h"
 #include "ngx_http_sluice_peer.h"
-#include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
-#include "ngx_http_sluice_target.h"
 #include "ngx_http_sluice_turn.h"
 #include "ngx_http_sluice_upgrade.h"
+#include "ngx_http_sluice_upstream_uri.h"
 
 
-typedef struct {
-    ngx_http_complex_value_t  *scheme;
-    ngx_http_complex_value_t  *host;
-} ngx_http_sluice_access_conf_t;
-
-
-static ngx_int_t ngx_http_sluice_access_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_sluice_access_require_https(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);
-static ngx_int_t ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
-    ngx_http_sluice_refusal_t *refusal);
-static ngx_int_t ngx_http_sluice_access_redirect(ngx_http_request_t *r,
-    ngx_http_sluice_refusal_t *refusal);
+static ngx_int_t ngx_http_sluice_access_ask(ngx_http_request_t *r,
+    sluice_refusal_route_t *facts, u_char *address);
 static ngx_int_t ngx_http_sluice_access_address(ngx_connection_t *c,
     u_char *address, ngx_str_t *host);
-static void *ngx_http_sluice_access_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_access_init(ngx_conf_t *cf);
 
 
-extern ngx_module_t  ngx_http_sluice_access_module;
-
-
-/* by gateway/image/flags.lua's numbers */
-
-static ngx_uint_t  ngx_http_sluice_access_redirects[] = {
-    426, 301, 302, 307, 308
-};
-
-
-static ngx_command_t  ngx_http_sluice_access_commands[] = {
-
-    /* what the client has asked for, as far as it is believed */
-
-    { ngx_string("sluice_asked_scheme"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_sluice_access_conf_t, scheme),
-      NULL },
-
-    { ngx_string("sluice_asked_host"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_sluice_access_conf_t, host),
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_access_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_access_init,           /* postconfiguration */
-
-    ngx_http_sluice_access_create_conf,    /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_access_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_access_module_ctx,    /* module context */
-    ngx_http_sluice_access_commands,       /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_access_handler(ngx_http_request_t *r)
 {
     ngx_int_t                   rc;
@@ -128,7 +54,7 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
         }
 
         if (rc != NGX_OK) {
-            return ngx_http_sluice_refuse(r, &refusal);
+            return ngx_http_sluice_refusal_send(r, &refusal);
         }
 
         if (ngx_http_sluice_location_kind(r)
@@ -139,7 +65,7 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
     }
 
     if (ngx_http_sluice_access_enter(r, ctx, &refusal) != NGX_OK) {
-        return ngx_http_sluice_refuse(r, &refusal);
+        return ngx_http_sluice_refusal_send(r, &refusal);
     }
 
     rc = ngx_http_sluice_chain_access(r, ctx);
@@ -149,7 +75,7 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
     }
 
     if (ngx_http_sluice_access_leave(r, ctx, &refusal) != NGX_OK) {
-        return ngx_http_sluice_refuse(r, &refusal);
+        return ngx_http_sluice_refusal_send(r, &refusal);
     }
 
     return NGX_OK;
@@ -160,110 +86,82 @@ ngx_int_t
 ngx_http_sluice_access_enter(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal)
 {
-    if (ctx->route == SLUICE_CORE_NOBODY) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_NOT_FOUND,
-                                       "no Route matched with those values");
+    u_char                  address[NGX_SOCKADDR_STRLEN + 2];
+    ngx_str_t               protocols;
+    sluice_refusal_t        said;
+    sluice_refusal_route_t  facts;
+
+    facts.route = ctx->route;
+    facts.flags = ctx->route_flags;
+
+    if (sluice_refusal_needs_scheme(facts.flags)
+        && ngx_http_sluice_access_ask(r, &facts, address) != NGX_OK)
+    {
+        return ngx_http_sluice_refusal(refusal,
+                                       NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 
-    if (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_HTTPS_ONLY) {
-        return ngx_http_sluice_access_require_https(r, ctx, refusal);
+    if (!sluice_refusal_of_route(&facts, &said)) {
+        return NGX_OK;
     }
 
-    return NGX_OK;
+    if (said.upgrade.data) {
+        protocols.data = (u_char *) said.upgrade.data;
+        protocols.len = said.upgrade.length;
+
+        if (ngx_http_sluice_upgrade_require(r, &protocols) != NGX_OK) {
+            return ngx_http_sluice_refusal(refusal,
+                                           NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+
+    return ngx_http_sluice_refusal_set(r, refusal, &said);
 }
 
 
-/* NGX_OK: the client has. */
+/* What the client has asked for, as far as it is believed. */
 
 static ngx_int_t
-ngx_http_sluice_access_require_https(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal)
+ngx_http_sluice_access_ask(ngx_http_request_t *r,
+    sluice_refusal_route_t *facts, u_char *address)
 {
-    ngx_str_t                       scheme;
-    ngx_uint_t                      code;
+    ngx_str_t                       scheme, host;
     ngx_http_sluice_access_conf_t  *conf;
 
-    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_access_module);
+    conf = ngx_http_sluice_main_conf(r, access);
 
     if (conf->scheme == NULL
         || conf->host == NULL
         || ngx_http_complex_value(r, conf->scheme, &scheme) != NGX_OK)
     {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
+        return NGX_ERROR;
     }
 
-    if (scheme.len == 5 && ngx_strncmp(scheme.data, "https", 5) == 0) {
+    facts->is_https = scheme.len == 5
+                      && ngx_strncmp(scheme.data, "https", 5) == 0;
+
+    if (facts->is_https) {
         return NGX_OK;
     }
 
-    code = ctx->route_flags / NGX_HTTP_SLUICE_ROUTE_REDIRECT & 7;
+    if (ngx_http_complex_value(r, conf->host, &host) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
-    if (code == 0 || code >= sizeof(ngx_http_sluice_access_redirects)
-                             / sizeof(ngx_uint_t))
+    if (host.len == 0
+        && ngx_http_sluice_access_address(r->connection, address, &host)
+           != NGX_OK)
     {
-        return ngx_http_sluice_access_ask_upgrade(r, refusal);
+        return NGX_ERROR;
     }
 
-    refusal->status = ngx_http_sluice_access_redirects[code];
+    facts->is_http2 = r->http_version >= NGX_HTTP_VERSION_20;
+    facts->host.data = (const char *) host.data;
+    facts->host.length = (uint32_t) host.len;
+    facts->target.data = (const char *) r->unparsed_uri.data;
+    facts->target.length = (uint32_t) r->unparsed_uri.len;
 
-    return ngx_http_sluice_access_redirect(r, refusal);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_access_ask_upgrade(ngx_http_request_t *r,
-    ngx_http_sluice_refusal_t *refusal)
-{
-    static ngx_str_t  protocols = ngx_string("TLS/1.2, HTTP/1.1");
-
-    if (ngx_http_sluice_upgrade_require(r, &protocols) != NGX_OK) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-    }
-
-    return ngx_http_sluice_refusal(refusal,
-                                   ngx_http_sluice_access_redirects[0],
-                                   "Please use HTTPS protocol");
-}
-
-
-static ngx_int_t
-ngx_http_sluice_access_redirect(ngx_http_request_t *r,
-    ngx_http_sluice_refusal_t *refusal)
-{
-    u_char                         *p, address[NGX_SOCKADDR_STRLEN + 2];
-    ngx_int_t                       rc;
-    ngx_str_t                       host;
-    ngx_http_sluice_access_conf_t  *conf;
-
-    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_access_module);
-    p = NULL;
-
-    rc = ngx_http_complex_value(r, conf->host, &host);
-
-    if (rc == NGX_OK && host.len == 0) {
-        rc = ngx_http_sluice_access_address(r->connection, address, &host);
-    }
-
-    if (rc == NGX_OK) {
-        p = ngx_pnalloc(r->pool, sizeof("https://") - 1 + host.len
-                                 + r->unparsed_uri.len);
-    }
-
-    if (p == NULL) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-    }
-
-    ngx_str_null(&refusal->message);
-
-    refusal->location.data = p;
-    refusal->location.len = ngx_sprintf(p, "https://%V%V", &host,
-                                        &r->unparsed_uri)
-                            - p;
-
-    return NGX_DECLINED;
+    return NGX_OK;
 }
 
 
@@ -300,69 +198,69 @@ ngx_int_t
 ngx_http_sluice_access_leave(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal)
 {
-    ngx_int_t                       rc;
-    ngx_http_sluice_destination_t  *destination;
+    ngx_int_t                   rc;
+    sluice_refusal_t            said;
+    sluice_refusal_service_t    facts;
+    ngx_http_sluice_service_t  *service;
 
-    destination = ctx->destination;
+    ngx_http_sluice_framing_end(r, ctx);
 
-    if (destination == NULL) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "no Service found with those values");
-    }
-
-    ngx_str_null(&refusal->message);
-
-    if (destination->unusable) {
-        ngx_str_set(&refusal->message,
-                    "a certificate of the service cannot be used");
-
-    } else if (destination->rotation->count) {
-
-        rc = ngx_http_sluice_target_set(r, ctx);
+    if (ctx->changed && ctx->service) {
+        rc = ngx_http_sluice_changed_service(r, ctx);
 
         if (rc != NGX_OK) {
-            return ngx_http_sluice_refusal(refusal, rc, NULL);
+            (void) ngx_http_sluice_refusal(refusal,
+                                           NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return rc == NGX_AGAIN ? NGX_AGAIN : NGX_DECLINED;
         }
-
-        rc = ngx_http_sluice_peer_begin(r, ctx);
-
-        if (rc == NGX_OK) {
-            r->request_body_no_buffering =
-                (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_STREAM_REQUEST) != 0;
-            return NGX_OK;
-        }
-
-    } else if (destination->rotation->upstream) {
-
-        ngx_http_sluice_rotation_want(destination->rotation);
-
-        /* Kong's words, here and below */
-
-        ngx_str_set(&refusal->message,
-                    "failure to get a peer from the ring-balancer");
-
-    } else {
-        ngx_http_sluice_rotation_want(destination->rotation);
-        ngx_str_set(&refusal->message, "name resolution failed");
     }
 
-    refusal->status = NGX_HTTP_SERVICE_UNAVAILABLE;
-    ngx_str_null(&refusal->location);
+    service = ctx->service;
+    facts.service = SLUICE_CORE_NOBODY;
 
-    return NGX_DECLINED;
-}
+    if (service) {
+        facts.service = ctx->service_slot;
+        facts.unusable = service->unusable;
+        facts.is_upstream = service->balancer->upstream;
+        facts.targets = (uint32_t) service->balancer->count;
+        facts.no_turn = 0;
+    }
 
+    if (sluice_refusal_of_service(&facts, &said)) {
 
-static void *
-ngx_http_sluice_access_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_access_conf_t));
-}
+        if (service && !facts.unusable) {
+            ngx_http_sluice_balancer_want(service->balancer);
+        }
 
+        return ngx_http_sluice_refusal_set(r, refusal, &said);
+    }
 
-static ngx_int_t
-ngx_http_sluice_access_init(ngx_conf_t *cf)
-{
-    return ngx_http_sluice_phase_add(cf, NGX_HTTP_ACCESS_PHASE,
-                                     ngx_http_sluice_access_handler);
+    rc = ngx_http_sluice_upstream_uri_set(r, ctx);
+
+    if (rc != NGX_OK) {
+        return ngx_http_sluice_refusal(refusal, rc);
+    }
+
+    if (ngx_http_sluice_peer_begin(r, ctx) != NGX_OK) {
+        facts.no_turn = 1;
+        (void) sluice_refusal_of_service(&facts, &said);
+
+        return ngx_http_sluice_refusal_set(r, refusal, &said);
+    }
+
+    if (((ctx->chain && (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_RESPONSE))
+         || ctx->buffered)
+        && !ngx_http_sluice_upgrade_asked(r)
+        && ngx_http_sluice_buffered_want(r, ctx,
+               ctx->chain ? ngx_http_sluice_chain_level(ctx->chain) : 0)
+           != NGX_OK)
+    {
+        return ngx_http_sluice_refusal(refusal,
+                                       NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+
+    r->request_body_no_buffering =
+        (ctx->route_flags & SLUICE_ROUTE_STREAM_REQUEST) != 0;
+
+    return NGX_OK;
 }

@@ -6,13 +6,16 @@
  */
 
 
-#include "ngx_sluice_abi.h"
 #include "ngx_http_sluice_access.h"
 #include "ngx_http_sluice_chain.h"
+#include "ngx_http_sluice_framing.h"
 #include "ngx_http_sluice_route.h"
 
 
-/* Bits: of a request that is routed; that has late phases in Lua. */
+/*
+ * Bits: of a request that is routed; that has late phases in Lua.  To be
+ * called before any plugin in Lua runs.
+ */
 
 int
 sluice_access_look(ngx_http_request_t *r)
@@ -25,6 +28,8 @@ sluice_access_look(ngx_http_request_t *r)
     if (ctx == NULL || ctx->chain == NULL) {
         return 0;
     }
+
+    ngx_http_sluice_framing_begin(r, ctx);
 
     bits = ctx->routed ? NGX_HTTP_SLUICE_ACCESS_ROUTED : 0;
 

@@ -11,8 +11,8 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_match.h"
 #include "ngx_http_sluice_tls.h"
 
 
@@ -59,39 +59,27 @@ static sluice_core_regexes_t  *ngx_http_sluice_match_regexes;
 
 
 /*
- * Refreshes, and finds the route of a request with this path, normalised.
+ * Finds the route of a request with this path, normalised, in the view of this
+ * turn of the event loop.
  *
- * SLUICE_CORE_OK; _NONE: no route, or nothing is published yet; _LIMIT,
- * _PATTERN, _MEMORY: nobody knows whether it is the route's that match names,
- * answer 500; _AGAIN: ask again in another turn of the event loop; _LARGE: a
- * header that routes look at has more than 32 lines, answer 400; else
- * sluice_images_refresh()'s.
+ * SLUICE_CORE_OK; _NONE: no route; _LIMIT, _PATTERN, _MEMORY: nobody knows
+ * whether it is the route's that match names, answer 500; _AGAIN: ask again in
+ * another turn; _LARGE: a header that routes look at has more than 32 lines,
+ * answer 400.
  */
 
 int
-sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
-    sluice_images_match_t *match)
+sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
+    const u_char *path, size_t length, sluice_images_match_t *match)
 {
     int                            rc;
     uint32_t                       needs;
     sluice_core_match_t            found;
     sluice_core_request_t          request;
-    const sluice_core_view_t      *view;
     ngx_http_sluice_match_ctx_t    ctx;
 
     ngx_memzero(match, sizeof(sluice_images_match_t));
 
-    rc = sluice_images_refresh();
-    if (rc != SLUICE_CORE_OK) {
-        return rc;
-    }
-
-    if (ngx_http_sluice_match_regexes == NULL) {
-        ngx_http_sluice_match_regexes =
-                     sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
-    }
-
-    view = sluice_images_view();
     needs = sluice_core_needs(view);
 
     ngx_http_sluice_match_begin(&request, path, length);
@@ -122,7 +110,7 @@ sluice_images_match(ngx_http_request_t *r, const u_char *path, size_t length,
         request.data = &ctx;
     }
 
-    rc = sluice_core_match(view, &request, ngx_http_sluice_match_regexes,
+    rc = sluice_core_match(view, &request, ngx_http_sluice_match_patterns(),
                            &found);
 
     if (ctx.too_many) {
@@ -264,8 +252,8 @@ ngx_http_sluice_match_find(ngx_http_sluice_match_ctx_t *ctx, const char *name,
     uint32_t length)
 {
     ngx_uint_t                       i;
-    ngx_list_part_t                 *part;
     ngx_table_elt_t                 *elt;
+    ngx_http_sluice_header_walk_t    walk;
     ngx_http_sluice_match_header_t  *header;
 
     for (i = 0; i < ngx_min(ctx->count, NGX_HTTP_SLUICE_MATCH_NAMES); i++) {
@@ -283,24 +271,18 @@ ngx_http_sluice_match_find(ngx_http_sluice_match_ctx_t *ctx, const char *name,
     header->length = length;
     header->count = 0;
 
-    for (part = &ctx->request->headers_in.headers.part; part;
-         part = part->next)
-    {
-        elt = part->elts;
+    ngx_http_sluice_header_each(elt, walk, &ctx->request->headers_in.headers) {
 
-        for (i = 0; i < part->nelts; i++) {
-
-            if (!ngx_http_sluice_match_same(&elt[i].key, name, length)) {
-                continue;
-            }
-
-            if (header->count == SLUICE_CORE_LINES_MAX) {
-                ctx->too_many = 1;
-                return header;
-            }
-
-            header->lines[header->count++] = &elt[i].value;
+        if (!ngx_http_sluice_match_same(&elt->key, name, length)) {
+            continue;
         }
+
+        if (header->count == SLUICE_CORE_LINES_MAX) {
+            ctx->too_many = 1;
+            return header;
+        }
+
+        header->lines[header->count++] = &elt->value;
     }
 
     return header;
@@ -326,6 +308,18 @@ ngx_http_sluice_match_same(ngx_str_t *sent, const char *name, uint32_t length)
     }
 
     return 1;
+}
+
+
+sluice_core_regexes_t *
+ngx_http_sluice_match_patterns(void)
+{
+    if (ngx_http_sluice_match_regexes == NULL) {
+        ngx_http_sluice_match_regexes =
+                     sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
+    }
+
+    return ngx_http_sluice_match_regexes;
 }
 
 

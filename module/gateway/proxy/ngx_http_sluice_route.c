@@ -15,79 +15,24 @@
 
 
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_phase.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_turn.h"
 #include "path.h"
 
 
-typedef struct {
-    ngx_flag_t  enabled;
-} ngx_http_sluice_route_conf_t;
-
-
-static ngx_int_t ngx_http_sluice_route_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_route_internal(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_route_skip_search(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_route_begin(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);
-static ngx_uint_t ngx_http_sluice_route_is_too_large(ngx_http_request_t *r);
+static const sluice_core_view_t *ngx_http_sluice_route_look_unrouted(
+    ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_uint_t ngx_http_sluice_route_is_too_large(ngx_http_request_t *r,
+    sluice_refusal_t *said);
 static ngx_int_t ngx_http_sluice_route_read_path(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
-static void *ngx_http_sluice_route_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_route_merge_conf(ngx_conf_t *cf, void *parent,
-    void *child);
-static ngx_int_t ngx_http_sluice_route_init(ngx_conf_t *cf);
 
 
-extern ngx_module_t  ngx_http_sluice_route_module;
-
-
-static ngx_command_t  ngx_http_sluice_route_commands[] = {
-
-    { ngx_string("sluice_route"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_http_sluice_route_conf_t, enabled),
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_route_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_route_init,            /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_route_create_conf,     /* create server configuration */
-    ngx_http_sluice_route_merge_conf,      /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_route_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_route_module_ctx,     /* module context */
-    ngx_http_sluice_route_commands,        /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_route_handler(ngx_http_request_t *r)
 {
     ngx_int_t                      rc;
@@ -95,7 +40,7 @@ ngx_http_sluice_route_handler(ngx_http_request_t *r)
     ngx_http_sluice_refusal_t      refusal;
     ngx_http_sluice_route_conf_t  *conf;
 
-    conf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_route_module);
+    conf = ngx_http_sluice_srv_conf(r, route);
 
     if (!conf->enabled || r != r->main) {
         return NGX_DECLINED;
@@ -119,7 +64,7 @@ ngx_http_sluice_route_handler(ngx_http_request_t *r)
 
     if (rc != NGX_OK) {
         ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_NATIVE);
-        return ngx_http_sluice_refuse(r, &refusal);
+        return ngx_http_sluice_refusal_send(r, &refusal);
     }
 
     return ngx_http_sluice_route_skip_search(r);
@@ -143,7 +88,7 @@ ngx_http_sluice_route_internal(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    (void) ngx_http_sluice_route_look(r, ctx);
+    (void) ngx_http_sluice_route_look_unrouted(r, ctx);
     ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_ERROR);
 
     return ngx_http_sluice_route_skip_search(r);
@@ -168,23 +113,31 @@ static ngx_int_t
 ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_refusal_t *refusal)
 {
-    ngx_int_t  rc;
+    sluice_refusal_t           said;
+    const sluice_core_view_t  *view;
 
     if (ngx_http_sluice_route_read_path(r, ctx) != NGX_OK) {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-    }
-
-    rc = ngx_http_sluice_route_look(r, ctx);
-
-    if (ngx_http_sluice_route_is_too_large(r)) {
         return ngx_http_sluice_refusal(refusal,
-                                       NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                                       NULL);
+                                       NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 
-    if (rc != NGX_OK) {
-        return ngx_http_sluice_route_refuse_unread(refusal);
+    view = ngx_http_sluice_route_look_unrouted(r, ctx);
+
+    if (ngx_http_sluice_route_is_too_large(r, &said)) {
+        return ngx_http_sluice_refusal_set(r, refusal, &said);
+    }
+
+    if (view == NULL) {
+        return ngx_http_sluice_route_refuse_unread(r, refusal);
+    }
+
+    /* once, however many turns the match takes */
+
+    if (ctx->turns == 0
+        && (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_NATIVE_REWRITE)
+        && ngx_http_sluice_early_rewrite(r, ctx, refusal) != NGX_OK)
+    {
+        return NGX_DECLINED;
     }
 
     if (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_REWRITE) {
@@ -192,23 +145,41 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_OK;
     }
 
-    return ngx_http_sluice_route(r, ctx, refusal);
+    return ngx_http_sluice_route_match(r, ctx, view, refusal);
+}
+
+
+/* Until it is routed, it has the chain of requests without a route. */
+
+static const sluice_core_view_t *
+ngx_http_sluice_route_look_unrouted(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx)
+{
+    const sluice_core_view_t  *view;
+
+    view = ngx_http_sluice_route_look(r, ctx);
+
+    if (view) {
+        ctx->chain = ngx_http_sluice_chain_global(ctx->compiled);
+    }
+
+    return ctx->chain ? view : NULL;
 }
 
 
 /* What nginx checks when it has found a location: all have the same limit. */
 
 static ngx_uint_t
-ngx_http_sluice_route_is_too_large(ngx_http_request_t *r)
+ngx_http_sluice_route_is_too_large(ngx_http_request_t *r,
+    sluice_refusal_t *said)
 {
     ngx_http_core_loc_conf_t  *clcf;
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (r->headers_in.content_length_n == -1
-        || r->discard_body
-        || clcf->client_max_body_size == 0
-        || r->headers_in.content_length_n <= clcf->client_max_body_size)
+    if (r->discard_body
+        || !sluice_refusal_of_size(r->headers_in.content_length_n,
+                                   clcf->client_max_body_size, said))
     {
         return 0;
     }
@@ -256,42 +227,4 @@ ngx_http_sluice_route_read_path(ngx_http_request_t *r,
     ctx->path.len = path.length;
 
     return NGX_OK;
-}
-
-
-static void *
-ngx_http_sluice_route_create_conf(ngx_conf_t *cf)
-{
-    ngx_http_sluice_route_conf_t  *conf;
-
-    conf = ngx_palloc(cf->pool, sizeof(ngx_http_sluice_route_conf_t));
-    if (conf == NULL) {
-        return NULL;
-    }
-
-    conf->enabled = NGX_CONF_UNSET;
-
-    return conf;
-}
-
-
-static char *
-ngx_http_sluice_route_merge_conf(ngx_conf_t *cf, void *parent, void *child)
-{
-    ngx_http_sluice_route_conf_t  *prev = parent;
-    ngx_http_sluice_route_conf_t  *conf = child;
-
-    ngx_conf_merge_value(conf->enabled, prev->enabled, 0);
-
-    return NGX_CONF_OK;
-}
-
-
-/* Behind the request's checks: this module stands before theirs. */
-
-static ngx_int_t
-ngx_http_sluice_route_init(ngx_conf_t *cf)
-{
-    return ngx_http_sluice_phase_add(cf, NGX_HTTP_SERVER_REWRITE_PHASE,
-                                     ngx_http_sluice_route_handler);
 }

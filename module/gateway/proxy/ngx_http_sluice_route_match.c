@@ -4,33 +4,40 @@
  *
  * No pointer into the image outlives a match: what the request needs later is
  * in its context, or in what this worker has compiled
- * (ngx_http_sluice_live.h).
+ * (ngx_http_sluice_compiled.h).
  */
 
 
 #include "ngx_http_sluice_chain.h"
-#include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_service.h"
 #include "ngx_http_sluice_identity.h"
-#include "ngx_http_sluice_live.h"
+#include "ngx_http_sluice_compiled.h"
+#include "ngx_http_sluice_log.h"
 #include "ngx_http_sluice_names.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_turn.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_match.h"
+#include "ngx_sluice_metrics.h"
+#include "uuid.h"
 
 
 static ngx_int_t ngx_http_sluice_route_keep(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match);
-static uint32_t ngx_http_sluice_route_of_chain(
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
     const sluice_images_match_t *match);
-static ngx_int_t ngx_http_sluice_route_keep_bodies(ngx_http_request_t *r,
+static uint32_t ngx_http_sluice_route_of_chain(const sluice_core_view_t *view,
+    const sluice_images_match_t *match);
+static ngx_int_t ngx_http_sluice_route_keep_names(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match);
+static ngx_int_t ngx_http_sluice_route_keep_bodies(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
+    const sluice_images_match_t *match);
 static ngx_int_t ngx_http_sluice_route_copy(ngx_http_request_t *r,
     ngx_str_t *body, const sluice_core_found_t *found);
 static ngx_int_t ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
     const sluice_images_match_t *match, ngx_http_sluice_refusal_t *refusal);
 static void ngx_http_sluice_route_log(ngx_http_request_t *r,
     const sluice_images_match_t *match);
-static ngx_int_t ngx_http_sluice_route_hold(ngx_http_request_t *r,
+static ngx_int_t ngx_http_sluice_route_pin(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
 static ngx_uint_t ngx_http_sluice_route_needs_lua(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
@@ -40,13 +47,26 @@ ngx_int_t
 ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_refusal_t *refusal)
 {
+    const sluice_core_view_t  *view;
+
+    view = ngx_http_sluice_route_look(r, ctx);
+
+    if (view == NULL) {
+        return ngx_http_sluice_route_refuse_unread(r, refusal);
+    }
+
+    return ngx_http_sluice_route_match(r, ctx, view, refusal);
+}
+
+
+ngx_int_t
+ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_view_t *view, ngx_http_sluice_refusal_t *refusal)
+{
     int                    rc;
     sluice_images_match_t  match;
 
-    ctx->routed = 0;
-    ngx_http_sluice_turn_end(ctx);
-
-    rc = sluice_images_match(r, ctx->path.data, ctx->path.len, &match);
+    rc = sluice_match_request(r, view, ctx->path.data, ctx->path.len, &match);
 
     if (rc == SLUICE_CORE_AGAIN && ++ctx->turns < SLUICE_CORE_TURNS) {
         return NGX_AGAIN;
@@ -54,17 +74,13 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     ctx->turns = 0;
 
-    if (rc != SLUICE_CORE_OK
-        && (rc != SLUICE_CORE_NONE || match.epoch == 0))
-    {
+    if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
         return ngx_http_sluice_route_refuse(r, rc, &match, refusal);
     }
 
-    if (ngx_http_sluice_route_hold(r, ctx) != NGX_OK
-        || ngx_http_sluice_route_keep(r, ctx, &match) != NGX_OK)
-    {
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
+    if (ngx_http_sluice_route_keep(r, ctx, view, &match) != NGX_OK) {
+        return ngx_http_sluice_refusal(refusal,
+                                       NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 
     ctx->routed = 1;
@@ -81,7 +97,7 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
-    const sluice_images_match_t *match)
+    const sluice_core_view_t *view, const sluice_images_match_t *match)
 {
     ctx->route = match->route.record ? match->slot : SLUICE_CORE_NOBODY;
     ctx->route_generation = match->generation;
@@ -92,57 +108,79 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
                        : 0;
     ctx->prefix = match->prefix;
 
-    ctx->service = SLUICE_CORE_NOBODY;
-    ctx->destination = NULL;
+    ctx->service_slot = SLUICE_CORE_NOBODY;
+    ctx->service = NULL;
 
     if (match->route.record && match->service != SLUICE_CORE_NOBODY) {
-        ctx->destination = ngx_http_sluice_destination_of(ctx->live,
-                                                          match->service);
+        ctx->service = ngx_http_sluice_service_of(ctx->compiled,
+                                                  match->service);
     }
 
-    if (ctx->destination) {
-        ctx->service = match->service;
-        ctx->service_generation = ctx->destination->generation;
+    if (ctx->service) {
+        ctx->service_slot = match->service;
+        ctx->service_generation = ctx->service->generation;
 
         /* the access phase reads it: of many services it is in no cache */
 
-        __builtin_prefetch(&ctx->destination->rotation->peers);
-        __builtin_prefetch(&ctx->destination->rotation->own);
-    }
-
-    ctx->names = NULL;
-
-    if (ngx_http_sluice_names_are_logged && match->route.record
-        && ngx_http_sluice_names_keep(r, ctx, &match->route) != NGX_OK)
-    {
-        return NGX_ERROR;
+        __builtin_prefetch(&ctx->service->balancer->peers);
+        __builtin_prefetch(&ctx->service->balancer->own);
     }
 
     ctx->step = 0;
     ctx->consumer_chain = NULL;
-    ctx->chain = ngx_http_sluice_chain(ctx->live,
-                                       ngx_http_sluice_route_of_chain(match),
-                                       ctx->route_revision, ctx->service,
-                                       ctx->destination
-                                       && ctx->destination->plugins);
+    ctx->chain = ngx_http_sluice_chain(ctx->compiled,
+                                       ngx_http_sluice_route_of_chain(view,
+                                                                      match),
+                                       ctx->route_revision, ctx->service_slot,
+                                       ctx->service
+                                       && ctx->service->plugins);
 
-    if (ctx->chain == NULL) {
+    if (ctx->chain == NULL
+        || ngx_http_sluice_route_keep_names(r, ctx, match) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    return ctx->chain->phases & ~NGX_HTTP_SLUICE_PHASE_NATIVE
-           ? ngx_http_sluice_route_keep_bodies(r, ctx, match) : NGX_OK;
+    if ((ctx->chain->phases & NGX_HTTP_SLUICE_PHASES_THAT_LOG)
+        && ngx_http_sluice_log_keep(ctx, view, &match->route) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ctx->chain->phases & NGX_HTTP_SLUICE_PHASES_IN_LUA
+           ? ngx_http_sluice_route_keep_bodies(r, ctx, view, match) : NGX_OK;
+}
+
+
+/* For logs, and for plugins that finish requests. */
+
+static ngx_int_t
+ngx_http_sluice_route_keep_names(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match)
+{
+    ctx->names = NULL;
+
+    if (match->route.record == NULL
+        || !(ngx_http_sluice_names_are_logged
+             || (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_NATIVE_FINISH)))
+    {
+        return NGX_OK;
+    }
+
+    return ngx_http_sluice_names_keep(r, ctx, &match->route,
+                                      ctx->service
+                                      ? &ctx->service->named : NULL);
 }
 
 
 /* The route, if plugins are bound to it. */
 
 static uint32_t
-ngx_http_sluice_route_of_chain(const sluice_images_match_t *match)
+ngx_http_sluice_route_of_chain(const sluice_core_view_t *view,
+    const sluice_images_match_t *match)
 {
     return match->route.record
-           && sluice_core_has_children(sluice_images_view(),
-                                       SLUICE_CORE_PLUGIN, &match->route)
+           && sluice_core_has_children(view, SLUICE_CORE_PLUGIN, &match->route)
            ? match->slot : SLUICE_CORE_NOBODY;
 }
 
@@ -151,7 +189,8 @@ ngx_http_sluice_route_of_chain(const sluice_images_match_t *match)
 
 static ngx_int_t
 ngx_http_sluice_route_keep_bodies(ngx_http_request_t *r,
-    ngx_http_sluice_ctx_t *ctx, const sluice_images_match_t *match)
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
+    const sluice_images_match_t *match)
 {
     sluice_core_found_t  service;
 
@@ -165,12 +204,12 @@ ngx_http_sluice_route_keep_bodies(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (ctx->service == SLUICE_CORE_NOBODY) {
+    if (ctx->service_slot == SLUICE_CORE_NOBODY) {
         return NGX_OK;
     }
 
-    service = sluice_core_by_slot(sluice_images_view(), SLUICE_CORE_SERVICE,
-                                  ctx->service);
+    service = sluice_core_by_slot(view, SLUICE_CORE_SERVICE,
+                                  ctx->service_slot);
 
     return ngx_http_sluice_route_copy(r, &ctx->service_body, &service);
 }
@@ -196,29 +235,22 @@ ngx_http_sluice_route_copy(ngx_http_request_t *r, ngx_str_t *body,
 }
 
 
-/* What keeps a request from being routed; no other route is a safe guess. */
+/* What keeps a request from being routed. */
 
 static ngx_int_t
 ngx_http_sluice_route_refuse(ngx_http_request_t *r, int rc,
     const sluice_images_match_t *match, ngx_http_sluice_refusal_t *refusal)
 {
-    switch (rc) {
+    sluice_refusal_t  said;
 
-    case SLUICE_CORE_LIMIT:
-    case SLUICE_CORE_AGAIN:
-    case SLUICE_CORE_PATTERN:
-    case SLUICE_CORE_MEMORY:
+    (void) sluice_refusal_of_code(rc, &said);
+
+    if (said.status == NGX_HTTP_INTERNAL_SERVER_ERROR) {
         ngx_sluice_metrics_add(SLUICE_METRICS_UNROUTED, 1);
         ngx_http_sluice_route_log(r, match);
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       NULL);
-
-    case SLUICE_CORE_LARGE:
-        return ngx_http_sluice_refusal(refusal, NGX_HTTP_BAD_REQUEST, NULL);
-
-    default:
-        return ngx_http_sluice_route_refuse_unread(refusal);
     }
+
+    return ngx_http_sluice_refusal_set(r, refusal, &said);
 }
 
 
@@ -227,7 +259,7 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     const sluice_images_match_t *match)
 {
     char                  reason[128];
-    u_char                id[NGX_HTTP_SLUICE_UUID];
+    u_char                id[SLUICE_UUID_TEXT];
     ngx_str_t             name;
     sluice_core_text_t    text;
     sluice_core_entity_t  head;
@@ -246,8 +278,8 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
     if (text.data == NULL) {
         sluice_core_head(&match->route, &head);
         name.data = id;
-        name.len = NGX_HTTP_SLUICE_UUID;
-        ngx_http_sluice_identity_uuid(id, head.id);
+        name.len = SLUICE_UUID_TEXT;
+        sluice_uuid_write((char *) id, head.id);
     }
 
     sluice_core_reason(match->reason, reason, sizeof(reason));
@@ -261,43 +293,48 @@ ngx_http_sluice_route_log(ngx_http_request_t *r,
 }
 
 
-/* Finds what is published, and the chain of requests that are not routed. */
-
-ngx_int_t
+const sluice_core_view_t *
 ngx_http_sluice_route_look(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 {
-    if (sluice_images_refresh() != SLUICE_CORE_OK
-        || ngx_http_sluice_route_hold(r, ctx) != NGX_OK)
-    {
-        return NGX_ERROR;
+    ctx->routed = 0;
+    ngx_http_sluice_turn_end(ctx);
+
+    /* of a request that was sent elsewhere ngx.ctx is another one */
+
+    if (r->internal && ctx->own_identity) {
+        ctx->running.identity = NGX_HTTP_SLUICE_IDENTITY_UNSURE;
     }
 
-    ctx->chain = ngx_http_sluice_chain(ctx->live, SLUICE_CORE_NOBODY, 0,
-                                       SLUICE_CORE_NOBODY, 0);
+    if (sluice_images_refresh() != SLUICE_CORE_OK
+        || ngx_http_sluice_route_pin(r, ctx) != NGX_OK)
+    {
+        return NULL;
+    }
 
-    return ctx->chain ? NGX_OK : NGX_ERROR;
+    return sluice_images_view();
 }
 
 
 static ngx_int_t
-ngx_http_sluice_route_hold(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
+ngx_http_sluice_route_pin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 {
-    ngx_http_sluice_live_t  *live;
+    ngx_http_sluice_compiled_t  *compiled;
 
-    live = ngx_http_sluice_live();
+    compiled = ngx_http_sluice_compiled();
 
-    if (live == ctx->live && live) {
+    if (compiled == ctx->compiled && compiled) {
         return NGX_OK;
     }
 
-    if (live == NULL
-        || ngx_http_sluice_live_hold(live, r, ngx_http_sluice_route_leave)
+    if (compiled == NULL
+        || ngx_http_sluice_compiled_pin(compiled, r,
+                                        ngx_http_sluice_route_detach)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ctx->live = live;
+    ctx->compiled = compiled;
 
     return NGX_OK;
 }
@@ -335,12 +372,15 @@ ngx_http_sluice_route_enter(ngx_http_request_t *r,
 }
 
 
-/* Nothing is published, or this worker cannot map what is: it does not serve
-   what was there before. */
+/* Nothing is published, or this worker cannot map what is. */
 
 ngx_int_t
-ngx_http_sluice_route_refuse_unread(ngx_http_sluice_refusal_t *refusal)
+ngx_http_sluice_route_refuse_unread(ngx_http_request_t *r,
+    ngx_http_sluice_refusal_t *refusal)
 {
-    return ngx_http_sluice_refusal(refusal, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   "the configuration cannot be read");
+    sluice_refusal_t  said;
+
+    (void) sluice_refusal_of_code(SLUICE_CORE_BAD, &said);
+
+    return ngx_http_sluice_refusal_set(r, refusal, &said);
 }

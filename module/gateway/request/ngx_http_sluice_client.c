@@ -1,6 +1,6 @@
 
 /*
- * Whether somebody still waits for an answer.
+ * Whether somebody still waits for an answer, and has asked for a body.
  */
 
 
@@ -10,7 +10,18 @@
 
 #include <poll.h>
 
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_ctx.h"
+
+
+/* The method is what plugins have made of it; the line is the client's. */
+
+ngx_uint_t
+ngx_http_sluice_client_heads(ngx_http_request_t *r)
+{
+    return r->request_line.len > sizeof("HEAD ") - 1
+           && ngx_strncmp(r->request_line.data, "HEAD ", sizeof("HEAD ") - 1)
+              == 0;
+}
 
 
 /*

@@ -8,62 +8,21 @@
 #include "ngx_http_sluice_ctx.h"
 
 
-typedef struct {
-    ngx_uint_t  index;                        /* of $sluice_ctx */
-} ngx_http_sluice_ctx_conf_t;
-
-
-static ngx_int_t ngx_http_sluice_ctx_add_variable(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_ctx_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static void *ngx_http_sluice_ctx_create_conf(ngx_conf_t *cf);
 static ngx_http_variable_value_t *ngx_http_sluice_ctx_place(
     ngx_http_request_t *r);
-
-
-extern ngx_module_t  ngx_http_sluice_ctx_module;
-
-
-static ngx_http_module_t  ngx_http_sluice_ctx_module_ctx = {
-    ngx_http_sluice_ctx_add_variable,      /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    ngx_http_sluice_ctx_create_conf,       /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_ctx_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_ctx_module_ctx,       /* module context */
-    NULL,                                  /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
 
 
 static ngx_str_t  ngx_http_sluice_ctx_name = ngx_string("sluice_ctx");
 
 
-static ngx_int_t
-ngx_http_sluice_ctx_add_variable(ngx_conf_t *cf)
+ngx_int_t
+ngx_http_sluice_ctx_add_variable(ngx_conf_t *cf,
+    ngx_http_sluice_ctx_conf_t *conf)
 {
-    ngx_int_t                    index;
-    ngx_http_variable_t         *var;
-    ngx_http_sluice_ctx_conf_t  *conf;
+    ngx_int_t             index;
+    ngx_http_variable_t  *var;
 
     var = ngx_http_add_variable(cf, &ngx_http_sluice_ctx_name, 0);
     if (var == NULL) {
@@ -77,7 +36,6 @@ ngx_http_sluice_ctx_add_variable(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_ctx_module);
     conf->index = index;
 
     return NGX_OK;
@@ -96,13 +54,6 @@ ngx_http_sluice_ctx_variable(ngx_http_request_t *r,
     v->not_found = 1;
 
     return NGX_OK;
-}
-
-
-static void *
-ngx_http_sluice_ctx_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_ctx_conf_t));
 }
 
 
@@ -133,7 +84,7 @@ ngx_http_sluice_ctx_make(ngx_http_request_t *r)
     }
 
     ctx->route = SLUICE_CORE_NOBODY;
-    ctx->service = SLUICE_CORE_NOBODY;
+    ctx->service_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_slot = SLUICE_CORE_NOBODY;
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->prefix = -1;
@@ -148,6 +99,38 @@ ngx_http_sluice_ctx_make(ngx_http_request_t *r)
 }
 
 
+ngx_int_t
+ngx_http_sluice_ctx_log(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_text_t *name, const sluice_core_text_t *value)
+{
+    ngx_http_sluice_logged_t  *logged;
+
+    for (logged = ctx->log_values; logged; logged = logged->next) {
+
+        if (logged->name.data == (u_char *) name->data) {
+            break;
+        }
+    }
+
+    if (logged == NULL) {
+        logged = ngx_palloc(r->main->pool, sizeof(ngx_http_sluice_logged_t));
+        if (logged == NULL) {
+            return NGX_ERROR;
+        }
+
+        logged->name.data = (u_char *) name->data;
+        logged->name.len = name->length;
+        logged->next = ctx->log_values;
+        ctx->log_values = logged;
+    }
+
+    logged->value.data = (u_char *) value->data;
+    logged->value.len = value->length;
+
+    return NGX_OK;
+}
+
+
 /* Zeroes until a context is there: nginx has cleared all places. */
 
 static ngx_http_variable_value_t *
@@ -155,7 +138,7 @@ ngx_http_sluice_ctx_place(ngx_http_request_t *r)
 {
     ngx_http_sluice_ctx_conf_t  *conf;
 
-    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_ctx_module);
+    conf = ngx_http_sluice_main_conf(r, ctx);
 
     return &r->variables[conf->index];
 }

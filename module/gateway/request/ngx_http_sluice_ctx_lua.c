@@ -5,7 +5,40 @@
 
 
 #include "ngx_http_sluice_ctx.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_turn.h"
+
+
+/*
+ * What runs, for Lua to read and to write; NULL: the request has no context.
+ * Those that Lua's module makes for its timers have not even variables.
+ */
+
+sluice_running_t *
+sluice_ctx_running(ngx_http_request_t *r)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = r->variables ? ngx_http_sluice_ctx(r) : NULL;
+
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    /* a step that has waited goes on in another turn, or behind others */
+
+    if (ctx->running.phase
+        && (ngx_sluice_turn->serial != ctx->running.serial
+            || ngx_sluice_turn->step != ngx_sluice_turn->turn))
+    {
+        ngx_sluice_turn->kind = ctx->running.phase;
+        ngx_sluice_turn->owner = ctx->running.plugin;
+        ngx_sluice_turn->serial = ctx->running.serial;
+        ngx_sluice_turn->root = ctx->running.root;
+        ngx_sluice_turn->step = ngx_sluice_turn->turn;
+    }
+
+    return &ctx->running;
+}
 
 
 /* Where Lua keeps what is the request's; 0: nowhere. */
@@ -47,7 +80,7 @@ sluice_ctx_path(ngx_http_request_t *r, sluice_core_text_t *path)
 {
     ngx_http_sluice_ctx_t  *ctx;
 
-    ctx = ngx_http_sluice_ctx(r);
+    ctx = r->variables ? ngx_http_sluice_ctx(r) : NULL;
 
     path->data = ctx ? (const char *) ctx->path.data : NULL;
     path->length = ctx ? (uint32_t) ctx->path.len : 0;
@@ -66,7 +99,7 @@ sluice_ctx_entity(ngx_http_request_t *r, int kind,
     ngx_str_t              *body;
     ngx_http_sluice_ctx_t  *ctx;
 
-    ctx = ngx_http_sluice_ctx(r);
+    ctx = r->variables ? ngx_http_sluice_ctx(r) : NULL;
 
     if (ctx == NULL) {
         return NGX_DECLINED;
@@ -77,7 +110,7 @@ sluice_ctx_entity(ngx_http_request_t *r, int kind,
         body = &ctx->route_body;
 
     } else {
-        entity->slot = ctx->service;
+        entity->slot = ctx->service_slot;
         body = &ctx->service_body;
     }
 

@@ -24,82 +24,20 @@
 #include "ngx_http_sluice_location.h"
 
 
-typedef struct {
-    ngx_http_core_loc_conf_t    *locations[NGX_HTTP_SLUICE_LOCATION_KINDS]
-                                          [NGX_HTTP_SLUICE_LEVELS];
-} ngx_http_sluice_location_srv_conf_t;
-
-
-typedef struct {
-    ngx_http_sluice_location_e   kind;
-} ngx_http_sluice_location_loc_conf_t;
-
-
-static char *ngx_http_sluice_location(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 static ngx_http_sluice_location_e ngx_http_sluice_location_read_kind(
     ngx_str_t *text);
-static void *ngx_http_sluice_location_create_srv_conf(ngx_conf_t *cf);
-static void *ngx_http_sluice_location_create_loc_conf(ngx_conf_t *cf);
 
 
-extern ngx_module_t  ngx_http_sluice_location_module;
-
-
-static ngx_command_t  ngx_http_sluice_location_commands[] = {
-
-    { ngx_string("sluice_location"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2,
-      ngx_http_sluice_location,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_location_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_location_create_srv_conf,  /* create server config. */
-    NULL,                                  /* merge server configuration */
-
-    ngx_http_sluice_location_create_loc_conf,  /* create location config. */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_location_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_location_module_ctx,  /* module context */
-    ngx_http_sluice_location_commands,     /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static char *
+char *
 ngx_http_sluice_location(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sluice_location_loc_conf_t  *llcf = conf;
-
     ngx_int_t                             level;
     ngx_str_t                            *value;
     ngx_http_core_loc_conf_t            **place;
+    ngx_http_sluice_location_loc_conf_t  *llcf;
     ngx_http_sluice_location_srv_conf_t  *lscf;
 
+    llcf = ngx_http_sluice_set_conf(conf, cmd);
     value = cf->args->elts;
 
     llcf->kind = ngx_http_sluice_location_read_kind(&value[1]);
@@ -109,11 +47,11 @@ ngx_http_sluice_location(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         || level == NGX_ERROR
         || level >= NGX_HTTP_SLUICE_LEVELS)
     {
-        return "wants native, lua or error, and a level";
+        return "wants native, lua, error or response, and a level";
     }
 
-    lscf = ngx_http_conf_get_module_srv_conf(cf,
-                                             ngx_http_sluice_location_module);
+    conf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_sluice_module);
+    lscf = ngx_http_sluice_part(conf, location_srv);
     place = &lscf->locations[llcf->kind][level];
 
     if (*place) {
@@ -141,21 +79,11 @@ ngx_http_sluice_location_read_kind(ngx_str_t *text)
         return NGX_HTTP_SLUICE_LOCATION_ERROR;
     }
 
+    if (ngx_strcmp(text->data, "response") == 0) {
+        return NGX_HTTP_SLUICE_LOCATION_RESPONSE;
+    }
+
     return NGX_HTTP_SLUICE_LOCATION_NONE;
-}
-
-
-static void *
-ngx_http_sluice_location_create_srv_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_location_srv_conf_t));
-}
-
-
-static void *
-ngx_http_sluice_location_create_loc_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_location_loc_conf_t));
 }
 
 
@@ -164,7 +92,7 @@ ngx_http_sluice_location_kind(ngx_http_request_t *r)
 {
     ngx_http_sluice_location_loc_conf_t  *llcf;
 
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_sluice_location_module);
+    llcf = ngx_http_sluice_loc_conf(r, location_loc);
 
     return llcf->kind;
 }
@@ -179,7 +107,7 @@ ngx_http_sluice_location_enter(ngx_http_request_t *r,
     ngx_http_core_loc_conf_t             *clcf;
     ngx_http_sluice_location_srv_conf_t  *lscf;
 
-    lscf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_location_module);
+    lscf = ngx_http_sluice_srv_conf(r, location_srv);
     clcf = lscf->locations[kind][level];
 
     if (clcf == NULL || clcf->loc_conf == r->loc_conf) {

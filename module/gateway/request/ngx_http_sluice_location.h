@@ -9,9 +9,7 @@
 #define NGX_HTTP_SLUICE_LOCATION_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_sluice_module.h"
 
 
 /* of late phases in Lua (gateway/proxy/late_phases.lua) */
@@ -24,9 +22,37 @@ typedef enum {
     NGX_HTTP_SLUICE_LOCATION_NATIVE,     /* its access phase is in C */
     NGX_HTTP_SLUICE_LOCATION_LUA,        /* and in Lua */
     NGX_HTTP_SLUICE_LOCATION_ERROR,      /* it answers for nginx's errors */
+    NGX_HTTP_SLUICE_LOCATION_RESPONSE,   /* it has a whole response in hand */
     NGX_HTTP_SLUICE_LOCATION_KINDS
 } ngx_http_sluice_location_e;
 
+
+typedef struct {
+    ngx_http_core_loc_conf_t    *locations[NGX_HTTP_SLUICE_LOCATION_KINDS]
+                                          [NGX_HTTP_SLUICE_LEVELS];
+} ngx_http_sluice_location_srv_conf_t;
+
+
+typedef struct {
+    ngx_http_sluice_location_e   kind;
+} ngx_http_sluice_location_loc_conf_t;
+
+
+#define NGX_HTTP_SLUICE_LOCATION_DIRECTIVES(at)                               \
+    { ngx_string("sluice_location"),                                          \
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2,                                       \
+      ngx_http_sluice_location,                                               \
+      NGX_HTTP_LOC_CONF_OFFSET,                                               \
+      at,                                                                     \
+      NULL }
+
+
+extern const size_t  ngx_http_sluice_location_srv_at;
+extern const size_t  ngx_http_sluice_location_loc_at;
+
+
+char *ngx_http_sluice_location(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* Of the location that the request is in. */
 ngx_http_sluice_location_e ngx_http_sluice_location_kind(

@@ -50,3 +50,40 @@ ngx_http_sluice_times(ngx_http_request_t *r, ngx_http_sluice_times_t *times)
     times->upstream = (uint32_t) upstream;
     times->gateway = (uint32_t) gateway;
 }
+
+
+void
+sluice_times(ngx_http_request_t *r, sluice_times_t *moments)
+{
+    double                      now;
+    ngx_time_t                 *tp;
+    ngx_http_upstream_state_t  *state;
+
+    ngx_memzero(moments, sizeof(sluice_times_t));
+
+    moments->started = (double) r->start_sec * 1000 + (double) r->start_msec;
+
+    if (r->upstream_states == NULL
+        || r->upstream_states->nelts == 0
+        || r->upstream == NULL)
+    {
+        return;
+    }
+
+    tp = ngx_timeofday();
+    now = (double) tp->sec * 1000 + (double) tp->msec;
+
+    moments->asked = now
+                     - (double) (ngx_current_msec - r->upstream->start_time);
+
+    state = r->upstream_states->elts;
+    state += r->upstream_states->nelts - 1;
+
+    if (state->header_time != (ngx_msec_t) -1) {
+        moments->head = moments->asked + (double) state->header_time;
+    }
+
+    if (state->response_time != (ngx_msec_t) -1) {
+        moments->ended = moments->asked + (double) state->response_time;
+    }
+}

@@ -24,8 +24,24 @@ typedef struct {
                                response's end */
     uint32_t    gateway;    /* until the last try began, without the tries
                                before; all of a request without tries */
-    ngx_uint_t  tries;      /* 0: upstream is none */
+    uint32_t    tries;      /* 0: upstream is none */
 } ngx_http_sluice_times_t;
+
+
+/* FFI */
+
+/* Milliseconds since 1970; 0: it was not, or not yet. */
+
+typedef struct {
+    double      started;    /* the request's first byte */
+    double      asked;      /* the last try began */
+    double      head;       /* its response's head came */
+    double      ended;      /* its response ended */
+} sluice_times_t;
+
+void sluice_times(ngx_http_request_t *r, sluice_times_t *moments);
+
+/* FFI end */
 
 
 /* In the log phase. */

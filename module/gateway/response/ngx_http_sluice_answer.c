@@ -1,96 +1,14 @@
 
 #include "ngx_http_sluice_answer.h"
-#include "ngx_sluice_abi.h"
-
-
-typedef enum {
-    NGX_HTTP_SLUICE_ANSWER_ACCEPT = 0,
-    NGX_HTTP_SLUICE_ANSWER_CONTENT_TYPE,
-    NGX_HTTP_SLUICE_ANSWER_REQUEST_ID,
-    NGX_HTTP_SLUICE_ANSWER_RESPONSE_VIA,
-    NGX_HTTP_SLUICE_ANSWER_PROXY_MS,
-    NGX_HTTP_SLUICE_ANSWER_VARIABLES
-} ngx_http_sluice_answer_variable_e;
-
-
-typedef struct {
-    ngx_str_t   server;             /* empty: no such header */
-    ngx_str_t   latency;            /* its name; empty: the same */
-    int         default_format;     /* for a client that names none */
-    ngx_int_t   variables[NGX_HTTP_SLUICE_ANSWER_VARIABLES];    /* indices */
-} ngx_http_sluice_answer_conf_t;
 
 
 static ngx_int_t ngx_http_sluice_answer_send(ngx_http_request_t *r,
     ngx_uint_t status, sluice_core_text_t *body);
+static int ngx_http_sluice_answer_make(ngx_http_request_t *r, int format,
+    int status, const char *message, size_t length, sluice_core_text_t *body);
 static int ngx_http_sluice_answer_format(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_answer_read(ngx_http_request_t *r,
     ngx_uint_t variable, sluice_core_text_t *text);
-static char *ngx_http_sluice_answer_default_type(ngx_conf_t *cf,
-    ngx_command_t *cmd, void *conf);
-static void *ngx_http_sluice_answer_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_answer_init(ngx_conf_t *cf);
-
-extern ngx_module_t  ngx_http_sluice_answer_module;
-
-
-static ngx_command_t  ngx_http_sluice_answer_commands[] = {
-
-    { ngx_string("sluice_answer_server"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_sluice_answer_conf_t, server),
-      NULL },
-
-    { ngx_string("sluice_answer_latency"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_sluice_answer_conf_t, latency),
-      NULL },
-
-    { ngx_string("sluice_answer_default_type"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_sluice_answer_default_type,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_answer_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_answer_init,           /* postconfiguration */
-
-    ngx_http_sluice_answer_create_conf,    /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_answer_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_answer_module_ctx,    /* module context */
-    ngx_http_sluice_answer_commands,       /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
 
 ngx_int_t
 ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
@@ -99,7 +17,7 @@ ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     sluice_core_text_t  type, body;
 
     if (ngx_http_sluice_answer_is_lua(r)) {
-        return ngx_http_sluice_answer_later(r, status, message);
+        return ngx_http_sluice_answer_later(r, status, message, NULL);
     }
 
     if (sluice_answer_error(r, (int) status,
@@ -123,7 +41,40 @@ ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
 
 
 ngx_int_t
-ngx_http_sluice_redirect(ngx_http_request_t *r, ngx_uint_t status,
+ngx_http_sluice_answer_body(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_str_t *body)
+{
+    u_char              *parameters;
+    sluice_core_text_t   text;
+
+    if (ngx_http_sluice_answer_is_lua(r)) {
+        return ngx_http_sluice_answer_later(r, status, body, type);
+    }
+
+    text.length = (uint32_t) body->len;
+    text.data = (const char *) ngx_pstrdup(r->pool, body);
+
+    r->headers_out.content_type.data = ngx_pstrdup(r->pool, type);
+    r->headers_out.content_type.len = type->len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    parameters = ngx_strlchr(type->data, type->data + type->len, ';');
+    r->headers_out.content_type_len = parameters
+                                      ? (size_t) (parameters - type->data)
+                                      : type->len;
+
+    if ((text.data == NULL && body->len)
+        || (r->headers_out.content_type.data == NULL && type->len))
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sluice_answer_send(r, status, &text);
+}
+
+
+ngx_int_t
+ngx_http_sluice_answer_redirect(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *location)
 {
     static ngx_str_t  name = ngx_string("Location");
@@ -175,7 +126,7 @@ ngx_http_sluice_answer_send(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_ERROR;
     }
 
-    if (body) {
+    if (body && body->length) {
         b->pos = (u_char *) body->data;
         b->last = b->pos + body->length;
         b->memory = 1;
@@ -214,7 +165,42 @@ int
 sluice_answer_error(ngx_http_request_t *r, int status, const char *message,
     size_t length, sluice_core_text_t *type, sluice_core_text_t *body)
 {
-    int                  format;
+    int  format;
+
+    format = ngx_http_sluice_answer_format(r);
+    *type = sluice_answer_content_type(format);
+
+    return ngx_http_sluice_answer_make(r, format, status, message, length,
+                                       body);
+}
+
+
+/* The same in the format of a media type; text where there is none of it. */
+
+int
+sluice_answer_error_as(ngx_http_request_t *r, int status, const char *message,
+    size_t length, const sluice_core_text_t *type, sluice_core_text_t *body)
+{
+    int          format;
+    const char  *end;
+
+    end = memchr(type->data, ';', type->length);
+
+    format = sluice_answer_format(type->data, end ? (size_t) (end - type->data)
+                                                  : type->length);
+    if (format == SLUICE_ANSWER_UNKNOWN) {
+        format = SLUICE_ANSWER_TEXT;
+    }
+
+    return ngx_http_sluice_answer_make(r, format, status, message, length,
+                                       body);
+}
+
+
+static int
+ngx_http_sluice_answer_make(ngx_http_request_t *r, int format, int status,
+    const char *message, size_t length, sluice_core_text_t *body)
+{
     char                *out, words[SLUICE_ANSWER_WORDS];
     sluice_core_text_t   text, id;
 
@@ -225,7 +211,6 @@ sluice_answer_error(ngx_http_request_t *r, int status, const char *message,
         sluice_answer_words(status, words, &text);
     }
 
-    format = ngx_http_sluice_answer_format(r);
     ngx_http_sluice_answer_read(r, NGX_HTTP_SLUICE_ANSWER_REQUEST_ID, &id);
 
     out = ngx_pnalloc(r->pool, sluice_answer_bound(text.length, id.length));
@@ -235,7 +220,6 @@ sluice_answer_error(ngx_http_request_t *r, int status, const char *message,
 
     body->length = sluice_answer_body(format, &text, &id, out);
     body->data = out;
-    *type = sluice_answer_content_type(format);
 
     return NGX_OK;
 }
@@ -253,7 +237,7 @@ ngx_http_sluice_answer_format(ngx_http_request_t *r)
                                        &accept)
            != NGX_OK)
     {
-        acf = ngx_http_get_module_main_conf(r, ngx_http_sluice_answer_module);
+        acf = ngx_http_sluice_main_conf(r, answer);
         return acf->default_format;
     }
 
@@ -272,7 +256,9 @@ sluice_answer_own(ngx_http_request_t *r)
     ngx_http_variable_value_t      *v;
     ngx_http_sluice_answer_conf_t  *acf;
 
-    acf = ngx_http_get_module_main_conf(r, ngx_http_sluice_answer_module);
+    ngx_http_sluice_answer_note(r);
+
+    acf = ngx_http_sluice_main_conf(r, answer);
 
     v = r->variables;
     v[acf->variables[NGX_HTTP_SLUICE_ANSWER_RESPONSE_VIA]] =
@@ -303,7 +289,7 @@ ngx_http_sluice_answer_read(ngx_http_request_t *r, ngx_uint_t variable,
     ngx_http_variable_value_t      *v;
     ngx_http_sluice_answer_conf_t  *acf;
 
-    acf = ngx_http_get_module_main_conf(r, ngx_http_sluice_answer_module);
+    acf = ngx_http_sluice_main_conf(r, answer);
 
     text->data = "";
     text->length = 0;
@@ -321,15 +307,15 @@ ngx_http_sluice_answer_read(ngx_http_request_t *r, ngx_uint_t variable,
 }
 
 
-static char *
+char *
 ngx_http_sluice_answer_default_type(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_sluice_answer_conf_t  *acf = conf;
+    int                             format;
+    ngx_str_t                      *value;
+    ngx_http_sluice_answer_conf_t  *acf;
 
-    int         format;
-    ngx_str_t  *value;
-
+    acf = ngx_http_sluice_set_conf(conf, cmd);
     value = cf->args->elts;
 
     format = sluice_answer_format((char *) value[1].data, value[1].len);
@@ -344,27 +330,10 @@ ngx_http_sluice_answer_default_type(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-static void *
-ngx_http_sluice_answer_create_conf(ngx_conf_t *cf)
+ngx_int_t
+ngx_http_sluice_answer_init(ngx_conf_t *cf, ngx_http_sluice_answer_conf_t *acf)
 {
-    ngx_http_sluice_answer_conf_t  *acf;
-
-    acf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_answer_conf_t));
-    if (acf == NULL) {
-        return NULL;
-    }
-
-    acf->default_format = SLUICE_ANSWER_TEXT;
-
-    return acf;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_answer_init(ngx_conf_t *cf)
-{
-    ngx_uint_t                      i;
-    ngx_http_sluice_answer_conf_t  *acf;
+    ngx_uint_t  i;
 
     static ngx_str_t  names[] = {
         ngx_string("http_accept"),
@@ -373,9 +342,6 @@ ngx_http_sluice_answer_init(ngx_conf_t *cf)
         ngx_string("sluice_response_via"),
         ngx_string("sluice_proxy_ms")
     };
-
-    acf = ngx_http_conf_get_module_main_conf(cf,
-                                             ngx_http_sluice_answer_module);
 
     for (i = 0; i < NGX_HTTP_SLUICE_ANSWER_VARIABLES; i++) {
 

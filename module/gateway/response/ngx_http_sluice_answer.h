@@ -21,9 +21,60 @@
 #define NGX_HTTP_SLUICE_ANSWER_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_sluice_module.h"
+#include "answer.h"
+
+
+typedef enum {
+    NGX_HTTP_SLUICE_ANSWER_ACCEPT = 0,
+    NGX_HTTP_SLUICE_ANSWER_CONTENT_TYPE,
+    NGX_HTTP_SLUICE_ANSWER_REQUEST_ID,
+    NGX_HTTP_SLUICE_ANSWER_RESPONSE_VIA,
+    NGX_HTTP_SLUICE_ANSWER_PROXY_MS,
+    NGX_HTTP_SLUICE_ANSWER_VARIABLES
+} ngx_http_sluice_answer_variable_e;
+
+
+typedef struct {
+    ngx_str_t   server;             /* empty: no such header */
+    ngx_str_t   latency;            /* its name; empty: the same */
+    int         default_format;     /* for a client that names none */
+    ngx_int_t   variables[NGX_HTTP_SLUICE_ANSWER_VARIABLES];    /* indices */
+} ngx_http_sluice_answer_conf_t;
+
+
+#define NGX_HTTP_SLUICE_ANSWER_DIRECTIVES(at)                                 \
+    { ngx_string("sluice_answer_server"),                                     \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,                                      \
+      ngx_conf_set_str_slot,                                                  \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      at + offsetof(ngx_http_sluice_answer_conf_t, server),                   \
+      NULL },                                                                 \
+                                                                              \
+    { ngx_string("sluice_answer_latency"),                                    \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,                                      \
+      ngx_conf_set_str_slot,                                                  \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      at + offsetof(ngx_http_sluice_answer_conf_t, latency),                  \
+      NULL },                                                                 \
+                                                                              \
+    { ngx_string("sluice_answer_default_type"),                               \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,                                      \
+      ngx_http_sluice_answer_default_type,                                    \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      at,                                                                     \
+      NULL }
+
+
+extern const size_t  ngx_http_sluice_answer_at;
+
+
+char *ngx_http_sluice_answer_default_type(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* When the configuration has been read. */
+ngx_int_t ngx_http_sluice_answer_init(ngx_conf_t *cf,
+    ngx_http_sluice_answer_conf_t *conf);
 
 
 /*
@@ -46,11 +97,18 @@ ngx_int_t ngx_http_sluice_answer(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *message);
 
 /*
+ * The same with a body as it is.  type: of length 0: the response has no
+ * Content-Type.  Both are copied.
+ */
+ngx_int_t ngx_http_sluice_answer_body(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *type, ngx_str_t *body);
+
+/*
  * The same without a body, with a Location (not copied: it has to live as
  * long as the request does).
  */
-ngx_int_t ngx_http_sluice_redirect(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *location);
+ngx_int_t ngx_http_sluice_answer_redirect(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *location);
 
 /* ngx_http_sluice_answer_head.c; NULL, NGX_ERROR: no memory */
 
@@ -62,14 +120,56 @@ ngx_table_elt_t *ngx_http_sluice_answer_push(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 
 
+/* ngx_http_sluice_answer_source.c */
+
+/* The client gets a body, or none, by what it has asked. */
+void ngx_http_sluice_answer_method(ngx_http_request_t *r);
+
+/* The gateway answers, now. */
+void ngx_http_sluice_answer_note(ngx_http_request_t *r);
+
 /* ngx_http_sluice_answer_later.c */
 
 /* Whether Lua runs the plugins, and has called. */
 ngx_uint_t ngx_http_sluice_answer_is_lua(ngx_http_request_t *r);
 
-/* Keeps an answer; NGX_HTTP_SLUICE_ANSWER_LATER, or NGX_ERROR: no memory. */
+/*
+ * Keeps an answer; NGX_HTTP_SLUICE_ANSWER_LATER, or NGX_ERROR: no memory.
+ * type: NULL: message is an error's.
+ */
 ngx_int_t ngx_http_sluice_answer_later(ngx_http_request_t *r,
-    ngx_uint_t status, ngx_str_t *message);
+    ngx_uint_t status, ngx_str_t *message, ngx_str_t *type);
+
+
+/* FFI */
+
+/* ngx_http_sluice_answer.c */
+
+int sluice_answer_error(ngx_http_request_t *r, int status, const char *message,
+    size_t length, sluice_core_text_t *type, sluice_core_text_t *body);
+int sluice_answer_error_as(ngx_http_request_t *r, int status,
+    const char *message, size_t length, const sluice_core_text_t *type,
+    sluice_core_text_t *body);
+
+/* ngx_http_sluice_answer_head.c */
+
+int sluice_answer_own(ngx_http_request_t *r);
+void sluice_answer_status(ngx_http_request_t *r, int status);
+
+/* ngx_http_sluice_answer_source.c */
+
+/* Whose response it is: the upstream's, of an exit, or nginx's. */
+
+#define SLUICE_ANSWER_OF_NGINX     0
+#define SLUICE_ANSWER_OF_EXIT      1
+#define SLUICE_ANSWER_OF_UPSTREAM  2
+
+int sluice_answer_source(ngx_http_request_t *r);
+
+/* A plugin replaces the response that was about to be sent. */
+int sluice_answer_exit(ngx_http_request_t *r);
+
+/* FFI end */
 
 
 #endif /* NGX_HTTP_SLUICE_ANSWER_H_INCLUDED */

@@ -6,7 +6,6 @@
 
 #include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_header.h"
-#include "ngx_sluice_abi.h"
 
 
 ngx_int_t
@@ -29,26 +28,18 @@ ngx_http_sluice_answer_set_server(ngx_http_request_t *r, ngx_str_t *product)
 ngx_int_t
 ngx_http_sluice_answer_set_latency(ngx_http_request_t *r, ngx_str_t *name)
 {
-    ngx_str_t         value;
-    ngx_uint_t        i;
-    ngx_time_t       *tp;
-    ngx_msec_int_t    ms;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_str_t                      value;
+    ngx_time_t                    *tp;
+    ngx_msec_int_t                 ms;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     /* of an answer that was not sent */
 
-    for (part = &r->headers_out.headers.part; part; part = part->next) {
+    ngx_http_sluice_header_each(h, walk, &r->headers_out.headers) {
 
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].key.len == name->len
-                && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
-            {
-                h[i].hash = 0;
-            }
+        if (ngx_http_sluice_header_named(h, name->data, name->len)) {
+            h->hash = 0;
         }
     }
 

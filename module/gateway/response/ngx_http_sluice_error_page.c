@@ -15,61 +15,19 @@
 
 
 #include "ngx_http_sluice_answer.h"
+#include "ngx_http_sluice_ctx.h"
+#include "ngx_http_sluice_error_page.h"
 
 
 static ngx_int_t ngx_http_sluice_error_page_handler(ngx_http_request_t *r);
-static char *ngx_http_sluice_error_page(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-
-
-static ngx_command_t  ngx_http_sluice_error_page_commands[] = {
-
-    { ngx_string("sluice_error_page"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_error_page,
-      0,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_error_page_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_error_page_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_error_page_module_ctx,  /* module context */
-    ngx_http_sluice_error_page_commands,   /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
 
 
 static ngx_int_t
 ngx_http_sluice_error_page_handler(ngx_http_request_t *r)
 {
-    ngx_uint_t  status;
+    ngx_str_t              *message;
+    ngx_uint_t              status;
+    ngx_http_sluice_ctx_t  *ctx;
 
     /* without an error somebody has asked for the page by its own name */
 
@@ -81,11 +39,16 @@ ngx_http_sluice_error_page_handler(ngx_http_request_t *r)
         return status;
     }
 
-    return ngx_http_sluice_answer(r, status, NULL);
+    ctx = ngx_http_sluice_ctx(r);
+
+    message = ctx && ctx->bound && ctx->bound->received > ctx->bound->size
+              ? &ctx->bound->message : NULL;
+
+    return ngx_http_sluice_answer(r, status, message);
 }
 
 
-static char *
+char *
 ngx_http_sluice_error_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_core_loc_conf_t  *clcf;

@@ -101,6 +101,8 @@ ngx_http_sluice_response_header_filter(ngx_http_request_t *r)
         return ngx_http_sluice_response_header_next(r);
     }
 
+    ngx_http_sluice_answer_method(r);
+
     line = conf->lines->elts;
 
     for (i = 0; i < conf->lines->nelts; i++) {

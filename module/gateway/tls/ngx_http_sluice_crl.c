@@ -4,7 +4,6 @@
  */
 
 
-#include "ngx_sluice.h"
 #include "ngx_http_sluice_crl.h"
 #include "ngx_http_sluice_tls.h"
 
@@ -15,27 +14,17 @@
 
 
 /*
- * Of one file, as lib/sluice/crl.lua has it: some 300,000 certificates.  Each
+ * Of one file, as lib/sluice/ffi/crl.lua: some 300,000 certificates.  Each
  * verification reads all of a list to check its signature.
  */
 
 #define NGX_HTTP_SLUICE_CRL_SIZE  16777216     /* bytes */
 
 
-typedef struct {
-    STACK_OF(X509_CRL)  *crls;                 /* NULL: there is no file */
-    uint64_t             digest;               /* of all files; 0: none */
-} ngx_http_sluice_crl_conf_t;
-
-
-static void *ngx_http_sluice_crl_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_crl(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 static ngx_int_t ngx_http_sluice_crl_load(ngx_conf_t *cf, ngx_str_t *path,
     ngx_str_t *text);
 static ngx_int_t ngx_http_sluice_crl_read(ngx_conf_t *cf, ngx_str_t *path,
     ngx_fd_t fd, ngx_str_t *text);
-static ngx_int_t ngx_http_sluice_crl_init_module(ngx_cycle_t *cycle);
 static STACK_OF(X509_CRL) *ngx_http_sluice_crl_new(ngx_pool_t *pool);
 static void ngx_http_sluice_crl_free(void *data);
 static ngx_int_t ngx_http_sluice_crl_parse(STACK_OF(X509_CRL) *crls,
@@ -45,70 +34,19 @@ static ngx_int_t ngx_http_sluice_crl_push(STACK_OF(X509_CRL) *crls,
 static ngx_int_t ngx_http_sluice_crl_sort(STACK_OF(X509_CRL) *crls);
 
 
-extern ngx_module_t  ngx_http_sluice_crl_module;
+_Atomic uint64_t  *ngx_http_sluice_crl_live;
 
 
-static ngx_command_t  ngx_http_sluice_crl_commands[] = {
-
-    { ngx_string("sluice_crl"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_sluice_crl,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_crl_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    ngx_http_sluice_crl_create_conf,       /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_crl_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_crl_module_ctx,       /* module context */
-    ngx_http_sluice_crl_commands,          /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    ngx_http_sluice_crl_init_module,       /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_crl_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_crl_conf_t));
-}
-
-
-static char *
+char *
 ngx_http_sluice_crl(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sluice_crl_conf_t  *ccf = conf;
+    u_char                       digest[SHA256_DIGEST_LENGTH];
+    uint64_t                     word;
+    ngx_int_t                    rc;
+    ngx_str_t                   *path, text;
+    ngx_http_sluice_crl_conf_t  *ccf;
 
-    uint64_t    word;
-    u_char      digest[SHA256_DIGEST_LENGTH];
-    ngx_int_t   rc;
-    ngx_str_t  *path, text;
-
+    ccf = ngx_http_sluice_set_conf(conf, cmd);
     path = (ngx_str_t *) cf->args->elts + 1;
 
     if (ccf->crls == NULL) {
@@ -229,21 +167,16 @@ ngx_http_sluice_crl_read(ngx_conf_t *cf, ngx_str_t *path, ngx_fd_t fd,
 
 /* The configuration is taken: what it was made of is what counts. */
 
-static ngx_int_t
-ngx_http_sluice_crl_init_module(ngx_cycle_t *cycle)
+void
+ngx_http_sluice_crl_init_module(ngx_http_sluice_crl_conf_t *ccf)
 {
-    _Atomic uint64_t            *live;
-    ngx_http_sluice_crl_conf_t  *ccf;
+    _Atomic uint64_t  *live;
 
-    live = ngx_sluice_page_crl();
-    ccf = ngx_http_cycle_get_module_main_conf(cycle,
-                                              ngx_http_sluice_crl_module);
+    live = ngx_http_sluice_crl_live;
 
-    if (live && ccf) {
+    if (live) {
         atomic_store(live, ccf->digest);
     }
-
-    return NGX_OK;
 }
 
 
@@ -257,11 +190,10 @@ ngx_http_sluice_crl_outdated(void)
         return 0;
     }
 
-    live = ngx_sluice_page_crl();
-    ccf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_crl_module);
+    live = ngx_http_sluice_crl_live;
+    ccf = ngx_http_sluice_cycle_conf(ngx_cycle, crl);
 
-    return live && ccf && atomic_load(live) != ccf->digest;
+    return live && atomic_load(live) != ccf->digest;
 }
 
 
@@ -286,8 +218,7 @@ ngx_http_sluice_crl_get(ngx_pool_t *pool, const ngx_str_t *pem,
     X509_CRL                    *crl;
     ngx_http_sluice_crl_conf_t  *ccf;
 
-    ccf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                              ngx_http_sluice_crl_module);
+    ccf = ngx_http_sluice_cycle_conf(ngx_cycle, crl);
 
     if (pem->data == NULL) {
 

@@ -16,12 +16,6 @@
 #define NGX_HTTP_SLUICE_TLS_CONTEXT  "sluice proxy 1"
 
 
-typedef struct {
-    ngx_flag_t                 enable;
-    ngx_http_sluice_tls_ask_t  ask;
-} ngx_http_sluice_tls_conf_t;
-
-
 /* Of a connection, in its pool. */
 
 typedef struct {
@@ -31,10 +25,6 @@ typedef struct {
 } ngx_http_sluice_tls_t;
 
 
-static void *ngx_http_sluice_tls_create_conf(ngx_conf_t *cf);
-static char *ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent,
-    void *child);
-static ngx_int_t ngx_http_sluice_tls_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_tls_init_server(ngx_conf_t *cf,
     ngx_http_core_srv_conf_t *cscf, ngx_http_sluice_tls_conf_t *conf);
 static int ngx_http_sluice_tls_hello(SSL *ssl, int *alert, void *data);
@@ -50,94 +40,30 @@ static ngx_int_t ngx_http_sluice_tls_use(SSL *ssl,
 
 
 extern ngx_module_t  ngx_http_ssl_module;
-extern ngx_module_t  ngx_http_sluice_tls_module;
+
+/* The Lua module's, whose callback has ours in its place. */
+
+extern int ngx_http_lua_ssl_cert_handler(ngx_ssl_conn_t *ssl, void *data);
+
+
+ngx_http_sluice_tls_more_pt  ngx_http_sluice_tls_more;
 
 
 /* Of OpenSSL's connections; made once a process image. */
 
 static int  ngx_http_sluice_tls_index = -1;
 
-
-static ngx_command_t  ngx_http_sluice_tls_commands[] = {
-
-    { ngx_string("sluice_tls"),
-      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_http_sluice_tls_conf_t, enable),
-      NULL },
-
-    { ngx_string("sluice_tls_ask_certificate"),
-      NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,
-      ngx_http_sluice_tls_ask,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      offsetof(ngx_http_sluice_tls_conf_t, ask),
-      NULL },
-
-      ngx_null_command
-};
+static ngx_uint_t  ngx_http_sluice_tls_runs_lua;
 
 
-static ngx_http_module_t  ngx_http_sluice_tls_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_tls_init,              /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_tls_create_conf,       /* create server configuration */
-    ngx_http_sluice_tls_merge_conf,        /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_tls_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_tls_module_ctx,       /* module context */
-    ngx_http_sluice_tls_commands,          /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static void *
-ngx_http_sluice_tls_create_conf(ngx_conf_t *cf)
+void
+sluice_tls_lua(int runs)
 {
-    ngx_http_sluice_tls_conf_t  *conf;
-
-    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_tls_conf_t));
-    if (conf == NULL) {
-        return NULL;
-    }
-
-    conf->enable = NGX_CONF_UNSET;
-
-    return conf;
+    ngx_http_sluice_tls_runs_lua = runs ? 1 : 0;
 }
 
 
-static char *
-ngx_http_sluice_tls_merge_conf(ngx_conf_t *cf, void *parent, void *child)
-{
-    ngx_http_sluice_tls_conf_t  *prev = parent;
-    ngx_http_sluice_tls_conf_t  *conf = child;
-
-    ngx_conf_merge_value(conf->enable, prev->enable, 0);
-
-    return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sluice_tls_init(ngx_conf_t *cf)
 {
     ngx_uint_t                    i;
@@ -150,7 +76,7 @@ ngx_http_sluice_tls_init(ngx_conf_t *cf)
     ngx_http_sluice_tls_ask_nobody();
 
     for (i = 0; i < cmcf->servers.nelts; i++) {
-        conf = servers[i]->ctx->srv_conf[ngx_http_sluice_tls_module.ctx_index];
+        conf = ngx_http_sluice_srv_conf(servers[i]->ctx, tls);
 
         if (conf->enable
             && ngx_http_sluice_tls_init_server(cf, servers[i], conf) != NGX_OK)
@@ -330,7 +256,7 @@ ngx_http_sluice_tls_set_context(SSL *ssl, ngx_http_sluice_tls_t *tls,
 static int
 ngx_http_sluice_tls_certificate(SSL *ssl, void *data)
 {
-    ngx_int_t                        rc;
+    ngx_int_t                        rc, more;
     ngx_connection_t                *c;
     ngx_http_sluice_tls_t           *tls;
     const ngx_sluice_certificate_t  *certificate;
@@ -338,10 +264,20 @@ ngx_http_sluice_tls_certificate(SSL *ssl, void *data)
     c = ngx_ssl_get_connection(ssl);
     tls = SSL_get_ex_data(ssl, ngx_http_sluice_tls_index);
 
-    rc = ngx_sluice_certificate_by_sni(&tls->name, &certificate, c->log);
+    rc = ngx_sluice_certificates_by_sni(&tls->name, &certificate, c->log);
 
     if (rc == NGX_OK) {
         rc = ngx_http_sluice_tls_use(ssl, certificate);
+    }
+
+    more = NGX_OK;
+
+    if (rc != NGX_ERROR && ngx_http_sluice_tls_more) {
+        more = ngx_http_sluice_tls_more(c, &tls->name);
+
+        if (more == NGX_ERROR) {
+            rc = NGX_ERROR;
+        }
     }
 
     if (rc == NGX_ERROR) {
@@ -351,7 +287,8 @@ ngx_http_sluice_tls_certificate(SSL *ssl, void *data)
         return 0;
     }
 
-    return 1;
+    return more == NGX_DONE && ngx_http_sluice_tls_runs_lua
+           ? ngx_http_lua_ssl_cert_handler(ssl, NULL) : 1;
 }
 
 

@@ -4,12 +4,15 @@
  * may go on with.  The directive "sluice_tls on" of a server gives its context
  * of OpenSSL the callbacks; nginx does the rest.
  *
- * All runs in C within one turn of the event loop: a handshake of stock nginx
+ * All runs within one turn of the event loop: a handshake of stock nginx
  * cannot wait for anything.
  *
  *     ClientHello   the name is read, and the session id context set
  *     session       OpenSSL resumes one of this context, else makes a new one
  *     certificate   of the name, from the image; else the server's own
+ *
+ * Where Lua has asked for it and a configuration of the image needs it, the
+ * server's own "ssl_certificate_by_lua_block" runs behind that.
  *
  * With "sluice_tls_ask_certificate on" clients are asked for a certificate, in
  * each handshake; with ports in place of "on", those who come to these.  The
@@ -27,9 +30,7 @@
 #define NGX_HTTP_SLUICE_TLS_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_sluice_module.h"
 
 
 /*
@@ -54,12 +55,58 @@ typedef struct {
 ngx_http_sluice_tls_verified_t *ngx_http_sluice_tls_verified(
     ngx_connection_t *c);
 
+/* FFI */
+
+/* ngx_http_sluice_tls.c: whether handshakes of this worker may run Lua */
+void sluice_tls_lua(int runs);
+
+/* FFI end */
+
+
+/*
+ * What more is done in each handshake, when the certificate was chosen; NULL:
+ * nothing.  The name is as above.  NGX_DONE: Lua is to run, if it may;
+ * NGX_ERROR ends the handshake.
+ */
+typedef ngx_int_t (*ngx_http_sluice_tls_more_pt)(ngx_connection_t *c,
+    ngx_str_t *name);
+
+extern ngx_http_sluice_tls_more_pt  ngx_http_sluice_tls_more;
+
 /* ngx_http_sluice_tls_ask.c */
 
 typedef struct {
     ngx_uint_t    all;
     ngx_array_t  *ports;        /* of in_port_t; or NULL */
 } ngx_http_sluice_tls_ask_t;
+
+typedef struct {
+    ngx_flag_t                 enable;
+    ngx_http_sluice_tls_ask_t  ask;
+} ngx_http_sluice_tls_conf_t;
+
+
+#define NGX_HTTP_SLUICE_TLS_DIRECTIVES(at)                                    \
+    { ngx_string("sluice_tls"),                                               \
+      NGX_HTTP_SRV_CONF|NGX_CONF_FLAG,                                        \
+      ngx_conf_set_flag_slot,                                                 \
+      NGX_HTTP_SRV_CONF_OFFSET,                                               \
+      at + offsetof(ngx_http_sluice_tls_conf_t, enable),                      \
+      NULL },                                                                 \
+                                                                              \
+    { ngx_string("sluice_tls_ask_certificate"),                               \
+      NGX_HTTP_SRV_CONF|NGX_CONF_1MORE,                                       \
+      ngx_http_sluice_tls_ask,                                                \
+      NGX_HTTP_SRV_CONF_OFFSET,                                               \
+      at + offsetof(ngx_http_sluice_tls_conf_t, ask),                         \
+      NULL }
+
+
+extern const size_t  ngx_http_sluice_tls_at;
+
+
+/* When the configuration has been read. */
+ngx_int_t ngx_http_sluice_tls_init(ngx_conf_t *cf);
 
 char *ngx_http_sluice_tls_ask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

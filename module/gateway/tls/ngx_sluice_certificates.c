@@ -4,8 +4,7 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_images.h"
 #include "ngx_sluice_certificates.h"
 
 #include <openssl/sha.h>
@@ -70,7 +69,7 @@ static size_t       ngx_sluice_certificates_bytes;
 
 
 ngx_int_t
-ngx_sluice_certificate_by_sni(const ngx_str_t *name,
+ngx_sluice_certificates_by_sni(const ngx_str_t *name,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log)
 {
     ngx_int_t                  rc;
@@ -97,7 +96,7 @@ ngx_sluice_certificate_by_sni(const ngx_str_t *name,
 
 
 ngx_int_t
-ngx_sluice_certificate_by_id(const u_char *id,
+ngx_sluice_certificates_by_id(const u_char *id,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log)
 {
     sluice_core_found_t        found;
@@ -115,7 +114,7 @@ ngx_sluice_certificate_by_id(const u_char *id,
 
 
 ngx_int_t
-ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
+ngx_sluice_certificates_authorities(const u_char *ids, ngx_uint_t count,
     const ngx_sluice_authorities_t **authorities, ngx_log_t *log)
 {
     u_char                            digest[SHA256_DIGEST_LENGTH];

@@ -2,7 +2,7 @@
 /*
  * Certificates of the image as OpenSSL has them, and names to certificates.
  *
- *     rc = ngx_sluice_certificate_by_sni(&name, &certificate, log);
+ *     rc = ngx_sluice_certificates_by_sni(&name, &certificate, log);
  *     if (rc == NGX_OK) {
  *         SSL_use_cert_and_key(ssl, certificate->pairs[0].leaf, ...);
  *     }
@@ -77,7 +77,7 @@ typedef struct {
  * a.b.c the SNI "a.b.c", "*.b.c", "a.b.*" or "*", in this order (Kong's).  An
  * empty name can only have "*".
  */
-ngx_int_t ngx_sluice_certificate_by_sni(const ngx_str_t *name,
+ngx_int_t ngx_sluice_certificates_by_sni(const ngx_str_t *name,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
 
 /*
@@ -85,15 +85,16 @@ ngx_int_t ngx_sluice_certificate_by_sni(const ngx_str_t *name,
  * was matched and what is compiled for it have to be of one view.
  */
 
-ngx_int_t ngx_sluice_certificate_by_id(const u_char *id,
+ngx_int_t ngx_sluice_certificates_by_id(const u_char *id,
     const ngx_sluice_certificate_t **certificate, ngx_log_t *log);
 
 /*
  * A set of CA certificates, count ids one behind the other.  One that is not
  * there is an error: fewer CAs than were asked for would be another set.
  */
-ngx_int_t ngx_sluice_authorities(const u_char *ids, ngx_uint_t count,
-    const ngx_sluice_authorities_t **authorities, ngx_log_t *log);
+ngx_int_t ngx_sluice_certificates_authorities(const u_char *ids,
+    ngx_uint_t count, const ngx_sluice_authorities_t **authorities,
+    ngx_log_t *log);
 
 
 /*

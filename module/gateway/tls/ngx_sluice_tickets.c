@@ -4,7 +4,6 @@
  */
 
 
-#include "ngx_sluice.h"
 #include "ngx_sluice_tickets.h"
 #include "siphash.h"
 
@@ -32,6 +31,9 @@ static uint64_t ngx_sluice_tickets_digest(uint64_t period,
     ((uint64_t) (now) / NGX_SLUICE_TICKETS_PERIOD)
 
 
+ngx_sluice_tickets_t  *ngx_sluice_tickets;
+
+
 void
 ngx_sluice_tickets_turn(time_t now)
 {
@@ -41,7 +43,7 @@ ngx_sluice_tickets_turn(time_t now)
     ngx_sluice_ticket_key_t     key;
     ngx_sluice_tickets_slot_t  *slot;
 
-    tickets = ngx_sluice_page_tickets();
+    tickets = ngx_sluice_tickets;
 
     if (tickets == NULL) {
         return;
@@ -117,7 +119,7 @@ ngx_sluice_tickets_read(uint64_t period, ngx_sluice_ticket_key_t *key)
     ngx_sluice_tickets_t       *tickets;
     ngx_sluice_tickets_slot_t  *slot;
 
-    tickets = ngx_sluice_page_tickets();
+    tickets = ngx_sluice_tickets;
 
     if (tickets == NULL) {
         return NGX_DECLINED;

@@ -62,9 +62,9 @@ ngx_int_t ngx_sluice_tickets_current(time_t now, ngx_sluice_ticket_key_t *key);
 ngx_int_t ngx_sluice_tickets_named(time_t now, const u_char *name,
     ngx_sluice_ticket_key_t *key);
 
-/* ngx_sluice_page.c: NULL without "sluice_control on" */
+/* In shared memory; NULL without "sluice_control on" (ngx_sluice_page.c). */
 
-ngx_sluice_tickets_t *ngx_sluice_page_tickets(void);
+extern ngx_sluice_tickets_t  *ngx_sluice_tickets;
 
 
 #endif /* NGX_SLUICE_TICKETS_H_INCLUDED */

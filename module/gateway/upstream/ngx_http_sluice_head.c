@@ -25,27 +25,8 @@
 
 
 #include "ngx_http_sluice_head.h"
+#include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_upgrade.h"
-
-
-#define NGX_HTTP_SLUICE_HEAD_LINES  32
-
-
-typedef struct {
-    ngx_str_t                    key;         /* "Name: " */
-    ngx_str_t                    lowcase;     /* "name" */
-    ngx_uint_t                   hash;        /* of lowcase, as nginx's */
-    ngx_int_t                    index;       /* of a variable; NGX_ERROR: no
-                                                 line, and not the client's */
-} ngx_http_sluice_head_line_t;
-
-
-typedef struct {
-    ngx_http_sluice_head_line_t  lines[NGX_HTTP_SLUICE_HEAD_LINES];
-    ngx_uint_t                   count;
-    uint64_t                     hashes;      /* a bit for each of lines */
-    ngx_uint_t                   uri;         /* the place of $sluice_uri */
-} ngx_http_sluice_head_conf_t;
 
 
 /* What a head is made of, for the pass that counts and the one that writes. */
@@ -60,6 +41,8 @@ typedef struct {
 
 static ngx_int_t ngx_http_sluice_head_read(ngx_http_request_t *r,
     ngx_http_sluice_head_t *head);
+static void ngx_http_sluice_head_read_changed(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_head_t *head);
 static size_t ngx_http_sluice_head_length(ngx_http_request_t *r,
     const ngx_http_sluice_head_t *head);
 static u_char *ngx_http_sluice_head_put(ngx_http_request_t *r, u_char *p,
@@ -68,14 +51,9 @@ static u_char *ngx_http_sluice_head_put_line(ngx_http_request_t *r, u_char *p,
     const ngx_http_sluice_head_t *head);
 static ngx_uint_t ngx_http_sluice_head_replaces(
     const ngx_http_sluice_head_conf_t *conf, const ngx_table_elt_t *h);
-static char *ngx_http_sluice_head_header(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 static ngx_int_t ngx_http_sluice_head_parse(ngx_conf_t *cf,
     ngx_http_sluice_head_line_t *line);
-static void *ngx_http_sluice_head_create_conf(ngx_conf_t *cf);
-
-extern ngx_module_t  ngx_http_sluice_head_module;
-
+static ngx_uint_t ngx_http_sluice_head_which(const ngx_str_t *lowcase);
 
 #define ngx_http_sluice_head_bit(hash)  ((uint64_t) 1 << ((hash) & 63))
 
@@ -88,50 +66,6 @@ static const char  ngx_http_sluice_head_upgrade[] =
     "Connection: upgrade" CRLF "Upgrade: websocket" CRLF;
 
 
-static ngx_command_t  ngx_http_sluice_head_commands[] = {
-
-    { ngx_string("sluice_upstream_header"),
-      NGX_HTTP_SRV_CONF|NGX_CONF_TAKE2,
-      ngx_http_sluice_head_header,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_head_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_head_create_conf,      /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_head_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_head_module_ctx,      /* module context */
-    ngx_http_sluice_head_commands,         /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
 ngx_int_t
 ngx_http_sluice_head_write(ngx_http_request_t *r, const ngx_str_t *frame)
 {
@@ -140,7 +74,7 @@ ngx_http_sluice_head_write(ngx_http_request_t *r, const ngx_str_t *frame)
     ngx_buf_t               *b;
     ngx_http_sluice_head_t   head;
 
-    head.conf = ngx_http_get_module_srv_conf(r, ngx_http_sluice_head_module);
+    head.conf = ngx_http_sluice_srv_conf(r, head);
     head.frame = frame;
 
     /* without lines of ours, and of a subrequest, it stays nginx's */
@@ -176,8 +110,9 @@ ngx_http_sluice_head_write(ngx_http_request_t *r, const ngx_str_t *frame)
 static ngx_int_t
 ngx_http_sluice_head_read(ngx_http_request_t *r, ngx_http_sluice_head_t *head)
 {
-    ngx_int_t   index;
-    ngx_uint_t  i;
+    ngx_int_t               index;
+    ngx_uint_t              i;
+    ngx_http_sluice_ctx_t  *ctx;
 
     head->uri = ngx_http_get_indexed_variable(r, head->conf->uri);
 
@@ -205,7 +140,33 @@ ngx_http_sluice_head_read(ngx_http_request_t *r, ngx_http_sluice_head_t *head)
         }
     }
 
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx && ctx->changed && ctx->changed->forwarded) {
+        ngx_http_sluice_head_read_changed(ctx, head);
+    }
+
     return NGX_OK;
+}
+
+
+/* Lines about the client that plugins have written. */
+
+static void
+ngx_http_sluice_head_read_changed(ngx_http_sluice_ctx_t *ctx,
+    ngx_http_sluice_head_t *head)
+{
+    ngx_uint_t                  i;
+    ngx_http_variable_value_t  *v;
+
+    for (i = 0; i < head->conf->count; i++) {
+
+        v = ngx_http_sluice_changed_forwarded(ctx,
+                                              head->conf->lines[i].forwarded);
+        if (v) {
+            head->values[i] = v->len ? v : NULL;
+        }
+    }
 }
 
 
@@ -215,10 +176,10 @@ static size_t
 ngx_http_sluice_head_length(ngx_http_request_t *r,
     const ngx_http_sluice_head_t *head)
 {
-    size_t            length;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    size_t                         length;
+    ngx_uint_t                     i;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     length = r->method_name.len + sizeof(" /") - 1 + head->uri->len
              + sizeof(ngx_http_sluice_head_version) - 1
@@ -233,14 +194,9 @@ ngx_http_sluice_head_length(ngx_http_request_t *r,
         }
     }
 
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-            length += h[i].key.len + sizeof(": ") - 1 + h[i].value.len
-                      + sizeof(CRLF) - 1;
-        }
+    ngx_http_sluice_header_each(h, walk, &r->headers_in.headers) {
+        length += h->key.len + sizeof(": ") - 1 + h->value.len
+                  + sizeof(CRLF) - 1;
     }
 
     return length;
@@ -251,9 +207,9 @@ static u_char *
 ngx_http_sluice_head_put(ngx_http_request_t *r, u_char *p,
     const ngx_http_sluice_head_t *head)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t                     i;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     p = ngx_http_sluice_head_put_line(r, p, head);
 
@@ -272,21 +228,22 @@ ngx_http_sluice_head_put(ngx_http_request_t *r, u_char *p,
                        sizeof(ngx_http_sluice_head_upgrade) - 1);
     }
 
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
+    ngx_http_sluice_header_each(h, walk, &r->headers_in.headers) {
 
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (ngx_http_sluice_head_replaces(head->conf, &h[i])) {
-                continue;
-            }
-
-            p = ngx_cpymem(p, h[i].key.data, h[i].key.len);
-            p = ngx_cpymem(p, ": ", sizeof(": ") - 1);
-            p = ngx_cpymem(p, h[i].value.data, h[i].value.len);
-            p = ngx_cpymem(p, CRLF, sizeof(CRLF) - 1);
+        if (ngx_http_sluice_head_replaces(head->conf, h)) {
+            continue;
         }
+
+        p = ngx_cpymem(p, h->key.data, h->key.len);
+        p = ngx_cpymem(p, ": ", sizeof(": ") - 1);
+
+        /* of no bytes data may be NULL */
+
+        if (h->value.len) {
+            p = ngx_cpymem(p, h->value.data, h->value.len);
+        }
+
+        p = ngx_cpymem(p, CRLF, sizeof(CRLF) - 1);
     }
 
     return ngx_cpymem(p, head->frame->data, head->frame->len);
@@ -366,15 +323,51 @@ ngx_http_sluice_head_frame(ngx_http_request_t *r, ngx_str_t *frame)
 }
 
 
-static char *
+ngx_int_t
+ngx_http_sluice_head_forwarded(ngx_http_request_t *r,
+    ngx_http_sluice_forwarded_e which, ngx_http_variable_value_t *value)
+{
+    ngx_uint_t                    i;
+    ngx_http_variable_value_t    *v;
+    ngx_http_sluice_head_conf_t  *conf;
+
+    conf = ngx_http_sluice_srv_conf(r, head);
+    v = NULL;
+
+    for (i = 0; i < conf->count; i++) {
+
+        if (conf->lines[i].forwarded != (ngx_uint_t) which
+            || conf->lines[i].index == NGX_ERROR)
+        {
+            continue;
+        }
+
+        v = ngx_http_get_flushed_variable(r, conf->lines[i].index);
+        if (v == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    value->data = v && !v->not_found ? v->data : NULL;
+    value->len = v && !v->not_found ? v->len : 0;
+    value->valid = 1;
+    value->no_cacheable = 0;
+    value->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+char *
 ngx_http_sluice_head_header(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sluice_head_conf_t  *hcf = conf;
-
     ngx_int_t                     index;
+    ngx_http_sluice_head_conf_t  *hcf;
     ngx_http_sluice_head_line_t  *line;
 
     static ngx_str_t              uri = ngx_string("sluice_uri");
+
+    hcf = ngx_http_sluice_set_conf(conf, cmd);
 
     if (hcf->count == NGX_HTTP_SLUICE_HEAD_LINES) {
         return "has more lines than there is room for";
@@ -420,6 +413,7 @@ ngx_http_sluice_head_parse(ngx_conf_t *cf, ngx_http_sluice_head_line_t *line)
     line->lowcase.len = value[1].len;
     line->hash = ngx_hash_strlow(p, value[1].data, value[1].len);
     line->index = NGX_ERROR;
+    line->forwarded = ngx_http_sluice_head_which(&line->lowcase);
 
     if (value[2].len == 0) {
         return NGX_OK;
@@ -440,8 +434,28 @@ ngx_http_sluice_head_parse(ngx_conf_t *cf, ngx_http_sluice_head_line_t *line)
 }
 
 
-static void *
-ngx_http_sluice_head_create_conf(ngx_conf_t *cf)
+static ngx_uint_t
+ngx_http_sluice_head_which(const ngx_str_t *lowcase)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_head_conf_t));
+    ngx_uint_t  which;
+
+    static ngx_str_t  names[NGX_HTTP_SLUICE_FORWARDED_LINES] = {
+        ngx_string("x-forwarded-for"),
+        ngx_string("x-forwarded-proto"),
+        ngx_string("x-forwarded-host"),
+        ngx_string("x-forwarded-port"),
+        ngx_string("x-forwarded-path"),
+        ngx_string("x-forwarded-prefix")
+    };
+
+    for (which = 0; which < NGX_HTTP_SLUICE_FORWARDED_LINES; which++) {
+
+        if (lowcase->len == names[which].len
+            && ngx_memcmp(lowcase->data, names[which].data, lowcase->len) == 0)
+        {
+            break;
+        }
+    }
+
+    return which;
 }

@@ -1,197 +1,177 @@
 
 /*
- * Whom a request goes to: one selector for the first try and for those after
- * it.
+ * Between nginx and an upstream: the one place where the gateway stands behind
+ * nginx's interface of peers.
  *
  *     upstream sluice_upstream {
  *         server 0.0.0.1;
- *         sluice_balancer;
+ *         sluice_upstream keepalive=512 requests=10000 timeout=60s;
  *     }
  *
- * The access phase has left the destination in the request's context, and has
- * taken the first turn (ngx_http_sluice_peer_begin()): the Host header of the
- * request, which nginx writes before it asks for a peer, depends on who that
- * is.
+ * The block's server is there because nginx wants one.  What nginx calls, and
+ * in which order that does what:
  *
- * What belongs to the tries stands beside the upstream's own state: who was
- * tried is known from the first retry on, so that a first try costs the same
- * for any number of targets.  A retry whose peer has another Host header
- * writes the request's head anew, at most so often.
+ *   init          once for a request to an upstream.
+ *                 1. the balancer: the access phase has left the service
+ *                    in the request's context and has taken the first turn
+ *                    (ngx_http_sluice_peer_begin()): the Host header of the
+ *                    request, which nginx writes before it asks for a peer,
+ *                    depends on who that is
+ *                 2. the callbacks below, and the two that read the head of
+ *                    the response (ngx_http_sluice_response.c), which come
+ *                    before nginx's own
  *
- * A request goes on with the targets that it began with, also when one is
- * removed meanwhile.
+ *   get           for each try, before it is connected.
+ *                 1. the balancer says who is next
+ *                 2. the pool has an idle connection to that one, or not: the
+ *                    balancer may change the name that TLS asks for
+ *
+ *   set_session   for a new connection, before its handshake: what the service
+ *                 has of TLS, and a session of an earlier connection
+ *
+ *   save_session  when a session has come
+ *
+ *   free          when a try has ended.
+ *                 1. why, if it has failed (ngx_http_sluice_peer_error.c)
+ *                 2. the pool keeps the connection, or not
+ *                 3. the balancer: a session that led to no handshake is
+ *                    forgotten, and there is a try less
+ *
+ * The balancer is the gateway's own (ngx_http_sluice_peer_try.c) where the
+ * block names no other.  Without keepalive= no connection is kept.
  */
 
 
-#include "ngx_http_sluice_destination.h"
-#include "ngx_http_sluice_head.h"
+#include "ngx_http_sluice_changed.h"
+#include "ngx_http_sluice_service.h"
 #include "ngx_http_sluice_peer.h"
-#include "ngx_http_sluice_peer_tls.h"
+#include "ngx_http_sluice_peer_data.h"
 
 
-/* what is written anew takes memory until the request ends */
-
-#define NGX_HTTP_SLUICE_PEER_REWRITES  256
-
-
-typedef struct {
-    ngx_uint_t                      host;      /* the place of $sluice_host */
-} ngx_http_sluice_peer_conf_t;
-
-
-/* of a request's tries */
-
-typedef struct {
-    ngx_http_request_t             *request;
-    ngx_http_sluice_rotation_t     *rotation;
-    ngx_uint_t                      peer;      /* of this try */
-    uint64_t                       *tried;     /* NULL until the first retry */
-    ngx_uint_t                      rewrites;
-    ngx_str_t                       frame;     /* of the request's head */
-
-#if (NGX_HTTP_SSL)
-    ngx_http_sluice_peer_tls_t      tls;
-#endif
-
-    unsigned                        begun:1;
-    unsigned                        preserve_host:1;
-} ngx_http_sluice_peer_try_t;
-
-
-static char *ngx_http_sluice_peer_balancer(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 static ngx_int_t ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
-static void *ngx_http_sluice_peer_create_conf(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-static void ngx_http_sluice_peer_set_scheme(ngx_http_request_t *r,
-    ngx_http_sluice_destination_t *destination);
-static ngx_int_t ngx_http_sluice_peer_time(ngx_http_request_t *r,
-    ngx_http_sluice_destination_t *destination);
+static ngx_int_t ngx_http_sluice_peer_init_other(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_sluice_peer_other_t *other,
+    ngx_http_upstream_init_peer_pt init);
 static ngx_int_t ngx_http_sluice_peer_get(ngx_peer_connection_t *pc,
     void *data);
-static ngx_int_t ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try);
-static void ngx_http_sluice_peer_set_host(ngx_http_request_t *r,
-    ngx_str_t *host);
 static void ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-
-#if (NGX_HTTP_SSL)
 static ngx_int_t ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc,
     void *data);
 static void ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc,
     void *data);
-#endif
-
-extern ngx_module_t  ngx_http_sluice_peer_module;
 
 
-static ngx_str_t  ngx_http_sluice_peer_host_name = ngx_string("sluice_host");
+/* Any of keepalive=, requests=, timeout=, time=. */
 
-
-static ngx_command_t  ngx_http_sluice_peer_commands[] = {
-
-    { ngx_string("sluice_balancer"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_peer_balancer,
-      0,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_peer_module_ctx = {
-    ngx_http_sluice_peer_preconfigure,     /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    ngx_http_sluice_peer_create_conf,      /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_peer_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_peer_module_ctx,      /* module context */
-    ngx_http_sluice_peer_commands,         /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static char *
-ngx_http_sluice_peer_balancer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+char *
+ngx_http_sluice_peer_upstream(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    ngx_str_t                     *value;
+    ngx_uint_t                     i;
+    ngx_http_sluice_peer_conf_t   *pcf;
     ngx_http_upstream_srv_conf_t  *us;
+
+    pcf = ngx_http_sluice_set_conf(conf, cmd);
+
+    if (pcf->enabled) {
+        return "is duplicate";
+    }
+
+    pcf->enabled = 1;
 
     us = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
 
-    if (us->peer.init_upstream) {
-        return "is duplicate, or the block has another balancer";
+    if (us->peer.init_upstream == NULL) {
+        us->peer.init_upstream = ngx_http_sluice_peer_init_upstream;
+
+        us->flags = NGX_HTTP_UPSTREAM_CREATE
+                    |NGX_HTTP_UPSTREAM_WEIGHT
+                    |NGX_HTTP_UPSTREAM_MAX_FAILS
+                    |NGX_HTTP_UPSTREAM_FAIL_TIMEOUT
+                    |NGX_HTTP_UPSTREAM_DOWN;
     }
 
-    us->peer.init_upstream = ngx_http_sluice_peer_init_upstream;
+    value = cf->args->elts;
 
-    us->flags = NGX_HTTP_UPSTREAM_CREATE
-                |NGX_HTTP_UPSTREAM_WEIGHT
-                |NGX_HTTP_UPSTREAM_MAX_FAILS
-                |NGX_HTTP_UPSTREAM_FAIL_TIMEOUT
-                |NGX_HTTP_UPSTREAM_DOWN;
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_http_sluice_pool_set(&pcf->pool, &value[i]) != NGX_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" in \"%V\" directive",
+                               &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (pcf->pool.size
+        && ngx_http_sluice_pool_create(&pcf->pool, cf->pool) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }
 
 
-/* The block's server is there because nginx wants one. */
-
 static ngx_int_t
 ngx_http_sluice_peer_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
+    ngx_http_sluice_peer_conf_t  *pcf;
+
+    pcf = ngx_http_sluice_srv_conf(us, peer);
+    pcf->own = 1;
+
     us->peer.init = ngx_http_sluice_peer_init;
 
     return NGX_OK;
 }
 
 
-static void *
-ngx_http_sluice_peer_create_conf(ngx_conf_t *cf)
+/* By now each block has its balancer, wherever that stands in it. */
+
+void
+ngx_http_sluice_peer_init_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_peer_conf_t));
-}
+    ngx_uint_t                       i;
+    ngx_http_sluice_peer_conf_t     *pcf;
+    ngx_http_upstream_srv_conf_t   **us;
+    ngx_http_upstream_main_conf_t   *umcf;
 
+    ngx_http_sluice_header_own = ngx_http_sluice_response_add_own;
 
-static ngx_int_t
-ngx_http_sluice_peer_preconfigure(ngx_conf_t *cf)
-{
-    ngx_int_t                     index;
-    ngx_http_sluice_peer_conf_t  *conf;
+    umcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_upstream_module);
+    us = umcf->upstreams.elts;
 
-    index = ngx_http_get_variable_index(cf, &ngx_http_sluice_peer_host_name);
-    if (index == NGX_ERROR) {
-        return NGX_ERROR;
+    for (i = 0; i < umcf->upstreams.nelts; i++) {
+
+        /* a proxy_pass to an address has none */
+
+        if (us[i]->srv_conf == NULL) {
+            continue;
+        }
+
+        pcf = ngx_http_sluice_srv_conf(us[i], peer);
+
+        if (!pcf->enabled || us[i]->peer.init == ngx_http_sluice_peer_init) {
+            continue;
+        }
+
+        /*
+         * What wraps our balancer, as nginx's keepalive does, would call us
+         * for ever, and keeps connections by their address alone.
+         */
+
+        if (!pcf->own) {
+            pcf->other = us[i]->peer.init;
+        }
+
+        us[i]->peer.init = ngx_http_sluice_peer_init;
     }
-
-    conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sluice_peer_module);
-    conf->host = (ngx_uint_t) index;
-
-    return NGX_OK;
 }
 
 
@@ -199,10 +179,10 @@ ngx_int_t
 ngx_http_sluice_peer_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 {
     ngx_int_t                    peer;
-    ngx_http_sluice_rotation_t  *rotation;
+    ngx_http_sluice_balancer_t  *balancer;
 
-    rotation = ctx->destination->rotation;
-    peer = ngx_http_sluice_rotation_pick(rotation, NULL);
+    balancer = ctx->service->balancer;
+    peer = ngx_http_sluice_balancer_pick(balancer, NULL);
 
     if (peer == NGX_ERROR) {
         return NGX_DECLINED;
@@ -211,14 +191,18 @@ ngx_http_sluice_peer_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
     ctx->peer = (uint32_t) peer;
     ctx->has_peer = 1;
 
-    if (r->headers_in.host
-        && (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST))
+    if (ctx->changed && ctx->changed->host.data) {
+        ctx->route_flags |= SLUICE_ROUTE_PRESERVE_HOST;
+        ngx_http_sluice_peer_host_set(r, &ctx->changed->host);
+
+    } else if (r->headers_in.host
+               && (ctx->route_flags & SLUICE_ROUTE_PRESERVE_HOST))
     {
-        ngx_http_sluice_peer_set_host(r, &r->headers_in.host->value);
+        ngx_http_sluice_peer_host_set(r, &r->headers_in.host->value);
 
     } else {
-        ctx->route_flags &= ~NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST;
-        ngx_http_sluice_peer_set_host(r, &rotation->peers[peer].host);
+        ctx->route_flags &= ~SLUICE_ROUTE_PRESERVE_HOST;
+        ngx_http_sluice_peer_host_set(r, &balancer->peers[peer].host);
     }
 
     return NGX_OK;
@@ -229,126 +213,69 @@ static ngx_int_t
 ngx_http_sluice_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_sluice_ctx_t       *ctx;
-    ngx_peer_connection_t       *pc;
-    ngx_http_sluice_peer_try_t  *try;
+    ngx_int_t                     rc;
+    ngx_peer_connection_t        *pc;
+    ngx_http_sluice_peer_conf_t  *pcf;
+    ngx_http_sluice_peer_data_t  *peer;
 
-    ctx = ngx_http_sluice_ctx(r);
+    pcf = ngx_http_sluice_srv_conf(us, peer);
 
-    if (ctx == NULL || !ctx->has_peer) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "a plugin has ended the access phase before the request "
-                      "had a peer");
+    peer = ngx_palloc(r->pool, sizeof(ngx_http_sluice_peer_data_t));
+    if (peer == NULL) {
         return NGX_ERROR;
     }
 
-    try = ngx_pcalloc(r->pool, sizeof(ngx_http_sluice_peer_try_t));
-    if (try == NULL) {
+    peer->request = r;
+
+    if (pcf->other) {
+        rc = ngx_http_sluice_peer_init_other(r, us, &peer->other, pcf->other);
+
+    } else {
+        peer->other.get = NULL;
+        rc = ngx_http_sluice_peer_try_init(&peer->try, r);
+    }
+
+    if (rc != NGX_OK) {
         return NGX_ERROR;
     }
 
-    try->request = r;
-    try->rotation = ctx->destination->rotation;
-    try->peer = ctx->peer;
-    try->preserve_host = (ctx->route_flags
-                          & NGX_HTTP_SLUICE_ROUTE_PRESERVE_HOST) != 0;
+    ngx_http_sluice_pool_begin(&peer->pool,
+                               pcf->pool.size ? &pcf->pool : NULL);
 
     pc = &r->upstream->peer;
 
-    pc->data = try;
+    pc->data = peer;
     pc->get = ngx_http_sluice_peer_get;
     pc->free = ngx_http_sluice_peer_free;
-    pc->tries = ctx->destination->tries;
-
-#if (NGX_HTTP_SSL)
-    if (ngx_http_sluice_peer_tls_init(&try->tls, r, ctx->destination->tls)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
 
     pc->set_session = ngx_http_sluice_peer_set_session;
     pc->save_session = ngx_http_sluice_peer_save_session;
-#endif
 
-    /* nginx looks at this when the response comes, and no more at its conf */
+    ngx_http_sluice_response_begin(&peer->response, r->upstream);
 
-    if (ctx->route_flags & NGX_HTTP_SLUICE_ROUTE_STREAM_RESPONSE) {
-        r->upstream->buffering = 0;
-    }
-
-    ngx_http_sluice_peer_set_scheme(r, ctx->destination);
-
-    ngx_http_sluice_head_frame(r, &try->frame);
-
-    if (ngx_http_sluice_head_write(r, &try->frame) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_sluice_peer_time(r, ctx->destination);
+    return NGX_OK;
 }
 
-
-/* proxy_pass says https, so that its context of TLS is there. */
-
-static void
-ngx_http_sluice_peer_set_scheme(ngx_http_request_t *r,
-    ngx_http_sluice_destination_t *destination)
-{
-    if (destination->https) {
-        return;
-    }
-
-#if (NGX_HTTP_SSL)
-    r->upstream->ssl = 0;
-#endif
-
-    ngx_str_set(&r->upstream->schema, "http://");
-}
-
-
-/* nginx reads timeouts from the location's configuration: hence a copy. */
 
 static ngx_int_t
-ngx_http_sluice_peer_time(ngx_http_request_t *r,
-    ngx_http_sluice_destination_t *destination)
+ngx_http_sluice_peer_init_other(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_sluice_peer_other_t *other,
+    ngx_http_upstream_init_peer_pt init)
 {
-#if (HAVE_NGX_UPSTREAM_TIMEOUT_FIELDS)
-    ngx_http_upstream_t       *to = r->upstream;
-#else
-    ngx_http_upstream_conf_t  *to;
-#endif
+    ngx_peer_connection_t  *pc;
 
-    if (destination->connect_ms == 0
-        && destination->send_ms == 0
-        && destination->read_ms == 0)
-    {
-        return NGX_OK;
-    }
-
-#if !(HAVE_NGX_UPSTREAM_TIMEOUT_FIELDS)
-
-    to = ngx_palloc(r->pool, sizeof(ngx_http_upstream_conf_t));
-    if (to == NULL) {
+    if (init(r, us) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    *to = *r->upstream->conf;
-    r->upstream->conf = to;
+    pc = &r->upstream->peer;
 
-#endif
+    other->data = pc->data;
+    other->get = pc->get;
+    other->free = pc->free;
 
-    if (destination->connect_ms) {
-        to->connect_timeout = destination->connect_ms;
-    }
-
-    if (destination->send_ms) {
-        to->send_timeout = destination->send_ms;
-    }
-
-    if (destination->read_ms) {
-        to->read_timeout = destination->read_ms;
-    }
+    other->set_session = pc->set_session;
+    other->save_session = pc->save_session;
 
     return NGX_OK;
 }
@@ -357,105 +284,20 @@ ngx_http_sluice_peer_time(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_sluice_peer_get(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_try_t  *try = data;
+    ngx_http_sluice_peer_data_t  *peer = data;
 
-    ngx_int_t                rc;
-    ngx_http_sluice_peer_t  *peer;
+    ngx_int_t  rc;
 
-    if (try->begun) {
-        rc = ngx_http_sluice_peer_next(try);
+    peer->pool.pooled = 0;
 
-        if (rc != NGX_OK) {
-            return rc;
-        }
+    rc = peer->other.get ? peer->other.get(pc, peer->other.data)
+                         : ngx_http_sluice_peer_try_get(&peer->try, pc);
+
+    if (rc != NGX_OK || peer->pool.pool == NULL) {
+        return rc;
     }
 
-    try->begun = 1;
-    peer = &try->rotation->peers[try->peer];
-
-    pc->sockaddr = peer->sockaddr;
-    pc->socklen = peer->socklen;
-    pc->name = &peer->name;
-    pc->cached = 0;
-    pc->connection = NULL;
-
-    return NGX_OK;
-}
-
-
-/* NGX_OK, NGX_BUSY: this was the last try, NGX_ERROR */
-
-static ngx_int_t
-ngx_http_sluice_peer_next(ngx_http_sluice_peer_try_t *try)
-{
-    ngx_int_t                    peer;
-    ngx_str_t                   *was, *is;
-    ngx_http_sluice_rotation_t  *rotation;
-
-    rotation = try->rotation;
-
-    if (try->tried == NULL) {
-        try->tried = ngx_pcalloc(try->request->pool,
-                                 ngx_http_sluice_rotation_words(rotation)
-                                 * sizeof(uint64_t));
-        if (try->tried == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_http_sluice_rotation_mark(rotation, try->peer, try->tried);
-    }
-
-    peer = ngx_http_sluice_rotation_next(rotation, try->peer, try->tried);
-
-    if (peer == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    was = &rotation->peers[try->peer].host;
-    is = &rotation->peers[peer].host;
-
-    try->peer = (ngx_uint_t) peer;
-
-    if (try->preserve_host
-        || (was->len == is->len
-            && ngx_memcmp(was->data, is->data, is->len) == 0))
-    {
-        return NGX_OK;
-    }
-
-    if (++try->rewrites > NGX_HTTP_SLUICE_PEER_REWRITES) {
-        return NGX_BUSY;
-    }
-
-    ngx_http_sluice_peer_set_host(try->request, is);
-
-    return ngx_http_sluice_head_write(try->request, &try->frame);
-}
-
-
-static void
-ngx_http_sluice_peer_set_host(ngx_http_request_t *r, ngx_str_t *host)
-{
-    ngx_http_variable_value_t  *v;
-
-    v = ngx_http_sluice_peer_host(r);
-
-    v->data = host->data;
-    v->len = host->len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-}
-
-
-ngx_http_variable_value_t *
-ngx_http_sluice_peer_host(ngx_http_request_t *r)
-{
-    ngx_http_sluice_peer_conf_t  *conf;
-
-    conf = ngx_http_get_module_main_conf(r, ngx_http_sluice_peer_module);
-
-    return &r->variables[conf->host];
+    return ngx_http_sluice_pool_get(&peer->pool, peer->request, pc);
 }
 
 
@@ -463,11 +305,20 @@ static void
 ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
-#if (NGX_HTTP_SSL)
-    ngx_http_sluice_peer_try_t  *try = data;
+    ngx_http_sluice_peer_data_t  *peer = data;
 
-    ngx_http_sluice_peer_tls_free(&try->tls, pc->connection);
-#endif
+    ngx_http_sluice_peer_error(peer->request, pc, state);
+
+    if (peer->pool.pooled) {
+        ngx_http_sluice_pool_free(&peer->pool, peer->request, pc, state);
+    }
+
+    if (peer->other.get) {
+        peer->other.free(pc, peer->other.data, state);
+        return;
+    }
+
+    ngx_http_sluice_peer_tls_free(&peer->try.tls, pc->connection);
 
     if (pc->tries) {
         pc->tries--;
@@ -475,26 +326,29 @@ ngx_http_sluice_peer_free(ngx_peer_connection_t *pc, void *data,
 }
 
 
-#if (NGX_HTTP_SSL)
-
-/* nginx asks when a new connection's SSL is made, before its handshake. */
-
 static ngx_int_t
 ngx_http_sluice_peer_set_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_try_t  *try = data;
+    ngx_http_sluice_peer_data_t  *peer = data;
 
-    return ngx_http_sluice_peer_tls_make(&try->tls, pc,
-                                         &try->request->upstream->ssl_name);
+    if (peer->other.get) {
+        return peer->other.set_session(pc, peer->other.data);
+    }
+
+    return ngx_http_sluice_peer_tls_make(&peer->try.tls, pc,
+                                         &peer->request->upstream->ssl_name);
 }
 
 
 static void
 ngx_http_sluice_peer_save_session(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_sluice_peer_try_t  *try = data;
+    ngx_http_sluice_peer_data_t  *peer = data;
 
-    ngx_http_sluice_peer_tls_save(&try->tls, pc->connection);
+    if (peer->other.get) {
+        peer->other.save_session(pc, peer->other.data);
+        return;
+    }
+
+    ngx_http_sluice_peer_tls_save(&peer->try.tls, pc->connection);
 }
-
-#endif

@@ -7,9 +7,6 @@
 #include "ngx_http_sluice_peer_tls.h"
 
 
-#if (NGX_HTTP_SSL)
-
-
 ngx_int_t
 ngx_http_sluice_peer_tls_init(ngx_http_sluice_peer_tls_t *tls,
     ngx_http_request_t *r, ngx_http_sluice_upstream_tls_t *service)
@@ -79,6 +76,3 @@ ngx_http_sluice_peer_tls_free(ngx_http_sluice_peer_tls_t *tls,
 
     tls->made = 0;
 }
-
-
-#endif

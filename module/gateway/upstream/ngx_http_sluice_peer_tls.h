@@ -12,8 +12,6 @@
 #include "ngx_http_sluice_upstream_sessions.h"
 
 
-#if (NGX_HTTP_SSL)
-
 typedef struct {
     ngx_http_sluice_upstream_tls_t       *service;   /* used until the response
                                                         begins */
@@ -42,8 +40,6 @@ void ngx_http_sluice_peer_tls_save(ngx_http_sluice_peer_tls_t *tls,
 /* The try has ended; c may be NULL. */
 void ngx_http_sluice_peer_tls_free(ngx_http_sluice_peer_tls_t *tls,
     ngx_connection_t *c);
-
-#endif
 
 
 #endif /* NGX_HTTP_SLUICE_PEER_TLS_H_INCLUDED */

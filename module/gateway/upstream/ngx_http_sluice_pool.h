@@ -21,8 +21,6 @@
 #include "ngx_http_sluice_upstream_tls.h"
 
 
-#if (NGX_HTTP_SSL)
-
 /*
  * Who is spoken to by TLS, and as whom.  CAs, client certificate, protocols
  * and the rest of proxy_ssl_* are the context's: two of the same contents are
@@ -39,8 +37,6 @@ typedef struct {
     unsigned                      verify:1;        /* is verified */
 } ngx_http_sluice_pool_tls_t;
 
-#endif
-
 
 /* To whom a connection is.  As in nginx, proxy_bind is not looked at. */
 
@@ -48,9 +44,7 @@ typedef struct {
     uint64_t                      hash;
     struct sockaddr              *sockaddr;
     socklen_t                     socklen;
-#if (NGX_HTTP_SSL)
     ngx_http_sluice_pool_tls_t    tls;
-#endif
 } ngx_http_sluice_pool_key_t;
 
 
@@ -77,6 +71,44 @@ typedef struct {
     ngx_http_sluice_pool_key_t    key;
 } ngx_http_sluice_pool_entry_t;
 
+
+/* Of a request to an upstream: what its current try does. */
+
+typedef struct {
+    ngx_http_sluice_pool_t        *pool;        /* NULL: nothing is kept */
+    ngx_http_sluice_pool_key_t     key;
+    ngx_http_sluice_pool_entry_t  *entry;       /* NULL: a new connection */
+    ngx_uint_t                     pooled;      /* this try may use the pool:
+                                                   key and entry are set */
+} ngx_http_sluice_pool_use_t;
+
+
+/* ngx_http_sluice_pool.c */
+
+/* A pool of nobody's: without connections, with the limits that nginx has. */
+
+void ngx_http_sluice_pool_init(ngx_http_sluice_pool_t *pool);
+
+/* Any of keepalive=, requests=, timeout=, time=.  NGX_ERROR: none of them. */
+
+ngx_int_t ngx_http_sluice_pool_set(ngx_http_sluice_pool_t *pool,
+    ngx_str_t *value);
+
+void ngx_http_sluice_pool_begin(ngx_http_sluice_pool_use_t *use,
+    ngx_http_sluice_pool_t *pool);
+
+/*
+ * For a try whose address is known.  NGX_OK: a connection is to be made;
+ * NGX_DONE: pc has one; NGX_ERROR: no memory.
+ */
+
+ngx_int_t ngx_http_sluice_pool_get(ngx_http_sluice_pool_use_t *use,
+    ngx_http_request_t *r, ngx_peer_connection_t *pc);
+
+/* Takes the connection of a try that is pooled, if it can be used again. */
+
+void ngx_http_sluice_pool_free(ngx_http_sluice_pool_use_t *use,
+    ngx_http_request_t *r, ngx_peer_connection_t *pc, ngx_uint_t state);
 
 /* ngx_http_sluice_pool_table.c */
 
@@ -107,8 +139,6 @@ ngx_http_sluice_pool_entry_t *ngx_http_sluice_pool_make_entry(
 
 void ngx_http_sluice_pool_keep(ngx_http_sluice_pool_entry_t *entry);
 
-#if (NGX_HTTP_SSL)
-
 /* ngx_http_sluice_pool_tls.c */
 
 /*
@@ -130,8 +160,6 @@ ngx_uint_t ngx_http_sluice_pool_tls_is_made(ngx_http_upstream_t *u,
 /* Whether all that came was read, and the upstream has not said goodbye. */
 
 ngx_uint_t ngx_http_sluice_pool_tls_is_quiet(ngx_connection_t *c);
-
-#endif
 
 
 #endif /* NGX_HTTP_SLUICE_POOL_H_INCLUDED */

@@ -76,13 +76,11 @@ ngx_http_sluice_pool_hash(ngx_http_sluice_pool_key_t *key)
 {
     uint64_t  seed = 0;
 
-#if (NGX_HTTP_SSL)
     if (key->tls.ctx) {
         ngx_memcpy(&seed, key->tls.service, sizeof(seed));
         seed = sluice_core_hash(seed ^ (uintptr_t) key->tls.ctx,
                                 key->tls.name.data, key->tls.name.len);
     }
-#endif
 
     key->hash = sluice_core_hash(seed, key->sockaddr, key->socklen);
 }
@@ -99,7 +97,6 @@ ngx_http_sluice_pool_equal(ngx_http_sluice_pool_key_t *one,
         return 0;
     }
 
-#if (NGX_HTTP_SSL)
     if (one->tls.ctx != other->tls.ctx
         || one->tls.server_name != other->tls.server_name
         || one->tls.verify != other->tls.verify
@@ -113,7 +110,6 @@ ngx_http_sluice_pool_equal(ngx_http_sluice_pool_key_t *one,
     {
         return 0;
     }
-#endif
 
     return 1;
 }
@@ -138,9 +134,7 @@ ngx_http_sluice_pool_make_entry(ngx_http_sluice_pool_t *pool,
     ngx_http_sluice_pool_entry_t  *entry;
 
     size = sizeof(ngx_http_sluice_pool_entry_t) + key->socklen;
-#if (NGX_HTTP_SSL)
     size += key->tls.name.len;
-#endif
 
     entry = ngx_palloc(c->pool, size);
     if (entry == NULL) {
@@ -156,10 +150,8 @@ ngx_http_sluice_pool_make_entry(ngx_http_sluice_pool_t *pool,
     entry->key.sockaddr = (struct sockaddr *) p;
     p = ngx_cpymem(p, key->sockaddr, key->socklen);
 
-#if (NGX_HTTP_SSL)
     entry->key.tls.name.data = p;
     ngx_memcpy(p, key->tls.name.data, key->tls.name.len);
-#endif
 
     return entry;
 }
@@ -255,8 +247,6 @@ ngx_http_sluice_pool_read_handler(ngx_event_t *ev)
 static void
 ngx_http_sluice_pool_close(ngx_connection_t *c)
 {
-#if (NGX_HTTP_SSL)
-
     if (c->ssl) {
         c->ssl->no_wait_shutdown = 1;
         c->ssl->no_send_shutdown = 1;
@@ -266,8 +256,6 @@ ngx_http_sluice_pool_close(ngx_connection_t *c)
             return;
         }
     }
-
-#endif
 
     ngx_destroy_pool(c->pool);
     ngx_close_connection(c);

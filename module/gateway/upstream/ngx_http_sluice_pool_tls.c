@@ -5,11 +5,8 @@
  */
 
 
-#include "ngx_http_sluice_destination.h"
+#include "ngx_http_sluice_service.h"
 #include "ngx_http_sluice_pool.h"
-
-
-#if (NGX_HTTP_SSL)
 
 
 /* The steps of nginx's ngx_http_upstream_ssl_name(). */
@@ -44,8 +41,8 @@ ngx_http_sluice_pool_tls_read(ngx_http_request_t *r,
 
     ctx = ngx_http_sluice_ctx(r);
 
-    if (ctx && ctx->destination && ctx->destination->tls) {
-        ngx_memcpy(tls->service, ctx->destination->tls->digest,
+    if (ctx && ctx->service && ctx->service->tls) {
+        ngx_memcpy(tls->service, ctx->service->tls->digest,
                    sizeof(tls->service));
     }
 
@@ -113,6 +110,3 @@ ngx_http_sluice_pool_tls_is_quiet(ngx_connection_t *c)
            && c->ssl->last != NGX_ERROR
            && !SSL_has_pending(c->ssl->connection);
 }
-
-
-#endif

@@ -3,12 +3,6 @@
  * The head of an upstream's response, before nginx makes the client's of it
  * (which lines of it: ngx_http_sluice_response_lines.c).
  *
- *     upstream sluice_upstream {
- *         server 0.0.0.1;
- *         sluice_balancer;
- *         sluice_response_head;
- *     }
- *
  * What stock nginx takes as it comes is read as RFC 9110 and 9112 have it:
  *
  *   interim responses (1xx but 101) are skipped; nginx takes the first for the
@@ -31,172 +25,78 @@
  */
 
 
-#include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_peer_data.h"
 #include "ngx_http_sluice_upgrade.h"
-#include "ngx_http_sluice_upstream.h"
 
 
 #define NGX_HTTP_SLUICE_RESPONSE_UPGRADE  426
 #define NGX_HTTP_SLUICE_RESPONSE_INTERIM  16  /* before the final response */
 
 
-typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
-
-
-typedef struct {
-    ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
-    ngx_http_sluice_response_step_pt  reinit_request;
-    ngx_uint_t                        interim;
-    ngx_http_sluice_response_own_t    own;
-} ngx_http_sluice_response_ctx_t;
-
-
-static ngx_http_sluice_response_ctx_t *ngx_http_sluice_response_get_ctx(
-    ngx_http_request_t *r);
-static ngx_int_t ngx_http_sluice_response_wrap(ngx_conf_t *cf);
-static ngx_int_t ngx_http_sluice_response_init(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_process_header(
     ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_response_end(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_skip(ngx_http_request_t *r,
-    ngx_http_sluice_response_ctx_t *ctx);
+    ngx_http_sluice_response_t *response);
 
-extern ngx_module_t  ngx_http_sluice_response_module;
-
-
-static ngx_command_t  ngx_http_sluice_response_commands[] = {
-
-    { ngx_string("sluice_response_head"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
-      ngx_http_sluice_upstream_enable,
-      NGX_HTTP_SRV_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_response_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_sluice_response_wrap,         /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    ngx_http_sluice_upstream_create_conf,  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_response_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_response_module_ctx,  /* module context */
-    ngx_http_sluice_response_commands,     /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
+/*
+ * The upstream's lines of these names are not passed on.  Their list is what
+ * the module has for its context in a request.
+ */
 
 ngx_int_t
 ngx_http_sluice_response_add_own(ngx_http_request_t *r,
     const ngx_http_sluice_header_line_t *lines, ngx_uint_t n)
 {
     ngx_uint_t                        i;
-    sluice_header_t                 **own;
-    ngx_http_sluice_response_ctx_t   *ctx;
+    sluice_header_t                 **header;
+    ngx_http_sluice_response_own_t   *own;
 
-    ctx = ngx_http_sluice_response_get_ctx(r);
-    if (ctx == NULL) {
-        return NGX_ERROR;
-    }
+    own = ngx_http_get_module_ctx(r, ngx_http_sluice_module);
 
-    if (ctx->own.headers.elts == NULL
-        && ngx_array_init(&ctx->own.headers, r->pool, 8,
-                          sizeof(sluice_header_t *))
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    own = ngx_array_push_n(&ctx->own.headers, n);
     if (own == NULL) {
+        own = ngx_palloc(r->pool, sizeof(ngx_http_sluice_response_own_t));
+        if (own == NULL) {
+            return NGX_ERROR;
+        }
+
+        own->hashes = 0;
+
+        if (ngx_array_init(&own->headers, r->pool, 8,
+                           sizeof(sluice_header_t *))
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        ngx_http_set_ctx(r, own, ngx_http_sluice_module);
+    }
+
+    header = ngx_array_push_n(&own->headers, n);
+    if (header == NULL) {
         return NGX_ERROR;
     }
 
     for (i = 0; i < n; i++) {
-        own[i] = lines[i].header;
-        ctx->own.hashes |= ngx_http_sluice_response_own_bit(own[i]->hash);
+        header[i] = lines[i].header;
+        own->hashes |= ngx_http_sluice_response_own_bit(header[i]->hash);
     }
 
     return NGX_OK;
 }
 
 
-static ngx_http_sluice_response_ctx_t *
-ngx_http_sluice_response_get_ctx(ngx_http_request_t *r)
+void
+ngx_http_sluice_response_begin(ngx_http_sluice_response_t *response,
+    ngx_http_upstream_t *u)
 {
-    ngx_http_sluice_response_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
-
-    if (ctx == NULL) {
-        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_sluice_response_ctx_t));
-        if (ctx == NULL) {
-            return NULL;
-        }
-
-        ngx_http_set_ctx(r, ctx, ngx_http_sluice_response_module);
-    }
-
-    return ctx;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_response_wrap(ngx_conf_t *cf)
-{
-    return ngx_http_sluice_upstream_wrap(cf, &ngx_http_sluice_response_module,
-                                         ngx_http_sluice_response_init);
-}
-
-
-static ngx_int_t
-ngx_http_sluice_response_init(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us)
-{
-    ngx_http_upstream_t              *u;
-    ngx_http_sluice_response_ctx_t   *ctx;
-    ngx_http_sluice_upstream_conf_t  *ucf;
-
-    ctx = ngx_http_sluice_response_get_ctx(r);
-    if (ctx == NULL) {
-        return NGX_ERROR;
-    }
-
-    u = r->upstream;
-
-    ctx->process_header = u->process_header;
-    ctx->reinit_request = u->reinit_request;
-    ctx->interim = 0;
+    response->process_header = u->process_header;
+    response->reinit_request = u->reinit_request;
+    response->interim = 0;
 
     u->process_header = ngx_http_sluice_response_process_header;
     u->reinit_request = ngx_http_sluice_response_reinit;
-
-    ucf = ngx_http_conf_upstream_srv_conf(us, ngx_http_sluice_response_module);
-
-    return ucf->init_peer(r, us);
 }
 
 
@@ -205,18 +105,20 @@ ngx_http_sluice_response_init(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_sluice_response_reinit(ngx_http_request_t *r)
 {
-    ngx_http_upstream_t             *u;
-    ngx_http_sluice_response_ctx_t  *ctx;
+    ngx_http_upstream_t          *u;
+    ngx_http_sluice_response_t   *response;
+    ngx_http_sluice_peer_data_t  *peer;
 
     u = r->upstream;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
+    peer = u->peer.data;
+    response = &peer->response;
 
-    if (ctx->reinit_request(r) != NGX_OK) {
+    if (response->reinit_request(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    ctx->process_header = u->process_header;
-    ctx->interim = 0;
+    response->process_header = u->process_header;
+    response->interim = 0;
 
     u->process_header = ngx_http_sluice_response_process_header;
 
@@ -227,22 +129,24 @@ ngx_http_sluice_response_reinit(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_sluice_response_process_header(ngx_http_request_t *r)
 {
-    ngx_int_t                        rc;
-    ngx_uint_t                       version;
-    ngx_http_upstream_t             *u;
-    ngx_http_sluice_response_ctx_t  *ctx;
+    ngx_int_t                     rc;
+    ngx_uint_t                    version;
+    ngx_http_upstream_t          *u;
+    ngx_http_sluice_response_t   *response;
+    ngx_http_sluice_peer_data_t  *peer;
 
     u = r->upstream;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_sluice_response_module);
+    peer = u->peer.data;
+    response = &peer->response;
 
     version = r->http_version;
 
     for ( ;; ) {
 
-        rc = ctx->process_header(r);
+        rc = response->process_header(r);
 
         if (u->process_header != ngx_http_sluice_response_process_header) {
-            ctx->process_header = u->process_header;
+            response->process_header = u->process_header;
             u->process_header = ngx_http_sluice_response_process_header;
         }
 
@@ -268,23 +172,37 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
                 return NGX_ERROR;
             }
 
-            return ngx_http_sluice_response_drop_lines(r, &ctx->own);
+            return ngx_http_sluice_response_end(r);
         }
 
         if (u->headers_in.status_n == NGX_HTTP_SWITCHING_PROTOCOLS) {
             rc = ngx_http_sluice_upgrade_switch(r);
 
             if (rc == NGX_OK) {
-                return ngx_http_sluice_response_drop_lines(r, &ctx->own);
+                return ngx_http_sluice_response_end(r);
             }
 
             return rc == NGX_ERROR ? rc : NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
 
-        if (ngx_http_sluice_response_skip(r, ctx) != NGX_OK) {
+        if (ngx_http_sluice_response_skip(r, response) != NGX_OK) {
             return NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
     }
+}
+
+
+static ngx_int_t
+ngx_http_sluice_response_end(ngx_http_request_t *r)
+{
+    /* a plugin has made another method a HEAD: no such body will come */
+
+    if (r->method == NGX_HTTP_HEAD && !ngx_http_sluice_client_heads(r)) {
+        r->upstream->headers_in.content_length_n = 0;
+    }
+
+    return ngx_http_sluice_response_drop_lines(r,
+                    ngx_http_get_module_ctx(r, ngx_http_sluice_module));
 }
 
 
@@ -292,13 +210,13 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
 
 static ngx_int_t
 ngx_http_sluice_response_skip(ngx_http_request_t *r,
-    ngx_http_sluice_response_ctx_t *ctx)
+    ngx_http_sluice_response_t *response)
 {
     ngx_buf_t            *b;
     ngx_uint_t            interim;
     ngx_http_upstream_t  *u;
 
-    interim = ctx->interim + 1;
+    interim = response->interim + 1;
 
     if (interim > NGX_HTTP_SLUICE_RESPONSE_INTERIM) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
@@ -313,7 +231,7 @@ ngx_http_sluice_response_skip(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ctx->interim = interim;
+    response->interim = interim;
 
     /* all of the buffer is the next head's; nginx has copied what it keeps */
 

@@ -5,18 +5,18 @@
  */
 
 
-#include "ngx_http_sluice_connection.h"
-#include "ngx_http_sluice_header.h"
+#include "ngx_http_sluice_header_options.h"
+#include "ngx_http_sluice_response.h"
 
 
 typedef struct {
     ngx_http_sluice_response_own_t      *own;
-    ngx_http_sluice_connection_names_t   names;
+    ngx_http_sluice_header_options_t   names;
 } ngx_http_sluice_response_dropped_t;
 
 
 static ngx_int_t ngx_http_sluice_response_names(ngx_http_request_t *r,
-    ngx_http_sluice_connection_names_t *names);
+    ngx_http_sluice_header_options_t *names);
 static ngx_uint_t ngx_http_sluice_response_drops(ngx_table_elt_t *h,
     void *data);
 
@@ -39,11 +39,11 @@ ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "upstream sent more than %d names in \"Connection\"",
-                      NGX_HTTP_SLUICE_CONNECTION_MAX_NAMES);
+                      NGX_HTTP_SLUICE_HEADER_OPTIONS_MAX);
         return NGX_HTTP_UPSTREAM_INVALID_HEADER;
     }
 
-    if (dropped.names.count == 0 && own->hashes == 0) {
+    if (dropped.names.count == 0 && own == NULL) {
         return NGX_OK;
     }
 
@@ -57,29 +57,19 @@ ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_sluice_response_names(ngx_http_request_t *r,
-    ngx_http_sluice_connection_names_t *names)
+    ngx_http_sluice_header_options_t *names)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
-    part = &r->upstream->headers_in.headers.part;
+    ngx_http_sluice_header_each(h, walk, &r->upstream->headers_in.headers) {
 
-    for ( /* void */ ; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].key.len == sizeof("connection") - 1
-                && ngx_strncmp(h[i].lowcase_key, "connection",
-                               sizeof("connection") - 1)
-                   == 0
-                && ngx_http_sluice_connection_add_names(names, &h[i].value)
-                   != NGX_OK)
-            {
-                return NGX_ERROR;
-            }
+        if (h->key.len == sizeof("connection") - 1
+            && ngx_memcmp(h->lowcase_key, "connection", h->key.len) == 0
+            && ngx_http_sluice_header_options_add(names, &h->value)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
         }
     }
 
@@ -95,10 +85,14 @@ ngx_http_sluice_response_drops(ngx_table_elt_t *h, void *data)
     ngx_uint_t         i;
     sluice_header_t  **own;
 
-    if (ngx_http_sluice_connection_named(&dropped->names, h->key.data,
+    if (ngx_http_sluice_header_options_has(&dropped->names, h->key.data,
                                          h->key.len))
     {
         return 1;
+    }
+
+    if (dropped->own == NULL) {
+        return 0;
     }
 
     if ((dropped->own->hashes & ngx_http_sluice_response_own_bit(h->hash))

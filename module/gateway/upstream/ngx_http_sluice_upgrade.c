@@ -6,22 +6,21 @@
  */
 
 
+#include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_upgrade.h"
 
 
-static ngx_int_t ngx_http_sluice_upgrade_push(ngx_http_request_t *r,
-    const char *name, ngx_str_t *value);
 static ngx_uint_t ngx_http_sluice_upgrade_only(ngx_list_t *headers);
 static ngx_uint_t ngx_http_sluice_upgrade_drops(ngx_table_elt_t *h,
     void *data);
-static ngx_uint_t ngx_http_sluice_upgrade_is(ngx_table_elt_t *h,
-    const char *name, size_t length);
 
 
 /* what marks a line: no other value has this address */
 
 static u_char  ngx_http_sluice_upgrade_websocket[] = "websocket";
+
+static ngx_str_t  ngx_http_sluice_upgrade_name = ngx_string("Upgrade");
 
 
 ngx_uint_t
@@ -86,14 +85,16 @@ ngx_http_sluice_upgrade_switch(ngx_http_request_t *r)
 
     /* not the upstream's line: no such line of an upstream passes */
 
-    return ngx_http_sluice_upgrade_push(r, "Upgrade", &websocket);
+    return ngx_http_sluice_answer_push(r, &ngx_http_sluice_upgrade_name,
+                                       &websocket)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
 ngx_int_t
 ngx_http_sluice_upgrade_require(ngx_http_request_t *r, ngx_str_t *protocols)
 {
-    static ngx_str_t  upgrade = ngx_string("Upgrade");
+    static ngx_str_t  connection = ngx_string("Connection");
 
     if (r->http_version >= NGX_HTTP_VERSION_20) {
         return NGX_OK;
@@ -101,67 +102,52 @@ ngx_http_sluice_upgrade_require(ngx_http_request_t *r, ngx_str_t *protocols)
 
     /* nginx writes a line of Connection as well, for what it does itself */
 
-    if (ngx_http_sluice_upgrade_push(r, "Connection", &upgrade) != NGX_OK) {
+    if (ngx_http_sluice_answer_push(r, &connection,
+                                    &ngx_http_sluice_upgrade_name)
+        == NULL)
+    {
         return NGX_ERROR;
     }
 
-    return ngx_http_sluice_upgrade_push(r, "Upgrade", protocols);
+    return ngx_http_sluice_answer_push(r, &ngx_http_sluice_upgrade_name,
+                                       protocols)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
 ngx_int_t
 ngx_http_sluice_upgrade_required(ngx_http_request_t *r)
 {
-    ngx_int_t         rc;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t                     n;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     if (r->http_version >= NGX_HTTP_VERSION_20) {
         return NGX_OK;
     }
 
-    rc = NGX_DECLINED;                            /* there is none yet */
+    n = 0;
 
-    for (part = &r->upstream->headers_in.headers.part; part;
-         part = part->next)
-    {
-        h = part->elts;
+    ngx_http_sluice_header_each(h, walk, &r->upstream->headers_in.headers) {
 
-        for (i = 0; i < part->nelts && rc != NGX_ERROR; i++) {
+        if (!ngx_http_sluice_header_named(h, "upgrade", 7)) {
+            continue;
+        }
 
-            if (h[i].key.len != 7
-                || ngx_strncasecmp(h[i].key.data, (u_char *) "upgrade", 7)
-                   != 0)
-            {
-                continue;
+        if (n++ == 0) {
+
+            if (ngx_http_sluice_upgrade_require(r, &h->value) != NGX_OK) {
+                return NGX_ERROR;
             }
 
-            rc = (rc == NGX_OK)
-                 ? ngx_http_sluice_upgrade_push(r, "Upgrade", &h[i].value)
-                 : ngx_http_sluice_upgrade_require(r, &h[i].value);
+        } else if (ngx_http_sluice_answer_push(r,
+                                               &ngx_http_sluice_upgrade_name,
+                                               &h->value)
+                   == NULL)
+        {
+            return NGX_ERROR;
         }
     }
-
-    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_upgrade_push(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_sluice_header_list_push(&r->headers_out.headers, r->pool);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 1;
-    h->key.data = (u_char *) name;
-    h->key.len = ngx_strlen(name);
-    h->value = *value;
 
     return NGX_OK;
 }
@@ -172,29 +158,23 @@ ngx_http_sluice_upgrade_push(ngx_http_request_t *r, const char *name,
 static ngx_uint_t
 ngx_http_sluice_upgrade_only(ngx_list_t *headers)
 {
-    ngx_str_t        *value;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_str_t                     *value;
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
 
     value = NULL;
 
-    for (part = &headers->part; part; part = part->next) {
+    ngx_http_sluice_header_each(h, walk, headers) {
 
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (!ngx_http_sluice_upgrade_is(&h[i], "upgrade", 7)) {
-                continue;
-            }
-
-            if (value) {
-                return 0;
-            }
-
-            value = &h[i].value;
+        if (!ngx_http_sluice_header_named(h, "upgrade", 7)) {
+            continue;
         }
+
+        if (value) {
+            return 0;
+        }
+
+        value = &h->value;
     }
 
     return value
@@ -210,14 +190,6 @@ ngx_http_sluice_upgrade_only(ngx_list_t *headers)
 static ngx_uint_t
 ngx_http_sluice_upgrade_drops(ngx_table_elt_t *h, void *data)
 {
-    return ngx_http_sluice_upgrade_is(h, "upgrade", 7)
-           || ngx_http_sluice_upgrade_is(h, "content-length", 14);
-}
-
-
-static ngx_uint_t
-ngx_http_sluice_upgrade_is(ngx_table_elt_t *h, const char *name, size_t length)
-{
-    return h->key.len == length
-           && ngx_memcmp(h->lowcase_key, name, length) == 0;
+    return ngx_http_sluice_header_named(h, "upgrade", 7)
+           || ngx_http_sluice_header_named(h, "content-length", 14);
 }

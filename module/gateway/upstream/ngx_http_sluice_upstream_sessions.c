@@ -7,9 +7,6 @@
 #include "ngx_http_sluice_upstream_sessions.h"
 
 
-#if (NGX_HTTP_SSL)
-
-
 #define NGX_HTTP_SLUICE_UPSTREAM_SESSIONS      1024
 #define NGX_HTTP_SLUICE_UPSTREAM_SESSION_TIME  3600   /* seconds */
 
@@ -233,6 +230,3 @@ ngx_http_sluice_upstream_session_remove(
     SSL_SESSION_free(entry->session);
     ngx_free(entry);
 }
-
-
-#endif

@@ -19,8 +19,6 @@
 #include "ngx_http_sluice_upstream_tls.h"
 
 
-#if (NGX_HTTP_SSL)
-
 /* Whose a session is: a digest of its identity. */
 
 typedef struct {
@@ -53,8 +51,6 @@ void ngx_http_sluice_upstream_session_put(
 /* That of an identity, if there is one. */
 void ngx_http_sluice_upstream_session_drop(
     const ngx_http_sluice_upstream_identity_t *identity);
-
-#endif
 
 
 #endif /* NGX_HTTP_SLUICE_UPSTREAM_SESSIONS_H_INCLUDED */

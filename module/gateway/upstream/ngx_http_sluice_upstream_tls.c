@@ -4,21 +4,9 @@
  */
 
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_images.h"
 #include "ngx_http_sluice_ctx.h"
 #include "ngx_http_sluice_upstream_tls.h"
-
-
-#if (NGX_HTTP_SSL)
-
-
-#define NGX_HTTP_SLUICE_UPSTREAM_TLS_DEPTH  1   /* what nginx has by default */
-
-
-typedef struct {
-    X509_STORE                   *trusted;
-} ngx_http_sluice_upstream_tls_conf_t;
 
 
 /* What it is made of, as the image has it: good until the event loop. */
@@ -47,10 +35,7 @@ typedef struct {
 } ngx_http_sluice_upstream_tls_parts_t;
 
 
-static char *ngx_http_sluice_upstream_tls_trusted(ngx_conf_t *cf,
-    ngx_command_t *cmd, void *conf);
 static void ngx_http_sluice_upstream_tls_free_store(void *data);
-static void *ngx_http_sluice_upstream_tls_create_conf(ngx_conf_t *cf);
 static ngx_int_t ngx_http_sluice_upstream_tls_gather(
     ngx_http_sluice_upstream_tls_source_t *source,
     sluice_core_found_t *service);
@@ -67,64 +52,17 @@ static void ngx_http_sluice_upstream_tls_note(
     ngx_http_sluice_upstream_tls_part_t *part, sluice_core_found_t *found);
 static void ngx_http_sluice_upstream_tls_free(void *data);
 
-extern ngx_module_t  ngx_http_sluice_upstream_tls_module;
-
-
-static ngx_command_t  ngx_http_sluice_upstream_tls_commands[] = {
-
-    { ngx_string("sluice_upstream_trusted_certificate"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_sluice_upstream_tls_trusted,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-      ngx_null_command
-};
-
-
-static ngx_http_module_t  ngx_http_sluice_upstream_tls_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    NULL,                                  /* postconfiguration */
-
-    ngx_http_sluice_upstream_tls_create_conf, /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_sluice_upstream_tls_module = {
-    NGX_MODULE_V1,
-    &ngx_http_sluice_upstream_tls_module_ctx, /* module context */
-    ngx_http_sluice_upstream_tls_commands, /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
 /* Read once, by the master: workers share the pages. */
 
-static char *
+char *
 ngx_http_sluice_upstream_tls_trusted(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_sluice_upstream_tls_conf_t  *tcf = conf;
+    ngx_str_t                            *value;
+    ngx_pool_cleanup_t                   *cln;
+    ngx_http_sluice_upstream_tls_conf_t  *tcf;
 
-    ngx_str_t           *value;
-    ngx_pool_cleanup_t  *cln;
-
+    tcf = ngx_http_sluice_set_conf(conf, cmd);
     value = cf->args->elts;
 
     if (tcf->trusted == NULL) {
@@ -167,13 +105,6 @@ ngx_http_sluice_upstream_tls_free_store(void *data)
 }
 
 
-static void *
-ngx_http_sluice_upstream_tls_create_conf(ngx_conf_t *cf)
-{
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_sluice_upstream_tls_conf_t));
-}
-
-
 ngx_int_t
 ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
     sluice_core_found_t *service, ngx_http_sluice_upstream_tls_t **result)
@@ -191,7 +122,7 @@ ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
         return rc;
     }
 
-    if (!(source.flags & NGX_HTTP_SLUICE_SERVICE_VERIFY)
+    if (!(source.flags & SLUICE_SERVICE_VERIFY)
         && source.client.record == NULL)
     {
         return NGX_OK;
@@ -249,7 +180,7 @@ ngx_http_sluice_upstream_tls_gather(
 
     source->flags = sluice_core_number(service, SLUICE_CORE_SERVICE_FLAGS);
 
-    if (!(source->flags & NGX_HTTP_SLUICE_SERVICE_HTTPS)) {
+    if (!(source->flags & SLUICE_SERVICE_HTTPS)) {
         return NGX_OK;
     }
 
@@ -303,7 +234,7 @@ ngx_http_sluice_upstream_tls_read_client(ngx_http_sluice_upstream_tls_t *tls,
 
     sluice_core_head(&source->client, &head);
 
-    if (ngx_sluice_certificate_by_id(head.id, &client, pool->log)
+    if (ngx_sluice_certificates_by_id(head.id, &client, pool->log)
         != NGX_OK)
     {
         return NGX_DECLINED;
@@ -338,22 +269,21 @@ ngx_http_sluice_upstream_tls_read_trusted(ngx_http_sluice_upstream_tls_t *tls,
     const ngx_sluice_authorities_t       *authorities;
     ngx_http_sluice_upstream_tls_conf_t  *conf;
 
-    if (!(source->flags & NGX_HTTP_SLUICE_SERVICE_VERIFY)) {
+    if (!(source->flags & SLUICE_SERVICE_VERIFY)) {
         return NGX_OK;
     }
 
-    depth = source->flags / NGX_HTTP_SLUICE_SERVICE_DEPTH;
+    depth = source->flags / SLUICE_SERVICE_DEPTH;
 
     tls->verify = 1;
     tls->depth = depth ? (int) depth - 1 : NGX_HTTP_SLUICE_UPSTREAM_TLS_DEPTH;
 
     if (source->count == 0) {
-        conf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                          ngx_http_sluice_upstream_tls_module);
+        conf = ngx_http_sluice_cycle_conf(ngx_cycle, upstream_tls);
         tls->trusted = conf->trusted;
 
-    } else if (ngx_sluice_authorities(source->ids, source->count, &authorities,
-                                      pool->log)
+    } else if (ngx_sluice_certificates_authorities(source->ids, source->count,
+                                                   &authorities, pool->log)
                == NGX_OK)
     {
         tls->trusted = authorities->store;
@@ -439,6 +369,3 @@ ngx_http_sluice_upstream_tls_free(void *data)
     ngx_sluice_certificate_free(&tls->client);
     X509_STORE_free(tls->trusted);
 }
-
-
-#endif

@@ -18,20 +18,37 @@
 #define NGX_HTTP_SLUICE_UPSTREAM_TLS_H_INCLUDED
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
+#include "ngx_http_sluice_module.h"
 #include "ngx_sluice_certificates.h"
 
 
-#if (NGX_HTTP_SSL)
-
 #define NGX_HTTP_SLUICE_UPSTREAM_TLS_DIGEST  32
+#define NGX_HTTP_SLUICE_UPSTREAM_TLS_DEPTH   1   /* nginx's by default */
+
+
+typedef struct {
+    X509_STORE  *trusted;
+} ngx_http_sluice_upstream_tls_conf_t;
+
+
+#define NGX_HTTP_SLUICE_UPSTREAM_TLS_DIRECTIVES(at)                           \
+    { ngx_string("sluice_upstream_trusted_certificate"),                      \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,                                      \
+      ngx_http_sluice_upstream_tls_trusted,                                   \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      at,                                                                     \
+      NULL }
+
+
+extern const size_t  ngx_http_sluice_upstream_tls_at;
+
+
+char *ngx_http_sluice_upstream_tls_trusted(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
 /*
- * Compiled with a service's destination, and not changed any more.  The digest
+ * Compiled with its service, and not changed any more.  The digest
  * is of what all the rest comes from: two of the same digest are one identity.
  * So connections and sessions outlive a change that does not touch them, and
  * none outlives one that does: a certificate that is written again is another.
@@ -65,8 +82,6 @@ ngx_int_t ngx_http_sluice_upstream_tls_read(ngx_pool_t *pool,
  */
 ngx_int_t ngx_http_sluice_upstream_tls_set(ngx_connection_t *c,
     ngx_http_sluice_upstream_tls_t *tls, ngx_str_t *name);
-
-#endif
 
 
 #endif /* NGX_HTTP_SLUICE_UPSTREAM_TLS_H_INCLUDED */

@@ -8,9 +8,6 @@
 #include "ngx_http_sluice_upstream_tls.h"
 
 
-#if (NGX_HTTP_SSL)
-
-
 static ngx_int_t ngx_http_sluice_upstream_tls_set_client(ngx_connection_t *c,
     ngx_sluice_certificate_t *client);
 static ngx_int_t ngx_http_sluice_upstream_tls_set_name(
@@ -170,6 +167,3 @@ ngx_http_sluice_upstream_tls_verified(int ok, X509_STORE_CTX *ctx)
 
     return 0;
 }
-
-
-#endif

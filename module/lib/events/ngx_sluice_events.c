@@ -4,7 +4,8 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_events.h"
 
 
 /* For the lock, which is held for microseconds, or its holder is stopped. */
@@ -148,11 +149,7 @@ sluice_events_word(int rc)
 double
 sluice_events_clock(void)
 {
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
+    return (double) ngx_sluice_clock_ns(CLOCK_MONOTONIC) * 1e-9;
 }
 
 
@@ -300,16 +297,17 @@ sluice_events_detach(sluice_events_t *ev)
 
 
 /*
- * Everything handed out before has been used; the number of frames that are
- * in ev->frames now.  While there are some, an event is posted that nginx's
- * loop comes to only if a callback yields.  0: none, and this process will be
- * woken: wait for the semaphore.  SLUICE_OVERRUN, SLUICE_BAD: rejoin.
+ * What was handed out before has been used, but for the last ev->lost, which
+ * are missed; the number of frames that are in ev->frames now.  While there
+ * are some, an event is posted that nginx's loop comes to only if a callback
+ * yields.  0: none, and this process will be woken: wait for the semaphore.
+ * SLUICE_OVERRUN, SLUICE_BAD: rejoin.
  */
 
 int
 sluice_events_next(sluice_events_t *ev)
 {
-    int  rc;
+    int  rc, used;
 
     if (!ev->attached) {
         return SLUICE_NOSLOT;
@@ -317,10 +315,18 @@ sluice_events_next(sluice_events_t *ev)
 
     ev->parked = 0;
 
+    used = ev->batch - ev->lost;
+
+    if (ev->batch && used <= 0) {
+        ev->batch = 0;
+        return SLUICE_OVERRUN;
+    }
+
     if (ev->batch) {
         /* all of it: frames for other workers follow the last one, too */
 
-        rc = sluice_ring_advance(&ev->ring, NULL);
+        rc = sluice_ring_advance(&ev->ring,
+                                 ev->lost ? &ev->frames[used - 1] : NULL);
         ev->batch = 0;
 
         if (rc != SLUICE_OK) {

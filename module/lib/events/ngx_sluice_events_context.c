@@ -6,7 +6,7 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_events.h"
 
 #include <ngx_http.h>
 

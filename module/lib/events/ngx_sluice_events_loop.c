@@ -10,12 +10,10 @@
 
 
 #include "ngx_sluice_events.h"
+#include "ngx_sluice_loop.h"
 
 
 static void ngx_sluice_events_wake(void *data, uint32_t slot);
-static ngx_connection_t *ngx_sluice_events_listen(int fd,
-    ngx_event_handler_pt handler);
-static void ngx_sluice_events_unlisten(ngx_connection_t *c);
 static void ngx_sluice_events_read_handler(ngx_event_t *rev);
 static void ngx_sluice_events_alarm_handler(ngx_event_t *rev);
 static void ngx_sluice_events_wakeup_handler(ngx_event_t *e);
@@ -32,29 +30,18 @@ static ngx_uint_t ngx_sluice_events_waits(void);
 static sluice_events_t   *ngx_sluice_events_connected[NGX_SLUICE_EVENTS_VMS];
 static ngx_connection_t  *ngx_sluice_events_alarm;
 
+void  (*ngx_sluice_events_leaving)(ngx_cycle_t *cycle);
+
 
 void
 ngx_sluice_events_prepare(sluice_events_t *ev)
 {
-    ev->wakeup.handler = ngx_sluice_events_wakeup_handler;
-    ev->wakeup.data = ev;
-    ev->wakeup.log = ngx_cycle->log;
-
-    ev->turn.handler = ngx_sluice_events_turn_handler;
-    ev->turn.data = ev;
-    ev->turn.log = ngx_cycle->log;
-
-    ev->yielded.handler = ngx_sluice_events_yielded_handler;
-    ev->yielded.data = ev;
-    ev->yielded.log = ngx_cycle->log;
-
-    ev->retry.handler = ngx_sluice_events_retry_handler;
-    ev->retry.data = ev;
-    ev->retry.log = ngx_cycle->log;
-
-    ev->linger.handler = ngx_sluice_events_linger_handler;
-    ev->linger.data = ev;
-    ev->linger.log = ngx_cycle->log;
+    ngx_sluice_loop_prepare(&ev->wakeup, ngx_sluice_events_wakeup_handler, ev);
+    ngx_sluice_loop_prepare(&ev->turn, ngx_sluice_events_turn_handler, ev);
+    ngx_sluice_loop_prepare(&ev->yielded, ngx_sluice_events_yielded_handler,
+                            ev);
+    ngx_sluice_loop_prepare(&ev->retry, ngx_sluice_events_retry_handler, ev);
+    ngx_sluice_loop_prepare(&ev->linger, ngx_sluice_events_linger_handler, ev);
 
     sluice_ring_set_wake(&ev->ring, ngx_sluice_events_wake, ev);
 }
@@ -63,21 +50,10 @@ ngx_sluice_events_prepare(sluice_events_t *ev)
 void
 ngx_sluice_events_forget(sluice_events_t *ev)
 {
-    if (ev->retry.timer_set) {
-        ngx_del_timer(&ev->retry);
-    }
-
-    if (ev->linger.timer_set) {
-        ngx_del_timer(&ev->linger);
-    }
-
-    if (ev->wakeup.posted) {
-        ngx_delete_posted_event(&ev->wakeup);
-    }
-
-    if (ev->yielded.posted) {
-        ngx_delete_posted_event(&ev->yielded);
-    }
+    ngx_sluice_loop_cancel(&ev->retry);
+    ngx_sluice_loop_cancel(&ev->linger);
+    ngx_sluice_loop_cancel(&ev->wakeup);
+    ngx_sluice_loop_cancel(&ev->yielded);
 
     if (ev->turn.posted) {
         ngx_delete_posted_event(&ev->turn);
@@ -91,13 +67,11 @@ ngx_sluice_events_connect(sluice_events_t *ev)
 {
     ngx_connection_t  *c;
 
-    c = ngx_sluice_events_listen(ngx_sluice_ring.fds[ev->ring.index],
-                                 ngx_sluice_events_read_handler);
+    c = ngx_sluice_loop_listen(ngx_sluice_ring.fds[ev->ring.index],
+                               ngx_sluice_events_read_handler, ev);
     if (c == NULL) {
         return NGX_ERROR;
     }
-
-    c->data = ev;
 
     /* nginx calls the handler when a graceful exit begins */
     c->idle = 1;
@@ -108,11 +82,11 @@ ngx_sluice_events_connect(sluice_events_t *ev)
         && (ngx_event_flags & NGX_USE_CLEAR_EVENT))
     {
         ngx_sluice_events_alarm =
-                         ngx_sluice_events_listen(ngx_sluice_ring.alarm,
-                                             ngx_sluice_events_alarm_handler);
+                         ngx_sluice_loop_listen(ngx_sluice_ring.alarm,
+                                       ngx_sluice_events_alarm_handler, NULL);
 
         if (ngx_sluice_events_alarm == NULL) {
-            ngx_sluice_events_unlisten(c);
+            ngx_sluice_loop_unlisten(c);
             return NGX_ERROR;
         }
     }
@@ -129,7 +103,7 @@ ngx_sluice_events_disconnect(sluice_events_t *ev)
 {
     ngx_uint_t  i;
 
-    ngx_sluice_events_unlisten(ev->connection);
+    ngx_sluice_loop_unlisten(ev->connection);
 
     ev->connection = NULL;
     ngx_sluice_events_connected[ev->vm] = NULL;
@@ -141,53 +115,9 @@ ngx_sluice_events_disconnect(sluice_events_t *ev)
     }
 
     if (ngx_sluice_events_alarm) {
-        ngx_sluice_events_unlisten(ngx_sluice_events_alarm);
+        ngx_sluice_loop_unlisten(ngx_sluice_events_alarm);
         ngx_sluice_events_alarm = NULL;
     }
-}
-
-
-/* NULL: there is no connection left, or the loop takes none. */
-
-static ngx_connection_t *
-ngx_sluice_events_listen(int fd, ngx_event_handler_pt handler)
-{
-    ngx_connection_t  *c;
-
-    c = ngx_get_connection(fd, ngx_cycle->log);
-    if (c == NULL) {
-        return NULL;
-    }
-
-    c->read->handler = handler;
-    c->read->log = ngx_cycle->log;
-    c->write->log = ngx_cycle->log;
-
-    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        return NULL;
-    }
-
-    return c;
-}
-
-
-/* The file stays open: it belongs to the slot, or to all. */
-
-static void
-ngx_sluice_events_unlisten(ngx_connection_t *c)
-{
-    if (c->read->active) {
-        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-    }
-
-    if (c->read->posted) {
-        ngx_delete_posted_event(c->read);
-    }
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
 }
 
 
@@ -210,7 +140,6 @@ ngx_sluice_events_wake(void *data, uint32_t slot)
 static void
 ngx_sluice_events_read_handler(ngx_event_t *rev)
 {
-    uint64_t           n;
     ngx_connection_t  *c;
     sluice_events_t   *ev;
 
@@ -219,31 +148,18 @@ ngx_sluice_events_read_handler(ngx_event_t *rev)
 
     if (c->close) {
         c->close = 0;
-        ngx_sluice_grace_begin((ngx_cycle_t *) ngx_cycle);
+
+        if (ngx_sluice_events_leaving) {
+            ngx_sluice_events_leaving((ngx_cycle_t *) ngx_cycle);
+        }
+
         ngx_sluice_events_leave(ev);
         return;
     }
 
     ev->looping = 1;
 
-    /*
-     * epoll reports each write as an edge, so there is no need to read the
-     * sum; it takes 2^64 writes to fill it.
-     */
-
-    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
-
-        if (read(c->fd, &n, sizeof(n)) == -1 && ngx_errno != NGX_EAGAIN) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, ngx_errno,
-                          "sluice: read() from an eventfd failed");
-        }
-
-        if (ngx_handle_read_event(rev, 0) != NGX_OK) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, 0,
-                          "sluice: no wakeups any more");
-        }
-    }
-
+    ngx_sluice_loop_take(rev, "an eventfd", "wakeups");
     ngx_sluice_events_ready(ev);
 }
 

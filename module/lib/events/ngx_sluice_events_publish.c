@@ -6,7 +6,7 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_events.h"
 
 
 static int ngx_sluice_events_send(sluice_events_t *ev,
@@ -51,17 +51,17 @@ sluice_events_publish(sluice_events_t *ev, uint64_t name_hash,
 
 
 int
-sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
-    const char *key, size_t key_length, uint32_t timeout_ms, int flags,
-    const char *source, size_t source_length, const char *event,
-    size_t event_length, const u_char *payload, size_t length)
+sluice_events_publish_to(sluice_events_t *ev,
+    const sluice_events_receiver_t *to, const char *source,
+    size_t source_length, const char *event, size_t event_length,
+    const u_char *payload, size_t length)
 {
     ngx_sluice_publication_t  pub;
 
     ngx_memzero(&pub, sizeof(ngx_sluice_publication_t));
 
-    pub.message.kind = (uint8_t) kind;
-    pub.message.flags = (uint8_t) flags;
+    pub.message.kind = to->kind;
+    pub.message.flags = to->flags;
     pub.message.source = source;
     pub.message.source_length = (uint16_t) source_length;
     pub.message.event = event;
@@ -70,19 +70,19 @@ sluice_events_publish_to(sluice_events_t *ev, int kind, uint32_t worker,
     pub.message.payload[1] = payload;
     pub.left = length;
 
-    if (kind == SLUICE_RING_WORKER) {
+    if (to->kind == SLUICE_RING_WORKER) {
         /* the frame has one place, for the receiver: ours goes in front */
         ngx_memcpy(pub.worker, &ev->worker, sizeof(pub.worker));
         pub.message.length[0] = sizeof(pub.worker);
-        pub.message.worker = (uint16_t) worker;
+        pub.message.worker = (uint16_t) to->worker;
     }
 
-    if (kind == SLUICE_RING_UNIQUE) {
-        pub.message.key = sluice_ring_hash(&ev->ring, key, key_length);
-        pub.message.timeout_ms = timeout_ms;
+    if (to->kind == SLUICE_RING_UNIQUE) {
+        pub.message.key = sluice_ring_hash(&ev->ring, to->key, to->key_length);
+        pub.message.timeout_ms = to->timeout_ms;
     }
 
-    if ((flags & SLUICE_RING_REDELIVER)
+    if ((to->flags & SLUICE_RING_REDELIVER)
         && length > sluice_ring_payload_limit(&ev->ring, source_length,
                                               event_length))
     {

@@ -28,14 +28,14 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_clock.h"
+#include "ngx_sluice_events.h"
 
 #include <sys/timerfd.h>
 
 
 static void ngx_sluice_events_alarm_set(sluice_events_t *ev);
 static void ngx_sluice_events_alarm_at(uint64_t ns);
-static uint64_t ngx_sluice_events_now(void);
 
 
 /* Appends a frame, and wakes, at once or soon; as sluice_ring_append(). */
@@ -134,7 +134,7 @@ ngx_sluice_events_alarm_set(sluice_events_t *ev)
     _Atomic uint64_t  *word;
 
     word = sluice_ring_alarm(&ev->ring);
-    now = ngx_sluice_events_now();
+    now = ngx_sluice_clock_ns(CLOCK_MONOTONIC);
     then = atomic_load(word);
 
     /* further away than it can be: somebody has written nonsense */
@@ -168,15 +168,4 @@ ngx_sluice_events_alarm_at(uint64_t ns)
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
                       "sluice: timerfd_settime() failed");
     }
-}
-
-
-static uint64_t
-ngx_sluice_events_now(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
 }

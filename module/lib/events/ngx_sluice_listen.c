@@ -13,8 +13,7 @@
 
 #include <sys/socket.h>
 
-#include "ngx_sluice.h"
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_listen.h"
 
 
 static ngx_uint_t ngx_sluice_listen_matches(ngx_listening_t *ls,
@@ -27,7 +26,7 @@ static ngx_uint_t ngx_sluice_listen_matches(ngx_listening_t *ls,
  */
 
 int
-sluice_count_listening(const char *address, size_t length)
+sluice_listen_count(const char *address, size_t length)
 {
     int               found;
     ngx_uint_t        i;
@@ -53,7 +52,7 @@ sluice_count_listening(const char *address, size_t length)
  */
 
 int
-sluice_disable_listening(const char *address, size_t length)
+sluice_listen_disable(const char *address, size_t length)
 {
     int                found;
     ngx_uint_t         i;
@@ -134,7 +133,7 @@ ngx_sluice_listen_stop(ngx_listening_t *ls, ngx_connection_t **c)
  */
 
 int
-sluice_peer_credentials(uint64_t number, int32_t *pid, uint32_t *uid)
+sluice_listen_credentials(uint64_t number, int32_t *pid, uint32_t *uid)
 {
     socklen_t          length;
     ngx_uint_t         i;

@@ -1,6 +1,6 @@
 
 /*
- * Birth of the log, in the three ways in which a master can come to it, asked
+ * Creates the log, in the three ways in which a master can come to it, asked
  * for in this order:
  *
  *     reload    this process has it already;
@@ -21,7 +21,8 @@
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_sluice_env.h"
+#include "ngx_sluice_ring.h"
 
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -48,7 +49,7 @@
 
 static uint32_t ngx_sluice_ring_workers(ngx_cycle_t *cycle);
 static uint32_t ngx_sluice_ring_slots(ngx_cycle_t *cycle,
-    ngx_sluice_conf_t *conf);
+    ngx_sluice_ring_conf_t *conf);
 static uint32_t ngx_sluice_ring_taken(void);
 static ngx_int_t ngx_sluice_ring_adopt(ngx_cycle_t *cycle);
 static ngx_uint_t ngx_sluice_ring_parse(u_char *text, uint64_t *inode,
@@ -58,7 +59,7 @@ static int ngx_sluice_ring_open(ngx_cycle_t *cycle, const int *fds,
 static void ngx_sluice_ring_allow_files(ngx_cycle_t *cycle, uint32_t slots);
 static ngx_int_t ngx_sluice_ring_is(int fd, const char *what);
 static ngx_int_t ngx_sluice_ring_create(ngx_cycle_t *cycle,
-    ngx_sluice_conf_t *conf);
+    ngx_sluice_ring_conf_t *conf);
 static ngx_int_t ngx_sluice_ring_name(ngx_cycle_t *cycle);
 
 
@@ -73,7 +74,7 @@ static u_char  ngx_sluice_ring_env[NGX_SLUICE_ENV_SIZE];
  */
 
 ngx_int_t
-ngx_sluice_ring_check(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_check(ngx_cycle_t *cycle, ngx_sluice_ring_conf_t *conf)
 {
     uint32_t  slots, taken, workers;
 
@@ -131,12 +132,12 @@ ngx_sluice_ring_workers(ngx_cycle_t *cycle)
 /* Of a log that is made now; by default with one for a privileged agent. */
 
 static uint32_t
-ngx_sluice_ring_slots(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_slots(ngx_cycle_t *cycle, ngx_sluice_ring_conf_t *conf)
 {
     uint32_t  n;
 
-    if (conf->events_slots) {
-        return (uint32_t) conf->events_slots;
+    if (conf->slots) {
+        return (uint32_t) conf->slots;
     }
 
     n = NGX_SLUICE_RING_LIVES * (ngx_sluice_ring_workers(cycle) + 1);
@@ -174,7 +175,7 @@ ngx_sluice_ring_taken(void)
 
 
 ngx_int_t
-ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_ring_conf_t *conf)
 {
     int               rc;
     ngx_core_conf_t  *ccf;
@@ -199,8 +200,8 @@ ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
         ngx_sluice_ring.ready = 1;
     }
 
-    if (ngx_sluice_ring.ring.size < conf->events_size
-        || ngx_sluice_ring.ring.size / 2 >= conf->events_size)
+    if (ngx_sluice_ring.ring.size < conf->size
+        || ngx_sluice_ring.ring.size / 2 >= conf->size)
     {
         ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
                       "sluice_events_size: the log keeps its %uLk until "
@@ -208,7 +209,7 @@ ngx_sluice_ring_init(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
                       (uint64_t) ngx_sluice_ring.ring.size / 1024);
     }
 
-    sluice_ring_set_stall(&ngx_sluice_ring.ring, conf->events_stall);
+    sluice_ring_set_stall(&ngx_sluice_ring.ring, conf->stall);
 
     ngx_sluice_ring.workers = ngx_sluice_ring_workers(cycle);
 
@@ -391,7 +392,7 @@ ngx_sluice_ring_is(int fd, const char *what)
 /* A master whose module cannot do its work must not start: emerg, exit. */
 
 static ngx_int_t
-ngx_sluice_ring_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
+ngx_sluice_ring_create(ngx_cycle_t *cycle, ngx_sluice_ring_conf_t *conf)
 {
     int         fd;
     uint32_t    slots;
@@ -401,13 +402,13 @@ ngx_sluice_ring_create(ngx_cycle_t *cycle, ngx_sluice_conf_t *conf)
 
     ngx_sluice_ring_allow_files(cycle, slots);
 
-    if (sluice_ring_create(&ngx_sluice_ring.ring, conf->events_size, slots,
-                           (uint32_t) conf->events_stall)
+    if (sluice_ring_create(&ngx_sluice_ring.ring, conf->size, slots,
+                           (uint32_t) conf->stall)
         != SLUICE_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
                       "sluice: cannot make the events' log of %uz bytes",
-                      conf->events_size);
+                      conf->size);
         return NGX_ERROR;
     }
 

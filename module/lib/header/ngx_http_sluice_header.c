@@ -9,13 +9,18 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_header.h"
 
 
 static ngx_uint_t ngx_http_sluice_header_has(ngx_http_request_t *r);
 static int ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
-    sluice_header_t *header, u_char *value, size_t length);
-static ngx_uint_t ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data);
+    sluice_header_t *header, const u_char *value, size_t length);
+static ngx_int_t ngx_http_sluice_header_replaces(ngx_http_request_t *r,
+    const ngx_http_sluice_header_line_t *lines, ngx_uint_t n);
+
+
+ngx_int_t  (*ngx_http_sluice_header_own)(ngx_http_request_t *r,
+    const ngx_http_sluice_header_line_t *lines, ngx_uint_t n);
 
 
 /* how many such headers the request has, and the value of the first */
@@ -47,7 +52,7 @@ sluice_header_of_request(ngx_http_request_t *r, sluice_header_t *header,
 
 int
 sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
-    u_char *value, size_t length)
+    const u_char *value, size_t length)
 {
     /* ngx.req.set_header sets none of HTTP/0.9 */
 
@@ -64,7 +69,7 @@ sluice_header_to_request(ngx_http_request_t *r, sluice_header_t *header,
 
 int
 sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
-    u_char *value, size_t length)
+    const u_char *value, size_t length)
 {
     ngx_http_sluice_header_line_t  line;
 
@@ -78,7 +83,7 @@ sluice_header_to_response(ngx_http_request_t *r, sluice_header_t *header,
     if (header->own) {
         line.header = header;
 
-        if (ngx_http_sluice_response_add_own(r, &line, 1) != NGX_OK) {
+        if (ngx_http_sluice_header_replaces(r, &line, 1) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -117,7 +122,7 @@ ngx_http_sluice_header_has(ngx_http_request_t *r)
 
 static int
 ngx_http_sluice_header_push(ngx_http_request_t *r, ngx_list_t *list,
-    sluice_header_t *header, u_char *value, size_t length)
+    sluice_header_t *header, const u_char *value, size_t length)
 {
     size_t       i;
     u_char      *copy;
@@ -154,33 +159,30 @@ ngx_int_t
 ngx_http_sluice_header_set_response(ngx_http_request_t *r,
     ngx_http_sluice_header_line_t *lines, ngx_uint_t n)
 {
-    ngx_uint_t        i, count, is_empty;
-    ngx_list_t       *list;
-    sluice_header_t  *header;
+    ngx_uint_t   i, is_empty;
+    ngx_list_t  *list;
 
     list = &r->headers_out.headers;
     is_empty = list->part.nelts == 0 && list->part.next == NULL;
 
-    if (ngx_http_sluice_response_add_own(r, lines, n) != NGX_OK) {
+    if (ngx_http_sluice_header_replaces(r, lines, n) != NGX_OK) {
         return NGX_ERROR;
     }
 
     for (i = 0; i < n; i++) {
-        header = lines[i].header;
 
         if (!is_empty
-            && ngx_http_sluice_header_find(list, header->lowcase,
-                                           header->length, &count)
             && ngx_http_sluice_header_list_drop(list, r->pool,
-                                               ngx_http_sluice_header_is,
-                                               header)
+                                                ngx_http_sluice_header_is,
+                                                lines[i].header)
                != NGX_OK)
         {
             return NGX_ERROR;
         }
 
-        if (ngx_http_sluice_header_add(r, list, header, lines[i].value.data,
-                                       lines[i].value.len)
+        if (ngx_http_sluice_header_add(r, list, lines[i].header,
+                                       lines[i].value.data,
+                                       lines[i].value.length)
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -191,14 +193,21 @@ ngx_http_sluice_header_set_response(ngx_http_request_t *r,
 }
 
 
-static ngx_uint_t
+static ngx_int_t
+ngx_http_sluice_header_replaces(ngx_http_request_t *r,
+    const ngx_http_sluice_header_line_t *lines, ngx_uint_t n)
+{
+    return ngx_http_sluice_header_own
+           ? ngx_http_sluice_header_own(r, lines, n) : NGX_OK;
+}
+
+
+ngx_uint_t
 ngx_http_sluice_header_is(ngx_table_elt_t *h, void *data)
 {
     sluice_header_t  *header = data;
 
-    return h->key.len == header->length
-           && ngx_strncasecmp(h->key.data, header->lowcase, header->length)
-              == 0;
+    return ngx_http_sluice_header_named(h, header->lowcase, header->length);
 }
 
 

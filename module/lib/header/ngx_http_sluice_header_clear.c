@@ -8,20 +8,12 @@
 
 
 typedef struct {
-    u_char  *lowcase;
-    size_t   length;
-} ngx_http_sluice_header_name_t;
-
-
-typedef struct {
     ngx_http_request_t             *request;
     ngx_http_sluice_header_test_pt  test;
     void                           *data;
 } ngx_http_sluice_header_cleared_t;
 
 
-static ngx_uint_t ngx_http_sluice_header_has_name(ngx_table_elt_t *h,
-    void *data);
 static ngx_uint_t ngx_http_sluice_header_clears(ngx_table_elt_t *h,
     void *data);
 static void ngx_http_sluice_header_forget(ngx_http_request_t *r,
@@ -31,16 +23,10 @@ static void ngx_http_sluice_header_forget(ngx_http_request_t *r,
 /* NGX_OK, NGX_ERROR: no memory */
 
 ngx_int_t
-ngx_http_sluice_header_clear(ngx_http_request_t *r, u_char *lowcase,
-    size_t length)
+ngx_http_sluice_header_clear(ngx_http_request_t *r, sluice_header_t *header)
 {
-    ngx_http_sluice_header_name_t  name;
-
-    name.lowcase = lowcase;
-    name.length = length;
-
-    return ngx_http_sluice_header_clear_all(r, ngx_http_sluice_header_has_name,
-                                            &name);
+    return ngx_http_sluice_header_clear_all(r, ngx_http_sluice_header_is,
+                                            header);
 }
 
 
@@ -48,30 +34,15 @@ ngx_int_t
 ngx_http_sluice_header_clear_all(ngx_http_request_t *r,
     ngx_http_sluice_header_test_pt test, void *data)
 {
-    ngx_uint_t                         i;
-    ngx_list_part_t                   *part;
-    ngx_table_elt_t                   *h;
-    ngx_http_sluice_header_cleared_t   cleared;
+    ngx_http_sluice_header_cleared_t  cleared;
 
     cleared.request = r;
     cleared.test = test;
     cleared.data = data;
 
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (test(&h[i], data)) {
-                return ngx_http_sluice_header_list_drop(
-                           &r->headers_in.headers, r->pool,
-                           ngx_http_sluice_header_clears, &cleared);
-            }
-        }
-    }
-
-    return NGX_OK;
+    return ngx_http_sluice_header_list_drop(&r->headers_in.headers, r->pool,
+                                            ngx_http_sluice_header_clears,
+                                            &cleared);
 }
 
 
@@ -88,18 +59,6 @@ ngx_http_sluice_header_clears(ngx_table_elt_t *h, void *data)
                                   h->key.len);
 
     return 1;
-}
-
-
-static ngx_uint_t
-ngx_http_sluice_header_has_name(ngx_table_elt_t *h, void *data)
-{
-    ngx_http_sluice_header_name_t  *name;
-
-    name = data;
-
-    return h->key.len == name->length
-           && ngx_strncasecmp(h->key.data, name->lowcase, name->length) == 0;
 }
 
 

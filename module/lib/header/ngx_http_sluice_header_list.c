@@ -8,6 +8,10 @@
 #include "ngx_http_sluice_header.h"
 
 
+static ngx_uint_t ngx_http_sluice_header_list_has(ngx_list_t *list,
+    ngx_http_sluice_header_test_pt test, void *data);
+
+
 ngx_table_elt_t *
 ngx_http_sluice_header_list_push(ngx_list_t *list, ngx_pool_t *pool)
 {
@@ -36,30 +40,18 @@ ngx_table_elt_t *
 ngx_http_sluice_header_find(ngx_list_t *list, u_char *lowcase, size_t length,
     ngx_uint_t *count)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *elt, *first;
+    ngx_table_elt_t               *elt, *first;
+    ngx_http_sluice_header_walk_t  walk;
 
     first = NULL;
     *count = 0;
 
-    for (part = &list->part; part; part = part->next) {
+    ngx_http_sluice_header_each(elt, walk, list) {
 
-        elt = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (elt[i].key.len != length
-                || ngx_strncasecmp(elt[i].key.data, lowcase, length) != 0)
-            {
-                continue;
-            }
-
-            if (first == NULL) {
-                first = &elt[i];
-            }
-
-            (*count)++;
+        if (ngx_http_sluice_header_named(elt, lowcase, length)
+            && (*count)++ == 0)
+        {
+            first = elt;
         }
     }
 
@@ -78,8 +70,12 @@ ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
     ngx_http_sluice_header_test_pt test, void *data)
 {
     ngx_uint_t        i, start;
-    ngx_list_part_t   part, *last;
+    ngx_list_part_t   part, *last, *next;
     ngx_table_elt_t  *h;
+
+    if (!ngx_http_sluice_header_list_has(list, test, data)) {
+        return NGX_OK;
+    }
 
     part = list->part;
     last = NULL;
@@ -97,18 +93,17 @@ ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
 
             if (i > start) {
 
-                if (last == NULL) {
-                    last = &list->part;
-
-                } else {
-                    last->next = ngx_palloc(pool, sizeof(ngx_list_part_t));
-                    if (last->next == NULL) {
-                        return NGX_ERROR;
-                    }
-
-                    last = last->next;
+                next = last ? ngx_palloc(pool, sizeof(ngx_list_part_t))
+                            : &list->part;
+                if (next == NULL) {
+                    return NGX_ERROR;
                 }
 
+                if (last) {
+                    last->next = next;
+                }
+
+                last = next;
                 last->elts = &h[start];
                 last->nelts = i - start;
                 last->next = NULL;
@@ -134,4 +129,22 @@ ngx_http_sluice_header_list_drop(ngx_list_t *list, ngx_pool_t *pool,
     list->nalloc = last->nelts;
 
     return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_header_list_has(ngx_list_t *list,
+    ngx_http_sluice_header_test_pt test, void *data)
+{
+    ngx_table_elt_t               *h;
+    ngx_http_sluice_header_walk_t  walk;
+
+    ngx_http_sluice_header_each(h, walk, list) {
+
+        if (test(h, data)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Variables $sluice_log_<name>: what $<name> is, fit for a log.  Formats of
  * access logs get them in the place of those that may hold a secret
- * (cli/nginx_conf.lua).
+ * (cli/nginx/conf.lua).
  */
 
 

@@ -1,5 +1,7 @@
 
 /*
+ * Long on purpose: all that is looked for in one pass over a text.
+ *
  * Secrets in texts that are logged (ngx_sluice_redact.h).
  *
  * A text is passed over once.  Where a parameter may begin its name is decoded
@@ -9,7 +11,6 @@
  */
 
 
-#include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
 
 
@@ -22,8 +23,8 @@ static ngx_uint_t ngx_sluice_redact_find_userinfo(u_char *p, u_char *last,
     ngx_uint_t is_bare, u_char **end);
 static ngx_uint_t ngx_sluice_redact_find_segment(u_char **p, u_char *last,
     u_char **end);
-static u_char *ngx_sluice_redact_pass(u_char *p, u_char *last,
-    const char *text);
+static u_char *ngx_sluice_redact_pass(u_char *p, u_char *last, u_char *name,
+    size_t *length);
 static u_char *ngx_sluice_redact_segment_end(u_char *p, u_char *last);
 static ngx_uint_t ngx_sluice_redact_find_request(u_char *start, u_char *p,
     u_char *last, u_char **end);
@@ -37,9 +38,9 @@ static ngx_uint_t ngx_sluice_redact_is_quote_end(u_char *p, u_char *last);
 
 
 size_t
-sluice_redact(u_char *dst, u_char *text, size_t length, int kind)
+sluice_redact(u_char *dst, const u_char *text, size_t length, int kind)
 {
-    return ngx_sluice_redact(dst, text, length, kind);
+    return ngx_sluice_redact(dst, (u_char *) text, length, kind);
 }
 
 
@@ -246,28 +247,31 @@ ngx_sluice_redact_find_userinfo(u_char *p, u_char *last, ngx_uint_t is_bare,
 
 /*
  * Whether a path of the admin listener begins at *p that names a credential
- * by its key: /key-auths/<key> and /consumers/<name>/key-auth/<key>.
+ * by its secret: /<kind>/<secret> or /<parents>/<name>/<kind>/<secret>, where
+ * "<kind>/" or "<parents>/<kind>/" is in the list.
  */
 
 static ngx_uint_t
 ngx_sluice_redact_find_segment(u_char **p, u_char *last, u_char **end)
 {
-    u_char  *at;
+    u_char  *at, *next, name[NGX_SLUICE_NAME_MAX + 1];
+    size_t   length;
 
-    at = ngx_sluice_redact_pass(*p, last, "key-auths/");
-
-    if (at == NULL) {
-
-        at = ngx_sluice_redact_pass(*p, last, "consumers/");
-
-        if (at) {
-            at = ngx_sluice_redact_segment_end(at, last);
-            at = ngx_sluice_redact_pass(at, last, "/key-auth/");
-        }
-    }
+    length = 0;
+    at = ngx_sluice_redact_pass(*p, last, name, &length);
 
     if (at == NULL) {
         return 0;
+    }
+
+    if (!ngx_sluice_redact_is_secret(name, length)) {
+        next = ngx_sluice_redact_segment_end(at, last);
+        at = next < last && *next == '/'
+             ? ngx_sluice_redact_pass(next + 1, last, name, &length) : NULL;
+
+        if (at == NULL || !ngx_sluice_redact_is_secret(name, length)) {
+            return 0;
+        }
     }
 
     *p = at;
@@ -277,18 +281,59 @@ ngx_sluice_redact_find_segment(u_char **p, u_char *last, u_char **end)
 }
 
 
-/* moves p behind a text, percent-encoded or not; NULL if another is at p */
+/*
+ * Adds a segment and the "/" behind it to a name, percent-encoded or not.
+ * Moves p behind it; NULL: there is no "/", or the name is too long.
+ */
 
 static u_char *
-ngx_sluice_redact_pass(u_char *p, u_char *last, const char *text)
+ngx_sluice_redact_pass(u_char *p, u_char *last, u_char *name, size_t *length)
 {
-    for ( /* void */ ; *text; text++) {
-        if (p == last || ngx_sluice_redact_letter(&p, last) != *text) {
+    u_char  *end;
+
+    end = ngx_sluice_redact_segment_end(p, last);
+
+    if (end == last || *end != '/') {
+        return NULL;
+    }
+
+    while (p < end) {
+
+        if (*length == NGX_SLUICE_NAME_MAX) {
             return NULL;
+        }
+
+        name[(*length)++] = ngx_sluice_redact_letter(&p, end);
+    }
+
+    name[(*length)++] = '/';
+
+    return end + 1;
+}
+
+
+int
+sluice_redact_has_segment(const u_char *text, size_t length)
+{
+    u_char  *p, *at, *end, *last;
+
+    p = (u_char *) text;
+    last = p + length;
+
+    while (p < last) {
+
+        if (*p++ != '/') {
+            continue;
+        }
+
+        at = p;
+
+        if (ngx_sluice_redact_find_segment(&at, last, &end)) {
+            return 1;
         }
     }
 
-    return p;
+    return 0;
 }
 
 

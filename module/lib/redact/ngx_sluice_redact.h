@@ -4,7 +4,9 @@
  *
  * One list has the names, of parameters and headers alike, whose values are
  * secrets: those of HTTP itself, and what the gateway's plugins add.  A name
- * is never taken out of it, since requests under way may still use it.
+ * is never taken out of it, since requests under way may still use it.  One
+ * that ends with "/" is of paths: what stands behind it is a secret
+ * (ngx_sluice_redact_find_segment()).
  *
  * Names that configurations have come from shared memory: the control worker
  * puts them there before what names them is live, and a worker looks there
@@ -51,9 +53,9 @@ typedef struct {
 } ngx_sluice_secrets_t;
 
 
-/* NULL without "sluice_control on" (ngx_sluice_page.c) */
+/* Set in the master, before it forks; NULL: nothing is published. */
 
-ngx_sluice_secrets_t *ngx_sluice_page_secrets(void);
+extern ngx_sluice_secrets_t  *ngx_sluice_secrets;
 
 /* the variables $sluice_log_<name>; before the configuration is read */
 
@@ -78,6 +80,18 @@ u_char *ngx_sluice_redact_method_end(u_char *p, u_char *last);
 
 size_t ngx_sluice_redact(u_char *dst, u_char *text, size_t length,
     ngx_uint_t kind);
+
+
+/* FFI */
+
+size_t sluice_redact(u_char *dst, const u_char *text, size_t length, int kind);
+/* Whether a path of it leads to a credential by its secret. */
+int sluice_redact_has_segment(const u_char *text, size_t length);
+int sluice_redact_add(const u_char *name, size_t length);
+int sluice_redact_publish(const u_char *name, size_t length);
+int sluice_redact_is_secret(const u_char *name, size_t length);
+
+/* FFI end */
 
 
 #endif /* _NGX_SLUICE_REDACT_H_INCLUDED_ */

@@ -6,10 +6,9 @@
  */
 
 
-#include <stdatomic.h>
-
-#include "ngx_sluice_abi.h"
 #include "ngx_sluice_redact.h"
+
+#include <stdatomic.h>
 
 
 /* names in all, and a table that is never more than half full */
@@ -24,10 +23,14 @@
 static ngx_str_t *ngx_sluice_redact_slot(u_char *name, size_t length);
 static void ngx_sluice_redact_default_names(void);
 static ngx_uint_t ngx_sluice_redact_is_published(
-    ngx_sluice_secrets_t *secrets, u_char *name, size_t length);
+    ngx_sluice_secrets_t *secrets, const u_char *name, size_t length);
+static ngx_uint_t ngx_sluice_redact_has(u_char *name, size_t length)
+    __attribute__((noinline));
 static void ngx_sluice_redact_learn(void);
 static u_char ngx_sluice_redact_fold(u_char c);
 
+
+ngx_sluice_secrets_t  *ngx_sluice_secrets;
 
 static ngx_str_t   ngx_sluice_names[NGX_SLUICE_NAMES_SLOTS];
 static ngx_uint_t  ngx_sluice_names_count;
@@ -46,7 +49,7 @@ static uint32_t    ngx_sluice_names_learnt;
 static ngx_uint_t  ngx_sluice_names_full;
 
 
-/* what always is a secret: "apikey" is the default of key-auth */
+/* what always is a secret: "apikey" is what most call a key */
 
 static const char  *ngx_sluice_default_names[] = {
     "apikey",
@@ -114,7 +117,7 @@ ngx_sluice_redact_slot(u_char *name, size_t length)
 /* NGX_OK, NGX_ERROR: no memory or too many, everything is redacted then */
 
 int
-sluice_redact_add(u_char *name, size_t length)
+sluice_redact_add(const u_char *name, size_t length)
 {
     size_t      i;
     u_char     *copy;
@@ -170,14 +173,14 @@ full:
  */
 
 int
-sluice_redact_publish(u_char *name, size_t length)
+sluice_redact_publish(const u_char *name, size_t length)
 {
     size_t                 i;
     u_char                *p;
     uint32_t               used;
     ngx_sluice_secrets_t  *secrets;
 
-    secrets = ngx_sluice_page_secrets();
+    secrets = ngx_sluice_secrets;
     if (secrets == NULL) {
         return NGX_ERROR;
     }
@@ -213,8 +216,8 @@ sluice_redact_publish(u_char *name, size_t length)
 
 
 static ngx_uint_t
-ngx_sluice_redact_is_published(ngx_sluice_secrets_t *secrets, u_char *name,
-    size_t length)
+ngx_sluice_redact_is_published(ngx_sluice_secrets_t *secrets,
+    const u_char *name, size_t length)
 {
     size_t    i;
     u_char   *p, *last;
@@ -251,9 +254,6 @@ ngx_sluice_redact_is_published(ngx_sluice_secrets_t *secrets, u_char *name,
 ngx_uint_t
 ngx_sluice_redact_is_secret(u_char *name, size_t length)
 {
-    size_t  i;
-    u_char  folded[NGX_SLUICE_NAME_MAX];
-
     ngx_sluice_redact_default_names();
     ngx_sluice_redact_learn();
 
@@ -271,6 +271,16 @@ ngx_sluice_redact_is_secret(u_char *name, size_t length)
     {
         return 0;
     }
+
+    return ngx_sluice_redact_has(name, length);
+}
+
+
+static ngx_uint_t
+ngx_sluice_redact_has(u_char *name, size_t length)
+{
+    size_t  i;
+    u_char  folded[NGX_SLUICE_NAME_MAX];
 
     for (i = 0; i < length; i++) {
         folded[i] = ngx_sluice_redact_fold(name[i]);
@@ -292,7 +302,7 @@ ngx_sluice_redact_learn(void)
     uint32_t               used;
     ngx_sluice_secrets_t  *secrets;
 
-    secrets = ngx_sluice_page_secrets();
+    secrets = ngx_sluice_secrets;
 
     if (secrets == NULL || ngx_process == NGX_PROCESS_MASTER) {
         return;
@@ -321,7 +331,7 @@ ngx_sluice_redact_learn(void)
 
 
 int
-sluice_redact_is_secret(u_char *name, size_t length)
+sluice_redact_is_secret(const u_char *name, size_t length)
 {
-    return (int) ngx_sluice_redact_is_secret(name, length);
+    return (int) ngx_sluice_redact_is_secret((u_char *) name, length);
 }

@@ -7,7 +7,7 @@
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_sluice_env.h"
 
 
 /* Puts an entry into this process's environment, which keeps a copy. */

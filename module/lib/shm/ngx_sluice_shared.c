@@ -1,10 +1,10 @@
 
 /*
- * Birth of shared memory (ngx_sluice_shared.h).
+ * Creates shared memory (ngx_sluice_shared.h).
  */
 
 
-#include "ngx_sluice.h"
+#include "ngx_sluice_env.h"
 #include "ngx_sluice_shared.h"
 
 #include <sys/mman.h>
@@ -40,6 +40,46 @@ ngx_sluice_shared_adopt(ngx_sluice_shared_t *shared)
     }
 
     ngx_sprintf(shared->entry, "%s=%uL:%d%Z", shared->env, inode, fd);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_sluice_shared_use(ngx_cycle_t *cycle, const ngx_sluice_shared_use_t *use)
+{
+    ngx_sluice_shared_t  *shared;
+
+    shared = use->shared;
+
+    if (shared->base == NULL) {
+        (void) ngx_sluice_shared_adopt(shared);
+    }
+
+    if (shared->base
+        && ((!use->any_size && shared->size != use->size)
+            || use->attach(shared->base, shared->size) != 0))
+    {
+        ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "%s", use->anew);
+        ngx_sluice_shared_drop(shared);
+    }
+
+    if (shared->base == NULL) {
+
+        if (ngx_sluice_shared_create(cycle, shared, use->size) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (use->init(shared->base, shared->size) != 0
+            || use->attach(shared->base, shared->size) != 0)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                          "sluice: cannot make %s", use->what);
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_sluice_env_keep(cycle, shared->entry);
 
     return NGX_OK;
 }

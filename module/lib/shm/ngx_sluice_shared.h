@@ -18,7 +18,7 @@
 #define NGX_SLUICE_SHARED_ENTRY  64
 
 
-/* Lives outside any cycle; all but env and name is zero before its birth. */
+/* Lives outside any cycle; all but env and name is zero before it is made. */
 
 typedef struct {
     const char  *env;                      /* at most 30 bytes */
@@ -42,6 +42,25 @@ ngx_int_t ngx_sluice_shared_adopt(ngx_sluice_shared_t *shared);
  */
 ngx_int_t ngx_sluice_shared_create(ngx_cycle_t *cycle,
     ngx_sluice_shared_t *shared, size_t size);
+
+/*
+ * Of what is always there: adopts or makes it, and looks at it, in the master,
+ * before it forks, at the start and at each reload.  What does not fit is made
+ * anew.  attach and init return 0, or the memory is of no use.
+ */
+
+typedef struct {
+    ngx_sluice_shared_t  *shared;
+    size_t                size;
+    ngx_uint_t            any_size;        /* another one is as good */
+    const char           *anew;            /* what is lost then */
+    const char           *what;            /* it is, if it cannot be made */
+    int                 (*init)(void *base, size_t size);
+    int                 (*attach)(void *base, size_t size);
+} ngx_sluice_shared_use_t;
+
+ngx_int_t ngx_sluice_shared_use(ngx_cycle_t *cycle,
+    const ngx_sluice_shared_use_t *use);
 
 /* Lets it go; processes that were forked before keep theirs. */
 void ngx_sluice_shared_drop(ngx_sluice_shared_t *shared);

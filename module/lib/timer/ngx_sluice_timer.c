@@ -7,7 +7,8 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_loop.h"
+#include "ngx_sluice_timer.h"
 
 #include <sys/timerfd.h>
 
@@ -35,18 +36,6 @@ ngx_sluice_timer_add(sluice_timer_core_t *core)
 
     core->owner = NGX_SLUICE_TIMER_NOBODY;
     core->armed = SLUICE_WHEEL_NEVER;
-
-    core->turn.handler = ngx_sluice_timer_turn_handler;
-    core->yielded.handler = ngx_sluice_timer_yielded_handler;
-    core->shrink.handler = ngx_sluice_timer_shrink_handler;
-    core->late.handler = ngx_sluice_timer_late_handler;
-    core->linger.handler = ngx_sluice_timer_linger_handler;
-
-    core->turn.data = core;
-    core->yielded.data = core;
-    core->shrink.data = core;
-    core->late.data = core;
-    core->linger.data = core;
 }
 
 
@@ -62,11 +51,14 @@ sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
         return -1;
     }
 
-    core->turn.log = ngx_cycle->log;
-    core->yielded.log = ngx_cycle->log;
-    core->shrink.log = ngx_cycle->log;
-    core->late.log = ngx_cycle->log;
-    core->linger.log = ngx_cycle->log;
+    ngx_sluice_loop_prepare(&core->turn, ngx_sluice_timer_turn_handler, core);
+    ngx_sluice_loop_prepare(&core->yielded, ngx_sluice_timer_yielded_handler,
+                            core);
+    ngx_sluice_loop_prepare(&core->shrink, ngx_sluice_timer_shrink_handler,
+                            core);
+    ngx_sluice_loop_prepare(&core->late, ngx_sluice_timer_late_handler, core);
+    ngx_sluice_loop_prepare(&core->linger, ngx_sluice_timer_linger_handler,
+                            core);
 
     /* nothing but the contexts' waiting holds up an exit */
     core->shrink.cancelable = 1;
@@ -108,26 +100,16 @@ ngx_sluice_timer_connect(sluice_timer_core_t *core)
         return NGX_ERROR;
     }
 
-    c = ngx_get_connection(fd, ngx_cycle->log);
+    c = ngx_sluice_loop_listen(fd, ngx_sluice_timer_read_handler, core);
     if (c == NULL) {
         (void) close(fd);
         return NGX_ERROR;
     }
 
-    c->data = core;
-    c->read->handler = ngx_sluice_timer_read_handler;
-    c->read->log = ngx_cycle->log;
-    c->write->log = ngx_cycle->log;
-
     /* nginx calls the handler when a graceful exit begins */
     c->idle = 1;
 
     core->connection = c;
-
-    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
-        ngx_sluice_timer_disconnect(core);
-        return NGX_ERROR;
-    }
 
     return NGX_OK;
 }
@@ -148,17 +130,7 @@ ngx_sluice_timer_disconnect(sluice_timer_core_t *core)
     fd = c->fd;
     core->connection = NULL;
 
-    if (c->read->active) {
-        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-    }
-
-    if (c->read->posted) {
-        ngx_delete_posted_event(c->read);
-    }
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
-
+    ngx_sluice_loop_unlisten(c);
     (void) close(fd);
 }
 
@@ -174,25 +146,11 @@ ngx_sluice_timer_close(sluice_timer_core_t *core)
 
     ngx_sluice_timer_disconnect(core);
 
-    if (core->turn.posted) {
-        ngx_delete_posted_event(&core->turn);
-    }
-
-    if (core->yielded.posted) {
-        ngx_delete_posted_event(&core->yielded);
-    }
-
-    if (core->shrink.timer_set) {
-        ngx_del_timer(&core->shrink);
-    }
-
-    if (core->linger.timer_set) {
-        ngx_del_timer(&core->linger);
-    }
-
-    if (core->late.timer_set) {
-        ngx_del_timer(&core->late);
-    }
+    ngx_sluice_loop_cancel(&core->turn);
+    ngx_sluice_loop_cancel(&core->yielded);
+    ngx_sluice_loop_cancel(&core->shrink);
+    ngx_sluice_loop_cancel(&core->linger);
+    ngx_sluice_loop_cancel(&core->late);
 
     if (core->contexts) {
         for (i = 0; i < core->max; i++) {
@@ -235,7 +193,6 @@ ngx_sluice_timer_exit_process(void)
 static void
 ngx_sluice_timer_read_handler(ngx_event_t *rev)
 {
-    uint64_t              n;
     ngx_connection_t     *c;
     sluice_timer_core_t  *core;
 
@@ -248,20 +205,7 @@ ngx_sluice_timer_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* epoll reports each expiry as an edge: no need to read their number */
-
-    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
-
-        if (read(c->fd, &n, sizeof(n)) == -1 && ngx_errno != NGX_EAGAIN) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, ngx_errno,
-                          "sluice: read() from a timerfd failed");
-        }
-
-        if (ngx_handle_read_event(rev, 0) != NGX_OK) {
-            ngx_log_error(NGX_LOG_ALERT, rev->log, 0,
-                          "sluice: no timers any more");
-        }
-    }
+    ngx_sluice_loop_take(rev, "a timerfd", "timers");
 
     core->armed = SLUICE_WHEEL_NEVER;
 

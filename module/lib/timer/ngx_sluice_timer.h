@@ -17,7 +17,10 @@
 #define NGX_SLUICE_TIMER_H_INCLUDED
 
 
-#include "ngx_sluice.h"
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
 #include "wheel_timers.h"
 
 #include <lauxlib.h>
@@ -73,11 +76,26 @@
 #define NGX_SLUICE_TIMER_APPLY     10
 
 
+/* FFI */
+
 typedef int (*ngx_sluice_timer_post_pt)(void *semaphore, int n);
 typedef int (*ngx_sluice_timer_ctx_pt)(void *request, int *in_ssl_phase,
     int *ssl_ctx_ref);
 
 typedef struct sluice_timer_core_s  sluice_timer_core_t;
+
+
+/* ngx_sluice_timer.c */
+
+const char *sluice_timer_path(void);
+int sluice_timer_start(sluice_timer_core_t *core, void *semaphore,
+    ngx_sluice_timer_post_pt post, ngx_sluice_timer_ctx_pt ctx);
+
+/* ngx_sluice_timer_context.c */
+
+int sluice_timer_enter(sluice_timer_core_t *core, void *request, int http);
+
+/* FFI end */
 
 
 /* Finds its context when nginx ends that one's request. */
@@ -168,6 +186,7 @@ struct sluice_timer_core_s {
 void ngx_sluice_timer_add(sluice_timer_core_t *core);
 void ngx_sluice_timer_close(sluice_timer_core_t *core);
 void ngx_sluice_timer_disconnect(sluice_timer_core_t *core);
+void ngx_sluice_timer_exit_process(void);
 
 /* ngx_sluice_timer_schedule.c */
 
@@ -199,6 +218,9 @@ ngx_uint_t ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
 void ngx_sluice_timer_leave(sluice_timer_core_t *core, ngx_uint_t id);
 
 /* ngx_sluice_timer_finish.c */
+
+/* Where runs and failures are counted, one behind the other. */
+extern uint64_t  *ngx_sluice_timer_counts;
 
 void ngx_sluice_timer_finish(sluice_timer_core_t *core,
     ngx_sluice_timer_context_t *c, uint64_t now, const char *error);

@@ -11,6 +11,7 @@
  */
 
 
+#include "ngx_sluice_clock.h"
 #include "ngx_sluice_timer.h"
 
 #ifdef __x86_64__
@@ -24,17 +25,6 @@
 /* How long a look is used; how far apart two have to be to measure a tick. */
 #define NGX_SLUICE_TIMER_GOOD   1000000     /* ns */
 #define NGX_SLUICE_TIMER_APART  50000000
-
-
-static uint64_t
-ngx_sluice_timer_clock(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
-}
 
 
 #ifdef __x86_64__
@@ -74,11 +64,11 @@ ngx_sluice_timer_look(void)
     uint64_t  ns, before, took;
 
     if (!ngx_sluice_timer_steady()) {
-        return ngx_sluice_timer_clock();
+        return ngx_sluice_clock_ns(CLOCK_MONOTONIC);
     }
 
     before = __rdtsc();
-    ns = ngx_sluice_timer_clock();
+    ns = ngx_sluice_clock_ns(CLOCK_MONOTONIC);
     took = __rdtsc() - before;
 
     if (took > NGX_SLUICE_TIMER_LOOK) {
@@ -123,7 +113,7 @@ ngx_sluice_timer_now(sluice_timer_core_t *core)
         return core->frozen_ns;
     }
 
-    return ngx_sluice_timer_clock() - core->behind_ns;
+    return ngx_sluice_clock_ns(CLOCK_MONOTONIC) - core->behind_ns;
 }
 
 

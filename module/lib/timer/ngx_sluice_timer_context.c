@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_timer.h"
 
 #include <ngx_http.h>
 
@@ -138,10 +138,7 @@ ngx_sluice_timer_claim(sluice_timer_core_t *core, ngx_uint_t id,
         now = ngx_sluice_timer_now(core);
 
         if (now >= core->slice_end) {
-
-            if (!core->turn.posted) {
-                ngx_post_event(&core->turn, &ngx_posted_next_events);
-            }
+            ngx_post_event(&core->turn, &ngx_posted_next_events);
 
         } else if (core->parked || ngx_sluice_timer_alone(core, now, more)) {
             core->owner = id;

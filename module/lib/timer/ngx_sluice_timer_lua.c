@@ -5,12 +5,12 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_sluice_timer.h"
 
 #include <dlfcn.h>
 
 
-typedef void (*ngx_sluice_timer_go_on_pt)(sluice_timers_t *ts,
+typedef void (*ngx_sluice_timer_act_pt)(sluice_timers_t *ts,
     sluice_timer_t *t, uint64_t now_ns);
 
 
@@ -18,8 +18,7 @@ static int ngx_sluice_timer_open(lua_State *l);
 static int ngx_sluice_timer_gc(lua_State *l);
 static int ngx_sluice_timer_cancel(lua_State *l);
 static int ngx_sluice_timer_pause(lua_State *l);
-static int ngx_sluice_timer_go_on(lua_State *l,
-    ngx_sluice_timer_go_on_pt go_on);
+static int ngx_sluice_timer_act(lua_State *l, ngx_sluice_timer_act_pt act);
 static int ngx_sluice_timer_resume(lua_State *l);
 static int ngx_sluice_timer_is_managed(lua_State *l);
 static int ngx_sluice_timer_restart(lua_State *l);
@@ -190,7 +189,7 @@ ngx_sluice_timer_cancel(lua_State *l)
 
 
 static int
-ngx_sluice_timer_pause(lua_State *l)
+ngx_sluice_timer_act(lua_State *l, ngx_sluice_timer_act_pt act)
 {
     sluice_timer_t       *t;
     sluice_timer_core_t  *core;
@@ -202,29 +201,9 @@ ngx_sluice_timer_pause(lua_State *l)
         return ngx_sluice_timer_not_found(l);
     }
 
-    sluice_timers_pause(&core->timers, t, ngx_sluice_timer_now(core));
-    lua_pushboolean(l, 1);
+    act(&core->timers, t, ngx_sluice_timer_now(core));
 
-    return 1;
-}
-
-
-static int
-ngx_sluice_timer_go_on(lua_State *l, ngx_sluice_timer_go_on_pt go_on)
-{
-    sluice_timer_t       *t;
-    sluice_timer_core_t  *core;
-
-    core = lua_touserdata(l, 1);
-    t = ngx_sluice_timer_find(core, l, 2);
-
-    if (t == NULL) {
-        return ngx_sluice_timer_not_found(l);
-    }
-
-    go_on(&core->timers, t, ngx_sluice_timer_now(core));
-
-    if (t->node.next) {
+    if (t->node.next) {                               /* it is in the wheel */
         ngx_sluice_timer_created(core, t);
     }
 
@@ -235,16 +214,23 @@ ngx_sluice_timer_go_on(lua_State *l, ngx_sluice_timer_go_on_pt go_on)
 
 
 static int
+ngx_sluice_timer_pause(lua_State *l)
+{
+    return ngx_sluice_timer_act(l, sluice_timers_pause);
+}
+
+
+static int
 ngx_sluice_timer_resume(lua_State *l)
 {
-    return ngx_sluice_timer_go_on(l, sluice_timers_resume);
+    return ngx_sluice_timer_act(l, sluice_timers_resume);
 }
 
 
 static int
 ngx_sluice_timer_restart(lua_State *l)
 {
-    return ngx_sluice_timer_go_on(l, sluice_timers_restart);
+    return ngx_sluice_timer_act(l, sluice_timers_restart);
 }
 
 

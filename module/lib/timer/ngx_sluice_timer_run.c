@@ -7,6 +7,9 @@
 #include "ngx_sluice_timer.h"
 
 
+static int ngx_sluice_timer_is_named(sluice_timer_core_t *core, lua_State *l);
+static void ngx_sluice_timer_spec(sluice_timer_core_t *core, lua_State *l,
+    sluice_timers_spec_t *spec);
 static uint64_t ngx_sluice_timer_up(double value);
 
 
@@ -44,29 +47,12 @@ ngx_sluice_timer_create(lua_State *l)
         goto refused;
     }
 
-    if (lua_type(l, 9) == LUA_TSTRING) {
-        lua_pushvalue(l, 9);
-        lua_xmove(l, core->vm, 1);
-        lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
-
-        if (lua_type(core->vm, -1) != LUA_TNIL) {
-            lua_pop(core->vm, 1);
-            why = "already exists timer";
-            goto refused;
-        }
-
-        lua_pop(core->vm, 1);
+    if (ngx_sluice_timer_is_named(core, l)) {
+        why = "already exists timer";
+        goto refused;
     }
 
-    spec.delay_us = ngx_sluice_timer_up(delay * 1e6);
-    spec.interval_us = ngx_sluice_timer_up(lua_tonumber(l, 4) * 1e6);
-    spec.jitter_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 5) * 1e3);
-    spec.tolerance_ms = (uint32_t) (lua_tonumber(l, 6) * 1e3);
-    spec.warn_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 7) * 1e3);
-    spec.flags = (uint16_t) (lua_tointeger(l, 2)
-                             | (core->debug ? SLUICE_TIMER_DEBUG : 0));
-    spec.place = ngx_sluice_timer_place(core, l,
-                                        2 + (int) lua_tointeger(l, 8));
+    ngx_sluice_timer_spec(core, l, &spec);
 
     t = sluice_timers_create(&core->timers, &spec, now);
 
@@ -102,6 +88,45 @@ refused:
     lua_pushstring(l, why);
 
     return 2;
+}
+
+
+/* Whether another timer has the name that create() was given. */
+
+static int
+ngx_sluice_timer_is_named(sluice_timer_core_t *core, lua_State *l)
+{
+    int  is_named;
+
+    if (lua_type(l, 9) != LUA_TSTRING) {
+        return 0;
+    }
+
+    lua_pushvalue(l, 9);
+    lua_xmove(l, core->vm, 1);
+    lua_rawget(core->vm, NGX_SLUICE_TIMER_NAMES);
+    is_named = lua_type(core->vm, -1) != LUA_TNIL;
+    lua_pop(core->vm, 1);
+
+    return is_named;
+}
+
+
+/* Of the arguments of create(). */
+
+static void
+ngx_sluice_timer_spec(sluice_timer_core_t *core, lua_State *l,
+    sluice_timers_spec_t *spec)
+{
+    spec->delay_us = ngx_sluice_timer_up(lua_tonumber(l, 3) * 1e6);
+    spec->interval_us = ngx_sluice_timer_up(lua_tonumber(l, 4) * 1e6);
+    spec->jitter_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 5) * 1e3);
+    spec->tolerance_ms = (uint32_t) (lua_tonumber(l, 6) * 1e3);
+    spec->warn_ms = (uint32_t) ngx_sluice_timer_up(lua_tonumber(l, 7) * 1e3);
+    spec->flags = (uint16_t) (lua_tointeger(l, 2)
+                              | (core->debug ? SLUICE_TIMER_DEBUG : 0));
+    spec->place = ngx_sluice_timer_place(core, l,
+                                         2 + (int) lua_tointeger(l, 8));
 }
 
 

@@ -82,10 +82,7 @@ ngx_sluice_timer_release(sluice_timer_core_t *core)
     }
 
     if (ngx_sluice_timer_has_work(core)) {
-        if (!core->turn.posted) {
-            ngx_post_event(&core->turn, &ngx_posted_next_events);
-        }
-
+        ngx_post_event(&core->turn, &ngx_posted_next_events);
         return;
     }
 

@@ -16,6 +16,8 @@ static void ngx_sluice_timer_spread(lua_State *l, const char *name,
     const sluice_timers_spread_t *s);
 static void ngx_sluice_timer_account(lua_State *l,
     const sluice_timers_account_t *a);
+static void ngx_sluice_timer_runs(lua_State *l, const sluice_timer_t *t);
+static double ngx_sluice_timer_due(const sluice_timer_t *t, uint64_t now_us);
 static void ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
     sluice_timer_t *t);
 static const char *ngx_sluice_timer_state(const sluice_timer_t *t,
@@ -188,32 +190,39 @@ ngx_sluice_timer_state(const sluice_timer_t *t, uint64_t now_us)
 }
 
 
+/* In microseconds from now; of a paused one, what is left of it. */
+
+static double
+ngx_sluice_timer_due(const sluice_timer_t *t, uint64_t now_us)
+{
+    if (t->flags & SLUICE_TIMER_PAUSED) {
+        return (double) t->due_us;
+    }
+
+    if (t->running && !t->node.next) {
+        return (double) (t->grid_us + t->interval_us) - (double) now_us;
+    }
+
+    return (double) t->due_us - (double) now_us;
+}
+
+
 static void
 ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
     sluice_timer_t *t)
 {
-    double     due, owner;
-    uint64_t   now_us;
+    double    owner;
+    uint64_t  now_us;
 
     now_us = ngx_sluice_timer_now(core) / 1000;
-
-    if (t->flags & SLUICE_TIMER_PAUSED) {
-        due = (double) t->due_us;
-
-    } else {
-        due = (double) t->due_us - (double) now_us;
-
-        if (t->running && !t->node.next) {
-            due = (double) (t->grid_us + t->interval_us) - (double) now_us;
-        }
-    }
 
     lua_createtable(l, 0, 16);
 
     ngx_sluice_timer_set(l, "handle", sluice_timers_handle(t));
 
     if (!(t->flags & SLUICE_TIMER_GONE)) {
-        ngx_sluice_timer_set(l, "next_due", due * 1e-6);
+        ngx_sluice_timer_set(l, "next_due",
+                             ngx_sluice_timer_due(t, now_us) * 1e-6);
     }
 
     if (!(t->flags & SLUICE_TIMER_ONCE)) {
@@ -257,6 +266,13 @@ ngx_sluice_timer_record(sluice_timer_core_t *core, lua_State *l,
         return;
     }
 
+    ngx_sluice_timer_runs(l, t);
+}
+
+
+static void
+ngx_sluice_timer_runs(lua_State *l, const sluice_timer_t *t)
+{
     ngx_sluice_timer_set(l, "runs", t->runs);
     ngx_sluice_timer_set(l, "successes", t->runs - t->failures);
     ngx_sluice_timer_set(l, "failures", t->failures);

@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_var.h"
 
 
 typedef struct {

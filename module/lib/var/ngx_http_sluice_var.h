@@ -12,8 +12,7 @@
  * indexed by itself ("set", log formats, maps) is read where its other readers
  * read it.
  *
- * Functions that begin with sluice_var_ are called from Lua through FFI;
- * lib/sluice/var/module.lua declares them.
+ * Functions that begin with sluice_var_ are called from Lua through FFI.
  */
 
 
@@ -84,6 +83,8 @@ struct ngx_http_sluice_var_s {
 };
 
 
+/* FFI */
+
 /* A variable of a bulk read. */
 
 typedef struct {
@@ -93,6 +94,18 @@ typedef struct {
     unsigned                   number;
     int                        length;     /* or one of the above */
 } sluice_var_value_t;
+
+
+int sluice_var_count(void);
+int sluice_var_name(int number, u_char **data);
+int sluice_var_get(ngx_http_request_t *r, unsigned number, const u_char *last,
+    size_t last_length, u_char **data);
+int sluice_var_get_bulk(ngx_http_request_t *r, int count,
+    sluice_var_value_t *values);
+int sluice_var_set(ngx_http_request_t *r, unsigned number, const u_char *data,
+    size_t length);
+
+/* FFI end */
 
 
 extern ngx_module_t  ngx_http_sluice_var_module;

@@ -8,7 +8,7 @@
  */
 
 
-#include "ngx_sluice_abi.h"
+#include "ngx_http_sluice_var.h"
 
 
 /* Up to here bytes are compared and copied without a call. */

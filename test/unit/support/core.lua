@@ -1,46 +1,14 @@
 --- The C core by FFI: entities from Lua tables, images in memory.
---
--- `make build` makes what this loads, and `make -C test/core declarations` what it says.
 
-local core = require("sluice.core")
+local abi = require("sluice.ffi.abi")
+local core = require("sluice.ffi.core")
 local ffi = require("ffi")
 
-local function read(path)
-    local file = assert(io.open(path, "rb"))
-    local text = file:read("*a")
-    file:close()
-    return text
-end
-
--- Declarations of a text, each with its blanks as one.
-local function split(text)
-    local found, depth, from = {}, 0, 1
-    for at, char in text:gmatch("()([{};])") do
-        depth = depth + (char == "{" and 1 or char == "}" and -1 or 0)
-        if char == ";" and depth == 0 then
-            found[#found + 1] = text:sub(from, at):gsub("%s+", " "):gsub("^ ", "")
-            from = at + 1
-        end
-    end
-    return found
-end
-
--- What the headers declare, and sluice.core does not.
-local declared = {}
-for _, declaration in ipairs(split(core.declarations)) do
-    declared[declaration] = true
-end
-local headers = {}
-for _, declaration in ipairs(split(read("build/core/core.cdef"))) do
-    headers[declaration] = true
-    if not declared[declaration] then
-        ffi.cdef(declaration)
-    end
-end
+abi.declare("core/balancer", "core/limits", "core/path", "core/text")
 
 local lib = core.C
 
-local _M = { lib = lib, ffi = ffi, NOBODY = core.NOBODY, declared = declared, headers = headers }
+local _M = { lib = lib, ffi = ffi, NOBODY = core.NOBODY }
 
 _M.entities = require("test.unit.support.entities").entities
 

@@ -5,7 +5,7 @@ local core = require("test.unit.support.core")
 
 local ffi, lib = core.ffi, core.lib
 
-local STRIP, V1, CLIMBS, ARGS = 0x01, 0x02, 0x04, 0x08
+local STRIP, V1, TRAVERSAL, ARGS = 0x01, 0x02, 0x04, 0x08
 
 -- Longer than any case's bound.
 local SIZE = 64 * 1024
@@ -85,7 +85,7 @@ end
 
 --- All that is decided of a request's URI.
 -- @tparam table asked `target`; `prefix`: text or nil; `route`; `base`: text or nil; `args`: text,
--- or nil where plugins have not run; `passes_climbs`
+-- or nil where plugins have not run; `passes_traversal`
 -- @treturn string URI, `own` or `refuse`
 -- @treturn string|nil X-Forwarded-Prefix
 function _M.decide(asked)
@@ -98,11 +98,11 @@ function _M.decide(asked)
     set_text(request.args, asked.args)
     request.flags = request.flags
         + (asked.args and ARGS or 0)
-        + (asked.passes_climbs and CLIMBS or 0)
+        + (asked.passes_traversal and TRAVERSAL or 0)
 
     local bound = lib.sluice_path_upstream_bound(request)
     local uri, word = write(lib.sluice_path_upstream, bound, request, request.raw.data)
-    if word == "climb" then
+    if word == "traversal" then
         return _M.refuse
     end
     assert(word == "ok", word)
@@ -119,7 +119,7 @@ end
 
 --- @treturn boolean whether an upstream may leave the first bytes of a path
 function _M.leaves(uri_path, base_length)
-    return lib.sluice_climb_leaves(uri_path, #uri_path, base_length) ~= 0
+    return lib.sluice_traversal_leaves(uri_path, #uri_path, base_length) ~= 0
 end
 
 return _M

@@ -1,5 +1,7 @@
 --- Values that the entities' fields take and refuse, and what users are told.
 
+local words = require("test.unit.support.words")
+
 local LONG_PATH = "invalid path: '%s' (characters outside of the reserved list of RFC 3986 found)"
 local NAME =
     "invalid value '%s': the only accepted ascii characters are alphanumerics or ., -, _, and ~"
@@ -34,19 +36,10 @@ return {
             },
         },
         host = {
-            good = {
-                "a",
-                "A.B.example.",
-                "a_b",
-                "127.0.0.1",
-                "::1",
-                "[::1]",
-                "::ffff:1.2.3.4",
-                "1::",
-                "255.255.255.255",
-                "1:2:3:4:5:6:7::",
-                "1:2:3:4:5:6:7:8",
-            },
+            good = words([[
+                a A.B.example. a_b 127.0.0.1 ::1 [::1] ::ffff:1.2.3.4 1:: 255.255.255.255
+                1:2:3:4:5:6:7:: 1:2:3:4:5:6:7:8
+            ]]),
             bad = {
                 { "a:80", "must not have a port" },
                 { "[::1]:80", "must not have a port" },
@@ -357,7 +350,7 @@ return {
     },
     keyauth_credentials = {
         key = { good = { "x y" }, bad = { { 5, "expected a string" } } },
-        ttl = { good = {}, bad = { { 5, UNSUPPORTED } } },
+        ttl = { good = { 0, 5 }, bad = { { 0.5, "expected an integer" } } },
     },
     plugins = {
         protocols = {
@@ -365,7 +358,8 @@ return {
             bad = {
                 {
                     { "x" },
-                    "expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp",
+                    "expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp, "
+                        .. "ws, wss",
                     "protocols[0]",
                 },
             },

@@ -20,12 +20,6 @@ local function many(item, size)
     return concat(out, ",")
 end
 
-local function json(collection, item)
-    return function(size)
-        return HEAD .. '"' .. collection .. '":[' .. many(item, size) .. "]}"
-    end
-end
-
 --- One entity with a field whose text is `filler` times and `tail`.
 local function long(collection, before, filler, tail, after)
     return function(size)
@@ -42,6 +36,24 @@ local function yaml(build)
     return function(size)
         return YAML_HEAD .. build(size)
     end
+end
+
+--- A text with as many items between two others as fit.
+local function filled(before, item, after)
+    return function(size)
+        return HEAD .. before .. many(item, size) .. after
+    end
+end
+
+--- A text in YAML with a part once for so many bytes.
+local function repeated(before, part, bytes, after)
+    return yaml(function(size)
+        return before .. rep(part, size / bytes) .. (after or "")
+    end)
+end
+
+local function json(collection, item)
+    return filled('"' .. collection .. '":[', item, "]}")
 end
 
 local function nested(open, close)
@@ -78,6 +90,7 @@ local function regexes(pattern)
     return json("routes", '{"paths":["~/%d' .. pattern:gsub("\\", "\\\\") .. '"]}')
 end
 
+local ENDPOINT = '"name":"http-log","config":{"http_endpoint":"http://'
 local plugin = '{"name":"key-auth","instance_name":"p%d"}'
 
 _M.bodies = {
@@ -88,15 +101,15 @@ _M.bodies = {
         "services",
         '{"name":1,"host":1,"port":"","path":1,"retries":"","tags":1,"protocol":1,"x":1}'
     ),
-    ["one entity with unknown fields"] = function(size)
-        return HEAD .. '"services":[{' .. many('"x%d":1', size) .. "}]}"
-    end,
+    ["one entity with unknown fields"] = filled('"services":[{', '"x%d":1', "}]}"),
     ["unknown collections"] = function(size)
         return HEAD .. many('"x%d":1', size) .. "}"
     end,
-    ["unknown fields of a plugin"] = function(size)
-        return HEAD .. '"plugins":[{"name":"key-auth","config":{' .. many('"x%d":1', size) .. "}}]}"
-    end,
+    ["unknown fields of a plugin"] = filled(
+        '"plugins":[{"name":"key-auth","config":{',
+        '"x%d":1',
+        "}}]}"
+    ),
     ["names that stand twice"] = json("services", '{"name":"a","host":"a"}'),
     ["references to nothing"] = json("routes", '{"paths":["/"],"service":"x%d"}'),
     ["references with long names"] = function(size)
@@ -113,18 +126,16 @@ _M.bodies = {
     ["plain routes"] = json("routes", '{"paths":["/%d"]}'),
     ["plain upstreams"] = json("upstreams", '{"name":"u%d"}'),
     ["plain consumers"] = json("consumers", '{"username":"c%d"}'),
-    ["credentials"] = function(size)
-        return HEAD
-            .. '"consumers":[{"username":"a","keyauth_credentials":['
-            .. many('{"key":"k%d"}', size)
-            .. "]}]}"
-    end,
-    ["targets of one upstream"] = function(size)
-        return HEAD
-            .. '"services":[{"host":"u"}],"upstreams":[{"name":"u","targets":['
-            .. many('{"target":"127.0.0.1:%d"}', size)
-            .. "]}]}"
-    end,
+    ["credentials"] = filled(
+        '"consumers":[{"username":"a","keyauth_credentials":[',
+        '{"key":"k%d"}',
+        "]}]}"
+    ),
+    ["targets of one upstream"] = filled(
+        '"services":[{"host":"u"}],"upstreams":[{"name":"u","targets":[',
+        '{"target":"127.0.0.1:%d"}',
+        "]}]}"
+    ),
     ["rotations as long as can be"] = function(size)
         return HEAD
             .. '"services":['
@@ -154,48 +165,29 @@ _M.bodies = {
             .. many('{"paths":["/%d"],' .. own:format(',"consumer":"c1"') .. "}", size / 2)
             .. "]}"
     end,
-    ["paths of one route"] = function(size)
-        return HEAD .. '"routes":[{"paths":[' .. many('"/%d"', size) .. "]}]}"
-    end,
-    ["hosts of one route"] = function(size)
-        return HEAD .. '"routes":[{"hosts":[' .. many('"a%d"', size) .. "]}]}"
-    end,
-    ["wildcard hosts"] = function(size)
-        return HEAD .. '"routes":[{"hosts":[' .. many('"*.a%d"', size) .. "]}]}"
-    end,
-    ["headers of one route"] = function(size)
-        return HEAD .. '"routes":[{"headers":{' .. many('"a%d":["b"]', size) .. "}}]}"
-    end,
-    ["tags of one entity"] = function(size)
-        return HEAD .. '"services":[{"host":"a","tags":[' .. many('"t%d"', size) .. "]}]}"
-    end,
-    ["the same tag"] = function(size)
-        return HEAD .. '"services":[{"host":"a","tags":[' .. many('"t"', size) .. "]}]}"
-    end,
-    ["wrong tags"] = function(size)
-        return HEAD .. '"services":[{"host":"a","tags":[' .. many('"a,%d"', size) .. "]}]}"
-    end,
-    ["methods of one route"] = function(size)
-        return HEAD .. '"routes":[{"methods":[' .. many('"GET"', size) .. "]}]}"
-    end,
-    ["key names"] = function(size)
-        return HEAD
-            .. '"plugins":[{"name":"key-auth","config":{"key_names":['
-            .. many('"k%d"', size)
-            .. "]}}]}"
-    end,
-    ["headers of http-log"] = function(size)
-        return HEAD
-            .. '"plugins":[{"name":"http-log","config":{"http_endpoint":"http://a","headers":{'
-            .. many('"k%d":"v"', size)
-            .. "}}}]}"
-    end,
-    ["statuses of a health check"] = function(size)
-        return HEAD
-            .. '"upstreams":[{"name":"u","healthchecks":{"active":{"healthy":{"http_statuses":['
-            .. many("200", size)
-            .. "]}}}}]}"
-    end,
+    ["paths of one route"] = filled('"routes":[{"paths":[', '"/%d"', "]}]}"),
+    ["hosts of one route"] = filled('"routes":[{"hosts":[', '"a%d"', "]}]}"),
+    ["wildcard hosts"] = filled('"routes":[{"hosts":[', '"*.a%d"', "]}]}"),
+    ["headers of one route"] = filled('"routes":[{"headers":{', '"a%d":["b"]', "}}]}"),
+    ["tags of one entity"] = filled('"services":[{"host":"a","tags":[', '"t%d"', "]}]}"),
+    ["the same tag"] = filled('"services":[{"host":"a","tags":[', '"t"', "]}]}"),
+    ["wrong tags"] = filled('"services":[{"host":"a","tags":[', '"a,%d"', "]}]}"),
+    ["methods of one route"] = filled('"routes":[{"methods":[', '"GET"', "]}]}"),
+    ["key names"] = filled(
+        '"plugins":[{"name":"key-auth","config":{"key_names":[',
+        '"k%d"',
+        "]}}]}"
+    ),
+    ["headers of http-log"] = filled(
+        '"plugins":[{"name":"http-log","config":{"http_endpoint":"http://a","headers":{',
+        '"k%d":"v"',
+        "}}}]}"
+    ),
+    ["statuses of a health check"] = filled(
+        '"upstreams":[{"name":"u","healthchecks":{"active":{"healthy":{"http_statuses":[',
+        "200",
+        "]}}}}]}"
+    ),
     ["lists in JSON"] = nested("[", "]"),
     ["maps in JSON"] = function(size)
         local n = math.floor(size / 6)
@@ -221,26 +213,16 @@ _M.bodies = {
     ["lists in YAML"] = yaml(function(size)
         return "services: " .. rep("[", size / 2) .. rep("]", size / 2)
     end),
-    ["maps in YAML"] = yaml(function(size)
-        return "services: " .. rep("{a: ", size / 4)
-    end),
-    ["block lists in YAML"] = yaml(function(size)
-        return "services:\n" .. rep("- ", size / 2) .. "a"
-    end),
+    ["maps in YAML"] = repeated("services: ", "{a: ", 4),
+    ["block lists in YAML"] = repeated("services:\n", "- ", 2, "a"),
     ["scalars in YAML"] = flow_of("a"),
     ["empty lists in YAML"] = flow_of("[]"),
     ["nulls in YAML"] = flow_of("~"),
     ["records in YAML"] = flow_of("{host: a}"),
     ["numbers in YAML"] = flow_of("1:1"),
-    ["a long number in YAML"] = yaml(function(size)
-        return "services: " .. rep("1", size)
-    end),
-    ["a long time in YAML"] = yaml(function(size)
-        return "services: 1" .. rep(":1", size / 2) .. ":"
-    end),
-    ["a long float in YAML"] = yaml(function(size)
-        return "services: 1" .. rep("_1", size / 2) .. "."
-    end),
+    ["a long number in YAML"] = repeated("services: ", "1", 1),
+    ["a long time in YAML"] = repeated("services: 1", ":1", 2, ":"),
+    ["a long float in YAML"] = repeated("services: 1", "_1", 2, "."),
     ["anchors in YAML"] = flow_of("&a%d a"),
     ["aliases of a text"] = aliased("a", "services"),
     ["aliases of a service"] = aliased("{host: a}", "services"),
@@ -277,27 +259,17 @@ _M.bodies = {
         return "services: {" .. many("a: 1", size) .. "}"
     end),
     ["tags in YAML"] = flow_of("!!str a"),
-    ["a long tag in YAML"] = yaml(function(size)
-        return "services: !" .. rep("a", size) .. " a"
-    end),
-    ["a long anchor in YAML"] = yaml(function(size)
-        return "services: *" .. rep("a", size)
-    end),
-    ["escapes in YAML"] = yaml(function(size)
-        return 'services: "' .. rep("\\u0041", size / 6) .. '"'
-    end),
-    ["bytes that are no UTF-8"] = yaml(function(size)
-        return "services: " .. rep("\195\164", size / 2) .. "\255"
-    end),
+    ["a long tag in YAML"] = repeated("services: !", "a", 1, " a"),
+    ["a long anchor in YAML"] = repeated("services: *", "a", 1),
+    ["escapes in YAML"] = repeated('services: "', "\\u0041", 6, '"'),
+    ["bytes that are no UTF-8"] = repeated("services: ", "\195\164", 2, "\255"),
     ["comments in YAML"] = yaml(function(size)
         return rep("#\n", size / 2) .. "services: 1"
     end),
     ["documents in YAML"] = yaml(function(size)
         return rep("---\n", size / 4)
     end),
-    ["an empty line after the other"] = yaml(function(size)
-        return "services: a" .. rep("\n ", size / 2)
-    end),
+    ["an empty line after the other"] = repeated("services: a", "\n ", 2),
     ["a long name"] = long("services", '"host":"a","name":"', "x", " "),
     ["a long name in UTF-8"] = long("services", '"host":"a","name":"', "ä", "ä ä"),
     ["a long tag"] = long("services", '"host":"a","tags":["', "x", ",", '"]'),
@@ -323,27 +295,9 @@ _M.bodies = {
     ["a method"] = long("routes", '"methods":["', "A", "a", '"]'),
     ["a header's name"] = long("routes", '"headers":{"', "a", ' ":["b"]}', ""),
     ["an id"] = long("services", '"host":"a","id":"', "1-", ""),
-    ["an endpoint"] = long(
-        "plugins",
-        '"name":"http-log","config":{"http_endpoint":"http://',
-        "a",
-        " ",
-        '"}'
-    ),
-    ["an endpoint of digits"] = long(
-        "plugins",
-        '"name":"http-log","config":{"http_endpoint":"http://',
-        "1",
-        ":x",
-        '"}'
-    ),
-    ["an endpoint of users"] = long(
-        "plugins",
-        '"name":"http-log","config":{"http_endpoint":"http://',
-        "a@",
-        ":",
-        '"}'
-    ),
+    ["an endpoint"] = long("plugins", ENDPOINT, "a", " ", '"}'),
+    ["an endpoint of digits"] = long("plugins", ENDPOINT, "1", ":x", '"}'),
+    ["an endpoint of users"] = long("plugins", ENDPOINT, "a@", ":", '"}'),
     ["a long regex"] = long("routes", '"paths":["~/', "a", "", '"]'),
     ["a regex of stars"] = long("routes", '"paths":["~/', "a*", "|b", '"]'),
     ["a regex of classes"] = long("routes", '"paths":["~/', "[a-z]", "", '"]'),

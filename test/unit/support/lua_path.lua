@@ -1,7 +1,7 @@
 --- Paths in Lua, which the C core is compared with (path.h): the normal spelling is
--- that of `gateway.router.path`; what the upstream is asked only tests ask here.
+-- that of `gateway.schema.path`; what the upstream is asked only tests ask here.
 
-local normalize = require("gateway.router.path").normalize
+local normalize = require("gateway.schema.path").normalize
 
 local ffi = require("ffi")
 

@@ -13,7 +13,7 @@ local TYPES = {
 
 --- A certificate that is signed by its own key.
 -- @tparam[opt="ec"] string kind "ec" or "rsa"
--- @tparam[opt] table opts `is_ca`; `expired`
+-- @tparam[opt] table opts `is_ca`; `expired`; `since`, in seconds
 -- @treturn string certificate
 -- @treturn string key
 function _M.pair(kind, opts)
@@ -24,7 +24,7 @@ function _M.pair(kind, opts)
     certificate:setIssuer(subject)
     certificate:setPublicKey(key)
     local now = os.time()
-    certificate:setLifetime(now - 200, opts.expired and now - 100 or now + 3600)
+    certificate:setLifetime(opts.since or now - 200, opts.expired and now - 100 or now + 3600)
     if opts.is_ca then
         certificate:setBasicConstraints({ CA = true })
     end

@@ -3,60 +3,22 @@
 -- The alphabets are tiny on purpose: with two letters and three headers nearly
 -- every request is wanted by several routes, so that the precedence decides.
 
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
+local words = require("test.unit.support.words")
 
 local _M = {}
 
 local random = math.random
 
-local HOSTS = {
-    "a.x",
-    "b.x",
-    "A.y",
-    "a.b.x",
-    "a.x:1",
-    "a.x:2",
-    "b.x:1",
-    "*.x",
-    "*.b.x",
-    "*.y",
-    "*.x:1",
-    "a.*",
-    "a.b.*",
-    "b.*:2",
-    "[::1]",
-    "::1",
-    "[::1]:1",
-}
+local HOSTS = words([[
+    a.x b.x A.y a.b.x a.x:1 a.x:2 b.x:1 *.x *.b.x *.y *.x:1 a.* a.b.* b.*:2 [::1] ::1 [::1]:1
+]])
 local REQUEST_HOSTS =
     { "a.x", "b.x", "a.y", "a.b.x", "b.b.x", "c.y", "c.z", "a.b.z", ".x", "[::1]" }
-local REGEX_PIECES = {
-    "a",
-    "b",
-    "/",
-    "/a",
-    "/b",
-    "\\.",
-    "\\-",
-    "[ab]",
-    "[^/]+",
-    "a?",
-    "b*",
-    "a+",
-    "b{2}",
-    "(a|b)",
-    "(?<n>a+)",
-    "(?:/a|/b)?",
-    ".",
-    ".*",
-    "$",
-    "|/b",
-    "|/a",
-    "(?i)A",
-    "[(|]",
-    "\\w",
-    "(/a)|",
-}
+local REGEX_PIECES = words([[
+    a b / /a /b \. \- [ab] [^/]+ a? b* a+ b{2} (a|b) (?<n>a+) (?:/a|/b)? . .* $ |/b |/a (?i)A [(|]
+    \w (/a)|
+]])
 local SNIS = { "a.x", "b.x", "*.x", "a.*", "a.b.*", "*.b.x" }
 local METHODS = { "GET", "POST", "PUT" }
 local HEADERS = { "X-A", "x-b", "X-c-d" }

@@ -1,11 +1,11 @@
 --- Writers of the tests: a store, a folder of images and a page of their own; what is live there.
 
-local core = require("sluice.core")
+local core = require("sluice.ffi.core")
 local ffi = require("ffi")
 local memory = require("gateway.image.memory")
 local rows = require("gateway.image.rows")
 local store = require("test.unit.support.store")
-local writer = require("gateway.control.writer")
+local writer = require("gateway.writer")
 
 local C = core.C
 
@@ -18,7 +18,7 @@ local TYPES = {
     [tonumber(C.SLUICE_CORE_CONSUMER)] = "TT",
     [tonumber(C.SLUICE_CORE_ROUTE)] = "NNTLLLHNL",
     [tonumber(C.SLUICE_CORE_TARGET)] = "NTN",
-    [tonumber(C.SLUICE_CORE_CREDENTIAL)] = "NT",
+    [tonumber(C.SLUICE_CORE_CREDENTIAL)] = "NTNTLN",
     [tonumber(C.SLUICE_CORE_PLUGIN)] = "NNNNTNT",
     [tonumber(C.SLUICE_CORE_NAME)] = "TL",
     [tonumber(C.SLUICE_CORE_GROUP)] = "T",
@@ -26,6 +26,8 @@ local TYPES = {
     [tonumber(C.SLUICE_CORE_CERTIFICATE)] = "TTTT",
     [tonumber(C.SLUICE_CORE_CA_CERTIFICATE)] = "T",
     [tonumber(C.SLUICE_CORE_SNI)] = "NT",
+    [tonumber(C.SLUICE_CORE_LABEL)] = "NTT",
+    [tonumber(C.SLUICE_CORE_ENTITY)] = "NTNTLN",
 }
 
 --- A place and options for writers, one after the other.
@@ -64,7 +66,7 @@ end
 
 --- An upsert for `batch`.
 function _M.put(opened, kind, entity)
-    return assert(writer.describe(opened.store.by_kind, { kind = kind, put = entity }))
+    return assert(writer.complete(opened.store.by_kind, { kind = kind, put = entity }))
 end
 
 local function text_of(data, length)
@@ -118,8 +120,8 @@ local function lines_of(view)
     return table.concat(out, "\n")
 end
 
---- What a worker maps of what is published, as text.
-function _M.published(place)
+--- Calls `fn(view)` with what a worker maps of what is published; its results, and the revision.
+function _M.with_view(place, fn)
     local published, view = ffi.new("sluice_core_published_t"), ffi.new("sluice_core_view_t")
     local page = ffi.cast("sluice_core_page_t *", ffi.cast("uintptr_t", place.page))
     assert(C.sluice_core_published(page, published) == 0)
@@ -129,23 +131,28 @@ function _M.published(place)
     assert(C.sluice_core_file_open(base, uid, 1, view.base) == 0, base)
     assert(C.sluice_core_delta_open(delta, uid, 1, view.delta) == 0, delta)
     view.revision = published.revision
-    local text = lines_of(view)
+    local found = fn(view)
     C.sluice_core_file_close(view.base)
     C.sluice_core_file_close(view.delta)
-    return text, tonumber(published.revision)
+    return found, tonumber(published.revision)
+end
+
+--- What a worker maps of what is published, as text.
+function _M.published(place)
+    return _M.with_view(place, lines_of)
 end
 
 --- What a build of every row has, as text.
 function _M.built(opened)
     return opened.store:read(function(db, now)
         local all = rows.all(db, opened.store.layouts, now)
-        local bound = tonumber(C.sluice_core_image_bound(all.entities, all.count))
+        local bound = tonumber(C.sluice_core_image_bound(all.records, all.count))
         local raw = memory.new()
         local buffer = raw:take(bound + 64)
         buffer = buffer + (-tonumber(ffi.cast("uintptr_t", buffer))) % 64
         local identity = ffi.new("sluice_core_identity_t", { revision = now.revision })
         local used = ffi.new("uint64_t[1]")
-        local rc = C.sluice_core_image_build(identity, all.entities, all.count, buffer, bound, used)
+        local rc = C.sluice_core_image_build(identity, all.records, all.count, buffer, bound, used)
         assert(rc == 0, core.word(rc))
         local view = ffi.new("sluice_core_view_t", { revision = now.revision })
         view.base.base, view.base.size = ffi.cast("const uint8_t *", buffer), used[0]

@@ -1,0 +1,3 @@
+--- Configuration of bench-change: it has none.
+
+return { name = "bench-change", fields = { { config = { type = "record", fields = {} } } } }

@@ -1,0 +1,3 @@
+--- Configuration of bench-header: it has none.
+
+return { name = "bench-header", fields = { { config = { type = "record", fields = {} } } } }

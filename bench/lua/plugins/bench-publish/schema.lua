@@ -1,0 +1,3 @@
+--- Configuration of bench-publish: it has none.
+
+return { name = "bench-publish", fields = { { config = { type = "record", fields = {} } } } }

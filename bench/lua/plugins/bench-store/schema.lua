@@ -1,0 +1,3 @@
+--- Configuration of bench-store: it has none.
+
+return { name = "bench-store", fields = { { config = { type = "record", fields = {} } } } }

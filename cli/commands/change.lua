@@ -1,0 +1,199 @@
+--- The commands that change what the running gateway serves with: settings, file, nginx itself.
+
+local console = require("cli.terminal.console")
+local invocation = require("cli.commands.invocation")
+local launch = require("cli.instance.launch")
+local options = require("cli.options")
+local planning = require("cli.commands.planning")
+local preflight = require("cli.instance.preflight")
+local prefixes = require("cli.instance.prefix")
+local reload = require("cli.commands.reload")
+local start = require("cli.commands.start")
+local store = require("cli.instance.store")
+local upgrade = require("cli.commands.upgrade")
+local version = require("gateway.version")
+
+local _M = {}
+
+local DONE, WRONG_USE = console.DONE, console.WRONG_USE
+local say, complain, fail = console.say, console.complain, console.fail
+
+-- What only a new start changes: a line for each setting that differs. They stay as they are, as
+-- do, without a line, those of which an upgrade has said so; `waiting` has all of them then.
+local function keep_start_only(old, settings, reported)
+    local lines, waiting = {}, {}
+    for _, option in ipairs(options.list) do
+        local name = option.name
+        if option.where == "start" and old and old[name] ~= nil and old[name] ~= settings[name] then
+            local line = "%s: %s -> %s changes only with `sluice restart`"
+            if reported[name] ~= settings[name] then
+                lines[#lines + 1] = line:format(name, old[name], settings[name])
+            end
+            waiting[name], settings[name] = settings[name], old[name]
+        end
+    end
+    return lines, waiting
+end
+
+-- The settings as the running gateway is to take them, checked, with its prefix locked; nil and the
+-- exit code of `keep` where something is wrong. `on_kept` gets the lines of what only a new start
+-- changes, and returns an exit code where that is wrong.
+local function prepare_change(instance, arguments, context, keep, on_kept)
+    local ours, foreign = prefixes.new(instance):check(context.root)
+    if not ours then
+        return nil, keep(foreign)
+    end
+    local old = instance:read_settings()
+    local remembered, unknown = instance:read_remembered()
+    if unknown then
+        return nil, keep(unknown)
+    end
+    local settings, problems, given = invocation.settings(arguments, instance, remembered)
+    if not settings then
+        return nil, keep(problems, WRONG_USE)
+    end
+    if old and settings.image_dir == "" then
+        settings.image_dir = old.image_dir
+    end
+    local reported = remembered and remembered.waiting or {}
+    local kept
+    kept, given.waiting = keep_start_only(old, settings, reported)
+    local code = #kept > 0 and on_kept(kept)
+    if code then
+        return nil, code
+    end
+    local found, files
+    problems, found, files = preflight.check(settings, {
+        root = context.root,
+        foreground = true,
+        held = preflight.addresses(old),
+        store = store.held(settings, instance),
+    })
+    if #problems > 0 then
+        return nil, keep(problems)
+    end
+    complain(files.warnings)
+    local anew = "warning: %s; `sluice restart` recreates it from %s"
+    complain({ found.replaces and anew:format(found.replaces, settings.file) })
+    complain(preflight.warnings(found, settings.file))
+    given.files = files.digest
+    start.fit_connections(settings, instance:master())
+    local writer, err = start.open_prefix(context, instance, settings)
+    if not writer then
+        return nil, keep(err)
+    end
+    return {
+        settings = settings,
+        given = given,
+        found = found,
+        old = old,
+        writer = writer,
+        hash = remembered and remembered.hash,
+        are_new_files = not remembered or remembered.files ~= files.digest,
+        is_unsettled = not remembered or remembered.is_unsettled,
+    }
+end
+
+-- Where only the file has changed, the workers take it, where nothing has they stay; otherwise
+-- renders, tests, and swaps them.
+local function take(instance, master, arguments, context, change)
+    local settings, writer, given = change.settings, change.writer, change.given
+    local is_new_file = change.is_new_file
+    local is_swap = arguments.new_workers or change.are_new_files or change.is_unsettled
+    if not is_swap and writer:is_written(settings, context.root) then
+        given.hash = change.hash
+        if is_new_file then
+            return reload.post(instance, writer, settings, given, change.found)
+        end
+        return reload.same(writer, given, settings.lua_package_path ~= "")
+    end
+    return reload.swap_workers(instance, writer, settings, given, {
+        found = change.found,
+        is_new_file = is_new_file,
+        hash = change.hash,
+        root = context.root,
+        master = master,
+        old = change.old,
+    })
+end
+
+--- reload: checks the file, the settings and the files of TLS, shows what changes, and has the
+-- gateway take it.
+_M.reload = invocation.on_running(function(instance, master, arguments, context)
+    if arguments.json then
+        console.silence()
+    end
+    local change, refused = prepare_change(instance, arguments, context, reload.keep, reload.keep)
+    if not change then
+        return refused
+    end
+    change.is_new_file = change.found.hash ~= change.hash
+    local file = change.is_new_file and change.found or {}
+    local plan, code = planning.before_load(instance, change.settings, file, change.old, arguments)
+    if code then
+        change.writer:undo()
+        return code
+    end
+    code = take(instance, master, arguments, context, change)
+    if code == DONE then
+        planning.report_load(plan, arguments)
+    end
+    return code
+end)
+
+local function keep_old(lines, code)
+    lines = type(lines) == "table" and lines or { lines }
+    lines[#lines + 1] = "upgrade refused: the running gateway is kept"
+    return fail(lines, code)
+end
+
+local function warn_of_kept(lines)
+    for _, line in ipairs(lines) do
+        complain({ "warning: " .. line })
+    end
+end
+
+--- upgrade: checks like reload, and has what is installed now take the place of what runs.
+_M.upgrade = invocation.on_running(function(instance, master, arguments, context)
+    local change, code = prepare_change(instance, arguments, context, keep_old, warn_of_kept)
+    if not change then
+        return code
+    end
+    local settings, writer, given = change.settings, change.writer, change.given
+    given.hash = change.hash
+    local right, lines = upgrade.check(instance, master, given)
+    if right then
+        right, lines = writer:write_files(settings, given, context.root)
+    end
+    if right then
+        right, lines = launch.test(instance, settings)
+    end
+    if not right then
+        writer:undo()
+        return keep_old(lines)
+    end
+    local new, failure = upgrade.run(instance, settings, master, {
+        timeout = arguments.timeout,
+        watch = arguments.watch,
+        log = instance:error_log(change.old or settings),
+        undo = function()
+            writer:undo()
+        end,
+    })
+    if not new then
+        return fail(failure)
+    end
+    say(
+        "upgraded to sluice %s (pid %d); pid %d finishes its requests",
+        version.product,
+        new,
+        master
+    )
+    -- What another version makes of the file may be something else.
+    if change.found.snapshot then
+        return reload.post_after(instance, writer, settings, given, change.found)
+    end
+    return DONE
+end)
+
+return _M

@@ -1,0 +1,208 @@
+--- What the arguments of a command mean: the instance, and its settings.
+
+local pwd = require("posix.pwd")
+local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
+
+local capability = require("cli.options.capability")
+local console = require("cli.terminal.console")
+local environments = require("cli.options.environment")
+local hint = require("cli.terminal.hint")
+local instances = require("cli.instance")
+local logs = require("cli.nginx.logs")
+local options = require("cli.options")
+local prefixes = require("cli.instance.prefix")
+local report = require("cli.terminal.report")
+local settings_of = require("cli.options.settings")
+local worker_user = require("cli.instance.worker_user")
+
+local _M = {}
+
+local fail = console.fail
+
+local function given_flags(arguments)
+    local flags = {}
+    for _, option in ipairs(options.list) do
+        flags[option.name] = arguments[option.name]
+    end
+    return flags
+end
+
+--- Whether a command was told which instance is meant.
+-- @tparam table arguments parsed
+-- @treturn boolean
+function _M.names_prefix(arguments)
+    local variable = options.variable(options.by_name.prefix)
+    return (arguments.prefix or os.getenv(variable) or os.getenv("KONG_PREFIX")) ~= nil
+end
+
+-- The instance that the arguments mean; needs the prefix alone, so that a mistake elsewhere does
+-- not keep anybody from stopping the gateway.
+local function find_instance(arguments)
+    local settings, errors = settings_of.resolve({
+        flags = given_flags(arguments),
+        defaults = arguments.defaults,
+        cwd = unistd.getcwd(),
+        only = { "prefix" },
+    })
+    if not settings then
+        return nil, errors
+    end
+    local instance = instances.new(prefixes.resolve(settings.prefix))
+    instance.is_named = _M.names_prefix(arguments)
+    hint.set_prefix(arguments.prefix and instance.prefix)
+    return instance
+end
+
+--- Where gateways run, for a command that found nothing and was not told where to look.
+-- @tparam table instance cli.instance
+-- @treturn string|nil a line
+function _M.others(instance)
+    local found = instance.is_named and {} or instances.running()
+    return #found > 0
+            and "  running on this machine: --prefix " .. table.concat(found, ", --prefix ")
+        or nil
+end
+
+--- That no gateway runs where it was looked for, and where others do.
+-- @tparam table instance cli.instance
+-- @treturn {string,...} lines
+function _M.stopped(instance)
+    return { report.stopped(instance.prefix, instance:orphans()), _M.others(instance) }
+end
+
+-- Commands that may find a machine which has just booted.
+local MAKES_RUN_DIR = { start = true, restart = true, import = true }
+
+-- Commands that tell what of Kong's settings has no effect: who comes from there begins with these.
+local WARNS = { start = true, restart = true, check = true }
+
+-- A prefix may belong to the user whom root's own settings name, as that of the packages does. Then
+-- root's command goes on as this user: what it left there can do no more than it.
+local function become_owner(instance, arguments, root)
+    local info = unistd.geteuid() == 0 and stat.stat(instance.prefix)
+    if not info or info.st_uid == 0 then
+        return
+    end
+    local function resolve(name)
+        local settings = settings_of.resolve({
+            flags = given_flags(arguments),
+            defaults = arguments.defaults,
+            cwd = unistd.getcwd(),
+            only = { name },
+        })
+        return settings and settings[name]
+    end
+    local user = resolve("user")
+    local account = user and worker_user.account(user)
+    if account and account.pw_uid == info.st_uid then
+        local run_dir = MAKES_RUN_DIR[arguments.command] and resolve("run_dir")
+        if run_dir and run_dir ~= "" then
+            prefixes.make_run_dir(run_dir, account, root)
+        end
+        capability.keep(function()
+            worker_user.become(account)
+        end)
+    end
+end
+
+-- The standard output and error of a container's first process, which nginx can open at any time:
+-- a daemon's own are nowhere.
+local OF_CONTAINER = {
+    stderr = "/proc/1/fd/2",
+    ["/dev/stderr"] = "/proc/1/fd/2",
+    ["/dev/stdout"] = "/proc/1/fd/1",
+}
+
+local function fit_logs(settings)
+    for _, name in ipairs(logs.names) do
+        settings[name] = OF_CONTAINER[settings[name]] or settings[name]
+    end
+end
+
+--- Whether a command starts nginx in the foreground.
+-- @tparam table arguments parsed
+-- @tparam table settings resolved
+-- @treturn boolean
+function _M.is_foreground(arguments, settings)
+    return arguments.foreground or not settings.daemon
+end
+
+-- In a container it goes on as who runs the gateway, whom no account may know. Who starts it stays
+-- root: standard output and error are its own, and the logs go there.
+local function become_running(instance)
+    local master = unistd.geteuid() == 0 and instance:master()
+    local info = master and stat.stat("/proc/" .. master)
+    if not info or info.st_uid == 0 then
+        return
+    end
+    local account = pwd.getpwuid(info.st_uid)
+    worker_user.become({
+        pw_name = account and account.pw_name or "",
+        pw_uid = info.st_uid,
+        pw_gid = info.st_gid,
+    })
+end
+
+--- The settings that a command is given, by flag, environment, file and default.
+-- @tparam table arguments parsed
+-- @tparam[opt] table instance cli.instance, whose prefix it is
+-- @tparam[opt] table remembered what start was given (cli.settings)
+-- @treturn table|nil settings
+-- @treturn table errors
+-- @treturn table what a later reload must know
+function _M.settings(arguments, instance, remembered)
+    local settings, errors, given, warnings = settings_of.resolve({
+        flags = given_flags(arguments),
+        defaults = arguments.defaults,
+        cwd = unistd.getcwd(),
+        remembered = remembered,
+        master = instance and instance:master(),
+    })
+    if settings and instance then
+        settings.prefix = instance.prefix
+    end
+    if settings and environments.is_contained() then
+        local is_first = remembered and remembered.is_contained
+        if not is_first and not _M.is_foreground(arguments, settings) then
+            fit_logs(settings)
+        end
+    end
+    for _, warning in ipairs(settings and WARNS[arguments.command] and warnings or {}) do
+        console.complain({ "warning: " .. warning })
+    end
+    return settings, errors, given
+end
+
+--- A command on the instance that the arguments mean.
+-- @tparam function run `(instance, arguments, context)` -> exit code
+-- @treturn function the command
+function _M.on_instance(run)
+    return function(arguments, context)
+        local instance, errors = find_instance(arguments)
+        if not instance then
+            return fail(errors, console.WRONG_USE)
+        end
+        if environments.is_contained() then
+            become_running(instance)
+        else
+            become_owner(instance, arguments, context.root)
+        end
+        return run(instance, arguments, context)
+    end
+end
+
+--- A command that needs it to run.
+-- @tparam function run `(instance, master, arguments, context)` -> exit code
+-- @treturn function the command
+function _M.on_running(run)
+    return _M.on_instance(function(instance, arguments, context)
+        local master = instance:master()
+        if not master then
+            return fail(_M.stopped(instance), console.NOT_RUNNING)
+        end
+        return run(instance, master, arguments, context)
+    end)
+end
+
+return _M

@@ -1,0 +1,121 @@
+--- status: whether the gateway runs, what it serves with, and where to look next.
+
+local certificate = require("cli.commands.certificate")
+local cjson = require("cjson")
+
+local console = require("cli.terminal.console")
+local control = require("cli.instance.control")
+local control_worker = require("cli.instance.control_worker")
+local file = require("sluice.file")
+local hint = require("cli.terminal.hint")
+local invocation = require("cli.commands.invocation")
+local launch = require("cli.instance.launch")
+local prefixes = require("cli.instance.prefix")
+local process = require("cli.instance.process")
+local report = require("cli.terminal.report")
+local stat = require("posix.sys.stat")
+local version = require("gateway.version")
+
+local _M = {}
+
+-- What is running is told also where nobody answers.
+local TIMEOUT_S = 2
+-- A page: more certificates are counted no further.
+local CERTIFICATES = 1000
+
+-- What an upgrade has left to leave.
+local function former(instance)
+    local pid = instance:former()
+    return pid and { pid = pid, workers = instance.workers(pid) }
+end
+
+local function ask(instance, target)
+    local status, answer = control.ask(instance.control, "GET", target, nil, TIMEOUT_S)
+    return status == 200 and answer or nil
+end
+
+-- Whether all workers get the events of the others, in a moment.
+local function events_of(instance)
+    local log = (ask(instance, "/events") or {}).log
+    return log
+            and {
+                slots = log.slots,
+                taken = log.attached + log.detached,
+                workers_without = log.unattached,
+            }
+        or nil
+end
+
+-- The certificates of the configuration, that which expires first before others, and that for all
+-- other names; nil where nobody answers.
+local function certificates_of(instance, settings)
+    local answer = ask(instance, ("/certificates?size=%d&reveal=0"):format(CERTIFICATES))
+    if not answer then
+        return nil
+    end
+    local list = {}
+    for i, each in ipairs(answer.data) do
+        local names = type(each.snis) == "table" and each.snis or {}
+        list[i] = { names = names, id = each.id, expires = certificate.expiry(each.cert) }
+    end
+    table.sort(list, function(a, b)
+        return (a.expires or 0) < (b.expires or 0)
+    end)
+    local own = (settings.ssl_cert or {})[1]
+    return {
+        list = list,
+        are_more = type(answer.offset) == "string",
+        self_signed_expires = not own and certificate.expiry(file.read(instance.tls) or "") or nil,
+        default_expires = own and certificate.expiry(file.read(own) or "") or nil,
+    }
+end
+
+local function running(instance, master, context)
+    local settings = instance:read_settings() or {}
+    -- Another user's may name any program.
+    local is_ours = prefixes.new(instance):check(context.root)
+    local found_control = control_worker.read(master)
+    local answers = found_control and found_control.life == "answers"
+    return {
+        pid = master,
+        uptime_s = process.age_s(master) or 0,
+        nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary) or nil,
+        file = settings.file,
+        proxy_listen = settings.proxy_listen or {},
+        admin_listen = settings.admin_listen or {},
+        status_listen = settings.status_listen or {},
+        logs = is_ours and instance:log_files(settings) or {},
+        workers = instance.workers(master),
+        former = former(instance),
+        control = found_control,
+        events = answers and events_of(instance) or nil,
+        certificates = is_ours and answers and certificates_of(instance, settings) or nil,
+    }
+end
+
+-- The command that has it run again: with what the last start was given, where there was one.
+local function beginning(instance)
+    return instance:read_remembered() and "restart" or "start"
+end
+
+--- status: whether it runs, and what.
+_M.run = invocation.on_instance(function(instance, arguments, context)
+    local master = instance:master()
+    local found = master and running(instance, master, context) or { orphans = instance:orphans() }
+    found.running, found.prefix, found.version = master ~= nil, instance.prefix, version.product
+    if arguments.json then
+        -- Every empty table here is a list; slashes need no escape.
+        console.say_json((cjson.encode(found):gsub("{}", "[]"):gsub("\\/", "/")))
+    elseif master then
+        console.print_lines(report.status(found, os.time()))
+    else
+        local log = instance.logs .. "/error.log"
+        local others = invocation.others(instance)
+        local next_command = hint.command(beginning(instance), instance.prefix)
+        log = stat.stat(log) and log
+        console.print_lines(report.not_running(found, others, next_command, log))
+    end
+    return master and console.DONE or console.NOT_RUNNING
+end)
+
+return _M

@@ -1,0 +1,271 @@
+--- One instance: the nginx that runs in a prefix, and the files there.
+--
+--   <prefix>/nginx.conf      rendered, never edited
+--   <prefix>/settings.json   the resolved settings, read by the gateway
+--   <prefix>/start.json      what `start` was given by flag and environment, for reload and restart
+--   <prefix>/run             what runs; a link to the setting run_dir, where that is given
+--     nginx.pid              written by nginx; .oldbin: of the nginx before a binary upgrade
+--     control/socket         the admin listener for this command; only the owner may enter
+--   <prefix>/logs, tmp       relative logs, and bodies that do not fit in memory
+--   <prefix>/tls             a certificate and its key, for names that nobody has one for
+--   <prefix>/store           the entities, of the workers' user (gateway.store.database)
+--
+-- An nginx counts as this instance's only if its command line names this nginx.conf, or it with -p
+-- where somebody has started a prepared one by hand: a stale pid file never leads a signal to a
+-- stranger.
+
+local cjson = require("cjson")
+local file = require("sluice.file")
+local control_worker = require("cli.instance.control_worker")
+local logs = require("cli.nginx.logs")
+local process = require("cli.instance.process")
+local stat = require("posix.sys.stat")
+
+local _M = {}
+local mt = { __index = _M }
+
+local MASTER = "nginx: master process"
+local WORKER = "nginx: worker process"
+local DRAINING = "nginx: worker process is shutting down"
+-- As the module names worker 0 (module/gateway/process/ngx_sluice_control.c).
+local CONTROL = "nginx: control process"
+
+--- The instance of a prefix; does not touch the disk.
+-- @tparam string prefix absolute directory
+-- @treturn table
+function _M.new(prefix)
+    return setmetatable({
+        prefix = prefix,
+        conf = prefix .. "/nginx.conf",
+        settings = prefix .. "/settings.json",
+        start = prefix .. "/start.json",
+        run = prefix .. "/run",
+        pid = prefix .. "/run/nginx.pid",
+        former_pid = prefix .. "/run/nginx.pid.oldbin",
+        logs = prefix .. "/logs",
+        tmp = prefix .. "/tmp",
+        control_folder = prefix .. "/run/control",
+        tls_folder = prefix .. "/tls",
+        tls = prefix .. "/tls/self-signed.pem",
+        control = prefix .. "/run/control/socket",
+        store_folder = prefix .. "/store",
+        store = prefix .. "/store/store.db",
+    }, mt)
+end
+
+--- The prefixes that gateways run in on this machine, as far as this user may see. Costs a scan of
+-- /proc.
+-- @treturn {string,...} in alphabetical order
+function _M.running()
+    local found, seen = {}, {}
+    for _, pid in ipairs((process.all())) do
+        local line = process.command_line(pid) or ""
+        local prefix = line:match("^" .. MASTER .. ".- %-p (/.-)/ %-c ")
+        if prefix and not seen[prefix] and _M.new(prefix):master() == pid then
+            seen[prefix] = true
+            found[#found + 1] = prefix
+        end
+    end
+    table.sort(found)
+    return found
+end
+
+-- The process that a file names, if it is one of this instance.
+local function master_of(self, pid_file)
+    local pid = tonumber((file.read(pid_file) or ""):match("^(%d+)%s*$"))
+    local line = pid and process.command_line(pid)
+    if not line then
+        return nil
+    end
+    line = line .. " "
+    local function has(text)
+        return line:find(text, 1, true) ~= nil
+    end
+    local is_in_prefix = has(" -p " .. self.prefix .. " ") or has(" -p " .. self.prefix .. "/ ")
+    local ours = has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
+    return ours and pid or nil
+end
+
+--- The running master; while a binary upgrade is under way the new one.
+-- @treturn number|nil its pid
+function _M:master()
+    return master_of(self, self.pid)
+end
+
+--- The master before the running one, after a binary upgrade, until its last worker has left.
+-- @treturn number|nil its pid
+function _M:former()
+    return master_of(self, self.former_pid)
+end
+
+local function has_title(pid, title)
+    return (process.command_line(pid) or ""):sub(1, #title) == title
+end
+
+-- The sockets at a path, as process.open_files names them; a socket file outlives its socket.
+local function sockets_at(path)
+    local found = {}
+    for line in (process.read_file("/proc/net/unix") or ""):gmatch("[^\n]+") do
+        local inode, name = line:match(" (%d+) (/.*)$")
+        if name == path then
+            found[("socket:[%s]"):format(inode)] = true
+        end
+    end
+    return found
+end
+
+local function holds(pid, sockets, folder)
+    for name in pairs(process.open_files(pid)) do
+        if sockets[name] or name:sub(1, #folder) == folder then
+            return true
+        end
+    end
+    return false
+end
+
+-- The workers that a killed master has left: those that serve, and all.
+-- One is known by nginx's title, by a parent that is no nginx, and by the control socket or a log
+-- of this prefix, which it holds open. Costs a scan of /proc; another user's are not seen.
+local function left(self)
+    local serving, all = {}, {}
+    if self:master() then
+        return serving, all
+    end
+    local sockets = sockets_at(self.control)
+    local pids, parents = process.all()
+    for _, pid in ipairs(pids) do
+        local serves = has_title(pid, WORKER)
+        if
+            (serves or has_title(pid, CONTROL))
+            and not has_title(parents[pid], MASTER)
+            and holds(pid, sockets, self.logs .. "/")
+        then
+            serving[#serving + 1] = serves and pid or nil
+            all[#all + 1] = pid
+        end
+    end
+    return serving, all
+end
+
+--- The workers that a killed master has left: they serve on, and nobody looks after them.
+-- @treturn table array of pids, empty while the master runs; without the control worker
+function _M:orphans()
+    return (left(self))
+end
+
+--- The processes that a signal has to reach to end the instance: its masters (two after a binary
+-- upgrade), or the workers that a killed one has left.
+-- @treturn table array of pids, empty when it does not run
+function _M:leaders()
+    local master, former = self:master(), self:former()
+    if not master then
+        local pids = select(2, left(self))
+        pids[#pids + 1] = former
+        return pids
+    end
+    return { master, former }
+end
+
+--- The workers of a master: those that serve traffic, and the control worker.
+-- nginx names a worker once its init_worker phase is over, so a child that still has the master's
+-- name is one that is not ready.
+-- @tparam number master pid
+-- @treturn table { ready = {pids}, draining = {pids}, starting = {pids}, control = {pids} }
+function _M.workers(master)
+    local found = { ready = {}, draining = {}, starting = {}, control = {} }
+    local lines, pids = {}, process.children(master)
+    for i, pid in ipairs(pids) do
+        lines[i] = process.command_line(pid) or ""
+    end
+    -- The control worker has any worker's title first. It takes its slot before that: whose title
+    -- has been read has a slot by now.
+    local slots = control_worker.pids(master)
+    for i, pid in ipairs(pids) do
+        local line, state = lines[i], nil
+        if line:sub(1, #DRAINING) == DRAINING then
+            state = "draining"
+        elseif
+            line:sub(1, #CONTROL) == CONTROL or (slots[pid] and line:sub(1, #WORKER) == WORKER)
+        then
+            state = "control"
+        elseif line:sub(1, #WORKER) == WORKER then
+            state = "ready"
+        elseif line:sub(1, #MASTER) == MASTER or line:find(" -c ", 1, true) then
+            state = "starting"
+        end
+        if state then
+            table.insert(found[state], pid)
+        end
+    end
+    return found
+end
+
+local function read_json(path)
+    local text = file.read(path)
+    local ok, value = pcall(cjson.decode, text or "")
+    return ok and type(value) == "table" and value or nil
+end
+
+--- The settings that the last start or reload wrote.
+-- @treturn table|nil name -> typed value
+function _M:read_settings()
+    return read_json(self.settings)
+end
+
+--- What start was given, for cli.settings.
+-- @treturn table|nil { flags, environment }
+-- @treturn nil|string the reason where it has been started, and nobody knows how
+function _M:read_remembered()
+    local found = read_json(self.start)
+    if found and found.flags and found.environment then
+        return found
+    end
+    local is_there = stat.lstat(self.start) ~= nil
+    if is_there or self:read_settings() then
+        local reason = "%s is %s, so the flags given to start are unknown; run `sluice stop`, "
+            .. "then `sluice start` with these flags"
+        return nil, reason:format(self.start, is_there and "damaged" or "missing")
+    end
+    return nil
+end
+
+--- The command line that nginx gets.
+-- @tparam table settings resolved settings
+-- @tparam string mode "daemon", "foreground" or "test"
+-- @treturn table array of strings
+function _M:arguments(settings, mode)
+    local arguments = { "-p", self.prefix .. "/", "-c", self.conf, "-e", self:error_log(settings) }
+    if mode == "test" then
+        arguments[#arguments + 1] = "-t"
+        arguments[#arguments + 1] = "-q"
+    elseif mode == "foreground" and settings.daemon then
+        -- Otherwise nginx.conf says so.
+        arguments[#arguments + 1] = "-g"
+        arguments[#arguments + 1] = "daemon off;"
+    end
+    return arguments
+end
+
+--- Where the error log goes.
+-- @tparam table settings resolved settings
+-- @treturn string an absolute path, or "stderr"
+function _M:error_log(settings)
+    return logs.target(settings.error_log, self.prefix)
+end
+
+--- The log files.
+-- @tparam table settings resolved settings
+-- @treturn table array of absolute paths, each once
+function _M:log_files(settings)
+    local found, seen = {}, {}
+    for _, name in ipairs(logs.names) do
+        -- Another version may have written them.
+        local path = settings[name] and logs.target(settings[name], self.prefix)
+        if path and path:sub(1, 1) == "/" and not seen[path] then
+            found[#found + 1], seen[path] = path, true
+        end
+    end
+    return found
+end
+
+return _M

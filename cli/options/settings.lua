@@ -1,0 +1,374 @@
+--- Resolves the settings: a flag beats the environment, which beats the settings file, which
+-- beats the default. In the environment ours (SLUICE_*) beat Kong's (KONG_*). The command `kong`
+-- has defaults of its own (cli.kong).
+--
+-- `reload` and `restart` add what `start` was given: a flag of this command, then a flag given to
+-- start, then the environment of this command, then the environment of start, then the file as it
+-- is now. Nothing here touches a running gateway.
+
+local address = require("sluice.address")
+local conf_file = require("cli.options.conf_file")
+local client_ca = require("cli.options.client_ca")
+local cpus = require("cli.options.cpus")
+local environments = require("cli.options.environment")
+local kong_reader = require("cli.options.kong_reader")
+local listen_of = require("cli.options.listen")
+local options = require("cli.options")
+local stdlib = require("posix.stdlib")
+local tokens = require("cli.options.tokens")
+local values = require("cli.options.values")
+
+local _M = {}
+
+local function trim(text)
+    return text:match("^%s*(.-)%s*$")
+end
+
+local function directory_of(path)
+    return path:match("^(.*)/[^/]*$") or "."
+end
+
+local function pick(option, sources, defaults)
+    for _, source in ipairs(sources) do
+        local given = source[option.name]
+        if given then
+            return given
+        end
+    end
+    return { text = defaults[option.name] or option.default, source = "default", base = "/" }
+end
+
+-- Whether each of the options stands in one of the sources.
+local function all_given(names, sources)
+    for _, name in ipairs(names) do
+        if pick(options.by_name[name], sources, {}).source == "default" then
+            return false
+        end
+    end
+    return true
+end
+
+local function read(option, given)
+    local value, expected = values.read(option, given.text, given.base)
+    if value == nil and (options.is_secret(option) or given.is_secret) then
+        return nil,
+            ("%s (%s) is not valid; expected %s"):format(option.name, given.source, expected)
+    elseif value == nil then
+        return nil,
+            ("%s (%s): '%s' is not valid; expected %s"):format(
+                option.name,
+                given.source,
+                given.text,
+                expected
+            )
+    end
+    return value
+end
+
+-- What stands somewhere for each option: `look(option)` gives its text, if any, and the source.
+local function given_by(look, cwd)
+    local found = {}
+    for _, option in ipairs(options.list) do
+        local text, source = look(option)
+        if text then
+            -- The blanks at the start of a document mean something.
+            text = option.type == "document" and text or trim(text)
+            found[option.name] = { text = text, source = source, base = cwd }
+        end
+    end
+    return found
+end
+
+local function from_environment(environment, cwd)
+    return given_by(function(option)
+        local name = options.variable(option)
+        return environment[name], "environment " .. name
+    end, cwd)
+end
+
+local function from_flags(flags, cwd)
+    return given_by(function(option)
+        return flags[option.name], "flag " .. options.flag(option)
+    end, cwd)
+end
+
+local function read_settings_file(given, open)
+    local path, err = read(options.by_name.conf, given)
+    if not path then
+        return {}, { err }, {}
+    end
+    local file, reason = open(path, "r")
+    local text = file and file:read("*a")
+    if file then
+        file:close()
+    end
+    if not text then
+        if given.source == "default" and not file then
+            return {}, {}, {}
+        end
+        return {}, { ("conf (%s): cannot read %s"):format(given.source, reason or path) }, {}
+    end
+    local found, errors, kongs = conf_file.parse(path, text)
+    for _, list in ipairs({ found, kongs }) do
+        for _, entry in pairs(list) do
+            entry.base = directory_of(path)
+        end
+    end
+    return found, errors, kongs
+end
+
+local function merge(high, low)
+    local merged = {}
+    for name, given in pairs(low) do
+        merged[name] = given
+    end
+    for name, given in pairs(high) do
+        merged[name] = given
+    end
+    return merged
+end
+
+-- nginx sends twice the larger of the two sizes to the client at a time, and wants room for that
+-- beside the one buffer that it reads into.
+local function check_proxy_buffers(settings, errors)
+    if not (settings.proxy_buffers and settings.proxy_buffer_size) then
+        return
+    end
+    local count, size = settings.proxy_buffers:match("^(%d+) (%w+)$")
+    local bytes = values.size_bytes(size)
+    local least = 2 * math.max(bytes, values.size_bytes(settings.proxy_buffer_size))
+    if (count - 1) * bytes < least then
+        errors[#errors + 1] = (
+            "proxy_buffers: %s are too few for proxy_buffer_size %s; all but one "
+            .. "of them have to hold %d bytes"
+        ):format(settings.proxy_buffers, settings.proxy_buffer_size, least)
+    end
+end
+
+-- Everybody who can connect may do everything: refused, but taken from Kong's users with a warning,
+-- as their containers are made so.
+local function check_admin(settings, sources, errors, warnings)
+    local reachable = {}
+    local is_open = not tokens.are_required(settings) and settings.admin_insecure == false
+    for _, text in ipairs(is_open and settings.admin_listen or {}) do
+        local listen = listen_of.parse(text)
+        if not (address.is_loopback(listen.host) or client_ca.guards(settings, listen)) then
+            reachable[#reachable + 1] = text:match("^%S+")
+        end
+    end
+    if #reachable == 0 then
+        return
+    end
+    local places = table.concat(reachable, ", ")
+    local variable = options.variable(options.by_name.admin_token)
+    if sources.admin_listen.is_kongs then
+        local line = "admin_listen (%s): everybody who can connect to %s can read all keys and "
+            .. "replace the configuration; set a token (%s, or `sluice token add`)"
+        warnings[#warnings + 1] = line:format(sources.admin_listen.source, places, variable)
+    else
+        errors[#errors + 1] = (
+            "admin_listen: %s is not on loopback, and there is no admin_token; set one (%s, "
+            .. "the settings file, or `sluice token add`), listen on 127.0.0.1, or allow anyone "
+            .. "who can connect (admin_insecure = on)"
+        ):format(places, variable)
+    end
+end
+
+-- Addresses in headers of the PROXY protocol are used where both ends of it are set.
+local function check_proxy_protocol(settings, warnings)
+    local is_used = settings.real_ip_header == "proxy_protocol"
+        and #(settings.trusted_ips or {}) > 0
+    local has_any = false
+    for _, name in ipairs(options.listens) do
+        local has = false
+        for _, text in ipairs(settings[name] or {}) do
+            has = has or listen_of.parse(text).proxy_protocol
+        end
+        has_any = has_any or has
+        if has and not is_used then
+            local line = "%s: the addresses in headers of the PROXY protocol are not used; set "
+                .. "real_ip_header to proxy_protocol, and trusted_ips"
+            warnings[#warnings + 1] = line:format(name)
+        end
+    end
+    if settings.real_ip_header == "proxy_protocol" and not has_any then
+        warnings[#warnings + 1] = "real_ip_header: no address has proxy_protocol, so clients have "
+            .. "the addresses of their connections"
+    end
+end
+
+-- No two listeners have one address.
+local function check_addresses(settings, errors)
+    local seen = {}
+    for _, name in ipairs(options.listens) do
+        for _, text in ipairs(settings[name] or {}) do
+            local bare = text:match("^%S+")
+            if seen[bare] and seen[bare] ~= name then
+                errors[#errors + 1] = ("%s: %s is also a %s address; use another port"):format(
+                    name,
+                    bare,
+                    seen[bare]
+                )
+            end
+            seen[bare] = name
+        end
+    end
+end
+
+-- Kong's database is not there, and what runs without it keeps its own store.
+local function check_database(settings, sources, errors, warnings)
+    if settings.database ~= "postgres" then
+        return
+    end
+    local source = sources.database.source
+    if not settings.single_node then
+        local line = "database (%s): 'postgres' needs a cluster, which this version does not have; "
+            .. "set it to off, or let this node keep a store of its own (%s=on)"
+        local variable = options.variable(options.by_name.single_node)
+        errors[#errors + 1] = line:format(source, variable)
+    else
+        local line = "database (%s): this node keeps a store of its own, which no other node sees"
+        warnings[#warnings + 1] = line:format(source)
+    end
+end
+
+-- Each certificate has its key.
+local function check_certificates(settings, errors)
+    for _, option in ipairs(options.list) do
+        local keys = settings[option.name .. "_key"]
+        local certificates = settings[option.name]
+        if option.type == "pem_list" and keys and certificates and #keys ~= #certificates then
+            errors[#errors + 1] = ("%s: %d certificate%s, but %d key%s in %s_key"):format(
+                option.name,
+                #certificates,
+                #certificates == 1 and "" or "s",
+                #keys,
+                #keys == 1 and "" or "s",
+                option.name
+            )
+        end
+    end
+end
+
+-- Rules that hold between settings.
+local function check_together(settings, sources, errors, warnings)
+    check_proxy_buffers(settings, errors)
+    tokens.check(settings, errors)
+    check_addresses(settings, errors)
+    check_admin(settings, sources, errors, warnings)
+    check_proxy_protocol(settings, warnings)
+    client_ca.check(settings, errors, warnings)
+    check_database(settings, sources, errors, warnings)
+    check_certificates(settings, errors)
+end
+
+-- What follows from other settings: those that are empty inherit, and a document is a file.
+local function complete(settings, sources, master)
+    for _, option in ipairs(options.list) do
+        if option.inherits and settings[option.name] == "" then
+            settings[option.name] = settings[option.inherits]
+        end
+    end
+    local document = settings.declarative_config_string
+    if document and document ~= "" and settings.file == "" then
+        settings.file = sources.declarative_config_string.source
+    end
+    if settings.workers == "auto" then
+        settings.workers = cpus.count(master)
+    end
+end
+
+-- The settings of Kong in the environment and in the file, each as ours.
+local function read_kongs(variables, of_vaults, in_file, opts)
+    local is_of_vaults = {}
+    for _, name in ipairs(of_vaults) do
+        is_of_vaults[name] = true
+    end
+    local in_environment = kong_reader.of_environment(variables, function(name, text)
+        return is_of_vaults[name] or environments.is_of_a_service(name, text)
+    end, opts.cwd, opts.open or io.open)
+    local found, errors, warnings = kong_reader.read(in_environment, in_file)
+    local of_file, wrong, more = kong_reader.read(in_file, in_environment)
+    for _, lists in ipairs({ { errors, wrong }, { warnings, more } }) do
+        for _, line in ipairs(lists[2]) do
+            table.insert(lists[1], line)
+        end
+    end
+    return found, of_file, errors, warnings
+end
+
+--- Resolves all settings.
+-- Reads the settings file; its cost is bounded by that file's size.
+-- @tparam table opts
+--   `flags` name -> text as typed;
+--   `environment` name -> text (default that of this process);
+--   `cwd` directory for relative paths;
+--   `remembered` what start was given: { flags = {name -> {text, base}}, environment = {...},
+--   is_supervised, is_contained, defaults };
+--   `defaults` name -> text, of options that have another default for this command;
+--   `master` pid of the running nginx, whose CPUs count then;
+--   `open` io.open's stand-in;
+--   `only` array of names: resolve these alone and check nothing else; unknown names are told
+--   only where one of these is not given, as it may have been meant
+-- @treturn table|nil name -> typed value
+-- @treturn table array of one-line errors (empty on success)
+-- @treturn table what a later reload must know, as `remembered`
+-- @treturn {string,...} warnings, a line each
+function _M.resolve(opts)
+    local remembered = opts.remembered or { flags = {}, environment = {} }
+    local defaults = merge(remembered.defaults or {}, opts.defaults or {})
+    local flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
+    local variables = opts.environment or stdlib.getenv()
+    local ours = from_environment(variables, opts.cwd)
+    local environment = merge(ours, remembered.environment)
+
+    local given_conf = pick(options.by_name.conf, { flags, environment }, defaults)
+    local file, errors, kongs_file = read_settings_file(given_conf, opts.open or io.open)
+    local vault_env = options.by_name.vault_env
+    local of_vaults = read(vault_env, pick(vault_env, { flags, environment, file }, defaults)) or {}
+    for _, err in ipairs(environments.unknown(variables, of_vaults)) do
+        errors[#errors + 1] = err
+    end
+    local kongs, of_file, wrong, warnings = read_kongs(variables, of_vaults, kongs_file, opts)
+    environment = merge(merge(ours, kongs), remembered.environment)
+    file = merge(file, of_file)
+    if opts.only and all_given(opts.only, { flags, environment, file }) then
+        errors = {}
+    end
+    for _, err in ipairs(opts.only and {} or wrong) do
+        errors[#errors + 1] = err
+    end
+
+    local settings, sources = {}, {}
+    local wanted = {}
+    for _, name in ipairs(opts.only or {}) do
+        wanted[name] = true
+    end
+    for _, option in ipairs(options.list) do
+        if not opts.only or wanted[option.name] then
+            local given = pick(option, { flags, environment, file }, defaults)
+            local value, err = read(option, given)
+            if err and option.name ~= "conf" then
+                errors[#errors + 1] = err
+            end
+            settings[option.name], sources[option.name] = value, given
+        end
+    end
+    if not opts.only then
+        check_together(settings, sources, errors, warnings)
+    end
+    if #errors > 0 then
+        return nil, errors
+    end
+    complete(settings, sources, opts.master)
+    local given = {
+        flags = flags,
+        environment = environment,
+        is_supervised = remembered.is_supervised,
+        is_contained = remembered.is_contained,
+        defaults = defaults,
+    }
+    return settings, errors, given, warnings
+end
+
+return _M

@@ -1,0 +1,73 @@
+--- How a command that a line names in backquotes, `sluice reload`, is typed here: with the path of
+-- the program unless the shell finds it, and for the instance that the command was about.
+-- @module cli.terminal.hint
+
+local stat = require("posix.sys.stat")
+local stdlib = require("posix.stdlib")
+local unistd = require("posix.unistd")
+
+local _M = {}
+
+local NAMED = "`sluice ([%l-]+)([^`]*)`"
+-- Commands that know no instance.
+local WITHOUT_PREFIX = { completion = true, help = true, ["nginx-conf"] = true, version = true }
+-- What a shell leaves as it is.
+local PLAIN = "^[%w@%%+=:,./_-]+$"
+
+local program, instance_prefix = nil, nil
+
+-- Whether both are the same file.
+local function is_same(path, other)
+    local a, b = stat.stat(path), stat.stat(other)
+    return a ~= nil and b ~= nil and a.st_dev == b.st_dev and a.st_ino == b.st_ino
+end
+
+local function find_program(root)
+    local path = root .. "/bin/sluice"
+    for folder in (os.getenv("PATH") or ""):gmatch("[^:]+") do
+        local found = folder .. "/sluice"
+        if unistd.access(found, "x") then
+            return is_same(found, path) and "sluice" or path
+        end
+    end
+    return unistd.getcwd() == stdlib.realpath(root) and "bin/sluice" or path
+end
+
+local function quoted(text)
+    return text:find(PLAIN) and text or "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+--- Sets where Sluice lies.
+-- @tparam string root its directory
+function _M.set_root(root)
+    _M.root, program = root, nil
+end
+
+--- Sets the instance that a command is about.
+-- @tparam string|nil prefix that it was given by a flag
+function _M.set_prefix(prefix)
+    instance_prefix = prefix
+end
+
+--- A command as it is typed here.
+-- @tparam string command such as "get routes"
+-- @tparam[opt] string prefix of the instance
+-- @treturn string
+function _M.command(command, prefix)
+    program = program or (_M.root and find_program(_M.root) or "sluice")
+    return ("%s %s%s"):format(program, command, prefix and " --prefix " .. quoted(prefix) or "")
+end
+
+--- A line with its commands as they are typed here.
+-- @tparam string line
+-- @treturn string
+function _M.complete(line)
+    return (
+        line:gsub(NAMED, function(name, rest)
+            local has_prefix = WITHOUT_PREFIX[name] or rest:find("--prefix", 1, true)
+            return "`" .. _M.command(name .. rest, not has_prefix and instance_prefix or nil) .. "`"
+        end)
+    )
+end
+
+return _M

@@ -1,0 +1,305 @@
+--- What is valid in a declarative file and probably not meant, and takes long to find: routes that
+-- get no request, patterns that a client can make give up, plugins that wait in vain.
+-- @module gateway.config.doubts
+
+local backtracking = require("gateway.schema.backtracking")
+local collect = require("gateway.config.collect")
+local schema = require("gateway.schema")
+
+local concat = table.concat
+local format = string.format
+local sort = table.sort
+
+-- Routes that are named of those that get no request.
+local MAX_ROUTES = 20
+local ANY = { "" }
+
+local _M = {}
+
+local function name_of(entity)
+    return entity.name or entity.id
+end
+
+-- Routes in each other's place -------------------------------------------------------------------
+
+local function list_or_any(list)
+    return list and #list > 0 and list or ANY
+end
+
+-- A set as text, the same for the same set.
+local function set_text(list)
+    local values = { unpack(list or {}) }
+    sort(values)
+    return concat(values, "\1")
+end
+
+local function headers_text(headers)
+    local parts = {}
+    for name, values in pairs(headers or {}) do
+        parts[#parts + 1] = name:lower() .. "\2" .. set_text(values):lower()
+    end
+    return set_text(parts)
+end
+
+-- What a route asks for beside a host and a path, and what goes before them in precedence.
+local function rest_of(route)
+    local hosts = set_text(route.hosts)
+    return concat({
+        set_text(route.methods),
+        headers_text(route.headers),
+        set_text(route.snis),
+        hosts == "" and "" or hosts:find("*", 1, true) and "*" or "host",
+        list_or_any(route.paths) == ANY and "" or "path",
+    }, "\3")
+end
+
+-- In the order in which the router prefers them, of those that are equal otherwise.
+local function by_age(items)
+    local routes, places = {}, {}
+    for _, item in ipairs(items) do
+        routes[#routes + 1] = item
+        places[item] = #routes
+    end
+    sort(routes, function(a, b)
+        local at, other = a.entity.created_at, b.entity.created_at
+        return at < other or (at == other and places[a] < places[b])
+    end)
+    return routes
+end
+
+-- Calls `fn(place, host, path)` for each entry of the router that a route makes.
+local function each_entry(route, fn)
+    for _, path in ipairs(list_or_any(route.paths)) do
+        for _, host in ipairs(list_or_any(route.hosts)) do
+            fn(host:lower() .. "\4" .. path, host, path)
+        end
+    end
+end
+
+-- The routes that share a place with another one: few, as a rule, of which more is looked at.
+local function crowded(items)
+    local owners, is_crowded, list = {}, {}, {}
+    for _, item in ipairs(items) do
+        each_entry(item.entity, function(place)
+            local owner = owners[place]
+            owners[place] = owner or item
+            if owner and owner ~= item then
+                is_crowded[owner], is_crowded[item] = true, true
+            end
+        end)
+    end
+    for _, item in ipairs(next(is_crowded) and items or {}) do
+        list[#list + 1] = is_crowded[item] and item or nil
+    end
+    return list
+end
+
+local function entry_text(host, path)
+    local parts = {}
+    parts[1] = host ~= "" and format("host '%s'", host) or nil
+    parts[#parts + 1] = path ~= "" and format("path '%s'", path) or nil
+    return #parts > 0 and concat(parts, " and ") or "any host and path"
+end
+
+-- What to say of a route of whose entries some are taken.
+local function taken_text(item, found)
+    local winner = found.winner
+    local which = winner.entity.created_at < item.entity.created_at and "is older" or "comes first"
+    local by = format("'%s' (%s)", name_of(winner.entity), collect.path(winner))
+    if found.taken == found.count and not found.is_of_several then
+        local line = "gets no request: route %s has the same conditions and %s"
+        return line:format(by, which)
+    elseif found.taken == found.count then
+        local line = "gets no request: other routes, such as %s, have the same conditions"
+        return line:format(by)
+    end
+    local line = "gets no request for %s: route %s has the same conditions and %s"
+    return line:format(found.entry, by, which)
+end
+
+--- Warns of routes that get no request for what another route asks for as well, and is preferred:
+-- twenty by name. A microsecond an entry of the router, some where others have the same host and
+-- path.
+-- @tparam {table,...} items of routes, of gateway.config.collect
+-- @tparam function warn called with path and message
+-- @phases any
+function _M.of_routes(items, warn)
+    local owners, lost, others, shown = {}, {}, 0, 0
+    items = crowded(items)
+    for _, item in ipairs(by_age(items)) do
+        local found, route = { count = 0, taken = 0 }, item.entity
+        local rest = rest_of(route)
+        each_entry(route, function(place, host, path)
+            local priority = path:sub(1, 1) == "~" and route.regex_priority or ""
+            local key = concat({ place, priority, rest }, "\4")
+            local owner = owners[key]
+            owners[key] = owner or item
+            found.count = found.count + 1
+            if owner and owner ~= item then
+                found.taken = found.taken + 1
+                found.is_of_several = found.winner ~= nil and found.winner ~= owner
+                    or found.is_of_several
+                found.winner = found.winner or owner
+                found.entry = found.entry or entry_text(host, path)
+            end
+        end)
+        lost[item] = found.winner and found
+    end
+    for _, item in ipairs(items) do
+        local found = lost[item]
+        if found and shown < MAX_ROUTES then
+            shown = shown + 1
+            warn(collect.path(item), taken_text(item, found))
+        elseif found then
+            others = others + 1
+        end
+    end
+    if others > 0 then
+        warn("routes", format("%d others get no request, or not all: see those above", others))
+    end
+end
+
+-- Patterns ---------------------------------------------------------------------------------------
+
+-- The regular expressions of plugins: of fields whose elements have `is_regex`, or
+-- `anchored_regex(text)`, which says as what one is run, and what follows where it gives up.
+local function patterns_of(plugins, registry)
+    local patterns = {}
+    for _, plugin in ipairs(plugins) do
+        -- A disabled one may not be there.
+        local loaded = registry:get(plugin.name)
+        for _, entry in ipairs(loaded and schema.field(loaded.schema, "config").fields or {}) do
+            local name, field = next(entry)
+            local elements = field.type == "array" and field.elements or {}
+            local anchored = elements.anchored_regex
+            local values = (elements.is_regex or anchored) and plugin.config[name]
+            for _, text in ipairs(type(values) == "table" and values or {}) do
+                local run, outcome
+                if anchored then
+                    run, outcome = anchored(text)
+                end
+                if run or not anchored then
+                    patterns[#patterns + 1] = {
+                        owner = format("plugin '%s'", plugin.name),
+                        of = plugin,
+                        text = text,
+                        run = run,
+                        outcome = outcome,
+                    }
+                end
+            end
+        end
+    end
+    return patterns
+end
+
+local function add_patterns(state, snapshot, registry, warn)
+    local list, owned =
+        backtracking.warnings(snapshot.routes, patterns_of(snapshot.plugins, registry))
+    local paths = {}
+    for _, kind in ipairs(next(owned) and { "routes", "plugins" } or {}) do
+        for _, item in ipairs(state.items[kind]) do
+            paths[item.entity] = collect.path(item)
+        end
+    end
+    for i, message in ipairs(list) do
+        local pattern = owned[i]
+        -- The path has the name.
+        warn(
+            pattern and paths[pattern.of] or "",
+            pattern and message:sub(#pattern.owner + #": " + 1) or message
+        )
+    end
+end
+
+-- Plugins ----------------------------------------------------------------------------------------
+
+-- Whether a plugin may say who the consumer is; of a user's own nobody knows.
+local function may_authenticate(plugin)
+    return plugin ~= nil and (not plugin.native or plugin.handler.identifies_consumer == true)
+end
+
+local function id_of(reference)
+    return type(reference) == "table" and reference.id or nil
+end
+
+-- Where plugins of a higher priority say who the consumer is: of all requests, or `ids` of routes
+-- and services; `services`: route -> its service; `with_routes`: services of a route among the ids.
+local function places_of(snapshot, registry, priority)
+    local places = { ids = {}, services = {}, with_routes = {} }
+    for _, plugin in ipairs(snapshot.plugins) do
+        local loaded = registry:get(plugin.name)
+        if plugin.enabled and may_authenticate(loaded) and loaded.priority > priority then
+            local id = id_of(plugin.route) or id_of(plugin.service)
+            places.is_everywhere = places.is_everywhere or not id
+            places.ids[id or 0] = true
+        end
+    end
+    for _, route in ipairs(snapshot.routes) do
+        local service = id_of(route.service)
+        places.services[route.id] = service
+        places.with_routes[places.ids[route.id] and service or 0] = true
+    end
+    return places
+end
+
+-- Whether somebody may be known to a plugin: on its way, or that of one of its requests.
+local function is_reached(plugin, places)
+    local route, service = id_of(plugin.route), id_of(plugin.service)
+    if places.is_everywhere or (not route and not service) then
+        return next(places.ids) ~= nil
+    elseif route then
+        service = places.services[route] or service
+        return places.ids[route] or (service ~= nil and places.ids[service])
+    end
+    return places.ids[service] or places.with_routes[service]
+end
+
+local function authenticators(registry)
+    local names = {}
+    for _, plugin in ipairs(registry:list()) do
+        names[#names + 1] = plugin.handler.identifies_consumer and plugin.name or nil
+    end
+    sort(names)
+    return #names > 0 and format(" (%s)", concat(names, ", ")) or ""
+end
+
+local function add_plugins(state, snapshot, registry, lacks, warn)
+    local seen, places = {}, {}
+    for _, item in ipairs(state.items.plugins) do
+        local entity = item.entity
+        local plugin = registry:get(entity.name)
+        local why = plugin and not seen[entity.name] and lacks(plugin, entity)
+        if why then
+            seen[entity.name] = true
+            warn(collect.path(item), why)
+        end
+        local needs = plugin and entity.enabled and plugin.handler.needs_consumer
+        if needs and not id_of(entity.consumer) and not id_of(entity.consumer_group) then
+            local priority = plugin.priority
+            places[priority] = places[priority] or places_of(snapshot, registry, priority)
+            if not is_reached(entity, places[priority]) then
+                local line = "no authentication plugin%s runs before it: %s"
+                warn(collect.path(item), format(line, authenticators(registry), needs))
+            end
+        end
+    end
+end
+
+--- Adds warnings to those of a file without errors. Blocks for half a second at most, of patterns,
+-- and some microseconds a route.
+-- @tparam table state of gateway.config.collect, linked
+-- @tparam table snapshot of gateway.config.link
+-- @tparam table registry of its plugins
+-- @tparam function lacks `(plugin, entity)` -> what the gateway lacks for it, for people, or nil
+-- @phases init, and outside nginx
+function _M.add(state, snapshot, registry, lacks)
+    local function warn(path, message)
+        state.warnings[#state.warnings + 1] = { path = path, message = message }
+    end
+    _M.of_routes(state.items.routes, warn)
+    add_patterns(state, snapshot, registry, warn)
+    add_plugins(state, snapshot, registry, lacks, warn)
+end
+
+return _M

@@ -1,0 +1,168 @@
+--- What is wrong with a text that is no YAML, in words of somebody who writes such files.
+-- libyaml names its own rules and places ("mapping values are not allowed in this context"); this
+-- says what stands there, and what would be valid.
+-- @module gateway.config.yaml_errors
+
+local source_line = require("gateway.config.source_line")
+
+local format = string.format
+
+-- Bytes of the text that a message shows.
+local MAX_FOUND = 20
+
+local _M = {}
+
+local function what_stands(rest)
+    local word = rest:match("^%S+")
+    return word and format("'%s'", word:sub(1, MAX_FOUND)) or "the end of the line"
+end
+
+-- What stands at an error.
+local function rest_of(source, err)
+    return select(2, source_line.split(source_line.text(source, err.line), err.column))
+end
+
+-- The last line before one that has something.
+local function line_before(source, number)
+    repeat
+        number = number - 1
+    until number <= 1 or source_line.text(source, number):find("^%s*[^%s#]")
+    return number
+end
+
+-- Where the key of a line stands, behind the signs of lists.
+local function key_column(line)
+    return #line:match("^[%s-]*") + 1
+end
+
+local function tab(_, err)
+    return "tab in indentation; use spaces", err.line, err.column
+end
+
+local function start_of_token(source, err)
+    local rest = rest_of(source, err)
+    if rest:sub(1, 1) == "\t" then
+        return tab(source, err)
+    end
+    local sign = rest:match("^[%z\1-\127\192-\255][\128-\191]*") or ""
+    return format("'%s' cannot begin a text; put the text in quotes", sign)
+end
+
+-- A second key in a line, or one in a line that goes on with the text of the line before.
+local function unexpected_colon(source, err)
+    local line = source_line.text(source, err.line)
+    local head = source_line.split(line, err.column)
+    if head:find(":%s") then
+        return "unexpected ': ' in a text; put the text in quotes"
+    end
+    local before = line_before(source, err.line)
+    local column = key_column(source_line.text(source, before))
+    local message = format(
+        "indented deeper than line %d, which has a value already; a key begins in column %d",
+        before,
+        column
+    )
+    return message, err.line, key_column(line)
+end
+
+local function no_colon(source, err)
+    local line, column = err.context_line or err.line, err.context_column or err.column
+    local rest = rest_of(source, { line = line, column = column })
+    local is_joined = rest:find("^[%w_]+:%S")
+    local message = is_joined and "expected a blank after ':'"
+        or format("expected ': ' after %s", what_stands(rest))
+    return message, line, column
+end
+
+-- What goes on in a column: the items of a list, or the keys of a mapping.
+local function expected(source, err, what)
+    local column = err.context_column
+    if err.column == column then
+        local found = what_stands(rest_of(source, err))
+        return format("expected %s as in line %d, found %s", what, err.context_line, found)
+    end
+    return format("expected %s in column %d, as in line %d", what, column, err.context_line)
+end
+
+local function no_item(source, err)
+    local rest = rest_of(source, err)
+    local key = key_column(source_line.text(source, err.context_line))
+    if err.column > err.context_column and rest:sub(1, 1) ~= "-" then
+        return expected(source, err, format("a key in column %d or '-'", key))
+    end
+    return expected(source, err, "'-'")
+end
+
+local function no_key(source, err)
+    return expected(source, err, "a key")
+end
+
+local function not_closed(sign)
+    return function(source, err)
+        return format(
+            "expected ',' or '%s' for the '%s' in line %d, found %s",
+            sign == "[" and "]" or "}",
+            sign,
+            err.context_line,
+            what_stands(rest_of(source, err))
+        )
+    end
+end
+
+local function no_end_of_quotes(_, err)
+    return "no closing quote", err.context_line or err.line, err.context_column or err.column
+end
+
+local function no_value(source, err)
+    return "expected a value, found " .. what_stands(rest_of(source, err))
+end
+
+local function no_end(source, err)
+    return "expected the end of the document, found " .. what_stands(rest_of(source, err))
+end
+
+local function no_name(_, err)
+    local sign = err.context:find("alias", 1, true) and "*" or "&"
+    return format("'%s' cannot begin a text; put the text in quotes", sign), err.line, err.column
+end
+
+-- problem of libyaml -> message, and line and column where they are others
+local EXPLAINED = {
+    ["block sequence entries are not allowed in this context"] = function()
+        return "'-' cannot follow in this line; begin another"
+    end,
+    ["could not find expected ':'"] = no_colon,
+    ["did not find expected '-' indicator"] = no_item,
+    ["did not find expected ',' or ']'"] = not_closed("["),
+    ["did not find expected ',' or '}'"] = not_closed("{"),
+    ["did not find expected <document start>"] = no_end,
+    ["did not find expected alphabetic or numeric character"] = no_name,
+    ["did not find expected key"] = no_key,
+    ["did not find expected node content"] = no_value,
+    ["found a tab character that violates indentation"] = tab,
+    ["found a tab character where an indentation space is expected"] = tab,
+    ["found character that cannot start any token"] = start_of_token,
+    ["found unexpected document indicator"] = no_end_of_quotes,
+    ["found unexpected end of stream"] = no_end_of_quotes,
+    ["found unknown escape character"] = function()
+        return "unknown escape in double quotes; use single quotes, or '\\\\'"
+    end,
+    ["mapping values are not allowed in this context"] = unexpected_colon,
+}
+
+--- Explains an error of libyaml.
+-- @tparam string source
+-- @tparam table err `message`, `line` and `column` of libyaml, nil where it has none; `context`
+-- with `context_line` and `context_column`
+-- @treturn table `{ message =, line =, column = }`
+function _M.explain(source, err)
+    local explain = err.line and EXPLAINED[err.message]
+    local message, line, column
+    if explain then
+        message, line, column = explain(source, err)
+    end
+    message = message or err.message:gsub("^did not find expected", "expected")
+    return { message = message, line = line or err.line, column = column or err.column }
+end
+
+return _M

@@ -1,0 +1,187 @@
+--- Plugins whose Lua does not end: who watches over workers, and what was learnt of the control
+-- worker's own.
+--
+-- The control worker looks at what the traffic workers are in (sluice.ffi.turn). One that has taken
+-- CPU time for `LIMIT_MS` in one step, and whose event loop has not come round meanwhile, is asked
+-- to end that step: the interpreter throws at the line that runs. Code that LuaJIT has compiled
+-- cannot be asked: then the worker is killed, and the master starts another. A plugin that waits
+-- for a socket of its own takes no CPU time, and is left alone. What a step leaves behind, such as
+-- a timer, is looked at as if it were one.
+--
+-- The control worker has the watchdog of module/gateway/process/ngx_sluice_watchdog.c, which kills
+-- it. Its successor finds the step that it was in; a plugin that has stuck it twice is not started
+-- there again, until a reload.
+--
+-- Plugins in Lua that come with Sluice cost nothing before they are used: where there is no other,
+-- the first step of a worker has the control worker begin to look.
+-- @module gateway.control.stuck
+
+local abi = require("sluice.ffi.abi")
+local ffi = require("ffi")
+local phases = require("gateway.kit.phases")
+local turn = require("sluice.ffi.turn")
+
+-- As nginx.conf has it of the control worker (cli/nginx/conf.lua).
+local LIMIT_MS = 30000
+-- What is asked to end has so long.
+local GRACE_MS = 2000
+local LOOK_SECONDS = 1
+-- The count of a plugin that is of this (sluice.ffi.turn).
+local STUCK = 0
+local MAX_STUCK = 2
+local NOT_STARTED =
+    "plugin '%s' is not started in the control worker any more: it was stuck %d times"
+
+abi.declare("gateway/process")
+
+local SOURCE, EVENT = "sluice-gateway", "steps in Lua"
+-- Old and new ones, at a reload.
+local CONTROL = { worker = 0 }
+
+local _M = {}
+
+-- Worker -> {pid, turn, root, cpu_ms}: when it was first seen in its step; `asked_ms`:
+-- when it was asked to end that.
+local seen = {}
+
+local thrown
+
+local function report(plugin, phase, message)
+    ngx.log(ngx.ERR, message)
+    thrown(plugin, phase, message)
+end
+
+local function describe(found)
+    local plugin, phase = phases.name_of(found.owner), phases.name(found.kind)
+    local where = found.is_in_step and "in" or "in or after"
+    return plugin, phase, ("plugin '%s' %s %s"):format(plugin, where, phase)
+end
+
+local function stop(worker, found, known)
+    local plugin, phase, what = describe(found)
+    if known.asked_ms and found.cpu_ms - known.asked_ms >= GRACE_MS then
+        local text = "worker %d (pid %d) is killed: it does not end %s"
+        ngx.log(ngx.ERR, text:format(worker, found.pid, what))
+        turn.stop(worker, found, true)
+        seen[worker] = nil
+        return
+    end
+    if not known.asked_ms then
+        known.asked_ms = found.cpu_ms
+        local text = "worker %d (pid %d) has run %s for %d ms of CPU time without an end; its step "
+            .. "is ended"
+        local took_ms = found.cpu_ms - known.cpu_ms
+        report(plugin, phase, text:format(worker, found.pid, what, took_ms))
+    end
+    -- Once more, too: it may have been in a step within this one, which has ended since.
+    turn.stop(worker, found, false)
+end
+
+local function is_same(found, known)
+    return known.pid == found.pid and known.turn == found.turn and known.root == found.root
+end
+
+local function look_at(worker)
+    local found, known = turn.look(worker), seen[worker]
+    if not found then
+        seen[worker] = nil
+    elseif not known or not is_same(found, known) then
+        local pid, cpu_ms = found.pid, found.cpu_ms
+        seen[worker] = { pid = pid, turn = found.turn, root = found.root, cpu_ms = cpu_ms }
+    elseif found.cpu_ms - known.cpu_ms >= LIMIT_MS then
+        stop(worker, found, known)
+    end
+end
+
+local function look(premature, workers)
+    if premature then
+        return
+    end
+    for worker = 1, workers do
+        look_at(worker)
+    end
+end
+
+local is_watching = false
+
+local function watch()
+    if not is_watching then
+        is_watching = true
+        assert(ngx.timer.every(LOOK_SECONDS, look, ngx.worker.count()))
+    end
+end
+
+-- Whether some worker has begun a step, before this one could hear of it.
+local function has_begun()
+    for worker = 1, ngx.worker.count() do
+        if turn.look(worker) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Whether Lua may run that nobody has configured, or that runs already.
+local function is_needed(registry)
+    for _, plugin in ipairs(registry:list()) do
+        if not plugin.native and not plugin.has_phases then
+            return true
+        end
+    end
+    return has_begun()
+end
+
+--- Has the control worker told of this worker's first step.
+-- @tparam table bus of sluice.events
+-- @phases init_worker
+function _M.report(bus)
+    turn.follow_first(function()
+        -- A step may be in init_worker, before the bus has begun.
+        if ngx.get_phase() ~= "init_worker" then
+            bus:publish(CONTROL, SOURCE, EVENT)
+        end
+    end)
+end
+
+--- Begins to watch over the traffic workers, in the control worker.
+-- @tparam table registry of gateway.plugin.registry; where no plugin in Lua can run, nobody is
+-- watched, and nobody woken for it
+-- @tparam table bus of sluice.events
+-- @tparam table|nil before what its predecessor has left, of sluice.ffi.turn
+-- @tparam function on_failure `(plugin, phase, message)`
+-- @treturn function `(plugin)`: whether it is not to be started here
+-- @phases init_worker
+function _M.init_worker(registry, bus, before, on_failure)
+    thrown = on_failure
+    if before and before.is_in_step then
+        local plugin, phase, what = describe(before)
+        turn.count(before.owner, STUCK, 1)
+        report(plugin, phase, "the control worker has died in " .. what)
+    end
+    bus:subscribe(SOURCE, EVENT, watch)
+    if is_needed(registry) then
+        watch()
+    end
+    return function(plugin)
+        local count = turn.count(phases.number(plugin), STUCK)
+        if count >= MAX_STUCK then
+            report(plugin, "control", NOT_STARTED:format(plugin, count))
+        end
+        return count >= MAX_STUCK
+    end
+end
+
+--- Has the control worker watched from here on, what plugins do in init_worker, too.
+-- @phases init_worker
+function _M.watch_own()
+    ffi.C.sluice_watchdog_begin()
+end
+
+--- For workers that start whatever there is.
+-- @treturn boolean false
+-- @phases init_worker
+function _M.nobody()
+    return false
+end
+
+return _M

@@ -1,0 +1,145 @@
+--- Hosts in the store that have no addresses: asked for again after 0.2 seconds, then after twice
+-- as long each time, up to the period in which all hosts are. A request that needs one has it asked
+-- for at once; the request itself is answered 503.
+-- @module gateway.upstream.unresolved
+
+local monotonic = require("sluice.clock").monotonic
+local queries = require("gateway.upstream.queries")
+
+local FIRST_SECONDS = 0.2
+local PERIOD_SECONDS = 30
+
+-- Requests have a host asked for at most so often, and wait so long for a thread.
+local WANTED_SECONDS, THREAD_SECONDS = 1, 2
+
+-- What is due is looked at together, this often.
+local TICK_SECONDS = 0.05
+
+local _M = {
+    -- The events of traffic workers; the event is the host
+    -- (module/gateway/upstream/ngx_http_sluice_balancer_want.c).
+    SOURCE = "sluice-gateway-wanted",
+}
+
+-- host -> { wait = seconds until it is asked for again, due =, asked_at =, is_asked = by itself,
+-- is_wanted = by a request, seen = the round that has found it in the store }
+local unresolved = {}
+
+-- Of sluice.timer; when the timer of `tick` runs, and its handle.
+local timers, tick_at, handle
+
+-- Gets a host and its addresses.
+local on_found
+
+local tick
+
+-- Nothing runs as long as all is known.
+local function run_at(due)
+    if tick_at and tick_at <= due then
+        return
+    elseif tick_at then
+        timers:cancel(handle)
+    end
+    local delay = math.max(due - monotonic(), TICK_SECONDS)
+    handle = timers:at(delay, tick)
+    tick_at = handle and monotonic() + delay
+end
+
+local function ask(host, it)
+    it.is_asked = true
+    queries.ask_one("unresolved", host, function(answer)
+        it.is_asked = false
+        it.asked_at = monotonic()
+        it.due = it.asked_at + it.wait
+        it.wait = math.min(2 * it.wait, PERIOD_SECONDS)
+        if unresolved[host] == it then
+            run_at(it.due)
+        end
+        if type(answer) == "table" then
+            on_found(host, answer)
+        end
+    end)
+end
+
+tick = function(premature)
+    tick_at = nil
+    if premature then
+        return
+    end
+    local now, due = monotonic(), math.huge
+    for host, it in pairs(unresolved) do
+        if not it.is_asked and it.due <= now then
+            ask(host, it)
+        elseif not it.is_asked then
+            due = math.min(due, it.due)
+        end
+    end
+    if due < math.huge then
+        run_at(due)
+    end
+end
+
+--- Notes that a host has no addresses, or may have none soon: it is asked for. Does not yield.
+-- @tparam string host
+-- @tparam[opt] number round of gateway.upstream.hosts, that has found it in the store
+-- @phases any of the control worker, but init
+function _M.note(host, round)
+    local it = unresolved[host]
+    if not it then
+        it = { wait = 2 * FIRST_SECONDS, due = monotonic() + FIRST_SECONDS, asked_at = 0 }
+        unresolved[host] = it
+        run_at(it.due)
+    end
+    it.seen = round or it.seen
+end
+
+--- Forgets a host: it has addresses.
+-- @tparam string host
+-- @phases any
+function _M.forget(host)
+    unresolved[host] = nil
+end
+
+--- Forgets those that were not in the store in this round, nor noted since the one before: nobody
+-- needs them any more.
+-- @tparam number round
+-- @phases any
+function _M.sweep(round)
+    for host, it in pairs(unresolved) do
+        it.seen = it.seen or round
+        if it.seen < round then
+            unresolved[host] = nil
+        end
+    end
+end
+
+-- Has a host asked for that a request needs.
+local function want(host)
+    _M.note(host)
+    local it = unresolved[host]
+    if it.is_wanted or monotonic() < it.asked_at + WANTED_SECONDS then
+        return
+    end
+    it.is_wanted = true
+    queries.ask_one("wanted", host, function(answer)
+        it.is_wanted = false
+        it.asked_at = monotonic()
+        if type(answer) == "table" then
+            on_found(host, answer)
+        end
+    end, THREAD_SECONDS)
+end
+
+--- Begins.
+-- @tparam table bus of sluice.events
+-- @tparam table system a started system of sluice.timer
+-- @tparam function found `found(host, addresses)`, must not yield
+-- @phases init_worker
+function _M.start(bus, system, found)
+    timers, on_found = system, found
+    bus:subscribe(_M.SOURCE, "*", function(_, host)
+        want(host)
+    end)
+end
+
+return _M

@@ -1,0 +1,29 @@
+--- Refuses bots. It runs in C: plugins/bot-detection/sluice_bot_detection.c.
+-- @module plugins.bot-detection.handler
+
+local packed = require("sluice.ffi.packed")
+local pattern = require("plugins.bot-detection.pattern")
+
+local function patterns(list)
+    local out = {}
+    for i, text in ipairs(type(list) == "table" and list or {}) do
+        out[i] = pattern.with_case(text)
+    end
+    return out
+end
+
+return {
+    VERSION = "0.1.0",
+    PRIORITY = 2500,
+    native = true,
+
+    --- What the C reads of a configuration.
+    -- @tparam table config checked by the schema
+    -- @treturn string
+    pack = function(config)
+        local out = packed.new()
+        out:list(patterns(config.allow))
+        out:list(patterns(config.deny))
+        return out:bytes()
+    end,
+}

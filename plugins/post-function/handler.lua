@@ -1,0 +1,4 @@
+--- Runs functions of its configuration, behind all other plugins.
+-- @module plugins.post-function.handler
+
+return require("gateway.kit.functions").handler(-1000)

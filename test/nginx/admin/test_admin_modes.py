@@ -1,0 +1,165 @@
+"""The store or a file as the truth, the token that only reads, hidden secrets, the audit log."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from admin_ask import ask
+from admin_tokens import send, with_token
+from changes import document, post
+
+from instance import ONE, TWO, Instance
+from sluice import Gateway, Start
+from upstream import Upstream
+from wire import DEADLINE, wait_until
+
+TOKEN, READ_TOKEN = "correct-horse-battery", "stable-horse-reading"
+KEY = "key-of-a-consumer"
+ALICE = {"consumers": [{"username": "alice", "keyauth_credentials": [{"key": KEY}]}]}
+
+
+# What is the truth ---------------------------------------------------------------
+
+
+def test_a_file_is_not_written_beside(gateway: Start) -> None:
+    running = gateway(ALICE)
+    node = send(running, "GET", "/").json()
+    assert (node["configuration"]["database"], node["sluice"]["storage"]) == ("off", "file")
+    for method, target in (
+        ("POST", "/services"),
+        ("PUT", "/services/a"),
+        ("PATCH", "/consumers/alice"),
+        ("DELETE", "/consumers/alice"),
+        ("POST", "/consumers/alice/key-auth"),
+    ):
+        reply = send(running, method, target, json={"host": "a.example"})
+        found = reply.json()
+        assert (reply.status_code, found["code"]) == (405, 12), target
+        assert found["name"] == "operation unsupported"
+        assert "sluice restart --no-file" in found["message"]
+    assert [each["username"] for each in send(running, "GET", "/consumers").json()["data"]] == [
+        "alice"
+    ]
+    assert post(running, document({})).status_code == 201
+
+
+def test_without_a_file_the_store_is_the_truth(gateway: Start) -> None:
+    running = gateway(None)
+    node = send(running, "GET", "/").json()
+    assert (node["configuration"]["database"], node["sluice"]["storage"]) == ("postgres", "store")
+    assert send(running, "GET", "/services").json()["data"] == []
+    assert running.get("/").status_code == 404
+    assert post(running, document(ALICE)).status_code == 201
+    running.stop()
+    running.start()
+    assert send(running, "GET", "/consumers/alice").status_code == 200
+
+
+def test_what_no_file_has_is_not_replaced_by_one(instance: Instance) -> None:
+    with Upstream() as upstream:
+        two = instance.folder / "two.yaml"
+        two.write_text(TWO.format(url=upstream.url))
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        # What the file had stays, and is written from then on.
+        instance.succeed("restart", file="")
+        assert "the store is the source of truth" in instance.succeed("status")
+        done = httpx.request(
+            "PUT",
+            f"http://127.0.0.1:{instance.admin_port}/consumers/bob",
+            json={},
+            trust_env=False,
+            timeout=DEADLINE,
+        )
+        assert done.status_code in (200, 201), done.text
+        for verb in ("reload", "restart"):
+            said = instance.refuse(verb, file=str(two))
+            assert "the store of this prefix has changes that are in no file" in said[0]
+            assert f"sluice import {two}" in said[0]
+        instance.succeed("import", str(two))
+        instance.succeed("restart", file=str(two))
+
+
+# Who asks ------------------------------------------------------------------------
+
+
+def test_a_token_that_only_reads(gateway: Start) -> None:
+    running = gateway(ALICE, admin_token=TOKEN, admin_read_token=READ_TOKEN)
+    reads, writes = with_token(READ_TOKEN), with_token(TOKEN)
+    for target in ("/", "/status", "/consumers/alice", "/metrics", "/plugins/enabled"):
+        assert send(running, "GET", target, headers=reads).status_code == 200
+    for method, target in (("POST", "/config"), ("PUT", "/services/a"), ("DELETE", "/services/a")):
+        reply = send(running, method, target, headers=reads, content="{}")
+        assert (reply.status_code, reply.json()["message"]) == (403, "this token is read-only")
+    assert send(running, "GET", "/key-auths", headers=writes).json()["data"][0]["key"] == KEY
+    for target in ("/key-auths", "/consumers/alice/key-auth", f"/key-auths/{KEY}"):
+        assert KEY not in send(running, "GET", target, headers=reads).text
+        shown = send(running, "GET", target + "?reveal=1", headers=reads)
+        assert (shown.status_code, KEY in shown.text) == (403, False)
+    assert ask(running, "/", headers={"Kong-Admin-Token": "x"}).status == 401
+    assert READ_TOKEN not in send(running, "GET", "/", headers=writes).text
+
+
+def test_secrets_are_shown_where_a_request_says_so(gateway: Start) -> None:
+    running = gateway(ALICE, admin_secrets="hide")
+    assert send(running, "GET", "/key-auths").json()["data"][0]["key"] is None
+    assert send(running, "GET", "/key-auths?reveal=0").json()["data"][0]["key"] is None
+    assert send(running, "GET", "/key-auths?reveal=1").json()["data"][0]["key"] == KEY
+    for wrong in ("reveal=2", "reveal", "reveal=1&reveal=1"):
+        assert send(running, "GET", "/key-auths?" + wrong).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [
+        ({"admin_read_token": READ_TOKEN}, "there is no admin_token"),
+        ({"admin_token": TOKEN, "admin_read_token": TOKEN}, "it is the same as admin_token"),
+    ],
+)
+def test_a_reading_token_is_one(instance: Instance, tokens: dict[str, str], why: str) -> None:
+    for name, token in tokens.items():
+        instance.environment["SLUICE_" + name.upper()] = token
+    (line,) = instance.refuse("start", code=2)
+    assert f"admin_read_token: {why}" in line
+    assert TOKEN not in line
+
+
+# The audit log -------------------------------------------------------------------
+
+
+def audited(running: Gateway) -> list[dict]:
+    """The lines of the audit log."""
+    path = Path(running.settings["prefix"]) / "logs" / "audit.log"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_who_writes_is_noted(gateway: Start) -> None:
+    running = gateway(
+        ALICE, admin_token=TOKEN, admin_read_token=READ_TOKEN, audit_log="logs/audit.log"
+    )
+    send(running, "GET", "/consumers", headers=with_token(TOKEN))
+    send(running, "POST", "/config", headers=with_token(TOKEN), content=document(ALICE))
+    send(running, "DELETE", f"/key-auths/{KEY}?apikey={KEY}", headers=with_token(READ_TOKEN))
+    send(running, "PATCH", '/services/a"b', headers=with_token("wrong"))
+    running.command("reload", "--new-workers")
+    wait_until(lambda: len(audited(running)) >= 3, "three lines")
+    first, second, third = audited(running)[:3]
+    assert (first["by"], first["from"]) == ("admin_token", "127.0.0.1")
+    assert (first["method"], first["path"], first["status"]) == ("POST", "/config", 201)
+    assert (second["by"], second["status"]) == ("admin_read_token", 403)
+    assert second["path"] == "/key-auths/REDACTED?apikey=REDACTED"
+    assert (third["by"], third["path"], third["status"]) == ("-", "/services/a%22b", 401)
+    assert (Path(running.settings["prefix"]) / "logs" / "audit.log").stat().st_mode & 0o007 == 0
+
+
+def test_a_key_in_the_path_is_in_no_log(gateway: Start) -> None:
+    for form in ("combined", "json", "$request|$request_uri|$uri|${document_uri}"):
+        running = gateway(ALICE, access_log_format=form)
+        assert send(running, "GET", f"/key-auths/{KEY}").status_code == 200
+        assert send(running, "GET", f"/consumers/alice/key-auth/{KEY}?size=1").status_code == 200
+        log = Path(running.settings["prefix"]) / "logs" / "admin_access.log"
+        wait_until(lambda: "/consumers/alice" in log.read_text(), "the line")  # noqa: B023
+        assert KEY not in log.read_text()
+        assert "/key-auths/REDACTED" in log.read_text()
+        running.stop()

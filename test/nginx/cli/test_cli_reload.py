@@ -1,0 +1,246 @@
+"""sluice reload and restart: what they take, remember, and keep when they refuse."""
+
+import json
+import socket
+
+from plugin_files import write_plugin
+
+from instance import BAD, ONE, TWO, Instance, Instances
+from sluice import NGINX
+from upstream import Upstream
+from wire import wait_until
+
+SAME = "nothing has changed; no worker was replaced (--new-workers replaces them)\n"
+ONLY_RESTART = "changes only with "
+
+
+def test_reload_gives_a_changed_file_to_the_workers_that_run(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        old = instance.status()["workers"]["ready"]
+        instance.file.write_text(TWO.format(url=upstream.url))
+        assert instance.succeed("reload").startswith("live on 2 workers in ")
+        assert instance.status()["workers"]["ready"] == old
+        assert [instance.get("/one") for _ in range(10)] == [404] * 10
+        assert instance.get("/two") == 200
+        assert instance.succeed("reload") == SAME
+        assert instance.status()["workers"]["ready"] == old
+        assert instance.succeed("reload", "--new-workers").startswith("reloaded: 2 new workers")
+        assert not set(old) & set(instance.status()["workers"]["ready"])
+        assert instance.get("/two") == 200
+
+
+def test_reload_takes_the_file_on_every_new_worker(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        old = set(instance.status()["workers"]["ready"])
+        instance.file.write_text(TWO.format(url=upstream.url))
+        assert instance.succeed("reload", "--new-workers").startswith("reloaded: 2 new workers")
+        assert not old & set(instance.status()["workers"]["ready"])
+        assert [instance.get("/one") for _ in range(10)] == [404] * 10
+        assert instance.get("/two") == 200
+
+
+def test_all_addresses_in_the_place_of_one(instance: Instance) -> None:
+    """The port is the gateway's own: a restart can change to it, a reload cannot."""
+    instance.succeed("start")
+    one, all_of_them = (f"{host}:{instance.proxy_port}" for host in ("127.0.0.1", "0.0.0.0"))
+    for new, old in ((all_of_them, one), (one, all_of_them)):
+        assert instance.refuse("reload", proxy_listen=new)[0] == (
+            f"sluice: proxy_listen: {new} overlaps {old}, which this gateway has open: only "
+            f"{instance.hint('restart')} can change to it"
+        )
+        assert f"proxy {new}, " in instance.succeed("restart", proxy_listen=new)
+        assert instance.get("/") == 404
+    # Where another program is there, too, it would not start.
+    with socket.socket() as other:
+        other.bind(("127.0.0.2", instance.proxy_port))
+        other.listen()
+        said = instance.refuse("restart", proxy_listen=all_of_them)
+        assert said[0].startswith(
+            f"sluice: proxy_listen: {all_of_them} is in use by another program"
+        )
+        assert said[-1] == "sluice: restart refused: the running gateway is kept"
+
+
+def test_a_bad_file_at_reload_keeps_the_running_configuration(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        before = instance.status()["workers"]
+        instance.file.write_text(BAD)
+        lines = instance.refuse("reload")
+        assert lines[1] == '  line 4: services[0] "one".bogus: unknown field'
+        assert lines[-1] == "sluice: reload refused: the running configuration is kept"
+        assert instance.status()["workers"] == before
+        assert instance.get("/one") == 200
+
+
+def test_what_nginx_refuses_at_reload_leaves_the_files_as_they_were(instance: Instance) -> None:
+    instance.succeed("start")
+    kept = ("nginx.conf", "settings.json", "start.json")
+    before = [(instance.prefix / name).read_text() for name in kept]
+    workers = instance.status()["workers"]
+    lines = instance.refuse("reload", access_log_format="$no_such_variable")
+    assert lines[0] == "sluice: nginx rejected the configuration:"
+    assert [(instance.prefix / name).read_text() for name in kept] == before
+    assert instance.status()["workers"] == workers
+
+
+def test_a_master_that_fails_after_the_test_keeps_the_running_one(instance: Instance) -> None:
+    """A plugin that loads in the command and fails in the master (nginx -t runs no Lua)."""
+    fuse = instance.folder / "loads-left"
+    write_plugin(
+        instance.folder / "lua",
+        "fuse",
+        f"""
+        local file = io.open("{fuse}")
+        if file then
+            local left = tonumber(file:read("*a"))
+            file:close()
+            if left == 0 then
+                error("the fuse is gone")
+            end
+            file = io.open("{fuse}", "w")
+            file:write(left - 1)
+            file:close()
+        end
+        return {{
+            VERSION = "1", PRIORITY = 1,
+            schema = {{
+                name = "fuse",
+                fields = {{ {{ config = {{ type = "record", fields = {{}} }} }} }},
+            }},
+        }}
+        """,
+    )
+    instance.flags |= {
+        "--lua-package-path": f"{instance.folder}/lua/?.lua",
+        "--plugins": "bundled, fuse",
+    }
+    instance.succeed("start")
+    workers = instance.status()["workers"]
+    fuse.write_text("1")
+    lines = instance.refuse("reload", "--new-workers")
+    assert lines[0] == "sluice: nginx rejected the configuration:"
+    assert lines[-1] == "sluice: reload refused: the running configuration is kept"
+    assert instance.status()["workers"] == workers
+    assert instance.get("/") == 404
+
+
+def test_reload_remembers_start_and_reads_the_settings_file_again(instance: Instance) -> None:
+    conf = instance.folder / "sluice.conf"
+    conf.write_text("header_prefix = X-First\nworkers = 1\n")
+    instance.environment["SLUICE_LOG_LEVEL"] = "info"
+    instance.succeed("start", conf="sluice.conf")
+    del instance.environment["SLUICE_LOG_LEVEL"]
+
+    def settings() -> tuple[str, int, str]:
+        found = json.loads((instance.prefix / "settings.json").read_text())
+        return found["header_prefix"], found["workers"], found["log_level"]
+
+    assert settings() == ("X-First", 2, "info")
+    conf.write_text("header_prefix = X-Second\nworkers = 1\nlog_level = warn\n")
+    instance.succeed("reload")
+    assert settings() == ("X-Second", 2, "info")
+    instance.succeed("reload", workers="3")
+    assert settings() == ("X-Second", 3, "info")
+    assert len(instance.status()["workers"]["ready"]) == 3
+    instance.succeed("restart")
+    assert settings() == ("X-Second", 3, "info")
+
+
+def test_reload_moves_a_listener(instances: Instances) -> None:
+    instance, other = instances.make(), instances.make()
+    instance.succeed("start")
+    other.succeed("start")
+    lines = instance.refuse("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
+    assert "is in use" in lines[0]
+    other.succeed("stop")
+    instance.succeed("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
+    wait_until(lambda: instance.get("/") == 0, "the old port to close")
+    assert instance.get("/", port=other.proxy_port) == 404
+
+
+def test_reload_refuses_settings_that_need_a_restart(instance: Instance) -> None:
+    instance.succeed("start")
+    before = instance.status()["workers"]
+    shadow = instance.folder / "nginx"
+    shadow.symlink_to(NGINX)
+    given = {"nginx_binary": str(shadow), "events_size": "1m"}
+    assert instance.refuse("reload", log_level="info", **given) == [
+        f"sluice: events_size: 16m -> 1m {ONLY_RESTART}{instance.hint('restart')}",
+        f"sluice: nginx_binary: {NGINX} -> {shadow} {ONLY_RESTART}{instance.hint('restart')}",
+        "sluice: reload refused: the running configuration is kept",
+    ]
+    # Neither is remembered.
+    assert instance.succeed("reload") == SAME
+    assert instance.status()["workers"] == before
+    instance.succeed("restart", **given)
+    assert instance.succeed("reload") == SAME
+
+
+def test_a_reload_after_one_that_did_not_go_live_replaces_the_workers(instance: Instance) -> None:
+    """What it has written is then what was wanted, and not what runs."""
+    instance.succeed("start")
+    path = instance.prefix / "start.json"
+    assert "is_unsettled" not in path.read_text()
+    instance.succeed("reload", log_level="info")
+    assert "is_unsettled" not in path.read_text()
+    with open(instance.prefix / "nginx.conf", "a") as conf:  # as a reload that was killed leaves it
+        conf.write("# by hand\n")
+    assert instance.succeed("reload").startswith("reloaded: 2 new workers")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"is_unsettled": True}))
+    assert instance.succeed("reload").startswith("reloaded: 2 new workers")
+    assert instance.succeed("reload") == SAME
+
+
+def test_what_is_given_again_is_remembered(instance: Instance) -> None:
+    """Though it is what runs already."""
+    conf = instance.folder / "sluice.conf"
+    conf.write_text("log_level = info\n")
+    instance.succeed("start", conf=str(conf))
+    assert instance.succeed("reload", log_level="info") == SAME
+    conf.write_text("log_level = warn\n")
+    assert instance.succeed("reload") == SAME
+
+
+def test_restart_checks_before_it_stops(instance: Instance) -> None:
+    assert "started" in instance.succeed("start")
+    pid = instance.status()["pid"]
+    instance.file.write_text(BAD)
+    lines = instance.refuse("restart")
+    assert lines[-1] == "sluice: restart refused: the running gateway is kept"
+    assert instance.status()["pid"] == pid
+    instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
+    instance.succeed("restart")
+    assert instance.status()["pid"] != pid
+    assert instance.get("/") == 404
+
+
+def test_restart_starts_what_was_stopped(instance: Instance) -> None:
+    instance.succeed("start")
+    instance.succeed("stop")
+    instance.succeed("restart")
+    assert instance.get("/") == 404
+
+
+def test_a_default_of_a_newer_version_stops_no_reload(instance: Instance) -> None:
+    """What an upgrade has said to need a restart, reloads do not refuse; what is new, they do."""
+    instance.succeed("start", metrics_series="0")
+    start = instance.prefix / "start.json"
+    remembered = json.loads(start.read_text())
+    remembered["flags"].pop("metrics_series")
+    # As an older version leaves it, whose default was another.
+    start.write_text(json.dumps(remembered))
+    assert ONLY_RESTART in instance.refuse("reload")[0]
+    done = instance.run("upgrade", "--watch", "0.3")
+    assert done.returncode == 0
+    assert f"warning: metrics_series: 0 -> 1000 {ONLY_RESTART}" in done.stderr
+    for _ in range(2):
+        assert ONLY_RESTART not in instance.succeed("reload", "--new-workers")
+    assert "metrics_series: 0 -> 7" in instance.refuse("reload", metrics_series="7")[0]
+    instance.succeed("restart")
+    assert json.loads((instance.prefix / "settings.json").read_text())["metrics_series"] == 1000

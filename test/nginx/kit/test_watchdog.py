@@ -1,0 +1,255 @@
+"""Plugins whose Lua does not end: who ends it, and what is said of it."""
+
+import contextlib
+import json
+import os
+import subprocess
+from typing import Any
+
+import httpx
+import pytest
+from admin_client import Client
+from changes import document, post
+
+import guard
+from sluice import Gateway, Start, proxying
+from upstream import Upstream
+from wire import wait_until
+
+LOOPS = """
+local stop = false
+local function spin()
+    while not stop do end
+end
+local function walk()
+    while not stop do end
+end
+jit.off(walk)
+return {
+    VERSION = "1.0.0", PRIORITY = 1,
+    access = function(self, conf)
+        local how = ngx.var.http_x_how
+        if how == "compiled" then
+            spin()
+        elseif how == "interpreted" then
+            walk()
+        end
+    end,
+}
+"""
+
+
+def test_a_loop_is_ended_by_a_watchdog_that_names_it(gateway: Start, upstream: Upstream) -> None:
+    """The interpreter ends at its line, with an answer; compiled code dies with its worker."""
+    config = proxying(upstream) | {"plugins": [{"name": "loops"}]}
+    running = gateway(config, kong_plugins={"loops": {"handler": LOOPS}})
+    long = r"worker 1 \(pid \d+\) has run plugin 'loops' in access for \d+ ms of CPU time"
+    running.expect_log(long, 2)
+    line = r"plugin 'loops' failed in access: .*handler\.lua:\d+: ended by the watchdog"
+    running.expect_log(line, 1)
+    running.expect_log(r"worker 1 \(pid \d+\) is killed: it does not end plugin 'loops' in access")
+    running.expect_log("exited on signal 9", 1)
+    (worker,) = set(running.workers()) - {running.control()}
+    with running.wire(timeout=120) as wire:
+        assert wire.ask("/", headers={"X-How": "interpreted"}).status == 500
+    assert worker in running.workers()
+    with running.wire(timeout=120) as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: h\r\nX-How: compiled\r\n\r\n")
+        wait_until(lambda: worker not in running.workers(), "the worker to be killed", 120)
+    assert running.ask("/").status == 200
+    text = Client(running).ask("GET", "/metrics").body.decode()
+    assert 'sluice_plugin_failures_total{plugin="loops",phase="access"} 2\n' in text, "one each"
+
+
+# A stop is a signal, so it comes late where the worker does not take signals for a while. The
+# request says in which step the worker asks itself to end it, and in which it takes the signal.
+LATE = """
+local ffi = require("ffi")
+local turn = require("sluice.ffi.turn")
+ffi.cdef("int pthread_sigmask(int how, const unsigned long *set, unsigned long *old);")
+local BLOCK, UNBLOCK, SIGXCPU = 0, 1, 24
+
+local function mask(how)
+    local set = ffi.new("unsigned long[16]")
+    set[0] = bit.lshift(1, SIGXCPU - 1)
+    assert(ffi.C.pthread_sigmask(how, set, nil) == 0)
+end
+
+local function count()
+    local sum = 0
+    for i = 1, 10 do
+        sum = sum + #tostring(i)
+    end
+    return sum
+end
+
+return {
+    VERSION = "1.0.0", PRIORITY = @priority@,
+    access = function(self, conf)
+        local worker = ngx.worker.id()
+        if ngx.var.http_x_ask == conf.tag then
+            mask(BLOCK)
+            local found = turn.look(worker)
+            assert(found.is_in_step)
+            turn.stop(worker, found, false)
+        end
+        if ngx.var.http_x_take == conf.tag then
+            mask(UNBLOCK)
+            ngx.header["X-Taken"] = count()
+        end
+    end,
+}
+"""
+TAG = '{ tag = { type = "string", required = true } }'
+
+
+def late(priority: int) -> dict[str, str]:
+    """One of two plugins that differ in their order alone."""
+    return {"handler": LATE.replace("@priority@", str(priority)), "config": TAG}
+
+
+def test_a_stop_that_comes_late_ends_no_other_step(gateway: Start, upstream: Upstream) -> None:
+    """Neither the next plugin's of the request nor the next request's; its own it does."""
+    config = proxying(upstream) | {
+        "plugins": [
+            {"name": "first", "config": {"tag": "first"}},
+            {"name": "second", "config": {"tag": "second"}},
+        ]
+    }
+    plugins = {"first": late(2), "second": late(1)}
+    running = gateway(config, kong_plugins=plugins)
+    line = r"plugin 'first' failed in access: .*handler\.lua:\d+: ended by the watchdog"
+    running.expect_log(line, 1)
+    own = running.ask("/", headers={"X-Ask": "first", "X-Take": "first"})
+    assert own.status == 500
+    other = running.ask("/", headers={"X-Ask": "first", "X-Take": "second"})
+    assert (other.status, other.headers.get("x-taken")) == (200, "11")
+    assert running.ask("/", headers={"X-Ask": "second"}).status == 200
+    following = running.ask("/", headers={"X-Take": "first"})
+    assert (following.status, following.headers.get("x-taken")) == (200, "11")
+    text = Client(running).ask("GET", "/metrics").body.decode()
+    assert 'failures_total{plugin="first"' not in text, "who asks counts: here it was the worker"
+
+
+# Its step waits for a change, which is given to `configure` within it, and says what it is in.
+NESTED = """
+local pdk = require("gateway.pdk")
+local turn = require("sluice.ffi.turn")
+local given = 0
+return {
+    VERSION = "1.0.0", PRIORITY = 1,
+    configure = function()
+        given = given + 1
+    end,
+    access = function()
+        if ngx.var.http_x_wait then
+            local before, ends = given, ngx.now() + 20
+            io.open("FUSE", "w"):close()
+            while given == before and ngx.now() < ends do
+                pdk.store():id()
+                kong.client.load_consumer("anna", true)
+                ngx.update_time()
+            end
+            local found = turn.look(ngx.worker.id())
+            local is_in_step = found and found.is_in_step
+            return kong.response.exit(200, {
+                given = given - before,
+                is_in_step = is_in_step,
+                phase = found and require("gateway.kit.phases").name(found.kind),
+            })
+        end
+    end,
+}
+"""
+
+
+def test_a_step_is_watched_when_a_change_was_given_within_it(
+    gateway: Start, upstream: Upstream
+) -> None:
+    fuse = guard.folder("sluice-fuse-") / "fuse"
+    fuse.parent.chmod(0o777)
+    plugin = {"name": "nested", "config": {"tag": "a"}}
+    config = proxying(upstream) | {"plugins": [plugin], "consumers": [{"username": "anna"}]}
+    source = NESTED.replace("FUSE", str(fuse))
+    running = gateway(config, kong_plugins={"nested": {"handler": source, "config": TAG}})
+    with running.wire(timeout=60) as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: h\r\nX-Wait: 1\r\n\r\n")
+        wait_until(fuse.exists, "the step to begin")
+        plugin["config"] = {"tag": "b"}
+        assert post(running, document(config)).status_code == 201
+        told = json.loads(wire.read_reply().body)
+    assert told == {"given": 1, "is_in_step": True, "phase": "access"}
+    guard.remove(fuse.parent)
+
+
+# Its worker's place names another process, as it does when a worker has died and its pid is that
+# of somebody else by the time that anybody looks.
+REUSED = """
+local turn = require("sluice.ffi.turn")
+local ffi = require("ffi")
+return {
+    VERSION = "1.0.0", PRIORITY = 1,
+    access = function()
+        local worker, own = ngx.worker.id(), ffi.C.sluice_turn()
+        local real, seen = own.pid, turn.look(worker)
+        own.pid = tonumber(ngx.var.http_x_pid)
+        local is_there = turn.look(worker) ~= nil
+        turn.stop(worker, seen, false)
+        turn.stop(worker, seen, true)
+        own.pid = real
+        return kong.response.exit(200, { seen = seen.pid == real, is_there = is_there })
+    end,
+}
+"""
+
+
+def test_who_has_the_pid_of_a_dead_worker_is_left_alone(gateway: Start, upstream: Upstream) -> None:
+    config = proxying(upstream) | {"plugins": [{"name": "reused"}]}
+    running = gateway(config, kong_plugins={"reused": {"handler": REUSED}})
+    with subprocess.Popen(["sleep", "60"]) as other:
+        reply = running.ask("/", headers={"X-Pid": str(other.pid)})
+        assert json.loads(reply.body) == {"seen": True, "is_there": False}
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(1)
+        other.terminate()
+
+
+def told(running: Gateway) -> list[dict[str, Any]]:
+    """What the status says of plugins that are not started in the control worker."""
+    with contextlib.suppress(OSError, httpx.HTTPError):
+        found = httpx.get(f"{running.admin}/status", trust_env=False, timeout=2)
+        return [one for one in found.json()["plugins_failed"] if one["phase"] == "control"]
+    return []
+
+
+STICKS = """
+return {
+    VERSION = "1.0.0", PRIORITY = 1,
+    init_worker = function()
+        if ngx.worker.id() == 0 and io.open("FUSE") then
+            while true do end
+        end
+    end,
+    access = function() ngx.header["X-Runs"] = "yes" end,
+}
+"""
+
+
+def test_what_has_stuck_the_control_worker_twice_is_not_started_there(
+    gateway: Start, upstream: Upstream
+) -> None:
+    fuse = guard.folder("sluice-fuse-") / "fuse"
+    fuse.parent.chmod(0o777)
+    config = proxying(upstream) | {"plugins": [{"name": "sticks"}]}
+    source = STICKS.replace("FUSE", str(fuse))
+    running = gateway(config, kong_plugins={"sticks": {"handler": source}})
+    running.expect_log("exited on signal 9", 3)
+    running.expect_log("the control worker has died in plugin 'sticks' in init_worker", 2)
+    running.expect_log("plugin 'sticks' is not started in the control worker any more", 1)
+    fuse.touch()
+    os.kill(running.control(), 9)
+    (status,) = wait_until(lambda: told(running), "the status to tell of it", 240)
+    assert status["plugin"] == "sticks"
+    assert running.ask("/").headers.get("x-runs") == "yes"
+    fuse.unlink()
+    guard.remove(fuse.parent)

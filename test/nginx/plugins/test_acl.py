@@ -1,0 +1,194 @@
+"""The acl plugin: whose groups may pass, and what the upstream sees of them."""
+
+from typing import Any
+
+import pytest
+from admin_client import Client, uuid
+
+from sluice import Start, proxying
+from upstream import Upstream
+from wire import Headers, Pairs, outcome
+
+JSON = {"Accept": "application/json"}
+MANY = [f"group-{number}" for number in range(2000)]
+
+CONSUMERS = [
+    {
+        "username": "both",
+        "keyauth_credentials": [{"key": "both"}],
+        "acls": [{"group": "a"}, {"group": "b"}],
+    },
+    {"username": "one", "keyauth_credentials": [{"key": "one"}], "acls": [{"group": "a"}]},
+    {"username": "none", "keyauth_credentials": [{"key": "none"}]},
+    {
+        "username": "many",
+        "keyauth_credentials": [{"key": "many"}],
+        "acls": [{"group": group} for group in MANY],
+    },
+    {"username": "somebody"},
+    {"username": "member", "acls": [{"group": "a"}]},
+]
+
+FORBIDDEN = (403, "You cannot consume this service")
+UNAUTHORIZED = (401, "Unauthorized")
+PASSES = (200, None)
+
+
+def guarded(upstream: Upstream, anonymous: str | None = None, **config: Any) -> dict[str, Any]:
+    """One route behind key-auth and acl."""
+    plugins = [
+        {"name": "key-auth", "config": {"anonymous": anonymous} if anonymous else {}},
+        {"name": "acl", "config": config},
+    ]
+    return proxying(upstream) | {"consumers": CONSUMERS, "plugins": plugins}
+
+
+def key(name: str) -> Pairs:
+    """Headers of a consumer's request."""
+    return JSON | {"apikey": name}
+
+
+CASES = [
+    ({"allow": ["a"]}, "one", PASSES),
+    ({"allow": ["b", "c", "a"]}, "one", PASSES),
+    ({"allow": ["b"]}, "one", FORBIDDEN),
+    ({"allow": ["A"]}, "one", FORBIDDEN),
+    ({"allow": ["a "]}, "one", FORBIDDEN),
+    ({"allow": ["aa"]}, "one", FORBIDDEN),
+    ({"allow": ["b"]}, "both", PASSES),
+    ({"allow": ["a"]}, "none", FORBIDDEN),
+    ({"allow": ["a"]}, "many", FORBIDDEN),
+    ({"allow": ["group-1999"]}, "many", PASSES),
+    ({"deny": ["a"]}, "one", FORBIDDEN),
+    ({"deny": ["b"]}, "both", FORBIDDEN),
+    ({"deny": ["b"]}, "one", PASSES),
+    ({"deny": ["a"]}, "none", PASSES),
+    ({"deny": ["group-1999"]}, "many", FORBIDDEN),
+]
+
+
+@pytest.mark.parametrize(("config", "name", "expected"), CASES)
+def test_groups_decide(
+    gateway: Start,
+    upstream: Upstream,
+    config: dict[str, Any],
+    name: str,
+    expected: tuple[int, str | None],
+) -> None:
+    running = gateway(guarded(upstream, **config))
+    assert outcome(running.ask("/", headers=key(name))) == expected
+    assert len(upstream.requests) == (expected == PASSES)
+
+
+@pytest.mark.parametrize(
+    ("config", "anonymous", "expected"),
+    [
+        ({"allow": ["a"]}, None, UNAUTHORIZED),
+        ({"deny": ["a"]}, None, UNAUTHORIZED),
+        ({"allow": ["a"]}, "somebody", UNAUTHORIZED),
+        ({"allow": ["a"]}, "member", PASSES),
+        ({"allow": ["b"]}, "member", FORBIDDEN),
+        ({"deny": ["a"]}, "somebody", PASSES),
+        ({"deny": ["a"]}, "member", FORBIDDEN),
+    ],
+)
+def test_who_has_no_credential(
+    gateway: Start,
+    upstream: Upstream,
+    config: dict[str, Any],
+    anonymous: str | None,
+    expected: tuple[int, str | None],
+) -> None:
+    """Nobody without an authenticator, else the anonymous consumer, who may be in groups."""
+    document = guarded(upstream, anonymous, **config)
+    if anonymous is None:
+        del document["plugins"][0]
+    running = gateway(document)
+    assert outcome(running.ask("/", headers=JSON)) == expected
+
+
+def groups(headers: Headers) -> set[str]:
+    """The groups that the upstream was told."""
+    assert len(headers.all("X-Consumer-Groups")) == 1
+    return set((headers.get("X-Consumer-Groups") or "").split(", "))
+
+
+def test_the_upstream_is_told_the_groups(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(guarded(upstream, deny=["c"]))
+    for name, expected in (("both", {"a", "b"}), ("none", {""}), ("many", set(MANY))):
+        assert running.ask("/", headers=key(name)).status == 200
+        assert groups(upstream.last.headers) == expected
+
+
+FORGED = {
+    "X-Consumer-Groups": "root",
+    "x_consumer_groups": "root",
+    "X-Authenticated-Groups": "root",
+}
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_nobody_speaks_of_groups_in_the_gateways_name(
+    gateway: Start, upstream: Upstream, is_hidden: bool
+) -> None:
+    running = gateway(guarded(upstream, allow=["a"], hide_groups_header=is_hidden))
+    assert running.ask("/", headers=key("one") | FORGED).status == 200
+    headers = upstream.last.headers
+    assert not [value for _, value in headers if "root" in value]
+    assert is_hidden == ("X-Consumer-Groups" not in headers)
+
+
+def test_a_group_ends_no_header(gateway: Start, upstream: Upstream) -> None:
+    document = guarded(upstream, allow=["a\r\nX-Evil: 1", "\x00"])
+    document["consumers"] = [
+        {
+            "username": "evil",
+            "keyauth_credentials": [{"key": "evil"}],
+            "acls": [{"group": "a\r\nX-Evil: 1"}],
+        }
+    ]
+    running = gateway(document)
+    assert running.ask("/", headers=key("evil")).status == 200
+    assert upstream.last.headers.get("X-Consumer-Groups") == "a??X-Evil: 1"
+    assert "X-Evil" not in upstream.last.headers
+
+
+@pytest.mark.parametrize("config", [{}, {"allow": []}, {"allow": ["a"], "deny": ["b"]}])
+def test_one_list_is_needed(client: Client, config: dict[str, Any]) -> None:
+    reply = client.ask("POST", "/plugins", {"name": "acl", "config": config})
+    assert reply.status == 400
+    assert "config.allow" in reply.json()["message"]
+
+
+def test_groups_come_and_go(client: Client, upstream: Upstream) -> None:
+    """By id and by name, below their consumer, and live with the answer."""
+    client.must(201, "POST", "/services", {"name": "s", "url": upstream.url})
+    client.must(201, "POST", "/services/s/routes", {"name": "r", "paths": ["/"]})
+    for name, config in (("key-auth", {}), ("acl", {"allow": ["vip"]})):
+        client.must(201, "POST", "/plugins", {"name": name, "config": config})
+    client.must(201, "POST", "/consumers", {"username": "u"})
+    client.must(201, "POST", "/consumers/u/key-auth", {"key": "u"})
+    ask = client.running.ask
+    assert outcome(ask("/", headers=key("u"))) == FORBIDDEN
+    made = client.must(201, "POST", "/consumers/u/acls", {"group": "vip"})
+    assert ask("/", headers=key("u")).status == 200
+    assert client.must(200, "GET", "/consumers/u/acls/vip") == made
+    assert client.must(200, "GET", f"/acls/{made['id']}") == made
+    reply = client.ask("POST", "/consumers/u/acls", {"group": "vip"})
+    assert reply.status == 409
+    client.must(200, "PUT", "/consumers/u/acls/staff")
+    assert {row["group"] for row in client.must(200, "GET", "/acls")["data"]} == {"vip", "staff"}
+    assert client.ask("DELETE", "/consumers/u/acls/vip").status == 204
+    assert outcome(ask("/", headers=key("u"))) == FORBIDDEN
+    assert client.ask("GET", "/consumers/u/acls/vip").status == 404
+    assert client.ask("GET", f"/acls/{uuid(9)}").status == 404
+
+
+@pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
+def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
+    """HTTP/0.9 has none to change."""
+    running = gateway(guarded(upstream, "member", allow=["a"]))
+    with running.wire() as wire:
+        wire.send(line)
+        wire.read_to_end()
+    assert groups(upstream.last.headers) == {"a"}

@@ -1,0 +1,36 @@
+"""Programs that a test runs to their end, and what the kernel says of a process."""
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60
+
+
+def ran(command: Sequence[str | Path], **how: Any) -> subprocess.CompletedProcess[str]:
+    """How a program ended, and what it said; it reads nothing unless it is given `input`."""
+    given = {"check": False} | ({} if "input" in how else {"stdin": subprocess.DEVNULL}) | how
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, **given)
+
+
+def switches(pid: int) -> int:
+    """How often a process, with its threads, has gone to sleep: so often has it been woken."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)
+        assert found
+        total += int(found[1])
+    return total
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process has used so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def descriptors(pid: int) -> int:
+    """How many files a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))

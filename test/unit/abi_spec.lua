@@ -1,0 +1,33 @@
+-- What Lua declares of C (sluice.ffi.abi): each module by itself, in whatever order they are
+-- loaded, as a plugin's own test loads one alone.
+
+local files = require("test.house.files")
+local scan = require("test.house.scan")
+
+-- What a LuaJIT of its own says of one declaration.
+local function said_of(arguments)
+    local path = os.tmpname()
+    local source = [[package.path = "lib/?.lua;lib/?/init.lua"
+        local ok, err = pcall(require("sluice.ffi.abi").declare, %s
+        print(ok and "declared" or err)]]
+    files.write(path, source:format(arguments:sub(2)))
+    local said = files.run(("luajit %s 2>&1"):format(path))
+    os.remove(path)
+    return said
+end
+
+describe("what C declares for Lua", function()
+    it("is declared alone by each who uses it", function()
+        local count, found = 0, {}
+        for file, text in scan.sources({ "cli", "gateway", "lib", "plugins" }, "%.lua$") do
+            text = file ~= "lib/sluice/ffi/abi.lua" and text or ""
+            for arguments in text:gmatch("%f[%w]abi%.declare(%b())") do
+                local said = said_of(arguments)
+                count = count + 1
+                found[#found + 1] = said ~= "declared\n" and file .. ": " .. said or nil
+            end
+        end
+        assert.same({}, found)
+        assert.is_true(count >= 15)
+    end)
+end)

@@ -1,0 +1,103 @@
+--- What a file's routes lack, and what is promised of what would serve them.
+
+local config = require("gateway.config")
+local coverage = require("gateway.config.coverage")
+local support = require("test.unit.support.config")
+
+local FILES = 200
+
+local function count(text)
+    return assert(config.coverage(text, "yaml", support.registry, {}))
+end
+
+-- Plugins that are not there; `has` are those that have come, so that the file has them no more.
+local function plugins_of(has, scope)
+    local out = {}
+    for name in pairs(scope) do
+        out[#out + 1] = not has[("the plugin '%s'"):format(name)] and ("{name: %s}"):format(name)
+            or nil
+    end
+    return "plugins: [" .. table.concat(out, ", ") .. "]"
+end
+
+local function some(names, most)
+    local out = {}
+    for _ = 1, math.random(0, most) do
+        out[names[math.random(#names)]] = true
+    end
+    return out
+end
+
+local NAMES = { "p-one", "p-two", "p-three", "p-four", "p-five" }
+
+-- A file at random, as a function of what has come.
+local function file()
+    local global, services = math.random() < 0.2 and some(NAMES, 1) or {}, {}
+    for i = 1, math.random(1, 6) do
+        local routes = {}
+        for j = 1, math.random(1, 5) do
+            routes[j] = some(NAMES, 2)
+        end
+        services[i] = { own = some(NAMES, 1), routes = routes }
+    end
+    return function(has)
+        local lines = { '_format_version: "3.0"', plugins_of(has, global), "services:" }
+        for i, service in ipairs(services) do
+            local own = plugins_of(has, service.own)
+            lines[#lines + 1] = ("- {name: s%d, host: h, %s, routes: ["):format(i, own)
+            for j, route in ipairs(service.routes) do
+                local of_route = plugins_of(has, route)
+                lines[#lines + 1] = ("  {paths: [/%d/%d], %s},"):format(i, j, of_route)
+            end
+            lines[#lines + 1] = "  ]}"
+        end
+        return table.concat(lines, "\n")
+    end
+end
+
+describe("gateway.config.coverage", function()
+    it("promises what is served once it is there", function()
+        math.randomseed(30)
+        local promised = 0
+        for _ = 1, FILES do
+            local text = file()
+            local found, has = count(text({})), {}
+            for _, step in ipairs(found.steps) do
+                has[step.thing] = true
+                local then_found = count(text(has))
+                assert.equal(step.served, then_found.served)
+                assert.equal(found.routes, then_found.routes)
+                promised = promised + 1
+            end
+        end
+        assert.is_true(promised > FILES)
+    end)
+
+    it("looks at the whole chain, and at no consumer", function()
+        local found = count([[
+_format_version: "3.0"
+services:
+- name: a
+  host: u
+  routes: [{name: r, paths: [/]}, {paths: [/b], protocols: [grpc]}]
+- {name: b, host: h, routes: [{paths: [/c]}, {paths: [bad]}]}
+- {name: c, host: h, protocol: grpc, routes: [{paths: [/d]}]}
+upstreams: [{name: u, algorithm: least-connections, targets: [{target: "h:80"}]}]
+consumers: [{username: x, plugins: [{name: none}]}]
+plugins:
+- {name: rate-limiting, route: r, config: {minute: 1, policy: redis}}
+- {name: other, consumer: x}
+]])
+        assert.equal("1 of 5 routes are served (20%)", coverage.format(found):match("^[^;]+"))
+        assert.same({
+            { thing = "services.protocol 'grpc'", served = 2 },
+            { thing = "the other errors mended", served = 3 },
+            { thing = "upstreams.algorithm 'least-connections'", served = 3 },
+        }, found.steps)
+    end)
+
+    it("says when all are served", function()
+        local found = count('_format_version: "3.0"\nroutes: [{paths: [/]}]')
+        assert.equal("1 of 1 routes are served", coverage.format(found))
+    end)
+end)

@@ -1,0 +1,179 @@
+-- What is valid in a file and probably not meant, of several entities together.
+--
+-- SEED repeats a run.
+
+local config = require("gateway.config")
+local doubts = require("gateway.config.doubts")
+local oracle = require("test.unit.support.oracle")
+local random_routes = require("test.unit.support.routes")
+local support = require("test.unit.support.config")
+
+local ROUNDS, REQUESTS = 400, 30
+local seed = require("test.unit.support.seed")("config_doubts")
+
+-- The warnings of a file of format 3.0 in which the gateway lacks nothing, or `lacks`.
+local function warned(body, lacks)
+    local opts = { doubts = lacks or function() end }
+    local source = '_format_version: "3.0"\n' .. body
+    local snapshot, errors = config.parse(source, "yaml", support.registry, opts)
+    return assert(snapshot, errors and config.format_errors(errors)).warnings
+end
+
+describe("routes in each other's place", function()
+    it("are told of, and which one gets the requests", function()
+        assert.same(
+            {
+                "line 4: routes[1] \"b\": gets no request: route 'a' (routes[0]) has the same "
+                    .. "conditions and comes first",
+                "line 5: routes[2] \"c\": gets no request for host 'x.com' and path '/p': route "
+                    .. "'a' (routes[0]) has the same conditions and comes first",
+                "line 6: routes[3] \"d\": gets no request: other routes, such as 'c' (routes[2]), "
+                    .. "have the same conditions",
+            },
+            warned([[
+routes:
+- {name: a, hosts: [x.com], paths: [/p, /q]}
+- {name: b, hosts: [X.COM], paths: [/q, /p]}
+- {name: c, hosts: [x.com], paths: [/r, /p]}
+- {name: d, hosts: [x.com], paths: [/r, /q]}
+]])
+        )
+    end)
+
+    it("are preferred by their age", function()
+        assert.same(
+            {
+                "line 3: routes[0] \"new\": gets no request: route 'old' (routes[1]) has the same "
+                    .. "conditions and is older",
+            },
+            warned([[
+routes:
+- {name: new, methods: [GET, PUT], headers: {X-A: ["1", "2"]}, created_at: 2}
+- {name: old, methods: [PUT, GET], headers: {x-a: ["2", "1"]}, created_at: 1}
+]])
+        )
+    end)
+
+    it("are none where something else decides", function()
+        assert.same(
+            {},
+            warned([[
+routes:
+- {name: a, paths: [/p]}
+- {name: a1, paths: [/p], methods: [GET]}
+- {name: a2, paths: [/p], hosts: [x.com]}
+- {name: a3, paths: [/p], hosts: [x.com, "*.x.com"]}
+- {name: a4, paths: [/p], hosts: ["x.com:80"]}
+- {name: a5, paths: [/p], headers: {x-a: ["1"]}}
+- {name: a6, paths: [/p], headers: {x-a: ["2"]}}
+- {name: a7, paths: [/p], snis: [x.com]}
+- {name: a8, paths: ["~/p"]}
+- {name: a9, paths: ["~/p"], regex_priority: 1}
+- {name: a10, paths: [/pp]}
+- {name: a11, hosts: [x.com]}
+]])
+        )
+    end)
+
+    it("are twenty by name", function()
+        local found = warned("routes:\n" .. ("- {paths: [/p]}\n"):rep(32))
+        assert.equal(21, #found)
+        assert.equal(
+            "line 2: routes: 11 others get no request, or not all: see those above",
+            found[1]
+        )
+    end)
+
+    it("get none in the router", function()
+        math.randomseed(seed)
+        local dead = 0
+        for _ = 1, ROUNDS do
+            local routes, items, lost = random_routes.routes(6), {}, {}
+            for _ = 1, 3 do
+                local again = random_routes.route()
+                local like = routes[math.random(#routes)]
+                for _, field in ipairs({ "hosts", "paths", "methods", "headers", "snis" }) do
+                    again[field] = math.random(8) > 1 and like[field] or again[field]
+                end
+                again.regex_priority = like.regex_priority
+                table.insert(routes, math.random(#routes + 1), again)
+            end
+            for i, route in ipairs(routes) do
+                route.id = tostring(i)
+                items[i] = { list = "routes", index = i, kind = "routes", entity = route }
+            end
+            doubts.of_routes(items, function(path, message)
+                local index = tonumber(path:match("%[(%d+)%]")) + 1
+                lost[index] = message:find("^gets no request:") ~= nil
+                dead = dead + (lost[index] and 1 or 0)
+            end)
+            for _ = 1, REQUESTS do
+                local best = oracle.match(routes, random_routes.request())
+                assert(not (best and lost[best.route]), "seed " .. seed)
+            end
+        end
+        assert.is_true(dead > ROUNDS / 4)
+    end)
+end)
+
+describe("a plugin that has to know the consumer", function()
+    local SAID = 'line %d: plugins[%d] "acl": no authentication plugin (basic-auth, hmac-auth, '
+        .. "jwt, key-auth, mtls-auth) runs before it: every request is answered 401"
+    local ENTITIES = [[
+services: [{name: s, host: h}, {name: t, host: h}]
+routes:
+- {name: r, service: s, paths: [/r]}
+- {name: q, service: s, paths: [/q]}
+- {name: of-t, service: t, paths: [/t]}
+plugins:
+]]
+
+    local function of(...)
+        local lines = {}
+        for i, line in ipairs({ ... }) do
+            lines[i] = "- {" .. line .. "}\n"
+        end
+        return warned(ENTITIES .. table.concat(lines))
+    end
+
+    it("is warned of where none says who that is", function()
+        local acl = "name: acl, config: {allow: [g]}"
+        assert.same({ SAID:format(8, 0) }, of(acl))
+        assert.same({ SAID:format(8, 0) }, of(acl .. ", route: r", "name: key-auth, route: q"))
+        assert.same({ SAID:format(8, 0) }, of(acl .. ", service: s", "name: key-auth, service: t"))
+        assert.same({ SAID:format(8, 0) }, of(acl .. ", service: s", "name: key-auth, route: of-t"))
+        assert.same({ SAID:format(8, 0) }, of(acl, "name: key-auth, enabled: false"))
+        assert.same({ SAID:format(8, 0) }, of(acl, "name: cors"))
+    end)
+
+    it("is not where one does, on its way or that of some of its requests", function()
+        local acl = "name: acl, config: {allow: [g]}"
+        assert.same({}, of(acl .. ", enabled: false"))
+        assert.same({}, of(acl, "name: basic-auth"))
+        assert.same({}, of(acl .. ", route: r", "name: jwt"))
+        assert.same({}, of(acl .. ", route: r", "name: hmac-auth, service: s"))
+        assert.same({}, of(acl .. ", route: r", "name: key-auth, route: r"))
+        assert.same({}, of(acl .. ", service: s", "name: key-auth, route: q"))
+        assert.same({}, of(acl, "name: key-auth, route: of-t"))
+    end)
+end)
+
+describe("what the gateway lacks for a plugin", function()
+    it("is told once, with its place", function()
+        local body = "plugins: [{name: cors}, {name: key-auth}]\nroutes: [{paths: [/a], plugins: "
+            .. "[{name: cors}]}]"
+        assert.same(
+            { 'line 3: routes[0].plugins[0] "cors": nothing' },
+            warned(body, function(plugin)
+                return plugin.name == "cors" and "nothing"
+            end)
+        )
+    end)
+end)
+
+describe("patterns that give up", function()
+    it("are told of with the place of their route", function()
+        local said = warned('routes:\n- {name: r, paths: ["~/(a+)+x$"]}')[1]
+        assert.matches('^line 3: routes%[0%] "r": a client can make the pattern', said)
+    end)
+end)

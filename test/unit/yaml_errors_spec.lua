@@ -1,0 +1,80 @@
+--- What is said of a text that is no YAML, and where.
+
+local document = require("gateway.config.document")
+local source_line = require("gateway.config.source_line")
+
+local function decode(source)
+    return document.decode(source, "yaml")
+end
+
+describe("gateway.config.yaml_errors", function()
+    for source, message in pairs({
+        ["a: 1\n b: 2\n"] = "line 2, column 2: indented deeper than line 1, which has a value "
+            .. "already; a key begins in column 1",
+        ["a: b: c\n"] = "line 1, column 5: unexpected ': ' in a text; put the text in quotes",
+        ["a: 1\nbc\nd: 2\n"] = "line 2, column 1: expected ': ' after 'bc'",
+        ["a: 1\nb:c\n"] = "line 2, column 1: expected a blank after ':'",
+        ["a: [1\nb: 2\n"] = "line 2, column 2: expected ',' or ']' for the '[' in line 1, "
+            .. "found ':'",
+        ["a: {b: 1\n"] = "line 2, column 1: expected ',' or '}' for the '{' in line 1, found "
+            .. "the end of the line",
+        ["a: 'x\n"] = "line 1, column 4: no closing quote",
+        ['a: "\\d"\n'] = "line 1, column 5: unknown escape in double quotes; use single "
+            .. "quotes, or '\\\\'",
+        ["\ta: 1"] = "line 1, column 1: tab in indentation; use spaces",
+        ["a:\n  b: 1\n\tc: 2\n"] = "line 3, column 1: tab in indentation; use spaces",
+        ["a: @b\n"] = "line 1, column 4: '@' cannot begin a text; put the text in quotes",
+        ["a: [*.b.c]\n"] = "line 1, column 6: '*' cannot begin a text; put the text in quotes",
+        ["a: - b\n"] = "line 1, column 4: '-' cannot follow in this line; begin another",
+        ["a:\n- b\nc: ]\n"] = "line 3, column 4: expected a value, found ']'",
+        ["{a: 1}\nb: 2\n"] = "line 2, column 1: expected the end of the document, found 'b:'",
+        ["a:\n  - b: 1\n  c: 2\n"] = "line 3, column 3: expected '-' as in line 2, found 'c:'",
+        ["a:\n  - b: 1\n   - c: 2\n"] = "line 3, column 4: expected '-' in column 3, as in "
+            .. "line 2",
+        ["a:\n  - b: 1\n   c: 2\n"] = "line 3, column 4: expected a key in column 5 or '-' in "
+            .. "column 3, as in line 2",
+        ["a:\n    b: 1\n  c: 2\n"] = "line 3, column 3: expected a key in column 1, as in "
+            .. "line 1",
+        ["a: 1\n- b\n"] = "line 2, column 1: expected a key as in line 1, found '-'",
+    }) do
+        it(("explains %q"):format(source), function()
+            local value, err = decode(source)
+            assert.is_nil(value)
+            assert.equal(message, err)
+        end)
+    end
+
+    it("explains what is wrong in whatever text, at a place in it", function()
+        local seed = require("test.unit.support.seed")("yaml_errors")
+        math.randomseed(seed)
+        local signs = { "\t", "-", ":", "'", '"', "[", "]", "{", "}", "*", "&", "\n", "ä", "@" }
+        local text = "a:\n  - b: [c, 'd']\n    e: {f: 1}\n  - g: h\n    i: \"j\"\nk: 1\n"
+        for _ = 1, 3000 do
+            local at = math.random(#text)
+            local source = text:sub(1, at - math.random(0, 2))
+                .. signs[math.random(#signs)]
+                .. text:sub(at + math.random(0, 2))
+            local _, err, wrong = decode(source)
+            if err and wrong.line then
+                local shown = source_line.excerpt(source, wrong.line, wrong.column)
+                assert.matches("^" .. wrong.line .. " | [^\n]*\n +| *^$", shown)
+                assert.is_nil(err:find(".lua:", 1, true), ("seed %d: %s"):format(seed, err))
+            end
+        end
+    end)
+
+    it("shows a part of a long line, by characters", function()
+        local source = "a: 1\nb: " .. ("ä"):rep(60) .. ": " .. ("c"):rep(60)
+        local _, _, wrong = decode(source)
+        assert.equal(
+            "2 | ..."
+                .. ("ä"):rep(44)
+                .. ": "
+                .. ("c"):rep(20)
+                .. "...\n  | "
+                .. (" "):rep(47)
+                .. "^",
+            source_line.excerpt(source, wrong.line, wrong.column)
+        )
+    end)
+end)
