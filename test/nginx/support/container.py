@@ -132,9 +132,11 @@ class Container:
         self.environment |= {name: self.fill(text) for name, text in environment.items()}
         self.out, self.err = bytearray(), bytearray()
         ends = [self._collect(into) for into in (self.out, self.err)]
-        words = [f"bind={ROOT}:{ROOT}", "shm=64m", *(options or [])]
+        words = ["shm=64m", *(options or [])]
         words += [f"bind={source}:{target}" for source, target in (binds or {}).items()]
         words += [f"bind={self.write(path, text)}:{path}" for path, text in (files or {}).items()]
+        # Last: the checkout may lie in a folder over which something is mounted, as /tmp.
+        words.append(f"bind={ROOT}:{ROOT}")
         if user == ROOT_USER:
             words.append(f"rights={ROOT_RIGHTS}")
         inside = [SUPPORT / "container.sh", self.root, image(), user, *words, "--"]
