@@ -221,8 +221,16 @@ check_credit(void)
 
     budget.request.path.data = "/api/a/some/none";
     budget.request.path.length = sizeof("/api/a/some/none") - 1;
-    (void) nanosleep(&pause, NULL);
-    rc = ask(&turns);
+
+    /* how long a share of the time takes depends on the machine's speed */
+
+    i = 0;
+
+    do {
+        (void) nanosleep(&pause, NULL);
+        rc = ask(&turns);
+    } while (rc == SLUICE_CORE_LIMIT && ++i < 20);
+
     test_check(rc == SLUICE_CORE_NONE || rc == SLUICE_CORE_AGAIN,
                "%s after a pause", sluice_core_word(rc));
     end();

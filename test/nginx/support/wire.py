@@ -129,6 +129,11 @@ class Stream:
         """Writes all of data."""
         self.sock.sendall(data)
 
+    def shut(self) -> None:
+        """Ends both directions, below TLS: what was there to read is still deciphered, since an
+        SSLSocket's own shutdown makes a plain socket of it."""
+        socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Closes in the polite way."""
         self.sock.close()

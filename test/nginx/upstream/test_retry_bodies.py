@@ -7,7 +7,6 @@ says how many requests each test makes, SEED which.
 import hashlib
 import os
 import random
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,14 +36,14 @@ def halfway(exchange: Exchange) -> None:
     """Reads a part of the body, then closes."""
     exchange.keep = False
     exchange.body_part()
-    exchange.sock.shutdown(socket.SHUT_RDWR)
+    exchange.shut()
 
 
 def mute(exchange: Exchange) -> None:
     """Reads everything, then closes."""
     exchange.keep = False
     exchange.read_body()
-    exchange.sock.shutdown(socket.SHUT_RDWR)
+    exchange.shut()
 
 
 FAILING = [unheard, halfway, mute]
