@@ -7,6 +7,7 @@ from pathlib import Path
 
 import interrupts
 import pytest
+import soaks
 from admin_client import Client
 from asan import environment as asan_environment
 from failures import Failures
@@ -29,6 +30,7 @@ def pytest_sessionstart() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
     config.pluginmanager.register(Failures())
+    config.pluginmanager.register(soaks)
 
 
 @pytest.fixture(autouse=True)
