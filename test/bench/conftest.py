@@ -17,7 +17,7 @@ from failures import Failures  # noqa: E402
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
-    config.pluginmanager.register(Failures())
+    config.pluginmanager.register(Failures(config))
     config.pluginmanager.register(soaks)
 
 

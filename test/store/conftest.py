@@ -18,7 +18,7 @@ from failures import Failures
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
-    config.pluginmanager.register(Failures())
+    config.pluginmanager.register(Failures(config))
     config.pluginmanager.register(soaks)
 
 

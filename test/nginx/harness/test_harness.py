@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
+import evidence
 import pytest
 
 import guard
-from sluice import ROOT, SUPPORT, Gateway, Trouble, alive
+from instance import Instances
+from sluice import SUPPORT, Gateway, Trouble, alive
 from wire import wait_until
 
 
@@ -109,6 +111,36 @@ def test_a_declared_line_may_come_after_the_answer(log: Log) -> None:
     assert log.gateway.expectations[0].seen == 1
 
 
+CRASHED = "2026/01/01 00:00:00 [alert] 1#1: worker process 2 exited on signal 11"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where logs of failed tests go: none has failed."""
+    monkeypatch.setattr(evidence, "FAILED", tmp_path)
+    return tmp_path
+
+
+def test_a_crash_is_noticed_whatever_a_test_fails_by(log: Log, kept: Path) -> None:
+    log.write(CRASHED + "\n")
+    gone = ConnectionError()
+    log.gateway.__exit__(ConnectionError, gone, None)
+    assert CRASHED in gone.__notes__[0]
+    assert [path.read_text() for path in kept.rglob("*error.log")] == [CRASHED + "\n"]
+    assert evidence.crashes() == [CRASHED]
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_crash_is_noticed_where_the_command_is_tested() -> None:
+    instances = Instances()
+    error_log = instances.make().prefix / "logs" / "error.log"
+    error_log.parent.mkdir(parents=True)
+    error_log.write_text(CRASHED + "\n")
+    with pytest.raises(AssertionError, match="exited on signal 11"):
+        instances.__exit__(ConnectionError, ConnectionError(), None)
+    assert evidence.crashes() == [CRASHED]
+
+
 STARTED = """
 import sys
 
@@ -181,26 +213,3 @@ def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
 
     monkeypatch.setattr(Path, "open", opened_late)
     assert not alive(sleeping.pid)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ("def test_x(): assert False", 75),
-        ("def test_x(): pass", 0),
-        ("\n".join(f"def test_{n}(): assert False" for n in range(6)), 1),
-        ("import sluice\ndef test_x(): raise sluice.Trouble('undeclared: [error] 7#7')", 75),
-        ("import sluice\ndef test_x(): raise sluice.Trouble('undeclared: [alert] 7#7')", 1),
-    ],
-)
-def test_few_failures_with_clean_logs_may_be_tried_again(
-    body: str, status: int, tmp_path: Path
-) -> None:
-    (tmp_path / "test_it.py").write_text(body)
-    (tmp_path / "conftest.py").write_text(
-        f"import sys\nsys.path[:0] = [{str(SUPPORT)!r}, {str(ROOT / 'test')!r}]\n"
-        "from failures import Failures\n"
-        "def pytest_configure(config): config.pluginmanager.register(Failures())\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == status

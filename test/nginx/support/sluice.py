@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import evidence
 import httpx
 from plugin_files import write_kong_plugin, write_plugin
 from ports import Ports
@@ -197,8 +198,13 @@ class Gateway:
         try:
             if self.started:
                 self._wait_for_declared()
-            self.stop()
-            self.check_log(final=True)
+            try:
+                self.stop()
+            finally:
+                self.check_log(final=True)
+        except BaseException:
+            evidence.keep(self.prefix)
+            raise
         finally:
             self.ports.release()
             guard.remove(self.prefix)
@@ -207,6 +213,10 @@ class Gateway:
         try:
             return self.start()
         except BaseException:
+            evidence.keep(self.prefix)
+            evidence.notice(
+                line for line in self.error_log().splitlines() if not self._expected(line)
+            )
             self.discard()
             raise
 
@@ -215,6 +225,7 @@ class Gateway:
             self.close()
             return
         problem.add_note(f"end of the error log:\n{self.error_log()[-3000:]}")
+        evidence.keep(self.prefix)
         with contextlib.suppress(AssertionError):
             self.close()
 
@@ -430,6 +441,7 @@ class Gateway:
         unexpected = [line for line in fresh.splitlines() if not self._expected(line)]
         trouble = [line for line in unexpected if TROUBLE.search(line)]
         if trouble:
+            evidence.notice(trouble)
             raise Trouble("undeclared lines in the error log:\n" + "\n".join(trouble[:20]))
         unmet = [e for e in self.expectations if final and not e.met()]
         if unmet:
