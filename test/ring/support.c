@@ -17,6 +17,7 @@ static const char  *test_name = "test";
 static uint64_t     test_seed_used;
 
 
+static double test_clock(clockid_t clock);
 static uint64_t test_sum(const uint8_t *payload, uint32_t length);
 
 
@@ -36,7 +37,9 @@ test_failed(const char *file, int line, const char *what, const char *format,
     vfprintf(stderr, format, args);
     va_end(args);
 
-    fprintf(stderr, "\n");
+    fprintf(stderr, "\nagain: %sSEED=%llu make -C " TEST_FOLDER " check\n",
+            test_env("LONG", 0) ? "LONG=1 " : "",
+            (unsigned long long) test_seed_used);
 
     _exit(1);
 }
@@ -119,9 +122,23 @@ test_below(uint64_t *state, uint64_t limit)
 double
 test_now(void)
 {
+    return test_clock(CLOCK_MONOTONIC);
+}
+
+
+double
+test_cpu(void)
+{
+    return test_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+
+static double
+test_clock(clockid_t clock)
+{
     struct timespec  ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
 
     return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
 }
