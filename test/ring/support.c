@@ -37,9 +37,7 @@ test_failed(const char *file, int line, const char *what, const char *format,
     vfprintf(stderr, format, args);
     va_end(args);
 
-    fprintf(stderr, "\nagain: %sSEED=%llu make -C " TEST_FOLDER " check\n",
-            test_env("LONG", 0) ? "LONG=1 " : "",
-            (unsigned long long) test_seed_used);
+    fprintf(stderr, "\n");
 
     _exit(1);
 }
