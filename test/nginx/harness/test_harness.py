@@ -13,6 +13,7 @@ import evidence
 import pytest
 
 import guard
+import sluice
 from instance import Instances
 from sluice import SUPPORT, Gateway, Trouble, alive
 from wire import wait_until
@@ -36,6 +37,7 @@ def log() -> Iterator[Log]:
     log = Log()
     yield log
     log.path.unlink(missing_ok=True)
+    log.gateway.started = False
     log.gateway.expectations.clear()
     log.gateway.close()
 
@@ -139,6 +141,56 @@ def test_a_crash_is_noticed_where_the_command_is_tested() -> None:
     with pytest.raises(AssertionError, match="exited on signal 11"):
         instances.__exit__(ConnectionError, ConnectionError(), None)
     assert evidence.crashes() == [CRASHED]
+
+
+KILLED = "2026/01/01 00:00:00 [alert] 1#1: worker process {} exited on signal {}\n"
+
+
+@pytest.fixture
+def slow_ends(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Those so far: none."""
+    found: list[str] = []
+    monkeypatch.setattr(sluice, "_slow_ends", found)
+    return found
+
+
+def end_with(log: Log, *lines: str) -> None:
+    """Has a test end: nginx says this while the harness stops it."""
+    log.gateway.started = True
+    log.gateway.stop = lambda: log.write("".join(lines))  # type: ignore[method-assign]
+    try:
+        log.gateway.close()
+    finally:
+        del log.gateway.stop
+        log.path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def test_a_worker_that_is_slow_to_leave_is_no_trouble(log: Log, slow_ends: list[str]) -> None:
+    with pytest.warns(UserWarning, match="slow end: .* worker process 7 exited"):
+        end_with(log, QUIET, KILLED.format(7, 9))
+    assert len(slow_ends) == 1
+
+
+def test_many_of_them_are_trouble(log: Log, slow_ends: list[str]) -> None:
+    many = [KILLED.format(pid, 9) for pid in range(sluice.SLOW_ENDS_AT_MOST + 1)]
+    with (
+        pytest.warns(UserWarning, match="slow end"),
+        pytest.raises(Trouble, match="process 5 exited"),
+    ):
+        end_with(log, *many)
+    assert len(slow_ends) == sluice.SLOW_ENDS_AT_MOST
+
+
+@pytest.mark.parametrize("signal_of_death", [6, 11, 90])
+def test_a_crash_at_the_end_is_trouble(log: Log, signal_of_death: int) -> None:
+    with pytest.raises(Trouble, match="undeclared"):
+        end_with(log, KILLED.format(7, signal_of_death))
+
+
+def test_a_worker_killed_before_the_end_is_trouble(log: Log) -> None:
+    log.write(KILLED.format(7, 9))
+    with pytest.raises(Trouble, match="undeclared"):
+        end_with(log, QUIET)
 
 
 STARTED = """

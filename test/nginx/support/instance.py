@@ -15,7 +15,7 @@ from ports import Ports
 
 import guard
 from processes import ran
-from sluice import COMMAND, ROOT, sanitizers
+from sluice import COMMAND, ROOT, is_slow_end, sanitizers
 
 SECONDS = 60
 
@@ -105,6 +105,11 @@ class Instance:
         """What `sluice status --json` says."""
         return json.loads(self.run("status", "--json").stdout)
 
+    def error_log(self) -> str:
+        """The text of the error log so far."""
+        log = self.prefix / "logs" / "error.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
     def get(self, path: str, port: int | None = None) -> int:
         """The status code of one request; 0 when nobody answers.
 
@@ -123,10 +128,11 @@ class Instance:
 
     def end(self) -> list[str]:
         """Stops it and removes its files: the lines of its error log that are trouble."""
+        before = self.error_log()
         self.run("stop")
-        log = self.prefix / "logs" / "error.log"
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        trouble = [line for line in lines if self._is_trouble(line)]
+        ending = self.error_log()[len(before) :].splitlines()
+        trouble = [line for line in before.splitlines() if self._is_trouble(line)]
+        trouble += [line for line in ending if self._is_trouble(line) and not is_slow_end(line)]
         if trouble:
             evidence.keep(self.folder)
         guard.remove(self.folder)
