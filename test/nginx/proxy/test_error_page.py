@@ -237,11 +237,13 @@ def test_each_error_beside_each_late_phase(
         exchange.keep = False
 
     upstream.handler = answer
-    config = configured(upstream, phases, read_timeout=200, retries=0)
-    config["services"][0]["routes"][0] |= {"paths": ["/silent", "/nonsense"], "strip_path": False}
-    config["services"].append(
-        {"url": "http://127.0.0.1:1", "retries": 0, "routes": [{"paths": ["/dead"]}]}
-    )
+    config = configured(upstream, phases, retries=0)
+    config["services"][0]["routes"][0] |= {"paths": ["/nonsense"], "strip_path": False}
+    silent = {"paths": ["/silent"], "strip_path": False}
+    config["services"] += [
+        {"url": "http://127.0.0.1:1", "retries": 0, "routes": [{"paths": ["/dead"]}]},
+        {"url": upstream.url, "retries": 0, "read_timeout": 200, "routes": [silent]},
+    ]
     running = start(gateway, config, phases, client_max_body_size="1k")
     running.expect_log("client intended to send too large", range(1, 10))
     running.expect_log("upstream timed out", 1)
