@@ -1,5 +1,6 @@
 """Programs that a test runs to their end, and what the kernel says of a process."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -29,6 +30,17 @@ def switches(pid: int) -> int:
 def cpu_seconds(pid: int) -> float:
     """The processor time that a process has used so far."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def waited_seconds(*pids: int) -> float:
+    """How long processes, with their threads, have waited for a processor so far: what a starved
+    machine adds to what they take."""
+    tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
+    waited = 0
+    for task in tasks:
+        with contextlib.suppress(OSError):  # one that ends meanwhile
+            waited += int((task / "schedstat").read_text().split()[1])
+    return waited / 1e9
 
 
 def descriptors(pid: int) -> int:
