@@ -69,11 +69,11 @@ def test_a_name_that_comes_up_late_is_asked_for_soon_and_seldomer(
 def check_a_request_has_it_asked_for(
     config: dict, server: NameServer, preload: Path, name: str, path: str
 ) -> str:
-    """That a name is asked for once as a request needs it, which is not held for that; what it is told."""
+    """That a name is asked for once as a request needs it, which is not held; what it is told."""
 
     def asked_for_at_once() -> str:
-        """Nothing also where all was so slow that the name was asked for by itself meanwhile, or that
-        a second request came before its answer."""
+        """Nothing also where all was so slow that the name was asked for by itself meanwhile, or
+        that a second request came before its answer."""
         server.addresses.pop(name, None)
         known = len(server.times(name))
         with Gateway(config, env=server.environment(preload)) as running:
