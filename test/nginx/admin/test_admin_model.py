@@ -1,6 +1,6 @@
 """Random writes and proxied requests beside a model: no answer is of what was before a write.
 
-MODEL_STEPS: how many writes; SEED: of an earlier run.
+SEED: of an earlier run.
 """
 
 import copy
@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from admin_client import Client
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Gateway
 from upstream import Upstream
 from wire import Reply, Wire, wait_until
 
-STEPS = int(os.environ.get("MODEL_STEPS", "300"))
+STEPS = soak(300, 3000)
 SEED = seed_of("admin_model")
 
 SERVICES, ROUTES, VARIANTS, CONSUMERS, KEYS = 4, 6, 3, 3, 5

@@ -1,12 +1,12 @@
 """What the gateway does around a tunnel: plugins, logs, timeouts, peers, changes, reloads."""
 
-import os
 import resource
 import time
 from pathlib import Path
 
 import pytest
 from changes import document, post
+from soaks import soak
 from tunnels import echo, opened
 from websocket import ASKING
 
@@ -14,8 +14,8 @@ from sluice import Start, proxying
 from upstream import DeadPort, Upstream, self_signed
 from wire import Wire, wait_until
 
-TUNNELS = int(os.environ.get("WEBSOCKET_TUNNELS") or 200)
-CHANGES = int(os.environ.get("WEBSOCKET_CHANGES") or 50)
+TUNNELS = soak(200, 2000)
+CHANGES = soak(50, 500)
 
 
 def test_plugins_run_before_it(gateway: Start, upstream: Upstream) -> None:
