@@ -15,7 +15,7 @@ from upstream import Upstream
 from wire import DEADLINE
 
 SEED = seed_of("http2_random")
-CONNECTIONS = soak(150, 3000)
+CONNECTIONS = soak(150, 50_000)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

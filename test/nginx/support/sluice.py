@@ -218,7 +218,8 @@ class Gateway:
         try:
             wait_until(lambda: not alive(master), "nginx to be gone")
         except AssertionError:
-            os.kill(master, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(master, signal.SIGKILL)
             raise
 
     def close(self) -> None:

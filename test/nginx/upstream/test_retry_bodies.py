@@ -19,7 +19,7 @@ from sluice import Start, proxying
 from upstream import DeadPort, Exchange, Upstream, self_signed
 from wire import Wire, chunk
 
-REQUESTS = soak(25, 250)
+REQUESTS = soak(25, 1000)
 SEED = seed_of("retry_bodies")
 
 SIZES = [0, 1, 3000, 9000, 300_000]
