@@ -298,6 +298,15 @@ class Run:
             self.was_again = True
         raise AssertionError(f"{method} {path}: never answered")
 
+    def told(self, status: int, reply: Reply) -> str:
+        """What is wrong, after which writes, and what the gateway has."""
+        has = {
+            kind: self.client.must(200, "GET", f"/{kind}")["data"]
+            for kind in ("services", "routes", "history")
+        }
+        writes = "\n".join(self.log[-40:])
+        return f"{status} expected, got {reply}; {self.model.state}\n{writes}\n{has}"
+
     def make(self) -> None:
         """One write, or several, or a way back."""
         chance = self.rng.random()
@@ -313,14 +322,14 @@ class Run:
             self.log.append(f"batch {operations}: {reply.status}")
             # A batch that was made, but not answered, cannot be made again.
             known = self.was_again and reply.status in (404, 409)
-            assert reply.status == status or known, f"{status} expected: {operations}: {reply}"
+            assert reply.status == status or known, self.told(status, reply)
             self.model.state = state
         else:
             made, status = self.model.one(self.model.state)
             reply = self.write(made["method"], made["path"], made.get("body"))
             self.log.append(f"{made}: {reply.status}")
             known = self.was_again and (status, reply.status) in {(201, 409), (204, 404)}
-            assert reply.status == status or known, f"{status} expected: {made}: {reply}"
+            assert reply.status == status or known, self.told(status, reply)
         if reply.status < 300:
             revision = int(reply.headers.get("sluice-revision") or 0)
             self.states[revision] = copy.deepcopy(self.model.state)
