@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import refused
+from soaks import soak
 from tracer import tracer
 from websocket import ASKING
 
@@ -166,7 +167,7 @@ def test_of_a_request_that_is_refused(nginx: Nginx, name: str) -> None:
 
 def test_of_random_requests(nginx: Nginx) -> None:
     before = nginx.workers()
-    for data in refused.mutations(random.Random(9), 80):
+    for data in refused.mutations(random.Random(9), soak(80, 800)):
         refused.answer(nginx, data)
     assert nginx.workers() == before, "the worker has died"
 
