@@ -1,4 +1,7 @@
-"""Large files are checked beside the control worker's loop, in memory that comes back."""
+"""Large files are checked beside the control worker's loop, in memory that comes back.
+
+Long on purpose: one check, and all that may come beside it.
+"""
 
 import itertools
 import json

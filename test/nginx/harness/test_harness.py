@@ -11,11 +11,12 @@ from unittest.mock import Mock
 
 import evidence
 import pytest
+import trouble
+from trouble import Trouble
 
 import guard
-import sluice
 from instance import Instances
-from sluice import SUPPORT, Gateway, Trouble, alive
+from sluice import SUPPORT, Gateway, alive
 from wire import wait_until
 
 
@@ -150,7 +151,7 @@ KILLED = "2026/01/01 00:00:00 [alert] 1#1: worker process {} exited on signal {}
 def slow_ends(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Those so far: none."""
     found: list[str] = []
-    monkeypatch.setattr(sluice, "_slow_ends", found)
+    monkeypatch.setattr(trouble, "_slow_ends", found)
     return found
 
 
@@ -172,13 +173,13 @@ def test_a_worker_that_is_slow_to_leave_is_no_trouble(log: Log, slow_ends: list[
 
 
 def test_many_of_them_are_trouble(log: Log, slow_ends: list[str]) -> None:
-    many = [KILLED.format(pid, 9) for pid in range(sluice.SLOW_ENDS_AT_MOST + 1)]
+    many = [KILLED.format(pid, 9) for pid in range(trouble.SLOW_ENDS_AT_MOST + 1)]
     with (
         pytest.warns(UserWarning, match="slow end"),
         pytest.raises(Trouble, match="process 5 exited"),
     ):
         end_with(log, *many)
-    assert len(slow_ends) == sluice.SLOW_ENDS_AT_MOST
+    assert len(slow_ends) == trouble.SLOW_ENDS_AT_MOST
 
 
 @pytest.mark.parametrize("signal_of_death", [6, 11, 90])

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import evidence
 from ports import Ports
+from trouble import is_slow_end
 
 import guard
 from processes import ran
-from sluice import COMMAND, ROOT, is_slow_end, sanitizers
+from sluice import COMMAND, ROOT, sanitizers
 
 SECONDS = 60
 
