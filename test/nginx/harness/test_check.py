@@ -14,9 +14,12 @@ from sluice import ROOT
 STAGES = ["lint", "prepare", "ring", "unit", "store", "nginx", "lab", "platforms", "bench-gate"]
 
 
-def unset(*names: str) -> dict[str, str]:
-    """The environment without these: this test may be part of a check itself."""
-    return {name: value for name, value in os.environ.items() if name not in names}
+@pytest.fixture(autouse=True)
+def _is_no_part_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails here on purpose is not written down for the check that these tests are part of."""
+    for name in ("FAILED_TO", "PYTEST_ADDOPTS", "SEED", "LONG", "BASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CALM_SECONDS", "0")
 
 
 class Check:
@@ -41,7 +44,6 @@ class Check:
         done = subprocess.run(
             ["scripts/check", *stages],
             cwd=self.folder,
-            env=unset("FAILED_TO", "SEED", "LONG", "BASE") | {"CALM_SECONDS": "0"},
             capture_output=True,
             text=True,
             timeout=120,
@@ -175,8 +177,7 @@ def test_steady_counts_what_failed_over_many_runs(check: Check) -> None:
     done = subprocess.run(
         ["scripts/steady"],
         cwd=check.folder,
-        env=unset("FAILED_TO", "SEED", "LONG", "BASE")
-        | {"CALM_SECONDS": "0", "RUNS": "3", "LOAD": "1"},
+        env=os.environ | {"RUNS": "3", "LOAD": "1"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -235,7 +236,7 @@ def test_pytest_writes_down_what_failed(tmp_path: Path, jobs: str) -> None:
     python = ROOT / "build" / "venv" / "bin" / "python"
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-n", jobs, "-p", "no:cacheprovider", tmp_path],
-        env=os.environ | {"FAILED_TO": str(written), "SEED": "7", "PYTEST_ADDOPTS": ""},
+        env=os.environ | {"FAILED_TO": str(written), "SEED": "7"},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -279,7 +280,7 @@ def test_a_crash_is_written_down_whatever_the_test_fails_by(tmp_path: Path) -> N
     written = tmp_path / "failed"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path],
-        env=unset("SEED", "LONG")
+        env=os.environ
         | {"FAILED_TO": str(written), "PYTHONPATH": f"{nginx / 'support'}:{ROOT / 'test'}"},
         cwd=tmp_path,
         capture_output=True,
@@ -303,7 +304,7 @@ def test_busted_writes_down_what_failed(tmp_path: Path) -> None:
     output = ROOT / "test" / "unit" / "support" / "output.lua"
     done = subprocess.run(
         ["busted", "--lua=luajit", f"--output={output}", "test/unit/some_spec.lua"],
-        env=unset("LONG") | {"FAILED_TO": str(written), "SEED": "7"},
+        env=os.environ | {"FAILED_TO": str(written), "SEED": "7"},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -330,10 +331,9 @@ def test_programs_in_c_write_down_what_failed(tmp_path: Path, program: str, line
     (folder / "program").write_text(f"#!/bin/sh\n{program}\n")
     (folder / "program").chmod(0o755)
     written = tmp_path / "failed"
-    clean = unset("SEED", "LONG", "FAILED_TO")
     words = [ROOT / "test" / "try", "./program"]
     for more, code in (({}, 1), ({"FAILED_TO": str(written)}, 0)):
-        done = subprocess.run(words, cwd=folder, env=clean | {"CASES": "5"} | more)
+        done = subprocess.run(words, cwd=folder, env=os.environ | {"CASES": "5"} | more)
         assert done.returncode == code
     assert written.read_text() == f"{line}cd test/core && CASES=5 ./program\n"
 
