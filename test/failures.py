@@ -1,34 +1,76 @@
-"""Which failures may be tried once more: make's AGAIN, docs/testing.md."""
+"""What failed: the reason in a line, and the command that repeats it.
 
-import re
+scripts/check names a file in FAILED_TO. Each suite writes its failures there, a line each: `failed`
+or `crashed`, the test, the reason and the command, with tabs between. Whatever is written down may
+be run once more, unless it crashed: docs/testing.md.
+"""
+
+import os
+import shlex
+from pathlib import Path
 
 import pytest
 
-# Exit status of tests that may be tried once more (make's AGAIN): sysexits' EX_TEMPFAIL.
-AGAIN = 75
-AGAIN_AT_MOST = 5
-# Of the lines of an error log that a test has not declared: those that no second run excuses.
-GRAVE = re.compile(
-    r"\[(?:emerg|alert|crit)\]|exited (?:on signal|with)|Sanitizer|runtime error:|WRITE of size"
-    r"|a global Lua variable"
-)
+ROOT = Path(__file__).resolve().parents[1]
+
+CRASH = "crash"
+"""Of a report's properties: what a process died of, or a sanitizer's line."""
+
+KEPT = ("SEED", "LONG")
+"""Variables that decide what a test does."""
+
+REASON_CHARACTERS = 300
 
 
 class Failures:
-    """Tells a run in which few tests failed, and no error log had anything grave, from others."""
+    """Says of each failed test why, at once, and writes it down at the end."""
 
-    def __init__(self) -> None:
-        self.failed: set[str] = set()
-        self.grave = False
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.reasons: dict[str, str] = {}
+        self.crashes: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.add(report.nodeid)
-            _, undeclared, lines = report.longreprtext.partition("sluice.Trouble: undeclared")
-            self.grave = self.grave or bool(undeclared and GRAVE.search(lines))
+        crash = next((line for kind, line in report.user_properties if kind == CRASH), None)
+        if crash:
+            self.crashes.setdefault(report.nodeid, crash)
+        if not report.failed:
+            return
+        reason = reason_of(report)
+        self.reasons.setdefault(report.nodeid, reason)
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal:
+            terminal.write_line("")
+            terminal.write_line(f"FAILED {report.nodeid}: {reason}")
+            terminal.write_line(f"again: {self._command(report.nodeid)}")
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        few = 0 < len(self.failed) <= AGAIN_AT_MOST
-        if exitstatus == pytest.ExitCode.TESTS_FAILED and few and not self.grave:
-            session.exitstatus = AGAIN
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        path = os.environ.get("FAILED_TO")
+        is_worker = hasattr(self.config, "workerinput")
+        if not path or is_worker or exitstatus != pytest.ExitCode.TESTS_FAILED:
+            return
+        with open(path, "a") as file:
+            for test, reason in self.reasons.items():
+                crash = self.crashes.get(test)
+                words = ["crashed" if crash else "failed", test, crash or reason]
+                print(*map(_one_line, words), self._command(test), sep="\t", file=file)
+
+    def _command(self, test: str) -> str:
+        file, colons, rest = test.partition("::")
+        place = os.path.relpath((self.config.rootpath / file).resolve(), ROOT)
+        given = "".join(f"{name}={os.environ[name]} " for name in KEPT if os.environ.get(name))
+        return f"{given}build/venv/bin/python -m pytest {shlex.quote(f'{place}{colons}{rest}')}"
+
+
+def reason_of(report: pytest.TestReport) -> str:
+    """The first line of what went wrong, and the second where the first announces it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (crash.message if crash else report.longreprtext.strip()).splitlines() or [""]
+    if not crash:
+        return _one_line(lines[-1])
+    return _one_line(" ".join(lines[:2]) if lines[0].endswith(":") else lines[0])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:REASON_CHARACTERS]

@@ -11,12 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "test")]
 
 import interrupts  # noqa: E402
+import soaks  # noqa: E402
 from failures import Failures  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
-    config.pluginmanager.register(Failures())
+    config.pluginmanager.register(Failures(config))
+    config.pluginmanager.register(soaks)
 
 
 def pytest_sessionstart() -> None:

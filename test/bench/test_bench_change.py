@@ -61,6 +61,7 @@ def test_a_base_that_is_never_named_ends_the_run(
         gateway.base()
 
 
+@pytest.mark.long
 def test_changes_are_timed_until_they_are_published() -> None:
     data = {
         "workers": 1,

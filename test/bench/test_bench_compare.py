@@ -141,6 +141,7 @@ def test_an_announcement_of_another_form_is_an_error(repository: Path, wrong: st
         gate.announced("HEAD", "HEAD~1")
 
 
+@pytest.mark.long
 def test_a_slowed_build_writes_later_and_is_else_the_same(tmp_path: Path) -> None:
     start = tmp_path / "bin" / "sluice"
     start.parent.mkdir()
@@ -288,6 +289,7 @@ def test_comparisons_of_equals_are_counted() -> None:
     assert said.endswith("1 called slower, 1 faster; the widest interval is 0.900 to 1.100")
 
 
+@pytest.mark.long
 @needs_wrk
 def test_a_checkout_is_compared_with_itself() -> None:
     scenario = scenarios.load("proxy-plain")

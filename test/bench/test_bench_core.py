@@ -13,6 +13,7 @@ def test_lines_for_people_are_passed_over() -> None:
     assert core.parse(printed) == {"match_ns": 1234.5, "build_ms": 0.5}
 
 
+@pytest.mark.long
 def test_the_programs_say_every_metric(tmp_path: Path) -> None:
     bench, lines = core.built(sides.ROOT, tmp_path / "programs")
     said = core.ask(bench, 1000) | core.ask(lines, 1000)

@@ -49,6 +49,7 @@ def measure(name: str, **fields: object) -> dict[str, Any]:
     return kinds.measure(small, time.monotonic())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scenario_gives_its_metrics(name: str) -> None:
     if name == "events-interference" and not shutil.which("wrk"):
@@ -97,6 +98,7 @@ def test_a_quick_run_measures_what_carries_a_bar() -> None:
             assert size is None or size in sizes, bar
 
 
+@pytest.mark.long
 def test_idle_sees_a_transport_that_polls() -> None:
     # What a busy machine puts off is not there to be counted, or is counted later.
     for _ in range(5):
@@ -107,12 +109,14 @@ def test_idle_sees_a_transport_that_polls() -> None:
     raise AssertionError((ring, poll))
 
 
+@pytest.mark.long
 def test_a_burst_beyond_the_queue_is_counted_not_invalid() -> None:
     found = measure("events-burst", count=15_000, transports=["socket"])
     assert found["socket_accepted"].value < 15_000
     assert found["socket_delivered_min"].value == found["socket_accepted"].value
 
 
+@pytest.mark.long
 def test_what_is_refused_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     run = events.Workers.run
     monkeypatch.setattr(
@@ -142,16 +146,18 @@ class Faulty(events.Workers):
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("fault", "patience_s", "message"),
     [
-        (("heard.count + 1", "heard.count + data.id % 2"), "got 50 of 100 events"),
-        (("add(heard.sum, data.id", "add(heard.sum, -data.id"), "other contents"),
-        (("notes:set(account_key", "print(account_key"), "not every worker has heard the end"),
+        (("heard.count + 1", "heard.count + data.id % 2"), 60, "got 50 of 100 events"),
+        (("add(heard.sum, data.id", "add(heard.sum, -data.id"), 60, "other contents"),
+        (("notes:set(account_key", "print(account_key"), 0.5, "not every worker has heard the end"),
     ],
 )
-def test_loss_makes_a_run_invalid(fault: tuple[str, str], message: str, tmp_path: Path) -> None:
+def test_loss_makes_a_run_invalid(
+    fault: tuple[str, str], patience_s: float, message: str, tmp_path: Path
+) -> None:
     Faulty.fault = fault
-    order = events.Order("tick", count=100, patience=0.5)
+    order = events.Order("tick", count=100, patience=patience_s)
     with (
         Faulty("ring", 2, tmp_path / "nginx") as workers,
         pytest.raises(verify.InvalidRun, match=message),

@@ -161,6 +161,7 @@ class Known(sides.Nginx):
         (self.folder / "nginx.conf").write_text(scenarios.fill(text, words))
 
 
+@pytest.mark.long
 @needs_tools
 @needs_rights
 def test_a_known_answer(tmp_path: Path) -> None:
@@ -204,6 +205,7 @@ def test_a_known_answer(tmp_path: Path) -> None:
     assert lines[22] / (lines[22] + lines[23]) == pytest.approx(0.75, abs=spread + 0.01)
 
 
+@pytest.mark.long
 @needs_tools
 @needs_rights
 def test_the_gateways_own_graph_names_its_parts(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import kinds
+import pytest
 from scenario import Described
 
 
@@ -14,12 +15,14 @@ def measured(kind: str, **data: Any) -> dict[str, float]:
     return {name: metric.value for name, metric in metrics.items()}
 
 
+@pytest.mark.long
 def test_start_and_reload_are_timed() -> None:
     found = measured("start", routes=[10], rounds=1)
     assert set(found) == {"start_ms_10", "reload_ms_10"}
     assert all(5 < value < 20_000 for value in found.values())
 
 
+@pytest.mark.long
 def test_memory_grows_with_routes() -> None:
     found = measured("memory", routes=[10, 2000], rounds=1, pushes=10, pushed_routes=10)
     assert 2 < found["pss_mb_10"] < found["pss_mb_2000"] < 200

@@ -137,6 +137,7 @@ def test_what_cannot_be_counted_is_refused(name: str, capsys: pytest.CaptureFixt
     assert name in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 def test_a_known_answer(tmp_path: Path) -> None:
     library = tmp_path / "busy.so"
@@ -158,6 +159,7 @@ def test_a_known_answer(tmp_path: Path) -> None:
     assert counts.total() / requests < 100_000
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 def test_what_a_plugin_adds(capsys: pytest.CaptureFixture[str]) -> None:
     """A request that the gateway answers by itself costs less than one that it passes on."""

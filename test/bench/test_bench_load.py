@@ -74,7 +74,9 @@ def test_anything_else_is_an_error(output: str) -> None:
         load.parse(output)
 
 
-def test_who_does_not_sleep_hears_a_signal(tmp_path: Path) -> None:
+def test_who_does_not_sleep_hears_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One that does not hear it is killed then.
+    monkeypatch.setattr(sides, "STOP_TIMEOUT_S", 60)
     upstream = sides.Upstream(
         tmp_path / "upstream", sides.free_address(), None, "known", added=load.awake()
     )
@@ -82,7 +84,7 @@ def test_who_does_not_sleep_hears_a_signal(tmp_path: Path) -> None:
         upstream.answered()
         time.sleep(0.005)  # it looks for events for 20 ms, and has seen the last one
         began = time.monotonic()
-    assert time.monotonic() - began < sides.STOP_TIMEOUT_S / 2
+    assert time.monotonic() - began < 60
 
 
 def test_switches_are_those_of_all_threads() -> None:
@@ -106,15 +108,17 @@ def test_switches_are_those_of_all_threads() -> None:
 
 
 def test_schedstat_counts_cpu_time_and_not_sleep() -> None:
-    before, _ = load.schedstat(os.getpid())
-    time.sleep(0.05)
-    slept, _ = load.schedstat(os.getpid())
-    spun = time.process_time_ns()
-    while time.process_time_ns() - spun < 50_000_000:
-        pass
-    after, _ = load.schedstat(os.getpid())
-    assert slept - before < 20_000_000
-    assert after - slept >= 45_000_000
+    def counted() -> bool:
+        before, _ = load.schedstat(os.getpid())
+        time.sleep(0.05)
+        slept, _ = load.schedstat(os.getpid())
+        spun = time.process_time_ns()
+        while time.process_time_ns() - spun < 50_000_000:
+            pass
+        after, _ = load.schedstat(os.getpid())
+        return slept - before < 20_000_000 and after - slept >= 45_000_000
+
+    assert undisturbed(counted)
 
 
 def test_script_takes_the_requests_in_turn(tmp_path: Path) -> None:
@@ -198,6 +202,7 @@ def run(side: Answering, requests: Path, connections: int, seconds: int, rate: i
     return load.run(side.address, requests, side.workers, None, connections, seconds, way=way)
 
 
+@pytest.mark.long
 def test_a_timetable_is_kept(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx") as side:
 
@@ -210,6 +215,7 @@ def test_a_timetable_is_kept(tmp_path: Path, one_request: Path) -> None:
         assert undisturbed(in_time)
 
 
+@pytest.mark.long
 def test_a_stall_of_known_length_is_found(tmp_path: Path, one_request: Path) -> None:
     # 0.5 s of 4 s stand still: one request in eight is due meanwhile, and waits for what is left.
     with Answering(tmp_path / "nginx") as side:
@@ -241,8 +247,9 @@ def test_a_stall_of_known_length_is_found(tmp_path: Path, one_request: Path) -> 
 
 def test_refusals_are_counted(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx", status=503) as side:
-        slice_ = run(side, one_request, 2, 1, 50)
-    assert slice_.report.errors() == "50 status errors"
+        assert undisturbed(
+            lambda: run(side, one_request, 2, 1, 50).report.errors() == "50 status errors"
+        )
 
 
 def test_system_calls_are_read_from_perf() -> None:
@@ -252,6 +259,7 @@ def test_system_calls_are_read_from_perf() -> None:
     assert syscalls.parse("Error:\n") is None
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("perf"), reason="needs perf and rights")
 def test_system_calls_are_counted(tmp_path: Path, one_request: Path) -> None:
     with Answering(tmp_path / "nginx") as side, syscalls.counted(side.worker) as count:

@@ -70,6 +70,7 @@ def test_limits_are_of_what_is_measured() -> None:
     assert limits <= names
 
 
+@pytest.mark.long
 def test_a_run_of_one_plugin() -> None:
     whole = scenario.load("plugins")
     left_out = dict.fromkeys(plugin_cost.native(ROOT), "")

@@ -55,6 +55,7 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @needs_wrk
 def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy, "FULL", proxy.Plan(2, 1, 60))
@@ -71,6 +72,7 @@ def test_a_run_writes_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 0.3 < written["metrics"]["efficiency"]["value"] < 3
 
 
+@pytest.mark.long
 @needs_wrk
 def test_nothing_is_left_of_an_interrupted_comparison(tmp_path: Path) -> None:
     # Not in pytest's own folder: workers of another user have to enter the checkouts.
@@ -112,7 +114,7 @@ def test_nothing_is_left_of_an_interrupted_run(number: signal.Signals, tmp_path:
     try:
         wait_until(lambda: any(" -s " in line for line in processes_in(scratch)))
         # Two masters, two workers, upstream, generator.
-        assert len(processes_in(scratch)) == 6
+        wait_until(lambda: len(processes_in(scratch)) == 6)
         runner.send_signal(number)
         killed = number == signal.SIGKILL
         assert runner.wait(60) == (-number if killed else 130)

@@ -90,9 +90,14 @@ def test_scenarios_are_what_they_promise(
 # That of a million is that of 100,000 with other numbers, and takes a quarter of a minute to read.
 READ = [name for name in scenario.names() if name != "proxy-routes-1000000-equal"]
 PROXY = [name for name in READ if scenario.describe(name).kind == "proxy"]
+# More than ten seconds each.
+DEAR = ["proxy-routes-100000-equal", "tls-handshake-full", "tls-handshake-resumed"]
 
 
-@pytest.mark.parametrize("name", PROXY)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long) if name in DEAR else name for name in PROXY],
+)
 def test_both_sides_send_the_same_upstream(name: str) -> None:
     loaded = scenario.load(name)
     assert isinstance(loaded, scenario.Scenario)

@@ -117,6 +117,7 @@ def test_every_bar_is_on_something_that_is_measured(quick: bool) -> None:
     assert set(real.bars) | set(real.limits) <= names
 
 
+@pytest.mark.long
 @needs_wrk
 def test_recurrent_timers_give_their_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timers, "SETTLE_S", 0.1)
@@ -149,6 +150,7 @@ def test_recurrent_timers_give_their_metrics(monkeypatch: pytest.MonkeyPatch) ->
         assert 0 <= metric.low <= metric.value <= metric.high
 
 
+@pytest.mark.long
 def test_costs_give_their_metrics() -> None:
     out = measured("timers-cost", timers=5000, fires=200, settle_s=0.5, idle_rounds=2, idle_s=0.3)
     real = loaded("timers-cost")
@@ -159,6 +161,7 @@ def test_costs_give_their_metrics() -> None:
         assert metric.low <= metric.value <= metric.high
 
 
+@pytest.mark.long
 def test_who_stands_still_fires_nothing_and_ends(tmp_path: Path) -> None:
     with Worker("sluice", tmp_path / "nginx", Order(10, 0.01)) as worker:
         pid = worker.worker

@@ -6,7 +6,7 @@
  * does and where a verb's bound does, beside the Lua that was there before
  * (fields.lua); and long ones, for the time that they take.
  *
- * For SECONDS seconds, whose half is long texts' at most.
+ * For SECONDS seconds, FIELDS_CASES at least.
  */
 
 
@@ -27,6 +27,7 @@
 #define FIELDS_LONG    (64u << 10)    /* bytes: squared, minutes */
 #define FIELDS_LIMIT   1.0            /* seconds of CPU time */
 #define FIELDS_NAMES   4
+#define FIELDS_CASES   1000           /* at least */
 
 
 typedef struct {
@@ -544,7 +545,7 @@ main(void)
 
     until = test_now() + (double) test_env("SECONDS", 5);
 
-    for (cases = 0; test_now() < until; cases++) {
+    for (cases = 0; cases < FIELDS_CASES || test_now() < until; cases++) {
         for (kind = SLUICE_FIELDS_FORM; kind <= SLUICE_FIELDS_MULTIPART;
              kind++)
         {

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 
 
-#define FUZZ_MOST  (SLUICE_CORE_KINDS * MAKE_SLOTS)
+#define FUZZ_MOST    (SLUICE_CORE_KINDS * MAKE_SLOTS)
+#define FUZZ_ROUNDS  20               /* at least */
 
 
 static uint64_t               state;
@@ -209,13 +210,13 @@ main(void)
     int       kind, i;
     double    until;
     uint8_t  *image;
-    uint64_t  size;
+    uint64_t  size, rounds;
 
     state = test_seed("fuzz");
     until = test_now() + (double) test_env("SECONDS", 20);
     regexes = sluice_core_regexes_create(8192);
 
-    while (test_now() < until) {
+    for (rounds = 0; rounds < FUZZ_ROUNDS || test_now() < until; rounds++) {
         make_start(&make, &state);
 
         for (i = (int) test_below(&state, 80); i > 0; i--) {

@@ -52,6 +52,21 @@ check_calendar(void)
     struct tm              tm;
     static const uint64_t  lengths[] = { 1, 60, 3600, 86400 };
 
+    /* the tenth of February in 2000, 2023, 2024 and 2100 */
+    static const struct {
+        uint64_t  now;
+        uint64_t  days;
+    } februaries[] = {
+        { 950140800, 29 }, { 1675987200, 28 }, { 1707523200, 29 },
+        { 4105900800, 28 }
+    };
+
+    for (n = 0; n < 4; n++) {
+        sluice_core_calendar(SLUICE_CORE_MONTH, februaries[n].now, &start,
+                             &finish);
+        test_check(finish - start == februaries[n].days * 86400, "February");
+    }
+
     for (n = 0; n < 20000; n++) {
         now = (time_t) test_below(&state, 1ull << 33);
 

@@ -285,7 +285,7 @@ writer(sluice_spool_t *spool, shared_t *shared, uint32_t me)
     uint64_t               state;
     sluice_spool_entry_t   entry;
 
-    state = seed + 17 * me + (uint64_t) getpid();
+    state = seed + 17 * me + atomic_load(&shared->writers[me].asked);
     memset(&entry, 0, sizeof(entry));
 
     while (!atomic_load(&shared->quiet)) {
@@ -424,7 +424,7 @@ kills(void)
     sluice_spool_wake(&spool);
 
     for (i = 0; i < WRITERS; i++) {
-        until = test_now() + 20;
+        until = test_now() + TEST_FOR_EVER_S;
 
         while (atomic_load(&shared->read[i])
                < atomic_load(&shared->writers[i].accepted))

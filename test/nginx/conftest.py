@@ -1,17 +1,20 @@
 """Fixtures for every test that drives a real nginx."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import evidence
 import interrupts
 import pytest
+import soaks
 from admin_client import Client
 from asan import environment as asan_environment
-from failures import Failures
+from failures import CRASH, Failures
 from log_server import LogServer
 
+import guard
 from events_nginx import Events
 from images_nginx import Images
 from instance import Instance, Instances
@@ -28,7 +31,19 @@ def pytest_sessionstart() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
-    config.pluginmanager.register(Failures())
+    config.pluginmanager.register(Failures(config))
+    config.pluginmanager.register(soaks)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds what crashed, and keeps the logs of what still runs where a test has failed."""
+    report = yield
+    report.user_properties += [(CRASH, line) for line in evidence.crashes()]
+    if report.failed:
+        for folder in list(guard.made):
+            evidence.keep(folder)
+    return report
 
 
 @pytest.fixture(autouse=True)

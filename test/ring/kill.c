@@ -356,8 +356,8 @@ nap(int timeout_ms)
         && timeout_ms >= 1000 && ring.control->tail != ring.read)
     {
         /* published after poll() was over, and the wakeup is still to come? */
-        test_check(poll(&p, 1, timeout_ms) > 0,
-                   "asleep for %d ms with events to read", timeout_ms);
+        test_check(poll(&p, 1, TEST_FOR_EVER_MS) > 0,
+                   "asleep with events to read");
     }
 
     (void) !read(p.fd, &n, sizeof(n));
@@ -523,7 +523,7 @@ recover(void)
         while (read_some(0) > 0) { /* void */ }
 
         stopped |= resume(0);
-        test_check(test_now() - start < 5, "no publication for 5 s");
+        test_check(test_now() - start < TEST_FOR_EVER_S, "no publication");
 
     } while (rc != SLUICE_OK);
 
@@ -711,7 +711,7 @@ main(void)
     /* half of the runs with a stall limit that stopped readers run into */
 
     test_check(sluice_ring_create(&blank, KILL_SIZE, TEST_SLOTS,
-                                  paused ? 60 : 10000)
+                                  paused ? 60 : TEST_FOR_EVER_MS)
                == SLUICE_OK, "create");
     sluice_ring_set_wake(&blank, sluice_ring_wake_fds, fds);
     sluice_ring_set_redeliver(&blank, inherit, NULL);

@@ -221,7 +221,7 @@ slots_run(uint32_t count)
     uint32_t       i;
     sluice_ring_t  master;
 
-    test_check(sluice_ring_create(&master, 1u << 16, count, 10000)
+    test_check(sluice_ring_create(&master, 1u << 16, count, TEST_FOR_EVER_MS)
                == SLUICE_OK, "create");
     slots_open(&writer, master.fd);
 

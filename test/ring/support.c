@@ -17,6 +17,7 @@ static const char  *test_name = "test";
 static uint64_t     test_seed_used;
 
 
+static double test_clock(clockid_t clock);
 static uint64_t test_sum(const uint8_t *payload, uint32_t length);
 
 
@@ -119,9 +120,23 @@ test_below(uint64_t *state, uint64_t limit)
 double
 test_now(void)
 {
+    return test_clock(CLOCK_MONOTONIC);
+}
+
+
+double
+test_cpu(void)
+{
+    return test_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+
+static double
+test_clock(clockid_t clock)
+{
     struct timespec  ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
 
     return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
 }

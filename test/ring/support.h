@@ -49,6 +49,16 @@ uint64_t test_below(uint64_t *state, uint64_t limit);
 
 double test_now(void);
 
+/* Seconds of the CPU that this thread has had. */
+double test_cpu(void);
+
+/*
+ * No test waits longer than that for what comes at once: so long a wait is one
+ * for ever, also on a machine that has no time for the test.
+ */
+#define TEST_FOR_EVER_S   60
+#define TEST_FOR_EVER_MS  (TEST_FOR_EVER_S * 1000)
+
 /* Fills length (at least TEST_HEAD) bytes; and says whether they are whole. */
 void test_fill(uint8_t *payload, uint32_t length, uint64_t who,
     uint64_t number);

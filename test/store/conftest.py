@@ -12,12 +12,14 @@ from harness import ROOT, SHIM, Reader
 sys.path.insert(0, str(ROOT / "test"))
 
 import interrupts
+import soaks
 from failures import Failures
 
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
-    config.pluginmanager.register(Failures())
+    config.pluginmanager.register(Failures(config))
+    config.pluginmanager.register(soaks)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -209,9 +209,16 @@ describe("cli.options.values", function()
             ipv6only = "off",
             so_keepalive = "30m::10",
         }, listen.parse(all))
-        local plain = listen.parse("*:80")
-        assert.equal("*", plain.host)
-        assert.is_false(plain.deferred)
-        assert.is_nil(plain.so_keepalive)
+        assert.same({
+            host = "*",
+            port = 80,
+            ssl = false,
+            http2 = false,
+            proxy_protocol = false,
+            reuseport = false,
+            deferred = false,
+            bind = false,
+            ask_client_certificate = false,
+        }, listen.parse("*:80"))
     end)
 end)

@@ -2,9 +2,10 @@
 
 local cjson = require("cjson")
 local json_text = require("gateway.config.json_text")
+local soak = require("test.unit.support.soak")
 
 local SEED = require("test.unit.support.seed")("config_json_text")
-local TEXTS = tonumber(os.getenv("JSON_TEXTS")) or 3000
+local TEXTS = soak(3000, 30000)
 -- So small that every text has many.
 local PIECE = 8
 

@@ -5,6 +5,7 @@ local cjson = require("cjson")
 local config = require("gateway.config")
 local pem = require("test.unit.support.pem")
 local support = require("test.unit.support.config")
+local x509 = require("openssl.x509")
 
 local ID = "6f2c1a30-0000-4000-8000-000000000010"
 local CA_ID = "6f2c1a30-0000-4000-8000-000000000011"
@@ -74,20 +75,24 @@ describe("certificates in files", function()
 
     it("may be chains, and expired, of which is warned", function()
         local old_cert, old_key = pem.pair("ec", { expired = true })
+        local old_ca = pem.pair("ec", { is_ca = true, expired = true })
         local both = { cert = rsa_cert, key = rsa_key, cert_alt = old_cert, key_alt = old_key }
         local snapshot = assert(parse({
             certificates = { { cert = old_cert, key = old_key }, both },
-            ca_certificates = { { cert = (pem.pair("ec", { is_ca = true, expired = true })) } },
+            ca_certificates = { { cert = old_ca } },
         }))
-        local today = os.date("!%Y-%m-%d", os.time() - 100)
+        local function day(text)
+            local _, expired_at = x509.new(text):getLifetime()
+            return os.date("!%Y-%m-%d", expired_at)
+        end
         assert.same({
-            "certificates[0].cert: it expired on " .. today,
-            "certificates[1].cert_alt: it expired on " .. today,
-            "ca_certificates[0].cert: it expired on " .. today,
+            "certificates[0].cert: it expired on " .. day(old_cert),
+            "certificates[1].cert_alt: it expired on " .. day(old_cert),
+            "ca_certificates[0].cert: it expired on " .. day(old_ca),
         }, snapshot.warnings)
         local chain = assert(parse({ certificates = { { cert = cert .. old_cert, key = key } } }))
         local text = "certificates[0].cert: certificate number 2 of the chain expired on "
-        assert.same({ text .. today }, chain.warnings)
+        assert.same({ text .. day(old_cert) }, chain.warnings)
         assert.equal("", errors_of("certificates", { cert = cert .. ca .. rsa_cert, key = key }))
         local params =
             "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"

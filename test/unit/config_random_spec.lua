@@ -1,13 +1,14 @@
 --- Garbage and size: no text makes the configuration throw or fail without a
 -- reason, and it stays linear.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local cjson = require("cjson")
 local config = require("gateway.config")
+local soak = require("test.unit.support.soak")
 local support = require("test.unit.support.config")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 1500
+local ROUNDS = soak(1500, 15000)
 local SEED = require("test.unit.support.seed")("config_random")
 
 local GOOD = [[

@@ -1,7 +1,7 @@
 --- Files that are checked where they differ from the last one, beside the same files checked whole:
 -- the same answers, the same in the store and in the image.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local blocks = require("gateway.store.blocks")
 local C = require("sluice.ffi.core").C
@@ -13,10 +13,11 @@ local ffi = require("ffi")
 local items = require("gateway.config.items")
 local layout = require("gateway.store.layout")
 local stdlib = require("posix.stdlib")
+local soak = require("test.unit.support.soak")
 local support = require("test.unit.support.writer")
 local files = require("test.unit.support.changed_files")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 400
+local ROUNDS = soak(400, 4000)
 local SEED = require("test.unit.support.seed")("config_reuse")
 local MAX_ENTITIES = 140
 

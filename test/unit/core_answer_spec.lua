@@ -1,14 +1,15 @@
 -- Bodies of errors in C: chosen cases, and random ones beside the Lua (support/answer_oracle.lua).
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local core = require("test.unit.support.core")
 local oracle = require("test.unit.support.answer_oracle")
 local list_of = require("test.unit.support.words")
+local soak = require("test.unit.support.soak")
 
 local ffi, lib = core.ffi, core.lib
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 100000
+local ROUNDS = soak(100000, 1000000)
 
 local seed = require("test.unit.support.seed")("core_answer")
 

@@ -1,14 +1,15 @@
 -- Random sequences of changes to routes: image and delta, merges at random moments, against the
 -- oracle.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local core = require("test.unit.support.core")
 local core_router = require("test.unit.support.core_router")
 local oracle = require("test.unit.support.oracle")
 local random_routes = require("test.unit.support.routes")
+local soak = require("test.unit.support.soak")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 300
+local ROUNDS = soak(300, 3000)
 local STEPS, REQUESTS, SLOTS, MOST = 15, 6, 14, 4
 
 local seed = require("test.unit.support.seed")("core_changes_random")

@@ -1,14 +1,15 @@
 --- Changes of a log entry in C beside those in Lua (gateway.kit.log.serialize), at random.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local cjson = require("cjson")
 local core = require("test.unit.support.core")
 local serialize = require("gateway.kit.log.serialize")
+local soak = require("test.unit.support.soak")
 
 local ffi, lib = core.ffi, core.lib
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 20000
+local ROUNDS = soak(20000, 200000)
 
 local seed = require("test.unit.support.seed")("core_json_edit")
 

@@ -1,14 +1,15 @@
 -- JSON strings in C: whatever the bytes are, what is written is UTF-8, and reads as the text.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local cjson = require("cjson")
 local core = require("test.unit.support.core")
 local text = require("gateway.schema.text")
+local soak = require("test.unit.support.soak")
 
 local ffi, lib = core.ffi, core.lib
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 5000
+local ROUNDS = soak(5000, 50000)
 
 local seed = require("test.unit.support.seed")("core_json")
 

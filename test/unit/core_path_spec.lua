@@ -1,11 +1,12 @@
 -- Paths in C: the cases of path_spec.lua, and random ones beside the Lua.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local core_path = require("test.unit.support.core_path")
 local lua_path = require("test.unit.support.lua_path")
+local soak = require("test.unit.support.soak")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 200000
+local ROUNDS = soak(200000, 2000000)
 
 local seed = require("test.unit.support.seed")("core_path")
 

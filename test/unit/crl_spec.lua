@@ -34,7 +34,7 @@ describe("sluice.ffi.crl", function()
         end
     end)
 
-    it("refuses what is none, or: missing end line", function()
+    it("refuses what is none, or has no end", function()
         local one = list("a", -1, 1)
         for text, expected in pairs({
             [""] = "expected PEM",

@@ -3,6 +3,7 @@
 package.path = "./compat/?.lua;./compat/?/init.lua;" .. package.path
 
 local constants = require("kong.constants")
+local cpu = require("test.unit.support.cpu")
 local rand = require("kong.tools.rand")
 local sha256 = require("kong.tools.sha256")
 local tables = require("kong.tools.table")
@@ -19,9 +20,10 @@ describe("kong.tools.string", function()
             assert.equal(wanted, texts.strip(text))
         end
         assert.same({ "", "12" }, { texts.strip(nil), texts.strip(12) })
-        local begun = os.clock()
-        texts.strip("a" .. (" "):rep(200000) .. "b")
-        assert.is_true(os.clock() - begun < 0.5)
+        local seconds = cpu.least(0.5, function()
+            texts.strip("a" .. (" "):rep(200000) .. "b")
+        end)
+        assert.is_true(seconds < 0.5, seconds)
     end)
 
     it("knows UTF-8", function()
@@ -191,7 +193,8 @@ describe("kong.tools.time", function()
     end)
 
     it("has clocks", function()
-        assert.is_true(math.abs(time.time_ns() / 1e9 - os.time()) < 2)
+        local from, now, to = os.time(), time.time_ns() / 1e9, os.time()
+        assert.is_true(from - 1 <= now and now <= to + 1)
         local before = time.get_updated_monotonic_ms()
         assert.is_true(time.get_updated_monotonic_ms() >= before)
         assert.equal(0, before % 1)

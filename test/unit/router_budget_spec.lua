@@ -4,8 +4,9 @@
 local core_router = require("test.unit.support.core_router")
 local oracle = require("test.unit.support.oracle")
 local random_routes = require("test.unit.support.routes")
+local soak = require("test.unit.support.soak")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 60
+local ROUNDS = soak(60, 600)
 
 local seed = require("test.unit.support.seed")("router_budget")
 
@@ -44,6 +45,17 @@ local function ask(compiled, request)
         local sent = request.headers and request.headers[name]
         return sent and core_router.header(type(sent) == "table" and sent or { sent })
     end, request.is_tls and { sni = request.sni } or nil)
+end
+
+--- Time decides: what is said where the machine has it.
+local function answer(compiled, request)
+    for _ = 1, 20 do
+        local value = ask(compiled, request)
+        if value ~= false then
+            return value
+        end
+    end
+    return false
 end
 
 local function numbers(count)
@@ -91,13 +103,13 @@ describe("router: the budget of a request", function()
         end
         local path = "/api/" .. ("a/"):rep(60) .. "x0123456789!"
         local one = assert(core_router.new({ routes[300] }, { "one" }))
-        assert.is_nil(ask(one, { path = path }))
+        assert.is_nil(answer(one, { path = path }))
         local all = assert(core_router.new(routes, numbers(#routes)))
         for _ = 1, 12 do
             local value, _, reason = ask(all, { path = path })
             assert.is_false(value)
             assert.matches("limit exceeded$", reason)
-            assert.equal(300, ask(all, { path = "/api/a/b/x300" }))
+            assert.equal(300, answer(all, { path = "/api/a/b/x300" }))
         end
     end)
 
@@ -115,7 +127,7 @@ describe("router: the budget of a request", function()
             assert.is_false((ask(compiled, request)))
         end
         local request = { path = "/bcc", host = "a", method = "GET", headers = { ["x-a"] = long } }
-        assert.equal(#routes, ask(compiled, request))
+        assert.equal(#routes, answer(compiled, request))
     end)
 
     it("counts candidates without patterns", function()
@@ -126,15 +138,15 @@ describe("router: the budget of a request", function()
             routes[i] = { paths = { "/p" }, headers = { ["x-t"] = { value } } }
         end
         local compiled = assert(core_router.new(routes, numbers(#routes)))
-        local function of(text)
-            return ask(compiled, { path = "/p", headers = { ["x-t"] = text } })
+        local function with(text)
+            return { path = "/p", headers = { ["x-t"] = text } }
         end
-        assert.equal(1, of(value))
-        assert.is_nil(of("a"))
-        local found, _, reason = of(value:sub(2) .. "b")
+        assert.equal(1, answer(compiled, with(value)))
+        assert.is_nil(answer(compiled, with("a")))
+        local found, _, reason = ask(compiled, with(value:sub(2) .. "b"))
         assert.is_false(found)
         assert.equal("time limit exceeded", reason)
-        assert.equal(1, of(value))
+        assert.equal(1, answer(compiled, with(value)))
     end)
 
     it("is not held against patterns that are to be compiled first", function()
@@ -161,13 +173,18 @@ describe("router: the budget of a request", function()
     it("has room for any pattern to be compiled", function()
         -- 7 ms where PCRE2 compares what is repeated with each of the alternatives.
         local head = ("abcdefghijklmnopqrstuvwxyz0123456789"):gsub(".", "%0*")
-        local routes = {}
-        for i = 1, 3 do
-            local pattern = "/[x]" .. i .. head .. "(?:" .. ("|"):rep(4000) .. "b)"
-            routes[i] = { paths = { "~" .. pattern } }
-        end
-        local compiled = assert(core_router.new(routes, numbers(3)))
-        assert.equal("ok", (core_router.ask(compiled.view, nil, nil, nil, "/x3")))
+        local tail = head .. "(?:" .. ("|"):rep(4000) .. "b)"
+        local words = {}
+        repeat
+            -- Others each time: these are compiled.
+            local try, routes = "/x" .. #words, {}
+            for i = 1, 3 do
+                routes[i] = { paths = { "~/[x]" .. #words .. i .. tail } }
+            end
+            local compiled = assert(core_router.new(routes, numbers(3)))
+            words[#words + 1] = core_router.ask(compiled.view, nil, nil, nil, try .. 3)
+        until words[#words] == "ok" or #words == 5
+        assert.equal("ok", words[#words], table.concat(words, " "))
     end)
 
     it("is refused what takes longer than that between two looks at the clock", function()

@@ -1,12 +1,13 @@
 -- The router against its oracle on random routes and requests.
 --
--- SEED repeats a run, SLUICE_TEST_ROUNDS makes it longer.
+-- SEED repeats a run, LONG=1 makes it longer.
 
 local core_router = require("test.unit.support.core_router")
 local oracle = require("test.unit.support.oracle")
 local random_routes = require("test.unit.support.routes")
+local soak = require("test.unit.support.soak")
 
-local ROUNDS = tonumber(os.getenv("SLUICE_TEST_ROUNDS")) or 1500
+local ROUNDS = soak(1500, 15000)
 
 local seed = require("test.unit.support.seed")("router_random")
 

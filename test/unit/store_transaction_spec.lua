@@ -324,8 +324,16 @@ describe("a transaction of the store", function()
         end
         for _, clear in ipairs({ replace, transact }) do
             cost(1000, clear)
-            -- Four times as many: sixteen times as much, where each looks at all others.
-            assert.is_true(cost(12000, clear) < 9 * cost(3000, clear))
+            -- Four times as many: sixteen times as much, where each looks at all others. The best
+            -- of some: what shares a core with this costs CPU time, too.
+            local some, many = math.huge, math.huge
+            for _ = 1, 5 do
+                some, many = math.min(some, cost(3000, clear)), math.min(many, cost(12000, clear))
+                if many < 9 * some then
+                    break
+                end
+            end
+            assert.is_true(many < 9 * some, ("%.3f s, %.3f s"):format(some, many))
         end
     end)
 

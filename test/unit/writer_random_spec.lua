@@ -1,9 +1,10 @@
 --- Random transactions through the writer: what is published is what a dictionary has, and what a
 --- build of every row has, whatever merges, overflows and restarts come between.
 
+local soak = require("test.unit.support.soak")
 local support = require("test.unit.support.writer")
 
-local STEPS = tonumber(os.getenv("STEPS")) or 1000
+local STEPS = soak(1000, 10000)
 local SEED = require("test.unit.support.seed")("writer_random")
 
 local function id(kind, number)

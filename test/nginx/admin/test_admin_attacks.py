@@ -89,7 +89,7 @@ def test_slow_heads_leave_room_for_the_control_socket(
         else:
             # Some have had their time meanwhile, and made place.
             assert flood.refused > count / 2
-        wait_until(lambda: flood.open() == 0, "the ends of their time", 15)
+        wait_until(lambda: flood.open() == 0, "the ends of their time")
     finally:
         flood.close()
     Client(running).must(200, "GET", "/services")

@@ -1,6 +1,6 @@
 """Everything is killed at any time: what was answered is there after the next start, nothing half.
 
-ADMIN_KILLS: how often; SEED: of an earlier run.
+SEED: of an earlier run.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Callable
 
 from admin_client import Client
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Gateway, alive
 from wire import wait_until
 
-KILLS = int(os.environ.get("ADMIN_KILLS", "4"))
+KILLS = soak(4, 40)
 SEED = seed_of("admin_kills")
 WRITERS = 10
 

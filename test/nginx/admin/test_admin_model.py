@@ -1,6 +1,6 @@
 """Random writes and proxied requests beside a model: no answer is of what was before a write.
 
-MODEL_STEPS: how many writes; SEED: of an earlier run.
+SEED: of an earlier run.
 """
 
 import copy
@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from admin_client import Client
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Gateway
 from upstream import Upstream
 from wire import Reply, Wire, wait_until
 
-STEPS = int(os.environ.get("MODEL_STEPS", "300"))
+STEPS = soak(300, 3000)
 SEED = seed_of("admin_model")
 
 SERVICES, ROUTES, VARIANTS, CONSUMERS, KEYS = 4, 6, 3, 3, 5
@@ -297,6 +298,15 @@ class Run:
             self.was_again = True
         raise AssertionError(f"{method} {path}: never answered")
 
+    def told(self, status: int, reply: Reply) -> str:
+        """What is wrong, after which writes, and what the gateway has."""
+        has = {
+            kind: self.client.must(200, "GET", f"/{kind}")["data"]
+            for kind in ("services", "routes", "history")
+        }
+        writes = "\n".join(self.log[-40:])
+        return f"{status} expected, got {reply}; {self.model.state}\n{writes}\n{has}"
+
     def make(self) -> None:
         """One write, or several, or a way back."""
         chance = self.rng.random()
@@ -312,14 +322,14 @@ class Run:
             self.log.append(f"batch {operations}: {reply.status}")
             # A batch that was made, but not answered, cannot be made again.
             known = self.was_again and reply.status in (404, 409)
-            assert reply.status == status or known, f"{status} expected: {operations}: {reply}"
+            assert reply.status == status or known, self.told(status, reply)
             self.model.state = state
         else:
             made, status = self.model.one(self.model.state)
             reply = self.write(made["method"], made["path"], made.get("body"))
             self.log.append(f"{made}: {reply.status}")
             known = self.was_again and (status, reply.status) in {(201, 409), (204, 404)}
-            assert reply.status == status or known, f"{status} expected: {made}: {reply}"
+            assert reply.status == status or known, self.told(status, reply)
         if reply.status < 300:
             revision = int(reply.headers.get("sluice-revision") or 0)
             self.states[revision] = copy.deepcopy(self.model.state)

@@ -1,9 +1,5 @@
-"""Requests made of the OpenAPI document: what comes back is what it says, and never a 500.
+"""Requests made of the OpenAPI document: what comes back is what it says, and never a 500."""
 
-OPENAPI_EXAMPLES: how many requests for each method of each path.
-"""
-
-import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -18,11 +14,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Gateway
 from wire import DEADLINE
 
-EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "3"))
+EXAMPLES = soak(3, 30)
+"""Requests for each method of each path."""
 SEED = seed_of("admin_openapi")
 
 CHECKS = [

@@ -1,18 +1,17 @@
 """A long list is paged through while it changes."""
 
-import os
 import random
 import threading
 from typing import Any
 
 from admin_client import Client, uuid
 from changes import document
+from soaks import soak
 
 from sluice import Gateway
 from wire import wait_until
 
-COUNT = int(os.environ.get("TEST_PAGED_ENTITIES", "4000"))
-"""More are for a look by hand."""
+COUNT = soak(4000, 1_000_000)
 
 SIZE = 1000 if COUNT > 10000 else 100
 

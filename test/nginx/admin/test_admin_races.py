@@ -1,20 +1,17 @@
-"""Many clients at the same time: one unique value, and pages of what others change.
+"""Many clients at the same time: one unique value, and pages of what others change."""
 
-RACE_ROUNDS, PAGED_ENTITIES: how many.
-"""
-
-import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from admin_client import Client, uuid
+from soaks import soak
 
 from sluice import Gateway
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "15"))
-ENTITIES = int(os.environ.get("PAGED_ENTITIES", "20000"))
+ROUNDS = soak(15, 150)
+ENTITIES = soak(20_000, 200_000)
 CLIENTS = 20
 
 

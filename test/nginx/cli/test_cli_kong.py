@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from ports import Ports
+from trouble import TROUBLE
 
 import guard
 from instance import AS_ROOT, BAD, ONE, SECONDS
-from sluice import COMMAND, NGINX, TROUBLE, sanitizers
+from sluice import COMMAND, NGINX, sanitizers
 from upstream import Upstream
 from wire import DEADLINE, Wire, request_bytes, wait_until
 

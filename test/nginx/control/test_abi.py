@@ -46,6 +46,23 @@ def generated(folder: Path, header: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(awk, capture_output=True, text=True, check=False)
 
 
+def test_other_prototypes_have_another_hash(tmp_path: Path) -> None:
+    prototype = "int sluice_count(const char *name,\n    int length);\n"
+    whole = HEADER.replace("/* FFI end */", prototype + "/* FFI end */")
+    sources = [
+        whole,
+        whole.replace("int length);", "size_t length);"),
+        whole.replace("int length);", "int length, int more);"),
+        whole.replace("int sluice_count", "double sluice_count"),
+    ]
+    hashes = []
+    for i, source in enumerate(sources):
+        made = generated(tmp_path / str(i), source).stdout
+        hashes.append(made.partition('{ "lib/numbers", ')[2].partition("u,")[0])
+    assert all(hashes)
+    assert len(set(hashes)) == 4
+
+
 def test_a_header_becomes_a_text(tmp_path: Path) -> None:
     (tmp_path / "made.c").write_text(
         generated(tmp_path, HEADER).stdout

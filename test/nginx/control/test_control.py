@@ -244,6 +244,19 @@ def test_a_reload_keeps_the_page_and_is_no_death(images: Images) -> None:
         assert len(block["slots"]) == 1
 
 
+# Keeps a worker for as long as there is a file.
+BUSY = """
+    local path = "%s"
+    local file = io.open(path)
+    while file do
+        file:close()
+        ngx.sleep(0.005)
+        file = io.open(path)
+    end
+    return 1
+"""
+
+
 def test_a_worker_0_that_leaves_says_so() -> None:
     """The one that comes after it, at a reload, waits for the role."""
     role = """
@@ -261,11 +274,14 @@ def test_a_worker_0_that_leaves_says_so() -> None:
         old = nginx.zero()
         (nginx.prefix / "stay").touch()
         with Wire(nginx.control_port) as wire:
-            nginx.send_code(wire, "ngx.sleep(1) return 1")
+            busy = nginx.prefix / "busy"
+            busy.touch()
+            nginx.send_code(wire, BUSY % busy)
             wait_until(lambda: nginx.block()["pid"] == old, "the block")
             nginx.restart_workers()
             assert nginx.block()["pid"] == old
             assert len(nginx.block()["slots"]) == 2
+            busy.unlink()
             assert wire.read_reply("POST").status == 200
         wait_until(lambda: not alive(old), "the old worker 0 to leave")
         block = nginx.block()
@@ -372,18 +388,16 @@ def test_a_replaced_module_file_finds_the_page_again(tmp_path: Path) -> None:
 
 
 def test_a_stuck_worker_0_is_killed() -> None:
-    with Images(main="sluice_control_watchdog 2s;") as nginx:
+    with Images(main="sluice_control_watchdog 4s;") as nginx:
         nginx.run(LIVE)
         nginx.expect_log("exited on signal 9")
         zero = nginx.zero()
         # Not while it only has nothing to do.
-        time.sleep(3)
+        time.sleep(5)
         assert nginx.zero() == zero
         with Wire(nginx.control_port) as wire:
             nginx.send_code(wire, "while true do end")
-            began = time.monotonic()
             wait_until(lambda: not alive(zero), "its end")
-            assert time.monotonic() - began < 20
             assert nginx.match("/a")["status"] == 200
         wait_until(lambda: nginx.zero() != zero, "the next")
         assert nginx.block()["deaths"] == 1

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 from changes import document, post, stopped
 from seeds import seed_of
+from soaks import soak
 
 from processes import switches
 from sluice import Gateway, Start, alive
 from upstream import Upstream
 from wire import wait_until
 
-ROUNDS = int(os.environ.get("DAMAGE_ROUNDS", "1"))
+ROUNDS = soak(1, 10)
 ROUTES = 1000
 BITS = 200
 TRAFFIC_WORKERS = 2

@@ -6,25 +6,37 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import pytest
 from admin_client import Client
 from plugin_files import rounds
 from threads import beside
 
+import guard
 from sluice import Gateway
 from upstream import Upstream
 from wire import wait_until
 
-# The control worker's round, again and again; and a name whose addresses come late.
+# The control worker's round, again and again; and a name whose addresses do not come for as long as
+# there is a file, which is another when somebody waits for them.
 ROUNDS = """
 local queries = require("gateway.upstream.queries")
-local ask, is_slow = queries.ask, true
+local ask = queries.ask
+
+local function is_held()
+    local file = io.open("@fuse@")
+    if file then
+        file:close()
+        os.rename("@fuse@.new", "@fuse@.seen")
+    end
+    return file ~= nil
+end
+
 function queries.ask(lane, names, seconds)
-    for _, host in ipairs(is_slow and names or {}) do
-        if host == "slow.invalid" then
-            is_slow = false
-            ngx.sleep(1)
+    for _, host in ipairs(names) do
+        while host == "slow.invalid" and is_held() do
+            ngx.sleep(0.005)
         end
     end
     return ask(lane, names, seconds)
@@ -33,9 +45,18 @@ end
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Gateway]:
+def fuse() -> Iterator[Path]:
+    """The file that holds slow.invalid, not there."""
+    folder = guard.folder("sluice-names-")
+    folder.chmod(0o777)
+    yield folder / "fuse"
+    guard.remove(folder)
+
+
+@pytest.fixture(scope="module")
+def running(fuse: Path) -> Iterator[Gateway]:
     """A gateway that looks for unused names all the time."""
-    with Gateway(None, plugins={"rounds": ROUNDS}) as gateway:
+    with Gateway(None, plugins={"rounds": ROUNDS.replace("@fuse@", str(fuse))}) as gateway:
         yield gateway
 
 
@@ -98,7 +119,7 @@ def test_a_service_keeps_its_name_whoever_comes_between(client: Client, upstream
     must_become(client)
 
 
-def test_an_upstream_stands_for_its_name(client: Client) -> None:
+def test_an_upstream_stands_for_its_name(client: Client, fuse: Path) -> None:
     """Of services and upstreams that come and go at once, none is without a name."""
     client.must(200, "PUT", "/upstreams/u.invalid", {})
     client.must(200, "PUT", "/services/s", {"host": "u.invalid"})
@@ -114,10 +135,15 @@ def test_an_upstream_stands_for_its_name(client: Client) -> None:
         {"method": "PUT", "path": f"/services/{host}", "body": {"host": host}}
         for host in ("n.invalid", "slow.invalid")
     ]
+    fuse.touch()
+    fuse.with_suffix(".new").touch()
     with beside(partial(client.must, 200, "POST", "/batch", batch)):
-        time.sleep(0.3)
-        client.must(204, "DELETE", "/upstreams/n.invalid")
-        must_become(client)
+        try:
+            wait_until(fuse.with_suffix(".seen").exists, "the write to wait")
+            client.must(204, "DELETE", "/upstreams/n.invalid")
+            must_become(client)
+        finally:
+            fuse.unlink()
     must_become(client, "n.invalid", "slow.invalid")
 
 

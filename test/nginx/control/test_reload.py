@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 import pytest
 from reload_client import Client
+from soaks import soak
 from versions import VERSION, ask_every_worker, versioned
 
 from sluice import Start, proxying
 from upstream import Exchange, Upstream
 from wire import DEADLINE, ClosedEarly, request_bytes, wait_until
 
-RELOADS = 6
+RELOADS = soak(6, 30)
 
 
 @pytest.mark.parametrize("kind", ["plain", "bodies", "streamed"])

@@ -15,7 +15,7 @@ SMALL = "sluice_events_size 64k;\n"
 
 # A reader that does not read for so long is detached. A busy machine holds up everybody for a
 # while: longer than that must not be.
-STALLED = SMALL + "sluice_events_stall 1s;\n"
+STALLED = SMALL + "sluice_events_stall 4s;\n"
 
 # Nobody is detached, however long a test takes.
 PATIENT = SMALL + "sluice_events_stall 600s;\n"
@@ -83,7 +83,7 @@ def test_a_stopped_reader_is_detached_and_told() -> None:
                         "the others to hear all",
                     )
                     assert ring.run_on(wire, "return probe.wrong, probe.missed or 0") == [0, 0]
-                assert time.monotonic() - started > 0.9
+                assert time.monotonic() - started > 3.9
                 states = sorted(
                     w["state"] for w in ring.run_on(zero, "return ev:stats()")["workers"]
                 )
@@ -242,7 +242,7 @@ def test_frames_for_others_do_not_hold_up_the_log() -> None:
             ev:publish({ worker = 1 }, "other", "e", ("x"):rep(1000))
         end
     """
-    with Events(workers=2, main=STALLED, init_worker=COUNT) as ring:
+    with Events(workers=2, main=PATIENT, init_worker=COUNT) as ring:
         ring.ready()
         ring.run(0, code)
         for worker in (0, 1):

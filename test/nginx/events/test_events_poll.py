@@ -20,6 +20,15 @@ def test_a_key_of_what_was_refused_is_free() -> None:
         events.expect_log(r"missed \d+ events \(overflow\)", range(0, 9))
 
 
+def test_an_event_larger_than_the_dictionary_leaves_the_next_alone() -> None:
+    """The dictionary has one megabyte."""
+    with over_poll() as events:
+        events.ready()
+        assert events.publish(data="text2000000")[1] == {"full": 1}
+        events.publish(event="next")
+        assert all(names(heard) == ["next"] for heard in events.heard(1).values())
+
+
 LATE = """
     location /late {
         content_by_lua_block {

@@ -162,7 +162,7 @@ def test_keys_sent_to_a_dead_worker_go_to_another() -> None:
 
 
 def test_a_worker_that_takes_nothing_is_cut_off_and_told() -> None:
-    with over_socket("stall_timeout = 1.5, queue_len = 100000", workers=3) as events:
+    with over_socket("stall_timeout = 3, queue_len = 100000", workers=3) as events:
         events.expect_log("takes nothing: closed", 1)
         events.expect_log(r"missed \d+ events \(stalled\)", 1)
         events.ready()
@@ -192,7 +192,7 @@ def test_a_worker_that_takes_nothing_is_cut_off_and_told() -> None:
 
 
 def test_who_was_cut_off_and_died_is_forgotten() -> None:
-    with over_socket("stall_timeout = 1.5, queue_len = 100000", workers=2) as events:
+    with over_socket("stall_timeout = 3, queue_len = 100000", workers=2) as events:
         events.expect_log("takes nothing: closed", 3)
         events.expect_log("exited on signal 9", 3)
         for _ in range(3):
@@ -239,7 +239,7 @@ def test_idle_is_idle() -> None:
             return sum(map(switches, pids)) - before
 
         wait_until(lambda: wakeups(0.3) == 0, "the connections that asked to be closed")
-        assert wakeups(1) <= 2
+        wait_until(lambda: wakeups(1) <= 2, "a while in which nobody wakes")
 
 
 def test_no_server_for_the_broker() -> None:

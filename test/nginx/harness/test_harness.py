@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
+import evidence
 import pytest
+import trouble
+from trouble import Trouble
 
 import guard
-from sluice import ROOT, SUPPORT, Gateway, Trouble, alive
+from instance import Instances
+from sluice import SUPPORT, Gateway, alive
 from wire import wait_until
 
 
@@ -34,6 +38,7 @@ def log() -> Iterator[Log]:
     log = Log()
     yield log
     log.path.unlink(missing_ok=True)
+    log.gateway.started = False
     log.gateway.expectations.clear()
     log.gateway.close()
 
@@ -109,6 +114,86 @@ def test_a_declared_line_may_come_after_the_answer(log: Log) -> None:
     assert log.gateway.expectations[0].seen == 1
 
 
+CRASHED = "2026/01/01 00:00:00 [alert] 1#1: worker process 2 exited on signal 11"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where logs of failed tests go: none has failed."""
+    monkeypatch.setattr(evidence, "FAILED", tmp_path)
+    return tmp_path
+
+
+def test_a_crash_is_noticed_whatever_a_test_fails_by(log: Log, kept: Path) -> None:
+    log.write(CRASHED + "\n")
+    gone = ConnectionError()
+    log.gateway.__exit__(ConnectionError, gone, None)
+    assert CRASHED in gone.__notes__[0]
+    assert [path.read_text() for path in kept.rglob("*error.log")] == [CRASHED + "\n"]
+    assert evidence.crashes() == [CRASHED]
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_crash_is_noticed_where_the_command_is_tested() -> None:
+    instances = Instances()
+    error_log = instances.make().prefix / "logs" / "error.log"
+    error_log.parent.mkdir(parents=True)
+    error_log.write_text(CRASHED + "\n")
+    with pytest.raises(AssertionError, match="exited on signal 11"):
+        instances.__exit__(ConnectionError, ConnectionError(), None)
+    assert evidence.crashes() == [CRASHED]
+
+
+KILLED = "2026/01/01 00:00:00 [alert] 1#1: worker process {} exited on signal {}\n"
+
+
+@pytest.fixture
+def slow_ends(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Those so far: none."""
+    found: list[str] = []
+    monkeypatch.setattr(trouble, "_slow_ends", found)
+    return found
+
+
+def end_with(log: Log, *lines: str) -> None:
+    """Has a test end: nginx says this while the harness stops it."""
+    log.gateway.started = True
+    log.gateway.stop = lambda: log.write("".join(lines))  # type: ignore[method-assign]
+    try:
+        log.gateway.close()
+    finally:
+        del log.gateway.stop
+        log.path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def test_a_worker_that_is_slow_to_leave_is_no_trouble(log: Log, slow_ends: list[str]) -> None:
+    with pytest.warns(UserWarning, match="slow end: .* worker process 7 exited"):
+        end_with(log, QUIET, KILLED.format(7, 9))
+    assert len(slow_ends) == 1
+
+
+def test_many_of_them_are_trouble(log: Log, slow_ends: list[str]) -> None:
+    many = [KILLED.format(pid, 9) for pid in range(trouble.SLOW_ENDS_AT_MOST + 1)]
+    with (
+        pytest.warns(UserWarning, match="slow end"),
+        pytest.raises(Trouble, match="process 5 exited"),
+    ):
+        end_with(log, *many)
+    assert len(slow_ends) == trouble.SLOW_ENDS_AT_MOST
+
+
+@pytest.mark.parametrize("signal_of_death", [6, 11, 90])
+def test_a_crash_at_the_end_is_trouble(log: Log, signal_of_death: int) -> None:
+    with pytest.raises(Trouble, match="undeclared"):
+        end_with(log, KILLED.format(7, signal_of_death))
+
+
+def test_a_worker_killed_before_the_end_is_trouble(log: Log) -> None:
+    log.write(KILLED.format(7, 9))
+    with pytest.raises(Trouble, match="undeclared"):
+        end_with(log, QUIET)
+
+
 STARTED = """
 import sys
 
@@ -181,26 +266,3 @@ def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
 
     monkeypatch.setattr(Path, "open", opened_late)
     assert not alive(sleeping.pid)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ("def test_x(): assert False", 75),
-        ("def test_x(): pass", 0),
-        ("\n".join(f"def test_{n}(): assert False" for n in range(6)), 1),
-        ("import sluice\ndef test_x(): raise sluice.Trouble('undeclared: [error] 7#7')", 75),
-        ("import sluice\ndef test_x(): raise sluice.Trouble('undeclared: [alert] 7#7')", 1),
-    ],
-)
-def test_few_failures_with_clean_logs_may_be_tried_again(
-    body: str, status: int, tmp_path: Path
-) -> None:
-    (tmp_path / "test_it.py").write_text(body)
-    (tmp_path / "conftest.py").write_text(
-        f"import sys\nsys.path[:0] = [{str(SUPPORT)!r}, {str(ROOT / 'test')!r}]\n"
-        "from failures import Failures\n"
-        "def pytest_configure(config): config.pluginmanager.register(Failures())\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == status

@@ -155,7 +155,7 @@ def without_times(entry: object) -> object:
     own = {"latencies", "started_at", "id", "size", "url", "tls", "date", "reset", "connection"}
     own |= {"content-length", "x-kong-request-id", "ratelimit-reset", "host", "user-agent"}
     own |= {"x-kong-proxy-latency", "x-kong-upstream-latency", "ratelimit-remaining"}
-    own |= {"x-ratelimit-remaining-minute", "transfer-encoding"}
+    own |= {"x-ratelimit-remaining-year", "transfer-encoding"}
     if isinstance(entry, dict):
         return {k: without_times(v) for k, v in entry.items() if k not in own}
     return entry
@@ -167,7 +167,7 @@ def test_plugins(gateway: Start, upstream: Upstream) -> None:
         config = logging_to(upstream, log.port)
         config["plugins"] += [
             {"name": "key-auth", "config": {"key_in_body": True}},
-            {"name": "rate-limiting", "config": {"minute": 5, "limit_by": "service"}},
+            {"name": "rate-limiting", "config": {"year": 5, "limit_by": "service"}},
             {"name": "tells"},
         ]
         config["consumers"] = [{"username": "ann", "keyauth_credentials": [{"key": "k"}]}]

@@ -1,21 +1,21 @@
 """Random frames of HTTP/2: whatever comes, no worker dies, nothing is alarming in its log, and
-others are served. SEED repeats a run, HTTP2_CONNECTIONS makes it longer."""
+others are served. SEED repeats a run."""
 
 import contextlib
-import os
 import random
 import socket
 import struct
 
 from http2 import CONTINUATION, DATA, HEADERS, RST_STREAM, WINDOW_UPDATE, frame, served
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Start
 from upstream import Upstream
 from wire import DEADLINE
 
 SEED = seed_of("http2_random")
-CONNECTIONS = int(os.environ.get("HTTP2_CONNECTIONS") or 150)
+CONNECTIONS = soak(150, 50_000)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -113,7 +113,7 @@ def test_who_reads_nothing(gateway: Start, upstream: Upstream) -> None:
 
 def test_pings_keep_no_connection(gateway: Start, upstream: Upstream) -> None:
     """One without requests ends by `keepalive_timeout`, one that never had any, too."""
-    running = gateway(served(upstream), tls=TLS, keepalive_timeout="1s", client_header_timeout="1s")
+    running = gateway(served(upstream), tls=TLS, keepalive_timeout="2s", client_header_timeout="2s")
     for asks in (True, False):
         with speaking(running) as client:
             if asks:

@@ -6,12 +6,13 @@ A plugin makes both in the log phase and compares them there.
 import random
 
 import pytest
+from soaks import soak
 
 from sluice import ROOT, Gateway, Start, proxying
 from upstream import DeadPort, Exchange, Upstream
 from wire import ClosedEarly, request_bytes, wait_until
 
-ROUNDS = 250
+ROUNDS = soak(250, 2500)
 
 COMPARES = (
     """

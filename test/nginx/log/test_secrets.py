@@ -24,7 +24,7 @@ def config(upstream: Upstream, dead: DeadPort, log: LogServer, key: str) -> dict
     names = {"key_names": ["apikey", "x_token"], "key_in_body": True}
     made["plugins"] += [
         {"name": "key-auth", "route": "keyed", "config": names},
-        {"name": "rate-limiting", "route": "keyed", "config": {"minute": 3, "policy": "local"}},
+        {"name": "rate-limiting", "route": "keyed", "config": {"year": 3, "policy": "local"}},
     ]
     made["consumers"] = [{"username": "ann", "keyauth_credentials": [{"key": key}]}]
     return made

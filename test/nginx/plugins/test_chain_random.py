@@ -2,25 +2,25 @@
 
 The model knows nothing of how chains are compiled: for each plugin and request it asks the scopes
 in the order of their precedence, one by one. Plugins are in Lua and in C, and some rounds have an
-upstream that is dead. The suite makes a few hundred requests;
-CHAIN_ROUNDS=400 makes ten thousand (25 requests a round), SEED others.
+upstream that is dead. The check makes a few hundred requests, the long run ten thousand (25 a
+round); SEED makes others.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass, field
 from typing import Any
 
 from changes import document, post
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Gateway, Start
 from upstream import DeadPort, Upstream
 
 SEED = seed_of("chain_random")
-ROUNDS = int(os.environ.get("CHAIN_ROUNDS", "12"))
+ROUNDS = soak(12, 400)
 REQUESTS = 25
 
 SCHEMA = """

@@ -1,6 +1,7 @@
 """The counters of rate-limiting over processes: many workers, reloads, upgrades, deaths."""
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -28,42 +29,50 @@ def connected(running: Gateway, count: int) -> Iterator[list[Wire]]:
         yield [stack.enter_context(running.wire()) for _ in range(count)]
 
 
-def at_once(wires: list[Wire]) -> list[int]:
+def at_once(wires: list[Wire], tenant: str) -> list[int]:
     """The statuses of a request on each connection, all sent before the first answer is read."""
     for wire in wires:
-        wire.send(request_bytes("/api"))
+        wire.send(request_bytes("/api", headers={"X-Tenant": tenant}))
     return [wire.read_reply().status for wire in wires]
 
 
 def test_eight_workers_let_as_many_pass_as_each_window_says(
     gateway: Start, upstream: Upstream
 ) -> None:
-    clients, second, hour = 400, 60, 150
+    clients, second, month = 100, 15, 40
     upstream.answer(200)
-    running = gateway(limited(upstream, second=second, hour=hour, day=1000), workers=8)
-    early_in_the_window(3600, 60)
-    passed = 0
+    by = {"limit_by": "header", "header_name": "X-Tenant"}
+    config = limited(upstream, **by, second=second, month=month, year=1000)
+    running = gateway(config, workers=8)
+    tenants = (str(number) for number in itertools.count())
     with connected(running, clients) as wires:
 
-        def within_a_second() -> bool:
-            nonlocal passed
+        def asked_at_once(tenant: str, left: int) -> tuple[int, int]:
+            """How many pass, of all that a tenant has left; of how many seconds these were."""
             early_in_the_window(1, 0.95)
             begun = int(time.time())
-            found = at_once(wires)
+            found = at_once(wires, tenant)
+            seconds = int(time.time()) - begun + 1
             assert set(found) <= {200, 429}
-            left = hour - passed
-            passed += found.count(200)
-            if int(time.time()) != begun and left > 0:
-                assert found.count(200) >= min(second, left)
-                return False
-            assert found.count(200) == min(second, left)
-            return left > 0
+            assert min(second, left) <= found.count(200) <= min(second * seconds, left)
+            return found.count(200), seconds
 
-        wait_until(within_a_second, "400 requests within a second")
-        wait_until(lambda: not within_a_second() and passed >= hour, "the hour to be full")
-    assert passed == hour == len(upstream.requests)
-    # None that was refused has taken anything from a window.
-    assert told(running.ask("/api"))["X-RateLimit-Remaining-Day"] == str(1000 - hour)
+        def full_within_seconds() -> bool:
+            """Whether a tenant's month was full, each time within one second of the clock."""
+            tenant, passed, undisturbed = next(tenants), 0, True
+            upstream.requests.clear()
+            while passed < month:
+                more, seconds = asked_at_once(tenant, month - passed)
+                passed += more
+                undisturbed = undisturbed and seconds == 1
+            assert asked_at_once(tenant, 0)[0] == 0
+            assert passed == month == len(upstream.requests)
+            # None that was refused has taken anything from a window.
+            reply = running.ask("/api", headers={"X-Tenant": tenant})
+            assert told(reply)["X-RateLimit-Remaining-Year"] == str(1000 - month)
+            return undisturbed
+
+        wait_until(full_within_seconds, "a month full of undisturbed seconds")
 
 
 def reload_with(running: Gateway, **settings: object) -> None:
@@ -83,8 +92,7 @@ def reload_with(running: Gateway, **settings: object) -> None:
 def test_counters_outlive_reloads_to_more_and_fewer_workers(
     gateway: Start, upstream: Upstream
 ) -> None:
-    running = gateway(limited(upstream, hour=6), workers=2)
-    early_in_the_window(3600, 60)
+    running = gateway(limited(upstream, year=6), workers=2)
     for workers in (2, 5, 1):
         assert statuses(running, 2) == [200] * 2
         reload_with(running, workers=workers)
@@ -92,9 +100,8 @@ def test_counters_outlive_reloads_to_more_and_fewer_workers(
 
 
 def test_another_size_lets_limits_begin_anew(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(limited(upstream, hour=1), rate_limiting_memory="1m")
+    running = gateway(limited(upstream, year=1), rate_limiting_memory="1m")
     running.expect_log("sluice_limits_size: another size.* all rate limits begin anew")
-    early_in_the_window(3600, 60)
     assert statuses(running, 2) == [200, 429]
     reload_with(running, rate_limiting_memory="1m")
     assert statuses(running, 1) == [429]
@@ -119,8 +126,7 @@ def leave(running: Gateway, master: int) -> None:
 def test_counters_outlive_binary_upgrades_and_the_way_back(
     gateway: Start, upstream: Upstream
 ) -> None:
-    running = gateway(limited(upstream, hour=14), workers=2)
-    early_in_the_window(3600, 60)
+    running = gateway(limited(upstream, year=14), workers=2)
     assert statuses(running, 2) == [200] * 2
     for stays in ("old", "new", "new"):
         old, new = upgrade(running)
@@ -132,9 +138,8 @@ def test_counters_outlive_binary_upgrades_and_the_way_back(
 
 
 def test_an_upgrade_to_another_size_and_back(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(limited(upstream, hour=1), rate_limiting_memory="1m")
+    running = gateway(limited(upstream, year=1), rate_limiting_memory="1m")
     running.expect_log("sluice_limits_size: another size.* all rate limits begin anew")
-    early_in_the_window(3600, 60)
     assert statuses(running, 2) == [200, 429]
     conf = running.settings["prefix"] / "nginx.conf"
     conf.write_text(conf.read_text().replace("sluice_limits_size 1m;", "sluice_limits_size 2m;"))
@@ -168,13 +173,11 @@ def flood(running: Gateway, path: str, count: int) -> tuple[int, int]:
 def test_invented_identifiers_disturb_no_other_rule(gateway: Start, upstream: Upstream) -> None:
     upstream.answer(200)
     by = {"limit_by": "header", "header_name": "X-Tenant"}
-    config = limited(upstream, **by, hour=2, day=3)
-    rule = {"name": "rate-limiting", "config": by | {"day": 1, "hide_client_headers": True}}
+    config = limited(upstream, **by, month=2, year=3)
+    rule = {"name": "rate-limiting", "config": by | {"year": 1, "hide_client_headers": True}}
     config["services"][0]["routes"].append({"name": "b", "paths": ["/b"], "plugins": [rule]})
     running = gateway(config, workers=2, rate_limiting_memory="512k")
     running.expect_log("identifiers than its share of memory holds", range(1, 100))
-    early_in_the_window(86400, 300)
-    early_in_the_window(3600, 300)
 
     def ask(tenant: str) -> int:
         return running.ask("/api", headers={"X-Tenant": tenant}).status
@@ -194,10 +197,9 @@ def test_invented_identifiers_disturb_no_other_rule(gateway: Start, upstream: Up
 def test_workers_that_die_while_they_count(gateway: Start, upstream: Upstream) -> None:
     limit, kills = 3000, 25
     upstream.answer(200)
-    running = gateway(limited(upstream, hour=limit, day=100_000), workers=4)
+    running = gateway(limited(upstream, month=limit, year=100_000), workers=4)
     # One that was chosen twice dies once.
     running.expect_log("worker process .* exited on signal 9", range(kills // 2, kills + 1))
-    early_in_the_window(3600, 120)
     passed, lost, killed = [], [], threading.Event()
 
     def client() -> None:
@@ -220,5 +222,5 @@ def test_workers_that_die_while_they_count(gateway: Start, upstream: Upstream) -
     # A lost request may have been counted, in some windows or in all; none too many has passed.
     assert limit - len(lost) <= len(passed) <= limit
     assert len(upstream.requests) <= limit
-    left = int(told(running.ask("/api"))["X-RateLimit-Remaining-Day"])
+    left = int(told(running.ask("/api"))["X-RateLimit-Remaining-Year"])
     assert 100_000 - limit <= left <= 100_000 - limit + kills

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import refused
+from soaks import soak
 from tracer import tracer
 from websocket import ASKING
 
@@ -166,7 +167,7 @@ def test_of_a_request_that_is_refused(nginx: Nginx, name: str) -> None:
 
 def test_of_random_requests(nginx: Nginx) -> None:
     before = nginx.workers()
-    for data in refused.mutations(random.Random(9), 80):
+    for data in refused.mutations(random.Random(9), soak(80, 800)):
         refused.answer(nginx, data)
     assert nginx.workers() == before, "the worker has died"
 
@@ -237,11 +238,13 @@ def test_each_error_beside_each_late_phase(
         exchange.keep = False
 
     upstream.handler = answer
-    config = configured(upstream, phases, read_timeout=200, retries=0)
-    config["services"][0]["routes"][0] |= {"paths": ["/silent", "/nonsense"], "strip_path": False}
-    config["services"].append(
-        {"url": "http://127.0.0.1:1", "retries": 0, "routes": [{"paths": ["/dead"]}]}
-    )
+    config = configured(upstream, phases, retries=0)
+    config["services"][0]["routes"][0] |= {"paths": ["/nonsense"], "strip_path": False}
+    silent = {"paths": ["/silent"], "strip_path": False}
+    config["services"] += [
+        {"url": "http://127.0.0.1:1", "retries": 0, "routes": [{"paths": ["/dead"]}]},
+        {"url": upstream.url, "retries": 0, "read_timeout": 200, "routes": [silent]},
+    ]
     running = start(gateway, config, phases, client_max_body_size="1k")
     running.expect_log("client intended to send too large", range(1, 10))
     running.expect_log("upstream timed out", 1)

@@ -4,13 +4,13 @@ logs and late phases still know all of it.
 malloc() of these gateways overwrites what is freed.
 """
 
-import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changes import document, post
+from soaks import soak
 from tunnels import echo
 from websocket import ASKING
 
@@ -18,7 +18,7 @@ from sluice import Gateway, Start, proxying, sanitizers
 from upstream import Exchange, Upstream
 from wire import Wire, request_bytes, wait_until
 
-TUNNELS = int(os.environ.get("WEBSOCKET_TUNNELS") or 100)
+TUNNELS = soak(100, 1000)
 
 PERTURB = {"MALLOC_PERTURB_": "85"}
 

@@ -243,7 +243,7 @@ def test_chunked_response_cut_short_is_not_passed_as_whole(
         exchange.head(200, {"Transfer-Encoding": "chunked"})
         exchange.send(chunk(b"x" * 1000))
         exchange.keep = False
-        exchange.sock.shutdown(2)
+        exchange.shut()
 
     upstream.handler = cut
     running = gateway(proxying(upstream))

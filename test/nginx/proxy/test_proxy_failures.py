@@ -67,7 +67,8 @@ def test_read_timeout_within_the_body_cuts_the_answer(gateway: Start, upstream: 
         exchange.keep = False
 
     upstream.handler = stall
-    running = gateway(proxying(upstream, service={"read_timeout": 100}))
+    # Enough for the head, however late the upstream's thread runs.
+    running = gateway(proxying(upstream, service={"read_timeout": 2000}))
     running.expect_log(TIMED_OUT, 1)
     with running.wire() as wire, pytest.raises(ConnectionError):
         wire.ask("/")

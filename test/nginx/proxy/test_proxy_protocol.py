@@ -167,7 +167,7 @@ def test_what_goes_by_the_address(upstream: Upstream) -> None:
     restriction = {"name": "ip-restriction", "config": {"deny": ["192.0.2.66", "2001:db8:66::/48"]}}
     limit = {
         "name": "rate-limiting",
-        "config": {"minute": 2, "limit_by": "ip", "policy": "local"},
+        "config": {"year": 2, "limit_by": "ip", "policy": "local"},
     }
     config = proxying(upstream) | {"plugins": [restriction, limit]}
     with started(upstream, config) as made:

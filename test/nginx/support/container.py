@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ports import Ports
+from trouble import TROUBLE
 
 import guard
 from instance import AS_ROOT, ONE, SECONDS
-from sluice import COMMAND, ROOT, SUPPORT, TROUBLE, sanitizers
+from sluice import COMMAND, ROOT, SUPPORT, sanitizers
 from wire import DEADLINE, ClosedEarly, Wire, wait_until
 
 TOOLS = ROOT / "packaging" / "container"

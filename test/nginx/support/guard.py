@@ -27,18 +27,22 @@ LOOK_SECONDS = 0.1
 
 _guard: IO[str] | None = None
 
+made: set[Path] = set()
+"""Folders that this process has made and not removed."""
+
 
 def folder(prefix: str) -> Path:
     """A folder that everybody may enter: workers of a root-started nginx are another user."""
-    made = Path(tempfile.mkdtemp(prefix=prefix))
-    made.chmod(0o755)
-    watch(made)
-    return made
+    new = Path(tempfile.mkdtemp(prefix=prefix))
+    new.chmod(0o755)
+    watch(new)
+    return new
 
 
-def watch(made: Path) -> None:
+def watch(folder: Path) -> None:
     """Has what runs in a folder ended with the tests."""
     global _guard
+    made.add(folder)
     if not _guard:
         # Deaf to the terminal's Ctrl-C, which ends the tests. Python's pipes go to no other child.
         process = subprocess.Popen(
@@ -47,7 +51,7 @@ def watch(made: Path) -> None:
         _guard = process.stdin
         atexit.register(process.wait)
         atexit.register(_guard.close)
-    _guard.write(f"{made}\n")
+    _guard.write(f"{folder}\n")
     _guard.flush()
 
 
@@ -91,15 +95,16 @@ def end(folders: set[str]) -> None:
         remove(Path(name))
 
 
-def remove(made: Path) -> None:
+def remove(folder: Path) -> None:
     """Removes a folder, and the images of gateways whose prefix is in it: those of one that was
     killed stand in shared memory."""
-    for settings in made.rglob("settings.json"):
+    made.discard(folder)
+    for settings in folder.rglob("settings.json"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             images = json.loads(settings.read_text())["image_dir"]
             if images.startswith("/dev/shm/sluice-"):
                 shutil.rmtree(images, ignore_errors=True)
-    shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:

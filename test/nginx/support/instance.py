@@ -5,11 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import evidence
 from ports import Ports
+from trouble import is_slow_end
 
 import guard
 from processes import ran
@@ -103,6 +106,11 @@ class Instance:
         """What `sluice status --json` says."""
         return json.loads(self.run("status", "--json").stdout)
 
+    def error_log(self) -> str:
+        """The text of the error log so far."""
+        log = self.prefix / "logs" / "error.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
     def get(self, path: str, port: int | None = None) -> int:
         """The status code of one request; 0 when nobody answers.
 
@@ -118,6 +126,25 @@ class Instance:
             return 0
         finally:
             connection.close()
+
+    def end(self) -> list[str]:
+        """Stops it and removes its files: the lines of its error log that are trouble."""
+        before = self.error_log()
+        self.run("stop")
+        ending = self.error_log()[len(before) :].splitlines()
+        trouble = [line for line in before.splitlines() if self._is_trouble(line)]
+        trouble += [line for line in ending if self._is_trouble(line) and not is_slow_end(line)]
+        if trouble:
+            evidence.keep(self.folder)
+        guard.remove(self.folder)
+        return trouble
+
+    def _is_trouble(self, line: str) -> bool:
+        if "exited on signal" in line:
+            return not self.kills_workers
+        if "[alert]" in line:
+            return not self.cuts_off_requests
+        return re.search(evidence.SANITIZER, line) is not None
 
 
 def built_for() -> str:
@@ -179,14 +206,10 @@ class Instances:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for instance in self._made:
-            instance.run("stop")
-            log = instance.prefix / "logs" / "error.log"
-            text = log.read_text() if log.exists() else ""
-            guard.remove(instance.folder)
-            assert instance.kills_workers or "exited on signal" not in text
-            assert instance.cuts_off_requests or "[alert]" not in text
+        trouble = [line for instance in self._made for line in instance.end()]
         self._ports.release()
+        evidence.notice(trouble)
+        assert not trouble, "undeclared lines in the error log:\n" + "\n".join(trouble[:20])
 
     def make(self) -> Instance:
         """One more, with a declarative file, not started."""

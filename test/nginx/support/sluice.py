@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import json
 import os
 import re
@@ -15,9 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import evidence
 import httpx
 from plugin_files import write_kong_plugin, write_plugin
 from ports import Ports
+from trouble import TROUBLE, Expectation, Trouble, is_slow_end
 
 import guard
 from wire import DEADLINE, Pairs, Reply, Wire, wait_until
@@ -43,15 +44,6 @@ def platform(name: str) -> list[str]:
 
 (NGINX,) = platform("nginx_binary")
 NGINX_MODULES = platform("nginx_modules")
-
-TROUBLE = re.compile(
-    r"\[(?:emerg|alert|crit|error)\]"
-    r"|exited on signal"
-    r"|exited with (?:fatal )?code [1-9]"
-    r"|Sanitizer|runtime error:|^WRITE of size"
-    r"|writing a global Lua variable"
-)
-"""What no error log may hold unless the test declared it beforehand."""
 
 Config = dict[str, Any] | str
 
@@ -80,28 +72,6 @@ class HasUrl(Protocol):
     def url(self) -> str: ...
 
 
-class Trouble(AssertionError):
-    """The error log holds what the test did not declare, or lacks what it did."""
-
-
-@dataclasses.dataclass
-class Expectation:
-    """A declared kind of log line and how often it may come."""
-
-    pattern: re.Pattern[str]
-    count: int | range
-    seen: int = 0
-
-    def met(self) -> bool:
-        """True when it came as often as declared."""
-        return self.seen in self.count if isinstance(self.count, range) else self.seen == self.count
-
-    def has_come(self, log: str) -> bool:
-        """True when the log has it as often as it has to come at least."""
-        least = self.count.start if isinstance(self.count, range) else self.count
-        return sum(1 for line in log.splitlines() if self.pattern.search(line)) >= least
-
-
 class Gateway:
     """A running Sluice.
 
@@ -120,6 +90,8 @@ class Gateway:
     live: ClassVar[list[Gateway]] = []
     """The running ones, whose logs are also read after each test."""
     program: ClassVar[Path] = COMMAND
+    _ends_from: int | None = None
+    """Where in the error log the end begins that is the harness's, not the test's."""
 
     def __init__(
         self,
@@ -186,19 +158,31 @@ class Gateway:
         Gateway.live.remove(self)
         master = self.master()
         done = self.command(how)
-        if done.returncode != 0:
+        is_late = self._ends_from is not None and "did not stop: timeout" in done.stderr
+        if done.returncode != 0 and not is_late:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(master, signal.SIGKILL)
             raise AssertionError(f"sluice {how} failed:\n{done.stdout}{done.stderr}")
-        wait_until(lambda: not alive(master), "nginx to be gone")
+        try:
+            wait_until(lambda: not alive(master), "nginx to be gone")
+        except AssertionError:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(master, signal.SIGKILL)
+            raise
 
     def close(self) -> None:
         """Stops it, reads its error log for the last time, removes its files."""
         try:
             if self.started:
                 self._wait_for_declared()
-            self.stop()
-            self.check_log(final=True)
+                self._ends_from = self.error_log().rfind("\n") + 1
+            try:
+                self.stop()
+            finally:
+                self.check_log(final=True)
+        except BaseException:
+            evidence.keep(self.prefix)
+            raise
         finally:
             self.ports.release()
             guard.remove(self.prefix)
@@ -207,6 +191,10 @@ class Gateway:
         try:
             return self.start()
         except BaseException:
+            evidence.keep(self.prefix)
+            evidence.notice(
+                line for line in self.error_log().splitlines() if not self._expected(line)
+            )
             self.discard()
             raise
 
@@ -215,6 +203,7 @@ class Gateway:
             self.close()
             return
         problem.add_note(f"end of the error log:\n{self.error_log()[-3000:]}")
+        evidence.keep(self.prefix)
         with contextlib.suppress(AssertionError):
             self.close()
 
@@ -426,15 +415,26 @@ class Gateway:
         """Fails on trouble in the log since the last check; counts are compared when final."""
         log = self.error_log()
         end = len(log) if final else log.rfind("\n") + 1
-        fresh, self._scanned = log[self._scanned : end], end
-        unexpected = [line for line in fresh.splitlines() if not self._expected(line)]
-        trouble = [line for line in unexpected if TROUBLE.search(line)]
+        trouble = self._trouble(log, end)
         if trouble:
+            evidence.notice(trouble)
             raise Trouble("undeclared lines in the error log:\n" + "\n".join(trouble[:20]))
         unmet = [e for e in self.expectations if final and not e.met()]
         if unmet:
             lines = [f"{e.pattern.pattern!r}: {e.seen} lines, declared {e.count}" for e in unmet]
             raise Trouble("the error log differs from what was declared:\n" + "\n".join(lines))
+
+    def _trouble(self, log: str, end: int) -> list[str]:
+        """What nobody expected of the lines since the last check."""
+        ending = end if self._ends_from is None else max(self._ends_from, self._scanned)
+        lines, last = log[self._scanned : ending], log[ending:end]
+        self._scanned = end
+        trouble = self._undeclared(lines)
+        return trouble + [line for line in self._undeclared(last) if not is_slow_end(line)]
+
+    def _undeclared(self, text: str) -> list[str]:
+        unexpected = [line for line in text.splitlines() if not self._expected(line)]
+        return [line for line in unexpected if TROUBLE.search(line)]
 
     def _expected(self, line: str) -> bool:
         matching = [e for e in self.expectations if e.pattern.search(line)]

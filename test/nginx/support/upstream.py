@@ -213,7 +213,7 @@ class Upstream:
         with self._changed:
             for exchange in self._open:
                 with contextlib.suppress(OSError):
-                    exchange.sock.shutdown(socket.SHUT_RDWR)
+                    exchange.shut()
 
     def answer(
         self,

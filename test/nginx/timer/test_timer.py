@@ -428,7 +428,7 @@ def test_restart_gives_the_whole_time(timers: Timers) -> None:
             t:every({ interval = 100, delay = 7 }, print),
             t:named_every("n", { interval = 100, overlap = "concurrent" }, print),
         }) do
-            ngx.sleep(0.02)
+            ngx.sleep(0.3)
             if i % 2 == 0 then assert(t:pause(handle)) end
             assert(t:restart(handle))
             out[i] = left(handle)
@@ -450,7 +450,7 @@ def test_restart_gives_the_whole_time(timers: Timers) -> None:
         out[6], out[7] = most, runs
         return out
     """)
-    assert all(99.98 < left <= 100.01 for left in out[:4])
+    assert all(99.75 < left <= 100.01 for left in out[:4])
     assert out[4:] == ["timer not found", 1, 3]
 
 

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from soaks import soak
 from timer_waits import wait_for
 
-from processes import cpu_seconds, descriptors, switches
+from processes import cpu_seconds, descriptors, switches, waited_seconds
 from sluice import preloaded, sanitizers
 from timer_nginx import Timers
 from wire import Wire, wait_until
@@ -62,6 +63,11 @@ def resident_kb(pid: int) -> int:
     return int(status.partition("VmRSS:")[2].split()[0])
 
 
+STOPPED_SECONDS = soak(4, 10)
+
+AT_ONCE = 0.05
+
+
 def idle_switches(pid: int, seconds: float = 1.5) -> int:
     """How often a process goes to sleep in a while without anything to do."""
 
@@ -74,13 +80,18 @@ def idle_switches(pid: int, seconds: float = 1.5) -> int:
     return slept(seconds)
 
 
+def check_is_idle(pid: int) -> None:
+    """The kernel may wake it for its own sake, but not each time."""
+    wait_until(lambda: idle_switches(pid) == 0, "a while in which nobody wakes it")
+
+
 def test_idle_is_free(timers: Timers) -> None:
     pid = timers.pid()
-    assert idle_switches(pid) == 0
+    check_is_idle(pid)
     timers.run("t:at(3600, print) t:at(0, function() end)")
-    assert idle_switches(pid) == 0
+    check_is_idle(pid)
     timers.run("for i = 1, 1000 do t:cancel(t:at(3600 + i, print)) end")
-    assert idle_switches(pid) == 0
+    check_is_idle(pid)
 
 
 def test_a_million_timers_in_a_worker(timers: Timers) -> None:
@@ -125,24 +136,28 @@ def test_a_million_timers_in_a_worker(timers: Timers) -> None:
     assert left < 20000, "the memory of cancelled timers is given back"
 
 
+def late_ms(timers: Timers) -> list[float]:
+    """By how much each of many timers has run after its time."""
+    timers.run("""
+        probe.late = {}
+        for i = 1, 2000 do
+            local delay = math.random() * 3
+            local due = probe.ms() + delay * 1000
+            t:at(delay, function() table.insert(probe.late, probe.ms() - due) end)
+        end
+    """)
+    wait_for(timers, "#probe.late == 2000", "all to fire")
+    return sorted(timers.run("return probe.late"))
+
+
+def test_none_is_early(timers: Timers) -> None:
+    assert late_ms(timers)[0] >= 0
+
+
+@pytest.mark.long
 def test_accuracy_with_an_idle_loop(timers: Timers) -> None:
-
-    def in_time() -> bool:
-        timers.run("""
-            probe.late = {}
-            for i = 1, 2000 do
-                local delay = math.random() * 3
-                local due = probe.ms() + delay * 1000
-                t:at(delay, function() table.insert(probe.late, probe.ms() - due) end)
-            end
-        """)
-        wait_for(timers, "#probe.late == 2000", "all to fire")
-        late = sorted(timers.run("return probe.late"))
-        assert late[0] >= 0, "never early"
-        # Twice what a quiet machine does is for the tests that run beside this one.
-        return late[int(len(late) * 0.9)] < 4
-
-    wait_until(in_time, "nine of ten to be in time")
+    # Twice what a quiet machine does is for the tests that run beside this one.
+    wait_until(lambda: late_ms(timers)[2000 * 9 // 10] < 4, "nine of ten to be in time")
 
 
 def test_a_fixed_rate_does_not_drift(timers: Timers) -> None:
@@ -167,21 +182,30 @@ def test_a_fixed_rate_does_not_drift(timers: Timers) -> None:
     wait_until(on_the_grid, "a run at its point of the grid")
 
 
+def are_quick(took: list[float], share: float, waited: float) -> bool:
+    """Whether this share of requests was answered at once. `waited`: how long we and the worker
+    have waited for a processor meanwhile, which excuses one for each time that is too long."""
+    slow = sum(seconds >= AT_ONCE for seconds in took)
+    return slow < (1 - share) * len(took) + waited / AT_ONCE
+
+
 def test_a_chain_without_delay_lets_requests_through(timers: Timers) -> None:
     timers.run("""
         probe.runs = 0
         local function again() probe.runs = probe.runs + 1 t:at(0, again) end
         for _ = 1, 10 do t:at(0, again) end
     """)
+    pid = timers.pid()
 
     def let_through() -> bool:
+        took = []
+        waited = waited_seconds(os.getpid(), pid)
         with Wire(timers.proxy_port) as wire:
-            took = []
             for _ in range(200):
                 began = time.monotonic()
                 assert wire.ask("/").status == 200
                 took.append(time.monotonic() - began)
-        return sorted(took)[len(took) // 2] < 0.05
+        return are_quick(took, 0.5, waited_seconds(os.getpid(), pid) - waited)
 
     wait_until(let_through, "requests to be answered at once")
     assert timers.run("return probe.runs") > 200
@@ -196,15 +220,17 @@ def test_a_million_at_once_let_requests_through(timers: Timers) -> None:
         """)
         took = []
         ages = []
+        pids = (os.getpid(), timers.pid())
+        waited = waited_seconds(*pids)
         with Wire(timers.proxy_port) as wire:
             while timers.run("return probe.runs") < 1000000:
                 began = time.monotonic()
                 assert wire.ask("/").status == 200
                 took.append(time.monotonic() - began)
                 ages.append(timers.run("return t:stats().sys.backlog_age"))
-        took.sort()
+        waited = waited_seconds(*pids) - waited
         # The backlog and its age are visible.
-        return took[int(len(took) * 0.95)] < 0.05 and max(ages) > 0.01
+        return are_quick(took, 0.95, waited) and max(ages) > 0.01
 
     wait_until(lambda: let_through(timers), "requests to be answered beside the backlog")
 
@@ -219,15 +245,17 @@ def test_ten_thousand_that_wait_let_requests_through() -> None:
         """)
         took = []
         contexts = 0
+        pids = (os.getpid(), timers.pid())
+        waited = waited_seconds(*pids)
         with Wire(timers.proxy_port) as wire:
             while timers.run("return probe.runs") < 10000:
                 began = time.monotonic()
                 assert wire.ask("/").status == 200
                 took.append(time.monotonic() - began)
                 contexts = max(contexts, timers.run("return t:stats().sys.contexts"))
-        took.sort()
+        waited = waited_seconds(*pids) - waited
         assert contexts <= 128
-        return took[int(len(took) * 0.9)] < 0.05 and contexts > 16
+        return are_quick(took, 0.9, waited) and contexts > 16
 
     with Timers(events="worker_connections 1024;") as timers:
         wait_until(lambda: let_through(timers), "requests to be answered beside them")
@@ -247,7 +275,7 @@ def test_the_pool_grows_and_shrinks() -> None:
         """)
         assert most > 20
         wait_for(timers, "t:stats().sys.contexts == 2", "the pool to shrink")
-        assert idle_switches(timers.pid()) == 0
+        check_is_idle(timers.pid())
 
 
 def test_limits_of_nginx_are_kept() -> None:
@@ -306,11 +334,11 @@ def test_a_stopped_process_makes_up_for_nothing(timers: Timers) -> None:
     time.sleep(0.2)
     pid = timers.pid()
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(4)
+    time.sleep(STOPPED_SECONDS)
     os.kill(pid, signal.SIGCONT)
     time.sleep(0.5)
     runs = timers.run("return probe.runs")
-    rest = time.monotonic() - began - 4
+    rest = time.monotonic() - began - STOPPED_SECONDS
     for policy, count in runs.items():
         assert count <= rest / 0.02 + 3, (policy, count)
     assert timers.run("return t:stats().sys.skipped") > 100
@@ -361,10 +389,12 @@ def test_after_an_overload_the_worker_rests(timers: Timers) -> None:
     time.sleep(0.5)
     timers.run("for _, handle in ipairs(probe.handles) do t:cancel(handle) end")
     pid = timers.pid()
-    time.sleep(0.1)
-    before = cpu_seconds(pid)
-    assert idle_switches(pid, 1.0) <= 2
-    assert cpu_seconds(pid) - before < 0.05
+
+    def rests() -> bool:
+        before = cpu_seconds(pid)
+        return idle_switches(pid, 1.0) <= 2 and cpu_seconds(pid) - before < 0.05
+
+    wait_until(rests, "the worker to rest")
 
 
 def test_reports_on_many_timers_do_not_block(timers: Timers) -> None:
@@ -384,9 +414,13 @@ def test_reports_on_many_timers_do_not_block(timers: Timers) -> None:
         return { longest, #stats.timers }
     """
 
+    pid = timers.pid()
+
     def longest_ms() -> float:
+        """Less what the worker has waited for a processor."""
+        waited = waited_seconds(pid)
         longest, count = timers.run(code)
         assert count == 30000
-        return longest
+        return longest - 1000 * (waited_seconds(pid) - waited)
 
     wait_until(lambda: longest_ms() < 60, "a report that lets others run")

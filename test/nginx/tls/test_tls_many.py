@@ -1,13 +1,9 @@
-"""Many certificates, many handshakes, many changes: none fails, and each is the right one.
-
-`TLS_CERTIFICATES` and `TLS_HANDSHAKES` say how many; 10,000 of each take some minutes.
-"""
+"""Many certificates, many handshakes, many changes: none fails, and each is the right one."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import random
 import socket
 import ssl
@@ -18,13 +14,14 @@ from multiprocessing.connection import Connection
 
 import pytest
 from seeds import seed_of
+from soaks import soak
 
 from certificates import Pair, connect, context, get, make, shown
 from sluice import Start
 from wire import wait_until
 
-CERTIFICATES = int(os.environ.get("TLS_CERTIFICATES", "300"))
-HANDSHAKES = int(os.environ.get("TLS_HANDSHAKES", "1000"))
+CERTIFICATES = soak(300, 10_000)
+HANDSHAKES = soak(1000, 10_000)
 
 VERSIONS = [context(version=v) for v in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)]
 

@@ -282,16 +282,16 @@ def test_no_other_line_is_lost(plain: tuple[Gateway, Upstream], count: int) -> N
 # A gateway behind a gateway
 
 
-def limited(upstream: Upstream, minute: int) -> dict:
+def limited(upstream: Upstream, year: int) -> dict:
     """A route with a limit."""
-    plugin = {"name": "rate-limiting", "config": {"minute": minute, "policy": "local"}}
+    plugin = {"name": "rate-limiting", "config": {"year": year, "policy": "local"}}
     return proxying(upstream) | {"plugins": [plugin]}
 
 
 def test_a_gateway_behind_a_gateway(gateway: Start, upstream: Upstream) -> None:
     inner = gateway(limited(upstream, 1000))
     front = {"services": [{"name": "s", "url": inner.proxy, "routes": [{"paths": ["/"]}]}]}
-    plugin = {"name": "rate-limiting", "config": {"minute": 7, "policy": "local"}}
+    plugin = {"name": "rate-limiting", "config": {"year": 7, "policy": "local"}}
     outer = gateway(front | {"plugins": [plugin]})
     reply = outer.ask("/")
     assert reply.status == 200
@@ -304,7 +304,7 @@ def test_a_gateway_behind_a_gateway(gateway: Start, upstream: Upstream) -> None:
         "x-kong-request-id",
     }
     assert reply.headers.get("ratelimit-limit") == "7"
-    assert reply.headers.get("x-ratelimit-remaining-minute") == "6"
+    assert reply.headers.get("x-ratelimit-remaining-year") == "6"
     first, second = (reply.headers.get("via") or "").split(", ")
     assert first == second == upstream.last.headers.get("via", "").split(", ")[0]
 

@@ -1,11 +1,10 @@
 """Retries of requests with bodies: in memory, in a file, in chunks, on their way.
 
-Whoever answers has the whole body, once and in order, and the Host that is its own. RETRY_REQUESTS
-says how many requests each test makes, SEED which.
+Whoever answers has the whole body, once and in order, and the Host that is its own. SEED
+says which requests are made.
 """
 
 import hashlib
-import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,12 +13,13 @@ from typing import Any
 
 import pytest
 from seeds import seed_of
+from soaks import soak
 
 from sluice import Start, proxying
 from upstream import DeadPort, Exchange, Upstream, self_signed
 from wire import Wire, chunk
 
-REQUESTS = int(os.environ.get("RETRY_REQUESTS") or 25)
+REQUESTS = soak(25, 1000)
 SEED = seed_of("retry_bodies")
 
 SIZES = [0, 1, 3000, 9000, 300_000]

@@ -5,7 +5,6 @@ tell to be cut: never a part that looks whole.
 """
 
 import itertools
-import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,7 +36,7 @@ def cut(exchange: Exchange) -> None:
     if ending == "rst":
         exchange.abort()
     else:
-        exchange.sock.shutdown(socket.SHUT_RDWR)
+        exchange.shut()
 
 
 def asked(running: Gateway, method: str, target: str) -> tuple[int, bytes, bool]:
