@@ -127,8 +127,12 @@ def test_a_full_disk_holds_nobody_up(gateway: Start, upstream: Upstream) -> None
 
 
 @pytest.fixture
-def syslog(tmp_path: Path) -> Iterator[socket.socket]:
-    """A syslog server's socket that nobody reads; its queue holds a few datagrams."""
+def syslog() -> Iterator[socket.socket]:
+    """A syslog server's socket that nobody reads; its queue holds a few datagrams.
+
+    A test names it before `gateway`: its path then stands until the workers have ended, who connect
+    anew after each failure and would find no file.
+    """
     server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     folder = Path("/tmp")
     path = folder / f"sluice-syslog-{time.time_ns()}"
@@ -159,7 +163,7 @@ def test_a_syslog_gets_lines(gateway: Start, upstream: Upstream) -> None:
 
 
 def test_a_stopped_syslog_holds_nobody_up(
-    gateway: Start, upstream: Upstream, syslog: socket.socket
+    syslog: socket.socket, gateway: Start, upstream: Upstream
 ) -> None:
     upstream.answer(200)
     target = f"syslog:server=unix:{syslog.getsockname()}"
