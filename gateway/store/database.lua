@@ -384,38 +384,30 @@ function methods:patch(sent, by)
     return guarded(self, replacing.patch, sent, by)
 end
 
---- The slots of what was deleted at or before a revision, and that nobody may use yet.
+--- Lets the slots of what was deleted at or before a revision be used again, each with its next
+-- generation: no image that is live knows the entities that had them. How many there are depends on
+-- the changes since the last time, so none of them passes through Lua.
 -- @tparam number revision
--- @treturn {table,...}|nil `{ kind =, slot =, generation = }`, for `release`
-function methods:retired(revision)
-    return guarded(self, function()
-        return reading.retired(self.db, revision)
-    end)
-end
-
---- Lets slots be used again, each with its next generation: no image that is live knows the
--- entities that had them.
--- @tparam {table,...} slots of `retired`; those that are released already do not matter
--- @treturn boolean|nil
-function methods:release(slots)
+-- @treturn number|nil how many there were
+-- @treturn nil|table error
+function methods:release(revision)
     return guarded(self, function()
         local db = self.db
-        db:run("BEGIN IMMEDIATE")
-        for _, it in ipairs(slots) do
-            local key = " WHERE kind = ? AND slot = ? AND generation = ? AND released = 0"
-            if db:row("SELECT 1 FROM gone" .. key, it.kind, it.slot, it.generation) then
-                db:run("UPDATE gone SET released = 1" .. key, it.kind, it.slot, it.generation)
-                db:run(
-                    "INSERT INTO free_slot (space, slot, generation) "
-                        .. "SELECT space, ?, ? FROM kind WHERE name = ?",
-                    it.slot,
-                    it.generation,
-                    it.kind
-                )
-            end
+        local which = " WHERE revision <= ? AND released = 0"
+        local count = db:row("SELECT count(*) FROM gone" .. which, revision)[1]
+        if count == 0 then
+            return 0
         end
+        db:run("BEGIN IMMEDIATE")
+        db:run(
+            "INSERT INTO free_slot (space, slot, generation) SELECT space, slot, generation "
+                .. "FROM gone JOIN kind ON kind.name = gone.kind"
+                .. which,
+            revision
+        )
+        db:run("UPDATE gone SET released = 1" .. which, revision)
         writing.commit(self)
-        return true
+        return count
     end)
 end
 

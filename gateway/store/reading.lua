@@ -422,17 +422,4 @@ function _M.changes_since(db, layouts, since)
     return found, now
 end
 
---- Slots of entities that were deleted at or before a revision, and are not released yet.
--- @tparam table db
--- @tparam number revision
--- @treturn {table,...} `{ kind =, slot =, generation = }`
-function _M.retired(db, revision)
-    local sql = "SELECT kind, slot, generation FROM gone WHERE revision <= ? AND released = 0"
-    local found = {}
-    for i, row in ipairs(db:rows(sql, revision)) do
-        found[i] = { kind = row[1], slot = row[2], generation = row[3] }
-    end
-    return found
-end
-
 return _M

@@ -173,11 +173,8 @@ end
 -- Frees slots: what is live, or begins the next start, has no entity in them that was deleted at or
 -- before a revision.
 local function release(self, revision)
-    local retired, err = self.store:retired(revision)
-    if retired and #retired > 0 then
-        retired, err = self.store:release(retired)
-    end
-    return retired ~= nil or nil, err
+    local count, err = self.store:release(revision)
+    return count ~= nil or nil, err
 end
 
 -- What was made for a change of the store, after it was committed or not.

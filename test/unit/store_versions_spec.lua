@@ -133,7 +133,7 @@ describe("a store of another version", function()
             }))
             local now = s:revision().revision
             assert(s:transaction({ delete("services", support.uuid(2)) }))
-            assert(s:release(assert(s:retired(now + 1))))
+            assert(s:release(now + 1))
             assert(s:compact(now + 1))
             assert(s:transaction(assert(s:changes_back(now))))
             assert.equal("other", entity_text.decode(s:get("services", "other").text).name)
