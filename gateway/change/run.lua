@@ -106,7 +106,45 @@ local function is_lost_race(change, err)
     return false
 end
 
+-- The kind that a field refers to, and whether by a list of ids.
+local function reference_of(kind, name)
+    for _, field in ipairs(entities.foreign(kind)) do
+        if field.name == name then
+            return field.reference, false
+        end
+    end
+    for _, list in ipairs(entities.id_lists(kind)) do
+        if list.name == name then
+            return list.reference, true
+        end
+    end
+    return nil
+end
+
+-- An operation that deletes what an earlier one refers to is to blame, whichever of the two the
+-- store looks at first: its change, and the error of that. Nil: there is none.
+local function blame_deletion(run, change, err)
+    local reference, by_list = reference_of(err.kind, err.field)
+    local deletion = reference and change_of(run, { kind = reference, id = err.value })
+    if not (deletion and deletion.delete and deletion.operation > change.operation) then
+        return nil
+    end
+    return deletion,
+        {
+            err = "referenced",
+            kind = reference,
+            value = err.value,
+            by = err.kind,
+            by_id = err.id,
+            by_list = by_list,
+        }
+end
+
 local function refusal_of(run, list, change, err)
+    if err.err == "reference missing" and change and change.operation then
+        local deletion, instead = blame_deletion(run, change, err)
+        change, err = deletion or change, instead or err
+    end
     local operation = change and list[change.operation]
     run.at = change and change.operation
     if err.err == "changed" and change and change.if_revision == 0 then

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from admin_client import Client, uuid
+from admin_kinds import Pair
 
 from upstream import Upstream
 from wire import Reply
+
+REFERENCED = "an existing 'routes' entity references this 'services' entity"
 
 
 def put(path: str, **body: Any) -> dict[str, Any]:
@@ -95,6 +99,53 @@ def test_all_or_none(client: Client) -> None:
     assert client.must(200, "POST", "/batch", []) == []
     assert client.ask("POST", "/batch?sync=2", []).status == 400
     assert client.ask("GET", "/services").headers.get("sluice-revision") == before
+
+
+def test_a_deletion_is_to_blame_for_what_refers_to_it(client: Client, tmp_path: Path) -> None:
+    """Whether what refers to it was there before, stays as it is, is changed, or is new."""
+    client.must(200, "PUT", "/services/s", {"host": "127.0.0.1"})
+    made = client.must(200, "PUT", "/services/s/routes/r", {"paths": ["/"]})
+    client.must(200, "PUT", f"/ca_certificates/{uuid(7)}", {"cert": Pair(tmp_path).cert})
+    deletion = {"method": "DELETE", "path": "/services/s"}
+    same = {name: made[name] for name in ("paths", "created_at")}
+    for before in (
+        [],
+        [put("/services/s/routes/r", **same)],
+        [put("/services/s/routes/r", paths=["/a"])],
+        [put("/services/s/routes/q", paths=["/a"])],
+        [put("/routes/r", paths=["/a"], service="s")],
+        [put("/routes/q", paths=["/a"], service={"id": made["service"]["id"]})],
+        [put("/services/s/routes/q", paths=["/a"]), {"method": "DELETE", "path": "/routes/r"}],
+    ):
+        reply = client.ask("POST", "/batch", [*before, deletion])
+        assert reply.status == 400, f"{before}: {reply}"
+        refused = reply.json()
+        assert refused["message"] == REFERENCED, f"{before}: {reply}"
+        assert (refused["operation"], refused["method"], refused["path"]) == (
+            len(before),
+            *deletion.values(),
+        ), f"{before}: {reply}"
+        reply = client.ask("POST", "/batch?dry_run=1", [*before, deletion])
+        assert (reply.status, reply.json()) == (400, refused)
+    # In a list of ids.
+    of_list = put("/services/t", url="https://127.0.0.1", ca_certificates=[uuid(7)])
+    deletion = {"method": "DELETE", "path": f"/ca_certificates/{uuid(7)}"}
+    refused = client.ask("POST", "/batch", [of_list, deletion]).json()
+    assert (refused["operation"], refused["name"]) == (1, "referenced by others")
+    # The other way round there is nothing to refer to.
+    deleted = [
+        {"method": "DELETE", "path": "/routes/r"},
+        {"method": "DELETE", "path": "/services/s"},
+    ]
+    for last, status in (
+        (put("/services/s/routes/q", paths=["/a"]), 404),
+        (put("/routes/q", paths=["/a"], service="s"), 400),
+        (put("/routes/q", paths=["/a"], service={"id": made["service"]["id"]}), 400),
+    ):
+        reply = client.ask("POST", "/batch", [*deleted, last])
+        assert (reply.status, reply.json()["operation"]) == (status, 2), str(reply)
+    assert client.must(200, "GET", "/routes/r") == made
+    assert names(client, "services") == ["s"]
 
 
 def test_who_is_to_blame(client: Client) -> None:
