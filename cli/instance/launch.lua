@@ -126,9 +126,10 @@ function _M.daemon(instance, settings)
     io.stderr:write(output)
     local master = process.poll(START_TIMEOUT_S, function()
         local found = instance:master()
+        -- The workers come last: to find them is a scan of /proc.
         return found
-            and _M.all_ready(instance.workers(found), settings)
             and is_live(found)
+            and _M.all_ready(instance.workers(found), settings)
             and found
     end)
     if master then

@@ -27,8 +27,6 @@ local quote = logs.quote
 
 local PRODUCT = "sluice/" .. require("gateway.version").product
 
--- How long the control worker may be stuck.
-local WATCHDOG = "30s"
 -- One that writes, one that merges, two that read (gateway.writer).
 local STORE_THREADS = 4
 -- Those of gateway.upstream.queries, together.
@@ -56,7 +54,7 @@ local function main(settings, group)
     end
     -- Worker 0 is the control worker; one that is stuck is ended, and another takes its place.
     out[#out + 1] = "sluice_control on;"
-    out[#out + 1] = ("sluice_control_watchdog %s;"):format(WATCHDOG)
+    out[#out + 1] = ("sluice_control_watchdog %s;"):format(settings.watchdog_timeout)
     -- The system's resolver blocks (gateway.upstream.queries), and so does the disk.
     out[#out + 1] = ("thread_pool sluice_dns threads=%d;"):format(NAME_THREADS)
     out[#out + 1] = ("thread_pool sluice_store threads=%d;"):format(STORE_THREADS)

@@ -439,6 +439,18 @@ _M.list = {
         doc = "Time that a worker has to finish its requests when it shuts down (reload, quit); "
             .. "then it closes their connections. 0 is no limit.",
     },
+    {
+        name = "watchdog_timeout",
+        section = "workers",
+        type = "time",
+        default = "30s",
+        unit = "seconds",
+        min = 2000,
+        doc = "CPU time that a plugin in Lua may take in one step without a turn of the event "
+            .. "loop; then the step, or its worker, is ended. Also the time that the control "
+            .. "worker may be stuck before it is replaced. See "
+            .. "[plugin-development.md](plugin-development.md).",
+    },
     -- logs
     {
         name = "log_level",
@@ -1024,6 +1036,8 @@ function _M.limits(option)
         return "Values: `" .. table.concat(option.values, "`, `") .. "`."
     elseif option.min and option.max then
         return ("From %d to %d."):format(option.min, option.max)
+    elseif option.type == "time" and option.min and option.min > 1 then
+        return ("At least %gs."):format(option.min / 1000)
     elseif option.min and option.min > 1 then
         return ("At least %d."):format(option.min)
     end

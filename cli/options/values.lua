@@ -343,8 +343,14 @@ end
 local function read_time(text, option)
     local ms = time_ms(text)
     if not ms or ms > TIME_LIMIT_MS or ms < (option.min or 0) then
-        local least = option.min and ", more than 0" or ""
-        return nil, "a time such as 500ms, 60s or 1m30s, at most 24 days" .. least
+        local least, what = option.min or 0, "a time such as 500ms, 60s or 1m30s, at most 24 days"
+        if least > 1 then
+            local line = "a time such as 60s or 1m30s, at least %gs, at most 24 days"
+            what = line:format(least / 1000)
+        elseif least == 1 then
+            what = what .. ", more than 0"
+        end
+        return nil, what
     end
     return text
 end

@@ -2,11 +2,11 @@
 -- worker's own.
 --
 -- The control worker looks at what the traffic workers are in (sluice.ffi.turn). One that has taken
--- CPU time for `LIMIT_MS` in one step, and whose event loop has not come round meanwhile, is asked
--- to end that step: the interpreter throws at the line that runs. Code that LuaJIT has compiled
--- cannot be asked: then the worker is killed, and the master starts another. A plugin that waits
--- for a socket of its own takes no CPU time, and is left alone. What a step leaves behind, such as
--- a timer, is looked at as if it were one.
+-- as much CPU time in one step as `sluice_control_watchdog` says, and whose event loop has not come
+-- round meanwhile, is asked to end that step: the interpreter throws at the line that runs. Code
+-- that LuaJIT has compiled cannot be asked: then the worker is killed, and the master starts
+-- another. A plugin that waits for a socket of its own takes no CPU time, and is left alone. What a
+-- step leaves behind, such as a timer, is looked at as if it were one.
 --
 -- The control worker has the watchdog of module/gateway/process/ngx_sluice_watchdog.c, which kills
 -- it. Its successor finds the step that it was in; a plugin that has stuck it twice is not started
@@ -21,8 +21,6 @@ local ffi = require("ffi")
 local phases = require("gateway.kit.phases")
 local turn = require("sluice.ffi.turn")
 
--- As nginx.conf has it of the control worker (cli/nginx/conf.lua).
-local LIMIT_MS = 30000
 -- What is asked to end has so long.
 local GRACE_MS = 2000
 local LOOK_SECONDS = 1
@@ -44,7 +42,8 @@ local _M = {}
 -- when it was asked to end that.
 local seen = {}
 
-local thrown
+-- `limit_ms`: of CPU time, in one step.
+local thrown, limit_ms
 
 local function report(plugin, phase, message)
     ngx.log(ngx.ERR, message)
@@ -88,7 +87,7 @@ local function look_at(worker)
     elseif not known or not is_same(found, known) then
         local pid, cpu_ms = found.pid, found.cpu_ms
         seen[worker] = { pid = pid, turn = found.turn, root = found.root, cpu_ms = cpu_ms }
-    elseif found.cpu_ms - known.cpu_ms >= LIMIT_MS then
+    elseif found.cpu_ms - known.cpu_ms >= limit_ms then
         stop(worker, found, known)
     end
 end
@@ -158,9 +157,12 @@ function _M.init_worker(registry, bus, before, on_failure)
         turn.count(before.owner, STUCK, 1)
         report(plugin, phase, "the control worker has died in " .. what)
     end
-    bus:subscribe(SOURCE, EVENT, watch)
-    if is_needed(registry) then
-        watch()
+    limit_ms = ffi.C.sluice_watchdog_ms()
+    if limit_ms > 0 then
+        bus:subscribe(SOURCE, EVENT, watch)
+        if is_needed(registry) then
+            watch()
+        end
     end
     return function(plugin)
         local count = turn.count(phases.number(plugin), STUCK)

@@ -28,6 +28,7 @@ local EFFECTS = {
     workers = { "77", "worker_processes 78;" },
     worker_connections = { "99", "worker_connections 99;" },
     user = { "nobody", "user nobody staff;" },
+    watchdog_timeout = { "8s", "sluice_control_watchdog 8s;" },
     shutdown_timeout = { "7s", "worker_shutdown_timeout 7s;" },
     log_level = { "crit", " crit;" },
     error_log = { "/l/e.log", "/l/e.log" },

@@ -18,7 +18,7 @@ return {
     ["gateway/log"] = 2114667993,
     ["gateway/metrics"] = 3340459603,
     ["gateway/plugin"] = 1127318245,
-    ["gateway/process"] = 1124448509,
+    ["gateway/process"] = 1513035158,
     ["gateway/proxy"] = 4143295983,
     ["gateway/request"] = 706525520,
     ["gateway/response"] = 3660637842,

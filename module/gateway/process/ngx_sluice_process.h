@@ -87,6 +87,7 @@ int sluice_control_deaths(uint32_t ms);
 /* ngx_sluice_watchdog.c */
 
 void sluice_watchdog_begin(void);
+uint32_t sluice_watchdog_ms(void);
 
 /* ngx_sluice_watch.c */
 

@@ -82,6 +82,19 @@ sluice_watchdog_begin(void)
 }
 
 
+/* What "sluice_control_watchdog" is set to; 0: nobody is watched. */
+
+uint32_t
+sluice_watchdog_ms(void)
+{
+    ngx_sluice_process_conf_t  *conf;
+
+    conf = ngx_sluice_process_conf((ngx_cycle_t *) ngx_cycle);
+
+    return (uint32_t) conf->watchdog;
+}
+
+
 /* Whoever's Lua has not asked is watched from here on. */
 
 void

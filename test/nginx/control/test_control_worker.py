@@ -97,7 +97,8 @@ def test_an_endless_loop(gateway: Start, upstream: Upstream) -> None:
     fuse = guard.folder("sluice-fuse-") / "fuse"
     fuse.parent.chmod(0o777)
     plugins = {"version": LOOPS["version"].replace("FUSE", str(fuse))}
-    running = gateway(versioned(upstream, 0), workers=2, plugins=plugins)
+    # That it hangs is seen after 3 s.
+    running = gateway(versioned(upstream, 0), workers=2, plugins=plugins, watchdog_timeout="12s")
     running.expect_log("exited on signal 9", 1)
     with Traffic(running) as traffic:
         victim = running.control()

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 from typing import Any
 
@@ -15,6 +16,9 @@ import guard
 from sluice import Gateway, Start, proxying
 from upstream import Upstream
 from wire import wait_until
+
+# The default is 30 s. For the control worker it is wall-clock time: room for a busy machine.
+WATCHDOG = "6s"
 
 LOOPS = """
 local stop = false
@@ -42,7 +46,8 @@ return {
 def test_a_loop_is_ended_by_a_watchdog_that_names_it(gateway: Start, upstream: Upstream) -> None:
     """The interpreter ends at its line, with an answer; compiled code dies with its worker."""
     config = proxying(upstream) | {"plugins": [{"name": "loops"}]}
-    running = gateway(config, kong_plugins={"loops": {"handler": LOOPS}})
+    plugins = {"loops": {"handler": LOOPS}}
+    running = gateway(config, kong_plugins=plugins, watchdog_timeout=WATCHDOG)
     long = r"worker 1 \(pid \d+\) has run plugin 'loops' in access for \d+ ms of CPU time"
     running.expect_log(long, 2)
     line = r"plugin 'loops' failed in access: .*handler\.lua:\d+: ended by the watchdog"
@@ -59,6 +64,8 @@ def test_a_loop_is_ended_by_a_watchdog_that_names_it(gateway: Start, upstream: U
     assert running.ask("/").status == 200
     text = Client(running).ask("GET", "/metrics").body.decode()
     assert 'sluice_plugin_failures_total{plugin="loops",phase="access"} 2\n' in text, "one each"
+    taken = [int(ms) for ms in re.findall(r"for (\d+) ms of CPU time", running.error_log())]
+    assert all(6000 <= ms < 20000 for ms in taken), "as much as is set, and no default"
 
 
 # A stop is a signal, so it comes late where the worker does not take signals for a while. The
@@ -242,7 +249,8 @@ def test_what_has_stuck_the_control_worker_twice_is_not_started_there(
     fuse.parent.chmod(0o777)
     config = proxying(upstream) | {"plugins": [{"name": "sticks"}]}
     source = STICKS.replace("FUSE", str(fuse))
-    running = gateway(config, kong_plugins={"sticks": {"handler": source}})
+    plugins = {"sticks": {"handler": source}}
+    running = gateway(config, kong_plugins=plugins, watchdog_timeout=WATCHDOG)
     running.expect_log("exited on signal 9", 3)
     running.expect_log("the control worker has died in plugin 'sticks' in init_worker", 2)
     running.expect_log("plugin 'sticks' is not started in the control worker any more", 1)

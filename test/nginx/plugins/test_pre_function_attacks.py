@@ -263,11 +263,8 @@ LOOPS = {
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_endless_loop_is_ended(gateway: Start, upstream: Upstream, loop: str) -> None:
     """By the watchdog, which begins to watch with the first function that runs."""
-    started = gateway(
-        on_routes(
-            upstream, {"/loop": entity(PLUGIN, LOOPS[loop]), "/good": entity(PLUGIN, "local x")}
-        )
-    )
+    functions = {"/loop": entity(PLUGIN, LOOPS[loop]), "/good": entity(PLUGIN, "local x")}
+    started = gateway(on_routes(upstream, functions), watchdog_timeout="6s")
     long = r"worker 1 \(pid \d+\) has run plugin 'pre-function' in access for \d+ ms of CPU time"
     started.expect_log(long, 1)
     started.expect_log(r"worker 1 \(pid \d+\) is killed: it does not end plugin 'pre-function'", 1)

@@ -20,6 +20,19 @@ def ran(command: Sequence[str | Path], **how: Any) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, **given)
 
 
+def children(pid: int) -> list[int]:
+    """The children of a process of one thread; none when it is gone."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    before = None
+    try:
+        # The kernel may leave one out where another one ends meanwhile.
+        while (found := listed.read_text()) != before:
+            before = found
+    except OSError:
+        return []
+    return [int(child) for child in found.split()]
+
+
 def switches(pid: int) -> int:
     """How often a process, with its threads, has gone to sleep: so often has it been woken."""
     total = 0
