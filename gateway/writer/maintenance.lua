@@ -75,6 +75,13 @@ local function in_background(self, fn, ...)
     self.is_busy = started == true
 end
 
+-- Logs what failed. Not where this worker has given up its role meanwhile: who takes it up does it.
+local function report(level, what, err)
+    if err.err ~= "not ready" then
+        ngx.log(level, "control: ", what, ": ", err.message or err.err)
+    end
+end
+
 -- Who cannot read what is live may have found damage.
 local function note_failure(self, err)
     if err.err == "cannot open" then
@@ -95,7 +102,7 @@ local function merge(self)
     self.merged_at = monotonic()
     self.merge_seconds = self.merged_at - began
     if err then
-        ngx.log(ngx.ERR, "control: the delta was not merged: ", err.message or err.err)
+        report(ngx.ERR, "the delta was not merged", err)
         note_failure(self, err)
     end
 end
@@ -106,7 +113,7 @@ local function replace_files(self)
     ngx.log(ngx.WARN, "control: files of the live image are missing or damaged; creating new ones")
     local begun, err = self.writer.in_turn("begin")
     if not begun then
-        ngx.log(ngx.ERR, "control: cannot create new files: ", err.message or err.err)
+        report(ngx.ERR, "cannot create new files", err)
     end
     return begun ~= nil
 end
@@ -141,11 +148,7 @@ local function save(self, live)
         return
     end
     self.save_at = monotonic() + PAUSE_SECONDS
-    ngx.log(
-        ngx.WARN,
-        "control: the image for the next start was not saved: ",
-        err.message or err.err
-    )
+    report(ngx.WARN, "the image for the next start was not saved", err)
     note_failure(self, err)
 end
 
@@ -196,7 +199,7 @@ local function empty_log(self)
     self.has_emptied = self.has_emptied or done
     if err then
         self.empty_at = monotonic() + PAUSE_SECONDS
-        ngx.log(ngx.ERR, "control: the store's log was not truncated: ", err.message or err.err)
+        report(ngx.ERR, "the store's log was not truncated", err)
     end
 end
 

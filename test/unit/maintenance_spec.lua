@@ -1,7 +1,7 @@
 local stand_ins = require("test.unit.support.stand_ins")
 
 describe("gateway.writer.maintenance", function()
-    local restore, now, live, asked, answer, begun
+    local restore, now, live, asked, answer, begun, logged
 
     local function call(verb)
         asked[#asked + 1] = verb
@@ -12,7 +12,7 @@ describe("gateway.writer.maintenance", function()
     end
 
     before_each(function()
-        asked, answer, now = {}, {}, 1000
+        asked, answer, logged, now = {}, {}, {}, 1000
         restore = stand_ins.put({
             ["gateway.writer.maintenance"] = false,
             ["sluice.clock"] = {
@@ -30,7 +30,9 @@ describe("gateway.writer.maintenance", function()
                 note_checked = function() end,
             },
         }, {
-            log = function() end,
+            log = function(_, ...)
+                logged[#logged + 1] = table.concat({ ... })
+            end,
             timer = {
                 at = function(_, fn, ...)
                     local arguments = { ... }
@@ -119,5 +121,20 @@ describe("gateway.writer.maintenance", function()
         run(one, 35)
         assert.is_true(count("save") >= 3)
         assert.is_true(count("save") <= 4)
+    end)
+
+    it("reports what failed, but not that the worker has given up its role", function()
+        local one = idle()
+        run(one, 60)
+        live.is_log_large, live.log_bytes = true, 2 ^ 30
+        for message, err in pairs({ gone = "not ready", full = "disk" }) do
+            one:hurry()
+            answer.empty_log = { nil, { err = err, message = message } }
+            run(one, 15)
+        end
+        assert.is_true(#logged >= 1)
+        for _, line in ipairs(logged) do
+            assert.equal("control: the store's log was not truncated: full", line)
+        end
     end)
 end)
