@@ -372,6 +372,7 @@ local function proxy_server(settings, forward)
         listeners.tls(settings),
         listeners.http2(settings, settings.proxy_listen),
         logs.proxy(settings),
+        ("ignore_invalid_headers %s;"):format(settings.ignore_invalid_headers and "on" or "off"),
         "sluice_metrics on;",
         "sluice_check_requests on;",
         "sluice_route on;",

@@ -113,7 +113,7 @@ function _M.dropped_of_request(settings)
     return settings.client_identity_headers == "drop" and IDENTITY or {}
 end
 
---- Names of which a request keeps no line with an underscore for a dash.
+--- Names of which a request keeps no line with another character for a dash.
 -- @tparam table settings resolved settings
 -- @treturn {string,...}
 function _M.guarded_of_request(settings)
@@ -123,7 +123,7 @@ function _M.guarded_of_request(settings)
     if #settings.headers > 0 then
         names[#names + 1] = settings.header_prefix .. "-*"
     end
-    if not settings.real_ip_header:find("_", 1, true) then
+    if not settings.real_ip_header:find("[^%w-]") then
         names[#names + 1] = settings.real_ip_header
     end
     return names

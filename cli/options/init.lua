@@ -718,6 +718,16 @@ _M.list = {
             .. "paths on, unless they leave the path of the service.",
     },
     {
+        name = "ignore_invalid_headers",
+        section = "clients",
+        type = "boolean",
+        default = "off",
+        doc = "Whether to drop headers of a request whose name has other characters than letters, "
+            .. "digits, `-` and `_`, such as `X.Dot`, as nginx and Kong do. `off`: all names that "
+            .. "RFC 9110 permits pass. Others are dropped; with a control character or a blank the "
+            .. "request is refused.",
+    },
+    {
         name = "client_identity_headers",
         section = "clients",
         type = "enum",
@@ -725,8 +735,8 @@ _M.list = {
         values = { "drop", "pass" },
         doc = "What to do with X-Consumer-*, X-Credential-*, X-Anonymous-Consumer, "
             .. "X-Authenticated-Groups and X-Client-Cert-* headers from clients: `drop` them, or "
-            .. "`pass` them on routes without authentication, as Kong does. Spellings with an "
-            .. "underscore instead of a dash are always dropped.",
+            .. "`pass` them on routes without authentication, as Kong does. Spellings with "
+            .. "another character, such as `_` or `.`, instead of a dash are always dropped.",
     },
     -- upstreams
     {

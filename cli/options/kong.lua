@@ -315,6 +315,7 @@ local OF_HTTP = {
     client_body_buffer_size = "client_body_buffer_size",
     client_max_body_size = "client_max_body_size",
     http2_max_concurrent_streams = "http2_max_concurrent_streams",
+    ignore_invalid_headers = "ignore_invalid_headers",
     keepalive_requests = "keepalive_requests",
     keepalive_timeout = "keepalive_timeout",
     large_client_header_buffers = "large_client_header_buffers",

@@ -27,9 +27,9 @@ local FAILED = "Authorization service unavailable"
 -- Configuration -> what follows from it.
 local prepared = setmetatable({}, { __mode = "k" })
 
--- As servers behind a CGI read names: one spelling is as good as the other.
+-- As servers behind a CGI, or PHP, read names: one spelling is as good as the other.
 local function canonical(name)
-    return (gsub(lower(name), "_", "-"))
+    return (gsub(lower(name), "[^%w]", "-"))
 end
 
 local function set_of(names)

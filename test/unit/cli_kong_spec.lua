@@ -302,6 +302,7 @@ describe("Kong's settings", function()
         local found, errors, _, warnings = resolve({
             KONG_NGINX_PROXY_PROXY_BUFFERS = "9 16k",
             KONG_NGINX_HTTP_LARGE_CLIENT_HEADER_BUFFERS = "5 16k",
+            KONG_NGINX_PROXY_IGNORE_INVALID_HEADERS = "on",
             KONG_NGINX_UPSTREAM_KEEPALIVE = "NONE",
             KONG_NGINX_HTTP_INCLUDE = "/etc/x.conf",
             KONG_NGINX_STREAM_PREREAD_TIMEOUT = "1s",
@@ -311,6 +312,7 @@ describe("Kong's settings", function()
         assert.same({}, errors)
         assert.equal("9 16k", found.proxy_buffers)
         assert.equal("5 16k", found.large_client_header_buffers)
+        assert.is_true(found.ignore_invalid_headers)
         assert.equal(512, found.upstream_keepalive_pool_size)
         assert.same({
             "environment: KONG_NGINX_HTTP_INCLUDE, KONG_NGINX_STREAM_PREREAD_TIMEOUT: "

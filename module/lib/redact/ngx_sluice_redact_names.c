@@ -81,12 +81,12 @@ ngx_sluice_redact_default_names(void)
 }
 
 
-/* the case of letters does not matter, nor '-' against '_' */
+/* the case of letters does not matter, nor '-' against '_', '.' and '~' */
 
 static u_char
 ngx_sluice_redact_fold(u_char c)
 {
-    return c == '_' ? '-' : ngx_tolower(c);
+    return c == '_' || c == '.' || c == '~' ? '-' : ngx_tolower(c);
 }
 
 

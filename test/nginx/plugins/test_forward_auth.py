@@ -36,6 +36,7 @@ def test_what_is_asked(gateway: Start, upstream: Upstream, auth: Upstream) -> No
         ("X-A", "first"),
         ("cookie", "two=2"),
         ("x_a", "third"),
+        ("X.A", "fourth"),
         ("X-A", "second"),
         ("X-B", "not asked"),
         ("X-Forwarded-Uri", "/spoofed"),
@@ -47,6 +48,7 @@ def test_what_is_asked(gateway: Start, upstream: Upstream, auth: Upstream) -> No
     assert asked.headers.all("Cookie") == ["one=1", "two=2"]
     assert asked.headers.all("X-A") == ["first", "second"]
     assert asked.headers.all("X_A") == ["third"]
+    assert asked.headers.all("X.A") == ["fourth"]
     assert "X-B" not in asked.headers
     assert asked.headers.all("X-Forwarded-Method") == ["POST"]
     assert asked.headers.all("X-Forwarded-Proto") == ["http"]
@@ -64,7 +66,8 @@ def test_what_passes_has_the_servers_headers_and_none_of_the_clients(
     auth.answer(204, [("X-User", "ann"), ("X-Group", "a"), ("X-Group", "b"), ("X-New", "1")])
     config = {"upstream_headers": ["X-User", "X-Group", "X-None"], "pass_headers": ["X-New"]}
     started = gateway(guarded(upstream, auth.url, **config))
-    spoofed = [(name, "root") for name in ("X-User", "x_user", "X-USER", "X_Group", "X-None")]
+    names = ["X-User", "x_user", "X-USER", "X_Group", "X-None", "X.User", "x~group", "X|None"]
+    spoofed = [(name, "root") for name in names]
     reply = started.ask("/", headers=spoofed)
     assert reply.status == 200
     assert reply.headers.all("X-New") == ["1"]

@@ -183,26 +183,69 @@ def test_nothing_is_compressed_by_the_gateway(running: Gateway, behind: Upstream
     assert reply.body == b"some text " * 5000
 
 
-def test_response_headers_pass(running: Gateway, behind: Upstream) -> None:
-    sent = [
-        ("Server", "theirs/1"),
-        ("Date", "Thu, 01 Jan 1970 00:00:00 GMT"),
-        ("Set-Cookie", "a=1; Path=/"),
-        ("Set-Cookie", "b=2"),
-        ("Content-Type", "text/weird; charset=x"),
-        ("ETag", '"e"'),
-        ("Cache-Control", "no-store"),
-        ("Expires", "0"),
-        ("X-Accel-Redirect", "/internal"),
-        ("X-Accel-Buffering", "no"),
-        ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"),
-        ("X-Empty", ""),
-    ]
-    behind.answer(200, sent, b"x")
-    reply = running.ask("/")
-    assert reply.status == 200
-    missing = [pair for pair in sent if pair not in reply.headers[:]]
-    assert [pair for pair in missing if not pair[0].startswith("X-Accel")] == []
+# Names that nginx has code for: none is another one's, said once, or spelt anew for it.
+RESPONSE = [
+    ("Server", "theirs/1"),
+    ("Date", "Thu, 01 Jan 1970 00:00:00 GMT"),
+    ("Set-Cookie", "a=1; Path=/"),
+    ("Set-Cookie", "b=2"),
+    ("ETag", '"e"'),
+    ("ETag", 'W/"f"'),
+    ("Cache-Control", "no-store"),
+    ("Cache-Control", "max-age=0"),
+    ("Expires", "0"),
+    ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"),
+    ("X-Empty", ""),
+    ("X-Latin", "caf\xe9"),
+    ("X.Dot", "1"),
+    ("Location", "http://127.0.0.1/x"),
+    ("Refresh", "5; url=http://127.0.0.1/"),
+    ("Status", "404"),
+    ("Vary", "Accept"),
+    ("Link", "</a>; rel=preload"),
+    ("WWW-Authenticate", "Basic"),
+    ("WWW-Authenticate", "Bearer"),
+    ("Accept-Ranges", "bytes"),
+    ("Content-Encoding", "gzip"),
+    ("Content-Range", "bytes 0-0/1"),
+    ("Content-Location", "/y"),
+    ("Content-Disposition", "attachment"),
+    ("Age", "1"),
+    ("Allow", "GET"),
+    ("Retry-After", "1"),
+    ("P3P", "x"),
+    ("X-Accel-Unknown", "1"),
+]
+TYPES = [
+    "text/weird; charset=x",
+    'text/html;charset="UTF-8"',
+    "application/JSON;Charset=utf-8;q=1",
+    'multipart/mixed; charset=utf-8; boundary="a b"',
+]
+# What is for the proxy that an upstream talks to.
+TO_PROXIES = [
+    ("X-Accel-Redirect", "/internal"),
+    ("X-Accel-Buffering", "no"),
+    ("X-Accel-Expires", "5"),
+    ("X-Accel-Limit-Rate", "1"),
+    ("X-Accel-Charset", "x"),
+    ("X-Pad", "avoid browser bug"),
+]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_response_headers_pass(running: Gateway, behind: Upstream, kind: str) -> None:
+    sent = [*RESPONSE, ("Content-Type", kind)]
+    behind.answer(200, [*sent, *TO_PROXIES], b"x")
+    # What nginx could answer by itself, from a file.
+    asked = {"If-None-Match": "*", "Range": "bytes=0-0", "If-Modified-Since": RESPONSE[1][1]}
+    reply = running.ask("/", headers=asked)
+    assert (reply.status, reply.body) == (200, b"x")
+    assert [
+        pair for pair in reply.headers if pair in sent and pair[0] != "Content-Type"
+    ] == RESPONSE
+    assert reply.headers.all("Content-Type") == [kind]
+    assert not [name for name, _ in TO_PROXIES if name in reply.headers]
 
 
 def test_request_headers_pass(running: Gateway, behind: Upstream) -> None:
@@ -221,8 +264,7 @@ def test_request_headers_pass(running: Gateway, behind: Upstream) -> None:
         ("x.dot", "1"),
     ]
     assert running.ask("/", headers=sent).status == 200
-    lost = [(n, v) for n, v in sent if (n, v) not in behind.last.headers[:]]
-    assert [pair for pair in lost if pair[0] != "x.dot"] == []
+    assert [pair for pair in sent if pair not in behind.last.headers[:]] == []
 
 
 def test_hop_by_hop_request_headers_stop_here(running: Gateway, behind: Upstream) -> None:

@@ -22,6 +22,8 @@ HEADERS = (
     "ApiKey",
     "X_Token",
     "X-Token",
+    "X.Token",
+    "x~token",
     "Authorization",
     "AUTHORIZATION",
     "Proxy-Authorization",
