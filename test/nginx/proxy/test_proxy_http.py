@@ -190,7 +190,6 @@ RESPONSE = [
     ("Set-Cookie", "a=1; Path=/"),
     ("Set-Cookie", "b=2"),
     ("ETag", '"e"'),
-    ("ETag", 'W/"f"'),
     ("Cache-Control", "no-store"),
     ("Cache-Control", "max-age=0"),
     ("Expires", "0"),
