@@ -49,12 +49,18 @@ local function find_child(live, child, parent, id_or_name)
     return rows and rows[1], err
 end
 
--- Puts the id in the place of a name that is another entity's.
+-- Puts the id in the place of a name that is another entity's, as `lead` of gateway.change.lookup.
 local function lead(live, at)
     local other = entities.get(at.kind).known_by
-    local row = other and at.key and live.read("get", other.kind, at.key)
-    if row and not rules.check.uuid(at.key) then
-        at.key = entity_text.decode(row.text)[other.field].id
+    if not other or not at.key then
+        return
+    elseif rules.check.uuid(at.key) and live.read("get", at.kind, at.key) then
+        return
+    end
+    local where = { [entities.get(other.kind).endpoint_key] = at.key }
+    local rows = live.read("list", other.kind, { size = 1, where = where })
+    if rows and rows[1] then
+        at.key = entity_text.decode(rows[1].text)[other.field].id
     end
 end
 

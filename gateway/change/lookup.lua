@@ -13,11 +13,30 @@ local schema = require("gateway.schema")
 
 local _M = {}
 
-local function find(draft, kind, key)
+--- Turns a text into the entity that it means: the one with this id, or else with this name, which
+-- may look like an id.
+-- @tparam table draft of gateway.change.draft
+-- @tparam string kind
+-- @tparam string key
+-- @treturn table|nil entity, not to be changed
+-- @treturn nil|number as `by_its_id` of gateway.change.draft
+function _M.find(draft, kind, key)
     if rules.check.uuid(key) then
-        return refusals.must(draft:by_its_id(kind, key))
+        local found, revision = refusals.must(draft:by_its_id(kind, key))
+        if found or not entities.get(kind).endpoint_key then
+            return found, revision
+        end
     end
     return refusals.must(draft:by_name(kind, key))
+end
+
+-- Whether what looks like an id is one: of a PUT it always is.
+local function is_id(run, operation, at)
+    if not rules.check.uuid(at.key) then
+        return false
+    end
+    local is_put = operation.method == "PUT" and not operation.parent
+    return is_put or refusals.must(run.draft:by_its_id(at.kind, at.key)) ~= nil
 end
 
 --- Kong's paths take the name of an SNI for its certificate: puts an id in the place of the name. A
@@ -28,10 +47,11 @@ end
 function _M.lead(run, operation)
     local at = operation.parent or operation
     local other = at.key and entities.get(at.kind).known_by
-    if not other or rules.check.uuid(at.key) then
+    if not other or is_id(run, operation, at) then
         return operation
     end
-    local led, found = plan.merged(operation, {}), find(run.draft, other.kind, at.key)
+    local led = plan.merged(operation, {})
+    local found = refusals.must(run.draft:by_name(other.kind, at.key))
     if operation.parent then
         led.parent = plan.merged(operation.parent, {})
     end
@@ -43,16 +63,46 @@ function _M.lead(run, operation)
     return led
 end
 
---- The id of the parent; one that is not there is found out by the store, at no cost.
+--- The id that a checked reference leads to; whether an id is there, the store says.
+-- @tparam table run
+-- @tparam table field of the schema
+-- @tparam table|string reference
+-- @treturn string
+function _M.reference_id(run, field, reference)
+    local found
+    local name = reference
+    if type(reference) == "table" then
+        if reference.id and not rules.check.uuid(reference.id) then
+            local message = "expected a valid UUID"
+            refusals.throw(refusals.invalid({ { keys = { field.name, "id" }, message = message } }))
+        elseif reference.id then
+            return reference.id
+        end
+        name = reference.name or reference.username
+        found = refusals.must(run.draft:by_name(field.reference, name))
+    else
+        found = _M.find(run.draft, field.reference, name)
+        if not found and rules.check.uuid(name) then
+            return rules.normal_id(name)
+        end
+    end
+    if not found and not entities.get(field.reference).endpoint_key then
+        refusals.throw(refusals.id_wanted(run.draft, field, name))
+    elseif not found then
+        local key = entities.get(field.reference).endpoint_key or "id"
+        refusals.throw(refusals.no_reference({ field.name }, field.reference, { [key] = name }))
+    end
+    return found.id
+end
+
+--- The id of the parent.
 -- @treturn string|nil nil where the operation has no parent
 function _M.parent_id(run, operation)
     local parent = operation.parent
     if not parent then
         return nil
-    elseif rules.check.uuid(parent.key) and not run.draft:has(parent.kind) then
-        return rules.normal_id(parent.key)
     end
-    local found = find(run.draft, parent.kind, parent.key)
+    local found = _M.find(run.draft, parent.kind, parent.key)
     if not found then
         refusals.throw(refusals.NOT_FOUND)
     end
@@ -64,13 +114,9 @@ local function find_joining(run, operation, owner)
     local definition, parent = entities.get(operation.kind), operation.parent
     local first, second = definition.joins[1], definition.joins[2]
     local other = parent.field == first and second or first
-    local id = rules.normal_id(operation.key)
-    if not rules.check.uuid(id) then
-        local found = find(run.draft, schema.field(definition, other).reference, id)
-        id = found and found.id
-    end
-    local where = { [parent.field] = owner, [other] = id }
-    return id and refusals.must(run.draft:by_values(operation.kind, where))
+    local found = _M.find(run.draft, schema.field(definition, other).reference, operation.key)
+    local where = { [parent.field] = owner, [other] = found and found.id }
+    return found and refusals.must(run.draft:by_values(operation.kind, where))
 end
 
 --- The entity that an operation is about.
@@ -93,7 +139,6 @@ function _M.find_own(run, operation, owner)
             return found, revision
         end
     end
-    -- A name may look like an id, as keys often do.
     if not definition.endpoint_key then
         return nil
     elseif parent then

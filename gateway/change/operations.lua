@@ -53,37 +53,13 @@ end
 
 -- References --------------------------------------------------------------------------------------
 
--- The id that a checked reference leads to; whether it is there, the store says.
-local function resolve(run, field, reference)
-    local name = reference
-    if type(reference) == "table" then
-        if reference.id and not rules.check.uuid(reference.id) then
-            local message = "expected a valid UUID"
-            refusals.throw(refusals.invalid({ { keys = { field.name, "id" }, message = message } }))
-        elseif reference.id then
-            return reference.id
-        end
-        name = reference.name or reference.username
-    elseif rules.check.uuid(name) then
-        return normal_id(name)
-    end
-    local found = refusals.must(run.draft:by_name(field.reference, name))
-    if not found and not entities.get(field.reference).endpoint_key then
-        refusals.throw(refusals.id_wanted(run.draft, field, name))
-    elseif not found then
-        local key = entities.get(field.reference).endpoint_key or "id"
-        refusals.throw(refusals.no_reference({ field.name }, field.reference, { [key] = name }))
-    end
-    return found.id
-end
-
 local function resolve_all(run, operation, entity, owner)
     local parent = operation.parent
     for _, field in ipairs(entities.foreign(operation.kind)) do
         local reference = entity[field.name]
         local is_parent = parent and field.name == parent.field
         if reference ~= nil then
-            local id = resolve(run, field, reference)
+            local id = lookup.reference_id(run, field, reference)
             if is_parent and id ~= owner then
                 refusals.throw(refusals.invalid_field(field.name, "value must be that of the path"))
             end

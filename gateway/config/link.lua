@@ -82,7 +82,9 @@ end
 
 local function find(state, kind, reference)
     if type(reference) == "string" then
-        return find_named(state, kind, reference) or find_by_id(state, kind, reference)
+        -- As in paths of the Admin API: a name may look like an id, and an id goes first.
+        local found = rules.check.uuid(reference) and find_by_id(state, kind, reference)
+        return found or find_named(state, kind, reference)
     elseif reference.id then
         return find_by_id(state, kind, reference.id)
     end

@@ -22,6 +22,7 @@ local json_split = require("gateway.config.json_split")
 local references = require("gateway.config.references")
 local remembered = require("gateway.config.remembered")
 local route_pairs = require("gateway.config.route_pairs")
+local rules = require("gateway.schema.rules")
 local deck = require("gateway.config.deck")
 
 local char = string.char
@@ -96,7 +97,7 @@ local function outside(open, is_gone)
         -- No name is a UUID, and each id is one.
         local store = open()
         local row = store and store:get(kind, value)
-        local is_it = row and (row.id == value) == (by == "id")
+        local is_it = row and (row.id == rules.normal_id(value)) == (by == "id")
         return is_it and not is_gone(kind, row.id) and row.id or nil
     end
 end

@@ -111,3 +111,103 @@ def test_of_files(gateway: Start, upstream: Upstream) -> None:
         assert upstream.last.headers.get("x-consumer-id") == ID
     assert upstream.last.headers.get("x-anonymous-consumer") is None
     assert client.must(200, "GET", f"/key-auths/{CAPITALS}")["consumer"] == {"id": ID}
+
+
+# A name as well as an id.
+NAME = "ABCDEF00-0000-4000-8000-0000000000AA"
+
+
+def test_a_name_that_looks_like_an_id(client: Client) -> None:
+    """It is a name wherever no entity has that id: in paths, of parents, in references."""
+    service = client.must(201, "POST", "/services", SERVICE | {"name": NAME})["id"]
+    consumer = client.must(201, "POST", "/consumers", {"username": NAME})["id"]
+    group = client.must(201, "POST", "/consumer_groups", {"name": NAME})["id"]
+    client.must(201, "POST", "/upstreams", {"name": NAME})
+    # Parents.
+    route = client.must(201, "POST", f"/services/{NAME}/routes", {"name": "r", "paths": ["/"]})
+    assert route["service"] == {"id": service}
+    assert client.must(200, "PATCH", f"/services/{NAME}/routes/r", {"tags": ["x"]})["tags"] == ["x"]
+    assert client.must(200, "PUT", f"/services/{NAME}/routes/s", {"paths": ["/s"]})["name"] == "s"
+    client.must(204, "DELETE", f"/services/{NAME}/routes/s")
+    key = client.must(201, "POST", f"/consumers/{NAME}/key-auth", {"key": "k"})
+    assert key["consumer"] == {"id": consumer}
+    assert client.must(200, "GET", f"/consumers/{NAME}/key-auth/k") == key
+    client.must(200, "PATCH", f"/consumers/{NAME}/key-auth/k", {"tags": ["x"]})
+    client.must(204, "DELETE", f"/consumers/{NAME}/key-auth/k")
+    client.must(201, "POST", f"/upstreams/{NAME}/targets", {"target": "127.0.0.1:1"})
+    client.must(200, "PATCH", f"/upstreams/{NAME}/targets/127.0.0.1:1", {"weight": 1})
+    client.must(201, "POST", f"/consumer_groups/{NAME}/consumers", {"consumer": NAME})
+    assert client.must(200, "GET", f"/consumers/{NAME}/consumer_groups")["data"][0]["id"] == group
+    client.must(204, "DELETE", f"/consumer_groups/{NAME}/consumers/{NAME}")
+    # References, also those of a batch to what it makes.
+    for reference in (NAME, {"name": NAME}, {"id": service}):
+        changed = client.must(200, "PATCH", "/routes/r", {"service": reference})
+        assert changed["service"] == {"id": service}
+    made = NAME.replace("AA", "BB")
+    client.must(
+        200,
+        "POST",
+        "/batch",
+        [
+            {"method": "POST", "path": "/services", "body": SERVICE | {"name": made}},
+            {"method": "POST", "path": f"/services/{made}/routes", "body": {"paths": ["/b"]}},
+            {"method": "PATCH", "path": "/routes/r", "body": {"service": made}},
+        ],
+    )
+    assert client.must(200, "GET", "/routes/r/service")["name"] == made
+    refused = client.must(400, "PATCH", "/routes/r", {"service": NAME.replace("AA", "CC")})
+    assert "service" in refused["fields"]
+    client.must(404, "POST", f"/services/{NAME.replace('AA', 'CC')}/routes", {"paths": ["/"]})
+
+
+def test_an_id_goes_before_a_name_that_looks_like_it(client: Client) -> None:
+    named = client.must(201, "POST", "/services", SERVICE | {"name": NAME})["id"]
+    other = NAME.lower()
+    client.must(200, "PUT", f"/services/{other}", SERVICE | {"name": "other"})
+    assert client.must(200, "GET", f"/services/{NAME}")["id"] == other
+    for reference, wanted in ((NAME, other), ({"id": NAME}, other), ({"name": NAME}, named)):
+        made = client.must(201, "POST", "/routes", {"paths": ["/"], "service": reference})
+        assert made["service"] == {"id": wanted}
+        client.must(204, "DELETE", f"/routes/{made['id']}")
+    made = client.must(201, "POST", f"/services/{NAME}/routes", {"paths": ["/"]})
+    assert made["service"] == {"id": other}
+    # The first one deletes what has the id, the second what has the name.
+    done = [{"method": "DELETE", "path": f"/services/{NAME}"}] * 2
+    client.must(204, "DELETE", f"/routes/{made['id']}")
+    client.must(200, "POST", "/batch", done)
+    assert client.must(200, "GET", "/services")["data"] == []
+
+
+def test_the_name_of_an_sni_that_looks_like_an_id(client: Client, tmp_path: Path) -> None:
+    """It means its certificate; the id of an SNI does not."""
+    pair = Pair(tmp_path)
+    value = {"cert": pair.cert, "key": pair.key, "snis": ["a.example", NAME.lower()]}
+    certificate = client.must(201, "POST", "/certificates", value)["id"]
+    snis = client.must(200, "GET", "/snis")["data"]
+    path = f"/certificates/{NAME.lower()}"
+    assert client.must(200, "GET", path)["id"] == certificate
+    assert len(client.must(200, "GET", f"{path}/snis")["data"]) == 2
+    assert client.must(200, "PATCH", path, {"tags": ["edge"]})["tags"] == ["edge"]
+    client.must(201, "POST", f"{path}/snis", {"name": "b.example"})
+    for sni in snis:
+        client.must(404, "GET", f"/certificates/{sni['id']}")
+        client.must(404, "PATCH", f"/certificates/{sni['id']}", {"tags": []})
+    client.must(200, "PUT", path, value | {"snis": ["c.example"]})
+    client.must(204, "DELETE", f"/certificates/{certificate}")
+    client.must(200, "GET", path)
+
+
+def test_a_name_that_looks_like_an_id_in_files(gateway: Start, upstream: Upstream) -> None:
+    config = proxying(upstream)
+    service = config["services"][0]
+    service["name"] = NAME
+    config["services"] += [{"name": "other", "url": upstream.url, "id": ID}]
+    config["routes"] = [
+        {"name": "text", "paths": ["/text"], "service": NAME},
+        {"name": "named", "paths": ["/named"], "service": {"name": NAME}},
+        {"name": "id", "paths": ["/id"], "service": CAPITALS},
+    ]
+    client = Client(gateway(config))
+    found = {r["name"]: r["service"] for r in client.must(200, "GET", "/routes")["data"]}
+    named = {"id": client.must(200, "GET", f"/services/{NAME}")["id"]}
+    assert (found["text"], found["named"], found["id"]) == (named, named, {"id": ID})
