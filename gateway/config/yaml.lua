@@ -26,7 +26,13 @@ local BYTES_A_NODE = 2
 local PAUSE_NODES = 32
 -- Longer texts are no numbers.
 local MAX_NUMBER = 100
-local CONTROL = "[%z\1-\8\11\12\14-\31\127]"
+-- What libyaml refuses: U+0000 to U+001F and U+007F to U+009F but ends of lines and the tab, U+FFFE
+-- and U+FFFF.
+local REFUSED = {
+    "[%z\1-\8\11\12\14-\31\127]",
+    "\194[\128-\132\134-\159]",
+    "\239\191[\190\191]",
+}
 
 local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
 for word, value in pairs({
@@ -115,9 +121,15 @@ end
 -- libyaml does not say where a byte is that YAML does not allow, nor when an
 -- error is at the very beginning.
 local function bad_byte(source)
-    local control = source:find(CONTROL)
     local ok, err = text.utf8(source)
-    return control or (not ok and tonumber(err:match("%d+$"))) or nil
+    local first = not ok and tonumber(err:match("%d+$")) or nil
+    for _, pattern in ipairs(REFUSED) do
+        local at = find(source, pattern)
+        if at and not (first and first < at) then
+            first = at
+        end
+    end
+    return first
 end
 
 function reader:next_event()

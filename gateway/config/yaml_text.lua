@@ -2,14 +2,17 @@
 --
 -- Numbers and strings are taken as they are written, so that nothing is lost on the way: a string
 -- is plain where YAML cannot take it for anything else, a block where it has lines, such as a
--- certificate, else quoted as in JSON.
+-- certificate, else quoted as in JSON; what YAML 1.1 does not print is escaped.
 -- @module gateway.config.yaml_text
 
 local cjson = require("cjson")
 local string_buffer = require("string.buffer")
 
 local byte = string.byte
+local char = string.char
 local find = string.find
+local format = string.format
+local gsub = string.gsub
 local lower = string.lower
 local rep = string.rep
 local sub = string.sub
@@ -22,6 +25,9 @@ local RESERVED = {}
 for word in ("true false yes no on off null y n"):gmatch("%S+") do
     RESERVED[word] = true
 end
+
+-- Bytes of a key that can stand before its colon; libyaml takes 1024 characters, quotes included.
+local MAX_SIMPLE_KEY = 1000
 
 local _M = {}
 
@@ -40,6 +46,31 @@ local function string_at(text, at)
         end
         from = stop + 2
     end
+end
+
+-- What a reader of YAML refuses, or takes for the end of a line or for nothing: U+0080 to U+009F,
+-- U+2028 and U+2029, U+FEFF, U+FFFE and U+FFFF (YAML 1.1, 5.1 and 5.4). Patterns of their bytes.
+local UNPRINTABLE =
+    { "\194[\128-\159]", "\226\128[\168\169]", "\239\187\191", "\239\191[\190\191]" }
+
+local ESCAPES = {
+    ["\226\128\168"] = "\\u2028",
+    ["\226\128\169"] = "\\u2029",
+    ["\239\187\191"] = "\\ufeff",
+    ["\239\191\190"] = "\\ufffe",
+    ["\239\191\191"] = "\\uffff",
+}
+for code = 0x80, 0x9f do
+    ESCAPES[char(0xc2, code)] = format("\\u%04x", code)
+end
+
+local function printable(quoted)
+    if find(quoted, "[\194\226\239]") then
+        for _, pattern in ipairs(UNPRINTABLE) do
+            quoted = gsub(quoted, pattern, ESCAPES)
+        end
+    end
+    return quoted
 end
 
 local function is_plain(inner)
@@ -70,7 +101,20 @@ local function put_string(out, quoted, indent)
     if value and is_block(value) then
         put_block(out, value, indent)
     else
-        out:put(quoted)
+        out:put(printable(quoted))
+    end
+end
+
+-- With its colon, in a column.
+local function put_key(out, quoted, column)
+    quoted = printable(quoted)
+    if #quoted <= MAX_SIMPLE_KEY then
+        put_string(out, quoted)
+        out:put(":")
+    else
+        out:put("? ")
+        put_string(out, quoted)
+        out:put("\n", rep(" ", column), ":")
     end
 end
 
@@ -91,8 +135,7 @@ local function put_members(out, text, at, indent, is_list)
         else
             local key
             key, at = string_at(text, at)
-            put_string(out, key)
-            out:put(":")
+            put_key(out, key, indent)
             at = skip(text, at)
             assert(byte(text, at) == COLON, "no colon")
             at = put_value(out, text, skip(text, at + 1), indent, false)

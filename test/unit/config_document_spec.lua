@@ -81,6 +81,8 @@ describe("gateway.config.document", function()
             ["a: !!int x\n"] = "line 1, column 4: 'x' is not of type tag:yaml.org,2002:int",
             ["a: 1\n---\nb: 1\n"] = "line 2, column 1: only one document is allowed in a file",
             ["a: 1\nb: \1\n"] = "line 2, column 4: control characters are not allowed",
+            ["a: 1\nb: \194\128\n"] = "line 2, column 4: control characters are not allowed",
+            ["a: 1\nb: x\239\191\190\n"] = "line 2, column 5: control characters are not allowed",
             ["a: 1\nbc: \255\n"] = "line 2, column 5: invalid leading UTF-8 octet",
             [""] = "the file is empty",
             ["# only a remark\n"] = "the file is empty",

@@ -4,6 +4,21 @@ local cjson = require("cjson")
 local document = require("gateway.config.document")
 local yaml_text = require("gateway.config.yaml_text")
 
+local function utf8_of(code)
+    if code < 0x80 then
+        return string.char(code)
+    end
+    local last = {}
+    local most = 0x40
+    while code >= most do
+        table.insert(last, 1, string.char(0x80 + code % 0x40))
+        code, most = math.floor(code / 0x40), most / 2
+    end
+    -- As many ones as it has bytes.
+    local lead = ({ 0xc0, 0xe0, 0xf0 })[#last]
+    return string.char(lead + code) .. table.concat(last)
+end
+
 local function read(text)
     local value, err = document.decode(text, "yaml", {})
     assert.is_nil(err, text)
@@ -69,5 +84,48 @@ c:
             value.map[text .. "_"] = i
         end
         assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
+    end)
+
+    -- All code points of a range but surrogates, each as a text.
+    local function each_character(from, to)
+        local texts = {}
+        for code = from, to do
+            if code < 0xd800 or code > 0xdfff then
+                texts[#texts + 1] = utf8_of(code)
+            end
+        end
+        return texts
+    end
+
+    it("is read as the same, whatever characters it has", function()
+        for from = 1, 0xffff, 0x1000 do
+            local list = each_character(from, math.min(from + 0xfff, 0xffff))
+            local map = {}
+            for i, character in ipairs(list) do
+                list[i] = { character, "a" .. character .. "b", " " .. character .. " " }
+                map[character] = i
+            end
+            local value = { list = list, map = map }
+            assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
+        end
+        for from = 0x10000, 0x10ffff, 0x1000 do
+            local value = { text = table.concat(each_character(from, from + 0xfff)) }
+            assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
+        end
+    end)
+
+    it("has keys of any length", function()
+        for length in ("1 170 500 997 998 999 1000 1001 1023 1024 1025 70000"):gmatch("%d+") do
+            local key = ("k"):rep(length)
+            local map = {
+                [key] = { a = { 1 } },
+                [key .. ":"] = { "c" },
+                [key .. " \226\128\168"] = "b",
+                -- Escaped, it is three times as long.
+                [("\194\133"):rep(length)] = { b = "|" },
+            }
+            local value = { map = map, list = { map } }
+            assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
+        end
     end)
 end)
