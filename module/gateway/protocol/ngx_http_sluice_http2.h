@@ -88,4 +88,14 @@ ngx_int_t ngx_http_sluice_http2_watch(ngx_connection_t *c);
 void ngx_http_sluice_http2_reset(ngx_connection_t *c);
 
 
+/* ngx_http_sluice_http2_interim.c */
+
+/*
+ * Sends the head of an interim response, before that of the final one.  It is
+ * dropped where frames of the connection wait.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_http2_interim(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_list_t *headers);
+
+
 #endif /* NGX_HTTP_SLUICE_HTTP2_H_INCLUDED */

@@ -5,8 +5,8 @@
  *
  * What stock nginx takes as it comes is read as RFC 9110 and 9112 have it:
  *
- *   interim responses (1xx but 101) are skipped; nginx takes the first for the
- *   final one, and waits for its body;
+ *   interim responses (1xx but 101) are skipped, and passed to the client but
+ *   for 100; nginx takes the first for the final one, and waits for its body;
  *
  *   101 is for a client that has asked for WebSocket, and for that alone
  *   (ngx_http_sluice_upgrade.c); nginx makes a tunnel of it for each client
@@ -25,6 +25,8 @@
  */
 
 
+#include "ngx_http_sluice_http2.h"
+#include "ngx_http_sluice_interim.h"
 #include "ngx_http_sluice_peer_data.h"
 #include "ngx_http_sluice_upgrade.h"
 
@@ -37,6 +39,8 @@ static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_process_header(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_end(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sluice_response_pass(ngx_http_request_t *r,
+    ngx_http_sluice_response_t *response);
 static ngx_int_t ngx_http_sluice_response_skip(ngx_http_request_t *r,
     ngx_http_sluice_response_t *response);
 
@@ -94,6 +98,7 @@ ngx_http_sluice_response_begin(ngx_http_sluice_response_t *response,
     response->process_header = u->process_header;
     response->reinit_request = u->reinit_request;
     response->interim = 0;
+    response->interim_size = 0;
 
     u->process_header = ngx_http_sluice_response_process_header;
     u->reinit_request = ngx_http_sluice_response_reinit;
@@ -185,6 +190,12 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
             return rc == NGX_ERROR ? rc : NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
 
+        rc = ngx_http_sluice_response_pass(r, response);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
         if (ngx_http_sluice_response_skip(r, response) != NGX_OK) {
             return NGX_HTTP_UPSTREAM_INVALID_HEADER;
         }
@@ -201,8 +212,70 @@ ngx_http_sluice_response_end(ngx_http_request_t *r)
         r->upstream->headers_in.content_length_n = 0;
     }
 
+    /* nor has this one, whatever the upstream says (RFC 9110, 8.6) */
+
+    if (r->upstream->headers_in.status_n == NGX_HTTP_NO_CONTENT) {
+        r->upstream->headers_in.content_length_n = -1;
+    }
+
     return ngx_http_sluice_response_drop_lines(r,
                     ngx_http_get_module_ctx(r, ngx_http_sluice_module));
+}
+
+
+/*
+ * An interim response to the client (RFC 9110, 15.2), but 100, which is
+ * nginx's own to say, and not while the client waits for 101.  Those of a
+ * request have as many bytes of lines as the head of a response may have, and
+ * the others are dropped.
+ */
+
+static ngx_int_t
+ngx_http_sluice_response_pass(ngx_http_request_t *r,
+    ngx_http_sluice_response_t *response)
+{
+    size_t                size;
+    ngx_int_t             rc;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u->headers_in.status_n == NGX_HTTP_CONTINUE
+        || ngx_http_sluice_upgrade_asked(r)
+        || !ngx_http_sluice_interim_wanted(r))
+    {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_sluice_response_drop_lines(r,
+                    ngx_http_get_module_ctx(r, ngx_http_sluice_module));
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_sluice_response_drop_nginx(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    size = ngx_http_sluice_interim_size(&u->headers_in.headers);
+
+    if (size > u->conf->buffer_size - response->interim_size) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "upstream sent more than %uz bytes of headers in "
+                      "interim responses, dropped", u->conf->buffer_size);
+        return NGX_OK;
+    }
+
+    response->interim_size += size;
+
+    if (r->stream) {
+        return ngx_http_sluice_http2_interim(r, u->headers_in.status_n,
+                                             &u->headers_in.headers);
+    }
+
+    return ngx_http_sluice_interim_send(r, &u->headers_in.status_line,
+                                        &u->headers_in.headers);
 }
 
 

@@ -31,7 +31,8 @@ typedef ngx_int_t (*ngx_http_sluice_response_step_pt)(ngx_http_request_t *r);
 typedef struct {
     ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
     ngx_http_sluice_response_step_pt  reinit_request;
-    ngx_uint_t                        interim;         /* responses so far */
+    ngx_uint_t                        interim;         /* of this try */
+    size_t                            interim_size;    /* bytes passed */
 } ngx_http_sluice_response_t;
 
 
@@ -57,6 +58,12 @@ void ngx_http_sluice_response_begin(ngx_http_sluice_response_t *response,
  */
 ngx_int_t ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
     ngx_http_sluice_response_own_t *own);
+
+/*
+ * Drops those that nginx would not copy to a final response: which it hides,
+ * and which it writes itself.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_response_drop_nginx(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_SLUICE_RESPONSE_H_INCLUDED */

@@ -19,6 +19,18 @@ static ngx_int_t ngx_http_sluice_response_names(ngx_http_request_t *r,
     ngx_http_sluice_header_options_t *names);
 static ngx_uint_t ngx_http_sluice_response_drops(ngx_table_elt_t *h,
     void *data);
+static ngx_uint_t ngx_http_sluice_response_drops_nginx(ngx_table_elt_t *h,
+    void *data);
+
+
+/* Of a response with a body, whose frame is nginx's. */
+
+static ngx_str_t  ngx_http_sluice_response_frame[] = {
+    ngx_string("connection"),
+    ngx_string("content-length"),
+    ngx_string("keep-alive"),
+    ngx_string("transfer-encoding")
+};
 
 
 ngx_int_t
@@ -114,4 +126,48 @@ ngx_http_sluice_response_drops(ngx_table_elt_t *h, void *data)
     }
 
     return 0;
+}
+
+
+ngx_int_t
+ngx_http_sluice_response_drop_nginx(ngx_http_request_t *r)
+{
+    return ngx_http_sluice_header_list_drop(&r->upstream->headers_in.headers,
+                                       r->pool,
+                                       ngx_http_sluice_response_drops_nginx,
+                                       r->upstream->conf);
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_response_drops_nginx(ngx_table_elt_t *h, void *data)
+{
+    ngx_http_upstream_conf_t  *conf = data;
+
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    if (h->value.data == NULL) {
+
+        /* by these lines nginx says that there is no Server, or no Date */
+
+        return 1;
+    }
+
+    for (i = 0;
+         i < sizeof(ngx_http_sluice_response_frame) / sizeof(ngx_str_t);
+         i++)
+    {
+        name = &ngx_http_sluice_response_frame[i];
+
+        if (h->key.len == name->len
+            && ngx_memcmp(h->lowcase_key, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return ngx_hash_find(&conf->hide_headers_hash, h->hash, h->lowcase_key,
+                         h->key.len)
+           != NULL;
 }

@@ -166,6 +166,20 @@ def test_statuses_of_the_upstream_pass(running: Gateway, behind: Upstream, statu
 # Headers and encodings
 
 
+def test_204_has_no_length(running: Gateway, behind: Upstream) -> None:
+    """RFC 9110, 8.6; a 304 has that of what it stands for."""
+    with running.wire() as wire:
+        for method in ("GET", "HEAD", "DELETE"):
+            for length in ("0", "3"):
+                behind.answer(204, {"Content-Length": length, "X-A": "b"})
+                reply = wire.ask("/", method)
+                assert (reply.status, reply.headers.get("x-a")) == (204, "b")
+                assert reply.headers.get("content-length") is None
+        behind.answer(304, {"Content-Length": "3"})
+        assert wire.ask("/").headers.get("content-length") == "3"
+    assert len({request.connection for request in behind.requests}) == 1
+
+
 def test_gzip_passes_untouched(running: Gateway, behind: Upstream) -> None:
     packed = gzip.compress(b"some text " * 5000)
     behind.answer(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, packed)

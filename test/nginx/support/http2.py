@@ -35,6 +35,8 @@ class Client:
         self.socket = plain
         self.heads: dict[int, dict[str, str]] = {}
         """Of the responses that have come, by stream."""
+        self.hints: dict[int, list[dict[str, str]]] = {}
+        """Of the interim responses."""
         self.last_stream: int | None = None
         """The last that the gateway has taken, where it has said GOAWAY."""
         self._pending = b""
@@ -102,6 +104,8 @@ class Client:
             if isinstance(event, h2.events.ResponseReceived):
                 self.heads[stream] = dict(event.headers)
                 statuses[stream] = int(self.heads[stream][":status"])
+            elif isinstance(event, h2.events.InformationalResponseReceived):
+                self.hints.setdefault(stream, []).append(dict(event.headers))
             elif isinstance(event, h2.events.DataReceived) and stream in bodies:
                 bodies[stream] += event.data
             elif isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)):

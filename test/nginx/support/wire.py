@@ -164,8 +164,14 @@ class Reply:
     reason: str
     headers: Headers
     body: bytes = b""
-    interim: list[int] = dataclasses.field(default_factory=list)
+    hints: list[Reply] = dataclasses.field(default_factory=list)
+    """The interim responses before it."""
     chunked: bool = False
+
+    @property
+    def interim(self) -> list[int]:
+        """The statuses of the interim responses."""
+        return [hint.status for hint in self.hints]
 
     @property
     def text(self) -> str:
@@ -192,15 +198,15 @@ class Wire(Stream):
 
     def read_head(self) -> Reply:
         """The status line and headers of the next final response; notes 1xx ones on the way."""
-        interim: list[int] = []
+        hints: list[Reply] = []
         while True:
             first, headers = parse_head(self.read_until(b"\r\n\r\n"))
             version, status, *reason = first.split(" ", 2)
-            reply = Reply(version, int(status), "".join(reason), headers, b"", interim)
+            reply = Reply(version, int(status), "".join(reason), headers, b"", hints)
             reply.chunked = "chunked" in (headers.get("transfer-encoding") or "").lower()
             if reply.status >= 200 or reply.status == 101:
                 return reply
-            interim.append(reply.status)
+            hints.append(reply)
 
     def read_reply(self, method: str = "GET") -> Reply:
         """The next whole response, framed as RFC 9112 says for this method."""

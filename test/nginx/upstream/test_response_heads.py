@@ -1,16 +1,21 @@
 """The head of an upstream's response: what of it is the client's, and what comes before it."""
 
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from certificates import connect, context
 from sluice import Gateway, Start, proxying
 from upstream import DeadPort, Exchange, Handler, Upstream
-from wire import Reply
+from wire import DEADLINE, Reply, Stream, parse_head, request_bytes
 
 EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\nX-Early: yes\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-PROCESSING = b"HTTP/1.1 102 \r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
+PROCESSING = (
+    b"HTTP/1.1 102 \r\nContent-Length: 5\r\nConnection: close, X-Named\r\nX-Named: 1\r\n\r\n"
+)
 FINAL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Final: yes\r\n\r\nbody"
 
 
@@ -35,10 +40,10 @@ def plain() -> Iterator[tuple[Gateway, Upstream]]:
 # Interim responses
 
 
-def is_final(reply: Reply) -> bool:
-    """Whether this is all of FINAL and nothing of what came before it."""
+def is_final(reply: Reply, *hints: int) -> bool:
+    """Whether this is all of FINAL; what came before it is of these statuses, and apart."""
     return (
-        (reply.status, reply.interim, reply.body) == (200, [], b"body")
+        (reply.status, reply.interim, reply.body) == (200, [*hints], b"body")
         and reply.headers.get("x-final") == "yes"
         and "x-early" not in reply.headers
         and "link" not in reply.headers
@@ -57,17 +62,93 @@ def is_final(reply: Reply) -> bool:
     ids=["103", "100", "102", "several", "16"],
 )
 @pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
-def test_interim_responses_are_dropped(
+def test_interim_responses_are_passed(
     plain: tuple[Gateway, Upstream], before: list[bytes], together: bool
 ) -> None:
+    """But 100; without the lines that frame a message or are for the gateway."""
     running, upstream = plain
     pieces = [b"".join([*before, FINAL])] if together else [*before, FINAL]
     upstream.handler = saying(*pieces)
+    statuses = [int(each[9:12]) for each in before if each is not CONTINUE]
+    hint = [("Link", "</style.css>; rel=preload"), ("X-Early", "yes")]
     with running.wire() as wire:
         for _ in range(3):
-            assert is_final(wire.ask("/"))
-            assert is_final(wire.ask("/", "POST", body=b"x" * 100))
+            for reply in (wire.ask("/"), wire.ask("/", "POST", body=b"x" * 100)):
+                assert is_final(reply, *statuses)
+                for got in reply.hints:
+                    assert got.version == "HTTP/1.1"
+                    assert got.reason == ("Early Hints" if got.status == 103 else "")
+                    assert list(got.headers) == (hint if got.status == 103 else [])
+            # Nor has that of HEAD a body.
+            wire.send(request_bytes("/", "HEAD"))
+            reply = wire.read_head()
+            assert (reply.status, reply.interim) == (200, statuses)
     assert upstream.last.nth > 0, "the connection is kept"
+
+
+def test_an_interim_response_comes_before_the_final_one(gateway: Start, upstream: Upstream) -> None:
+    """It does not wait for it."""
+    running = gateway(proxying(upstream), tls="ssl")
+    go = threading.Event()
+
+    def say(exchange: Exchange) -> None:
+        exchange.send(EARLY_HINTS)
+        assert go.wait(DEADLINE)
+        exchange.send(FINAL)
+
+    upstream.handler = say
+    plain = socket.create_connection(("127.0.0.1", running.proxy_port), timeout=DEADLINE)
+    for connected in (plain, connect(running.tls_port, "h", context())):
+        go.clear()
+        with connected as sock:
+            client = Stream(sock)
+            client.send(request_bytes("/"))
+            first, _ = parse_head(client.read_until(b"\r\n\r\n"))
+            assert first == "HTTP/1.1 103 Early Hints"
+            go.set()
+            assert client.read_until(b"\r\n\r\nbody").startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_interim_responses_are_not_for_http_1_0(gateway: Start, upstream: Upstream) -> None:
+    running = gateway(proxying(upstream))
+    upstream.handler = saying(EARLY_HINTS + FINAL)
+    with running.wire() as wire:
+        wire.send(b"GET / HTTP/1.0\r\nHost: h\r\n\r\n")
+        assert is_final(wire.read_reply())
+
+
+def test_lines_of_an_interim_response(gateway: Start, upstream: Upstream) -> None:
+    """What the final response does not have of the upstream, it does not have either."""
+    config = proxying(upstream)
+    config["plugins"] = [{"name": "rate-limiting", "config": {"hour": 100, "policy": "local"}}]
+    running = gateway(config)
+    dropped = [*HOP_BY_HOP, ("Transfer-Encoding", "chunked"), ("Content-Length", "3")]
+    dropped += [("X-Accel-Redirect", "/x"), ("RateLimit-Limit", "7")]
+    passed = [("Link", "<a>"), ("Server", "s"), ("link", "<b>"), ("Set-Cookie", "a=b")]
+    said = "".join(f"{name}: {value}\r\n" for name, value in dropped + passed)
+    upstream.handler = saying(f"HTTP/1.1 103 Early Hints\r\n{said}\r\n".encode() + FINAL)
+    reply = running.ask("/")
+    assert is_final(reply, 103)
+    assert list(reply.hints[0].headers) == passed
+
+
+def test_interim_responses_have_a_bound(gateway: Start, upstream: Upstream) -> None:
+    """All of a request together, as many bytes as one head may have; the others are dropped."""
+    running = gateway(proxying(upstream), proxy_buffer_size="4k")
+
+    def hint(size: int) -> bytes:
+        """Of a line with as many bytes."""
+        return b"HTTP/1.1 103 \r\nX: " + b"x" * (size - len("X: \r\n")) + b"\r\n\r\n"
+
+    for sizes, passed in (
+        ([1024] * 5, [1024] * 4),
+        ([4000, 97, 96, 1], [4000, 96]),
+        ([3000, 3000, 1000], [3000, 1000]),
+    ):
+        upstream.handler = saying(b"".join(hint(max(size, 6)) for size in sizes) + FINAL)
+        reply = running.ask("/")
+        assert is_final(reply, *[103] * len(passed))
+        assert [len(hint.headers.get("x") or "") + len("X: \r\n") for hint in reply.hints] == passed
 
 
 def test_interim_responses_cut_at_every_byte(plain: tuple[Gateway, Upstream]) -> None:
@@ -76,9 +157,9 @@ def test_interim_responses_cut_at_every_byte(plain: tuple[Gateway, Upstream]) ->
     with running.wire() as wire:
         for at in range(1, len(whole)):
             upstream.handler = saying(whole[:at], whole[at:])
-            assert is_final(wire.ask("/")), at
+            assert is_final(wire.ask("/"), 103), at
         upstream.handler = saying(*(whole[i : i + 1] for i in range(len(whole))))
-        assert is_final(wire.ask("/"))
+        assert is_final(wire.ask("/"), 103)
 
 
 def test_interim_responses_and_a_streamed_response(gateway: Start, upstream: Upstream) -> None:
@@ -86,7 +167,7 @@ def test_interim_responses_and_a_streamed_response(gateway: Start, upstream: Ups
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
     upstream.handler = saying(EARLY_HINTS + CONTINUE, EARLY_HINTS + chunked, b"1\r\nd\r\n0\r\n\r\n")
     reply = running.ask("/")
-    assert (reply.status, reply.interim, reply.body) == (200, [], b"abcd")
+    assert (reply.status, reply.interim, reply.body) == (200, [103, 103], b"abcd")
 
 
 def test_interim_responses_leave_room_for_the_final_one(gateway: Start, upstream: Upstream) -> None:
@@ -95,7 +176,7 @@ def test_interim_responses_leave_room_for_the_final_one(gateway: Start, upstream
     hint = b"HTTP/1.1 103 Early Hints\r\nX-Early: " + b"e" * 3000 + b"\r\n\r\n"
     head = b"HTTP/1.1 200 OK\r\nX-Final: yes\r\nX-Long: " + b"f" * 3500 + b"\r\n"
     upstream.handler = saying(hint * 10 + head + b"Content-Length: 4\r\n\r\nbody")
-    assert is_final(running.ask("/"))
+    assert is_final(running.ask("/"), 103)
 
 
 def test_too_many_interim_responses(gateway: Start, upstream: Upstream) -> None:
@@ -157,13 +238,13 @@ def test_interim_responses_after_a_retry(gateway: Start, upstream: Upstream) -> 
         running.expect_log(r"connect\(\) failed", range(1, 5))
         upstream.handler = saying(EARLY_HINTS, EARLY_HINTS + FINAL)
         for _ in range(4):
-            assert is_final(running.ask("/"))
+            assert is_final(running.ask("/"), 103, 103)
 
 
 def test_status_of_the_final_response_is_logged(gateway: Start, upstream: Upstream) -> None:
     running = gateway(proxying(upstream), access_log_format="$status $upstream_status")
     upstream.handler = saying(EARLY_HINTS + FINAL)
-    assert is_final(running.ask("/"))
+    assert is_final(running.ask("/"), 103)
     running.stop("quit")
     assert running.access_log().splitlines()[-1] == "200 200"
 
