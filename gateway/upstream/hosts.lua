@@ -18,6 +18,8 @@ local PERIOD_SECONDS = 30
 -- Hosts that are read at a time, and how long their answers are waited for: slow ones come
 -- when they do.
 local PAGE, PAGE_SECONDS = 1000, 5
+-- Meanwhile it is looked this often whether the worker exits, which waits for whoever waits.
+local LOOK_SECONDS = 0.2
 -- How long a configuration waits for its hosts, and a change for a new one.
 local CONFIGURATION_SECONDS, HOST_SECONDS = 5, 2
 
@@ -191,8 +193,9 @@ local function refresh_page(rows)
             missing = missing + 1
         end
     end
-    if missing > 0 then
-        done:wait(PAGE_SECONDS)
+    local deadline = monotonic() + PAGE_SECONDS
+    while missing > 0 and monotonic() < deadline and not ngx.worker.exiting() do
+        done:wait(LOOK_SECONDS)
     end
     return changes
 end

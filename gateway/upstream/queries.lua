@@ -2,7 +2,8 @@
 --
 -- It blocks, for many seconds where a name server is silent. So hosts wait in lanes that have
 -- threads of their own: those that had addresses the last time never wait for others, nor do those
--- that somebody waits for wait behind ones that were asked for in vain.
+-- that somebody waits for wait behind ones that were asked for in vain. And a host whose name
+-- server was silent is waited for once, not by each who needs it.
 -- @module gateway.upstream.queries
 
 local dns = require("gateway.pdk.dns")
@@ -21,6 +22,39 @@ local CHUNKS = 8
 
 -- Hosts of plugins to ask for at most; workers ask again for what is beyond.
 local MAX_WAITING = 1000
+
+-- A host is silent whose answer takes longer than this, unless it has addresses then; for so long
+-- afterwards. So many are remembered.
+local PROMPT_SECONDS, SILENT_SECONDS = 2, 30
+local MAX_SILENT = 10000
+
+-- How long all who wait for one query wait for it together.
+local WAITED_SECONDS = 5
+
+-- Silence --------------------------------------------------------------------------------------
+
+-- host -> when it was silent the last time.
+local silent, silent_count = {}, 0
+
+local function note_silence(host)
+    if silent_count >= MAX_SILENT then
+        silent, silent_count = {}, 0
+    end
+    silent_count = silent_count + (silent[host] and 0 or 1)
+    silent[host] = monotonic()
+end
+
+local function forget_silence(host)
+    silent_count = silent_count - (silent[host] and 1 or 0)
+    silent[host] = nil
+end
+
+local function is_silent(host)
+    if silent[host] and monotonic() >= silent[host] + SILENT_SECONDS then
+        forget_silence(host)
+    end
+    return silent[host] ~= nil
+end
 
 -- Queues -----------------------------------------------------------------------------------------
 
@@ -59,7 +93,8 @@ local function new_lane(threads)
         idle = threads,
         -- Queries that wait.
         queue = new_queue(),
-        -- By host, until it is answered: { host, callbacks, ends = when nobody waits any more }.
+        -- By host, until it is answered: { host, callbacks, ends = when nobody waits any more,
+        -- began = when a thread has taken it, waited = until when somebody waits }.
         asked = {},
         count = 0,
     }
@@ -73,6 +108,12 @@ end
 local function finish(self, query, answer)
     self.asked[query.host] = nil
     self.count = self.count - 1
+    local is_late = query.began and monotonic() >= query.began + PROMPT_SECONDS
+    if is_late and type(answer) ~= "table" then
+        note_silence(query.host)
+    elseif query.began then
+        forget_silence(query.host)
+    end
     for _, callback in ipairs(query.callbacks) do
         local ok, err = pcall(callback, answer)
         if not ok then
@@ -93,6 +134,7 @@ local function take(self)
         elseif query.ends < now then
             finish(self, query, "no thread was available in time")
         else
+            query.began = now
             taken[#taken + 1] = query
             hosts[#hosts + 1] = query.host
         end
@@ -124,6 +166,7 @@ local function run(premature, self)
         if answer then
             finish(self, query, answer)
         else
+            query.began = nil
             put_back(self.queue, query)
         end
     end
@@ -146,6 +189,7 @@ end
 -- @tparam function callback gets an array of addresses (IPv6 in brackets), or why there is none;
 --   must not yield
 -- @tparam[opt] number seconds after which it is not asked for any more, if no thread was free
+-- @treturn table query
 -- @phases timers and later
 function _M.ask_one(lane, host, callback, seconds)
     local self = lanes[lane]
@@ -159,9 +203,11 @@ function _M.ask_one(lane, host, callback, seconds)
     query.callbacks[#query.callbacks + 1] = callback
     query.ends = math.max(query.ends, seconds and monotonic() + seconds or math.huge)
     start(self)
+    return query
 end
 
---- Asks for hosts, and waits so many seconds. Yields.
+--- Asks for hosts, and waits so many seconds, for one that somebody waits for already as long as
+-- that one does. Hosts that were silent just now are neither asked for nor waited for. Yields.
 -- @tparam string lane as of `ask_one`
 -- @tparam {string,...} hosts
 -- @tparam number seconds
@@ -169,24 +215,35 @@ end
 --   there is no answer yet
 -- @phases access, content, timers
 function _M.ask(lane, hosts, seconds)
-    local found, missing, is_over = {}, #hosts, false
-    if missing == 0 then
-        return found
-    end
+    local found, missing, is_over = {}, {}, false
+    local now, longest = monotonic(), 0
     local done = assert(require("ngx.semaphore").new(0))
     for _, host in ipairs(hosts) do
-        _M.ask_one(lane, host, function(answer)
-            if not is_over then
-                found[host] = answer
-                missing = missing - 1
-                if missing == 0 then
+        local query = not is_silent(host)
+            and _M.ask_one(lane, host, function(answer)
+                if is_over then
+                    return
+                end
+                found[host], missing[host] = answer, nil
+                if next(missing) == nil then
                     done:post(1)
                 end
-            end
-        end, seconds)
+            end, seconds)
+        if query then
+            missing[host] = query
+            query.waited = query.waited or seconds > 0 and now + WAITED_SECONDS or nil
+            longest = math.max(longest, math.min(seconds, (query.waited or now) - now))
+        end
     end
-    done:wait(seconds)
-    is_over = true
+    if longest > 0 then
+        done:wait(longest)
+    end
+    is_over, now = true, monotonic()
+    for host, query in pairs(missing) do
+        if query.began and now >= query.began + PROMPT_SECONDS then
+            note_silence(host)
+        end
+    end
     return found
 end
 

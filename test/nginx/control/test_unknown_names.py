@@ -18,6 +18,12 @@ from wire import wait_until
 FIRST, WANTED = 0.2, 1.0
 """Seconds of gateway/upstream/unresolved.lua."""
 
+WAITED = 5
+"""Seconds that a file waits for its names."""
+
+ROUND = 5
+"""Seconds that a round waits for a page of names."""
+
 SILENCE = 1
 """Seconds that libc's resolver waits for a silent name server, twice: a thousand names take two
 threads a thousand seconds."""
@@ -167,6 +173,31 @@ def test_a_thousand_unknown_names_and_a_silent_server_delay_no_known_one(
     wait_until(lambda: running.ask("/late").status == 200, "the late name")
 
 
+def test_a_silent_name_is_waited_for_once(
+    gateway: Start, upstream: Upstream, server: NameServer, preload: Path
+) -> None:
+    """Not by each file that has it; names that are said not to be there are asked for each time."""
+    server.silent = (".silent.example",)
+    running = gateway(None, env=server.environment(preload, 60))
+    client = Client(running)
+
+    def push(*names: str) -> float:
+        """Seconds that it took."""
+        begun = time.monotonic()
+        config = document(*(service(name, upstream.port) for name in names))
+        client.must(201, "POST", "/config", config)
+        return time.monotonic() - begun
+
+    assert push("lost.silent") > WAITED
+    server.addresses |= {f"new{n}.example": ["127.0.0.1"] for n in range(3)}
+    assert min(push("lost.silent", f"new{n}") for n in range(3)) < WAITED
+    assert running.ask("/new2").status == 200
+    push("gone")
+    server.addresses["gone.example"] = ["127.0.0.1"]
+    push("gone")
+    assert running.ask("/gone").status == 200
+
+
 @pytest.mark.parametrize("how", ["stop", "quit", "reload"])
 def test_a_worker_that_exits_waits_for_no_name_server(
     gateway: Start, upstream: Upstream, server: NameServer, preload: Path, how: str
@@ -184,6 +215,24 @@ def test_a_worker_that_exits_waits_for_no_name_server(
         running.stop(how)
     wait_until(lambda: not alive(control), "the control worker to exit")
     assert time.monotonic() - begun < 60
+
+
+def test_a_worker_that_exits_waits_for_no_round(
+    gateway: Start, upstream: Upstream, server: NameServer, preload: Path
+) -> None:
+    """A round of the names that are known begins with the worker, and waits for them."""
+    server.addresses["known.example"] = ["127.0.0.1"]
+    running = gateway(None, env=server.environment(preload, 60))
+    Client(running).must(200, "PUT", "/services/s", {"host": "known.example"})
+    count = len(server.times("known.example"))
+    server.silent = ("known.example",)
+    running.reload()
+    wait_until(lambda: len(server.times("known.example")) > count, "the round")
+    control = running.control()
+    begun = time.monotonic()
+    running.stop("quit")
+    wait_until(lambda: not alive(control), "the control worker to exit")
+    assert time.monotonic() - begun < ROUND
 
 
 def test_an_address_that_does_not_answer_leaves_others_their_share(
