@@ -374,6 +374,7 @@ local function proxy_server(settings, forward)
         logs.proxy(settings),
         ("ignore_invalid_headers %s;"):format(settings.ignore_invalid_headers and "on" or "off"),
         "sluice_metrics on;",
+        ("sluice_early_hints %s;"):format(settings.early_hints and "on" or "off"),
         "sluice_check_requests on;",
         "sluice_route on;",
         ("sluice_reject_path_traversal %s;"):format(

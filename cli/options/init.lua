@@ -728,6 +728,16 @@ _M.list = {
             .. "request is refused.",
     },
     {
+        name = "early_hints",
+        section = "clients",
+        type = "boolean",
+        default = "on",
+        doc = "Whether interim responses of upstreams, such as 103 (Early Hints), pass to clients "
+            .. "over HTTP/1.1 and HTTP/2. `off`: they are dropped. Some clients take one for the "
+            .. "final response: nginx before 1.29 as a proxy in front of the gateway, and Python's "
+            .. "http.client.",
+    },
+    {
         name = "client_identity_headers",
         section = "clients",
         type = "enum",

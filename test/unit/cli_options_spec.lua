@@ -55,6 +55,7 @@ local EFFECTS = {
     http2_max_control_frames = { "20", "sluice_http2_limits 500 128 20;" },
     keepalive_requests = { "14", "keepalive_requests 14;" },
     large_client_header_buffers = { "5 16k", "large_client_header_buffers 5 16k;" },
+    early_hints = { "off", "sluice_early_hints off;" },
     ignore_invalid_headers = { "on", "ignore_invalid_headers on;" },
     reject_encoded_climbs = { "off", "sluice_reject_path_traversal off;" },
     proxy_ssl_trusted_certificate = {

@@ -24,6 +24,7 @@
 #include "ngx_http_sluice_peer_try.h"
 #include "ngx_http_sluice_proxy_protocol.h"
 #include "ngx_http_sluice_route.h"
+#include "ngx_http_sluice_interim.h"
 #include "ngx_http_sluice_sanitize.h"
 #include "ngx_http_sluice_spoofed_headers.h"
 #include "ngx_http_sluice_steps.h"
@@ -55,6 +56,7 @@ typedef struct {
     ngx_http_sluice_metrics_conf_t          metrics;
     ngx_http_sluice_peer_conf_t             peer;
     ngx_http_sluice_route_conf_t            route;
+    ngx_http_sluice_interim_conf_t          interim;
     ngx_http_sluice_sanitize_conf_t         sanitize;
     ngx_http_sluice_spoofed_headers_conf_t  spoofed_headers;
     ngx_http_sluice_tls_conf_t              tls;
@@ -99,6 +101,7 @@ const size_t  ngx_http_sluice_location_srv_at = srv_at(location_srv);
 const size_t  ngx_http_sluice_metrics_at = srv_at(metrics);
 const size_t  ngx_http_sluice_peer_at = srv_at(peer);
 const size_t  ngx_http_sluice_route_at = srv_at(route);
+const size_t  ngx_http_sluice_interim_at = srv_at(interim);
 const size_t  ngx_http_sluice_sanitize_at = srv_at(sanitize);
 const size_t  ngx_http_sluice_spoofed_headers_at = srv_at(spoofed_headers);
 const size_t  ngx_http_sluice_tls_at = srv_at(tls);
@@ -121,6 +124,7 @@ static ngx_command_t  ngx_http_sluice_module_commands[] = {
     NGX_HTTP_SLUICE_METRICS_DIRECTIVES(srv_at(metrics)),
     NGX_HTTP_SLUICE_PEER_DIRECTIVES(srv_at(peer)),
     NGX_HTTP_SLUICE_ROUTE_DIRECTIVES(srv_at(route)),
+    NGX_HTTP_SLUICE_INTERIM_DIRECTIVES(srv_at(interim)),
     NGX_HTTP_SLUICE_SANITIZE_DIRECTIVES(srv_at(sanitize)),
     NGX_HTTP_SLUICE_SPOOFED_HEADERS_DIRECTIVES(srv_at(spoofed_headers)),
     NGX_HTTP_SLUICE_TLS_DIRECTIVES(srv_at(tls)),
@@ -212,6 +216,7 @@ ngx_http_sluice_module_create_srv_conf(ngx_conf_t *cf)
     conf->metrics.enabled = NGX_CONF_UNSET;
     ngx_http_sluice_pool_init(&conf->peer.pool);
     conf->route.enabled = NGX_CONF_UNSET;
+    conf->interim.enabled = NGX_CONF_UNSET;
     conf->sanitize.check = NGX_CONF_UNSET;
     conf->sanitize.reject_traversal = NGX_CONF_UNSET;
     conf->tls.enable = NGX_CONF_UNSET;
@@ -229,6 +234,7 @@ ngx_http_sluice_module_merge_srv_conf(ngx_conf_t *cf, void *parent,
 
     ngx_conf_merge_value(conf->metrics.enabled, prev->metrics.enabled, 0);
     ngx_conf_merge_value(conf->route.enabled, prev->route.enabled, 0);
+    ngx_conf_merge_value(conf->interim.enabled, prev->interim.enabled, 0);
     ngx_conf_merge_value(conf->sanitize.check, prev->sanitize.check, 0);
     ngx_conf_merge_value(conf->sanitize.reject_traversal,
                          prev->sanitize.reject_traversal, 0);

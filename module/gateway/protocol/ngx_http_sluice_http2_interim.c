@@ -21,13 +21,14 @@
 typedef struct {
     ngx_http_v2_out_frame_t   frame;
     ngx_chain_t               chain;
-    ngx_buf_t                 buf;             /* what is sent */
+    ngx_buf_t                 buf;             /* while it is sent */
 } ngx_http_sluice_http2_interim_t;
 
 
 static ngx_http_sluice_http2_interim_t *ngx_http_sluice_http2_interim_get(
     ngx_connection_t *c);
 static void ngx_http_sluice_http2_interim_end(void *data);
+static ngx_uint_t ngx_http_sluice_http2_interim_is_long(ngx_list_t *headers);
 static u_char *ngx_http_sluice_http2_interim_encode(ngx_http_request_t *r,
     ngx_uint_t status, ngx_list_t *headers, size_t *size);
 static ngx_int_t ngx_http_sluice_http2_interim_frames(
@@ -48,7 +49,8 @@ ngx_http_sluice_http2_interim(ngx_http_request_t *r, ngx_uint_t status,
 
     h2c = r->stream->connection;
 
-    if (h2c->last_out
+    if (ngx_http_sluice_http2_interim_is_long(headers)
+        || h2c->last_out
         || !h2c->connection->write->ready
         || r->stream->rst_sent)
     {
@@ -73,8 +75,6 @@ ngx_http_sluice_http2_interim(ngx_http_request_t *r, ngx_uint_t status,
     h2c->table_update = 0;
 
     ngx_http_v2_queue_ordered_frame(h2c, &interim->frame);
-
-    r->connection->sent += ngx_buf_size(&interim->buf);
 
     /* else nginx sends it when it has read what there is */
 
@@ -126,6 +126,27 @@ ngx_http_sluice_http2_interim_get(ngx_connection_t *c)
 static void
 ngx_http_sluice_http2_interim_end(void *data)
 {
+}
+
+
+/* As in nginx's filter: more does not fit the bytes of a length. */
+
+static ngx_uint_t
+ngx_http_sluice_http2_interim_is_long(ngx_list_t *headers)
+{
+    ngx_table_elt_t                *h;
+    ngx_http_sluice_header_walk_t   walk;
+
+    ngx_http_sluice_header_each(h, walk, headers) {
+
+        if (h->key.len > NGX_HTTP_V2_MAX_FIELD
+            || h->value.len > NGX_HTTP_V2_MAX_FIELD)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -198,25 +219,12 @@ ngx_http_sluice_http2_interim_frames(ngx_http_sluice_http2_interim_t *interim,
     last = block + size;
     room = size + (size / part + 1) * NGX_HTTP_V2_FRAME_HEADER_SIZE;
 
-    if (room > (size_t) (b->end - b->start)) {
 
-        /* more than a page: what ngx_pfree() gives back */
+    /* at least a page: what ngx_pfree() gives back */
 
-        room = ngx_max(room, ngx_pagesize);
-
-        if (b->start) {
-            (void) ngx_pfree(pool, b->start);
-            b->start = NULL;
-            b->end = NULL;
-        }
-
-        p = ngx_palloc(pool, room);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        b->start = p;
-        b->end = p + room;
+    b->start = ngx_palloc(pool, ngx_max(room, ngx_pagesize));
+    if (b->start == NULL) {
+        return NGX_ERROR;
     }
 
     p = b->start;
@@ -246,6 +254,7 @@ ngx_http_sluice_http2_interim_frames(ngx_http_sluice_http2_interim_t *interim,
 
     b->pos = b->start;
     b->last = p;
+    b->end = p;
 
     interim->frame.length = b->last - b->pos - NGX_HTTP_V2_FRAME_HEADER_SIZE;
     interim->frame.blocked = 0;
@@ -266,6 +275,8 @@ ngx_http_sluice_http2_interim_sent(ngx_http_v2_connection_t *h2c,
 
     h2c->total_bytes += NGX_HTTP_V2_FRAME_HEADER_SIZE + frame->length;
     h2c->payload_bytes += frame->length;
+
+    (void) ngx_pfree(h2c->connection->pool, frame->first->buf->start);
 
     return NGX_OK;
 }

@@ -10,17 +10,29 @@
 #include "ngx_http_sluice_interim.h"
 
 
+#define NGX_HTTP_SLUICE_INTERIM_HINTS  103
+
+
+/* not the upstream's: a client may read another status in its line */
+
+#define ngx_http_sluice_interim_reason(status)                                \
+    ((status) == NGX_HTTP_SLUICE_INTERIM_HINTS ? "Early Hints" : "")
+
+
 ngx_uint_t
 ngx_http_sluice_interim_wanted(ngx_http_request_t *r)
 {
-    ngx_connection_t       *c;
-    ngx_http_sluice_ctx_t  *ctx;
+    ngx_connection_t                *c;
+    ngx_http_sluice_ctx_t           *ctx;
+    ngx_http_sluice_interim_conf_t  *conf;
 
     c = r->connection;
     ctx = ngx_http_sluice_ctx(r);
+    conf = ngx_http_sluice_srv_conf(r, interim);
 
-    return r == r->main
-           && r->http_version >= NGX_HTTP_VERSION_11
+    return conf->enabled
+           && r == r->main
+           && (r->stream || r->http_version == NGX_HTTP_VERSION_11)
            && !r->header_sent
            && !c->error
            && !c->buffered
@@ -29,25 +41,24 @@ ngx_http_sluice_interim_wanted(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_sluice_interim_send(ngx_http_request_t *r, ngx_str_t *status_line,
+ngx_http_sluice_interim_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_list_t *headers)
 {
+    off_t                           sent;
     u_char                         *p;
     ngx_buf_t                      *b;
     ngx_chain_t                     out;
     ngx_table_elt_t                *h;
     ngx_http_sluice_header_walk_t   walk;
 
-    b = ngx_create_temp_buf(r->pool, sizeof("HTTP/1.1 \r\n\r\n") - 1
-                                     + status_line->len
-                                     + ngx_http_sluice_interim_size(headers));
+    b = ngx_create_temp_buf(r->pool,
+                            ngx_http_sluice_interim_size(status, headers));
     if (b == NULL) {
         return NGX_ERROR;
     }
 
-    p = ngx_cpymem(b->last, "HTTP/1.1 ", sizeof("HTTP/1.1 ") - 1);
-    p = ngx_cpymem(p, status_line->data, status_line->len);
-    *p++ = CR; *p++ = LF;
+    p = ngx_sprintf(b->last, "HTTP/1.1 %03ui %s" CRLF, status,
+                    ngx_http_sluice_interim_reason(status));
 
     ngx_http_sluice_header_each(h, walk, headers) {
         p = ngx_cpymem(p, h->key.data, h->key.len);
@@ -69,20 +80,25 @@ ngx_http_sluice_interim_send(ngx_http_request_t *r, ngx_str_t *status_line,
      * who has left is found by who waits for that.
      */
 
+    sent = r->connection->sent;
+
     (void) ngx_http_write_filter(r, &out);
+
+    r->connection->sent = sent;
 
     return NGX_OK;
 }
 
 
 size_t
-ngx_http_sluice_interim_size(ngx_list_t *headers)
+ngx_http_sluice_interim_size(ngx_uint_t status, ngx_list_t *headers)
 {
     size_t                          size;
     ngx_table_elt_t                *h;
     ngx_http_sluice_header_walk_t   walk;
 
-    size = 0;
+    size = sizeof("HTTP/1.1 103 \r\n\r\n") - 1
+           + ngx_strlen(ngx_http_sluice_interim_reason(status));
 
     ngx_http_sluice_header_each(h, walk, headers) {
         size += h->key.len + sizeof(": \r\n") - 1 + h->value.len;

@@ -14,7 +14,8 @@
  *
  *   headers that Connection names do not go on;
  *
- *   no status line is no response; nginx takes that for HTTP/0.9.
+ *   no status line is no response, nor has one a status of "2 0 0"; nginx
+ *   takes the former for HTTP/0.9.
  *
  * And a header that the gateway has set as its own (sluice.header) replaces
  * the upstream's.
@@ -38,6 +39,7 @@
 static ngx_int_t ngx_http_sluice_response_reinit(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_process_header(
     ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sluice_response_has_status(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_end(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sluice_response_pass(ngx_http_request_t *r,
     ngx_http_sluice_response_t *response);
@@ -159,9 +161,9 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
             return rc;
         }
 
-        if (u->headers_in.status_n < NGX_HTTP_CONTINUE) {
+        if (!ngx_http_sluice_response_has_status(r)) {
 
-            /* nginx has logged it, and would answer by HTTP/0.9 as well */
+            /* nginx would answer by HTTP/0.9 as well */
 
             r->http_version = version;
             return NGX_HTTP_UPSTREAM_INVALID_HEADER;
@@ -203,6 +205,39 @@ ngx_http_sluice_response_process_header(ngx_http_request_t *r)
 }
 
 
+/*
+ * nginx takes a status with blanks between its digits, and passes the text
+ * from two before the last on: a client might read another one there.
+ */
+
+static ngx_uint_t
+ngx_http_sluice_response_has_status(ngx_http_request_t *r)
+{
+    ngx_str_t            *line;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+    line = &u->headers_in.status_line;
+
+    if (u->headers_in.status_n < NGX_HTTP_CONTINUE) {
+
+        /* nginx has logged it */
+
+        return 0;
+    }
+
+    if (line->len < 3
+        || ngx_atoi(line->data, 3) != (ngx_int_t) u->headers_in.status_n)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "upstream sent an invalid status");
+        return 0;
+    }
+
+    return 1;
+}
+
+
 static ngx_int_t
 ngx_http_sluice_response_end(ngx_http_request_t *r)
 {
@@ -226,8 +261,8 @@ ngx_http_sluice_response_end(ngx_http_request_t *r)
 /*
  * An interim response to the client (RFC 9110, 15.2), but 100, which is
  * nginx's own to say, and not while the client waits for 101.  Those of a
- * request have as many bytes of lines as the head of a response may have, and
- * the others are dropped.
+ * request have as many bytes as the head of a response may have; what is
+ * beyond is dropped, and so is one that is not as it should be.
  */
 
 static ngx_int_t
@@ -236,11 +271,13 @@ ngx_http_sluice_response_pass(ngx_http_request_t *r,
 {
     size_t                size;
     ngx_int_t             rc;
+    ngx_uint_t            status;
     ngx_http_upstream_t  *u;
 
     u = r->upstream;
+    status = u->headers_in.status_n;
 
-    if (u->headers_in.status_n == NGX_HTTP_CONTINUE
+    if (status == NGX_HTTP_CONTINUE
         || ngx_http_sluice_upgrade_asked(r)
         || !ngx_http_sluice_interim_wanted(r))
     {
@@ -251,31 +288,30 @@ ngx_http_sluice_response_pass(ngx_http_request_t *r,
                     ngx_http_get_module_ctx(r, ngx_http_sluice_module));
 
     if (rc != NGX_OK) {
-        return rc;
+        return rc == NGX_ERROR ? rc : NGX_OK;
     }
 
     if (ngx_http_sluice_response_drop_nginx(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    size = ngx_http_sluice_interim_size(&u->headers_in.headers);
+    size = ngx_http_sluice_interim_size(status, &u->headers_in.headers);
 
     if (size > u->conf->buffer_size - response->interim_size) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "upstream sent more than %uz bytes of headers in "
-                      "interim responses, dropped", u->conf->buffer_size);
+                      "upstream sent more than %uz bytes of interim "
+                      "responses, dropped", u->conf->buffer_size);
         return NGX_OK;
     }
 
     response->interim_size += size;
 
     if (r->stream) {
-        return ngx_http_sluice_http2_interim(r, u->headers_in.status_n,
+        return ngx_http_sluice_http2_interim(r, status,
                                              &u->headers_in.headers);
     }
 
-    return ngx_http_sluice_interim_send(r, &u->headers_in.status_line,
-                                        &u->headers_in.headers);
+    return ngx_http_sluice_interim_send(r, status, &u->headers_in.headers);
 }
 
 

@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_sluice_response_step_pt  process_header;  /* nginx's next one */
     ngx_http_sluice_response_step_pt  reinit_request;
     ngx_uint_t                        interim;         /* of this try */
-    size_t                            interim_size;    /* bytes passed */
+    size_t                            interim_size;    /* bytes of all tries */
 } ngx_http_sluice_response_t;
 
 
@@ -61,7 +61,8 @@ ngx_int_t ngx_http_sluice_response_drop_lines(ngx_http_request_t *r,
 
 /*
  * Drops those that nginx would not copy to a final response: which it hides,
- * and which it writes itself.  NGX_ERROR: no memory.
+ * which it writes itself, and names that it takes for none; and those with
+ * which a client may refuse all of a stream.  NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_response_drop_nginx(ngx_http_request_t *r);
 

@@ -21,6 +21,7 @@ static ngx_uint_t ngx_http_sluice_response_drops(ngx_table_elt_t *h,
     void *data);
 static ngx_uint_t ngx_http_sluice_response_drops_nginx(ngx_table_elt_t *h,
     void *data);
+static ngx_uint_t ngx_http_sluice_response_is_field(ngx_table_elt_t *h);
 
 
 /* Of a response with a body, whose frame is nginx's. */
@@ -147,10 +148,12 @@ ngx_http_sluice_response_drops_nginx(ngx_table_elt_t *h, void *data)
     ngx_str_t   *name;
     ngx_uint_t   i;
 
-    if (h->value.data == NULL) {
+    /* by lines without a value nginx says that there is no Server, or Date */
 
-        /* by these lines nginx says that there is no Server, or no Date */
-
+    if (h->value.data == NULL
+        || h->hash == 0
+        || !ngx_http_sluice_response_is_field(h))
+    {
         return 1;
     }
 
@@ -170,4 +173,33 @@ ngx_http_sluice_response_drops_nginx(ngx_table_elt_t *h, void *data)
     return ngx_hash_find(&conf->hide_headers_hash, h->hash, h->lowcase_key,
                          h->key.len)
            != NULL;
+}
+
+
+/* Whether its name is a token, its value without controls (RFC 9110, 5). */
+
+static ngx_uint_t
+ngx_http_sluice_response_is_field(ngx_table_elt_t *h)
+{
+    u_char  *p, c;
+
+    for (p = h->key.data; p < h->key.data + h->key.len; p++) {
+        c = *p | 0x20;
+
+        if ((c < 'a' || c > 'z')
+            && (*p < '0' || *p > '9')
+            && (*p == '\0' || ngx_strchr("!#$%&'*+-.^_`|~", *p) == NULL))
+        {
+            return 0;
+        }
+    }
+
+    for (p = h->value.data; p < h->value.data + h->value.len; p++) {
+
+        if ((*p < ' ' && *p != '\t') || *p == 0x7f) {
+            return 0;
+        }
+    }
+
+    return 1;
 }

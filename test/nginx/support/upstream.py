@@ -365,3 +365,14 @@ def saying(answer: bytes) -> Callable[[Exchange], None]:
         exchange.request.headers.append(("Connection", "close"))
 
     return say
+
+
+def in_pieces(*pieces: bytes) -> Handler:
+    """A handler that reads the request and sends these bytes, each piece a packet of its own."""
+
+    def say(exchange: Exchange) -> None:
+        exchange.read_body()
+        for piece in pieces:
+            exchange.send(piece)
+
+    return say
