@@ -104,10 +104,13 @@ function methods:by_its_id(kind, id)
     return absent(err)
 end
 
---- Finds an entity by its name, where names of its kind are unique.
+--- Finds an entity by its name, where names of its kind are unique; else there is none.
 -- @return as `by_its_id`
 function methods:by_name(kind, name)
     local field = entities.get(kind).endpoint_key
+    if not field then
+        return nil
+    end
     local last = (self.by_its_name[kind] or {})[name]
     if last and last.put and last.put[field] == name then
         return last.put

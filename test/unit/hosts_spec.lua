@@ -19,6 +19,9 @@ describe("hosts", function()
     -- Callbacks of timers, by delay; those of names that were asked for.
     local due, waiting
 
+    -- Whether the worker exits: while it waits for names. Then nothing waits any more.
+    local old_ngx, is_exiting
+
     local function run(delay)
         local callback = due[delay]
         due[delay] = nil
@@ -31,9 +34,21 @@ describe("hosts", function()
             package.loaded[name] = nil
         end
         due, waiting, noted, made, revisions = {}, {}, {}, nil, {}
+        old_ngx, is_exiting = _G.ngx, false
+        _G.ngx = {
+            worker = {
+                exiting = function()
+                    return is_exiting
+                end,
+            },
+        }
+        local function wait()
+            assert.is_false(is_exiting)
+            is_exiting = true
+        end
         package.loaded["ngx.semaphore"] = {
             new = function()
-                return { post = function() end, wait = function() end }
+                return { post = function() end, wait = wait }
             end,
         }
         package.loaded["gateway.upstream.unresolved"] = {
@@ -87,6 +102,7 @@ describe("hosts", function()
     end)
 
     after_each(function()
+        _G.ngx = old_ngx
         for _, name in ipairs(STUBS) do
             package.loaded[name] = before[name]
         end

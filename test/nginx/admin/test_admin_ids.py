@@ -189,6 +189,10 @@ def test_the_name_of_an_sni_that_looks_like_an_id(client: Client, tmp_path: Path
     assert len(client.must(200, "GET", f"{path}/snis")["data"]) == 2
     assert client.must(200, "PATCH", path, {"tags": ["edge"]})["tags"] == ["edge"]
     client.must(201, "POST", f"{path}/snis", {"name": "b.example"})
+    # Which has no name itself.
+    for reference in ({"name": certificate}, {"username": certificate}, {"name": "x"}, "x"):
+        service = SERVICE | {"protocol": "https", "client_certificate": reference}
+        client.must(400, "POST", "/services", service)
     for sni in snis:
         client.must(404, "GET", f"/certificates/{sni['id']}")
         client.must(404, "PATCH", f"/certificates/{sni['id']}", {"tags": []})
