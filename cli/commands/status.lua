@@ -76,6 +76,11 @@ local function running(instance, master, context)
     local is_ours = prefixes.new(instance):check(context.root)
     local found_control = control_worker.read(master)
     local answers = found_control and found_control.life == "answers"
+    -- Whoever answers looks at the store's files first, and may have lost them.
+    local now = answers and found_control.state == "live" and ask(instance, "/status")
+    if now then
+        found_control.state, found_control.error = now.control.state, now.control.message
+    end
     return {
         pid = master,
         uptime_s = process.age_s(master) or 0,

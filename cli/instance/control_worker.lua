@@ -78,7 +78,8 @@ end
 --- Reads the block.
 -- @tparam number master pid of nginx's master
 -- @treturn table|nil `pid`, `life` ("answers", "hangs", "stopped by a signal", "dead"), `silent_s`,
--- `state` (of gateway.writer.queue), `revision`, `starts`, `deaths`, `crashes` (deaths of any
+-- `state` (of gateway.writer.queue), `revision`, `store` (UUID of the store that is live, where
+-- anything was ever changed), `starts`, `deaths`, `crashes` (deaths of any
 -- worker by a signal), `unmapped` (answers of 503 by workers that could not map an image), `error`;
 -- nil where this user may not see it
 function _M.read(master)
@@ -93,12 +94,14 @@ function _M.read(master)
         local damage, why = require("sluice.ffi.images").damage(block, now_ms())
         state, said = damage or state, why or said
     end
+    local live = require("sluice.ffi.images").live_store(block)
     return {
         pid = block.pid,
         life = describe_life(block.pid, silent_s),
         silent_s = math.floor(silent_s),
         state = state,
         revision = tonumber(block.revision),
+        store = live and require("gateway.store.files").uuid_of(live.store),
         starts = block.starts,
         deaths = block.deaths,
         crashes = block.crashes,

@@ -28,14 +28,16 @@ local GIVEN, RESTORED = "/restore.given", "/restore.new"
 -- @tparam table instance cli.instance
 -- @tparam table err of the store
 -- @tparam string reason
+-- @tparam[opt] boolean is_served a gateway runs, and serves what the store had
 -- @treturn {string,...} the reason, and below it the ways on where there are some
-function _M.lines(instance, err, reason)
+function _M.lines(instance, err, reason, is_served)
     if not damage.WORDS[err.err] then
         return { reason }
     end
     local lines = {
         reason,
-        "  nothing was changed; restore the missing or damaged files, or run one of:",
+        "  nothing was changed; restore the missing or damaged files, or run "
+            .. (is_served and "`sluice stop` and then one of:" or "one of:"),
         ("  sluice restore BACKUP --prefix %s: a copy of `sluice backup`"):format(instance.prefix),
     }
     local can_be_read = err.err ~= "missing" and err.err ~= "not a store"

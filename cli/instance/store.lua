@@ -18,6 +18,7 @@ local unistd = require("posix.unistd")
 local witness = require("gateway.store.witness")
 
 local console = require("cli.terminal.console")
+local control_worker = require("cli.instance.control_worker")
 local recovery = require("cli.instance.recovery")
 local worker_user = require("cli.instance.worker_user")
 local yaml_text = require("gateway.config.yaml_text")
@@ -46,10 +47,19 @@ local function open(instance, verify)
     })
 end
 
+-- The store that a gateway serves which runs here; nil where none does.
+local function live_store(instance)
+    local master = instance:master()
+    local found = master and control_worker.read(master)
+    return found and found.store and { uuid = found.store, revision = found.revision } or nil
+end
+
 -- Runs `fn(store)` with the store open for reading; `verify`: and every page compared.
 local function reading(settings, instance, fn, verify)
     if not stat.lstat(instance.store) and not stat.lstat(witness.path(instance.store)) then
-        return nil, "store: there is none in " .. instance.prefix
+        local live = live_store(instance)
+        local served = live and (", but the gateway serves revision %d"):format(live.revision) or ""
+        return nil, ("store: there is none in %s%s"):format(instance.prefix, served)
     end
     local value, err = worker_user.run(settings.user, function()
         local store, why = open(instance, verify)
@@ -70,10 +80,17 @@ local function is_new(instance, err)
 end
 
 -- What is in the store, and whether that is what was answered: by a child with the workers' rights.
-local function examine(instance)
+local function examine(instance, live)
+    local usable, why = evidence.check_usable(instance.store)
+    if not usable then
+        return nil, why
+    end
     local known, lack = witness.read(instance.store)
-    local now, err = evidence.examine(instance.store, layout.derive(entities.stored()))
+    local now, err = evidence.examine(instance.store, layout.derive(entities.stored()), live)
     if now then
+        -- One that was restored has none yet.
+        local is_missing = not known and not now.is_backup and now.revision > 0
+        lack = lack or (is_missing and "missing") or nil
         now.note = lack
             and ("%s is %s and will be recreated"):format(witness.path(instance.store), lack)
         return now
@@ -117,8 +134,9 @@ end
 -- `is_replaceable` where the entities are those of a file, as far as is known. `note`: what is no
 -- reason to refuse a start. `plugins`: where there is no file, names of those that run
 function _M.held(settings, instance)
+    local live = live_store(instance)
     local found, err = worker_user.run(settings.user, function()
-        local found, err = examine(instance)
+        local found, err = examine(instance, live)
         if found and found.revision and settings.file == "" then
             found.plugins = enabled_plugins(instance)
         end
@@ -128,7 +146,7 @@ function _M.held(settings, instance)
         local reason = text_of(err)
         return {
             reason = reason,
-            problem = recovery.lines(instance, err, reason),
+            problem = recovery.lines(instance, err, reason, live ~= nil),
             is_replaceable = err.is_replaceable,
         }
     end

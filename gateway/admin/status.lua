@@ -160,7 +160,8 @@ function _M.get(live, args)
         events = events(live.bus:stats().log),
         log_entries = log_entries(),
         configuration_hash = configuration_hash(live, now),
-        configuration_version = now and now.revision,
+        -- Of what is live, where the store cannot be asked.
+        configuration_version = now and now.revision or state.revision,
         control = state,
         plugins_failed = json.array(live.plugin_errors:list(live.read)),
         database = { reachable = REACHABLE[state.state] or false },

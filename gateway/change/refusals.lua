@@ -24,6 +24,7 @@ local STATUS = {
     changed = 503,
     full = 507,
     locked = 503,
+    moved = 503,
     ["no memory"] = 507,
     ["not ready"] = 503,
     ["read only"] = 503,

@@ -7,8 +7,10 @@
 -- @module gateway.store.checkpoints
 
 local ffi = require("ffi")
+local files = require("gateway.store.files")
 local log_file = require("gateway.store.log_file")
 local pages = require("gateway.store.pages")
+local places = require("gateway.store.places")
 local reading = require("gateway.store.reading")
 local stat = require("posix.sys.stat")
 local witness = require("gateway.store.witness")
@@ -122,12 +124,49 @@ function _M.empty(db, path)
     return is_empty
 end
 
---- The same at the end: waits for who reads, a second at most.
-function _M.close(db, path)
-    return run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS })
+-- The same at the end: waits for readers, a second at most. What was cut off may come back with a
+-- cut of power, and would be a log that cannot be there.
+local function empty_at_end(db, path)
+    local log = path .. "-wal"
+    local is_empty = run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS })
+    if is_empty and (not files.exists(log) or files.sync_file(log)) then
+        witness.close(path)
+    end
 end
 
---- The same where a commit has failed, and its frames may stand in the log all the same.
+-- The same where the log was removed or replaced: SQLite has it open, and nobody else will find it.
+-- The witness knows no digests then, which come with the next checkpoint, and of no log: what is in
+-- its place is another's.
+local function rescue(db, path)
+    local now = reading.revision(db)
+    local known = { uuid = now.uuid, revision = now.revision, is_of_file = now.origin ~= nil }
+    known.pages, known.page_size = 0, 0
+    if not witness.replace(path, known) then
+        return
+    end
+    db:busy_timeout(CLOSE_WAIT_MS)
+    if db:row("PRAGMA wal_checkpoint(TRUNCATE)")[1] == 0 then
+        witness.close(path)
+    end
+end
+
+--- Moves the log into the file at the end, which is whole then without it. Where somebody reads it
+-- stays; and where the file is no longer there, since what is there is another's.
+-- @tparam table db
+-- @tparam string path
+-- @tparam table noted of gateway.store.places
+function _M.finish(db, path, noted)
+    local lost = places.lost(path, noted)
+    if db:is_query_only() or lost == "" or lost == ".lock" then
+        return
+    elseif lost == "-wal" then
+        rescue(db, path)
+    else
+        empty_at_end(db, path)
+    end
+end
+
+--- Empties it where a commit has failed, and its frames may stand in the log all the same.
 -- @treturn boolean false also where there is no log
 function _M.settle(db, path)
     return run(db, path, { how = "TRUNCATE", wait_ms = BUSY_TIMEOUT_MS, needs_log = true })

@@ -5,8 +5,10 @@
 local entity_text = require("gateway.store.entity_text")
 local files = require("gateway.store.files")
 local lifetime = require("gateway.schema.lifetime")
+local pages = require("gateway.store.pages")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
+local tables = require("gateway.store.tables")
 
 -- Entities that are read at a time.
 local PIECE = 10000
@@ -53,7 +55,16 @@ local function make_file(path, write)
     return true
 end
 
---- Copies the database, with the mark of a backup.
+-- Of the length that a digest has: to write one changes no page but that of `meta`.
+local NO_DIGEST = ("0"):rep(16)
+
+local function mark(db)
+    db:run("UPDATE meta SET is_backup = 1")
+    tables.set_digest(db, NO_DIGEST)
+    tables.set_digest(db, pages.total(db))
+end
+
+--- Copies the database, with the mark of a backup and its digest.
 -- @tparam table db connection, in no transaction
 -- @tparam string path
 -- @treturn boolean true; throws what gateway.store.failure knows
@@ -61,7 +72,7 @@ function _M.backup(db, path)
     return make_file(path, function(temporary)
         db:run("VACUUM INTO ?", temporary)
         local copy = sqlite.open(temporary)
-        local ok, thrown = pcall(copy.run, copy, "UPDATE meta SET is_backup = 1")
+        local ok, thrown = pcall(mark, copy)
         copy:close()
         if not ok then
             error(thrown, 0)

@@ -4,6 +4,7 @@
 -- docs/store.md has which damage each comparison finds.
 -- @module gateway.store.damage
 
+local files = require("gateway.store.files")
 local journal = require("gateway.store.journal")
 local log_file = require("gateway.store.log_file")
 local pages = require("gateway.store.pages")
@@ -41,6 +42,22 @@ local function check_file(path, suffix, is_read_only)
     end
 end
 
+--- Looks whether a writer can use the files of a store, and its folder. Throws
+-- `{ word =, reason = }`.
+-- @tparam string path
+function _M.check_usable(path)
+    for _, suffix in ipairs(FILES) do
+        check_file(path, suffix, false)
+    end
+    local folder = files.folder_of(path)
+    local found = stat.lstat(folder)
+    -- One of root's is given to the workers by the start.
+    local is_own = found and stat.S_ISDIR(found.st_mode) ~= 0 and found.st_uid ~= 0
+    if is_own and not unistd.access(folder, "rwx") then
+        refuse("read only", "its folder %s cannot be written", folder)
+    end
+end
+
 local function size_of(path)
     local found = stat.stat(path)
     return found and found.st_size or 0
@@ -50,10 +67,10 @@ end
 -- `{ word = "missing", reason = }`.
 -- @tparam string path
 -- @tparam table found of `check_files`
--- @tparam table opts `at_least` of gateway.store.database
+-- @tparam table opts `at_least` and `live` of gateway.store.database
 function _M.check_empty(path, found, opts)
     local what = found.is_there and "is empty" or "is missing"
-    local known, other = found.known, opts.at_least
+    local known, other, live = found.known, opts.at_least, opts.live
     if known and known.revision > 0 then
         local reason = "%s, but revision %d of %s was answered (%s); %s"
         local from = witness.path(path)
@@ -62,6 +79,9 @@ function _M.check_empty(path, found, opts)
         local reason = "%s, but %s was made of revision %d of %s; %s"
         local from = other.path or "a copy"
         refuse("missing", reason, what, from, other.revision, other.uuid, found.log)
+    elseif live then
+        local reason = "%s, but the gateway serves revision %d of %s; %s"
+        refuse("missing", reason, what, live.revision, live.uuid, found.log)
     elseif found.is_damaged then
         refuse("missing", "%s, and %s is damaged", what, witness.path(path))
     end
@@ -70,7 +90,7 @@ end
 --- Looks at the files of a store before SQLite does: of an empty one that would remove the log.
 -- Throws `{ word =, reason = }`.
 -- @tparam string path
--- @tparam table opts `read_only`, `as_is` and `at_least` of gateway.store.database
+-- @tparam table opts `read_only`, `as_is`, `at_least` and `live` of gateway.store.database
 -- @treturn table for `check` and `check_empty`: what the witness says, nil where it is not there or
 -- damaged; what is there
 function _M.check_files(path, opts)
@@ -127,6 +147,17 @@ local function check_revision(path, now, found, at_least)
     end
 end
 
+-- What a running gateway serves is of this store, and no newer.
+local function check_live(now, found, live)
+    if live.uuid ~= now.uuid then
+        local reason = "is store %s, but the gateway serves revision %d of %s"
+        refuse("foreign", reason, now.uuid, live.revision, live.uuid)
+    elseif live.revision > now.revision then
+        local reason = "holds revision %d, but the gateway serves revision %d; %s"
+        refuse("behind", reason, now.revision, live.revision, found.log)
+    end
+end
+
 -- A log where there cannot be one. Somebody may open the store at this moment.
 local function check_log(path)
     local log = path .. "-wal"
@@ -162,22 +193,38 @@ local function check_pages(db, path)
     end
 end
 
+--- Refuses a backup that is not as it was written. Throws `{ word = "corrupt", reason = }`.
+-- @tparam table db connection, in a transaction
+function _M.check_backup(db)
+    local digest = tables.digest(db)
+    if digest and digest ~= pages.total(db) then
+        refuse("corrupt", "is damaged: it differs from what was written when the backup was made")
+    end
+end
+
 --- Compares a store with what is known of it. Throws `{ word =, reason = }`.
 -- @tparam table db connection, in a transaction
 -- @tparam string path
 -- @tparam table found of `check_files`, from before the transaction began
--- @tparam table opts `at_least`, `verify`: every page, too
+-- @tparam table opts `at_least`, `live`, `verify`: every page, too
 -- @treturn boolean whether the witness goes on: else it knows nothing of this file
 function _M.check(db, path, found, opts)
     local known = found.known
     if db:row("SELECT is_backup FROM meta")[1] == 1 then
         -- One that was opened before, and ended before that was committed, has answered nothing.
-        if (known and known.revision > 0) or opts.at_least then
+        if (known and known.revision > 0) or opts.at_least or opts.live then
             refuse("foreign", "is a backup that was copied over the store")
+        end
+        if opts.verify then
+            _M.check_backup(db)
         end
         return false
     end
-    check_revision(path, reading.revision(db), found, opts.at_least)
+    local now = reading.revision(db)
+    check_revision(path, now, found, opts.at_least)
+    if opts.live then
+        check_live(now, found, opts.live)
+    end
     -- An older Sluice writes no witness.
     if not known or not tables.is_witnessed(db) then
         return false

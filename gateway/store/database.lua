@@ -24,10 +24,10 @@ local files = require("gateway.store.files")
 local history = require("gateway.store.history")
 local layout = require("gateway.store.layout")
 local opening = require("gateway.store.opening")
+local places = require("gateway.store.places")
 local reading = require("gateway.store.reading")
 local replacing = require("gateway.store.replacing")
 local sqlite = require("gateway.store.sqlite")
-local witness = require("gateway.store.witness")
 local writing = require("gateway.store.writing")
 
 local MAX_DETAILS = 10
@@ -60,6 +60,7 @@ local function wrap(path, parts, opts)
         by_kind = layout.by_kind(parts.layouts),
         history = parts.history or 0,
         is_witnessed = parts.is_witnessed,
+        places = parts.places,
         packing = opts.packing,
         before_commit = opts.before_commit,
         on_filling = opts.on_filling,
@@ -78,6 +79,7 @@ end
 -- are
 -- @tparam[opt] table opts.at_least `{ uuid =, revision =, path = }` that was answered once, and
 -- which file says so
+-- @tparam[opt] table opts.live `{ uuid =, revision = }` that a running gateway serves
 -- @tparam[opt=false] boolean opts.as_is whatever is known of it: for one who reads what is left
 -- @tparam[opt=false] boolean opts.verify compare every page with the digests of the last checkpoint
 -- @tparam[opt] table opts.packing `version(layout)`; `write(buffer, layout, entity, size)`, which
@@ -99,6 +101,7 @@ function _M.open(path, opts)
     end
     parts.history = opts.history
     parts.is_witnessed = not opts.read_only and opts.synchronous ~= "off"
+    parts.places = parts.is_witnessed and places.note(path) or nil
     return wrap(path, parts, opts)
 end
 
@@ -112,6 +115,7 @@ function methods:handle()
         layouts = self.layouts,
         history = self.history,
         is_witnessed = self.is_witnessed,
+        places = self.places,
     }
 end
 
@@ -127,6 +131,7 @@ function _M.attach(handle, opts)
         layouts = handle.layouts,
         history = handle.history,
         is_witnessed = handle.is_witnessed,
+        places = handle.places,
     }, opts or {})
 end
 
@@ -137,23 +142,12 @@ function methods:detach()
     self.db:forget()
 end
 
--- The log goes into the file, which is whole then without it. Where somebody reads it stays.
-local function end_log(self)
-    local log = self.path .. "-wal"
-    if self.db:is_query_only() or not checkpoints.close(self.db, self.path) then
-        return
-    end
-    -- What was cut off may come back with a cut of power, and would be a log that cannot be there.
-    if not files.exists(log) or files.sync_file(log) then
-        witness.close(self.path)
-    end
-end
-
 --- Empties the log, where nobody reads it: its file is as large as it once was.
 -- @treturn boolean whether it is empty
 -- @treturn nil|table error
 function methods:empty_log()
     return guarded(self, function()
+        writing.check_places(self)
         return checkpoints.empty(self.db, self.path)
     end)
 end
@@ -161,7 +155,9 @@ end
 --- Closes the store and gives its lock back. In order: its file is whole then without its log.
 function methods:close()
     if self.is_witnessed then
-        guarded(self, end_log)
+        guarded(self, function()
+            checkpoints.finish(self.db, self.path, self.places)
+        end)
     end
     self.db:close()
     if self.lock then

@@ -7,6 +7,7 @@
 -- | `corrupt` | the file is damaged |
 -- | `disk error` | the system could not read, write or sync |
 -- | `full` | no room on the disk |
+-- | `moved` | a file was removed or replaced while the store was open |
 -- | `no memory` | |
 -- | `not a store` | the file is something else |
 -- | `read only` | the file cannot be written |
@@ -57,7 +58,10 @@ function _M.describe(path, failure)
     if basic == sqlite.IOERR and (failure.errno == ENOSPC or failure.errno == EDQUOT) then
         word = "full"
     end
-    if (basic == sqlite.IOERR or basic == sqlite.CANTOPEN) and failure.errno ~= 0 then
+    if failure.code == sqlite.IOERR_SHORT_READ then
+        -- No call of the system has failed.
+        reason = "the file or its log ends too early"
+    elseif (basic == sqlite.IOERR or basic == sqlite.CANTOPEN) and failure.errno ~= 0 then
         reason = reason .. ": " .. ffi.string(ffi.C.strerror(failure.errno))
     end
     return _M.new(path, word, string.format("%s (SQLite %d)", reason, failure.code))

@@ -157,6 +157,16 @@ function _M.draw_uuid()
     return string.format(form, unpack(bytes))
 end
 
+--- The UUID that 16 bytes are.
+-- @tparam string bytes
+-- @treturn string
+function _M.uuid_of(bytes)
+    local hex = bytes:gsub(".", function(char)
+        return ("%02x"):format(char:byte())
+    end)
+    return (hex:gsub("^(........)(....)(....)(....)", "%1-%2-%3-%4-"))
+end
+
 --- A path that SQLite takes for one: a name that begins with "file:" would be a URI.
 -- @tparam string path
 -- @treturn string

@@ -74,7 +74,11 @@ local function look(db, path, opts, found)
     if what == "store" then
         -- First: a damaged page may be what hides that others are.
         db:run("BEGIN")
-        is_known = not opts.as_is and damage.check(db, path, found, opts)
+        if opts.as_is then
+            damage.check_backup(db)
+        else
+            is_known = damage.check(db, path, found, opts)
+        end
         db:run("COMMIT")
     end
     if what == "store" and opts.check ~= false then
@@ -111,6 +115,7 @@ local function set_up(db, path, opts, found)
         tables.create(db, files.draw_uuid())
     elseif db:row("SELECT is_backup FROM meta")[1] == 1 then
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
+        tables.set_digest(db, nil)
     end
     if opts.synchronous ~= "off" then
         prepare_witness(path, found, is_known, reading.revision(db).uuid)
@@ -155,6 +160,13 @@ local function make_file(path)
     end
 end
 
+-- Whoever looks at what a gateway has lost makes neither folder nor lock, which would stand in the
+-- place where a volume is mounted.
+local function look_first(path, opts)
+    local ok, thrown = pcall(damage.check_files, path, opts)
+    return ok or nil, not ok and failure.of_thrown(path, thrown) or nil
+end
+
 local function open(path, opts)
     local fine, network = files.check(files.folder_of(path))
     if not fine then
@@ -162,6 +174,12 @@ local function open(path, opts)
         return nil, failure.new(path, "network file system", reason:format(network))
     end
     local lock, err
+    if opts.live and not opts.read_only then
+        local is_there, lack = look_first(path, opts)
+        if not is_there then
+            return nil, lack
+        end
+    end
     if not opts.read_only then
         lock, err = prepare(path)
         if not lock then

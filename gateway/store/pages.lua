@@ -42,6 +42,30 @@ function _M.each(db, size, count, visit)
     end
 end
 
+--- The digest of a whole file without a log, but for itself: of every page but that of `meta`, and
+-- of what `meta` says.
+-- @tparam table db connection, to a store
+-- @treturn string
+function _M.total(db)
+    local size = db:row("PRAGMA page_size")[1]
+    local count = math.floor(db:file_size() / size)
+    local own = db:row("SELECT rootpage FROM sqlite_schema WHERE name = 'meta'")[1]
+    local columns = "uuid, revision, sequence, compacted, is_backup, origin, packed_as"
+    local row = db:row("SELECT " .. columns .. " FROM meta")
+    local parts = {}
+    for i = 1, 7 do
+        parts[i] = tostring(row[i])
+    end
+    local text = table.concat(parts, "\n")
+    local words = math.ceil(#text / 8)
+    local digests = ffi.new("uint64_t[?]", count + words)
+    _M.each(db, size, count, function(page, digest)
+        digests[page - 1] = page == own and 0 or digest
+    end)
+    ffi.copy(digests + count, text, #text)
+    return bit.tohex(witness.digest(digests, 8 * (count + words), 0))
+end
+
 --- Looks for pages that are not as the witness has them. Those that stand in the log are the log's.
 -- @tparam table db connection, in a transaction
 -- @tparam table known of gateway.store.witness, read in that transaction

@@ -85,7 +85,6 @@ local PREPARE_PERSISTENT = 1
 local DBSTATUS_CACHE_WRITE, DBSTATUS_DEFERRED_FKS = 9, 10
 local DBCONFIG_NO_CKPT_ON_CLOSE = 1006
 local FCNTL_FILE_POINTER = 7
-local IOERR_SHORT_READ = 522
 -- The log's index: the bytes of a block, and the word of its head that says the last frame.
 local INDEX_BLOCK_BYTES, INDEX_LAST_FRAME = 32768, 4
 -- Whether bound bytes stay where they are until the statement has run, or SQLite has to copy them.
@@ -101,6 +100,7 @@ local _M = {
     BUSY = 5,
     READONLY = 8,
     IOERR = 10,
+    IOERR_SHORT_READ = 522,
     CORRUPT = 11,
     FULL = 13,
     CANTOPEN = 14,
@@ -450,7 +450,7 @@ end
 function methods:read_file(buffer, size, offset)
     local file = file_of(self)
     local code = file.methods.read(file, buffer, size, offset)
-    if code ~= _M.OK and code ~= IOERR_SHORT_READ then
+    if code ~= _M.OK and code ~= _M.IOERR_SHORT_READ then
         error({ code = code, errno = 0, message = "the file cannot be read" }, 0)
     end
 end

@@ -3,7 +3,7 @@
 -- | table | holds |
 -- |---|---|
 -- | `meta` | one row: uuid, the last revision, the last sequence, how far the log is compacted,
---           what it was made from, which kinds are packed how |
+--           what it was made from, which kinds are packed how; of a backup its digest |
 -- | `kind` | each kind's space of slots, and which columns its last writer kept |
 -- | `space` | the next slot of each space |
 -- | `e_<kind>` | the entities; `sequence` is the key, so that a list is read as it lies; `packed`
@@ -143,6 +143,28 @@ function _M.create(db, uuid)
             .. "VALUES (1, ?, 0, 0, 0, 0)",
         uuid
     )
+end
+
+-- It came later than the other columns of `meta`.
+local function has_digest(db)
+    return db:row("SELECT 1 FROM pragma_table_info('meta') WHERE name = 'digest'") ~= nil
+end
+
+--- The digest of a backup.
+-- @tparam table db
+-- @treturn string|nil nil: it is none, or an older Sluice made it
+function _M.digest(db)
+    return has_digest(db) and db:row("SELECT digest FROM meta")[1] or nil
+end
+
+--- Notes the digest of a backup; nil: it is none.
+-- @tparam table db
+-- @tparam string|nil digest
+function _M.set_digest(db, digest)
+    if not has_digest(db) then
+        db:run("ALTER TABLE meta ADD COLUMN digest TEXT")
+    end
+    db:run("UPDATE meta SET digest = ?", digest)
 end
 
 -- The columns that a layout keeps, as `kind` notes them, and which packing filled `packed`.

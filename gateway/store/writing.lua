@@ -3,6 +3,7 @@
 
 local checkpoints = require("gateway.store.checkpoints")
 local history = require("gateway.store.history")
+local places = require("gateway.store.places")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local transaction = require("gateway.store.transaction")
@@ -26,10 +27,25 @@ local function settle(self, thrown)
     end
 end
 
---- Commits; throws what gateway.store.sqlite does, and then the transaction was not made.
+--- Looks whether the store's files are where they were opened.
+-- Throws `{ word = "moved", reason = }`.
+-- @tparam table self store
+function _M.check_places(self)
+    local lost, reason = nil, nil
+    if self.places then
+        lost, reason = places.lost(self.path, self.places)
+    end
+    if lost then
+        error({ word = "moved", reason = reason .. " while the store was open" }, 0)
+    end
+end
+
+--- Commits; throws what gateway.store.sqlite does, or `check_places`, and then the transaction was
+-- not made.
 -- @tparam table self store
 -- @tparam[opt] table now `{ uuid =, revision =, origin = }` where that is another than before
 function _M.commit(self, now)
+    _M.check_places(self)
     local ok, thrown = pcall(self.db.run, self.db, "COMMIT")
     if not ok then
         settle(self, thrown)

@@ -3,10 +3,12 @@
 -- @module gateway.writer.evidence
 
 local core = require("sluice.ffi.core")
+local damage = require("gateway.store.damage")
 local database = require("gateway.store.database")
 local dirent = require("posix.dirent")
 local errno = require("posix.errno")
 local ffi = require("ffi")
+local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local journal = require("gateway.store.journal")
 local signal = require("posix.signal")
@@ -63,13 +65,6 @@ function _M.clean_copies(store)
     end
 end
 
-local function uuid_of(identity)
-    local hex = ffi.string(identity.store, 16):gsub(".", function(char)
-        return string.format("%02x", char:byte())
-    end)
-    return (hex:gsub("^(........)(....)(....)(....)", "%1-%2-%3-%4-"))
-end
-
 local function read_copy(path, how)
     local space = ffi.new("sluice_core_space_t")
     if C.sluice_core_file_open(path, unistd.geteuid(), how, space) ~= C.SLUICE_CORE_OK then
@@ -78,7 +73,8 @@ local function read_copy(path, how)
     local identity = ffi.new("sluice_core_identity_t")
     C.sluice_core_identity(space, identity)
     C.sluice_core_file_close(space)
-    return { uuid = uuid_of(identity), revision = tonumber(identity.revision), path = path }
+    local uuid = files.uuid_of(ffi.string(identity.store, 16))
+    return { uuid = uuid, revision = tonumber(identity.revision), path = path }
 end
 
 -- Opens a store with what the copy says of it. A copy that seems to know better is read whole: a
@@ -101,6 +97,15 @@ end
 -- @treturn nil|table error
 _M.open = open
 
+--- Whether this process can write the files of a store, those beside it, and its folder.
+-- @tparam string path
+-- @treturn boolean|nil
+-- @treturn nil|table error "cannot open", "read only"
+function _M.check_usable(path)
+    local ok, thrown = pcall(damage.check_usable, path)
+    return ok or nil, not ok and failure.of_thrown(path, thrown) or nil
+end
+
 -- A transaction that was broken off where there is no log: who only reads cannot take it back. It
 -- filled a new file, or changed its journal.
 local function take_back(path)
@@ -117,17 +122,26 @@ end
 -- back what was broken off.
 -- @tparam string path
 -- @tparam {table,...} layouts
--- @treturn table|nil `{ uuid =, revision =, origin = }`
+-- @tparam[opt] table live `{ uuid =, revision = }` that a running gateway serves
+-- @treturn table|nil `{ uuid =, revision =, origin =, is_backup = }`
 -- @treturn nil|table error
-function _M.examine(path, layouts)
+function _M.examine(path, layouts, live)
     take_back(path)
-    local store, err =
-        open(path, { layouts = layouts, read_only = true, check = false, verify = true })
+    local store, err = open(path, {
+        layouts = layouts,
+        read_only = true,
+        check = false,
+        verify = true,
+        live = live,
+    })
     if not store then
         return nil, err
     end
     local now
-    now, err = store:revision()
+    now, err = store:read(function(db, revision)
+        revision.is_backup = db:row("SELECT is_backup FROM meta")[1] == 1
+        return revision
+    end)
     store:close()
     return now, err
 end

@@ -28,6 +28,7 @@ local raising = require("gateway.writer.raising")
 local records = require("gateway.image.records")
 local rows = require("gateway.image.rows")
 local secret_names = require("gateway.writer.secret_names")
+local writing = require("gateway.store.writing")
 
 -- Changed entities that a delta is made for; beyond, a new base is cheaper.
 local MAX_STAGED = 5000
@@ -236,6 +237,7 @@ end
 -- @tparam[opt] number opts.generations of keys in caches: an address (gateway.writer.raising)
 -- @tparam[opt] number opts.delta_bytes of gateway.writer.files
 -- @tparam[opt=0] number opts.history revisions to keep (gateway.store.database)
+-- @tparam[opt] table opts.live `{ uuid =, revision = }` of what is live already
 -- @tparam[opt=false] boolean opts.check look at every page of the store first
 -- @treturn table|nil writer
 -- @treturn nil|table error, "locked" among them
@@ -245,6 +247,7 @@ function _M.open(opts)
         check = opts.check or false,
         alone = not opts.page,
         history = opts.history,
+        live = opts.live,
     })
     local store, err = evidence.open(opts.store, store_opts)
     if not store then
@@ -515,9 +518,10 @@ end
 --- Copies a base to the disk, for the next start. Other calls may go on meanwhile.
 -- @tparam table live of `live`
 -- @treturn boolean|nil
--- @treturn nil|table error
+-- @treturn nil|table error, "moved" among them: the folder may be another store's by now
 function methods:save(live)
     return guarded(self, function()
+        writing.check_places(self.store)
         self.images:save(live, self.copy)
         return true
     end)

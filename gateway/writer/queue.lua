@@ -57,6 +57,9 @@ local announced, maintained
 -- Waits until something's turn has come and is over. Yields.
 local function enqueue(job)
     job.done = assert(require("ngx.semaphore").new(0))
+    if role.is_shut() then
+        return role.not_ready()
+    end
     waiting[#waiting + 1] = job
     role.wake()
     local deadline = monotonic() + READY_SECONDS
@@ -120,31 +123,46 @@ local function run_batch()
         end
         finish(job, is_made and result or nil, not is_made and (result or err) or nil)
     end
+    return err
+end
+
+local function run_alone(job)
+    local result, err = job.run()
+    finish(job, result, err)
+    return err
 end
 
 -- The loop ---------------------------------------------------------------------------------------
 
+-- Nil: it is to leave. Else the store's files are no longer where they were opened: how that is.
 local function serve()
     while true do
+        local lost = role.lost()
+        if lost then
+            return lost
+        end
         local again = announced:look()
         take()
         local first = taken[1]
+        local err
         if first and first.changes then
-            run_batch()
+            err = run_batch()
         elseif first then
-            finish(first, first.run())
+            err = run_alone(first)
         elseif role.is_leaving() and not maintained.is_busy then
             return
         else
             role.wait(math.min(again, maintained:look()))
         end
+        if err and err.err == "moved" then
+            return err.message
+        end
     end
 end
 
--- Gives the role up; nobody waits for nothing.
+-- Nobody waits for nothing.
 -- @tparam string|nil thrown what ended the loop, if it was not to end
-local function end_it(thrown)
-    role.note("left", thrown or "this worker is shutting down")
+local function refuse_all(thrown)
     for _, job in ipairs(taken) do
         if not job.is_done then
             finish(job, nil, { err = "failed", message = thrown })
@@ -156,16 +174,38 @@ local function end_it(thrown)
         end
     end
     taken, waiting, writing = {}, {}, nil
+end
+
+local function end_it(thrown)
+    role.note("left", thrown or "this worker is shutting down")
+    refuse_all(thrown)
     role.give_up()
+end
+
+-- The role is given up, and taken again once the files are back: what is live stays so, and can be
+-- read.
+local function lose(reason)
+    role.note("starting", reason)
+    ngx.log(ngx.ERR, "control: changes are refused: ", reason)
+    refuse_all()
+    while maintained.is_busy do
+        role.wait(LOOK_SECONDS)
+    end
+    role.give_up(true)
 end
 
 local function loop()
     local from = role.take()
+    local lost
     if from then
         maintained:begin(from == "copy")
-        serve()
+        lost = serve()
     end
-    end_it()
+    if lost then
+        lose(lost)
+    else
+        end_it()
+    end
 end
 
 -- Nothing that goes wrong here ends the worker: nginx would not start another one.
@@ -364,7 +404,10 @@ function _M.state()
     local files = maintained and maintained.files or {}
     local block = images.C.sluice_images_control_block()
     local damage, why
-    if block ~= nil and at.state == "live" then
+    local lost = at.state == "live" and role.lost()
+    if lost then
+        damage, why = "starting", lost
+    elseif block ~= nil and at.state == "live" then
         damage, why = images.damage(block, ngx.now() * 1000)
     end
     return {

@@ -6,7 +6,8 @@
 --
 -- States:
 --
---   starting    the store is not open yet: why, is the message
+--   starting    the store is not open: why, is the message. Also where its files have gone while it
+--               was open; it is opened again once they are there
 --   waiting     another process has the role of the writer
 --   building    what the store holds is made live
 --   live        changes are taken
@@ -16,9 +17,13 @@
 -- @module gateway.writer.role
 
 local ffi = require("ffi")
+local files = require("gateway.store.files")
 local images = require("sluice.ffi.images")
 local monotonic = require("sluice.clock").monotonic
+local places = require("gateway.store.places")
 local reader = require("gateway.writer.reader")
+local rows = require("gateway.image.rows")
+local stat = require("posix.sys.stat")
 local sqlite = require("gateway.store.sqlite")
 local writer_thread = require("gateway.writer.thread")
 
@@ -67,7 +72,11 @@ function _M.note(state, message)
     local block = images.C.sluice_images_control_block()
     if block ~= nil and block.pid == ngx.worker.pid() then
         block.state = images.C["SLUICE_CONTROL_" .. STATES[state]]
-        block.revision = self.uuid and self.revision or block.revision
+        if self.places then
+            -- What this one has made live; else it is what the one before has.
+            block.revision = self.revision
+            images.note_store(block, rows.uuid_bytes(self.uuid))
+        end
         ffi.copy(block.error, (message or ""):sub(1, ffi.sizeof(block.error) - 1))
     end
 end
@@ -81,11 +90,35 @@ function _M.note_made(result)
     self.origin = result.origin
 end
 
---- The error of who comes when nothing can be changed, behind a nil.
-function _M.not_ready()
+--- The error where nothing can be changed, behind a nil.
+-- @tparam[opt="changed"] string what "read": nor can anything be read
+function _M.not_ready(what)
     local at = self or NOBODY
-    local message = "the configuration cannot be changed: " .. (at.message or at.state)
+    local message = "the configuration cannot be %s: %s"
+    message = message:format(what or "changed", at.message or at.state)
     return nil, { err = "not ready", message = message }
+end
+
+--- Whether the store cannot be opened, so that nobody waits for it.
+-- @treturn boolean
+-- @phases any
+function _M.is_shut()
+    return self ~= nil and self.state == "starting" and self.message ~= nil
+end
+
+--- Whether the files of the open store are no longer where they were opened. Some microseconds.
+-- @treturn nil|string what has become of them, with the store's path
+-- @phases any
+function _M.lost()
+    if not self or not self.places then
+        return nil
+    end
+    local lost, reason = places.lost(self.opts.store, self.places)
+    if not lost then
+        return nil
+    end
+    _M.wake()
+    return ("%s: %s while the store was open"):format(self.opts.store, reason)
 end
 
 --- What it does.
@@ -175,10 +208,26 @@ function _M.is_leaving()
     return self.has_to_leave or monotonic() > self.leave_at
 end
 
+-- What is live, as the last control worker has noted it.
+local function live_store()
+    local block = images.C.sluice_images_control_block()
+    local live = block ~= nil and images.live_store(block)
+    return live and { uuid = files.uuid_of(live.store), revision = live.revision } or nil
+end
+
 -- Opens the store, and with it the role. False: it is to leave before.
 local function open()
     local said
     while not _M.is_leaving() do
+        if self.reader.handle and stat.lstat(self.opts.store) then
+            -- It reads what was there, and shares its locks with what is there now.
+            self.reader:close()
+        end
+        local live = live_store()
+        self.opts.live = live
+        if live then
+            self.uuid, self.revision = live.uuid, live.revision
+        end
         local handle, err = in_thread(WRITER, "open", self.opts)
         self.handle = handle
         local is_locked = not handle and err.err == "locked"
@@ -226,22 +275,27 @@ function _M.take()
     local is_stopped = images.C.sluice_control_deaths(DEATHS_MS) >= DEATHS
     local from = (not is_stopped or stay_stopped()) and open() and begin()
     if from then
+        self.reader:close()
         local now = self.reader:open(self.opts.store, self.opts.layouts)
         self.uuid, self.revision, self.origin = now.uuid, now.revision, now.origin
+        self.places = places.note(self.opts.store)
         _M.note("live")
     end
     return from
 end
 
 --- Gives the role up; `exit` may come meanwhile, and closes nothing twice. Yields.
+-- @tparam[opt=false] boolean keeps_reader what was read goes on being read
 -- @phases timer
-function _M.give_up()
+function _M.give_up(keeps_reader)
     local handle = self.handle
-    self.handle = nil
+    self.handle, self.places = nil, nil
     if handle then
         in_thread(WRITER, "close", handle)
     end
-    self.reader:close()
+    if not keeps_reader then
+        self.reader:close()
+    end
 end
 
 --- Begins, without the role. Does not yield.
@@ -277,7 +331,7 @@ function _M.is_open()
 end
 
 --- Asks the store in a thread of its own; never waits for one who writes. Waits until it is open,
--- and for a place, ten seconds each at most. Yields.
+-- unless it cannot be opened, and for a place, ten seconds each at most. Yields.
 -- @tparam string verb get, find, list, tags, unused, revision, changes_back, changes_made,
 -- changes_since, check, backup or export
 -- @param ... its arguments (gateway.store.database)
@@ -289,6 +343,9 @@ function _M.read(verb, ...)
     end
     local deadline = monotonic() + READY_SECONDS
     while self and not self.reader.handle and OPENING[self.state] and monotonic() < deadline do
+        if _M.is_shut() then
+            return _M.not_ready("read")
+        end
         ngx.sleep(POLL_SECONDS)
     end
     if self and self.reader.handle then
@@ -297,7 +354,7 @@ function _M.read(verb, ...)
             return first, second
         end
     end
-    return _M.not_ready()
+    return _M.not_ready("read")
 end
 
 --- Closes the store where the worker ends at once, so that its file is whole without its log: the

@@ -6,6 +6,8 @@ describe("gateway.writer.queue", function()
     local CHANGES = { { kind = "routes", delete = "1" } }
 
     local restore, now, queue, state, batches, loop
+    -- What has become of the store's files; what the role was told; how often it was taken.
+    local lost, noted, taken
 
     -- A role that is taken at once, but says what the test wants.
     local role = {
@@ -15,7 +17,15 @@ describe("gateway.writer.queue", function()
         is_leaving = function()
             return false
         end,
-        note = function() end,
+        note = function(word, message)
+            noted[#noted + 1] = word .. ": " .. tostring(message)
+        end,
+        is_shut = function()
+            return state == "starting"
+        end,
+        lost = function()
+            return lost
+        end,
         note_made = function() end,
         not_ready = function()
             return nil, { err = "not ready", message = state }
@@ -25,6 +35,7 @@ describe("gateway.writer.queue", function()
             return { state = state }
         end,
         take = function()
+            taken = taken + 1
             return "copy"
         end,
         wake = function() end,
@@ -33,6 +44,10 @@ describe("gateway.writer.queue", function()
         run = function(name, transactions)
             assert.equal("batch", name)
             batches[#batches + 1] = transactions
+            if state == "moved" then
+                state = "live"
+                return nil, { err = "moved", message = "is missing" }
+            end
             local results = {}
             for i in ipairs(transactions) do
                 results[i] = { revision = i }
@@ -54,6 +69,7 @@ describe("gateway.writer.queue", function()
 
     before_each(function()
         now, state, batches = 1000, "live", {}
+        lost, noted, taken = nil, {}, 0
         restore = stand_ins.put({
             ["gateway.writer"] = {
                 complete = function(_, change)
@@ -81,6 +97,7 @@ describe("gateway.writer.queue", function()
             ["sluice.ffi.images"] = { page = function() end },
         }, {
             ALERT = 1,
+            ERR = 2,
             log = function() end,
             sleep = coroutine.yield,
             timer = {
@@ -148,6 +165,38 @@ describe("gateway.writer.queue", function()
         resume(loop)
         resume(waits.thread)
         assert.equal(1, waits.result.revision)
+    end)
+
+    it("refuses a change at once where the store cannot be opened", function()
+        state = "starting"
+        local refused = ask("transaction", CHANGES)
+        assert.same({ err = "not ready", message = "starting" }, refused.err)
+    end)
+
+    it("takes the role anew when the store's files have gone, and refuses what waits", function()
+        lost = "store.db: is missing"
+        local refused = ask("transaction", CHANGES)
+        role.give_up = function(keeps_reader)
+            assert.is_true(keeps_reader)
+            lost, role.give_up = nil, function() end
+        end
+        resume(loop)
+        resume(refused.thread)
+        assert.equal("not ready", refused.err.err)
+        assert.same({ { "starting: store.db: is missing" }, 2, {} }, { noted, taken, batches })
+        local made = ask("transaction", CHANGES)
+        resume(loop)
+        resume(made.thread)
+        assert.equal(1, made.result.revision)
+    end)
+
+    it("does so where a commit finds it", function()
+        state = "moved"
+        local refused = ask("transaction", CHANGES)
+        resume(loop)
+        resume(refused.thread)
+        assert.equal("moved", refused.err.err)
+        assert.same({ { "starting: is missing" }, 2 }, { noted, taken })
     end)
 
     it("answers who waits for what throws, and goes on", function()

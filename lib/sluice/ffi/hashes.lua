@@ -14,7 +14,7 @@ return {
     ["core/spool"] = 2948150533,
     ["core/text"] = 2614945670,
     ["gateway/changed"] = 2640248548,
-    ["gateway/image"] = 475454867,
+    ["gateway/image"] = 1740500759,
     ["gateway/log"] = 2114667993,
     ["gateway/metrics"] = 3340459603,
     ["gateway/plugin"] = 1127318245,

@@ -70,6 +70,30 @@ function _M.damage(block, now_ms)
     return word, word and WHY[word]
 end
 
+-- A UUID in 16 bytes: none.
+local NO_STORE = ("\0"):rep(16)
+
+--- The store of what is live: whoever opens another one beside it has lost this one.
+-- @tparam cdata block sluice_control_t
+-- @treturn table|nil `store`, its UUID in 16 bytes; `revision`, the last that was answered, or one
+-- before it; nil: nothing was ever changed, or an older Sluice made it live
+-- @phases any
+function _M.live_store(block)
+    local bytes = ffi.string(block.store, 16)
+    if bytes == NO_STORE or block.revision == 0 then
+        return nil
+    end
+    return { store = bytes, revision = tonumber(block.revision) }
+end
+
+--- Notes the store of what is live; of the control worker.
+-- @tparam cdata block sluice_control_t
+-- @tparam string store its UUID in 16 bytes
+-- @phases timer
+function _M.note_store(block, store)
+    ffi.copy(block.store, store, 16)
+end
+
 --- How many workers were started after one that died by a signal.
 -- @treturn number 0 without `sluice_control on`
 -- @phases any but init

@@ -89,7 +89,7 @@ typedef enum {
 /*
  * Of the control worker, in shared memory.  Times are milliseconds since 1970,
  * but for those of deaths, which no change of the clock may move.  What Lua
- * writes (state, revision, error) only the worker that has pid writes.
+ * writes (state, revision, error, store) only the worker that has pid writes.
  */
 
 typedef struct {
@@ -108,6 +108,9 @@ typedef struct {
     uint64_t  recent_deaths[NGX_SLUICE_CONTROL_DEATHS];  /* CLOCK_MONOTONIC */
     uint32_t  slots[NGX_SLUICE_CONTROL_SLOTS];  /* pids that may yet die */
     char      error[NGX_SLUICE_CONTROL_TEXT];   /* the last, or "" */
+    uint8_t   store[16];           /* uuid of the store that is live; zeros:
+                                      none is, or an older Sluice made it so,
+                                      which had padding here */
 } sluice_control_t;
 
 

@@ -161,6 +161,34 @@ def test_a_backup_can_be_restored_twice(instance: Instance) -> None:
     assert services(instance) == ["one"]
 
 
+def test_damage_of_a_backup_is_found(instance: Instance) -> None:
+    """Wherever a bit of it is another one: a restore changes nothing, a start from it neither."""
+    backup = backed_up(instance)
+    instance.succeed("stop")
+    whole, before = backup.read_bytes(), contents(instance)
+    said = "is damaged: it differs from what was written when the backup was made"
+    refused = []
+    for number in range(24):
+        flip(backup, (number + 0.5) / 24)
+        refused += instance.refuse("restore", str(backup))
+        assert contents(instance) == before
+        backup.write_bytes(whole)
+    assert len(refused) == 24
+    assert refused.count(f"sluice: store: {backup}: {said}") > 12
+    flip(backup, 0.999)
+    for path in store(instance).parent.iterdir():
+        path.unlink()
+    shutil.copy(backup, store(instance))
+    if AS_ROOT:
+        shutil.chown(store(instance), "www-data")
+    lines = instance.refuse("start", file=None)
+    assert lines[0] == f"sluice: store: {store(instance)}: {said}"
+    backup.write_bytes(whole)
+    instance.succeed("restore", str(backup))
+    instance.succeed("start", file=None)
+    assert services(instance) == ["one"]
+
+
 def test_no_store_is_restored_below_a_process_that_writes_it(instance: Instance) -> None:
     backup = backed_up(instance)
     instance.succeed("stop")
@@ -370,7 +398,8 @@ def test_other_files_of_the_prefix_are_made_anew(instance: Instance, name: str, 
     if how == "missing":
         path.unlink()
     elif how == "flipped":
-        flip(path, 0.5)
+        # The first character: elsewhere it may be another digit of a port, and no damage.
+        flip(path, 0.0)
     else:
         os.truncate(path, 0 if how == "empty" else path.stat().st_size // 2)
     instance.succeed("start", file=None)
@@ -389,4 +418,16 @@ def test_a_witness_that_is_damaged_is_made_anew_with_a_line(instance: Instance) 
     assert services(instance) == ["one"]
     instance.succeed("stop")
     instance.succeed("start", file=None)
+    instance.succeed("stop")
+
+
+def test_a_witness_that_is_missing_is_made_anew_with_a_line(instance: Instance) -> None:
+    leave_one(instance)
+    store(instance, ".witness").unlink()
+    done = instance.run("start", file=None)
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"sluice: warning: store: {store(instance, '.witness')} is missing and will be recreated\n"
+    )
+    instance.succeed("restart")
     instance.succeed("stop")

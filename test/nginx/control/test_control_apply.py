@@ -266,8 +266,9 @@ def test_three_deaths_in_a_minute_stop_it(control: Control) -> None:
 
 def test_a_store_that_cannot_be_opened_is_said_to_who_asks(control: Control) -> None:
     control.expect_log(r"exited on signal 9")
-    # And once more if it looks while there is none.
-    control.expect_log(r"control: the store cannot be opened: ", range(1, 3))
+    # And once more if it looks while there is none; and where it saw that before it died.
+    control.expect_log(r"control: the store cannot be opened: ", range(1, 4))
+    control.expect_log(r"control: changes are refused: ", range(2))
     control.apply('return said(queue.transaction({ route(1, "/a") }))')
     store = control.prefix / "store" / "store.db"
     aside = store.rename(store.with_name("aside"))

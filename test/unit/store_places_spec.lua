@@ -1,0 +1,160 @@
+--- A store whose files go while it is open, and one that is opened beside what a gateway serves.
+
+local evidence = require("gateway.writer.evidence")
+local files = require("gateway.store.files")
+local on_disk = require("test.house.files")
+local places = require("gateway.store.places")
+local stat = require("posix.sys.stat")
+local support = require("test.unit.support.writer")
+local writer = require("gateway.writer")
+
+local SUFFIXES = { "", "-wal", "-shm", ".lock" }
+
+local function id(number)
+    return ("00000000-0000-4000-8000-%012d"):format(number)
+end
+
+describe("a store whose files go while it is open", function()
+    local place, opened
+
+    before_each(function()
+        place = support.place()
+        opened = support.open(place)
+    end)
+
+    after_each(function()
+        if opened then
+            opened:close()
+        end
+        support.clean()
+    end)
+
+    local function make(number)
+        local route = { id = id(number), name = "r" .. number, paths = { "/" .. number } }
+        return opened:batch({ { support.put(opened, "routes", route) } })
+    end
+
+    local function count()
+        return #opened.store:list("routes", { size = 100 })
+    end
+
+    for _, suffix in ipairs(SUFFIXES) do
+        it(("store.db%s"):format(suffix), function()
+            assert(make(1))
+            local path, before = place.store .. suffix, support.published(place)
+            assert.is_nil(places.lost(place.store, opened.store.places))
+            assert(os.rename(path, path .. ".aside"))
+            local done, err = make(2)
+            assert.is_nil(done)
+            assert.equal("moved", err.err)
+            local said = suffix == "" and "is missing" or path .. " is missing"
+            assert.equal(("%s: %s while the store was open"):format(place.store, said), err.message)
+            -- What is live, and what is read, is as it was; nothing comes into its place.
+            assert.equal(before, support.published(place))
+            assert.equal(1, count())
+            assert.is_false(files.exists(path))
+            on_disk.write(path, "another")
+            assert.equal("moved", select(2, make(2)).err)
+            assert.equal("moved", select(2, opened:empty_log()).err)
+            assert.equal("moved", select(2, opened:save(opened:live())).err)
+            os.remove(path)
+            assert(os.rename(path .. ".aside", path))
+            assert(make(2))
+            assert.equal(2, count())
+        end)
+    end
+
+    it("is whole without the log that it lost", function()
+        assert(make(1))
+        assert(make(2))
+        os.remove(place.store .. "-wal")
+        assert.equal("moved", select(2, make(3)).err)
+        opened:close()
+        assert.is_false(files.exists(place.store .. "-wal"))
+        assert(evidence.examine(place.store, place.layouts))
+        opened = support.open(place)
+        assert.equal(2, count())
+        assert(make(3))
+        assert.is_true(opened:empty_log())
+        assert(evidence.examine(place.store, place.layouts))
+    end)
+
+    it("takes no log that came into the place of its own", function()
+        assert(make(1))
+        local older = on_disk.read(place.store .. "-wal")
+        assert(make(2))
+        os.remove(place.store .. "-wal")
+        on_disk.write(place.store .. "-wal", older)
+        opened:close()
+        opened = nil
+        local refused, err = writer.open(place)
+        assert.is_nil(refused)
+        -- SQLite has read that log over the file.
+        assert.is_true(err.err == "behind" or err.err == "foreign")
+        os.remove(place.store .. "-wal")
+        opened = support.open(place)
+        assert.equal(2, count())
+    end)
+end)
+
+describe("a store beside what a gateway serves", function()
+    local place, now
+
+    before_each(function()
+        place = support.place()
+        local opened = support.open(place)
+        local service = { id = id(1), name = "s", host = "h", port = 80, protocol = "http" }
+        service.retries, service.connect_timeout = 5, 1
+        service.write_timeout, service.read_timeout = 1, 1
+        assert(opened:batch({ { support.put(opened, "services", service) } }))
+        now = opened.store:revision()
+        opened:close()
+    end)
+
+    after_each(support.clean)
+
+    local function open(live)
+        place.live = live
+        local opened, err = writer.open(place)
+        place.live = nil
+        if opened then
+            opened:close()
+        end
+        local read, why = evidence.examine(place.store, place.layouts, live)
+        assert.equal(err and err.err, why and why.err)
+        assert.equal(opened ~= nil, read ~= nil)
+        return err and err.err, err and err.message
+    end
+
+    it("is opened where it is that one, and no older", function()
+        assert.is_nil((open({ uuid = now.uuid, revision = now.revision })))
+        assert.is_nil((open({ uuid = now.uuid, revision = now.revision - 1 })))
+    end)
+
+    it("is refused where it is older, or another", function()
+        local word, message = open({ uuid = now.uuid, revision = now.revision + 1 })
+        assert.equal("behind", word)
+        local reason = "holds revision %d, but the gateway serves revision %d"
+        assert.is_truthy(message:find(reason:format(now.revision, now.revision + 1), 1, true))
+        assert.equal("foreign", (open({ uuid = id(9), revision = 1 })))
+    end)
+
+    for _, what in ipairs({ "folder", "files" }) do
+        it("is not made anew where it has lost its " .. what, function()
+            local folder = files.folder_of(place.store)
+            if what == "folder" then
+                os.execute("rm -rf " .. folder)
+            else
+                os.execute(("rm -f %s/*"):format(folder))
+            end
+            local live = { uuid = now.uuid, revision = now.revision }
+            local word, message = open(live)
+            assert.equal("missing", word)
+            local reason = ("the gateway serves revision %d of %s"):format(now.revision, now.uuid)
+            assert.is_truthy(message:find(reason, 1, true))
+            -- Nothing stands where a volume may be mounted again.
+            assert.is_nil(stat.stat(place.store .. ".lock"))
+            assert.equal(what ~= "folder", stat.stat(folder) ~= nil)
+        end)
+    end
+end)
