@@ -57,10 +57,9 @@ local function lead(live, at)
     elseif rules.check.uuid(at.key) and live.read("get", at.kind, at.key) then
         return
     end
-    local where = { [entities.get(other.kind).endpoint_key] = at.key }
-    local rows = live.read("list", other.kind, { size = 1, where = where })
-    if rows and rows[1] then
-        at.key = entity_text.decode(rows[1].text)[other.field].id
+    local row = live.read("named", other.kind, at.key)
+    if row then
+        at.key = entity_text.decode(row.text)[other.field].id
     end
 end
 

@@ -16,7 +16,7 @@ local function health_of(live, target)
     if address.literal(host) then
         return "HEALTHCHECKS_OFF"
     end
-    local row = live.read("get", "names", host)
+    local row = live.read("named", "names", host)
     local name = row and entity_text.decode(row.text)
     return name and name.failure and "DNS_ERROR" or "HEALTHCHECKS_OFF"
 end

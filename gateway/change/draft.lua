@@ -123,11 +123,8 @@ function methods:by_name(kind, name)
     if found then
         return found
     end
-    local row, err = self.read("get", kind, name)
-    if row and row.id == normal_id(name) then
-        -- Of another one, which has the name for its id.
-        return self:by_values(kind, { [field] = name })
-    elseif row then
+    local row, err = self.read("named", kind, name)
+    if row then
         return unchanged(self, kind, row)
     end
     return absent(err)

@@ -28,8 +28,7 @@ local function finder(find)
     return function(prefix)
         if known[prefix] == nil then
             local vault = find(prefix)
-            -- An id may look like a prefix.
-            known[prefix] = vault and vault.prefix == prefix and begin_of(vault) or false
+            known[prefix] = vault and begin_of(vault) or false
         end
         return known[prefix] or nil
     end
@@ -41,7 +40,7 @@ end
 -- no such vault, or it cannot be read. Yields
 function _M.finder_in_store(read)
     return finder(function(prefix)
-        local row = read("get", "vaults", prefix)
+        local row = read("named", "vaults", prefix)
         return row and entity_text.decode(row.text)
     end)
 end
@@ -68,11 +67,7 @@ end
 
 -- The vault of a prefix as a run leaves it.
 local function find(run, prefix)
-    local found, revision = must(run.draft:by_name("vaults", prefix))
-    if found and found.prefix == prefix then
-        return found, revision
-    end
-    return nil
+    return must(run.draft:by_name("vaults", prefix))
 end
 
 --- Makes what references are looked up with in a run.

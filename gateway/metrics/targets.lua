@@ -27,7 +27,7 @@ local function addresses_of(live, target)
     if literal then
         return { target }
     end
-    local row = live.read("get", "names", host)
+    local row = live.read("named", "names", host)
     local name = row and entity_text.decode(row.text) or {}
     local out = {}
     for i, one in ipairs(name.addresses or {}) do

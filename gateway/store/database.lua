@@ -192,6 +192,17 @@ function methods:get(kind, id_or_name)
     end)
 end
 
+--- Finds an entity by its name alone, which may be the id of another one.
+-- @tparam string kind
+-- @tparam string name
+-- @treturn table|nil as `get`
+-- @treturn nil|table error: "not found"
+function methods:named(kind, name)
+    return guarded(self, function()
+        return reading.named(self.db, layout_of(self, kind), name) or not_found(kind, name)
+    end)
+end
+
 --- Finds the entity that one would be, by what is unique.
 -- @tparam string kind
 -- @tparam table values of fields, and

@@ -43,6 +43,23 @@ local function row_of(row)
         }
 end
 
+--- Finds an entity by its name alone, which may be the id of another one.
+-- @tparam table db connection
+-- @tparam table of layout of its kind
+-- @tparam string name
+-- @treturn table|nil row
+function _M.named(db, of, name)
+    local sql = "SELECT %s FROM e_%s e WHERE e.%s = ?%s"
+    for _, column in ipairs(of.columns) do
+        if column.is_name then
+            return row_of(
+                db:row(format(sql, COLUMNS, of.kind, column.column, unless_over(of)), name)
+            )
+        end
+    end
+    return nil
+end
+
 --- Finds an entity by its id, or else by its name.
 -- @tparam table db connection
 -- @tparam table of layout of its kind
@@ -52,12 +69,7 @@ function _M.get(db, of, id_or_name)
     local sql = format("SELECT %s FROM e_%s e WHERE e.", COLUMNS, of.kind)
     local alive = unless_over(of)
     local row = db:row(sql .. "id = ?" .. alive, rules.normal_id(id_or_name))
-    for _, column in ipairs(row and {} or of.columns) do
-        if column.is_name then
-            row = db:row(sql .. column.column .. " = ?" .. alive, id_or_name)
-        end
-    end
-    return row_of(row)
+    return row_of(row) or _M.named(db, of, id_or_name)
 end
 
 --- Finds an entity that has one of an entity's unique values, or else its id.

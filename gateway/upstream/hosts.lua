@@ -71,7 +71,7 @@ end
 local function still_wanted(changes)
     local wanted = {}
     for _, change in ipairs(changes) do
-        local row = role.read("get", "names", change.put.name)
+        local row = role.read("named", "names", change.put.name)
         if row and row.revision == change.if_revision then
             wanted[#wanted + 1] = change
         end
@@ -87,7 +87,7 @@ local function take_changes()
     for host, answer in pairs(taken) do
         local revision = answer.revision
         if not revision then
-            local row = role.read("get", "names", host)
+            local row = role.read("named", "names", host)
             local is_known = row and entity_text.decode(row.text).addresses
             if is_known then
                 unresolved.forget(host)
@@ -255,7 +255,7 @@ local function ask_page(hosts, seconds, found, warnings)
     local by_host = seconds > 0 and queries.ask("wanted", hosts, seconds) or {}
     for _, host in ipairs(hosts) do
         local reason = by_host[host] or NO_ANSWER
-        local row = type(reason) ~= "table" and role.read("get", "names", host)
+        local row = type(reason) ~= "table" and role.read("named", "names", host)
         local known = row and entity_text.decode(row.text).addresses
         found[host] = known or reason
         if known then
@@ -313,7 +313,7 @@ end
 local function find(hosts, seconds)
     local entities, unknown, seen = {}, {}, {}
     for _, host in ipairs(hosts) do
-        local row = not seen[host] and role.read("get", "names", host)
+        local row = not seen[host] and role.read("named", "names", host)
         entities[#entities + 1] = row and remember(entity_text.decode(row.text)) or nil
         unknown[#unknown + 1] = not (row or seen[host]) and host or nil
         seen[host] = true
@@ -354,8 +354,8 @@ end
 -- Whether a service's host is an upstream. What was read for that is kept.
 local function is_upstream(upstreams, name)
     if upstreams.names[name] == nil then
-        local row = role.read("get", "upstreams", name)
-        local is_it = row ~= nil and row.id ~= name and not upstreams.ids[row.id]
+        local row = role.read("named", "upstreams", name)
+        local is_it = row ~= nil and not upstreams.ids[row.id]
         upstreams.read[#upstreams.read + 1] = is_it and row or nil
         upstreams.names[name] = is_it
     end

@@ -55,7 +55,7 @@ local STATES = {
 local OPENING = { starting = true, waiting = true, building = true }
 
 local READS = " backup changes_back changes_made changes_since check expired export find get list "
-    .. "revision tags unused "
+    .. "named revision tags unused "
 
 local _M = {}
 
@@ -332,7 +332,7 @@ end
 
 --- Asks the store in a thread of its own; never waits for one who writes. Waits until it is open,
 -- unless it cannot be opened, and for a place, ten seconds each at most. Yields.
--- @tparam string verb get, find, list, tags, unused, revision, changes_back, changes_made,
+-- @tparam string verb get, named, find, list, tags, unused, revision, changes_back, changes_made,
 -- changes_since, check, backup or export
 -- @param ... its arguments (gateway.store.database)
 -- @return what it returns; nil and an error, "busy" among them

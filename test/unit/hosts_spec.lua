@@ -22,6 +22,23 @@ describe("hosts", function()
     -- Whether the worker exits: while it waits for names. Then nothing waits any more.
     local old_ngx, is_exiting
 
+    -- Upstreams of the store, their ids in lowercase: found by these first, or by the name alone.
+    local upstreams
+
+    local function find_upstream(verb, key)
+        for _, row in ipairs(verb == "get" and upstreams or {}) do
+            if row.id == key:lower() then
+                return row
+            end
+        end
+        for _, row in ipairs(upstreams) do
+            if row.name == key then
+                return row
+            end
+        end
+        return nil
+    end
+
     local function run(delay)
         local callback = due[delay]
         due[delay] = nil
@@ -33,9 +50,12 @@ describe("hosts", function()
             before[name] = package.loaded[name]
             package.loaded[name] = nil
         end
-        due, waiting, noted, made, revisions = {}, {}, {}, nil, {}
+        due, waiting, noted, made, revisions, upstreams = {}, {}, {}, nil, {}, {}
         old_ngx, is_exiting = _G.ngx, false
         _G.ngx = {
+            now = function()
+                return 0
+            end,
             worker = {
                 exiting = function()
                     return is_exiting
@@ -69,13 +89,15 @@ describe("hosts", function()
         }
         package.loaded["gateway.writer.role"] = {
             read = function(verb, kind, host)
-                assert.equal("names", kind)
                 if verb == "list" then
                     return stored
                 elseif verb == "unused" then
                     return unused
+                elseif kind == "upstreams" then
+                    return find_upstream(verb, host)
                 end
-                assert.equal("get", verb)
+                assert.equal("names", kind)
+                assert.equal("named", verb)
                 return stored[host] and { text = stored[host], revision = revisions[host] }
             end,
         }
@@ -130,6 +152,27 @@ describe("hosts", function()
         assert.are.same({
             "old.test: cannot be resolved: it timed out; its previous addresses are kept",
         }, warnings)
+    end)
+
+    it("have no addresses where they are an upstream's name, which no id of one is", function()
+        local id = "abcdef00-0000-4000-8000-00000000000f"
+        upstreams = { { id = id, name = "pool" } }
+        stored, answers = {}, {}
+        local function needed(host)
+            local change = { kind = "services", id = "s", put = { host = host } }
+            local found = {}
+            for i, entity in ipairs((hosts.needed({ change }, function() end))) do
+                found[i] = entity.name
+            end
+            return found
+        end
+        assert.same({}, needed("pool"))
+        assert.same({ id }, needed(id))
+        assert.same({ id:upper() }, needed(id:upper()))
+        upstreams[2] = { id = "b", name = id }
+        package.loaded["gateway.upstream.hosts"] = nil
+        hosts = require("gateway.upstream.hosts")
+        assert.same({}, needed(id))
     end)
 
     it("are changed only where their name still is what it was when it was asked for", function()

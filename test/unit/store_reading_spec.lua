@@ -68,6 +68,28 @@ describe("reading the store", function()
         assert.equal("unknown kind", select(2, s:get("things", "x")).err)
     end)
 
+    it("finds by the name alone, which may be another one's id", function()
+        local id = "abcdef00-0000-4000-8000-00000000000f"
+        make({
+            put("services", { id = id, name = "a" }),
+            put("services", { id = "b", name = id }),
+            put("services", { id = "c", name = id:upper() }),
+            put("upstreams", { id = "u", name = "u.test" }),
+            put("targets", { id = "t", upstream = to("u"), target = "x:80" }),
+        })
+        local function named(...)
+            local row, err = s:named(...)
+            return row and row.id or err.err
+        end
+        assert.equal("b", named("services", id))
+        assert.equal("c", named("services", id:upper()))
+        assert.equal(id, named("services", "a"))
+        assert.equal("not found", named("services", "b"))
+        -- Of no other kind is the name alone enough.
+        assert.equal("not found", named("targets", "x:80"))
+        assert.equal("unknown kind", named("things", "x"))
+    end)
+
     it("lists tags, of all kinds and of one", function()
         make({
             put("services", { id = "s1", tags = { "b", "a" } }),

@@ -87,6 +87,12 @@ def test_what_cannot_be_looked_up_is_refused(client: Client, log: LogServer) -> 
     number = "abcdef01-0000-4000-8000-000000000001"
     client.must(200, "PUT", f"/vaults/{number}", vault("other"))
     client.must(400, "PUT", "/plugins/log", plugin(log, f"{{vault://{number}/log-token}}"))
+    # But a prefix may be another one's id.
+    client.must(201, "POST", "/vaults", vault(number))
+    for method, target in (("PUT", "/plugins/log"), ("POST", "/schemas/plugins/validate")):
+        value = plugin(log, f"{{vault://{number}/log-token}}")
+        assert client.ask(method, target, value).status in (200, 201)
+    client.must(204, "DELETE", "/plugins/log")
     # Nobody says by himself what a vault stands for.
     client.must(400, "PUT", "/plugins/log", plugin(log) | {"_vaults": {"my": "YOUR_"}})
     refused = client.must(400, "PUT", "/services/s", {"host": REFERENCE})
