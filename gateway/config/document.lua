@@ -15,17 +15,6 @@ local _M = {}
 -- load, in a process of its own.
 _M.MAX_BYTES = 128 * 1024 * 1024
 
-local function line_and_column(source, offset)
-    local line, start = 1, 1
-    for at in source:gmatch("()\n") do
-        if at >= offset then
-            break
-        end
-        line, start = line + 1, at + 1
-    end
-    return line, source_line.column(source:sub(start, offset), offset - start + 1)
-end
-
 -- What cjson expects, and finds.
 local EXPECTED = {
     ["array end"] = "']'",
@@ -134,9 +123,9 @@ function _M.decode(source, kind, opts)
     end
     if err then
         if err.offset then
-            err.line, err.column = line_and_column(source, err.offset)
+            err.line, err.column = source_line.place(source, err.offset)
             if err.first then
-                local line = line_and_column(source, err.first)
+                local line = source_line.place(source, err.first)
                 err.message = format("%s, first in line %d", err.message, line)
             end
         end

@@ -61,18 +61,21 @@ end
 -- @tparam table value what it decodes to
 -- @tparam[opt] function pause called now and then, may yield
 function _M.add(lines, source, value, pause)
-    if not find(source, "\n", 1, true) then
+    if not find(source, "[\r\n]") then
         return
     end
     local self = { source = source, lines = lines, line = 1, depth = 0 }
-    local at, count = find(source, '[%[%]{}",\n%w%-]'), 0
+    local at, count = find(source, '[%[%]{}",\r\n%w%-]'), 0
     while at do
         local char = sub(source, at, at)
         count = count + 1
         if pause and count % STRIDE == 0 then
             pause()
         end
-        if char == "\n" then
+        if char == "\r" and sub(source, at + 1, at + 1) == "\n" then
+            at = at + 1
+        end
+        if char == "\n" or char == "\r" then
             self.line = self.line + 1
         elseif char == "," then
             on_comma(self)
@@ -86,7 +89,7 @@ function _M.add(lines, source, value, pause)
                 on_open(self, value, char == "[")
             end
         end
-        at = find(source, '[%[%]{}",\n%w%-]', at + 1)
+        at = find(source, '[%[%]{}",\r\n%w%-]', at + 1)
     end
 end
 

@@ -33,7 +33,7 @@ local id_at = remembered.id_at
 -- Bytes of changed elements, and entities that change or move: with more, to check all is as well.
 local MAX_BYTES = 256 * 1024
 local MAX_CHANGES = 5000
-local NEWLINE = 10
+local LF, CR = 10, 13
 
 local _M = {}
 
@@ -256,7 +256,9 @@ end
 -- @tparam number size bytes of it
 -- @treturn boolean
 function _M.keeps_warnings(memory, size)
-    return size <= config.MAX_WARNED and not json_split.has_byte(memory, size, NEWLINE)
+    return size <= config.MAX_WARNED
+        and not json_split.has_byte(memory, size, LF)
+        and not json_split.has_byte(memory, size, CR)
 end
 
 --- Checks a file beside the last one.

@@ -1,5 +1,6 @@
 --- The lines of a text that has an error: what a message says of one, and shows of it.
--- Columns count characters, from 1, as libyaml's do.
+-- Columns count characters, from 1, as libyaml's do, behind a byte order mark; lines end with LF,
+-- CR or both, as in YAML 1.2 (5.4. Line Break Characters).
 -- @module gateway.config.source_line
 
 local format = string.format
@@ -10,21 +11,30 @@ local WIDTH, BEHIND = 72, 24
 
 local _M = {}
 
+-- Where the first line begins.
+local function first_line(source)
+    return source:match("^\239\187\191()") or 1
+end
+
+-- Where the next line begins behind a byte; nil: there is none.
+local function next_line(source, at)
+    local last = source:find("[\r\n]", at)
+    return last and last + (source:sub(last, last + 1) == "\r\n" and 2 or 1)
+end
+
 --- The text of a line.
 -- @tparam string source
 -- @tparam number number from 1
 -- @treturn string without its end; "" beyond the last
 function _M.text(source, number)
-    local at = 1
+    local at = first_line(source)
     for _ = 2, number do
-        at = source:find("\n", at, true)
+        at = next_line(source, at)
         if not at then
             return ""
         end
-        at = at + 1
     end
-    local line = source:match("^[^\r\n]*", at)
-    return at == 1 and (line:gsub("^\239\187\191", "")) or line
+    return source:match("^[^\r\n]*", at)
 end
 
 --- Splits a line before a column.
@@ -40,13 +50,20 @@ function _M.split(line, column)
     return line:sub(1, at - 1), line:sub(at)
 end
 
---- The column of a byte.
--- @tparam string line
--- @tparam number offset from 1, one more than the line has at most
--- @treturn number
-function _M.column(line, offset)
-    local _, continued = line:sub(1, offset - 1):gsub("[\128-\191]", "")
-    return offset - continued
+--- The place of a byte.
+-- @tparam string source
+-- @tparam number offset from 1, one more than the text has at most
+-- @treturn number line
+-- @treturn number column
+function _M.place(source, offset)
+    local line, start = 1, first_line(source)
+    local after = next_line(source, start)
+    while after and after <= offset do
+        line, start = line + 1, after
+        after = next_line(source, start)
+    end
+    local _, continued = source:sub(start, offset - 1):gsub("[\128-\191]", "")
+    return line, offset - start + 1 - continued
 end
 
 --- A line and, below, a caret at its error.

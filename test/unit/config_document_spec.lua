@@ -83,6 +83,14 @@ describe("gateway.config.document", function()
             ["a: 1\nb: \1\n"] = "line 2, column 4: control characters are not allowed",
             ["a: 1\nb: \194\128\n"] = "line 2, column 4: control characters are not allowed",
             ["a: 1\nb: x\239\191\190\n"] = "line 2, column 5: control characters are not allowed",
+            ["\239\187\191a: \1\n"] = "line 1, column 4: control characters are not allowed",
+            ["\239\187\191a: 1\nb: \1\n"] = "line 2, column 4: control characters are not "
+                .. "allowed",
+            ["\239\187\191a: [\n"] = "line 2, column 1: expected a value, found the end of the "
+                .. "line",
+            ["a: 1\rb: 2\rc: \1\r"] = "line 3, column 4: control characters are not allowed",
+            ["a: 1\r\nb: 2\r\n\rc: \1\r\n"] = "line 4, column 4: control characters are not "
+                .. "allowed",
             ["a: 1\nbc: \255\n"] = "line 2, column 5: invalid leading UTF-8 octet",
             [""] = "the file is empty",
             ["# only a remark\n"] = "the file is empty",
@@ -132,6 +140,7 @@ describe("gateway.config.document", function()
             ["null"] = "the file is empty",
             -- cjson would see nothing of what follows: a key twice, or a string without an end.
             ['{"a": 1}\0, "a": 2}'] = "line 1, column 9: a NUL byte",
+            ['\r{"a": 1,\r\n "b": ]}'] = "line 3, column 7: expected a value, found ']'",
             ['\n{"a": "\0'] = "line 2, column 8: a NUL byte",
         }) do
             it(("refuses %q"):format(source), function()

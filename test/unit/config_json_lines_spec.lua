@@ -31,6 +31,12 @@ describe("lines of JSON", function()
         assert.same({ 10 }, lines[value.e[2]])
     end)
 
+    it("end with LF, CR or both", function()
+        local value, lines = lines_of('{\r"a": [\r\n1,\r\r2,\n3]}')
+        assert.same({ a = 2 }, lines[value])
+        assert.same({ 3, 5, 6 }, lines[value.a])
+    end)
+
     it("are not those of a single line", function()
         local _, lines = lines_of('{"a": [1]}')
         assert.same({}, lines)

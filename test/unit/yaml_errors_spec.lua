@@ -63,6 +63,22 @@ describe("gateway.config.yaml_errors", function()
         end
     end)
 
+    it("finds lines whatever they end with, behind a byte order mark", function()
+        local text = { "a: 1", "b: 2", " c: 3", "d: 4" }
+        for _, ending in ipairs({ "\n", "\r", "\r\n" }) do
+            for _, mark in ipairs({ "", "\239\187\191" }) do
+                local source = mark .. table.concat(text, ending)
+                local _, err, wrong = decode(source)
+                assert.matches("^line 3, column 2: indented deeper than line 2, ", err)
+                local shown = source_line.excerpt(source, wrong.line, wrong.column)
+                assert.equal("3 |  c: 3\n  |  ^", shown)
+                assert.equal("1 | a: 1\n  | ^", source_line.excerpt(source, 1, 1))
+                assert.same({ 1, 1 }, { source_line.place(source, #mark + 1) })
+                assert.same({ 4, 5 }, { source_line.place(source, #source + 1) })
+            end
+        end
+    end)
+
     it("shows a part of a long line, by characters", function()
         local source = "a: 1\nb: " .. ("ä"):rep(60) .. ": " .. ("c"):rep(60)
         local _, _, wrong = decode(source)
