@@ -172,7 +172,8 @@ end
 
 local function absent(found)
     local hint = found.path == "/plugins" and "; name a plugin by its id or instance_name" or ""
-    return ("there is no %s in %s%s"):format(found.name, found.path:sub(2), hint)
+    local name = console.one_line(found.name)
+    return ("there is no %s in %s%s"):format(name, found.path:sub(2), hint)
 end
 
 -- JSON as it came, since numbers and empty lists do not survive being read.

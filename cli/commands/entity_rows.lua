@@ -54,15 +54,6 @@ function _M.columns(kind, reveals)
     return columns
 end
 
--- What a terminal would not take for a command, in one line.
-local function plain(text)
-    -- A certificate is no cell.
-    if text:find("\n", 1, true) then
-        return ""
-    end
-    return (text:gsub("%c", "?"):gsub("\194[\128-\159]", "?"))
-end
-
 local text_of
 
 local function table_text(value)
@@ -72,7 +63,7 @@ local function table_text(value)
     end
     if #parts == 0 then
         for key, item in pairs(value) do
-            parts[#parts + 1] = plain(key) .. "=" .. text_of(item)
+            parts[#parts + 1] = key .. "=" .. text_of(item)
         end
         table.sort(parts)
     end
@@ -87,7 +78,9 @@ text_of = function(value)
     elseif type(value) == "number" then
         return ("%.14g"):format(value)
     end
-    return plain(tostring(value))
+    value = tostring(value)
+    -- A certificate is no cell.
+    return value:find("-----BEGIN ", 1, true) and "" or value
 end
 
 local function cell(column, entity, names)

@@ -5,7 +5,6 @@
 -- a failure, too; one whose reader leaves is none.
 
 local change_commands = require("cli.commands.change")
-local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
 local images = require("cli.instance.images")
@@ -417,23 +416,24 @@ _M.status = status.run
 
 --- Asks the running gateway.
 -- @treturn table|nil the answer's JSON
--- @treturn string|nil why there is none
+-- @treturn string its text, since numbers and empty lists do not survive being read; why there is
+-- none
 local function ask(instance, target)
-    local number, answer = control.ask(instance.control, "GET", target)
+    local number, answer, text = control.ask(instance.control, "GET", target)
     if number ~= 200 then
         return nil, number and tostring(answer.message) or answer
     end
-    return answer
+    return answer, text
 end
 
 --- events: what the workers have told each other.
 _M.events = invocation.on_running(function(instance, _, arguments)
-    local answer, err = ask(instance, "/events")
+    local answer, text = ask(instance, "/events")
     if not answer then
-        return fail(err)
+        return fail(text)
     end
     if arguments.json then
-        console.say_json((cjson.encode(answer):gsub("\\/", "/")))
+        console.say_json(text)
     else
         print_lines(report.events(answer))
     end

@@ -76,7 +76,7 @@ local function on_instance(given, context, run)
 end
 
 local function say_error(format, ...)
-    io.stderr:write("Error: ", console.plain(format:format(...)), "\n")
+    console.write_error("Error: " .. format:format(...) .. "\n")
     return FAILED
 end
 

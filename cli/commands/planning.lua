@@ -326,7 +326,7 @@ local function ask(question)
     signal.signal(signal.SIGINT, function()
         is_interrupted = true
     end)
-    io.stderr:write(question)
+    console.write_error(question)
     local answer = not is_interrupted and io.read("*l") or nil
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return answer, is_interrupted
@@ -340,7 +340,7 @@ local function confirm(plan, arguments)
     end
     local many = plan.deleted == 1 and "entity" or "entities"
     for _, line in ipairs(_M.lines(plan, MAX_SHOWN)) do
-        io.stderr:write(console.plain(line), "\n")
+        console.write_error(console.one_line(line) .. "\n")
     end
     plan.is_shown = not arguments.json
     local question = "delete %d %s? [y/N] "
@@ -348,7 +348,7 @@ local function confirm(plan, arguments)
     if answer and answer:lower():find("^%s*y") then
         return true
     end
-    io.stderr:write(is_interrupted and "\n" or "")
+    console.write_error(is_interrupted and "\n" or "")
     console.complain({ "nothing was changed" })
     return false, is_interrupted and console.INTERRUPTED or console.FAILED
 end

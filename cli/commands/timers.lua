@@ -1,6 +1,5 @@
 --- `sluice timers`: what the timers of all workers do, as a table or as a flame graph.
 
-local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local flame = require("cli.commands.flame")
 local signal = require("posix.signal")
@@ -212,7 +211,8 @@ end
 
 --- Shows it as the arguments say: once, or until it is interrupted.
 -- @tparam table arguments `sort`, `top`, `watch` ({seconds} or {}), `flame` (file), `of`, `json`
--- @tparam function ask the gateway for TARGET: its answer; or nil and why there is none
+-- @tparam function ask the gateway for TARGET: its answer and the text of that; or nil and why
+-- there is none
 -- @treturn true|nil
 -- @treturn string|nil what went wrong
 function _M.show(arguments, ask)
@@ -221,19 +221,17 @@ function _M.show(arguments, ask)
     -- argparse gives a table for an option whose value may be left out.
     local interval = arguments.watch and (arguments.watch[1] or WATCH_SECONDS)
     while true do
-        local answer, err = ask()
+        local answer, text = ask()
         if not answer then
-            return nil, err
+            return nil, text
         elseif arguments.flame then
             return draw(answer, arguments.flame, arguments.of)
         elseif arguments.json then
-            local json = cjson.encode(answer):gsub("\\/", "/")
-            console.write(json .. "\n")
+            console.say_json(text)
             return true
         end
-        local lines = _M.lines(answer, arguments.sort, arguments.top)
-        local text = console.plain(table.concat(lines, "\n"))
-        console.write((interval and CLEAR or "") .. text .. "\n")
+        console.write(interval and CLEAR or "")
+        console.print_lines(_M.lines(answer, arguments.sort, arguments.top))
         if not interval or not console.flush() then
             return true
         end

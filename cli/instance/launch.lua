@@ -1,5 +1,6 @@
 --- Starts and reloads the nginx of one instance, and waits until it is true.
 
+local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
 local control_worker = require("cli.instance.control_worker")
 local process = require("cli.instance.process")
@@ -123,7 +124,7 @@ function _M.daemon(instance, settings)
     if status ~= 0 then
         return nil, refusal("nginx did not start:", output)
     end
-    io.stderr:write(output)
+    console.write_error(output)
     local master = process.poll(START_TIMEOUT_S, function()
         local found = instance:master()
         -- The workers come last: to find them is a scan of /proc.

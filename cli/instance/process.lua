@@ -197,7 +197,7 @@ local function exec_child(binary, arguments, output)
     -- A daemon gives up 1 and 2 only: with one more copy the reader would wait for its end.
     unistd.close(output)
     local _, err = unistd.exec(binary, arguments)
-    io.stderr:write(("cannot run %s: %s\n"):format(binary, err))
+    console.write_error(("cannot run %s: %s\n"):format(binary, err))
     unistd._exit(127)
 end
 

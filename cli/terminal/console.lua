@@ -1,4 +1,5 @@
---- What the commands say: to standard output what was done, to standard error what was not.
+--- What the commands say: to standard output what was done, to standard error what was not. All
+-- that people read goes out here, so that nothing of it is a command to a terminal.
 
 local errno = require("posix.errno")
 local hint = require("cli.terminal.hint")
@@ -10,6 +11,9 @@ local output_error
 
 -- Whether only JSON is printed.
 local is_silent = false
+
+-- What ends a line or a cell.
+local BREAKS = { ["\t"] = "\\t", ["\n"] = "\\n", ["\r"] = "\\r" }
 
 --- Exit codes (cli.commands says what they mean).
 _M.DONE, _M.FAILED, _M.WRONG_USE, _M.NOT_RUNNING = 0, 1, 2, 3
@@ -46,7 +50,7 @@ function _M.finish(code)
     if not output_error then
         return code
     end
-    io.stderr:write(("sluice: cannot write to standard output: %s\n"):format(output_error))
+    _M.write_error(("sluice: cannot write to standard output: %s\n"):format(output_error))
     return code == _M.DONE and _M.FAILED or code
 end
 
@@ -55,6 +59,13 @@ end
 -- @treturn string with a question mark for each control character but newlines and tabs
 function _M.plain(text)
     return (text:gsub("[%z\1-\8\11-\31\127]", "?"):gsub("\194[\128-\159]", "?"))
+end
+
+--- The same in one line, for a cell of a table or a line of a list: no name ends it.
+-- @tparam string text
+-- @treturn string with `\n`, `\r` and `\t` for these characters
+function _M.one_line(text)
+    return _M.plain((text:gsub("[\t\n\r]", BREAKS)))
 end
 
 --- Has no lines printed from now on: JSON says what was done.
@@ -83,16 +94,22 @@ end
 -- @tparam {string,...} lines
 function _M.print_lines(lines)
     for _, line in ipairs(lines) do
-        _M.say("%s", line)
+        _M.say("%s", _M.one_line(line))
     end
+end
+
+--- Writes to standard error what is no complaint of ours, or a question.
+-- @tparam string text with its end of line, where it has one
+function _M.write_error(text)
+    io.stderr:write(_M.plain(text))
 end
 
 --- Prints lines to standard error; those that begin with a blank continue the one before.
 -- @tparam {string,...} lines
 function _M.complain(lines)
     for _, line in ipairs(lines) do
-        line = _M.plain(hint.complete(line))
-        io.stderr:write(line:sub(1, 1) == " " and "" or "sluice: ", line, "\n")
+        line = hint.complete(line)
+        _M.write_error((line:sub(1, 1) == " " and "" or "sluice: ") .. line .. "\n")
     end
 end
 

@@ -1,5 +1,6 @@
 --- Tables of text for people.
 
+local console = require("cli.terminal.console")
 local ffi = require("ffi")
 local unistd = require("posix.unistd")
 
@@ -76,12 +77,25 @@ local function fit(widths, room)
     end
 end
 
+-- What is anybody's, such as a name, stays in its cell.
+local function cells_of(rows)
+    local found = {}
+    for r, row in ipairs(rows) do
+        found[r] = {}
+        for i, text in ipairs(row) do
+            found[r][i] = console.one_line(text)
+        end
+    end
+    return found
+end
+
 --- Lays rows out in columns.
 -- @tparam {table,...} rows of texts, the first one the titles
 -- @tparam[opt] table opts `left`: set of the columns that are not numbers; `width` to fit in
 -- @treturn {string,...} lines
 function _M.lines(rows, opts)
     local left, room = opts and opts.left or {}, opts and opts.width
+    rows = cells_of(rows)
     local widths = widths_of(rows)
     if room then
         fit(widths, room)

@@ -13,6 +13,11 @@ describe("a table", function()
         assert.same({ "name    n", "a       1", "né    100" }, lines)
     end)
 
+    it("keeps in a cell what would end it, or be a command", function()
+        local lines = tables.lines({ { "name", "n" }, { "a\n\tb\r\27[2J\194\155\127", "1" } })
+        assert.same({ "          name  n", [[a\n\tb\r?[2J??  1]] }, lines)
+    end)
+
     it("cuts the widest columns where it has to fit", function()
         local wide = { { "name", "id" }, { ("é"):rep(40), "0123456789" } }
         local lines = tables.lines(wide, { left = { true, true }, width = 24 })
@@ -45,7 +50,7 @@ describe("rows of entities", function()
         assert.falsy(titles("certificates", false):find("key", 1, true))
     end)
 
-    it("name what is referred to, leave out what nobody has, and are no commands", function()
+    it("name what is referred to, and leave out what nobody has", function()
         local list = {
             { id = "1", name = "a\27[2J", service = { id = "s" }, paths = { "/x", "/y" } },
             { id = "2", service = { id = "gone" }, headers = { h = { "v", "w" } } },
@@ -54,14 +59,20 @@ describe("rows of entities", function()
         assert.same({ services = { "s", "gone" } }, entity_rows.references(columns, list))
         assert.same({
             { "name", "service", "paths", "headers", "id" },
-            { "a?[2J", "orders", "/x,/y", "", "1" },
+            { "a\27[2J", "orders", "/x,/y", "", "1" },
             { "", "gone", "", "h=v,w", "2" },
         }, entity_rows.rows(columns, list, { services = { s = "orders" } }))
     end)
 
-    it("show a text of several lines as nothing", function()
+    it("show a certificate as nothing, and another text of several lines", function()
         local columns = entity_rows.columns("ca_certificates", false)
-        local rows = entity_rows.rows(columns, { { id = "1", cert = "-----\nx" } }, {})
+        local cert = "\n-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+        local rows = entity_rows.rows(columns, { { id = "1", cert = cert } }, {})
         assert.same({ { "id" }, { "1" } }, rows)
+        rows = entity_rows.rows(entity_rows.columns("consumers", false), {
+            { id = "1", username = "a\nb" },
+        }, {})
+        assert.same({ "username", "id" }, rows[1])
+        assert.same({ [[a\nb      1]] }, { tables.lines(rows, { left = { true, true } })[2] })
     end)
 end)

@@ -40,6 +40,26 @@ describe("the house", function()
         assert.same({}, differences, "draw it anew: luajit test/house/draw.lua")
     end)
 
+    -- Before there are modules; and what `make docs` runs.
+    local WRITERS = {
+        ["cli/main.lua"] = true,
+        ["cli/options/kong_reference.lua"] = true,
+        ["cli/options/manual.lua"] = true,
+        ["cli/options/reference.lua"] = true,
+        ["cli/terminal/console.lua"] = true,
+    }
+
+    it("writes what people read in one place", function()
+        local found = {}
+        for _, path in ipairs(scan.files("cli")) do
+            local text = path:find("%.lua$") and files.read(path) or ""
+            for _, writer in ipairs({ "%f[%w]print%(", "io%.write", "io%.std%a+:write" }) do
+                found[#found + 1] = text:find(writer) and not WRITERS[path] and path or nil
+            end
+        end
+        assert.same({}, found, "cli.terminal.console writes")
+    end)
+
     it("has of each plugin a folder of Kong's shape, a page and tests", function()
         local lacking = {}
         for _, name in ipairs(registry.bundled()) do

@@ -275,6 +275,62 @@ def test_what_entities_are_called_is_no_command_to_a_terminal(
     ]
 
 
+HOSTILE = "a\x1b]0;owned\x07\u009b31m\x7f\n\tb"
+"""A name with commands to a terminal, and what ends a cell of a table."""
+
+
+def test_a_name_stays_in_its_cell_and_line(
+    running: Gateway, client: Client, tmp_path: Path
+) -> None:
+    client.must(201, "POST", "/consumers", {"username": HOSTILE, "tags": ["x"]})
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps({"_format_version": "3.0", "consumers": [{"username": "c"}]}))
+    shown = r"a?]0;owned??31m?\n\tb"
+    title, row = run(running, "get", "consumers")
+    assert title.split() == ["username", "tags", "id"]
+    assert row.split()[:2] == [shown, "x"]
+    assert shown in run(running, "history")[1]
+    assert f"- consumer {shown}" in running.command("diff", str(file)).stdout.splitlines()
+    assert run(running, "delete", "consumers", HOSTILE, "--dry-run")[0] == f"- consumer {shown}"
+    absent = run(running, "get", "routes", HOSTILE, code=1)
+    assert absent == [f"sluice: there is no {shown} in routes"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_repeats_a_command_to_a_terminal(
+    running: Gateway, client: Client, tmp_path: Path, name: str
+) -> None:
+    """What they are given, and what entities are called: in words and in complaints."""
+    client.must(201, "POST", "/consumers", {"username": HOSTILE})
+    path = str(tmp_path / HOSTILE)
+    asked = [[path], [f"--{HOSTILE}"], ["--json", path], ["--prefix", path]]
+    # These say something of what runs, and change nothing.
+    harmless = {"events", "get", "history", "plugins", "status", "timers"}
+    asked += [[], ["--json"]] if name in harmless else []
+    for words in asked:
+        done = running.command(name, *COMMANDS[name], *words)
+        said = done.stdout + done.stderr
+        assert said, words
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", said), (words, said)
+        if words == ["--json"]:
+            json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["events", "timers"])
+def test_figures_are_the_json_of_the_gateway(running: Gateway, client: Client, name: str) -> None:
+    """Empty lists as lists, numbers with all their digits."""
+    (line,) = run(running, name, "--json")
+    target = {"events": "/events", "timers": "/timers?workers=all"}[name]
+    told, found = client.must(200, "GET", target), json.loads(line)
+
+    def shape(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: shape(each) for key, each in value.items()}
+        return type(value).__name__ if isinstance(value, list | str | bool) else "number"
+
+    assert shape(found) == shape(told)
+
+
 def typed(command: str) -> str:
     """A command as hints name it where no shell finds the checkout's."""
     return f"{'bin/sluice' if Path.cwd() == ROOT else COMMAND} {command}"
