@@ -275,25 +275,55 @@ local function any_alive(pids)
     return false
 end
 
+-- Those of some processes, and of their children, that are there: a set.
+local function family(pids)
+    local is_wanted, found = {}, {}
+    for _, pid in ipairs(pids) do
+        is_wanted[pid] = true
+    end
+    local all, parents = process.all()
+    for _, pid in ipairs(all) do
+        found[pid] = is_wanted[pid] or is_wanted[parents[pid]]
+    end
+    return found
+end
+
+local function has_left(before, now)
+    for pid in pairs(before) do
+        if not now[pid] then
+            return true
+        end
+    end
+    return false
+end
+
 --- Ends processes of nginx, and waits until they are gone.
 -- @tparam {number,...} pids
 -- @tparam string name "SIGTERM" (at once) or "SIGQUIT" (after the requests in work)
--- @tparam number timeout_s how long to wait
+-- @tparam number timeout_s how long to wait; after SIGTERM how long for one more of them or their
+-- children to be gone, each time: five hundred workers take a machine its time
 -- @treturn boolean|nil true when they are gone (or were not there); nil and "timeout", or a reason
 function _M.end_all(pids, name, timeout_s)
+    -- Not their number: a master that reloads forks more before it takes a signal.
+    local before = family(pids)
     for _, pid in ipairs(pids) do
         local sent, err = process.send(pid, name)
         if not sent and process.alive(pid) then
             return nil, err
         end
     end
-    local gone = process.poll(timeout_s, function()
-        return not any_alive(pids)
-    end)
-    if not gone then
-        return nil, "timeout"
-    end
-    return true
+    repeat
+        local gone = process.poll(timeout_s, function()
+            return not any_alive(pids)
+        end)
+        if gone then
+            return true
+        end
+        local now = family(pids)
+        local goes_on = name == "SIGTERM" and has_left(before, now)
+        before = now
+    until not goes_on
+    return nil, "timeout"
 end
 
 --- Ends the running nginx, or the workers that a killed one has left; as `end_all`.
