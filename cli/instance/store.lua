@@ -288,7 +288,7 @@ local function take_into(settings, path, is_declarative)
         elseif not path then
             local text, err = file.read(temporary, { owner = owner })
             if text then
-                console.write(text)
+                console.say_json((text:gsub("\n$", "")))
             end
             return text and true, err
         end
