@@ -161,7 +161,10 @@ _M.upgrade = invocation.on_running(function(instance, master, arguments, context
     end
     local settings, writer, given = change.settings, change.writer, change.given
     given.hash = change.hash
-    local right, lines = upgrade.check(instance, master, given)
+    local right, lines = nil, change.found.replaces
+    if not lines then
+        right, lines = upgrade.check(instance, master, given)
+    end
     if right then
         right, lines = writer:write_files(settings, given, context.root)
     end

@@ -124,45 +124,21 @@ function _M.empty(db, path)
     return is_empty
 end
 
--- The same at the end: waits for readers, a second at most. What was cut off may come back with a
--- cut of power, and would be a log that cannot be there.
-local function empty_at_end(db, path)
-    local log = path .. "-wal"
-    local is_empty = run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS })
-    if is_empty and (not files.exists(log) or files.sync_file(log)) then
-        witness.close(path)
-    end
-end
-
--- The same where the log was removed or replaced: SQLite has it open, and nobody else will find it.
--- The witness knows no digests then, which come with the next checkpoint, and of no log: what is in
--- its place is another's.
-local function rescue(db, path)
-    local now = reading.revision(db)
-    local known = { uuid = now.uuid, revision = now.revision, is_of_file = now.origin ~= nil }
-    known.pages, known.page_size = 0, 0
-    if not witness.replace(path, known) then
-        return
-    end
-    db:busy_timeout(CLOSE_WAIT_MS)
-    if db:row("PRAGMA wal_checkpoint(TRUNCATE)")[1] == 0 then
-        witness.close(path)
-    end
-end
-
---- Moves the log into the file at the end, which is whole then without it. Where somebody reads it
--- stays; and where the file is no longer there, since what is there is another's.
+--- Moves the log into the file at the end, which is whole then without it. It stays where somebody
+-- reads it for more than a second; and where a file is no longer there, since what is there may be
+-- another's (gateway.writer.lost_files).
 -- @tparam table db
 -- @tparam string path
 -- @tparam table noted of gateway.store.places
 function _M.finish(db, path, noted)
-    local lost = places.lost(path, noted)
-    if db:is_query_only() or lost == "" or lost == ".lock" then
+    local is_kept = db:is_query_only() or places.lost(path, noted)
+    if is_kept or not run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS }) then
         return
-    elseif lost == "-wal" then
-        rescue(db, path)
-    else
-        empty_at_end(db, path)
+    end
+    -- What was cut off may come back with a cut of power, and would be a log that cannot be there.
+    local log = path .. "-wal"
+    if not files.exists(log) or files.sync_file(log) then
+        witness.close(path)
     end
 end
 

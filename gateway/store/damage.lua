@@ -110,7 +110,9 @@ function _M.check_files(path, opts)
         is_there = stat.stat(path) ~= nil,
         log = string.format("its log %s-wal %s", path, what),
     }
-    if size_of(path) == 0 and not opts.as_is then
+    if opts.live and opts.read_only and found.is_there and not log then
+        refuse("cannot open", "%s-wal is missing, which the gateway has open", path)
+    elseif size_of(path) == 0 and not opts.as_is then
         _M.check_empty(path, found, opts)
         if log and log.st_size > 0 then
             refuse(
@@ -196,8 +198,15 @@ end
 --- Refuses a backup that is not as it was written. Throws `{ word = "corrupt", reason = }`.
 -- @tparam table db connection, in a transaction
 function _M.check_backup(db)
-    local digest = tables.digest(db)
-    if digest and digest ~= pages.total(db) then
+    local digest, uuid = tables.digest(db)
+    local row = db:row("SELECT is_backup, uuid FROM meta")
+    -- An older Sluice copies the digest of the backup that its store once was: then the uuid is
+    -- another one at both ends, which a flipped bit does not make it.
+    local of = row[2]
+    local is_other = uuid and uuid:sub(1, 8) ~= of:sub(1, 8) and uuid:sub(-8) ~= of:sub(-8)
+    if row[1] ~= 1 or is_other then
+        return
+    elseif digest and digest ~= pages.total(db) then
         refuse("corrupt", "is damaged: it differs from what was written when the backup was made")
     end
 end

@@ -6,6 +6,7 @@ local damage = require("gateway.store.damage")
 local failure = require("gateway.store.failure")
 local files = require("gateway.store.files")
 local history = require("gateway.store.history")
+local places = require("gateway.store.places")
 local reading = require("gateway.store.reading")
 local sqlite = require("gateway.store.sqlite")
 local tables = require("gateway.store.tables")
@@ -192,8 +193,12 @@ local function open(path, opts)
         if not opts.read_only then
             make_file(path)
         end
+        local place = places.place_of(path)
         db = sqlite.open(path, opts.read_only)
         set_up(db, path, opts, found)
+        if places.place_of(path) ~= place then
+            refuse("moved", "was replaced while it was opened")
+        end
         return opts.read_only and tables.present(db, opts.layouts) or opts.layouts
     end)
     if ok then

@@ -4,12 +4,16 @@
 
 local stat = require("posix.sys.stat")
 
--- Those that hold what is answered, and those by which several processes know of each other.
-local FILES = { "", "-wal", "-shm", ".lock" }
+-- Those that hold what is answered, and those by which several processes know of each other. The
+-- first that is lost says what may be done: without the lock another process may be the writer.
+local FILES = { "", ".lock", "-wal", "-shm" }
 
 local _M = {}
 
-local function place_of(path)
+--- What tells a file from another one.
+-- @tparam string path; a link is followed
+-- @treturn string|nil nil: there is none
+function _M.place_of(path)
     local found = stat.stat(path)
     return found and ("%d:%d"):format(found.st_dev, found.st_ino) or nil
 end
@@ -20,7 +24,7 @@ end
 function _M.note(path)
     local places = {}
     for _, suffix in ipairs(FILES) do
-        places[suffix] = place_of(path .. suffix)
+        places[suffix] = _M.place_of(path .. suffix)
     end
     return places
 end
@@ -28,17 +32,21 @@ end
 --- Looks whether they are still there; some microseconds, and no file is opened.
 -- @tparam string path of the store
 -- @tparam table places of `note`
--- @treturn nil|string suffix of the first that is not: "", "-wal", "-shm", ".lock"; nil: all are
--- @treturn nil|string what has become of it, beginning with its name unless it is the store's own
+-- @treturn nil|table the suffixes of those that are not: "", ".lock", "-wal", "-shm"; nil: all are
+-- @treturn nil|string what has become of the first, with its name unless it is the store's own
 function _M.lost(path, places)
+    local lost, reason
     for _, suffix in ipairs(FILES) do
-        local now = place_of(path .. suffix)
-        if places[suffix] and now ~= places[suffix] then
+        local now = _M.place_of(path .. suffix)
+        -- Without the store itself there is nothing to be noted.
+        if now ~= places[suffix] and (places[suffix] or suffix == "") then
+            lost = lost or {}
+            lost[suffix] = true
             local name = suffix == "" and "" or path .. suffix .. " "
-            return suffix, name .. (now and "was replaced" or "is missing")
+            reason = reason or name .. (now and "was replaced" or "is missing")
         end
     end
-    return nil
+    return lost, reason
 end
 
 return _M

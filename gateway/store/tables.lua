@@ -150,11 +150,14 @@ local function has_digest(db)
     return db:row("SELECT 1 FROM pragma_table_info('meta') WHERE name = 'digest'") ~= nil
 end
 
---- The digest of a backup.
+--- The digest of a backup, and the uuid of the store that it was made of.
 -- @tparam table db
 -- @treturn string|nil nil: it is none, or an older Sluice made it
+-- @treturn string|nil
 function _M.digest(db)
-    return has_digest(db) and db:row("SELECT digest FROM meta")[1] or nil
+    local text = has_digest(db) and db:row("SELECT digest FROM meta")[1] or ""
+    local digest, uuid = text:match("^(%S*) (.*)$")
+    return digest or (text ~= "" and text) or nil, uuid
 end
 
 --- Notes the digest of a backup; nil: it is none.
@@ -164,7 +167,7 @@ function _M.set_digest(db, digest)
     if not has_digest(db) then
         db:run("ALTER TABLE meta ADD COLUMN digest TEXT")
     end
-    db:run("UPDATE meta SET digest = ?", digest)
+    db:run("UPDATE meta SET digest = ? || ' ' || uuid", digest)
 end
 
 -- The columns that a layout keeps, as `kind` notes them, and which packing filled `packed`.

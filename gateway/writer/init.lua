@@ -23,6 +23,7 @@ local disk_space = require("gateway.writer.disk_space")
 local evidence = require("gateway.writer.evidence")
 local failure = require("gateway.store.failure")
 local files = require("gateway.writer.files")
+local lost_files = require("gateway.writer.lost_files")
 local packed_rows = require("gateway.store.packed_rows")
 local raising = require("gateway.writer.raising")
 local records = require("gateway.image.records")
@@ -288,12 +289,34 @@ function _M.attach(handle)
     return set_store(self, database.attach(handle.store, store_opts))
 end
 
+--- Where the store's files were when it was opened.
+-- @treturn table of gateway.store.places
+function methods:places()
+    return self.store.places
+end
+
+--- Saves what `close` would lose where files have gone (gateway.writer.lost_files). No other call
+-- may be under way, but those that change nothing.
+-- @treturn boolean|nil
+-- @treturn nil|string why not now
+function methods:save_lost()
+    return lost_files.save(self.store)
+end
+
 --- Gives the role up. What is published stays.
-function methods:close()
+-- @tparam[opt=false] boolean is_saved by `save_lost`
+-- @treturn boolean|nil
+-- @treturn nil|string why changes were lost that stood in a log which is gone
+function methods:close(is_saved)
     if self.images then
         self.images:close()
     end
+    local saved, err = is_saved or nil, nil
+    if not saved then
+        saved, err = self:save_lost()
+    end
     self.store:close()
+    return saved, err
 end
 
 -- A base that is there, brought up to the store.

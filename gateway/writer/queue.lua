@@ -29,6 +29,8 @@ local STRIDE = 16
 local MANY_REPLACED = 5000
 -- Transactions that share a commit.
 local MAX_BATCH = 256
+-- What is said of a change that waited.
+local UNCHANGED = "the configuration cannot be changed: "
 -- How long a change waits for the state to be live, and how often it looks.
 local READY_SECONDS = 10
 local LOOK_SECONDS = 1
@@ -109,6 +111,10 @@ local function take()
     end
 end
 
+local function is_moved(err)
+    return type(err) == "table" and err.err == "moved"
+end
+
 local function run_batch()
     local transactions = {}
     for i, job in ipairs(taken) do
@@ -118,6 +124,9 @@ local function run_batch()
     for i, job in ipairs(taken) do
         local result = results and results[i]
         local is_made = result and result.revision
+        if is_moved(err) then
+            result = { err = "not ready", message = UNCHANGED .. err.message }
+        end
         if is_made then
             role.note_made(result)
         end
@@ -154,7 +163,7 @@ local function serve()
         else
             role.wait(math.min(again, maintained:look()))
         end
-        if err and err.err == "moved" then
+        if is_moved(err) then
             return err.message
         end
     end
@@ -182,27 +191,46 @@ local function end_it(thrown)
     role.give_up()
 end
 
--- The role is given up, and taken again once the files are back: what is live stays so, and can be
--- read.
+-- The store's files have gone: what is live stays so and can be read, and what is open stays open
+-- until closing it loses nothing. "back": all are where they were; "free": the store is to be
+-- opened anew; nil: this worker is to leave.
 local function lose(reason)
-    role.note("starting", reason)
     ngx.log(ngx.ERR, "control: changes are refused: ", reason)
+    role.note("starting", reason)
     refuse_all()
     while maintained.is_busy do
         role.wait(LOOK_SECONDS)
     end
-    role.give_up(true)
+    while not role.is_leaving() do
+        local next_one, why = role.look_again()
+        if next_one then
+            return next_one
+        elseif why ~= reason then
+            reason = why
+            ngx.log(ngx.ERR, "control: changes are refused: ", reason)
+            role.note("starting", reason)
+        end
+        role.wait(RETRY_SECONDS)
+    end
 end
 
 local function loop()
     local from = role.take()
-    local lost
+    local lost, next_one
     if from then
         maintained:begin(from == "copy")
         lost = serve()
     end
-    if lost then
-        lose(lost)
+    while lost do
+        next_one = lose(lost)
+        lost = nil
+        if next_one == "back" then
+            role.note("live")
+            lost = serve()
+        end
+    end
+    if next_one == "free" then
+        role.give_up(true)
     else
         end_it()
     end

@@ -116,9 +116,31 @@ function _M.lost()
     local lost, reason = places.lost(self.opts.store, self.places)
     if not lost then
         return nil
+    elseif self.state == "live" then
+        -- Who has the role does not know it yet.
+        _M.wake()
     end
-    _M.wake()
     return ("%s: %s while the store was open"):format(self.opts.store, reason)
+end
+
+--- Looks after a loss whether the files are back, or what is open can be closed. Yields.
+-- @treturn string|nil "back": all are as they were; "free": nothing is lost by closing the store,
+-- and it may be opened anew; nil: to be asked again
+-- @treturn nil|string why
+-- @phases timer
+function _M.look_again()
+    local reason = _M.lost()
+    if not reason then
+        return "back"
+    elseif not stat.lstat(self.opts.store) then
+        -- Those that are open may be all that there is.
+        return nil, reason
+    end
+    local saved, err = _M.call("save_lost")
+    if saved then
+        return "free"
+    end
+    return nil, ("%s, and cannot be put back: %s"):format(reason, err.message or err)
 end
 
 --- What it does.
@@ -278,22 +300,31 @@ function _M.take()
         self.reader:close()
         local now = self.reader:open(self.opts.store, self.opts.layouts)
         self.uuid, self.revision, self.origin = now.uuid, now.revision, now.origin
-        self.places = places.note(self.opts.store)
+        self.places = _M.call("places")
         _M.note("live")
     end
     return from
 end
 
+-- Of what `close` of the writer returns.
+local function report_loss(saved, err)
+    if not saved then
+        local line = "control: the changes in the removed log are lost: "
+        ngx.log(ngx.ALERT, line, type(err) == "table" and err.message or err)
+    end
+end
+
 --- Gives the role up; `exit` may come meanwhile, and closes nothing twice. Yields.
--- @tparam[opt=false] boolean keeps_reader what was read goes on being read
+-- @tparam[opt=false] boolean is_saved after a loss: `look_again` says that it is free. What was
+-- open can still be read then
 -- @phases timer
-function _M.give_up(keeps_reader)
+function _M.give_up(is_saved)
     local handle = self.handle
     self.handle, self.places = nil, nil
     if handle then
-        in_thread(WRITER, "close", handle)
+        report_loss(in_thread(WRITER, "close", handle, is_saved))
     end
-    if not keeps_reader then
+    if not is_saved then
         self.reader:close()
     end
 end
@@ -364,7 +395,8 @@ function _M.exit()
     local handle = self and self.handle
     if handle then
         self.handle = nil
-        pcall(writer_thread.close, handle)
+        local ok, saved, err = pcall(writer_thread.close, handle)
+        report_loss(ok and saved, ok and err or saved)
     end
 end
 

@@ -111,10 +111,10 @@ end
 
 --- Gives the role up; no other call of the handle may be under way, or come after.
 -- @tparam table handle
--- @treturn boolean true
-function _M.close(handle)
-    writers:take(handle):close()
-    return true
+-- @tparam[opt] boolean is_saved of the writer's `close`
+-- @return what that returns
+function _M.close(handle, is_saved)
+    return writers:take(handle):close(is_saved)
 end
 
 return _M

@@ -1,5 +1,7 @@
 --- A store whose files go while it is open, and one that is opened beside what a gateway serves.
 
+local damage = require("gateway.store.damage")
+local database = require("gateway.store.database")
 local evidence = require("gateway.writer.evidence")
 local files = require("gateway.store.files")
 local on_disk = require("test.house.files")
@@ -64,13 +66,23 @@ describe("a store whose files go while it is open", function()
         end)
     end
 
-    it("is whole without the log that it lost", function()
+    -- Closes it, and opens what is there then.
+    local function open_again()
+        assert(opened:close())
+        opened = nil
+        assert(evidence.examine(place.store, place.layouts))
+        opened = support.open(place)
+    end
+
+    it("keeps the log that was removed", function()
         assert(make(1))
         assert(make(2))
+        local before = on_disk.read(place.store .. "-wal")
         os.remove(place.store .. "-wal")
         assert.equal("moved", select(2, make(3)).err)
-        opened:close()
-        assert.is_false(files.exists(place.store .. "-wal"))
+        assert.is_true(opened:save_lost())
+        assert.equal(before, on_disk.read(place.store .. "-wal"))
+        assert(opened:close(true))
         assert(evidence.examine(place.store, place.layouts))
         opened = support.open(place)
         assert.equal(2, count())
@@ -79,21 +91,91 @@ describe("a store whose files go while it is open", function()
         assert(evidence.examine(place.store, place.layouts))
     end)
 
-    it("takes no log that came into the place of its own", function()
+    it("keeps it where another came into its place", function()
         assert(make(1))
         local older = on_disk.read(place.store .. "-wal")
         assert(make(2))
         os.remove(place.store .. "-wal")
         on_disk.write(place.store .. "-wal", older)
+        open_again()
+        assert.equal(2, count())
+        assert.equal(older, on_disk.read(place.store .. "-wal.replaced"))
+    end)
+
+    it("is not closed while the log cannot be put back", function()
+        assert(make(1))
+        os.remove(place.store .. "-wal")
+        -- As on a full disk: no file can be made.
+        assert(stat.mkdir(place.store .. "-wal.new"))
+        on_disk.write(place.store .. "-wal.new/x", "")
+        local saved, err = opened:save_lost()
+        assert.is_nil(saved)
+        assert.is_truthy(err:find("-wal.new", 1, true), err)
+        os.remove(place.store .. "-wal.new/x")
+        os.remove(place.store .. "-wal.new")
+        open_again()
+        assert.equal(1, count())
+    end)
+
+    it("waits for who reads where the index is gone", function()
+        assert(make(1))
+        local other = assert(database.open(place.store, {
+            layouts = place.layouts,
+            read_only = true,
+            check = false,
+        }))
+        other.db:run("BEGIN")
+        assert.equal(1, other.db:row("SELECT count(*) FROM e_routes")[1])
+        assert(make(2))
+        os.remove(place.store .. "-shm")
+        local saved, err = opened:save_lost()
+        assert.is_nil(saved)
+        assert.equal("another process reads the store", err)
+        other.db:run("COMMIT")
+        other:close()
+        assert.is_true(opened:save_lost())
+        open_again()
+        assert.equal(2, count())
+    end)
+
+    it("leaves the files to the process that has the lock", function()
+        assert(make(1))
+        for _, suffix in ipairs({ ".lock", "-shm", "-wal" }) do
+            os.rename(place.store .. suffix, place.store .. suffix .. ".aside")
+        end
+        local lock = assert(files.lock(place.store .. ".lock"))
+        assert.is_true(opened:save_lost())
+        assert(opened:close())
+        opened = nil
+        assert.is_false(files.exists(place.store .. "-wal"))
+        files.unlock(lock)
+        os.rename(place.store .. "-wal.aside", place.store .. "-wal")
+        opened = support.open(place)
+        assert.equal(1, count())
+    end)
+
+    it("is not opened where it was replaced meanwhile", function()
+        assert(make(1))
         opened:close()
         opened = nil
+        local check = damage.check
+        damage.check = function(...)
+            os.execute(
+                ("cp -a %s %s.copy && mv %s.copy %s"):format(
+                    place.store,
+                    place.store,
+                    place.store,
+                    place.store
+                )
+            )
+            return check(...)
+        end
         local refused, err = writer.open(place)
+        damage.check = check
         assert.is_nil(refused)
-        -- SQLite has read that log over the file.
-        assert.is_true(err.err == "behind" or err.err == "foreign")
-        os.remove(place.store .. "-wal")
+        assert.equal("moved", err.err)
         opened = support.open(place)
-        assert.equal(2, count())
+        assert.equal(1, count())
     end)
 end)
 

@@ -7,7 +7,7 @@ describe("gateway.writer.queue", function()
 
     local restore, now, queue, state, batches, loop
     -- What has become of the store's files; what the role was told; how often it was taken.
-    local lost, noted, taken
+    local lost, looks, noted, taken
 
     -- A role that is taken at once, but says what the test wants.
     local role = {
@@ -25,6 +25,9 @@ describe("gateway.writer.queue", function()
         end,
         lost = function()
             return lost
+        end,
+        look_again = function()
+            return unpack(table.remove(looks, 1), 1, 2)
         end,
         note_made = function() end,
         not_ready = function()
@@ -176,14 +179,20 @@ describe("gateway.writer.queue", function()
     it("takes the role anew when the store's files have gone, and refuses what waits", function()
         lost = "store.db: is missing"
         local refused = ask("transaction", CHANGES)
-        role.give_up = function(keeps_reader)
-            assert.is_true(keeps_reader)
+        role.give_up = function(is_saved)
+            assert.is_true(is_saved)
             lost, role.give_up = nil, function() end
         end
+        looks = { { nil, lost }, { nil, "a reason" }, { "free" } }
         resume(loop)
         resume(refused.thread)
         assert.equal("not ready", refused.err.err)
-        assert.same({ { "starting: store.db: is missing" }, 2, {} }, { noted, taken, batches })
+        resume(loop)
+        resume(loop)
+        assert.same(
+            { { "starting: store.db: is missing", "starting: a reason" }, 2, {} },
+            { noted, taken, batches }
+        )
         local made = ask("transaction", CHANGES)
         resume(loop)
         resume(made.thread)
@@ -191,12 +200,28 @@ describe("gateway.writer.queue", function()
     end)
 
     it("does so where a commit finds it", function()
-        state = "moved"
+        state, looks = "moved", { { "free" } }
         local refused = ask("transaction", CHANGES)
         resume(loop)
         resume(refused.thread)
-        assert.equal("moved", refused.err.err)
+        local message = "the configuration cannot be changed: is missing"
+        assert.same({ err = "not ready", message = message }, refused.err)
         assert.same({ { "starting: is missing" }, 2 }, { noted, taken })
+    end)
+
+    it("goes on where the files are back", function()
+        lost, looks = "is missing", { { "back" } }
+        local look_again = role.look_again
+        role.look_again = function()
+            lost, role.look_again = nil, look_again
+            return look_again()
+        end
+        resume(loop)
+        local made = ask("transaction", CHANGES)
+        resume(loop)
+        resume(made.thread)
+        assert.equal(1, made.result.revision)
+        assert.same({ { "starting: is missing", "live: nil" }, 1 }, { noted, taken })
     end)
 
     it("answers who waits for what throws, and goes on", function()
