@@ -26,8 +26,6 @@ abi.declare("core/image", "gateway/image", "gateway/request", "gateway/response"
 local C = ffi.C
 
 local OK, AGAIN = 0, -2
--- As in ngx_http_sluice_turn.c.
-local TURN = 0.001
 -- What sluice_access_look says.
 local ROUTED, LATE = 0x01, 0x02
 
@@ -96,7 +94,7 @@ local function route(request)
     chain.rewrite()
     local rc = C.sluice_access_route(request, refusal)
     while rc == AGAIN do
-        ngx.sleep(TURN)
+        ngx.sleep(C.sluice_access_wait(request) / 1000)
         rc = C.sluice_access_route(request, refusal)
     end
     if rc ~= OK then

@@ -18,7 +18,7 @@
 
 
 #define PATTERNS_MAX  2000
-#define PATTERN_MAX   64
+#define PATTERN_MAX   384
 #define LIMIT         (32u << 20)
 
 /* Prices, in ns; and of SLUICE_CORE_UNITS, which end with a look. */
@@ -28,6 +28,10 @@
 #define UNITS_NS      25000
 
 #define MS            1000000
+
+/* "x", so long that it is not free (SLUICE_CORE_FREE_BYTES). */
+#define X50           "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define LONG          "(?:x|" X50 X50 X50 X50 X50 "y)"
 
 
 typedef struct {
@@ -55,6 +59,7 @@ typedef struct {
 
 
 static budget_t  budget;
+static uint64_t  compile_ns = COMPILE_NS;
 static clocks_t  clocks = { 1000 * MS, MS, 0, NULL, 0, 0 };
 
 
@@ -114,7 +119,7 @@ pcre2_code *
 __wrap_pcre2_compile_8(PCRE2_SPTR text, PCRE2_SIZE length, uint32_t options,
     int *err, PCRE2_SIZE *offset, pcre2_compile_context *context)
 {
-    work(COMPILE_NS);
+    work(compile_ns);
 
     return __real_pcre2_compile_8(text, length, options, err, offset, context);
 }
@@ -165,15 +170,38 @@ __wrap_sluice_core_budget_read(sluice_core_budget_t *spent)
 }
 
 
+static void
+set_route(sluice_core_entity_t *route, unsigned i)
+{
+    route->kind = SLUICE_CORE_ROUTE;
+    route->slot = i;
+    route->sequence = i;
+    route->fields[SLUICE_CORE_ROUTE_PATHS].data = &budget.texts[i];
+    route->fields[SLUICE_CORE_ROUTE_PATHS].count = 1;
+}
+
+
+static void
+make_view(unsigned count, uint64_t limit)
+{
+    uint64_t  size;
+
+    budget.image = make_image(budget.routes, count, 1, &size);
+    budget.view.base.base = budget.image;
+    budget.view.base.size = size;
+    budget.regexes = sluice_core_regexes_create(limit);
+    test_check(budget.regexes, "no memory");
+    sluice_core_regexes_bound(budget.regexes);
+}
+
+
 /* Routes of a pattern each: format has its number. */
 
 static void __attribute__((format(printf, 2, 0)))
 begin(unsigned count, const char *format, const char *path, uint64_t limit)
 {
-    char                  *text;
-    unsigned               i;
-    uint64_t               size;
-    sluice_core_entity_t  *route;
+    char      *text;
+    unsigned   i;
 
     memset(&budget, 0, sizeof(budget));
 
@@ -182,21 +210,12 @@ begin(unsigned count, const char *format, const char *path, uint64_t limit)
         budget.texts[i].data = text;
         budget.texts[i].length = (uint32_t) snprintf(text, PATTERN_MAX, format,
                                                      i);
-        route = &budget.routes[i];
-        route->kind = SLUICE_CORE_ROUTE;
-        route->slot = i;
-        route->sequence = i;
-        route->fields[SLUICE_CORE_ROUTE_PATHS].data = &budget.texts[i];
-        route->fields[SLUICE_CORE_ROUTE_PATHS].count = 1;
+        set_route(&budget.routes[i], i);
     }
 
-    budget.image = make_image(budget.routes, count, 1, &size);
-    budget.view.base.base = budget.image;
-    budget.view.base.size = size;
+    make_view(count, limit);
     budget.request.path.data = path;
     budget.request.path.length = (uint32_t) strlen(path);
-    budget.regexes = sluice_core_regexes_create(limit);
-    test_check(budget.regexes, "no memory");
 }
 
 
@@ -213,16 +232,24 @@ end(void)
 static int
 ask(unsigned *turns)
 {
-    int  rc;
+    int       rc;
+    uint32_t  waited;
 
-    *turns = 0;
+    waited = 0;
 
-    do {
+    for (*turns = 0; /* void */ ; ++*turns) {
         rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
                                &budget.match);
-    } while (rc == SLUICE_CORE_AGAIN && ++*turns < SLUICE_CORE_TURNS);
+        (void) sluice_core_regexes_turn(budget.regexes, 1);
 
-    return rc;
+        if (rc != SLUICE_CORE_AGAIN || waited >= SLUICE_CORE_WAIT_MS) {
+            return rc;
+        }
+
+        test_check(budget.match.wait > 0, "it does not wait");
+        waited += budget.match.wait;
+        clocks.wall += budget.match.wait * (uint64_t) MS;
+    }
 }
 
 
@@ -249,6 +276,17 @@ check_kept(void)
 }
 
 
+static uint64_t
+count_compiled(void)
+{
+    uint64_t  compiled;
+
+    (void) sluice_core_regexes_count(budget.regexes, &compiled);
+
+    return compiled;
+}
+
+
 /* Where not all are kept a request does not go on for ever. */
 
 static void
@@ -257,14 +295,18 @@ check_full(void)
     int       rc, i;
     unsigned  turns;
 
-    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
-          "/api/a/some/none", 16384);
+    begin(PATTERNS_MAX, "~/api/[^/]+/" LONG "/%u$",
+          "/api/a/x/none", 16384);
 
     for (i = 0; i < 5; i++) {
         rc = ask(&turns);
-        test_check(rc == SLUICE_CORE_LIMIT, "%s", sluice_core_word(rc));
-        test_check(turns <= 1, "asked again %u times", turns);
+        test_check(rc == SLUICE_CORE_AGAIN, "%s", sluice_core_word(rc));
+        test_check(turns <= 5, "asked again %u times", turns);
     }
+
+    /* each time one pattern too many, and five times a second */
+
+    test_check(count_compiled() < 150, "%lu compiled", count_compiled());
 
     end();
 }
@@ -300,62 +342,297 @@ check_evicted(void)
 }
 
 
-static void
-crowd_out(int count)
-{
-    int   i, reason;
-    char  text[32];
+/* Tenants, of a service each, with so many patterns; tenant 1 has few. */
 
-    for (i = 0; i < count; i++) {
-        (void) snprintf(text, sizeof(text), "/others/[^/]+/%d$", i);
-        (void) sluice_core_regex_try(budget.regexes, text,
-                                     (uint32_t) strlen(text), 1, "/", 1, 1,
-                                     &reason);
+static void
+begin_tenants(unsigned tenants, unsigned count, uint64_t limit)
+{
+    char                  *text;
+    unsigned               i, tenant;
+    sluice_core_entity_t  *route;
+
+    memset(&budget, 0, sizeof(budget));
+
+    for (i = 0; i < tenants * count; i++) {
+        text = budget.patterns[i];
+        tenant = i % tenants;
+        tenant = (tenant == 1 && i >= 5 * tenants) ? 0 : tenant;
+        budget.texts[i].data = text;
+        budget.texts[i].length = (uint32_t) snprintf(text, PATTERN_MAX,
+                                     "~/%u/[^/]+/" LONG "/%u$",
+                                     tenant, i);
+        route = &budget.routes[i];
+        set_route(route, i);
+        route->fields[SLUICE_CORE_ROUTE_SERVICE].number = tenant;
     }
+
+    make_view(tenants * count, limit);
+}
+
+
+static int
+ask_as(unsigned tenant, unsigned *turns)
+{
+    static char  path[32];
+
+    budget.request.path.length = (uint32_t) snprintf(path, sizeof(path),
+                                                     "/%u/a/x/none",
+                                                     tenant);
+    budget.request.path.data = path;
+
+    return ask(turns);
 }
 
 
 /*
- * Who has patterns crowded out again and again has them compiled for a while,
- * and then a share of the time; what is refused is the worker's then.
+ * Tenants whose patterns do not fit together: what they compile is bounded, in
+ * a turn and in all, and who has few patterns is not refused for it.
  */
 
 static void
 check_credit(void)
 {
     int       rc, i;
-    unsigned  all, turns;
+    uint64_t  before, begun, spent;
+    unsigned  turns;
 
-    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
-          "/api/a/some/none", 3u << 19);
+    begin_tenants(8, 250, 1800000);
 
-    all = 0;
-    rc = SLUICE_CORE_NONE;
+    begun = clocks.wall;
+    rc = ask_as(1, &turns);
+    test_check(rc == SLUICE_CORE_NONE, "few: %s", sluice_core_word(rc));
 
-    for (i = 0; i < 1000 && rc != SLUICE_CORE_LIMIT; i++) {
-        crowd_out(4000);
-        rc = ask(&turns);
-        all += turns;
+    for (i = 0; i < 4000; i++) {
+        rc = ask_as(i % 8 == 1 ? 2 : (unsigned) i % 8, &turns);
+        test_check(rc == SLUICE_CORE_NONE || rc == SLUICE_CORE_AGAIN, "%s",
+                   sluice_core_word(rc));
+
+        /* they stay, although all others' were asked for meanwhile */
+
+        if (i % 20 != 19) {
+            continue;
+        }
+
+        before = count_compiled();
+        rc = ask_as(1, &turns);
+        test_check(rc == SLUICE_CORE_NONE && turns == 0
+                   && count_compiled() == before, "few: %s in %u turns",
+                   sluice_core_word(rc), turns);
     }
 
-    test_check(i > 5 && all > 5, "%d requests in %u turns", i, all);
-    test_check(rc == SLUICE_CORE_LIMIT && all < 1000,
-               "%s after %d in %u turns", sluice_core_word(rc), i, all);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+    spent = (count_compiled() - 5) * COMPILE_NS;
+    test_check(spent < 608 * MS + (clocks.wall - begun) / 100 + MS,
+               "compiled for %lu us of %lu", spent / 1000,
+               (clocks.wall - begun) / 1000);
+    end();
+}
 
-    /* what is there is asked for as before */
 
-    budget.request.path.data = "/elsewhere";
-    budget.request.path.length = sizeof("/elsewhere") - 1;
+/* Who comes last, and finds the credit used up by all others, has some. */
+
+static void
+check_debtors(void)
+{
+    int                     rc;
+    uint32_t                i, taken, wait;
+    uint64_t                now;
+    sluice_core_regexes_t  *regexes;
+    sluice_core_account_t  *account;
+
+    regexes = sluice_core_regexes_create(LIMIT);
+    sluice_core_regexes_bound(regexes);
+    now = clocks.wall;
+
+    for (i = 0; i < 20; i++) {
+        account = &regexes->accounts[i];
+        rc = SLUICE_CORE_CREDIT;
+        taken = 0;
+
+        while (rc != SLUICE_CORE_CREDIT_LATER) {
+            rc = sluice_core_credit_has(regexes, account, now);
+
+            if (rc == SLUICE_CORE_CREDIT) {
+                taken++;
+                sluice_core_credit_take(regexes, account, 1000);
+
+            } else {
+                (void) sluice_core_regexes_turn(regexes, 1);
+            }
+
+            /* a worker's own time goes on meanwhile */
+
+            now += 1000;
+        }
+
+        test_check(taken >= 1000, "%u has %u us", i, taken);
+    }
+
+    test_check(regexes->debt < 620 * MS, "%lu", regexes->debt);
+    test_check(regexes->accounts[0].debt < 310 * MS
+               && regexes->accounts[0].debt > 250 * MS,
+               "alone: %lu", regexes->accounts[0].debt);
+
+    /* all together have a hundredth of the time from then on, at most */
+
+    for (taken = 0, i = 0; i < 20 * 1000; i++) {
+        now += MS / 20;
+        account = &regexes->accounts[i % 20];
+
+        if (sluice_core_credit_has(regexes, account, now)
+            == SLUICE_CORE_CREDIT)
+        {
+            sluice_core_credit_take(regexes, account, 1000);
+            taken++;
+        }
+
+        (void) sluice_core_regexes_turn(regexes, 1);
+    }
+
+    test_check(taken > 2000 && taken < 11000, "%u us of a second", taken);
+
+    /* they ask again one behind the other */
+
+    for (i = 0; i < 10; i++) {
+        wait = sluice_core_credit_wait(regexes, &regexes->accounts[0],
+                                       SLUICE_CORE_CREDIT_LATER, now);
+        test_check(wait >= 200 + i && wait < 201 + i * 30, "%u", wait);
+    }
+
+    clocks.wall = now;
+    test_check(sluice_core_regexes_wait(regexes, 0) > 200
+               && sluice_core_regexes_wait(regexes, 30) == 0
+               && sluice_core_regexes_wait(regexes, SLUICE_CORE_NOBODY) == 0,
+               "who waits for whom");
+
+    /* and have some again */
+
+    now += 120000 * (uint64_t) MS;
+    test_check(sluice_core_credit_has(regexes, &regexes->accounts[0], now)
+               == SLUICE_CORE_CREDIT && regexes->debt == 0, "no pardon");
+
+    sluice_core_regexes_destroy(regexes);
+}
+
+
+/* A turn compiles for a millisecond, an account half of that. */
+
+static void
+check_turn(void)
+{
+    int       rc;
+    uint64_t  compiled;
+
+    begin(1100, "~/api/[^/]+/" LONG "%u$", "/api/a/none", LIMIT);
+    compiled = 0;
+
+    do {
+        rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
+                               &budget.match);
+        test_check(count_compiled() - compiled
+                   <= MS / 2 / COMPILE_NS + 1, "too many in a turn");
+        compiled = count_compiled();
+
+        /* others in this turn do not begin anew */
+
+        if (rc == SLUICE_CORE_AGAIN) {
+            test_check(budget.match.wait == 1
+                       && budget.match.reason == SLUICE_CORE_BY_COMPILING,
+                       "%u ms, %d", budget.match.wait, budget.match.reason);
+            test_check(sluice_core_match(&budget.view, &budget.request,
+                                         budget.regexes, &budget.match)
+                       == SLUICE_CORE_AGAIN && count_compiled() == compiled,
+                       "another one compiles");
+            clocks.wall += 100 * MS;
+        }
+
+        test_check(sluice_core_regexes_turn(budget.regexes, 1)
+                   == (compiled && rc == SLUICE_CORE_AGAIN)
+                   || rc == SLUICE_CORE_NONE, "whether it has compiled");
+
+    } while (rc == SLUICE_CORE_AGAIN);
+
+    test_check(rc == SLUICE_CORE_NONE && compiled == 1100, "%s, %lu",
+               sluice_core_word(rc), compiled);
+    end();
+}
+
+
+/* A worker that has just begun compiles a full cache, of one service. */
+
+static void
+check_begun(void)
+{
+    int       rc;
+    unsigned  turns;
+
+    begin(PATTERNS_MAX, "~/api/[^/]+/" LONG "%u$", "/api/a/none", LIMIT);
+    compile_ns = 125000;
+
     rc = ask(&turns);
+    test_check(rc == SLUICE_CORE_NONE, "%s after %u turns, %lu compiled",
+               sluice_core_word(rc), turns, count_compiled());
+
+    compile_ns = COMPILE_NS;
+    end();
+}
+
+
+/*
+ * Any number of routes of a short pattern each, asked for in turn, where all
+ * of the credit is used up; those of which few are dear are not free for long.
+ */
+
+static void
+check_free(void)
+{
+    int       rc;
+    char      path[32];
+    unsigned  i, turn, turns;
+    uint64_t  before;
+
+    begin(PATTERNS_MAX, "~/api/%u/[^/]+$", "/", 16384);
+    budget.request.path.data = path;
+
+    for (turn = 0; turn < 2; turn++) {
+        compile_ns = turn ? 100000 : COMPILE_NS;
+        budget.regexes->accounts[0].debt = 600 * MS;
+        budget.regexes->debt = 600 * MS;
+        before = count_compiled();
+
+        for (i = 0; i < PATTERNS_MAX; i++) {
+            budget.request.path.length = (uint32_t) snprintf(path,
+                                                 sizeof(path), "/api/%u/a", i);
+            rc = ask(&turns);
+            test_check(turn || (rc == SLUICE_CORE_OK && turns == 0),
+                       "%u: %s after %u", i, sluice_core_word(rc), turns);
+        }
+
+        test_check((turn == 0) == (count_compiled() - before == PATTERNS_MAX),
+                   "%lu compiled", count_compiled() - before);
+    }
+
+    compile_ns = COMPILE_NS;
+    end();
+}
+
+
+/* What is not asked for makes room, whoever has it. */
+
+static void
+check_stale(void)
+{
+    int       rc;
+    unsigned  turns;
+
+    begin_tenants(2, 400, 1000000);
+
+    rc = ask_as(1, &turns);
     test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
 
-    budget.request.path.data = "/api/a/some/none";
-    budget.request.path.length = sizeof("/api/a/some/none") - 1;
-
-    clocks.wall += (uint64_t) 2000 * MS;
-    rc = ask(&turns);
-    test_check(rc == SLUICE_CORE_NONE || rc == SLUICE_CORE_AGAIN,
-               "%s after a pause", sluice_core_word(rc));
+    clocks.wall += 70000 * (uint64_t) MS;
+    (void) ask_as(0, &turns);
+    test_check(budget.regexes->accounts[1].oldest == NULL, "it stays");
     end();
 }
 
@@ -574,7 +851,8 @@ check_machine(void)
             test_check(rc == SLUICE_CORE_OK, "%s", sluice_core_word(rc));
         }
 
-        test_check((regexes->newest->fast != NULL) == (i == 2), "%s", pattern);
+        test_check((regexes->accounts[SLUICE_CORE_ACCOUNTS].newest->fast
+                    != NULL) == (i == 2), "%s", pattern);
     }
 
     sluice_core_regexes_destroy(regexes);
@@ -701,6 +979,11 @@ main(void)
     check_full();
     check_evicted();
     check_credit();
+    check_debtors();
+    check_turn();
+    check_begun();
+    check_free();
+    check_stale();
     check_shared();
     check_long();
     check_handed();

@@ -5,7 +5,7 @@
 
 return {
     ["core/balancer"] = 4154441363,
-    ["core/image"] = 858730198,
+    ["core/image"] = 557700317,
     ["core/limits"] = 2013015567,
     ["core/path"] = 3836978463,
     ["core/plugin"] = 3039309902,
@@ -14,12 +14,12 @@ return {
     ["core/spool"] = 2948150533,
     ["core/text"] = 2614945670,
     ["gateway/changed"] = 2640248548,
-    ["gateway/image"] = 475454867,
+    ["gateway/image"] = 151943491,
     ["gateway/log"] = 2114667993,
     ["gateway/metrics"] = 3340459603,
     ["gateway/plugin"] = 1127318245,
     ["gateway/process"] = 1513035158,
-    ["gateway/proxy"] = 4143295983,
+    ["gateway/proxy"] = 293308261,
     ["gateway/request"] = 706525520,
     ["gateway/response"] = 3660637842,
     ["gateway/tls"] = 2254613423,

@@ -464,6 +464,8 @@ typedef struct {
     uint32_t                     service;  /* slot */
     int32_t                      prefix;   /* bytes; -1: it has no paths */
     int32_t                      reason;   /* PCRE's code of a refusal */
+    uint32_t                     wait;     /* ms, before it is asked again */
+    uint32_t                     account;  /* that it waits for */
     uint32_t                     zero;
 } sluice_core_match_t;
 
@@ -579,10 +581,12 @@ uint32_t sluice_core_needs(const sluice_core_view_t *view);
  * The route of a request.  SLUICE_CORE_OK: match says which; SLUICE_CORE_NONE;
  * _LIMIT, _PATTERN, _MEMORY: refuse the request, since nobody knows whether it
  * is the route's that match names, or which route's, if it names none.
- * SLUICE_CORE_AGAIN: time went into compiling, and what is compiled stays: let
- * others have their turn, and ask again; after SLUICE_CORE_TURNS refuse it.
+ * SLUICE_CORE_AGAIN: time went into compiling, and what is compiled stays, or
+ * there was none for it: let others have their turn, and ask again after
+ * match's wait.  When a request's waits are SLUICE_CORE_WAIT_MS refuse it: a
+ * worker that has just begun may take 0.2 s for what fits into its cache.
  */
-#define SLUICE_CORE_TURNS  16
+#define SLUICE_CORE_WAIT_MS  1000
 int sluice_core_match(const sluice_core_view_t *view,
     const sluice_core_request_t *request, sluice_core_regexes_t *regexes,
     sluice_core_match_t *match);
@@ -652,6 +656,19 @@ void sluice_core_head(const sluice_core_found_t *found,
 sluice_core_regexes_t *sluice_core_regexes_create(uint64_t limit);
 void sluice_core_regexes_destroy(sluice_core_regexes_t *regexes);
 
+/* From now on a match compiles what its worker has time for (pattern.h). */
+void sluice_core_regexes_bound(sluice_core_regexes_t *regexes);
+
+/*
+ * Before who waits for an account asks again: 0, or how many ms more it waits,
+ * since there is still nothing left to compile with.
+ */
+uint32_t sluice_core_regexes_wait(sluice_core_regexes_t *regexes,
+    uint32_t account);
+
+/* Whether a turn of the event loop has compiled anything; is_over: it ends. */
+int sluice_core_regexes_turn(sluice_core_regexes_t *regexes, int is_over);
+
 /* How many are compiled, and were in all. */
 uint32_t sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
     uint64_t *compiled);
@@ -680,6 +697,7 @@ int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
 #define SLUICE_CORE_BY_TIME         (-1003)
 #define SLUICE_CORE_BY_ROUTES       (-1004)
 #define SLUICE_CORE_BY_PROPERTIES   (-1005)
+#define SLUICE_CORE_BY_COMPILING    (-1006)
 
 /* What a reason is in words, PCRE's for its own. */
 void sluice_core_reason(int reason, char *message, size_t size);

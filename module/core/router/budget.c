@@ -12,6 +12,13 @@
 static uint64_t core_now(clockid_t clock);
 
 
+uint64_t
+sluice_core_budget_now(void)
+{
+    return core_now(CLOCK_MONOTONIC);
+}
+
+
 /* The first time says when the clock began. */
 
 void

@@ -26,6 +26,14 @@
 #define SLUICE_CORE_SEARCH_NS     3000000
 #define SLUICE_CORE_WALL_NS       500000
 
+/*
+ * What a request compiles of patterns that have so many bytes at most is not
+ * counted, up to this: less than a request costs anyway.  So of routes with a
+ * short pattern each any number can be asked for in turn.
+ */
+#define SLUICE_CORE_FREE_NS       20000
+#define SLUICE_CORE_FREE_BYTES    256
+
 /* A request that has spent less than this part of it so is not cold. */
 #define SLUICE_CORE_COLD          8
 
@@ -40,6 +48,8 @@
 
 
 typedef struct {
+    const sluice_core_record_t  *route;    /* whose patterns run; NULL: none */
+
     uint64_t  spent;          /* ns, or less where it was not corrected */
     uint64_t  preparing;      /* of them: for what is kept (is_cold) */
     uint64_t  last;           /* what the wall's said; 0: not read yet */
@@ -50,10 +60,16 @@ typedef struct {
     uint32_t  steps_until;    /* of steps, for the pattern that runs */
     uint32_t  step;           /* units of one */
     int32_t   units;          /* left, until the clock is read */
+    uint32_t  free;           /* ns left, of what is compiled for nothing */
+    uint32_t  wait;           /* ms, for what could not be compiled; 0: none */
+    uint32_t  account;        /* of that */
 } sluice_core_budget_t;
 
 
 /* budget.c */
+
+/* The wall's. */
+uint64_t sluice_core_budget_now(void);
 
 void sluice_core_budget_read(sluice_core_budget_t *budget);
 
@@ -64,6 +80,9 @@ void sluice_core_budget_correct(sluice_core_budget_t *budget);
 static inline void
 sluice_core_budget_begin(sluice_core_budget_t *budget)
 {
+    budget->route = NULL;
+    budget->wait = 0;
+    budget->free = SLUICE_CORE_FREE_NS;
     budget->spent = 0;
     budget->preparing = 0;
     budget->last = 0;

@@ -103,6 +103,7 @@ core_is_met(sluice_core_search_t *s, const sluice_core_space_t *space,
     gave_up = SLUICE_CORE_OK;
     reason = 0;
     end = 0;
+    s->budget.route = route.record;
 
     if (entry->headers) {
         gave_up = core_headers_match(s, space, entry->headers, &reason);

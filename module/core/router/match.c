@@ -9,6 +9,7 @@
 #include "search.h"
 
 
+static int core_end(const sluice_core_search_t *s, sluice_core_match_t *match);
 static void core_say(const sluice_core_search_t *s,
     sluice_core_match_t *match);
 static void core_search_base(sluice_core_search_t *s);
@@ -83,20 +84,29 @@ sluice_core_match(const sluice_core_view_t *view,
         core_say(&s, match);
     }
 
-    match->reason = s.reason;
+    return core_end(&s, match);
+}
 
-    if (s.gave_up == SLUICE_CORE_LIMIT
-        && sluice_core_budget_is_cold(&s.budget)
-        && sluice_core_regexes_afford(regexes, &s.budget))
+
+/* What the match returns: it may be asked again. */
+
+static int
+core_end(const sluice_core_search_t *s, sluice_core_match_t *match)
+{
+    match->reason = s->reason;
+
+    if (s->gave_up == SLUICE_CORE_LIMIT
+        && (s->reason == SLUICE_CORE_BY_COMPILING
+            || sluice_core_budget_is_cold(&s->budget)))
     {
+        match->wait = s->budget.wait ? s->budget.wait : 1;
+        match->account = s->budget.wait ? s->budget.account
+                                        : SLUICE_CORE_NOBODY;
         return SLUICE_CORE_AGAIN;
     }
 
-    if (s.gave_up == SLUICE_CORE_OK && s.best == NULL) {
-        return SLUICE_CORE_NONE;
-    }
-
-    return s.gave_up;
+    return s->gave_up == SLUICE_CORE_OK && s->best == NULL ? SLUICE_CORE_NONE
+                                                           : s->gave_up;
 }
 
 

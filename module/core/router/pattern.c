@@ -243,6 +243,10 @@ sluice_core_reason(int reason, char *message, size_t size)
                         CORE_PROPERTIES_MAX);
         break;
 
+    case SLUICE_CORE_BY_COMPILING:
+        (void) snprintf(message, size, "limit of compiling exceeded");
+        break;
+
     case SLUICE_CORE_BY_TIME:
     case SLUICE_CORE_BY_ROUTES:
         (void) snprintf(message, size, "time limit exceeded");

@@ -19,6 +19,9 @@
 #define CORE_FAST_STEPS  4096
 #define CORE_FAST_LEAST  64        /* bytes */
 
+/* Of what is not a request's match: how often it goes on. */
+#define CORE_TRY_TURNS   16
+
 
 static int core_run(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, const sluice_core_run_t *run, uint32_t *end,
@@ -87,7 +90,7 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
 
     rc = SLUICE_CORE_LIMIT;
 
-    for (i = 0; i < SLUICE_CORE_TURNS && rc == SLUICE_CORE_LIMIT; i++) {
+    for (i = 0; i < CORE_TRY_TURNS && rc == SLUICE_CORE_LIMIT; i++) {
 
         if (is_first) {
             sluice_core_budget_begin(budget);

@@ -1,7 +1,7 @@
 
 /*
- * The cache of compiled patterns: the least recently used goes first, found by
- * the pattern's text.
+ * The cache of compiled patterns, found by their texts: who may compile what
+ * is not there (credit.c), what goes where it is full (kept.c).
  */
 
 
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 
-#define CORE_BUCKETS    16384
 #define CORE_CHAIN_MAX  64         /* patterns with one hash's low bits */
 
 /* What malloc() and the cache add to a pattern. */
@@ -24,15 +23,8 @@
 #define CORE_FAST_RUNS  8
 #define CORE_FAST_NS    250000
 
-/*
- * What a worker compiles beyond the budgets of its requests, in turns: as much
- * at once as a full cache takes several times, and a twentieth of the time
- * from then on.  Without a bound patterns that do not fit into the cache
- * together, asked for one after the other, would be compiled all the time.
- */
-
-#define CORE_CREDIT_NS     500000000
-#define CORE_CREDIT_SHARE  20
+/* ns that may be others': above that the CPU's clock is asked. */
+#define CORE_WALL_NS    200000
 
 /* KB that PCRE2 may take for what it has to come back to; it keeps them. */
 #define CORE_HEAP       4096
@@ -42,6 +34,15 @@ static void *core_take(size_t size, void *data);
 static void core_give(void *memory, void *data);
 static sluice_core_compiled_t *core_find(sluice_core_regexes_t *regexes,
     const sluice_core_run_t *run);
+static uint32_t core_account(const sluice_core_budget_t *budget);
+static int core_refuse(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, sluice_core_account_t *account,
+    sluice_core_credit_e credit, int *reason);
+static int core_is_free(const sluice_core_budget_t *budget,
+    const sluice_core_run_t *run, const sluice_core_account_t *account);
+static void core_pay(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, sluice_core_account_t *account,
+    uint64_t before, int is_short);
 static int core_add(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, const sluice_core_run_t *run,
     sluice_core_compiled_t **added, int *reason);
@@ -50,14 +51,6 @@ static sluice_core_compiled_t *core_make(const sluice_core_run_t *run,
 static void core_make_fast(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, sluice_core_compiled_t *compiled);
 static uint64_t core_size(const pcre2_code *code);
-static int core_shrink(sluice_core_regexes_t *regexes,
-    const sluice_core_compiled_t *keep);
-static void core_use(sluice_core_regexes_t *regexes,
-    sluice_core_compiled_t *compiled);
-static void core_unlink(sluice_core_regexes_t *regexes,
-    sluice_core_compiled_t *compiled);
-static void core_drop(sluice_core_regexes_t *regexes,
-    sluice_core_compiled_t *compiled);
 
 
 sluice_core_regexes_t *
@@ -71,7 +64,10 @@ sluice_core_regexes_create(uint64_t limit)
     }
 
     regexes->limit = limit;
-    regexes->buckets = calloc(CORE_BUCKETS, sizeof(sluice_core_compiled_t *));
+    regexes->buckets = calloc(SLUICE_CORE_BUCKETS,
+                              sizeof(sluice_core_compiled_t *));
+    regexes->accounts = calloc(SLUICE_CORE_ACCOUNTS + 1,
+                               sizeof(sluice_core_account_t));
     regexes->memory = pcre2_general_context_create(core_take, core_give,
                                                    regexes);
     regexes->data = pcre2_match_data_create(SLUICE_CORE_GROUPS_MAX + 1,
@@ -79,7 +75,8 @@ sluice_core_regexes_create(uint64_t limit)
     regexes->careful = pcre2_match_context_create(NULL);
     regexes->fast = pcre2_match_context_create(NULL);
 
-    if (regexes->buckets == NULL || regexes->memory == NULL
+    if (regexes->buckets == NULL || regexes->accounts == NULL
+        || regexes->memory == NULL
         || regexes->data == NULL
         || regexes->careful == NULL || regexes->fast == NULL)
     {
@@ -96,14 +93,20 @@ sluice_core_regexes_create(uint64_t limit)
 void
 sluice_core_regexes_destroy(sluice_core_regexes_t *regexes)
 {
-    while (regexes->oldest) {
-        core_drop(regexes, regexes->oldest);
+    uint32_t  i;
+
+    for (i = 0; regexes->accounts && i <= SLUICE_CORE_ACCOUNTS; i++) {
+
+        while (regexes->accounts[i].oldest) {
+            sluice_core_kept_drop(regexes, regexes->accounts[i].oldest);
+        }
     }
 
     pcre2_match_context_free(regexes->careful);
     pcre2_match_context_free(regexes->fast);
     pcre2_match_data_free(regexes->data);
     pcre2_general_context_free(regexes->memory);
+    free(regexes->accounts);
     free(regexes->buckets);
     free(regexes);
 }
@@ -137,37 +140,6 @@ sluice_core_regexes_begin(sluice_core_regexes_t *regexes)
 }
 
 
-int
-sluice_core_regexes_afford(sluice_core_regexes_t *regexes,
-    const sluice_core_budget_t *budget)
-{
-    uint64_t  credit, now;
-
-    now = budget->last;
-    credit = CORE_CREDIT_NS;
-
-    if (regexes->credited) {
-        credit = regexes->credit
-                 + (now - regexes->credited) / CORE_CREDIT_SHARE;
-
-        if (credit > CORE_CREDIT_NS) {
-            credit = CORE_CREDIT_NS;
-        }
-    }
-
-    regexes->credited = now;
-    regexes->credit = credit;
-
-    if (credit < budget->spent) {
-        return 0;
-    }
-
-    regexes->credit -= budget->spent;
-
-    return 1;
-}
-
-
 uint32_t
 sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
     uint64_t *compiled)
@@ -183,14 +155,28 @@ sluice_core_regexes_get(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, const sluice_core_run_t *run,
     sluice_core_compiled_t **compiled, int *reason)
 {
-    *compiled = core_find(regexes, run);
+    sluice_core_credit_e     credit;
+    sluice_core_account_t   *account;
+    sluice_core_compiled_t  *found;
 
-    if (*compiled == NULL) {
-        return core_add(regexes, budget, run, compiled, reason);
+    found = core_find(regexes, run);
+    *compiled = found;
+
+    if (found == NULL) {
+        account = &regexes->accounts[core_account(budget)];
+        credit = core_is_free(budget, run, account)
+                 ? SLUICE_CORE_CREDIT
+                 : sluice_core_credit_has(regexes, account, budget->last);
+
+        return credit == SLUICE_CORE_CREDIT
+               ? core_add(regexes, budget, run, compiled, reason)
+               : core_refuse(regexes, budget, account, credit, reason);
     }
 
-    if ((*compiled)->fast == NULL && ++(*compiled)->runs == CORE_FAST_RUNS) {
-        core_make_fast(regexes, budget, *compiled);
+    sluice_core_kept_use(regexes, found, budget->last);
+
+    if (found->fast == NULL && ++found->runs == CORE_FAST_RUNS) {
+        core_make_fast(regexes, budget, found);
     }
 
     return SLUICE_CORE_OK;
@@ -203,7 +189,7 @@ core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
     unsigned                 i;
     sluice_core_compiled_t  *compiled;
 
-    compiled = regexes->buckets[run->hash % CORE_BUCKETS];
+    compiled = regexes->buckets[run->hash % SLUICE_CORE_BUCKETS];
 
     for (i = 0; compiled; compiled = compiled->next, i++) {
 
@@ -213,12 +199,11 @@ core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
             && memcmp(compiled->text, run->pattern.data, compiled->length)
                == 0)
         {
-            core_use(regexes, compiled);
             return compiled;
         }
 
         if (i == CORE_CHAIN_MAX) {
-            core_drop(regexes, compiled);
+            sluice_core_kept_drop(regexes, compiled);
             break;
         }
     }
@@ -227,18 +212,95 @@ core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
 }
 
 
+/* The service's, of the route whose pattern it is. */
+
+static uint32_t
+core_account(const sluice_core_budget_t *budget)
+{
+    return budget->route ? budget->route->fields[SLUICE_CORE_ROUTE_SERVICE]
+                           % SLUICE_CORE_ACCOUNTS
+                         : SLUICE_CORE_ACCOUNTS;
+}
+
+
+static int
+core_refuse(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
+    sluice_core_account_t *account, sluice_core_credit_e credit, int *reason)
+{
+    *reason = SLUICE_CORE_BY_COMPILING;
+
+    if (budget->wait == 0) {
+        budget->account = (uint32_t) (account - regexes->accounts);
+        budget->wait = sluice_core_credit_wait(regexes, account, credit,
+                                               budget->last);
+    }
+
+    return SLUICE_CORE_LIMIT;
+}
+
+
+static int
+core_is_free(const sluice_core_budget_t *budget, const sluice_core_run_t *run,
+    const sluice_core_account_t *account)
+{
+    return run->pattern.length <= SLUICE_CORE_FREE_BYTES && budget->free
+           && !account->is_dear;
+}
+
+
+/*
+ * What others had of the CPU meanwhile is not compiling.  A short pattern that
+ * takes more than is free is no ordinary one: until there is credit again its
+ * account has nothing for nothing.
+ */
+
+static void
+core_pay(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
+    sluice_core_account_t *account, uint64_t before, int is_short)
+{
+    uint64_t  spent, free;
+
+    sluice_core_budget_read(budget);
+
+    if (budget->spent > before + CORE_WALL_NS) {
+        sluice_core_budget_correct(budget);
+    }
+
+    if (budget->spent <= before) {
+        return;
+    }
+
+    spent = budget->spent - before;
+
+    if (is_short && !account->is_dear) {
+        account->is_dear = (spent > SLUICE_CORE_FREE_NS);
+        free = spent < budget->free ? spent : budget->free;
+        budget->free -= (uint32_t) free;
+        spent -= free;
+    }
+
+    sluice_core_credit_take(regexes, account, spent);
+}
+
+
 static int
 core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
     const sluice_core_run_t *run, sluice_core_compiled_t **added, int *reason)
 {
-    int                       err;
-    uint64_t                  before;
-    sluice_core_compiled_t  **bucket, *compiled;
+    int                      err;
+    uint32_t                 number;
+    uint64_t                 before;
+    sluice_core_account_t   *account;
+    sluice_core_compiled_t  *compiled;
 
+    number = core_account(budget);
+    account = &regexes->accounts[number];
     before = budget->spent;
+
     compiled = core_make(run, &err);
 
-    sluice_core_budget_read(budget);
+    core_pay(regexes, budget, account, before,
+             run->pattern.length <= SLUICE_CORE_FREE_BYTES);
 
     if (compiled == NULL) {
         *reason = err;
@@ -246,30 +308,21 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
                ? SLUICE_CORE_MEMORY : SLUICE_CORE_PATTERN;
     }
 
-    bucket = &regexes->buckets[run->hash % CORE_BUCKETS];
-    compiled->next = *bucket;
-    *bucket = compiled;
+    compiled->account = number;
+    compiled->seen = budget->last;
+    sluice_core_kept_insert(regexes, compiled);
 
-    compiled->older = regexes->newest;
+    if (sluice_core_kept_shrink(regexes, compiled)) {
 
-    if (regexes->newest) {
-        regexes->newest->newer = compiled;
+        if (budget->spent > before) {
+            budget->preparing += budget->spent - before;
+        }
 
     } else {
-        regexes->oldest = compiled;
-    }
 
-    regexes->newest = compiled;
-    regexes->count++;
-    regexes->compiled++;
-    regexes->size += compiled->size;
+        /* it takes the place of what this match needs: nothing is gained */
 
-    compiled->used = regexes->matches;
-
-    /* where it takes the place of what this match needs, nothing is gained */
-
-    if (core_shrink(regexes, compiled)) {
-        budget->preparing += budget->spent - before;
+        sluice_core_credit_close(account, budget->last);
     }
 
     *added = compiled;
@@ -315,35 +368,43 @@ core_make(const sluice_core_run_t *run, int *err)
 
 
 /*
- * Later, if this request has spent too much for that; never where it could
- * take the place of other patterns.
+ * Later, if this request has spent too much for that, or its account; never
+ * where it could take the place of other patterns.
  */
 
 static void
 core_make_fast(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
     sluice_core_compiled_t *compiled)
 {
-    uint64_t  size;
+    uint64_t                size, before;
+    sluice_core_account_t  *account;
 
     if (regexes->size > regexes->limit / 2) {
         return;
     }
 
-    if (budget->spent > CORE_FAST_NS) {
+    account = &regexes->accounts[compiled->account];
+
+    if (budget->spent > CORE_FAST_NS
+        || sluice_core_credit_has(regexes, account, budget->last)
+           != SLUICE_CORE_CREDIT)
+    {
         compiled->runs--;
         return;
     }
 
+    before = budget->spent;
     compiled->fast = sluice_core_pattern_fast(compiled->text, compiled->length,
                                               compiled->is_path);
 
     if (compiled->fast) {
         size = core_size(compiled->fast);
         compiled->size += size;
+        account->size += size;
         regexes->size += size;
     }
 
-    sluice_core_budget_read(budget);
+    core_pay(regexes, budget, account, before, 0);
 }
 
 
@@ -358,88 +419,4 @@ core_size(const pcre2_code *code)
     (void) pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &machine);
 
     return size + machine;
-}
-
-
-/* Whether what it drops is others'. */
-
-static int
-core_shrink(sluice_core_regexes_t *regexes, const sluice_core_compiled_t *keep)
-{
-    int  is_others;
-
-    is_others = 1;
-
-    while (regexes->size > regexes->limit && regexes->oldest != keep) {
-
-        if (regexes->oldest->used == regexes->matches) {
-            is_others = 0;
-        }
-
-        core_drop(regexes, regexes->oldest);
-    }
-
-    return is_others;
-}
-
-
-static void
-core_use(sluice_core_regexes_t *regexes, sluice_core_compiled_t *compiled)
-{
-    compiled->used = regexes->matches;
-
-    if (regexes->newest == compiled) {
-        return;
-    }
-
-    core_unlink(regexes, compiled);
-
-    compiled->newer = NULL;
-    compiled->older = regexes->newest;
-    regexes->newest->newer = compiled;
-    regexes->newest = compiled;
-}
-
-
-/* From the order of use. */
-
-static void
-core_unlink(sluice_core_regexes_t *regexes, sluice_core_compiled_t *compiled)
-{
-    if (compiled->newer) {
-        compiled->newer->older = compiled->older;
-
-    } else {
-        regexes->newest = compiled->older;
-    }
-
-    if (compiled->older) {
-        compiled->older->newer = compiled->newer;
-
-    } else {
-        regexes->oldest = compiled->newer;
-    }
-}
-
-
-static void
-core_drop(sluice_core_regexes_t *regexes, sluice_core_compiled_t *compiled)
-{
-    sluice_core_compiled_t  **link;
-
-    link = &regexes->buckets[compiled->hash % CORE_BUCKETS];
-
-    while (*link != compiled) {
-        link = &(*link)->next;
-    }
-
-    *link = compiled->next;
-
-    core_unlink(regexes, compiled);
-    regexes->count--;
-    regexes->size -= compiled->size;
-
-    pcre2_code_free(compiled->careful);
-    pcre2_code_free(compiled->fast);
-    free(compiled);
 }

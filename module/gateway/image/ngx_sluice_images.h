@@ -121,6 +121,8 @@ typedef struct {
     uint32_t             service;      /* slot, or SLUICE_CORE_NOBODY */
     int32_t              prefix;       /* bytes of the path; -1: no paths */
     int32_t              reason;       /* of a refusal: sluice_core_reason() */
+    uint32_t             wait;         /* ms, before it is asked again, */
+    uint32_t             account;      /*   and what it waits for */
     uint32_t             zero;
     sluice_core_found_t  route;
 } sluice_images_match_t;

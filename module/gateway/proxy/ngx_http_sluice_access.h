@@ -54,6 +54,7 @@ ngx_int_t ngx_http_sluice_access_handler(ngx_http_request_t *r);
 
 
 int sluice_access_look(ngx_http_request_t *r);
+uint32_t sluice_access_wait(ngx_http_request_t *r);
 int sluice_access_route(ngx_http_request_t *r,
     ngx_http_sluice_refusal_t *refusal);
 int sluice_access_enter(ngx_http_request_t *r,

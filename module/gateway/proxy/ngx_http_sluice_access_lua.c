@@ -50,6 +50,15 @@ sluice_access_route(ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal)
 }
 
 
+/* ms, before it is routed again. */
+
+uint32_t
+sluice_access_wait(ngx_http_request_t *r)
+{
+    return (uint32_t) ngx_http_sluice_ctx(r)->wait;
+}
+
+
 int
 sluice_access_enter(ngx_http_request_t *r, ngx_http_sluice_refusal_t *refusal)
 {

@@ -55,7 +55,13 @@ static ngx_uint_t ngx_http_sluice_match_same(ngx_str_t *sent,
     const char *name, uint32_t length);
 
 
+static void ngx_http_sluice_match_end_turn(ngx_event_t *e);
+
+
 static sluice_core_regexes_t  *ngx_http_sluice_match_regexes;
+
+/* Behind all other events of a turn that has compiled. */
+static ngx_event_t             ngx_http_sluice_match_turn;
 
 
 /*
@@ -75,6 +81,7 @@ sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
     int                            rc;
     uint32_t                       needs;
     sluice_core_match_t            found;
+    sluice_core_regexes_t         *regexes;
     sluice_core_request_t          request;
     ngx_http_sluice_match_ctx_t    ctx;
 
@@ -110,8 +117,13 @@ sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
         request.data = &ctx;
     }
 
-    rc = sluice_core_match(view, &request, ngx_http_sluice_match_patterns(),
-                           &found);
+    regexes = ngx_http_sluice_match_patterns();
+
+    rc = sluice_core_match(view, &request, regexes, &found);
+
+    if (regexes && sluice_core_regexes_turn(regexes, 0)) {
+        ngx_post_event(&ngx_http_sluice_match_turn, &ngx_posted_events);
+    }
 
     if (ctx.too_many) {
         return SLUICE_CORE_LARGE;
@@ -124,9 +136,22 @@ sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
     match->service = found.service;
     match->prefix = found.prefix;
     match->reason = found.reason;
+    match->wait = found.wait;
+    match->account = found.account;
     match->route = found.route;
 
     return rc;
+}
+
+
+static void
+ngx_http_sluice_match_end_turn(ngx_event_t *e)
+{
+    (void) e;
+
+    if (ngx_http_sluice_match_regexes) {
+        (void) sluice_core_regexes_turn(ngx_http_sluice_match_regexes, 1);
+    }
 }
 
 
@@ -317,6 +342,13 @@ ngx_http_sluice_match_patterns(void)
     if (ngx_http_sluice_match_regexes == NULL) {
         ngx_http_sluice_match_regexes =
                      sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
+
+        if (ngx_http_sluice_match_regexes) {
+            sluice_core_regexes_bound(ngx_http_sluice_match_regexes);
+            ngx_http_sluice_match_turn.handler =
+                                               ngx_http_sluice_match_end_turn;
+            ngx_http_sluice_match_turn.log = ngx_cycle->log;
+        }
     }
 
     return ngx_http_sluice_match_regexes;

@@ -133,7 +133,7 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     /* once, however many turns the match takes */
 
-    if (ctx->turns == 0
+    if (ctx->waited == 0
         && (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_NATIVE_REWRITE)
         && ngx_http_sluice_early_rewrite(r, ctx, refusal) != NGX_OK)
     {

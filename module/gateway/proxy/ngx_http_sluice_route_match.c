@@ -64,15 +64,29 @@ ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     const sluice_core_view_t *view, ngx_http_sluice_refusal_t *refusal)
 {
     int                    rc;
+    ngx_msec_t             wait;
     sluice_images_match_t  match;
+
+    if (ctx->waited && ctx->waited < SLUICE_CORE_WAIT_MS) {
+        wait = sluice_core_regexes_wait(ngx_http_sluice_match_patterns(),
+                                        ctx->account);
+        if (wait) {
+            ctx->wait = wait;
+            ctx->waited += wait;
+            return NGX_AGAIN;
+        }
+    }
 
     rc = sluice_match_request(r, view, ctx->path.data, ctx->path.len, &match);
 
-    if (rc == SLUICE_CORE_AGAIN && ++ctx->turns < SLUICE_CORE_TURNS) {
+    if (rc == SLUICE_CORE_AGAIN && ctx->waited < SLUICE_CORE_WAIT_MS) {
+        ctx->wait = match.wait;
+        ctx->account = match.account;
+        ctx->waited += match.wait;
         return NGX_AGAIN;
     }
 
-    ctx->turns = 0;
+    ctx->waited = 0;
 
     if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
         return ngx_http_sluice_route_refuse(r, rc, &match, refusal);

@@ -8,17 +8,14 @@
 #include "ngx_http_sluice_turn.h"
 
 
-/*
- * A timer, since a worker that quits waits for those, and for no posted event.
- * Of 1 ms: timers of 0 run again before anything else has its turn.
- */
-
-#define NGX_HTTP_SLUICE_TURN  1
-
-
 static void ngx_http_sluice_turn_handler(ngx_event_t *e);
 static void ngx_http_sluice_turn_cleanup(void *data);
 
+
+/*
+ * A timer, since a worker that quits waits for those, and for no posted event.
+ * Of 1 ms at least: timers of 0 run again before anything else has its turn.
+ */
 
 ngx_int_t
 ngx_http_sluice_turn(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
@@ -47,7 +44,7 @@ ngx_http_sluice_turn(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 
     turn->data = r;
 
-    ngx_add_timer(turn, NGX_HTTP_SLUICE_TURN);
+    ngx_add_timer(turn, ctx->wait);
 
     return NGX_DONE;
 }

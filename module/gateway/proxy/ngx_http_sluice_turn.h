@@ -14,7 +14,7 @@
 
 /*
  * NGX_DONE, for a handler of the rewrite or access phase to return: it is
- * called again in the next turn, unless the request is gone by then.  Else a
+ * called again after ctx->wait ms, unless the request is gone by then.  Else a
  * status: there is no memory.
  */
 ngx_int_t ngx_http_sluice_turn(ngx_http_request_t *r,

@@ -127,7 +127,9 @@ struct ngx_http_sluice_ctx_s {
     /* while others have their turn (ngx_http_sluice_turn.c) */
 
     ngx_event_t                    *turn;
-    ngx_uint_t                      turns;        /* of this match */
+    ngx_msec_t                      wait;         /* for the next one, */
+    ngx_msec_t                      waited;       /*   and in all, to match, */
+    uint32_t                        account;      /*   which has no credit */
 
     ngx_str_t                       raw;          /* the path as it came */
     ngx_str_t                       path;         /* normalised */

@@ -130,6 +130,17 @@ def test_a_thousand_patterns_on_a_fresh_worker(gateway: Start, upstream: Upstrea
     assert running.ask("/api/a/x1100/7").status == 200
 
 
+def test_what_fits_is_compiled_for_the_first_request(gateway: Start, upstream: Upstream) -> None:
+    """17 MB, half of the cache: a turn compiles few of them, and the request waits for all."""
+    words = "|".join(f"word{i:04}" for i in range(400))
+    running = gateway(told_apart(upstream, 600, paths=[f"~/x/(?:w@n@)(?:{words})$"]))
+    with running.wire() as first, running.wire() as second:
+        for wire in (first, second):
+            wire.send(b"GET /x/w600word0399 HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert {wire.read_reply().status for wire in (first, second)} == {200}
+    assert refused(running) == 0
+
+
 def test_check_names_routes_that_take_too_long_together(gateway: Start, upstream: Upstream) -> None:
     running = gateway(told_apart(upstream, 400, paths=["~/api/.+/x@n@$"]))
     warning = "sluice: warning: .*400 patterns of routes begin with '/api/': "
