@@ -1,9 +1,9 @@
 --- What operations of Kong's Admin API make of entities: each checked as a file's entities are, and
 -- put into a draft (gateway.change.draft).
 --
--- A run has `draft`; `live`, what gateway.admin is given; `pairs` of
--- gateway.config.route_pairs; `at`, the place of the operation in hand; `again`, how often what has
--- no name came; `warnings`, of entities that are right and of no use.
+-- A run has `draft`; `live`, what gateway.admin is given; `pairs` of gateway.config.route_pairs;
+-- `patterns` of gateway.entities.long_patterns; `at`, the place of the operation in hand; `again`,
+-- how often what has no name came; `warnings`, of entities that are right and of no use.
 -- What is wrong is thrown (gateway.change.refusals).
 -- @module gateway.change.operations
 
@@ -81,10 +81,15 @@ end
 
 -- Checking ----------------------------------------------------------------------------------------
 
+-- Of those of this run.
 local function check_pairs(run, entity)
     local _, message = run.pairs:add(entity)
     if message then
         refusals.throw(refusals.invalid_field("@entity", message))
+    end
+    local _, field, reason = run.patterns:add(entity)
+    if reason then
+        refusals.throw(refusals.invalid_field(field:match("^%l+"), reason))
     end
 end
 

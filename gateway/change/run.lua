@@ -14,6 +14,7 @@ local hosts = require("gateway.upstream.hosts")
 local operations = require("gateway.change.operations")
 local queue = require("gateway.writer.queue")
 local refusals = require("gateway.change.refusals")
+local long_patterns = require("gateway.entities.long_patterns")
 local route_pairs = require("gateway.config.route_pairs")
 local vaults = require("gateway.change.vaults")
 
@@ -240,6 +241,7 @@ function _M.run(live, list, size, by, is_dry_run, is_left)
             by = by,
             draft = drafts.new(live.read),
             pairs = route_pairs.new(size),
+            patterns = long_patterns.new(),
             results = {},
             warnings = {},
             again = {},

@@ -58,6 +58,7 @@ local function build(source, kind, registry, opts, errors)
     end
     if opts.keeps_items then
         facts.items, facts.pairs = state.items, state.pairs.count
+        facts.pattern_bytes = state.patterns.bytes
         facts.workspace, facts.deck_values = state.workspace, state.deck:count()
         snapshot.facts = facts
     end
@@ -123,7 +124,8 @@ end
 -- `routes`, ...), in the order of the file; `format_version` "3.0"; `hash` of the
 -- text, 32 hexadecimal digits; `warnings`, an array of strings, by line, each with its place;
 -- `facts` of gateway.config.link, with `items` and `workspace` of gateway.config.collect,
--- `deck_values` of gateway.config.deck, `pairs` of gateway.config.route_pairs
+-- `deck_values` of gateway.config.deck, `pairs` of gateway.config.route_pairs, `pattern_bytes` of
+-- gateway.entities.long_patterns
 -- @treturn nil|table array of `{ path =, message =, entity =, where =, line =, hint = }`, by line;
 -- path is "" for the whole text, the last four as gateway.config.locate has them; `said` in place
 -- of the message for people; `column` and `excerpt` where the text cannot be read. When it stopped

@@ -7,6 +7,7 @@ local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local lifetime = require("gateway.schema.lifetime")
 local lists = require("gateway.entities.lists")
+local long_patterns = require("gateway.entities.long_patterns")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
@@ -273,6 +274,15 @@ local function count_pairs(state, item)
     end
 end
 
+local function count_patterns(state, item)
+    local before = state.patterns.bytes
+    local ok, field, message = state.patterns:add(item.entity)
+    item.pattern_bytes = state.patterns.bytes - before
+    if not ok then
+        add_error(state, path_of(item) .. "." .. field, message)
+    end
+end
+
 local function add_warning(state, path, message)
     state.warnings[#state.warnings + 1] = { path = path, message = message }
 end
@@ -355,6 +365,7 @@ end
 function _M.run(state, now, size)
     state.index, state.facts = {}, {}
     state.pairs = route_pairs.new(size)
+    state.patterns = long_patterns.new()
     local out = {}
     for _, kind in ipairs(entities.kinds) do
         local items, definition = state.items[kind], entities.get(kind)
@@ -379,6 +390,7 @@ function _M.run(state, now, size)
                 assign_id(state, item)
                 if kind == "routes" then
                     count_pairs(state, item)
+                    count_patterns(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)
                 note(state.facts, definition, item.entity)

@@ -65,7 +65,7 @@ end
 --- Records of elements, by the number of each: of those for which there are items.
 -- @tparam table items kind -> items of gateway.config.collect, linked
 -- @tparam function number_of `(item)` -> the number of an element at the top, nil: it is in no list
--- @treturn table number -> `{ ids =, pairs =, warns = }`
+-- @treturn table number -> `{ ids =, pairs =, pattern_bytes =, warns = }`
 -- @treturn table item -> number
 function _M.records(items, number_of)
     local records, numbers = {}, {}
@@ -73,11 +73,12 @@ function _M.records(items, number_of)
         for _, item in ipairs(items[kind]) do
             local number = number_of(root_of(item))
             if number then
-                local record = records[number] or { ids = {}, pairs = 0 }
+                local record = records[number] or { ids = {}, pairs = 0, pattern_bytes = 0 }
                 records[number], numbers[item] = record, number
                 assert(#item.id == ID_BYTES, "an id that is no UUID")
                 record.ids[#record.ids + 1] = char(code) .. item.id
                 record.pairs = record.pairs + pairs_of(item)
+                record.pattern_bytes = record.pattern_bytes + (item.pattern_bytes or 0)
                 record.warns = record.warns or item.warns
             end
         end
@@ -143,6 +144,7 @@ function _M.of(split, snapshot, more)
         frame = frame,
         count = count,
         pairs = facts.pairs,
+        pattern_bytes = facts.pattern_bytes,
         deck_values = facts.deck_values,
         has_unnamed = facts.has_unnamed,
         has_unnamed_ids = facts.has_unnamed_ids,

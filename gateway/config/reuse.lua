@@ -21,6 +21,7 @@ local ffi = require("ffi")
 local json_split = require("gateway.config.json_split")
 local references = require("gateway.config.references")
 local remembered = require("gateway.config.remembered")
+local long_patterns = require("gateway.entities.long_patterns")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
 local deck = require("gateway.config.deck")
@@ -132,6 +133,7 @@ local function fits(head, facts, records, gone, more)
         and more.count <= more.max_entities
         and more.count <= remembered.MAX_ENTITIES
         and more.pairs <= route_pairs.most(more.size)
+        and more.pattern_bytes <= long_patterns.MOST
         and deck_values <= deck.MAX_VALUES
 end
 
@@ -237,6 +239,10 @@ local function pairs_of(record)
     return record.pairs
 end
 
+local function pattern_bytes_of(record)
+    return record.pattern_bytes
+end
+
 -- The head of what is remembered, of the last one's.
 local function next_head(head, facts, more)
     local found = {}
@@ -244,6 +250,7 @@ local function next_head(head, facts, more)
         found[name] = value
     end
     found.count, found.pairs = more.count, more.pairs
+    found.pattern_bytes = more.pattern_bytes
     found.deck_values = head.deck_values + facts.deck_values
     found.has_unnamed = head.has_unnamed or facts.has_unnamed
     found.has_unnamed_ids = head.has_unnamed_ids or facts.has_unnamed_ids
@@ -306,6 +313,9 @@ function _M.run(memory, size, split, last, registry, opts)
     local more = {
         count = head.count + sum(records, remembered.count) - sum(gone, remembered.count),
         pairs = head.pairs + sum(records, pairs_of) - sum(gone, pairs_of),
+        pattern_bytes = head.pattern_bytes
+            + sum(records, pattern_bytes_of)
+            - sum(gone, pattern_bytes_of),
         size = size,
         max_entities = opts.max_entities,
     }

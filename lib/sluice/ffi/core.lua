@@ -63,9 +63,6 @@ function _M.check_pattern(pattern, is_path)
     return true
 end
 
--- Bytes of compiled patterns.
-local CACHE = 2 ^ 25
-
 -- Made when it is first needed.
 local regexes
 local reason_of = ffi.new("int[1]")
@@ -79,7 +76,7 @@ local reason_of = ffi.new("int[1]")
 -- @treturn boolean|nil whether it matches; nil: it gave up
 -- @treturn nil|number for `reason`
 function _M.try_pattern(pattern, is_path, subject, is_next)
-    regexes = regexes or C.sluice_core_regexes_create(CACHE)
+    regexes = regexes or C.sluice_core_regexes_create(C.SLUICE_CORE_REGEXES_BYTES)
     local rc = C.sluice_core_regex_try(
         regexes,
         pattern,

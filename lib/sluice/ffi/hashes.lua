@@ -5,7 +5,7 @@
 
 return {
     ["core/balancer"] = 4154441363,
-    ["core/image"] = 557700317,
+    ["core/image"] = 2123264720,
     ["core/limits"] = 2013015567,
     ["core/path"] = 3836978463,
     ["core/plugin"] = 3039309902,

@@ -649,6 +649,15 @@ void sluice_core_head(const sluice_core_found_t *found,
 
 /* regular expressions */
 
+/* What a worker keeps compiled of its routes, in bytes. */
+#define SLUICE_CORE_REGEXES_BYTES  33554432
+
+/*
+ * What a request compiles of patterns that have so many bytes at most is not
+ * counted (module/core/router/budget.h).
+ */
+#define SLUICE_CORE_FREE_BYTES     256
+
 /*
  * A cache of compiled patterns that takes so many bytes at most, and the last
  * pattern whatever it takes; of one process, one thread.  NULL: no memory.
@@ -679,6 +688,10 @@ uint32_t sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
  */
 int sluice_core_regex_check(const char *pattern, uint32_t length,
     int is_path, char *message, size_t size);
+
+/* What a pattern takes in a cache; 0: it does not compile. */
+uint64_t sluice_core_regex_bytes(const char *pattern, uint32_t length,
+    int is_path);
 
 /*
  * Runs a pattern on a subject as the match does.  is_first: as the first of a

@@ -27,12 +27,11 @@
 #define SLUICE_CORE_WALL_NS       500000
 
 /*
- * What a request compiles of patterns that have so many bytes at most is not
+ * What a request compiles of patterns of SLUICE_CORE_FREE_BYTES at most is not
  * counted, up to this: less than a request costs anyway.  So of routes with a
  * short pattern each any number can be asked for in turn.
  */
 #define SLUICE_CORE_FREE_NS       20000
-#define SLUICE_CORE_FREE_BYTES    256
 
 /* A request that has spent less than this part of it so is not cold. */
 #define SLUICE_CORE_COLD          8

@@ -50,6 +50,7 @@ static sluice_core_compiled_t *core_make(const sluice_core_run_t *run,
     int *err);
 static void core_make_fast(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, sluice_core_compiled_t *compiled);
+static uint64_t core_bytes(const pcre2_code *code, uint32_t length);
 static uint64_t core_size(const pcre2_code *code);
 
 
@@ -239,6 +240,37 @@ core_refuse(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
 }
 
 
+uint64_t
+sluice_core_regex_bytes(const char *pattern, uint32_t length, int is_path)
+{
+    int          err;
+    size_t       offset;
+    uint64_t     bytes;
+    pcre2_code  *code;
+
+    code = sluice_core_pattern_careful(pattern, length, is_path, &err,
+                                       &offset);
+    if (code == NULL) {
+        return 0;
+    }
+
+    bytes = core_bytes(code, length);
+    pcre2_code_free(code);
+
+    return bytes;
+}
+
+
+/* Of one that has only its careful form. */
+
+static uint64_t
+core_bytes(const pcre2_code *code, uint32_t length)
+{
+    return CORE_OVERHEAD + sizeof(sluice_core_compiled_t) + length
+           + core_size(code);
+}
+
+
 static int
 core_is_free(const sluice_core_budget_t *budget, const sluice_core_run_t *run,
     const sluice_core_account_t *account)
@@ -360,8 +392,7 @@ core_make(const sluice_core_run_t *run, int *err)
                                        run->pattern.data, run->pattern.length);
     memcpy(compiled->text, run->pattern.data, run->pattern.length);
 
-    compiled->size = CORE_OVERHEAD + sizeof(sluice_core_compiled_t)
-                     + run->pattern.length + core_size(compiled->careful);
+    compiled->size = core_bytes(compiled->careful, run->pattern.length);
 
     return compiled;
 }
