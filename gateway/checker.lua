@@ -1,12 +1,12 @@
 --- Checks declarative files for the control worker, in a Lua state of its own
--- (gateway.store.lua_state) that one of its threads calls. It needs nothing of nginx, as the
+-- (gateway.threads.lua_state) that one of its threads calls. It needs nothing of nginx, as the
 -- command that checks a file.
 --
--- What a file makes comes back outside of Lua (gateway.store.blocks), ready for the writer: the
+-- What a file makes comes back outside of Lua (gateway.threads.blocks), ready for the writer: the
 -- control worker touches neither a large body nor what was made of it.
 -- @module gateway.checker
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local collect = require("gateway.config.collect")
 local config = require("gateway.config")
 local database = require("gateway.store.database")
@@ -389,7 +389,7 @@ end
 -- gateway.config; `vaults`, prefix -> what the names of its variables begin with; `store`, its
 -- path; `keeps_ids`, whether its entities keep their ids; `remembers`, whether the result of a
 -- replacement is to have what is `remembered` of the file
--- @treturn table `made`, a list of gateway.store.blocks, which the caller frees: the items of a
+-- @treturn table `made`, a list of gateway.threads.blocks, which the caller frees: the items of a
 -- replacement as gateway.writer describes them, with `names`, another list, of those that
 -- it needs, `hash` and `origin`; of "compare" the changes of its `patch`, and the `revision` at
 -- which the store was read for them, if it was; with both `remembered`, a

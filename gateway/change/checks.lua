@@ -9,7 +9,7 @@
 -- keeps its locks. So it looks at a flag, every few entities.
 -- @module gateway.change.checks
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local client = require("gateway.change.client")
 local ffi = require("ffi")
 local garbage_collector = require("sluice.garbage_collector")
@@ -106,7 +106,7 @@ local function in_thread(lane, request)
     local at = LANES[lane]
     local is_posted, address, ok, found, err = ngx.run_worker_thread(
         at.pool,
-        "gateway.store.lua_state",
+        "gateway.threads.lua_state",
         "reuse",
         kept[lane],
         at.most_kb,

@@ -3,7 +3,7 @@
 -- (gateway.writer.queue).
 -- @module gateway.change.configuration
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local checks = require("gateway.change.checks")
 local client = require("gateway.change.client")
 local expiry = require("gateway.change.expiry")

@@ -1,9 +1,9 @@
 --- What is remembered of the file that is live (gateway.config.remembered), outside of Lua
--- (gateway.store.blocks), for as long as it is. Threads read it: so it is freed when the last has
+-- (gateway.threads.blocks), for as long as it is. Threads read it: so it is freed when the last has
 -- given it back.
 -- @module gateway.change.last_file
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 
 local _M = {}
 local methods = {}
@@ -44,7 +44,7 @@ function methods.give_back(_, held)
 end
 
 --- Keeps what is to be remembered from now on, in the place of what was.
--- @tparam table|nil list of gateway.store.blocks, this place's from now on; an empty one is none
+-- @tparam table|nil list of gateway.threads.blocks, this place's from now on; an empty one is none
 -- @tparam string origin of the entities that it is about
 -- @phases any
 function methods:keep(list, origin)

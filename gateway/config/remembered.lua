@@ -2,7 +2,7 @@
 -- it differs (gateway.config.reuse): a digest of each element at its top, and the ids of the
 -- entities that it made. Neither their texts nor their secrets.
 --
--- It is a list of plain data, for gateway.store.blocks: a head, and behind it an element each, in
+-- It is a list of plain data, for gateway.threads.blocks: a head, and behind it an element each, in
 -- the order in which their entities have their places: kind by kind. Some 60 bytes an entity.
 -- @module gateway.config.remembered
 

@@ -38,7 +38,7 @@ int gateway_sent_unmap(void *at, size_t size) __asm__("munmap");
 
 local C = ffi.C
 
--- Of Linux, as in gateway.store.blocks.
+-- Of Linux, as in gateway.threads.blocks.
 local READ, PRIVATE, POPULATE = 1, 2, 0x8000
 local FAILED = ffi.cast("void *", -1)
 local MEMORY = ffi.typeof("const uint8_t *")

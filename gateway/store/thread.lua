@@ -14,7 +14,7 @@
 
 local database = require("gateway.store.database")
 local handles = require("gateway.store.handles")
-local pieces = require("gateway.store.pieces")
+local pieces = require("gateway.threads.pieces")
 
 local _M = {}
 
@@ -44,7 +44,7 @@ function _M.call(handle, verb, ...)
 end
 
 --- Calls a verb that gives a long list.
--- @treturn {string,...}|nil the list, for `decode` of gateway.store.pieces
+-- @treturn {string,...}|nil the list, for `decode` of gateway.threads.pieces
 -- @return what else the verb returns
 function _M.call_long(handle, verb, ...)
     local list, second = _M.call(handle, verb, ...)

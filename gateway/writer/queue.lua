@@ -16,7 +16,7 @@ local images = require("sluice.ffi.images")
 local layout = require("gateway.store.layout")
 local maintenance = require("gateway.writer.maintenance")
 local monotonic = require("sluice.clock").monotonic
-local pieces = require("gateway.store.pieces")
+local pieces = require("gateway.threads.pieces")
 local role = require("gateway.writer.role")
 local writer = require("gateway.writer")
 
@@ -361,7 +361,7 @@ end
 -- @tparam {table,...} items `{ kind =, put = entity }`, in their order
 -- @tparam[opt] string origin what they were made from
 -- @tparam[opt] string by who, for the history
--- @tparam[opt] table made a list of gateway.store.blocks, of gateway.checker: what stands before
+-- @tparam[opt] table made a list of gateway.threads.blocks, of gateway.checker: what stands before
 -- the items. It stays the caller's
 -- @treturn table|nil `{ uuid =, revision =, changed = boolean }`
 -- @treturn nil|table error
@@ -394,7 +394,7 @@ function _M.replace(items, origin, by, made)
 end
 
 --- Makes the changes that lead from the file that is live to the next one. Yields.
--- @tparam table made a list of gateway.store.blocks with them. It stays the caller's
+-- @tparam table made a list of gateway.threads.blocks with them. It stays the caller's
 -- @tparam table of `before`, what the store was made from so far; `revision` of
 -- gateway.store.replacing's `patch`; `origin`, what it is made from then
 -- @tparam[opt] string by who, for the history

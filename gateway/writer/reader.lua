@@ -6,7 +6,7 @@
 
 local garbage_collector = require("sluice.garbage_collector")
 local monotonic = require("sluice.clock").monotonic
-local pieces = require("gateway.store.pieces")
+local pieces = require("gateway.threads.pieces")
 
 local THREAD = "gateway.store.thread"
 -- At a time; cli/nginx/conf.lua has threads for them.

@@ -167,7 +167,7 @@ end
 
 --- The same in a Lua state that is closed then: that alone gives its memory back.
 function _M.run_alone(name, ...)
-    return in_thread("gateway.store.lua_state", "call", WRITER, name, self.handle, ...)
+    return in_thread("gateway.threads.lua_state", "call", WRITER, name, self.handle, ...)
 end
 
 --- Calls a verb of the writer in a thread. Yields.

@@ -4,9 +4,9 @@
 -- (gateway.store.handles).
 -- @module gateway.writer.thread
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local handles = require("gateway.store.handles")
-local pieces = require("gateway.store.pieces")
+local pieces = require("gateway.threads.pieces")
 local writer = require("gateway.writer")
 
 local _M = {}
@@ -45,8 +45,8 @@ end
 
 --- Makes many transactions with one commit.
 -- @tparam table handle
--- @tparam {table,...} transactions of the writer's `batch`; or `pieces` of gateway.store.pieces in
--- the place of one's changes, whose `dates` then come back as pieces
+-- @tparam {table,...} transactions of the writer's `batch`; or `pieces` of gateway.threads.pieces
+-- in the place of one's changes, whose `dates` then come back as pieces
 -- @return what `batch` of the writer returns
 function _M.batch(handle, transactions)
     local all = {}
@@ -64,8 +64,8 @@ end
 
 --- Makes the store hold these entities and no others.
 -- @tparam table handle
--- @tparam table sent `made`, a list of gateway.store.blocks, or none; `pieces` of
--- gateway.store.pieces: the items, one behind the other
+-- @tparam table sent `made`, a list of gateway.threads.blocks, or none; `pieces` of
+-- gateway.threads.pieces: the items, one behind the other
 -- @tparam[opt] string origin
 -- @tparam[opt] string by
 -- @return what `replace` of the writer returns
@@ -85,7 +85,7 @@ end
 
 --- Makes the changes that lead from the file that is live to the next one.
 -- @tparam table handle
--- @tparam table sent `made`, a list of gateway.store.blocks with the changes; `before`,
+-- @tparam table sent `made`, a list of gateway.threads.blocks with the changes; `before`,
 -- `revision` and `origin` of that
 -- @tparam[opt] string by
 -- @return what `patch` of the writer returns
@@ -99,7 +99,7 @@ function _M.patch(handle, sent, by)
     return writers:find(handle):patch(patch, by)
 end
 
---- `replace` in a VM that ends then (gateway.store.lua_state): its statements end with it.
+--- `replace` in a VM that ends then (gateway.threads.lua_state): its statements end with it.
 function _M.replace_alone(handle, ...)
     local ok, done, err = pcall(_M.replace, handle, ...)
     writers:find(handle).store:detach()

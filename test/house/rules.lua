@@ -13,7 +13,7 @@ local _M = {}
 _M.floors = {
     { "lib" },
     { "compat" },
-    { "gateway.version" },
+    { "gateway.threads", "gateway.version" },
     { "gateway.schema" },
     { "gateway.entities" },
     { "gateway.config", "gateway.store" },
@@ -110,6 +110,7 @@ _M.what = {
     ["gateway.proxy"] = "phases, entities as plugins see them",
     ["gateway.schema"] = "the engine of schemas",
     ["gateway.store"] = "entities on the disk",
+    ["gateway.threads"] = "what threads hand each other",
     ["gateway.upstream"] = "hosts to addresses",
     ["gateway.version"] = "ours, and Kong's",
     ["gateway.writer"] = "the one writer: queue, thread, files",
@@ -190,8 +191,8 @@ _M.entries = {
     ["gateway.metrics.reference"] = "make docs",
     gateway = "nginx.conf",
     ["gateway.writer.thread"] = "ngx.run_worker_thread",
-    ["gateway.checker"] = "gateway.store.lua_state, by name",
-    ["gateway.store.lua_state"] = "ngx.run_worker_thread",
+    ["gateway.checker"] = "gateway.threads.lua_state, by name",
+    ["gateway.threads.lua_state"] = "ngx.run_worker_thread",
     ["gateway.store.thread"] = "ngx.run_worker_thread",
     -- By users' code.
     ["lib.sluice.header"] = "users' plugins",

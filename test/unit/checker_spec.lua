@@ -1,4 +1,4 @@
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local checker = require("gateway.checker")
 local ffi = require("ffi")
 

@@ -3,7 +3,7 @@
 --
 -- SEED repeats a run, LONG=1 makes it longer.
 
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local C = require("sluice.ffi.core").C
 local checker = require("gateway.checker")
 local checks = require("gateway.change.checks")

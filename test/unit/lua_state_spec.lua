@@ -1,6 +1,6 @@
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local files = require("test.house.files")
-local lua_state = require("gateway.store.lua_state")
+local lua_state = require("gateway.threads.lua_state")
 
 -- More than a new state has.
 local MOST_KB = 64 * 1024
@@ -50,7 +50,7 @@ end)
 local LESS_AND_LESS = [[
 local ffi = require("ffi")
 ffi.cdef("int setrlimit(int what, const unsigned long *limits);")
-local lua_state = require("gateway.store.lua_state")
+local lua_state = require("gateway.threads.lua_state")
 local ADDRESS_SPACE = 9
 local limits = ffi.new("unsigned long[2]", -1)
 local function bound(bytes)

@@ -237,7 +237,7 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
 
 /*
  * By default glibc keeps up to 64 MB of what large files have taken for each
- * of its arenas, and every thread has one (gateway/store/lua_state.lua).
+ * of its arenas, and every thread has one (gateway/threads/lua_state.lua).
  */
 
 static void

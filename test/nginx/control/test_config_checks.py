@@ -498,7 +498,7 @@ def test_a_name_of_any_size(gateway: Start) -> None:
 
 # Has the next check, or what follows it, fail at the place that a file names, once.
 FAILING = """
-local blocks = require("gateway.store.blocks")
+local blocks = require("gateway.threads.blocks")
 local path = "@path@"
 
 local function is_to_fail(what)

@@ -3,7 +3,7 @@
 -- `ngx.run_worker_thread` copies tables one by one while nothing else of the worker runs: 50,000
 -- changes hold it half a second. Bytes are copied at once, and a list is made into them, and read
 -- from them, in turns with other requests.
--- @module gateway.store.pieces
+-- @module gateway.threads.pieces
 
 local string_buffer = require("string.buffer")
 

@@ -4,7 +4,7 @@
 -- Such a state is as the command's: it has nothing of nginx, and no callbacks from C. It is of
 -- whichever thread calls it; one at a time may. To make one and to load what is called takes some
 -- 20 ms.
--- @module gateway.store.lua_state
+-- @module gateway.threads.lua_state
 
 local ffi = require("ffi")
 local string_buffer = require("string.buffer")

@@ -1,8 +1,9 @@
 --- A long list outside of any Lua state, for those of a process that hand it on: its pieces
--- (gateway.store.pieces) one behind the other, each behind its size. Whoever has it last frees it.
+-- (gateway.threads.pieces) one behind the other, each behind its size. Whoever has it last frees
+-- it.
 --
 -- It is mapped for itself, so that its memory goes back to the kernel.
--- @module gateway.store.blocks
+-- @module gateway.threads.blocks
 
 local ffi = require("ffi")
 local string_buffer = require("string.buffer")
