@@ -13,6 +13,7 @@ local pages = require("gateway.store.pages")
 local places = require("gateway.store.places")
 local reading = require("gateway.store.reading")
 local stat = require("posix.sys.stat")
+local tables = require("gateway.store.tables")
 local witness = require("gateway.store.witness")
 
 -- Pages in the log that a checkpoint is made for.
@@ -111,6 +112,15 @@ function _M.make_due(db, path)
     end
 end
 
+--- Has the file say that it is open, as the log does (gateway.store.tables): who finds a copy of it
+-- alone sees that the log is missing. Not while somebody reads an older state of it; the next
+-- checkpoint brings it.
+-- @tparam table db connection, in no transaction
+-- @tparam string path of the store
+function _M.make_mark(db, path)
+    run(db, path, { how = "PASSIVE", wait_ms = 0 })
+end
+
 --- Empties the log and cuts its file to nothing, where nobody reads it.
 -- @tparam table db
 -- @tparam string path
@@ -124,15 +134,19 @@ function _M.empty(db, path)
     return is_empty
 end
 
---- Moves the log into the file at the end, which is whole then without it. It stays where somebody
--- reads it for more than a second; and where a file is no longer there, since what is there may be
--- another's (gateway.writer.lost_files).
+--- Moves the log into the file at the end, which is whole then without it, and says so. It stays
+-- where somebody reads it for more than a second; and where a file is no longer there, since what
+-- is there may be another's (gateway.writer.lost_files).
 -- @tparam table db
 -- @tparam string path
 -- @tparam table noted of gateway.store.places
 function _M.finish(db, path, noted)
-    local is_kept = db:is_query_only() or places.lost(path, noted)
-    if is_kept or not run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS }) then
+    if db:is_query_only() or places.lost(path, noted) then
+        return
+    end
+    -- On a full disk the mark stays: the witness knows better.
+    pcall(tables.set_open, db, false)
+    if not run(db, path, { how = "TRUNCATE", wait_ms = CLOSE_WAIT_MS }) then
         return
     end
     -- What was cut off may come back with a cut of power, and would be a log that cannot be there.

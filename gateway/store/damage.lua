@@ -87,6 +87,33 @@ function _M.check_empty(path, found, opts)
     end
 end
 
+-- Whether nothing beside a store tells what it held: neither a witness nor a log. Both are there
+-- before its file has what tells that they were.
+local function is_alone(path)
+    return size_of(path .. "-wal") == 0 and not witness.read(path)
+end
+
+--- Refuses a store that was begun and has no entities yet, since its log had them. Throws
+-- `{ word = "missing", reason = }`.
+-- @tparam table db connection
+-- @tparam string path
+function _M.check_begun(db, path)
+    if db:row("PRAGMA journal_mode")[1] == "wal" and is_alone(path) then
+        local reason = "is empty, but was not closed by its last writer, and its log %s-wal is "
+            .. "missing or empty: what it had may be lost"
+        refuse("missing", reason, path)
+    end
+end
+
+-- Refuses the file of a store that its last writer did not close, without what that left beside it.
+local function check_closed(db, path, found)
+    if not found.known and is_alone(path) and tables.is_open(db) then
+        local reason = "was not closed by its last writer, and its log %s-wal is missing or empty: "
+            .. "changes after revision %d may be lost"
+        refuse("behind", reason, path, reading.revision(db).revision)
+    end
+end
+
 --- Looks at the files of a store before SQLite does: of an empty one that would remove the log.
 -- Throws `{ word =, reason = }`.
 -- @tparam string path
@@ -231,6 +258,7 @@ function _M.check(db, path, found, opts)
     end
     local now = reading.revision(db)
     check_revision(path, now, found, opts.at_least)
+    check_closed(db, path, found)
     if opts.live then
         check_live(now, found, opts.live)
     end

@@ -67,6 +67,7 @@ local function look(db, path, opts, found)
     local what = tables.recognise(db)
     if what == "empty" and not opts.as_is then
         damage.check_empty(path, found, opts)
+        damage.check_begun(db, path)
     end
     if what ~= "store" and (what ~= "empty" or opts.read_only) then
         refuse(what)
@@ -105,6 +106,11 @@ end
 
 local function set_up(db, path, opts, found)
     local is_new, is_known = look(db, path, opts, found)
+    local is_witnessed = not opts.read_only and opts.synchronous ~= "off"
+    if is_new and is_witnessed then
+        -- Before SQLite writes: what it writes first, without a witness, is a copy.
+        prepare_witness(path, found, false, "")
+    end
     configure(db, opts, is_new)
     if opts.read_only then
         return
@@ -118,8 +124,9 @@ local function set_up(db, path, opts, found)
         db:run("UPDATE meta SET is_backup = 0, uuid = ?", files.draw_uuid())
         tables.set_digest(db, nil)
     end
-    if opts.synchronous ~= "off" then
+    if is_witnessed then
         prepare_witness(path, found, is_known, reading.revision(db).uuid)
+        tables.set_open(db, true)
     end
     tables.adapt(db, opts.layouts, opts.packing)
     history.adapt(db, opts.layouts, (opts.history or 0) > 0)
@@ -130,8 +137,12 @@ local function set_up(db, path, opts, found)
     db:run("COMMIT")
     -- A commit whose writer died before its sync stands in the log all the same.
     local log = path .. "-wal"
-    if opts.synchronous ~= "off" and (not files.exists(log) or files.sync_file(log)) then
+    if is_witnessed and (not files.exists(log) or files.sync_file(log)) then
         witness.note(path, now)
+    end
+    if is_witnessed and not is_new then
+        -- A new file is empty until its first checkpoint, which tells as much.
+        checkpoints.make_mark(db, path)
     end
 end
 

@@ -3,7 +3,8 @@
 -- | table | holds |
 -- |---|---|
 -- | `meta` | one row: uuid, the last revision, the last sequence, how far the log is compacted,
---           what it was made from, which kinds are packed how; of a backup its digest |
+--           what it was made from, which kinds are packed how; of a backup its digest; whether a
+--           writer has it open |
 -- | `kind` | each kind's space of slots, and which columns its last writer kept |
 -- | `space` | the next slot of each space |
 -- | `e_<kind>` | the entities; `sequence` is the key, so that a list is read as it lies; `packed`
@@ -34,6 +35,8 @@ local FORMAT = 1
 -- Stands with the columns of each kind: an older Sluice takes it out, and does not tell the witness
 -- what it writes.
 local WITNESSED = "witness"
+-- The same of one that does not take the mark of an open store back when it closes it.
+local MARKED = "mark"
 -- Rows that a migration reads at a time.
 local PIECE = 1000
 
@@ -145,9 +148,9 @@ function _M.create(db, uuid)
     )
 end
 
--- It came later than the other columns of `meta`.
-local function has_digest(db)
-    return db:row("SELECT 1 FROM pragma_table_info('meta') WHERE name = 'digest'") ~= nil
+-- Some columns of `meta` came later than the others.
+local function has_column(db, name)
+    return db:row("SELECT 1 FROM pragma_table_info('meta') WHERE name = ?", name) ~= nil
 end
 
 --- The digest of a backup, and the uuid of the store that it was made of.
@@ -155,7 +158,7 @@ end
 -- @treturn string|nil nil: it is none, or an older Sluice made it
 -- @treturn string|nil
 function _M.digest(db)
-    local text = has_digest(db) and db:row("SELECT digest FROM meta")[1] or ""
+    local text = has_column(db, "digest") and db:row("SELECT digest FROM meta")[1] or ""
     local digest, uuid = text:match("^(%S*) (.*)$")
     return digest or (text ~= "" and text) or nil, uuid
 end
@@ -164,7 +167,7 @@ end
 -- @tparam table db
 -- @tparam string|nil digest
 function _M.set_digest(db, digest)
-    if not has_digest(db) then
+    if not has_column(db, "digest") then
         db:run("ALTER TABLE meta ADD COLUMN digest TEXT")
     end
     db:run("UPDATE meta SET digest = ? || ' ' || uuid", digest)
@@ -179,6 +182,7 @@ local function kept(of, packing)
     names[#names + 1] = of.has_tags and "tags" or nil
     names[#names + 1] = packing and "packed " .. packing.version(of) or nil
     names[#names + 1] = WITNESSED
+    names[#names + 1] = MARKED
     return names
 end
 
@@ -337,16 +341,40 @@ local function recorded(db)
     return found
 end
 
---- Whether all who have written to the store since it was made tell its witness.
--- @tparam table db
--- @treturn boolean
-function _M.is_witnessed(db)
+-- Whether all who have written to the store since it was made know a word.
+local function is_known(db, word)
     for _, columns in pairs(recorded(db)) do
-        if not set_of(columns)[WITNESSED] then
+        if not set_of(columns)[word] then
             return false
         end
     end
     return true
+end
+
+--- Whether all who have written to the store since it was made tell its witness.
+-- @tparam table db
+-- @treturn boolean
+function _M.is_witnessed(db)
+    return is_known(db, WITNESSED)
+end
+
+--- Whether a writer has the store open, or has ended without closing it.
+-- @tparam table db
+-- @treturn boolean
+function _M.is_open(db)
+    return is_known(db, MARKED)
+        and has_column(db, "is_open")
+        and db:row("SELECT is_open FROM meta")[1] == 1
+end
+
+--- Marks a store as open, or takes the mark back.
+-- @tparam table db
+-- @tparam boolean is_open
+function _M.set_open(db, is_open)
+    if not has_column(db, "is_open") then
+        db:run("ALTER TABLE meta ADD COLUMN is_open INTEGER")
+    end
+    db:run("UPDATE meta SET is_open = ?", is_open and 1 or 0)
 end
 
 local function is_same(a, b)

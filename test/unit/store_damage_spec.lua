@@ -201,6 +201,8 @@ describe("a damaged file", function()
                     assert(ok, damage[1] .. ": " .. tostring(word))
                     refused = refused + (damage.is_flip and word and 1 or 0)
                     local is_other = damage[2] ~= made[state][name]
+                    -- One that was closed differs in its mark alone, which the log has anew.
+                    is_other = is_other and not (damage[1] == "older" and state == "hard")
                     local is_gone = name == "store.db" and state ~= "first" and is_other
                     if is_gone and not damage.is_flip then
                         assert(word, damage[1])

@@ -110,6 +110,46 @@ DAMAGES: dict[str, tuple[bool, Callable[[Instance], None], str]] = {
 }
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_the_file_alone_of_a_killed_gateway_is_refused(instance: Instance, is_first: bool) -> None:
+    """Without its log and its witness, as in a new prefix: newer changes may be lost."""
+    if not is_first:
+        leave_one(instance)
+    instance.succeed("start", file=None)
+    put_service(instance, "two")
+    kill(instance)
+    whole = contents(instance)
+    for path in store(instance).parent.iterdir():
+        if path != store(instance):
+            path.unlink()
+    said = (
+        f"is empty, but was not closed by its last writer, and its log {store(instance)}-wal is "
+        "missing or empty: what it had may be lost"
+        if is_first
+        else f"was not closed by its last writer, and its log {store(instance)}-wal is missing or "
+        "empty: changes after revision 1 may be lost"
+    )
+    for _ in range(2):
+        lines = instance.refuse("start", file=None)
+        assert lines[0] == f"sluice: store: {store(instance)}: {said}"
+        assert store(instance).read_bytes() == whole["store.db"]
+    (line,) = instance.refuse("export")
+    assert line == lines[0]
+    if is_first:
+        # With the others it is whole.
+        for suffix in ("-wal", ".witness"):
+            store(instance, suffix).write_bytes(whole[f"store.db{suffix}"])
+            if AS_ROOT:
+                shutil.chown(store(instance, suffix), "www-data")
+    else:
+        # What there is can be accepted.
+        assert any(f"sluice restore {store(instance)} --prefix" in each for each in lines)
+        instance.succeed("restore", str(store(instance)))
+    instance.succeed("start", file=None)
+    assert services(instance) == (["two"] if is_first else ["one"])
+    instance.succeed("stop")
+
+
 @pytest.mark.parametrize("name", list(DAMAGES))
 def test_damage_is_refused_with_the_ways_on(instance: Instance, name: str) -> None:
     is_hard, damage, reason = DAMAGES[name]
