@@ -1,8 +1,6 @@
 --- status: whether the gateway runs, what it serves with, and where to look next.
 
 local certificate = require("cli.commands.certificate")
-local cjson = require("cjson")
-
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
 local control_worker = require("cli.instance.control_worker")
@@ -109,8 +107,7 @@ _M.run = invocation.on_instance(function(instance, arguments, context)
     local found = master and running(instance, master, context) or { orphans = instance:orphans() }
     found.running, found.prefix, found.version = master ~= nil, instance.prefix, version.product
     if arguments.json then
-        -- Every empty table here is a list; slashes need no escape.
-        console.say_json((cjson.encode(found):gsub("{}", "[]"):gsub("\\/", "/")))
+        console.say_json(report.json(found))
     elseif master then
         console.print_lines(report.status(found, os.time()))
     else

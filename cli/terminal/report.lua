@@ -1,7 +1,11 @@
 --- What the commands print for people: lines of text from tables.
 
 local hint = require("cli.terminal.hint")
+local json = require("sluice.cjson_arrays").new()
 local tables = require("cli.terminal.table")
+
+json.encode_empty_table_as_object(false)
+json.encode_escape_forward_slash(false)
 
 local _M = {}
 
@@ -187,6 +191,13 @@ function _M.not_running(found, others, beginning, log)
         block(lines, "next", { beginning, log and "see " .. log })
     end
     return lines
+end
+
+--- What was found, for programs. Every empty table of it is a list; slashes need no escape.
+-- @tparam table found what runs, or does not
+-- @treturn string JSON
+function _M.json(found)
+    return json.encode(found)
 end
 
 --- What runs, and where to look next.

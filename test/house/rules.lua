@@ -158,6 +158,7 @@ _M.doors = {
             "lib.sluice.address",
             "lib.sluice.base64",
             "lib.sluice.built",
+            "lib.sluice.cjson_arrays",
             "lib.sluice.ffi",
             "lib.sluice.file",
             "lib.sluice.http_response",

@@ -1,5 +1,6 @@
--- What start and status say of listeners: cli/terminal/report.lua.
+-- What start and status say: cli/terminal/report.lua.
 
+local cjson = require("cjson")
 local report = require("cli.terminal.report")
 
 describe("listeners", function()
@@ -15,5 +16,14 @@ describe("listeners", function()
                 .. "admin off",
             report.listeners({ proxy_listen = proxy, admin_listen = {} })
         )
+    end)
+end)
+
+describe("what status says to programs", function()
+    it("has lists where there is nothing, and texts as they are", function()
+        local text = [[{"draining":[],"error":"/a{}\\/b","pid":2}]]
+        local found = { draining = {}, error = "/a{}\\/b", pid = 2 }
+        assert.same(cjson.decode(text), cjson.decode(report.json(found)))
+        assert.equal(#text, #report.json(found))
     end)
 end)
