@@ -193,6 +193,18 @@ consumers:
         assert.equal(3, plan.created)
     end)
 
+    it("makes no texts of what is new: many that look alike may be slow", function()
+        local list = items_of("services: [{host: a.test}, {host: a.test}]")
+        local encode = entity_text.encode
+        finally(function()
+            entity_text.encode = encode
+        end)
+        function entity_text.encode()
+            error("a text is made")
+        end
+        assert.equal(2, sources.replacement(sources.EMPTY, support.registry, list).created)
+    end)
+
     it("counts what it has no room to name", function()
         local plan = plans.new(support.registry, function() end)
         for i = 1, 100001 do

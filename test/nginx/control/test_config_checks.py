@@ -348,21 +348,34 @@ def test_a_client_that_leaves_ends_what_its_file_takes(
     assert Client(running).must(200, "GET", "/services")["data"] == []
 
 
+def begin_and_kill(running: Gateway, command: list[str | Path], output: Path) -> None:
+    """Runs a command until the file that it posts is being checked, and then kills it."""
+    with (
+        output.open("wb") as said,
+        subprocess.Popen(
+            command, env=running.environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said
+        ) as process,
+    ):
+        try:
+            wait_until(
+                lambda: checking(running) or process.poll() is not None, "the check to begin"
+            )
+            assert checking(running), f"the command has ended: {process.returncode}"
+        except AssertionError as problem:
+            problem.add_note(f"what the command said:\n{output.read_text()}")
+            raise
+        finally:
+            process.kill()
+
+
 def test_a_command_that_is_ended_ends_the_check(gateway: Start, fuse: Path) -> None:
     """`sluice reload` posts the file: what it leaves behind is what was live."""
     config = {"services": [{"name": "first", "host": "127.0.0.1"}]}
     running = gateway(config, **holding(fuse))
     before = live(running)
     running.write_config({"services": [{"host": "127.0.0.1"}] * 100_000})
-    quiet = subprocess.DEVNULL
-    reload = [COMMAND, "reload"]
-    told = running.environment()
-    with (
-        held(fuse),
-        subprocess.Popen(reload, env=told, stdin=quiet, stdout=quiet, stderr=quiet) as command,
-    ):
-        wait_until(lambda: checking(running), "the check to begin")
-        command.kill()
+    with held(fuse):
+        begin_and_kill(running, [COMMAND, "reload"], fuse.with_name("said"))
     wait_until(lambda: checking(running) == [], "the check to end")
     wait_until(lambda: answered(running, "/config") == [499], "the request to end")
     assert live(running) == before
