@@ -2,10 +2,17 @@
 -- Kong's.
 
 local root = arg[0]:match("^(.*)/cli/main%.lua$") or "."
+local plain = dofile(root .. "/cli/terminal/plain.lua")
+
+-- Where modules cannot be loaded yet, cli.terminal.console among them.
+local function fail(form, ...)
+    plain.write_error(("sluice: %s\n"):format(plain.line(form:format(...))))
+    os.exit(1)
+end
+
 -- Lua's search path cannot say these, in nginx neither.
 if root:find("[;?]") then
-    io.stderr:write(("sluice: cannot run from %s: the path contains ; or ?\n"):format(root))
-    os.exit(1)
+    fail("cannot run from %s: the path contains ; or ?", root)
 end
 
 -- LuaJIT searches the current folder, too: whoever may write there would run code as this user.
@@ -25,16 +32,11 @@ local function check_lua_modules()
     for _, module in ipairs(require("cli.options.platform").lua_modules) do
         local found, err = pcall(require, module.name)
         if not found then
-            io.stderr:write(
-                ("sluice: the Lua module '%s' is missing; install it: apt-get install %s\n"):format(
-                    module.name,
-                    module.package
-                )
-            )
             if os.getenv("SLUICE_DEBUG") then
-                io.stderr:write(tostring(err), "\n")
+                plain.write_error(tostring(err) .. "\n")
             end
-            os.exit(1)
+            local form = "the Lua module '%s' is missing; install it: apt-get install %s"
+            fail(form, module.name, module.package)
         end
     end
 end
@@ -43,8 +45,7 @@ end
 local function check_core()
     if not pcall(require, "sluice.ffi.core") then
         local built = require("sluice.built")
-        io.stderr:write(("sluice: module: %s is missing; %s\n"):format(built.core, built.remedy))
-        os.exit(1)
+        fail("module: %s is missing; %s", built.core, built.remedy)
     end
 end
 

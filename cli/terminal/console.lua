@@ -3,6 +3,7 @@
 
 local errno = require("posix.errno")
 local hint = require("cli.terminal.hint")
+local plain = require("cli.terminal.plain")
 
 local _M = {}
 
@@ -12,13 +13,13 @@ local output_error
 -- Whether only JSON is printed.
 local is_silent = false
 
--- What ends a line or a cell.
-local BREAKS = { ["\t"] = "\\t", ["\n"] = "\\n", ["\r"] = "\\r" }
-
 --- Exit codes (cli.commands says what they mean).
 _M.DONE, _M.FAILED, _M.WRONG_USE, _M.NOT_RUNNING = 0, 1, 2, 3
 --- Of Ctrl-C, as shells have it.
 _M.INTERRUPTED = 130
+
+--- As cli.terminal.plain has them.
+_M.one_line, _M.write_error = plain.line, plain.write_error
 
 -- A reader that has left wants no more; what the command does, it does to its end.
 local function note(ok, err, code)
@@ -54,20 +55,6 @@ function _M.finish(code)
     return code == _M.DONE and _M.FAILED or code
 end
 
---- What a terminal takes for no command: entities and their names are anybody's.
--- @tparam string text
--- @treturn string with a question mark for each control character but newlines and tabs
-function _M.plain(text)
-    return (text:gsub("[%z\1-\8\11-\31\127]", "?"):gsub("\194[\128-\159]", "?"))
-end
-
---- The same in one line, for a cell of a table or a line of a list: no name ends it.
--- @tparam string text
--- @treturn string with `\n`, `\r` and `\t` for these characters
-function _M.one_line(text)
-    return _M.plain((text:gsub("[\t\n\r]", BREAKS)))
-end
-
 --- Has no lines printed from now on: JSON says what was done.
 function _M.silence()
     is_silent = true
@@ -77,7 +64,7 @@ end
 -- @tparam string format with its values, as string.format's
 function _M.say(format, ...)
     if not is_silent then
-        _M.write(_M.plain(hint.complete(format:format(...))) .. "\n")
+        _M.write(plain.text(hint.complete(format:format(...))) .. "\n")
     end
 end
 
@@ -96,12 +83,6 @@ function _M.print_lines(lines)
     for _, line in ipairs(lines) do
         _M.say("%s", _M.one_line(line))
     end
-end
-
---- Writes to standard error what is no complaint of ours, or a question.
--- @tparam string text with its end of line, where it has one
-function _M.write_error(text)
-    io.stderr:write(_M.plain(text))
 end
 
 --- Prints lines to standard error; those that begin with a blank continue the one before.

@@ -1,10 +1,10 @@
 -- Names of kinds as people type them, and the words that were probably meant.
 
-local console = require("cli.terminal.console")
 local entities = require("gateway.entities")
 local kind_names = require("gateway.config.kind_names")
 local kinds = require("cli.commands.kind")
 local nearest = require("sluice.nearest")
+local plain = require("cli.terminal.plain")
 local registry = require("gateway.plugin.registry")
 local timers = require("cli.commands.timers")
 
@@ -135,7 +135,7 @@ describe("what is printed", function()
     end)
 
     it("is no command to a terminal", function()
-        assert.equal("a?[31mb?c?d\te\nf", console.plain("a\27[31mb\0c\127d\te\nf"))
-        assert.equal("x?31m é", console.plain("x\194\15531m é"))
+        assert.equal("a?[31mb?c?d\te\nf", plain.text("a\27[31mb\0c\127d\te\nf"))
+        assert.equal("x?31m é", plain.text("x\194\15531m é"))
     end)
 end)

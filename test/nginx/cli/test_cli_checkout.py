@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from instance import SECONDS, Instance, copy_checkout, optimise_less
-from sluice import sanitizers
+from sluice import COMMAND, ROOT, sanitizers
 from wire import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -174,6 +174,42 @@ def test_a_path_that_lua_cannot_search_is_refused(instance: Instance, name: str)
     said = f"sluice: cannot run from {folder}: the path contains ; or ?"
     assert instance.refuse("start") == [said]
     assert not instance.prefix.exists()
+
+
+@pytest.mark.parametrize("end", ["", ";"])
+def test_a_path_with_control_characters_is_shown_without(tmp_path: Path, end: str) -> None:
+    """Also before there are modules: a terminal takes none for a command."""
+    folder = tmp_path / f"\x1b[2J\n\x9b{end}"
+    folder.mkdir()
+    for name in ("cli", "compat", "gateway"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "lib", folder / "lib")
+    done = subprocess.run(
+        [os.environ.get("SLUICE_LUAJIT", "luajit"), folder / "cli" / "main.lua", "version"],
+        env={name: value for name, value in os.environ.items() if name != "LUA_PATH"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    shown = f"{tmp_path}/?[2J\\n?{end}"
+    said = f"cannot run from {shown}: the path contains ; or ?"
+    if not end:
+        said = f"module: {shown}/build/core/libsluice_core.so is missing; run: make build"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"sluice: {said}\n")
+
+
+def test_a_name_of_luajit_with_control_characters_is_shown_without() -> None:
+    done = subprocess.run(
+        [COMMAND, "version"],
+        env=os.environ | {"SLUICE_LUAJIT": "no\x1b[2J"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("sluice: no?[2J is not installed: ")
 
 
 def test_the_demo_names_the_port_that_its_upstream_lacks(
