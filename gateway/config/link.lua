@@ -7,6 +7,7 @@ local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local lifetime = require("gateway.schema.lifetime")
 local lists = require("gateway.entities.lists")
+local patterns = require("gateway.entities.patterns")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
 local schema = require("gateway.schema")
@@ -273,6 +274,25 @@ local function count_pairs(state, item)
     end
 end
 
+-- Whether its service serves nothing.
+local function is_hidden(state, route)
+    local service = route.service and state.index.services.by_id[route.service.id]
+    local entity = service and service.entity
+    return entity and entity.enabled == false
+end
+
+-- Of the first that is too much.
+local function count_patterns(state, item)
+    if is_hidden(state, item.entity) then
+        return
+    end
+    local before = state.pattern_bytes
+    state.pattern_bytes = before + patterns.bytes(item.entity)
+    if before <= patterns.MOST and state.pattern_bytes > patterns.MOST then
+        add_error(state, path_of(item), patterns.too_much(state.pattern_bytes))
+    end
+end
+
 local function add_warning(state, path, message)
     state.warnings[#state.warnings + 1] = { path = path, message = message }
 end
@@ -355,6 +375,7 @@ end
 function _M.run(state, now, size)
     state.index, state.facts = {}, {}
     state.pairs = route_pairs.new(size)
+    state.pattern_bytes = 0
     local out = {}
     for _, kind in ipairs(entities.kinds) do
         local items, definition = state.items[kind], entities.get(kind)
@@ -379,6 +400,7 @@ function _M.run(state, now, size)
                 assign_id(state, item)
                 if kind == "routes" then
                     count_pairs(state, item)
+                    count_patterns(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)
                 note(state.facts, definition, item.entity)

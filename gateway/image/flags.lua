@@ -24,6 +24,9 @@ _M.route = {
     PATH_V1 = C.SLUICE_ROUTE_PATH_V1,
     -- https_redirect_status_code: the place in `redirect_codes`, in units of this
     REDIRECT = C.SLUICE_ROUTE_REDIRECT,
+    -- the units that its patterns take (gateway.entities.patterns), in units of this; no more
+    PATTERNS = C.SLUICE_ROUTE_PATTERNS,
+    PATTERNS_MOST = 2 ^ 32 / C.SLUICE_ROUTE_PATTERNS - 1,
 }
 
 --- From 0.

@@ -20,6 +20,7 @@ local flags = require("gateway.image.flags")
 local look_ups = require("gateway.image.look_ups")
 local of_plugins = require("gateway.image.of_plugins")
 local packed = require("sluice.ffi.packed")
+local patterns = require("gateway.entities.patterns")
 local pem = require("gateway.image.pem")
 local server_name = require("gateway.image.server_name")
 local service_tls = require("gateway.image.service_tls")
@@ -27,6 +28,7 @@ local service_tls = require("gateway.image.service_tls")
 local C = core.C
 local bor = bit.bor
 local cast = ffi.cast
+local min = math.min
 
 local NULL = cjson.null
 local NONE = 0xffffffff
@@ -38,7 +40,7 @@ local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "7"
+local VERSION = "8"
 
 local _M = {}
 
@@ -72,7 +74,7 @@ local function flags_of_route(route)
         only_https(route.protocols) and is.HTTPS_ONLY or 0,
         route.path_handling == "v1" and is.PATH_V1 or 0,
         redirect_place(route.https_redirect_status_code) * is.REDIRECT
-    )
+    ) + min(patterns.bytes(route) / patterns.UNIT, is.PATTERNS_MOST) * is.PATTERNS
 end
 
 local function flags_of_service(service)

@@ -35,6 +35,7 @@ typedef struct {
     sluice_core_published_t published;
     sluice_core_identity_t identity;
     uint64_t next;
+    double pattern_bytes;
 } gateway_images_t;
 
 void *calloc(size_t count, size_t size);
@@ -177,7 +178,8 @@ end
 
 --- What is live: plain data, of this process's own memory, whatever stands in the files by now.
 -- @treturn table|nil `base`, `delta`: numbers; `revision`; `store`, `base_revision`: identity of
--- the base; `bytes` of the base; of the delta `room` and `used` bytes, and `linked`: its end
+-- the base; `bytes` of the base; of the delta `room` and `used` bytes, and `linked`: its end;
+-- `pattern_bytes` of gateway.writer.patterns
 function methods:live()
     local state = self.state
     if state.view.base.base == nil then
@@ -194,6 +196,7 @@ function methods:live()
         bytes = tonumber(state.view.base.size),
         room = left,
         used = self.delta_bytes - left,
+        pattern_bytes = state.pattern_bytes,
     }
 end
 
@@ -422,7 +425,12 @@ end
 -- @treturn table
 function methods:current()
     local state = self.state
-    return { view = state.view, writer = state.delta, is_current = true }
+    return {
+        view = state.view,
+        writer = state.delta,
+        pattern_bytes = state.pattern_bytes,
+        is_current = true,
+    }
 end
 
 --- Stages changes.
@@ -482,7 +490,7 @@ local function clean(self)
 end
 
 --- Makes it what every worker sees from its next request on. Cannot fail.
--- @tparam table made
+-- @tparam table made with its `pattern_bytes`
 function methods:publish(made)
     local state = self.state
     if made.is_staged then
@@ -490,6 +498,7 @@ function methods:publish(made)
     end
     made.view.revision = made.revision or made.view.revision
     state.published.revision = made.view.revision
+    state.pattern_bytes = made.pattern_bytes
     if made.is_current then
         C.sluice_core_publish(self.page, state.published)
         return

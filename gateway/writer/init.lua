@@ -25,6 +25,7 @@ local failure = require("gateway.store.failure")
 local files = require("gateway.writer.files")
 local lost_files = require("gateway.writer.lost_files")
 local packed_rows = require("gateway.store.packed_rows")
+local patterns = require("gateway.writer.patterns")
 local raising = require("gateway.writer.raising")
 local records = require("gateway.image.records")
 local rows = require("gateway.image.rows")
@@ -52,6 +53,16 @@ local function with_rows(memory, fn)
     return result
 end
 
+-- Changes of what is live are checked; what is in the store already is served, whatever it is.
+local function count_patterns(made, memory)
+    local before = made.pattern_bytes
+    local bytes, record = patterns.after(memory, before, made.view)
+    made.pattern_bytes = bytes
+    if made.is_current then
+        patterns.check(before, bytes, record)
+    end
+end
+
 -- Brings what was made up to `now`. `kinds` are those with rows that are new, nil: any may have.
 -- `on_rows` is called with them. False: it takes a new base.
 local function stage(self, db, made, now, kinds, on_rows)
@@ -64,6 +75,7 @@ local function stage(self, db, made, now, kinds, on_rows)
     })
     return memory
         and with_rows(memory, function()
+            count_patterns(made, memory)
             if on_rows then
                 on_rows(memory)
             end
@@ -71,11 +83,24 @@ local function stage(self, db, made, now, kinds, on_rows)
         end)
 end
 
+-- Bytes of patterns in records of a base, whose memory it gives back where they are too much.
+local function checked_patterns(memory, before)
+    local bytes, record = patterns.after(memory, 0)
+    local ok, thrown = pcall(patterns.check, before, bytes, record)
+    if not ok then
+        memory:free()
+        error(thrown, 0)
+    end
+    return bytes
+end
+
 -- Begins a new base of these records: without images to publish the copy for the next start, which
 -- shows that they can be built, and that they have room. It is not on the disk when the store is:
 -- what a cut of power leaves of it is not sound, and the next start builds another.
-local function begin_build(self, memory, now)
+local function begin_build(self, memory, now, before)
+    local bytes = checked_patterns(memory, before)
     local building = { memory = memory, number = self.images and self.images:take_number() }
+    building.pattern_bytes = bytes
     self.building = building
     local path = self.images and self.images:base_path(building.number) or self.copy .. ".next"
     local store = rows.uuid_bytes(now.uuid)
@@ -92,7 +117,9 @@ local function finish_build(self)
     if not ok then
         error(bytes, 0)
     elseif building.number then
-        return self.images:take_base(building.number)
+        local made = self.images:take_base(building.number)
+        made.pattern_bytes = building.pattern_bytes
+        return made
     end
     local lack = self.image_dir and disk_space.lacks(self.image_dir, bytes)
     if lack then
@@ -103,9 +130,16 @@ local function finish_build(self)
     return { is_copy = true }
 end
 
-local function build(self, db, now)
-    begin_build(self, rows.all(db, self.store.layouts, now), now)
+-- `before`: bytes of patterns that there were.
+local function build(self, db, now, before)
+    begin_build(self, rows.all(db, self.store.layouts, now), now, before)
     return finish_build(self)
+end
+
+-- Bytes of patterns that are live; 0: of a store that nobody serves it is not known.
+local function live_patterns(self)
+    local live = self.images and self.images:live()
+    return live and live.pattern_bytes or 0
 end
 
 -- Gathers an image while an empty store is filled, and has it built while that goes on.
@@ -119,7 +153,8 @@ local function on_filling(self, since)
         finish = function(_, revision)
             gathering:finish(revision)
             self.gathering = nil
-            begin_build(self, gathering.memory, { uuid = since.uuid, revision = revision })
+            local at = { uuid = since.uuid, revision = revision }
+            begin_build(self, gathering.memory, at, live_patterns(self))
         end,
     }
 end
@@ -150,7 +185,7 @@ local function before_commit(self, db, since, now, kinds)
         self.made = finish_build(self)
         return
     elseif not self.images then
-        self.made = build(self, db, now)
+        self.made = build(self, db, now, 0)
         return
     end
     local made = self.images:current()
@@ -167,7 +202,7 @@ local function before_commit(self, db, since, now, kinds)
         or nil
     if not stage(self, db, made, now, kinds, note) then
         self.raising:note_all()
-        made = build(self, db, now)
+        made = build(self, db, now, live_patterns(self))
     end
     self.made = made
 end
@@ -326,6 +361,7 @@ local function find(self, db, now, path)
         return nil
     end
     local ok, fits = pcall(function()
+        made.pattern_bytes = patterns.count(made.view)
         return packed_rows.reaches(db, tonumber(made.view.revision), now)
             and stage(self, db, made, now)
     end)
@@ -358,7 +394,8 @@ function methods:begin()
             -- It may be of revisions that a restored file does not know, and has made otherwise by
             -- the time that it would seem to fit.
             os.remove(self.copy)
-            found = build(self, db, now)
+            -- What is in the store is served, however much that is.
+            found = build(self, db, now, math.huge)
         end
         -- Those that were live have theirs published.
         local since = from == "live" and found.base_revision or 0
@@ -521,6 +558,7 @@ function methods:finish_merge(job)
     end
     local made, err = self.store:read(function(db, now)
         local found = self.images:take_base(job.number)
+        found.pattern_bytes = job.from.pattern_bytes
         local ok, fits = pcall(stage, self, db, found, now)
         if ok and fits then
             return found

@@ -23,6 +23,8 @@
 
 /* Prices, in ns; and of SLUICE_CORE_UNITS, which end with a look. */
 #define COMPILE_NS    5000
+#define TURN_NS       250000
+#define UNPAID_NS     50000
 #define MACHINE_NS    20000
 #define MATCH_NS      500
 #define UNITS_NS      25000
@@ -55,6 +57,7 @@ typedef struct {
 
 
 static budget_t  budget;
+static uint64_t  compile_ns = COMPILE_NS;
 static clocks_t  clocks = { 1000 * MS, MS, 0, NULL, 0, 0 };
 
 
@@ -114,7 +117,7 @@ pcre2_code *
 __wrap_pcre2_compile_8(PCRE2_SPTR text, PCRE2_SIZE length, uint32_t options,
     int *err, PCRE2_SIZE *offset, pcre2_compile_context *context)
 {
-    work(COMPILE_NS);
+    work(compile_ns);
 
     return __real_pcre2_compile_8(text, length, options, err, offset, context);
 }
@@ -300,63 +303,227 @@ check_evicted(void)
 }
 
 
-static void
-crowd_out(int count)
-{
-    int   i, reason;
-    char  text[32];
+/* Who has to compile much is to ask again: a turn has time for little. */
 
-    for (i = 0; i < count; i++) {
-        (void) snprintf(text, sizeof(text), "/others/[^/]+/%d$", i);
-        (void) sluice_core_regex_try(budget.regexes, text,
-                                     (uint32_t) strlen(text), 1, "/", 1, 1,
-                                     &reason);
+static void
+check_turns(void)
+{
+    int                 rc;
+    unsigned            turns, before, count;
+    uint64_t            compiled;
+    volatile uintptr_t  clock;
+
+    clock = 1000;
+    begin(1000, "~/api/[^/]+/x%u$", "/api/a/none", LIMIT);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+
+    before = 0;
+    turns = 0;
+
+    do {
+        rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
+                               &budget.match);
+        count = sluice_core_regexes_count(budget.regexes, &compiled);
+        test_check(count > before
+                   && count - before <= (TURN_NS + UNPAID_NS) / COMPILE_NS + 2,
+                   "%u in turn %u", count - before, turns);
+
+        if (rc == SLUICE_CORE_AGAIN) {
+            test_check(!sluice_core_regexes_has_time(budget.regexes)
+                       && budget.match.reason == SLUICE_CORE_BY_COMPILING,
+                       "put off, with %d", budget.match.reason);
+        }
+
+        before = count;
+        clock++;
+    } while (rc == SLUICE_CORE_AGAIN && ++turns < SLUICE_CORE_TURNS);
+
+    test_check(rc == SLUICE_CORE_NONE && turns > 10 && turns < 45,
+               "%s after %u turns", sluice_core_word(rc), turns);
+
+    rc = ask(&turns);
+    test_check(rc == SLUICE_CORE_NONE && turns == 0, "compiles again");
+    end();
+}
+
+
+/* Where others have used up a turn, what is short and little is compiled. */
+
+static void
+check_unpaid(void)
+{
+    int                 rc, reason;
+    char                text[300];
+    unsigned            i;
+    uint64_t            compiled;
+    volatile uintptr_t  clock;
+
+    clock = 1;
+    begin(100, "~/api/[^/]+/x%u$", "/api/a/none", LIMIT);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+    memset(text, 'a', sizeof(text));
+    text[0] = '/';
+
+    /* one that takes more than a turn has: the next ones pay for it */
+
+    compile_ns = 4 * TURN_NS;
+    rc = sluice_core_regex_try(budget.regexes, text, sizeof(text), 1, "/", 1,
+                               1, &reason);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+    compile_ns = COMPILE_NS;
+
+    for (i = 0; i < 2; i++) {
+        test_check(!sluice_core_regexes_has_time(budget.regexes), "turn %u",
+                   i);
+        text[1] = 'b';
+        rc = sluice_core_regex_try(budget.regexes, text, sizeof(text), 1, "/",
+                                   1, 1, &reason);
+        test_check(rc == SLUICE_CORE_LIMIT
+                   && reason == SLUICE_CORE_BY_COMPILING, "%s",
+                   sluice_core_word(rc));
+
+        rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
+                               &budget.match);
+        test_check(rc == SLUICE_CORE_AGAIN, "%s", sluice_core_word(rc));
+        test_check(sluice_core_regexes_count(budget.regexes, &compiled)
+                   == 1 + (i + 1) * UNPAID_NS / COMPILE_NS,
+                   "%lu compiled", compiled);
+        clock++;
+    }
+
+    /* all of it is paid back, and no more than a turn is saved */
+
+    for (i = 0; !sluice_core_regexes_has_time(budget.regexes); i++, clock++) {
+        test_check(i < 3, "it is paid twice");
+    }
+
+    test_check(i == 2, "paid in %u turns", i);
+
+    clock += 1000;
+    rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
+                           &budget.match);
+    test_check(rc == SLUICE_CORE_AGAIN
+               && sluice_core_regexes_count(budget.regexes, &compiled) < 90,
+               "%s, %lu compiled", sluice_core_word(rc), compiled);
+    end();
+}
+
+
+/* What is compiled beforehand is not compiled for a request. */
+
+static void
+check_warm(void)
+{
+    int                 rc;
+    unsigned            turns, asked;
+    uint32_t            slot;
+    uint64_t            compiled;
+    volatile uintptr_t  clock;
+
+    clock = 1;
+    slot = 0;
+    begin(1000, "~/api/[^/]+/x%u$", "/api/a/none", LIMIT);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+
+    for (turns = 0; turns < SLUICE_CORE_TURNS; turns++, clock++) {
+        rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
+
+        /* requests of this turn have as much */
+
+        test_check(sluice_core_regexes_has_time(budget.regexes), "no time");
+
+        if (rc != SLUICE_CORE_AGAIN) {
+            break;
+        }
+    }
+
+    test_check(rc == SLUICE_CORE_OK && slot == 1000 && turns > 30
+               && turns < 60, "%s after %u turns", sluice_core_word(rc),
+               turns);
+    test_check(sluice_core_regexes_count(budget.regexes, &compiled) == 1000,
+               "%lu compiled", compiled);
+
+    rc = ask(&asked);
+    test_check(rc == SLUICE_CORE_NONE && asked == 0
+               && sluice_core_regexes_count(budget.regexes, &compiled) == 1000
+               && compiled == 1000, "%s, %lu compiled", sluice_core_word(rc),
+               compiled);
+
+    slot = 0;
+    rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
+    test_check(rc == SLUICE_CORE_AGAIN && slot == 256, "%s, at %u",
+               sluice_core_word(rc), slot);
+    end();
+
+    /* what would take the place of others is not compiled */
+
+    begin(1000, "~/api/[^/]+/x%u$", "/api/a/none", 65536);
+    slot = 0;
+    rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
+    test_check(rc == SLUICE_CORE_FULL && budget.regexes->size < 65536, "%s",
+               sluice_core_word(rc));
+    end();
+}
+
+
+/* A pattern that PCRE2 would take long to compile is none. */
+
+static void
+check_lookbehind(void)
+{
+    int       rc;
+    char      message[128];
+    unsigned  i;
+
+    static const struct {
+        const char  *text;
+        int          is_refused;
+    } patterns[] = {
+        { "/(a)(?<=\\1)b", 1 }, { "/(a)(?<=(?1))b", 1 },
+        { "/(?<n>a)(?<!\\k<n>)b", 1 }, { "/(?P<n>a)(?<=(?P=n))", 1 },
+        { "/(a)(*plb:(?1))b", 1 }, { "/(a)(*negative_lookbehind:\\1)", 1 },
+        { "/(?<=a)b", 0 }, { "/(?<!a)\\d", 0 }, { "/(a)\\1", 0 },
+        { "/(?<a>b)(?1)", 0 }, { "/(?<=\\\\)1", 0 }, { "/(?<=a)(?<b>c)", 0 }
+    };
+
+    for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        rc = sluice_core_regex_check(patterns[i].text,
+                                     (uint32_t) strlen(patterns[i].text), 1,
+                                     message, sizeof(message));
+        test_check(rc == (patterns[i].is_refused ? SLUICE_CORE_PATTERN
+                                                 : SLUICE_CORE_OK),
+                   "%s: %s", patterns[i].text, sluice_core_word(rc));
+        test_check(rc == SLUICE_CORE_OK || strstr(message, "a lookbehind"),
+                   "%s", message);
     }
 }
 
 
-/*
- * Who has patterns crowded out again and again has them compiled for a while,
- * and then a share of the time; what is refused is the worker's then.
- */
+/* What is said of a pattern's size is what it takes. */
 
 static void
-check_credit(void)
+check_bytes(void)
 {
-    int       rc, i;
-    unsigned  all, turns;
+    int       reason;
+    unsigned  i;
 
-    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
-          "/api/a/some/none", 3u << 19);
+    static const char *const  patterns[] = {
+        "/a", "/(?<id>[0-9a-f]{8})/(?:x|y)*$", "/(?:[ab]c){200}"
+    };
 
-    all = 0;
-    rc = SLUICE_CORE_NONE;
-
-    for (i = 0; i < 1000 && rc != SLUICE_CORE_LIMIT; i++) {
-        crowd_out(4000);
-        rc = ask(&turns);
-        all += turns;
+    for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        begin(0, "%u", "/", LIMIT);
+        (void) sluice_core_regex_try(budget.regexes, patterns[i],
+                                     (uint32_t) strlen(patterns[i]), 1, "/", 1,
+                                     1, &reason);
+        test_check(budget.regexes->size
+                   == sluice_core_regex_bytes(patterns[i],
+                                              (uint32_t) strlen(patterns[i]),
+                                              1), "%s", patterns[i]);
+        end();
     }
 
-    test_check(i > 5 && all > 5, "%d requests in %u turns", i, all);
-    test_check(rc == SLUICE_CORE_LIMIT && all < 1000,
-               "%s after %d in %u turns", sluice_core_word(rc), i, all);
-
-    /* what is there is asked for as before */
-
-    budget.request.path.data = "/elsewhere";
-    budget.request.path.length = sizeof("/elsewhere") - 1;
-    rc = ask(&turns);
-    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
-
-    budget.request.path.data = "/api/a/some/none";
-    budget.request.path.length = sizeof("/api/a/some/none") - 1;
-
-    clocks.wall += (uint64_t) 2000 * MS;
-    rc = ask(&turns);
-    test_check(rc == SLUICE_CORE_NONE || rc == SLUICE_CORE_AGAIN,
-               "%s after a pause", sluice_core_word(rc));
-    end();
+    test_check(sluice_core_regex_bytes("(", 1, 1) == 0, "it compiles");
 }
 
 
@@ -700,7 +867,11 @@ main(void)
     check_kept();
     check_full();
     check_evicted();
-    check_credit();
+    check_turns();
+    check_unpaid();
+    check_warm();
+    check_lookbehind();
+    check_bytes();
     check_shared();
     check_long();
     check_handed();

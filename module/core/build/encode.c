@@ -329,8 +329,6 @@ core_put_regex(sluice_core_arena_t *arena, const sluice_core_text_t *text,
     }
 
     regex->skip = 2;
-    regex->hash = sluice_core_hash(SLUICE_CORE_HASH_PATTERN, text->data + 2,
-                                   text->length - 2);
 
     return sluice_core_put_text(arena, text->data, text->length, &regex->text);
 }

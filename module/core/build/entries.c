@@ -343,8 +343,6 @@ core_parse_path(sluice_core_arena_t *arena, const sluice_core_record_t *route,
     regex->text = ref;
     regex->skip = 1;
     regex->is_path = 1;
-    regex->hash = sluice_core_hash(SLUICE_CORE_HASH_PATTERN + 1,
-                                   chars->data + 1, chars->length - 1);
 
     priority = (int32_t) route->fields[SLUICE_CORE_ROUTE_PRIORITY];
 

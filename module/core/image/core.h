@@ -84,7 +84,9 @@
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
- * outlives images, is shared by routes, and can never be another's.
+ * outlives images, is shared by routes, and can never be another's.  Those of
+ * all routes fit into it (SLUICE_CORE_REGEXES_BYTES, whoever builds sees to
+ * that).
  *
  * A match may spend 3.5 ms, 2.5 of them on compiling and running regular
  * expressions, and 100,000 of their steps (budget.h).  One that is left no
@@ -146,7 +148,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       9
+#define SLUICE_CORE_LAYOUT       10
 
 /* FFI */
 
@@ -582,7 +584,7 @@ uint32_t sluice_core_needs(const sluice_core_view_t *view);
  * SLUICE_CORE_AGAIN: time went into compiling, and what is compiled stays: let
  * others have their turn, and ask again; after SLUICE_CORE_TURNS refuse it.
  */
-#define SLUICE_CORE_TURNS  16
+#define SLUICE_CORE_TURNS  3000
 int sluice_core_match(const sluice_core_view_t *view,
     const sluice_core_request_t *request, sluice_core_regexes_t *regexes,
     sluice_core_match_t *match);
@@ -652,9 +654,45 @@ void sluice_core_head(const sluice_core_found_t *found,
 sluice_core_regexes_t *sluice_core_regexes_create(uint64_t limit);
 void sluice_core_regexes_destroy(sluice_core_regexes_t *regexes);
 
+/*
+ * From now on little is compiled in a turn of the event loop, whose clock, in
+ * ms, stands still while one lasts.  A match that needs more has its answer
+ * _AGAIN.
+ */
+void sluice_core_regexes_bound(sluice_core_regexes_t *regexes,
+    const volatile uintptr_t *clock);
+
+/*
+ * Whether this turn has time to compile left.  Who was told _AGAIN has no need
+ * to ask before.
+ */
+int sluice_core_regexes_has_time(sluice_core_regexes_t *regexes);
+
+/*
+ * Compiles, as far as this turn has time, what routes of the view's image have
+ * from a slot on; slot is where to go on.  SLUICE_CORE_OK: that was the last;
+ * _AGAIN, in another turn; _FULL: there is no room for more.
+ */
+int sluice_core_warm(const sluice_core_view_t *view,
+    sluice_core_regexes_t *regexes, uint32_t *slot);
+
 /* How many are compiled, and were in all. */
 uint32_t sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
     uint64_t *compiled);
+
+/*
+ * Bytes that a cache takes for a pattern, but for machine code; 0: it does not
+ * compile.
+ */
+uint64_t sluice_core_regex_bytes(const char *pattern, uint32_t length,
+    int is_path);
+
+/*
+ * All patterns of routes that are live at once may take so many: each of them
+ * stays compiled in a cache twice as large, beside machine code and what was
+ * live before.
+ */
+#define SLUICE_CORE_REGEXES_BYTES  (64 << 20)
 
 /*
  * Does this pattern compile (of a path: anchored; of a header: caseless)?
@@ -680,6 +718,8 @@ int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
 #define SLUICE_CORE_BY_TIME         (-1003)
 #define SLUICE_CORE_BY_ROUTES       (-1004)
 #define SLUICE_CORE_BY_PROPERTIES   (-1005)
+#define SLUICE_CORE_BY_COMPILING    (-1006)
+#define SLUICE_CORE_BY_LOOKBEHIND   (-1007)
 
 /* What a reason is in words, PCRE's for its own. */
 void sluice_core_reason(int reason, char *message, size_t size);

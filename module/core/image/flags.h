@@ -20,6 +20,7 @@
 #define SLUICE_ROUTE_HTTPS_ONLY       0x10
 #define SLUICE_ROUTE_PATH_V1          0x20
 #define SLUICE_ROUTE_REDIRECT         0x100
+#define SLUICE_ROUTE_PATTERNS         0x1000
 
 #define SLUICE_SERVICE_HTTPS          0x01
 #define SLUICE_SERVICE_VERIFY         0x02

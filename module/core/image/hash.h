@@ -2,7 +2,7 @@
 /*
  * Hashes of the core: folded multiplications, 8 bytes a step.  Not secret:
  * whoever chooses keys is the configuration's owner, and a chain of equal
- * hashes is bounded (core.h, LIMITS).
+ * hashes is bounded (core.h, LIMITS).  Where it is not, one has a key.
  */
 
 
@@ -31,7 +31,6 @@ enum {
     SLUICE_CORE_HASH_ID = 16,                /* plus the kind */
     SLUICE_CORE_HASH_KEY = 32,
     SLUICE_CORE_HASH_CHILDREN = 48,
-    SLUICE_CORE_HASH_PATTERN = 64,
     SLUICE_CORE_HASH_SLOT = 80,
     SLUICE_CORE_HASH_SUM = 96
 };
@@ -69,6 +68,33 @@ sluice_core_hash(uint64_t what, const void *data, uint64_t length)
     }
 
     return sluice_core_fold(hash ^ word, length);
+}
+
+
+/* With two secret numbers: without them nobody can aim at a hash. */
+
+static inline uint64_t
+sluice_core_hash_keyed(const uint64_t *secret, const void *data,
+    uint64_t length)
+{
+    uint64_t        hash, word;
+    const uint8_t  *p, *end;
+
+    p = data;
+    hash = secret[0];
+
+    for (end = p + (length & ~7ull); p != end; p += 8) {
+        memcpy(&word, p, 8);
+        hash = sluice_core_fold(hash ^ word, secret[1]);
+    }
+
+    word = 0;
+
+    if (length & 7) {
+        memcpy(&word, p, length & 7);
+    }
+
+    return sluice_core_fold(hash ^ word, secret[1] + length);
 }
 
 

@@ -118,7 +118,6 @@ typedef struct {
 /* A regular expression: what follows skip bytes of a text. */
 
 typedef struct {
-    uint64_t  hash;                        /* of that and of is_path */
     uint32_t  text;
     uint16_t  skip;
     uint16_t  is_path;                     /* anchored; else caseless */
@@ -302,7 +301,7 @@ _Static_assert(sizeof(sluice_core_entity_t) == 208, "entity");
 _Static_assert(sizeof(sluice_core_item_t) == 8, "item");
 _Static_assert(sizeof(sluice_core_line_t) == SLUICE_CORE_LINE, "line");
 _Static_assert(sizeof(sluice_core_condition_t) == 16, "condition");
-_Static_assert(sizeof(sluice_core_regex_t) == 16, "regex");
+_Static_assert(sizeof(sluice_core_regex_t) == 8, "regex");
 _Static_assert(sizeof(sluice_core_length_t) == 16, "length");
 _Static_assert(sizeof(sluice_core_record_t) == 96, "record");
 _Static_assert(sizeof(sluice_core_entry_t) == SLUICE_CORE_LINE, "entry");

@@ -50,6 +50,7 @@ typedef struct {
     uint32_t  steps_until;    /* of steps, for the pattern that runs */
     uint32_t  step;           /* units of one */
     int32_t   units;          /* left, until the clock is read */
+    int       is_put_off;     /* there is something to compile in a turn */
 } sluice_core_budget_t;
 
 
@@ -71,6 +72,7 @@ sluice_core_budget_begin(sluice_core_budget_t *budget)
     budget->units = SLUICE_CORE_UNITS;
     budget->corrected = 0;
     budget->cpu = 0;
+    budget->is_put_off = 0;
 }
 
 
@@ -106,13 +108,14 @@ sluice_core_budget_take(sluice_core_budget_t *budget, uint32_t units)
 
 /*
  * Whether what took the time is there the next time: compiled patterns, and
- * memory.
+ * memory; or there was no time to compile.
  */
 
 static inline int
 sluice_core_budget_is_cold(const sluice_core_budget_t *budget)
 {
-    return budget->preparing > budget->spent / SLUICE_CORE_COLD;
+    return budget->is_put_off
+           || budget->preparing > budget->spent / SLUICE_CORE_COLD;
 }
 
 

@@ -86,8 +86,7 @@ sluice_core_match(const sluice_core_view_t *view,
     match->reason = s.reason;
 
     if (s.gave_up == SLUICE_CORE_LIMIT
-        && sluice_core_budget_is_cold(&s.budget)
-        && sluice_core_regexes_afford(regexes, &s.budget))
+        && sluice_core_budget_is_cold(&s.budget))
     {
         return SLUICE_CORE_AGAIN;
     }

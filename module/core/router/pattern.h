@@ -32,7 +32,7 @@ struct sluice_core_compiled_s {
     sluice_core_compiled_t  *older;
     pcre2_code              *careful;
     pcre2_code              *fast;        /* NULL: none, or none yet */
-    uint64_t                 hash;
+    uint64_t                 hash;        /* of its text */
     uint64_t                 size;        /* bytes of memory, all in all */
     uint64_t                 used;        /* the last match that ran it */
     uint32_t                 length;
@@ -44,6 +44,7 @@ struct sluice_core_compiled_s {
 
 
 struct sluice_core_regexes_s {
+    uint64_t                  secret[2];  /* of hashes */
     sluice_core_compiled_t  **buckets;
     sluice_core_compiled_t   *newest;
     sluice_core_compiled_t   *oldest;
@@ -56,8 +57,10 @@ struct sluice_core_regexes_s {
     uint64_t                  compiled;
     uint64_t                  size;       /* of all that is there */
     uint64_t                  limit;
-    uint64_t                  credit;     /* ns, for turns */
-    uint64_t                  credited;   /* when that was; 0: not yet */
+    const volatile uintptr_t *clock;      /* ms, of turns; NULL: no bound */
+    uintptr_t                 turn;       /* of it, which left is of */
+    int64_t                   left;       /* ns, to compile in this turn */
+    int64_t                   unpaid;     /* ns, of short ones beyond that */
     uint32_t                  count;
     uint32_t                  grown;      /* how often data took memory */
 };
@@ -66,7 +69,6 @@ struct sluice_core_regexes_s {
 /* A pattern that is to be run, and on what. */
 
 typedef struct {
-    uint64_t                  hash;
     sluice_core_text_t        pattern;
     sluice_core_text_t        subject;
     int                       is_path;
@@ -93,11 +95,23 @@ int sluice_core_regexes_get(sluice_core_regexes_t *regexes,
     sluice_core_compiled_t **compiled, int *reason);
 
 /*
- * Whether a request that has used up what it had for compiling may have
- * another turn: a worker has some at once, and a share of its time.
+ * The same before somebody asks for it, with what requests of this turn have
+ * left.  SLUICE_CORE_OK, _AGAIN: there is no time; _FULL: there is no room.
  */
-int sluice_core_regexes_afford(sluice_core_regexes_t *regexes,
-    const sluice_core_budget_t *budget);
+int sluice_core_regexes_warm(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, const sluice_core_run_t *run);
+
+/* turn.c */
+
+/* Whether half of what a turn has for compiling is left. */
+int sluice_core_regexes_has_half(sluice_core_regexes_t *regexes);
+
+/* What was compiled since the budget has read the clock is the turn's. */
+void sluice_core_regexes_pay(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget);
+
+/* Whether a pattern of so many bytes may be compiled in this turn. */
+int sluice_core_regexes_may(sluice_core_regexes_t *regexes, uint32_t length);
 
 
 #endif /* SLUICE_CORE_PATTERN_H_INCLUDED */

@@ -4,7 +4,6 @@
  */
 
 
-#include "hash.h"
 #include "pattern.h"
 #include "search.h"
 
@@ -18,6 +17,9 @@
 #define CORE_FAST_WORK   (512 * 1024)
 #define CORE_FAST_STEPS  4096
 #define CORE_FAST_LEAST  64        /* bytes */
+
+/* What is tried alone has so many budgets for what it has to prepare. */
+#define CORE_TRIES       16
 
 
 static int core_run(sluice_core_regexes_t *regexes,
@@ -49,7 +51,6 @@ sluice_core_regex_match(sluice_core_regexes_t *regexes,
     regex = sluice_core_at(space, ref);
     chars = sluice_core_chars(space, regex->text);
 
-    run.hash = regex->hash;
     run.pattern.data = chars->data + regex->skip;
     run.pattern.length = chars->length - regex->skip;
     run.is_path = (regex->is_path != 0);
@@ -75,7 +76,6 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
         return SLUICE_CORE_MEMORY;
     }
 
-    run.hash = sluice_core_hash(SLUICE_CORE_HASH_PATTERN, pattern, length);
     run.pattern.data = pattern;
     run.pattern.length = length;
     run.is_path = (is_path != 0);
@@ -87,7 +87,7 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
 
     rc = SLUICE_CORE_LIMIT;
 
-    for (i = 0; i < SLUICE_CORE_TURNS && rc == SLUICE_CORE_LIMIT; i++) {
+    for (i = 0; i < CORE_TRIES && rc == SLUICE_CORE_LIMIT; i++) {
 
         if (is_first) {
             sluice_core_budget_begin(budget);

@@ -5,13 +5,14 @@
  */
 
 
+#include "hash.h"
 #include "pattern.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 
 #define CORE_BUCKETS    16384
-#define CORE_CHAIN_MAX  64         /* patterns with one hash's low bits */
 
 /* What malloc() and the cache add to a pattern. */
 #define CORE_OVERHEAD   128
@@ -24,32 +25,26 @@
 #define CORE_FAST_RUNS  8
 #define CORE_FAST_NS    250000
 
-/*
- * What a worker compiles beyond the budgets of its requests, in turns: as much
- * at once as a full cache takes several times, and a twentieth of the time
- * from then on.  Without a bound patterns that do not fit into the cache
- * together, asked for one after the other, would be compiled all the time.
- */
-
-#define CORE_CREDIT_NS     500000000
-#define CORE_CREDIT_SHARE  20
-
 /* KB that PCRE2 may take for what it has to come back to; it keeps them. */
 #define CORE_HEAP       4096
 
 
 static void *core_take(size_t size, void *data);
 static void core_give(void *memory, void *data);
-static sluice_core_compiled_t *core_find(sluice_core_regexes_t *regexes,
+static int core_draw(uint64_t *secret);
+static uint64_t core_hash(const sluice_core_regexes_t *regexes,
     const sluice_core_run_t *run);
+static sluice_core_compiled_t *core_find(sluice_core_regexes_t *regexes,
+    const sluice_core_run_t *run, uint64_t hash);
 static int core_add(sluice_core_regexes_t *regexes,
-    sluice_core_budget_t *budget, const sluice_core_run_t *run,
+    sluice_core_budget_t *budget, const sluice_core_run_t *run, uint64_t hash,
     sluice_core_compiled_t **added, int *reason);
 static sluice_core_compiled_t *core_make(const sluice_core_run_t *run,
     int *err);
 static void core_make_fast(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, sluice_core_compiled_t *compiled);
 static uint64_t core_size(const pcre2_code *code);
+static uint64_t core_size_of(const pcre2_code *careful, uint32_t length);
 static int core_shrink(sluice_core_regexes_t *regexes,
     const sluice_core_compiled_t *keep);
 static void core_use(sluice_core_regexes_t *regexes,
@@ -79,7 +74,8 @@ sluice_core_regexes_create(uint64_t limit)
     regexes->careful = pcre2_match_context_create(NULL);
     regexes->fast = pcre2_match_context_create(NULL);
 
-    if (regexes->buckets == NULL || regexes->memory == NULL
+    if (!core_draw(regexes->secret)
+        || regexes->buckets == NULL || regexes->memory == NULL
         || regexes->data == NULL
         || regexes->careful == NULL || regexes->fast == NULL)
     {
@@ -106,6 +102,16 @@ sluice_core_regexes_destroy(sluice_core_regexes_t *regexes)
     pcre2_general_context_free(regexes->memory);
     free(regexes->buckets);
     free(regexes);
+}
+
+
+/* So that nobody can write patterns that all stand in one bucket. */
+
+static int
+core_draw(uint64_t *secret)
+{
+    return getrandom(secret, 2 * sizeof(uint64_t), 0)
+           == 2 * sizeof(uint64_t);
 }
 
 
@@ -137,34 +143,24 @@ sluice_core_regexes_begin(sluice_core_regexes_t *regexes)
 }
 
 
-int
-sluice_core_regexes_afford(sluice_core_regexes_t *regexes,
-    const sluice_core_budget_t *budget)
+uint64_t
+sluice_core_regex_bytes(const char *pattern, uint32_t length, int is_path)
 {
-    uint64_t  credit, now;
+    int          err;
+    size_t       offset;
+    uint64_t     size;
+    pcre2_code  *code;
 
-    now = budget->last;
-    credit = CORE_CREDIT_NS;
-
-    if (regexes->credited) {
-        credit = regexes->credit
-                 + (now - regexes->credited) / CORE_CREDIT_SHARE;
-
-        if (credit > CORE_CREDIT_NS) {
-            credit = CORE_CREDIT_NS;
-        }
-    }
-
-    regexes->credited = now;
-    regexes->credit = credit;
-
-    if (credit < budget->spent) {
+    code = sluice_core_pattern_careful(pattern, length, is_path, &err,
+                                       &offset);
+    if (code == NULL) {
         return 0;
     }
 
-    regexes->credit -= budget->spent;
+    size = core_size_of(code, length);
+    pcre2_code_free(code);
 
-    return 1;
+    return size;
 }
 
 
@@ -183,10 +179,13 @@ sluice_core_regexes_get(sluice_core_regexes_t *regexes,
     sluice_core_budget_t *budget, const sluice_core_run_t *run,
     sluice_core_compiled_t **compiled, int *reason)
 {
-    *compiled = core_find(regexes, run);
+    uint64_t  hash;
+
+    hash = core_hash(regexes, run);
+    *compiled = core_find(regexes, run, hash);
 
     if (*compiled == NULL) {
-        return core_add(regexes, budget, run, compiled, reason);
+        return core_add(regexes, budget, run, hash, compiled, reason);
     }
 
     if ((*compiled)->fast == NULL && ++(*compiled)->runs == CORE_FAST_RUNS) {
@@ -197,17 +196,55 @@ sluice_core_regexes_get(sluice_core_regexes_t *regexes,
 }
 
 
-static sluice_core_compiled_t *
-core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
+int
+sluice_core_regexes_warm(sluice_core_regexes_t *regexes,
+    sluice_core_budget_t *budget, const sluice_core_run_t *run)
 {
-    unsigned                 i;
+    int                      reason;
+    uint64_t                 hash;
     sluice_core_compiled_t  *compiled;
 
-    compiled = regexes->buckets[run->hash % CORE_BUCKETS];
+    hash = core_hash(regexes, run);
 
-    for (i = 0; compiled; compiled = compiled->next, i++) {
+    if (core_find(regexes, run, hash)) {
+        return SLUICE_CORE_OK;
+    }
 
-        if (compiled->hash == run->hash
+    if (regexes->size > regexes->limit / 2) {
+        return SLUICE_CORE_FULL;
+    }
+
+    if (!sluice_core_regexes_has_half(regexes)) {
+        return SLUICE_CORE_AGAIN;
+    }
+
+    /* what cannot be compiled is refused where somebody asks for it */
+
+    (void) core_add(regexes, budget, run, hash, &compiled, &reason);
+
+    return SLUICE_CORE_OK;
+}
+
+
+static uint64_t
+core_hash(const sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
+{
+    return sluice_core_hash_keyed(regexes->secret, run->pattern.data,
+                                  run->pattern.length);
+}
+
+
+static sluice_core_compiled_t *
+core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run,
+    uint64_t hash)
+{
+    sluice_core_compiled_t  *compiled;
+
+    compiled = regexes->buckets[hash % CORE_BUCKETS];
+
+    for ( /* void */ ; compiled; compiled = compiled->next) {
+
+        if (compiled->hash == hash
             && compiled->length == run->pattern.length
             && compiled->is_path == run->is_path
             && memcmp(compiled->text, run->pattern.data, compiled->length)
@@ -215,11 +252,6 @@ core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
         {
             core_use(regexes, compiled);
             return compiled;
-        }
-
-        if (i == CORE_CHAIN_MAX) {
-            core_drop(regexes, compiled);
-            break;
         }
     }
 
@@ -229,16 +261,23 @@ core_find(sluice_core_regexes_t *regexes, const sluice_core_run_t *run)
 
 static int
 core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
-    const sluice_core_run_t *run, sluice_core_compiled_t **added, int *reason)
+    const sluice_core_run_t *run, uint64_t hash,
+    sluice_core_compiled_t **added, int *reason)
 {
     int                       err;
     uint64_t                  before;
     sluice_core_compiled_t  **bucket, *compiled;
 
+    if (!sluice_core_regexes_may(regexes, run->pattern.length)) {
+        budget->is_put_off = 1;
+        *reason = SLUICE_CORE_BY_COMPILING;
+        return SLUICE_CORE_LIMIT;
+    }
+
     before = budget->spent;
     compiled = core_make(run, &err);
 
-    sluice_core_budget_read(budget);
+    sluice_core_regexes_pay(regexes, budget);
 
     if (compiled == NULL) {
         *reason = err;
@@ -246,7 +285,8 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
                ? SLUICE_CORE_MEMORY : SLUICE_CORE_PATTERN;
     }
 
-    bucket = &regexes->buckets[run->hash % CORE_BUCKETS];
+    compiled->hash = hash;
+    bucket = &regexes->buckets[hash % CORE_BUCKETS];
     compiled->next = *bucket;
     *bucket = compiled;
 
@@ -268,7 +308,7 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
 
     /* where it takes the place of what this match needs, nothing is gained */
 
-    if (core_shrink(regexes, compiled)) {
+    if (core_shrink(regexes, compiled) && budget->spent > before) {
         budget->preparing += budget->spent - before;
     }
 
@@ -300,23 +340,22 @@ core_make(const sluice_core_run_t *run, int *err)
         return NULL;
     }
 
-    compiled->hash = run->hash;
     compiled->length = run->pattern.length;
     compiled->is_path = (run->is_path != 0);
     compiled->recurses = (uint8_t) sluice_core_pattern_recurses(
                                        run->pattern.data, run->pattern.length);
     memcpy(compiled->text, run->pattern.data, run->pattern.length);
 
-    compiled->size = CORE_OVERHEAD + sizeof(sluice_core_compiled_t)
-                     + run->pattern.length + core_size(compiled->careful);
+    compiled->size = core_size_of(compiled->careful, run->pattern.length);
 
     return compiled;
 }
 
 
 /*
- * Later, if this request has spent too much for that; never where it could
- * take the place of other patterns.
+ * Later, if this request has spent too much for that, or its turn: those that
+ * are not compiled at all come first.  Never where it could take the place of
+ * other patterns.
  */
 
 static void
@@ -329,7 +368,9 @@ core_make_fast(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
         return;
     }
 
-    if (budget->spent > CORE_FAST_NS) {
+    if (budget->spent > CORE_FAST_NS
+        || !sluice_core_regexes_has_half(regexes))
+    {
         compiled->runs--;
         return;
     }
@@ -343,7 +384,7 @@ core_make_fast(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
         regexes->size += size;
     }
 
-    sluice_core_budget_read(budget);
+    sluice_core_regexes_pay(regexes, budget);
 }
 
 
@@ -358,6 +399,16 @@ core_size(const pcre2_code *code)
     (void) pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &machine);
 
     return size + machine;
+}
+
+
+/* Of all that one has, but for its fast form. */
+
+static uint64_t
+core_size_of(const pcre2_code *careful, uint32_t length)
+{
+    return CORE_OVERHEAD + sizeof(sluice_core_compiled_t) + length
+           + core_size(careful);
 }
 
 

@@ -57,6 +57,8 @@ static void ngx_sluice_images_unmap_handler(ngx_event_t *e);
 static void ngx_sluice_images_note(int rc, ngx_err_t err, uint64_t began);
 
 
+void  (*ngx_sluice_images_mapped)(void);
+
 sluice_core_page_t  *ngx_sluice_images_page;
 sluice_control_t    *ngx_sluice_images_control;
 
@@ -304,6 +306,10 @@ ngx_sluice_images_map_files(const sluice_core_published_t *published)
                  images->check, &images->view.base);
 
         images->live.base = published->base;
+
+        if (rc == SLUICE_CORE_OK && ngx_sluice_images_mapped) {
+            ngx_sluice_images_mapped();
+        }
     }
 
     if (rc == SLUICE_CORE_OK && published->delta != images->live.delta) {

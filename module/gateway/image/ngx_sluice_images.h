@@ -163,6 +163,9 @@ extern sluice_control_t    *ngx_sluice_images_control;
 extern sluice_core_generations_t  *ngx_sluice_images_generations;
 
 
+/* Called when another image is mapped; NULL: nobody wants to know. */
+extern void  (*ngx_sluice_images_mapped)(void);
+
 int ngx_sluice_images_refresh(void);
 ngx_uint_t ngx_sluice_images_after_crash(void);
 int ngx_sluice_images_seen(const sluice_core_view_t **view);

@@ -33,6 +33,8 @@
 #include "ngx_http_sluice_upstream_uri.h"
 #include "ngx_http_sluice_variables.h"
 #include "ngx_http_sluice_via.h"
+#include "ngx_http_sluice_warm.h"
+#include "ngx_sluice_images.h"
 
 
 typedef struct {
@@ -314,6 +316,14 @@ ngx_http_sluice_module_init_process(ngx_cycle_t *cycle)
 
     ngx_http_sluice_http2_init_process(cycle, &conf->http2);
     ngx_http_sluice_log_init_process(cycle);
+
+    /* the control worker, which has a page, serves no requests */
+
+    if (ngx_process == NGX_PROCESS_WORKER
+        && (ngx_worker || ngx_sluice_images_page == NULL))
+    {
+        ngx_http_sluice_warm_init_process(cycle);
+    }
 
     return NGX_OK;
 }

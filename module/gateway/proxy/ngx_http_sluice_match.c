@@ -16,9 +16,6 @@
 #include "ngx_http_sluice_tls.h"
 
 
-/* Bytes of compiled patterns: more of them than a request has time to run. */
-#define NGX_HTTP_SLUICE_MATCH_REGEXES  (32 * 1024 * 1024)
-
 #define NGX_HTTP_SLUICE_MATCH_NAMES    4      /* of headers, that are kept */
 
 
@@ -316,7 +313,12 @@ ngx_http_sluice_match_patterns(void)
 {
     if (ngx_http_sluice_match_regexes == NULL) {
         ngx_http_sluice_match_regexes =
-                     sluice_core_regexes_create(NGX_HTTP_SLUICE_MATCH_REGEXES);
+                     sluice_core_regexes_create(2 * SLUICE_CORE_REGEXES_BYTES);
+
+        if (ngx_http_sluice_match_regexes) {
+            sluice_core_regexes_bound(ngx_http_sluice_match_regexes,
+                                      &ngx_current_msec);
+        }
     }
 
     return ngx_http_sluice_match_regexes;

@@ -116,7 +116,11 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     sluice_refusal_t           said;
     const sluice_core_view_t  *view;
 
-    if (ngx_http_sluice_route_read_path(r, ctx) != NGX_OK) {
+    if (ngx_http_sluice_route_waits(ctx)) {
+        return NGX_AGAIN;
+    }
+
+    if (ctx->turns == 0 && ngx_http_sluice_route_read_path(r, ctx) != NGX_OK) {
         return ngx_http_sluice_refusal(refusal,
                                        NGX_HTTP_INTERNAL_SERVER_ERROR);
     }

@@ -47,6 +47,9 @@ ngx_int_t ngx_http_sluice_route_handler(ngx_http_request_t *r);
 const sluice_core_view_t *ngx_http_sluice_route_look(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx);
 
+/* Whether a request that got NGX_AGAIN is to have no other answer yet. */
+ngx_uint_t ngx_http_sluice_route_waits(ngx_http_sluice_ctx_t *ctx);
+
 /*
  * Matches a request whose context has its path, fills the context and goes to
  * the location that has the phases which the chain needs.  NGX_OK; NGX_AGAIN:

@@ -49,6 +49,10 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 {
     const sluice_core_view_t  *view;
 
+    if (ngx_http_sluice_route_waits(ctx)) {
+        return NGX_AGAIN;
+    }
+
     view = ngx_http_sluice_route_look(r, ctx);
 
     if (view == NULL) {
@@ -56,6 +60,20 @@ ngx_http_sluice_route(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     }
 
     return ngx_http_sluice_route_match(r, ctx, view, refusal);
+}
+
+
+/*
+ * Whether a request whose match is to be asked again has no need to: those who
+ * wait go on one after the other, not all of them in each turn.
+ */
+
+ngx_uint_t
+ngx_http_sluice_route_waits(ngx_http_sluice_ctx_t *ctx)
+{
+    return ctx->turns
+           && !sluice_core_regexes_has_time(ngx_http_sluice_match_patterns())
+           && ++ctx->turns < SLUICE_CORE_TURNS;
 }
 
 

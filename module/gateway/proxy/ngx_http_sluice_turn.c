@@ -47,6 +47,14 @@ ngx_http_sluice_turn(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 
     turn->data = r;
 
+    /* a client that leaves waits no longer */
+
+    r->read_event_handler = ngx_http_test_reading;
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     ngx_add_timer(turn, NGX_HTTP_SLUICE_TURN);
 
     return NGX_DONE;
@@ -64,6 +72,15 @@ ngx_http_sluice_turn_handler(ngx_event_t *e)
 
     ngx_http_set_log_request(c->log, r);
 
+    /* what says that the client leaves may have come before it waited */
+
+    if (c->read->pending_eof) {
+        r->read_event_handler(r);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
     r->write_event_handler(r);
 
     ngx_http_run_posted_requests(c);

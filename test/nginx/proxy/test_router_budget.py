@@ -4,9 +4,12 @@ import os
 import re
 import signal
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 from admin_client import Client
+from changes import document, post
 from slow_routes import slow_to_compile, told_apart
 
 from sluice import Gateway, Start
@@ -58,15 +61,22 @@ PLUGIN = """return {
 LONG_WORDS = "|".join(f"w@n@x{i:03}" for i in range(450))
 
 
+def begun(gateway: Start, config: dict[str, Any], plugins: dict[str, str]) -> Gateway:
+    """One whose routes have just come, so that no worker has compiled their patterns."""
+    config = config | {"plugins": [{"name": name} for name in plugins]}
+    first = config | {"services": [config["services"][0] | {"routes": []}]}
+    running = gateway(first, plugins={name: PLUGIN for name in plugins})
+    assert post(running, document(config)).status_code == 201
+    return running
+
+
 @pytest.mark.parametrize("plugins", [{}, {"before": "rewrite"}], ids=["native", "rewrite in Lua"])
 def test_a_fresh_worker_compiles_in_turns(
     gateway: Start, upstream: Upstream, plugins: dict[str, str]
 ) -> None:
     """More than a request has time for: it waits, and is not refused."""
     config = told_apart(upstream, 40, paths=[f"~/x/(?:{LONG_WORDS})$"])
-    config["plugins"] = [{"name": name} for name in plugins]
-    sources = {name: PLUGIN for name in plugins}
-    running = gateway(config, plugins=sources)
+    running = begun(gateway, config, plugins)
     with running.wire() as other:
         with running.wire() as leaving:
             leaving.send(b"GET /x/w1x000 HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -97,9 +107,7 @@ def begin_all(running: Gateway, stack: ExitStack) -> list[Wire]:
 def test_others_have_their_turn(
     gateway: Start, upstream: Upstream, plugins: dict[str, str]
 ) -> None:
-    config = slow_to_compile(upstream)
-    config["plugins"] = [{"name": name} for name in plugins]
-    running = gateway(config, plugins={name: PLUGIN for name in plugins})
+    running = begun(gateway, slow_to_compile(upstream), plugins)
     with ExitStack() as stack:
         assert {wire.read_reply().status for wire in begin_all(running, stack)} == {404}
     wait_until(lambda: running.access_log().count("/none ") == 9, "each is logged")
@@ -107,11 +115,21 @@ def test_others_have_their_turn(
     assert ended.index("9") < 8, ended
 
 
+def test_a_client_that_leaves_waits_no_longer(gateway: Start, upstream: Upstream) -> None:
+    running = begun(gateway, slow_to_compile(upstream), {})
+    with ExitStack() as stack:
+        begin_all(running, stack)
+    wait_until(lambda: running.access_log().count("/none ") == 9, "each is logged")
+    statuses = re.findall(r"/\d/none HTTP/1.1\" (\d+)", running.access_log())
+    # The first one may be answered before it leaves; the last one has no route.
+    assert statuses.count("499") >= 6, statuses
+
+
 def test_a_worker_that_quits_answers_who_waits_for_a_turn(
     gateway: Start, upstream: Upstream
 ) -> None:
     """Nothing else would keep it: there is no other timer, and no upstream."""
-    running = gateway(slow_to_compile(upstream))
+    running = begun(gateway, slow_to_compile(upstream), {})
     (worker,) = running.workers()
     with ExitStack() as stack:
         wires = begin_all(running, stack)
@@ -119,6 +137,20 @@ def test_a_worker_that_quits_answers_who_waits_for_a_turn(
         os.kill(worker, signal.SIGQUIT)
         assert {wire.read_reply().status for wire in wires} == {404}
     wait_until(lambda: worker not in running.workers(), "it has quit")
+
+
+def test_a_fresh_worker_compiles_before_it_is_asked(gateway: Start, upstream: Upstream) -> None:
+    """Some 30 KB each, in memory of its own."""
+    running = gateway(told_apart(upstream, 900, paths=[f"~/x/(?:{LONG_WORDS})$"]))
+
+    def grown() -> bool:
+        (worker,) = running.workers()
+        status = Path(f"/proc/{worker}/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) > 25_000
+
+    wait_until(grown, "it has compiled")
+    running.reload()
+    wait_until(grown, "its successor has")
 
 
 def test_a_thousand_patterns_on_a_fresh_worker(gateway: Start, upstream: Upstream) -> None:
