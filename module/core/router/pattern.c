@@ -98,10 +98,18 @@ sluice_core_pattern_recurses(const char *text, uint32_t length)
             return 1;
         }
 
-        if (text[i] == '(' && text[i + 1] == '?'
-            && (memchr("R&+-0123456789", text[i + 2], 14)
-                || (text[i + 2] == 'P' && i + 3 < length
-                    && text[i + 3] == '>')))
+        if (text[i] != '(' || text[i + 1] != '?') {
+            continue;
+        }
+
+        if (memchr("R&0123456789", text[i + 2], 12)) {
+            return 1;
+        }
+
+        if (i + 3 < length
+            && ((text[i + 2] == 'P' && text[i + 3] == '>')
+                || (memchr("+-", text[i + 2], 2)
+                    && text[i + 3] >= '0' && text[i + 3] <= '9')))
         {
             return 1;
         }

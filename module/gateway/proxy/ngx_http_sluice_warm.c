@@ -61,20 +61,21 @@ ngx_http_sluice_warm_begin(void)
 static void
 ngx_http_sluice_warm_handler(ngx_event_t *e)
 {
-    sluice_core_regexes_t  *regexes;
+    sluice_core_regexes_t     *regexes;
+    const sluice_core_view_t  *view;
 
     regexes = ngx_http_sluice_match_patterns();
 
-    if (regexes == NULL || ngx_exiting
-        || sluice_images_refresh() != SLUICE_CORE_OK)
-    {
+    /* it does not look whether another is published: requests do */
+
+    view = sluice_images_view();
+
+    if (regexes == NULL || view == NULL || ngx_exiting) {
         return;
     }
 
-    if (sluice_core_warm(sluice_images_view(), regexes,
-                         &ngx_http_sluice_warm_slot)
-        == SLUICE_CORE_AGAIN
-        && !e->timer_set)
+    if (sluice_core_warm(view, regexes, &ngx_http_sluice_warm_slot)
+        == SLUICE_CORE_AGAIN)
     {
         ngx_add_timer(e, NGX_HTTP_SLUICE_WARM_WAIT);
     }
