@@ -2,7 +2,7 @@
 
 Each case is a gateway of its own, whose worker is asked one request after the other: CPU time of
 the worker, less that of requests that no route is looked at for. So it is the real way of a
-request, and includes what the first request of a fresh worker has to compile.
+request. The patterns of a fresh worker are compiled before the first one, as they are in use.
 
 `neighbour_p99_ratio` is what another tenant notices of clients who ask for routes that take long to
 compile: 43 MB of them.

@@ -124,6 +124,14 @@ def test_patterns(
         assert outcome(running.ask("/", headers=agent(value))) == expected
 
 
+def test_many_patterns_on_a_fresh_worker(gateway: Start, upstream: Upstream) -> None:
+    """More than the router compiles in a turn: nobody waits for another one here."""
+    running = gateway(guarded(upstream, deny=[f"^never{n}x[0-9]+$" for n in range(800)]))
+    for _ in range(3):
+        assert outcome(running.ask("/", headers=agent(BROWSER))) == PASSES
+    assert outcome(running.ask("/", headers=agent("never799x1"))) == FORBIDDEN
+
+
 def test_two_lines(gateway: Start, upstream: Upstream) -> None:
     """Not to be judged by one and read by the other; whatever their case."""
     running = gateway(guarded(upstream, allow=[".*"]))
