@@ -6,6 +6,7 @@ local control = require("cli.instance.control")
 local launch = require("cli.instance.launch")
 local process = require("cli.instance.process")
 local report = require("cli.terminal.report")
+local stat = require("posix.sys.stat")
 local store = require("cli.instance.store")
 
 local _M = {}
@@ -165,6 +166,11 @@ end
 -- Has nginx read its files again; what it says where they are not live then. Returns whether they
 -- are, and else the exit code. `opts` as of `swap_workers`.
 local function hup(instance, writer, settings, opts)
+    if not stat.lstat(instance.control) then
+        writer:undo()
+        local line = "%s is missing, by which new workers are known; `sluice restart` recreates it"
+        return false, _M.keep(line:format(instance.control))
+    end
     local log = instance:error_log(opts.old or settings)
     local word, found = launch.hup(instance, settings, opts.master, log)
     if word == "refused" then

@@ -12,7 +12,7 @@
 --
 -- An nginx counts as this instance's only if its command line names this nginx.conf, or it with -p
 -- where somebody has started a prepared one by hand: a stale pid file never leads a signal to a
--- stranger.
+-- stranger. A pid file that is gone hides nobody: /proc names those that run.
 
 local cjson = require("cjson")
 local file = require("sluice.file")
@@ -70,36 +70,59 @@ function _M.running()
     return found
 end
 
--- The process that a file names, if it is one of this instance.
-local function master_of(self, pid_file)
-    local pid = tonumber((file.read(pid_file) or ""):match("^(%d+)%s*$"))
-    local line = pid and process.command_line(pid)
-    if not line then
-        return nil
-    end
-    line = line .. " "
+-- Whether a process is an nginx of this instance, by its command line.
+local function is_own(self, pid)
+    local line = (process.command_line(pid) or "") .. " "
     local function has(text)
         return line:find(text, 1, true) ~= nil
     end
     local is_in_prefix = has(" -p " .. self.prefix .. " ") or has(" -p " .. self.prefix .. "/ ")
-    local ours = has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
-    return ours and pid or nil
+    return has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
 end
 
---- The running master; while a binary upgrade is under way the new one.
+-- The process that a file names, if it is one of this instance.
+local function master_of(self, pid_file)
+    local pid = tonumber((file.read(pid_file) or ""):match("^(%d+)%s*$"))
+    return pid and is_own(self, pid) and pid or nil
+end
+
+local function has_title(pid, title)
+    return (process.command_line(pid) or ""):sub(1, #title) == title
+end
+
+-- Whether a process finds the same prefix under this name; one of another container may not.
+local function shares(self, pid)
+    local here, there =
+        stat.stat(self.prefix), stat.stat(("/proc/%d/root%s"):format(pid, self.prefix))
+    return here and there and here.st_dev == there.st_dev and here.st_ino == there.st_ino
+end
+
+-- The master, by a scan of /proc: somebody may have removed its pid file. Another user's is not
+-- found.
+local function find_master(self)
+    for _, pid in ipairs((process.all())) do
+        if has_title(pid, MASTER) and is_own(self, pid) and shares(self, pid) then
+            return pid
+        end
+    end
+    return nil
+end
+
+--- The running master; while a binary upgrade is under way the new one, once it has written its pid
+-- file. Costs a scan of /proc where there is none.
 -- @treturn number|nil its pid
 function _M:master()
-    return master_of(self, self.pid)
+    local master = master_of(self, self.pid)
+    if not master and not stat.lstat(self.former_pid) then
+        master = find_master(self)
+    end
+    return master
 end
 
 --- The master before the running one, after a binary upgrade, until its last worker has left.
 -- @treturn number|nil its pid
 function _M:former()
     return master_of(self, self.former_pid)
-end
-
-local function has_title(pid, title)
-    return (process.command_line(pid) or ""):sub(1, #title) == title
 end
 
 -- The sockets at a path, as process.open_files names them; a socket file outlives its socket.

@@ -89,7 +89,7 @@ end
 -- @tparam {string,...} lines
 function _M.complain(lines)
     for _, line in ipairs(lines) do
-        line = hint.complete(line)
+        line = plain.line(hint.complete(line))
         _M.write_error((line:sub(1, 1) == " " and "" or "sluice: ") .. line .. "\n")
     end
 end

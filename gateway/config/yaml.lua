@@ -15,6 +15,7 @@ local yaml_errors = require("gateway.config.yaml_errors")
 
 local find = string.find
 local format = string.format
+local gsub = string.gsub
 
 local NULL = cjson.null
 local TAG = "tag:yaml.org,2002:"
@@ -33,6 +34,11 @@ local REFUSED = {
     "\194[\128-\132\134-\159]",
     "\239\191[\190\191]",
 }
+
+-- Those of U+0000 (YAML 1.1, 5.6), where lyaml ends a string.
+local NUL_ESCAPES = { "\\0", "\\x00", "\\u0000", "\\U00000000" }
+-- Noncharacters, which nobody writes: U+FDD0 to U+FDEF.
+local FIRST_STAND_IN, LAST_STAND_IN = 0xFDD0, 0xFDEF
 
 local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
 for word, value in pairs({
@@ -132,9 +138,60 @@ local function bad_byte(source)
     return first
 end
 
+local function utf8_of(code)
+    return "\239"
+        .. string.char(0x80 + bit.band(bit.rshift(code, 6), 63), 0x80 + bit.band(code, 63))
+end
+
+-- One from `code` on that the text has neither as it is nor escaped.
+local function free_one(source, code)
+    local hex = format("%04X", code)
+    local any_case = hex:gsub("%a", function(letter)
+        return "[" .. letter .. letter:lower() .. "]"
+    end)
+    local is_there = find(source, utf8_of(code), 1, true)
+        or find(source, "\\u" .. any_case)
+        or find(source, "\\U0000" .. any_case)
+    return not is_there and code or code < LAST_STAND_IN and free_one(source, code + 1) or nil
+end
+
+-- Replaces those escapes by that of a character which the text does not have. Returns the text, and
+-- where it had one what puts them back in a string that was read: the character becomes U+0000, and
+-- an escape that was none, as in a plain string or after another backslash, what was written.
+local function replace_nul(source)
+    local stand_ins, code = {}, FIRST_STAND_IN
+    for _, escape in ipairs(NUL_ESCAPES) do
+        if find(source, escape, 1, true) then
+            code = free_one(source, code)
+            if not code then
+                error({ message = "U+0000 beside all of U+FDD0 to U+FDEF cannot be read" }, 0)
+            end
+            local other = format("\\u%04x", code)
+            stand_ins[#stand_ins + 1] =
+                { character = utf8_of(code), other = other, escape = escape }
+            source = gsub(source, escape, other)
+            code = code + 1
+        end
+    end
+    if #stand_ins == 0 then
+        return source
+    end
+    return source,
+        function(value)
+            for _, stand_in in ipairs(stand_ins) do
+                value = gsub(value, stand_in.character, "\0")
+                value = gsub(value, stand_in.other, stand_in.escape)
+            end
+            return value
+        end
+end
+
 function reader:next_event()
     local ok, event = pcall(self.parser)
     if ok then
+        if self.put_back and event.type == "SCALAR" then
+            event.value = self.put_back(event.value)
+        end
         return event
     end
     local message, line, column = event:match("^(.-) at document: %d+, line: (%d+), column: (%d+)")
@@ -276,6 +333,9 @@ function reader:node(event, depth)
 end
 
 function reader:document()
+    local replaced
+    replaced, self.put_back = replace_nul(self.source)
+    self.parser = libyaml.parser(replaced)
     self:next_event() -- STREAM_START
     if self:next_event().type == "STREAM_END" then
         return NULL
@@ -300,7 +360,6 @@ end
 -- (line, column and offset from 1, nil when unknown)
 function _M.decode(source, opts)
     local self = setmetatable({
-        parser = libyaml.parser(source),
         source = source,
         anchors = {},
         nodes = 0,

@@ -121,6 +121,11 @@ end
 -- @treturn table for `check` and `check_empty`: what the witness says, nil where it is not there or
 -- damaged; what is there
 function _M.check_files(path, opts)
+    local folder = files.folder_of(path)
+    if opts.live and stat.lstat(folder) and not unistd.access(folder, "x") then
+        -- What cannot be seen there is not missing.
+        refuse("read only", "its folder %s cannot be searched: permission denied", folder)
+    end
     for _, suffix in ipairs(FILES) do
         check_file(path, suffix, opts.read_only)
     end

@@ -2,6 +2,7 @@
 -- files that were removed, or whose volume is no longer mounted: what it answers then is lost.
 -- @module gateway.store.places
 
+local errno = require("posix.errno")
 local stat = require("posix.sys.stat")
 
 -- Those that hold what is answered, and those by which several processes know of each other. The
@@ -12,10 +13,16 @@ local _M = {}
 
 --- What tells a file from another one.
 -- @tparam string path; a link is followed
--- @treturn string|nil nil: there is none
+-- @treturn string|nil nil: there is none, or none that this process may see
+-- @treturn nil|string what has become of it
 function _M.place_of(path)
-    local found = stat.stat(path)
-    return found and ("%d:%d"):format(found.st_dev, found.st_ino) or nil
+    local found, _, code = stat.stat(path)
+    if found then
+        return ("%d:%d"):format(found.st_dev, found.st_ino)
+    elseif code == errno.EACCES then
+        return nil, "cannot be reached: permission denied"
+    end
+    return nil, "is missing"
 end
 
 --- Notes where the files are.
@@ -37,13 +44,13 @@ end
 function _M.lost(path, places)
     local lost, reason
     for _, suffix in ipairs(FILES) do
-        local now = _M.place_of(path .. suffix)
+        local now, why = _M.place_of(path .. suffix)
         -- Without the store itself there is nothing to be noted.
         if now ~= places[suffix] and (places[suffix] or suffix == "") then
             lost = lost or {}
             lost[suffix] = true
             local name = suffix == "" and "" or path .. suffix .. " "
-            reason = reason or name .. (now and "was replaced" or "is missing")
+            reason = reason or name .. (why or "was replaced")
         end
     end
     return lost, reason

@@ -63,6 +63,28 @@ describe("gateway.config.document", function()
             assert.same({ a = 1, b = 2 }, value.w)
         end)
 
+        it("reads U+0000 as what it is, and what only looks like its escape", function()
+            local source = table.concat({
+                [[a: "x\0y\x00\u0000\U00000000z"]],
+                [["k\0": 'x\0' ]],
+                [[b: x\u0000]],
+                [[c: "x\\0\\\0"]],
+                "d: |",
+                [[  \x00 \ufdd1]],
+                [[e: "\uFDD0\0\U0000fdd2\0123"]],
+                "f: \239\183\147",
+            }, "\n")
+            assert.same({
+                a = "x\0y\0\0\0z",
+                ["k\0"] = "x\\0",
+                b = "x\\u0000",
+                c = "x\\0\\\0",
+                d = "\\x00 \\ufdd1\n",
+                e = "\239\183\144\0\239\183\146\0" .. "123",
+                f = "\239\183\147",
+            }, decode(source))
+        end)
+
         it("takes a key that is written '<<' for a key", function()
             assert.same({ ["<<"] = 1 }, decode("'<<': 1"))
         end)

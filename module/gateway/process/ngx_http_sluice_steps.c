@@ -49,8 +49,6 @@ static ngx_int_t ngx_http_sluice_steps_add_one(ngx_conf_t *cf,
 
 static ngx_http_sluice_steps_t  ngx_http_sluice_steps[] = {
     { NGX_HTTP_POST_READ_PHASE,      ngx_http_sluice_spoofed_headers_handler },
-    { NGX_HTTP_SERVER_REWRITE_PHASE,
-      ngx_http_sluice_spoofed_headers_page_handler },
     { NGX_HTTP_SERVER_REWRITE_PHASE, ngx_http_sluice_sanitize_handler },
     { NGX_HTTP_SERVER_REWRITE_PHASE, ngx_http_sluice_route_handler },
     { NGX_HTTP_ACCESS_PHASE,         ngx_http_sluice_access_handler },

@@ -18,6 +18,7 @@
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_hop_by_hop.h"
 #include "ngx_http_sluice_sanitize.h"
+#include "ngx_http_sluice_spoofed_headers.h"
 #include "traversal.h"
 
 
@@ -42,7 +43,7 @@ static uint32_t  ngx_sluice_request_host[8] = {
 };
 
 
-/* not again for the page of an error, to which nginx goes internally */
+/* nginx goes to the page of an error internally: its request has been here */
 
 ngx_int_t
 ngx_http_sluice_sanitize_handler(ngx_http_request_t *r)
@@ -53,7 +54,11 @@ ngx_http_sluice_sanitize_handler(ngx_http_request_t *r)
 
     conf = ngx_http_sluice_srv_conf(r, sanitize);
 
-    if (!conf->check || r->internal || r != r->main) {
+    if (r->internal) {
+        return ngx_http_sluice_spoofed_headers_page(r);
+    }
+
+    if (!conf->check || r != r->main) {
         return NGX_DECLINED;
     }
 

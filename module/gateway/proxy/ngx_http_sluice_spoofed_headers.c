@@ -97,7 +97,7 @@ ngx_http_sluice_spoofed_headers_handler(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_sluice_spoofed_headers_page_handler(ngx_http_request_t *r)
+ngx_http_sluice_spoofed_headers_page(ngx_http_request_t *r)
 {
     /* HTTP/0.9, and a bad request line, have no list */
 

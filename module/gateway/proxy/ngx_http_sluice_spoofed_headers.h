@@ -40,9 +40,11 @@ extern const size_t  ngx_http_sluice_spoofed_headers_at;
 char *ngx_http_sluice_spoofed_headers_add(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Steps of a request (process/ngx_http_sluice_steps.c). */
+/* A step of a request (process/ngx_http_sluice_steps.c). */
 ngx_int_t ngx_http_sluice_spoofed_headers_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_sluice_spoofed_headers_page_handler(ngx_http_request_t *r);
+
+/* The same for the page of an error. */
+ngx_int_t ngx_http_sluice_spoofed_headers_page(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_SLUICE_SPOOFED_HEADERS_H_INCLUDED */

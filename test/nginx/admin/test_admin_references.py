@@ -1,10 +1,12 @@
 """What an entity refers to, asked for below it: `/routes/{route}/service` and the like."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from admin_client import Client, uuid
-from admin_kinds import Pair
+from admin_kinds import JWK, Pair
 
 from sluice import Start
 
@@ -56,25 +58,74 @@ def test_methods(client: Client) -> None:
     client.must(404, "GET", "/routes/r/service/s")
 
 
-def test_each_kind(client: Client, tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
-    certificate = client.must(201, "POST", "/certificates", {"cert": pair.cert, "key": pair.key})
-    client.must(201, "POST", "/snis", {"name": "a.example", "certificate": certificate["id"]})
-    client.must(200, "PATCH", "/services/s", {"protocol": "https"})
-    client.must(200, "PATCH", "/services/s", {"client_certificate": certificate["id"]})
-    consumer = client.must(201, "POST", "/consumers", {"username": "u"})
-    key = client.must(201, "POST", "/consumers/u/key-auth", {"key": "k"})
-    plugin = client.must(201, "POST", "/routes/r/plugins", {"name": "key-auth"})
-    route = client.must(200, "GET", "/routes/r")
-    shown = client.must(200, "GET", f"/certificates/{certificate['id']}")
-    for path, expected in (
-        ("/snis/a.example/certificate", shown),
-        ("/services/s/client_certificate", shown),
-        (f"/key-auths/{key['id']}/consumer", consumer),
-        (f"/plugins/{plugin['id']}/route", route),
-    ):
-        assert client.must(200, "GET", path) == expected, path
-    client.must(404, "GET", f"/plugins/{plugin['id']}/service")
+def bodies(client: Client, pair: Pair) -> dict[str, dict]:
+    """What makes one of each kind that refers to another, or is referred to; `{n}` is a number."""
+    group = client.must(201, "POST", "/consumer_groups", {"name": "of-acl"})
+    return {
+        "acls": {"group": group["name"] + "{n}"},
+        "basicauth_credentials": {"username": "u{n}", "password": "p"},
+        "certificates": {"cert": pair.cert, "key": pair.key},
+        "consumer_groups": {"name": "g{n}"},
+        "consumers": {"username": "c{n}"},
+        "hmacauth_credentials": {"username": "h{n}"},
+        "jwt_secrets": {"key": "j{n}"},
+        "key_sets": {"name": "ks{n}"},
+        "keyauth_credentials": {"key": "k{n}"},
+        "keys": {"name": "k{n}", "kid": "{n}", "jwk": json.dumps(JWK | {"kid": "{n}"})},
+        "plugins": {"name": "rate-limiting", "config": {"minute": 1}},
+        "routes": {"name": "r{n}", "paths": ["/r{n}"]},
+        "services": {"name": "s{n}", "host": "a.example", "protocol": "https"},
+        "snis": {"name": "s{n}.example"},
+        "upstreams": {"name": "u{n}"},
+    }
+
+
+def collections(client: Client) -> dict[str, str]:
+    """Each kind that has a page of its own, and where."""
+    paths = client.must(200, "GET", "/openapi.json")["paths"]
+    found = (re.fullmatch(r"(/[^/{]+)/\{(\w+)\}", path) for path in paths)
+    return {
+        match[2]: match[1] for match in found if match and match[1] not in ("/schemas", "/tags")
+    }
+
+
+def foreign_keys(client: Client, kind: str) -> dict[str, dict]:
+    """By name, as its schema has them."""
+    fields = client.must(200, "GET", f"/schemas/{kind}")["fields"]
+    pairs = [pair for each in fields for pair in each.items()]
+    return {name: field for name, field in pairs if field["type"] == "foreign"}
+
+
+def test_each_foreign_key(client: Client, tmp_path: Path) -> None:
+    """Of the schemas: whoever adds a kind, or a key to one, has its page and a row here."""
+    pages = collections(client)
+    wanted = bodies(client, Pair(tmp_path))
+    count = walked = 0
+
+    def make(kind: str, more: dict) -> dict:
+        nonlocal count
+        count += 1
+        text = json.dumps(wanted[kind]).replace("{n}", str(count))
+        return client.must(201, "POST", pages[kind], json.loads(text) | more)
+
+    for kind, page in pages.items():
+        for name, field in foreign_keys(client, kind).items():
+            parent = make(field["reference"], {})
+            child = make(kind, {name: {"id": parent["id"]}})
+            below = f"{page}/{child['id']}/{name}"
+            shown = client.must(200, "GET", f"{pages[field['reference']]}/{parent['id']}")
+            # Of a group it shows the consumers, too.
+            assert client.must(200, "GET", below) == shown.get("consumer_group", shown), below
+            changed = client.must(200, "PATCH", below, {"tags": ["changed"]})
+            assert (changed["id"], changed["tags"]) == (parent["id"], ["changed"]), below
+            assert client.must(200, "GET", below) == changed
+            client.must(405, "DELETE", below)
+            if not field.get("required"):
+                alone = make(kind, {})
+                client.must(404, "GET", f"{page}/{alone['id']}/{name}")
+                assert client.ask("DELETE", f"{page}/{alone['id']}").status == 204
+            walked += 1
+    assert walked >= 14
 
 
 def test_files_are_read_only(gateway: Start) -> None:

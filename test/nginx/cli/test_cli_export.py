@@ -8,7 +8,7 @@ from instance import Instance
 
 # What JSON cannot have as it is, what YAML cannot, what ends lines, and some of each plane.
 CODES = [
-    *range(1, 0x100),
+    *range(0x100),
     *range(0x2020, 0x2070),
     *range(0xD7F0, 0xD800),
     *range(0xE000, 0xE010),

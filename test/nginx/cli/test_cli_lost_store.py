@@ -2,8 +2,6 @@
 files that nobody finds again, and no command or control worker begins anew beside it."""
 
 import contextlib
-import http.client
-import json
 import os
 import shutil
 import signal
@@ -12,52 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from one_service import SERVED, ask, begin, control, names, put, store
 
 from instance import AS_ROOT, Instance
 from wire import wait_until
-
-HEAD = {"Content-Type": "application/json"}
-SERVED = 502
-"""By the route: nobody listens where it leads."""
-
-
-def ask(instance: Instance, method: str, path: str, body: object = None) -> tuple[int, dict]:
-    """One request to the Admin API."""
-    with contextlib.closing(
-        http.client.HTTPConnection("127.0.0.1", instance.admin_port, timeout=60)
-    ) as connection:
-        connection.request(method, path, json.dumps(body) if body else None, HEAD)
-        reply = connection.getresponse()
-        return reply.status, json.loads(reply.read() or "{}")
-
-
-def put(instance: Instance, name: str) -> tuple[int, dict]:
-    """A service."""
-    return ask(instance, "PUT", f"/services/{name}", {"url": "http://127.0.0.1:1"})
-
-
-def begin(instance: Instance, path: str | None = None) -> None:
-    """Starts it with one service and its route: revision 2 of a store."""
-    instance.kills_workers = instance.cuts_off_requests = True
-    instance.succeed("start", file=path)
-    if path is None:
-        assert put(instance, "one")[0] == 200
-        assert ask(instance, "POST", "/services/one/routes", {"paths": ["/one"]})[0] == 201
-    assert instance.get("/one") == SERVED
-
-
-def names(instance: Instance) -> list[str]:
-    """The services' names, by the Admin API."""
-    return sorted(each["name"] for each in ask(instance, "GET", "/services")[1]["data"])
-
-
-def control(instance: Instance) -> dict:
-    """What /status says of the control worker."""
-    return ask(instance, "GET", "/status")[1]["control"]
-
-
-def store(instance: Instance, suffix: str = "") -> Path:
-    return instance.prefix / "store" / f"store.db{suffix}"
 
 
 def aside(instance: Instance) -> Path:
