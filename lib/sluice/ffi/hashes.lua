@@ -5,7 +5,7 @@
 
 return {
     ["core/balancer"] = 4154441363,
-    ["core/image"] = 3567480954,
+    ["core/image"] = 3421917005,
     ["core/limits"] = 2013015567,
     ["core/path"] = 3836978463,
     ["core/plugin"] = 3039309902,

@@ -84,9 +84,9 @@
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
- * outlives images, is shared by routes, and can never be another's.  Those of
- * all routes fit into it (SLUICE_CORE_REGEXES_BYTES, whoever builds sees to
- * that).
+ * outlives images, is shared by routes and plugins, and can never be
+ * another's.  Those of all routes and plugins fit into it
+ * (SLUICE_CORE_REGEXES_BYTES, whoever builds sees to that).
  *
  * A match may spend 3.5 ms, 2.5 of them on compiling and running regular
  * expressions, and 100,000 of their steps (budget.h).  One that is left no
@@ -148,7 +148,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       10
+#define SLUICE_CORE_LAYOUT       11
 
 /* FFI */
 
@@ -290,7 +290,12 @@ enum {
     SLUICE_CORE_PLUGIN_SERVICE,
     SLUICE_CORE_PLUGIN_NAME,            /* text */
     SLUICE_CORE_PLUGIN_FLAGS,           /* number: the caller's */
-    SLUICE_CORE_PLUGIN_PACKED           /* text: what a native plugin reads */
+    SLUICE_CORE_PLUGIN_PACKED,          /* text: what a native plugin reads */
+    SLUICE_CORE_PLUGIN_UNITS,           /* number: what its patterns take, in
+                                           units of the caller's */
+    SLUICE_CORE_PLUGIN_PATTERNS         /* list of texts: "~" and a pattern
+                                           that is anchored, "*" and one that
+                                           is found anywhere */
 };
 
 enum {
@@ -688,9 +693,9 @@ uint64_t sluice_core_regex_bytes(const char *pattern, uint32_t length,
     int is_path);
 
 /*
- * All patterns of routes that are live at once may take so many: each of them
- * stays compiled in a cache twice as large, beside machine code and what was
- * live before.
+ * All patterns of routes and plugins that are live at once may take so many:
+ * each of them stays compiled in a cache twice as large, beside machine code
+ * and what was live before.
  */
 #define SLUICE_CORE_REGEXES_BYTES  (64 << 20)
 
