@@ -673,13 +673,29 @@ void sluice_core_regexes_bound(sluice_core_regexes_t *regexes,
  */
 int sluice_core_regexes_has_time(sluice_core_regexes_t *regexes);
 
+/* How far what follows has come. */
+
+typedef struct {
+    uint32_t              slot;      /* of routes, then of plugins */
+    uint32_t              item;      /* pattern of a plugin */
+} sluice_core_warm_t;
+
 /*
- * Compiles, as far as this turn has time, what routes of the view's image have
- * from a slot on; slot is where to go on.  SLUICE_CORE_OK: that was the last;
- * _AGAIN, in another turn; _FULL: there is no room for more.
+ * Compiles, as far as this turn has time, what routes and plugins of the
+ * view's image have; at is where to go on, zeroed at first.  SLUICE_CORE_OK:
+ * that was the last; _AGAIN, in another turn; _FULL: there is no room for
+ * more.
  */
 int sluice_core_warm(const sluice_core_view_t *view,
-    sluice_core_regexes_t *regexes, uint32_t *slot);
+    sluice_core_regexes_t *regexes, sluice_core_warm_t *at);
+
+/*
+ * The same of one plugin that a request is to run, with what requests of this
+ * turn may compile: from its pattern item on.  SLUICE_CORE_OK: all are there,
+ * or cannot be compiled; _AGAIN, in another turn.
+ */
+int sluice_core_prepare(const sluice_core_found_t *plugin,
+    sluice_core_regexes_t *regexes, uint32_t *item);
 
 /* How many are compiled, and were in all. */
 uint32_t sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
@@ -709,7 +725,9 @@ int sluice_core_regex_check(const char *pattern, uint32_t length,
 /*
  * Runs a pattern on a subject as the match does.  is_first: as the first of a
  * request; else behind those of the calls before, with what they have left.
- * SLUICE_CORE_OK, _NONE; or _LIMIT, _PATTERN, _MEMORY with a reason.
+ * SLUICE_CORE_OK, _NONE; or _LIMIT, _PATTERN, _MEMORY with a reason.  Compiles
+ * what is not there, also where the turn has no time for it: it takes that
+ * from those that follow.
  */
 int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     uint32_t length, int is_path, const char *subject, uint32_t subject_length,
