@@ -376,13 +376,21 @@ static ngx_int_t
 ngx_http_sluice_chain_prepare(ngx_http_sluice_ctx_t *ctx,
     ngx_http_sluice_conf_t *conf)
 {
-    int                   rc;
-    sluice_core_found_t   found;
-    sluice_core_entity_t  head;
+    int                        rc;
+    sluice_core_found_t        found;
+    sluice_core_entity_t       head;
+    const sluice_core_view_t  *view;
 
     rc = SLUICE_CORE_OK;
-    found = sluice_core_by_slot(sluice_images_view(), SLUICE_CORE_PLUGIN,
-                                conf->slot);
+    found.record = NULL;
+
+    /* while it waited there may have come what cannot be mapped */
+
+    view = sluice_images_view();
+
+    if (view) {
+        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, conf->slot);
+    }
 
     if (found.record) {
         sluice_core_head(&found, &head);

@@ -108,6 +108,18 @@ def test_a_body_that_waits_with_its_request_is_sent(gateway: Start, upstream: Up
         assert upstream.requests[-1].body == body
 
 
+def test_who_cannot_wait_is_told_all_the_same(gateway: Start, upstream: Upstream) -> None:
+    """The head of a response that was refused before the plugin's turn."""
+    running = begun(gateway, upstream, {})
+    slow = [f"0{SLOW}x{i}" for i in range(MANY)]
+    config = {"origins": [*slow, ORIGIN]}
+    Client(running).must(201, "POST", "/plugins", {"name": "cors", "config": config})
+    for _ in range(2):
+        reply = running.ask("/none", headers={"Origin": ORIGIN})
+        assert reply.status == 404
+        assert reply.headers.get("Access-Control-Allow-Origin") == ORIGIN
+
+
 def test_a_worker_that_quits_answers_who_waits(gateway: Start, upstream: Upstream) -> None:
     running = begun(gateway, upstream, {})
     (worker,) = running.workers()
