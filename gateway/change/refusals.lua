@@ -221,6 +221,15 @@ local function missing(err)
     return nil
 end
 
+-- The field of a configuration stands in its own: "config.origins".
+local function invalid_path(path, message)
+    local keys = {}
+    for key in path:gmatch("[^.]+") do
+        keys[#keys + 1] = key
+    end
+    return _M.invalid({ { keys = keys, message = message } })
+end
+
 --- What gateway.writer.queue said.
 -- @tparam table err
 -- @tparam[opt] table entity that is to blame
@@ -234,7 +243,7 @@ function _M.of(err, entity)
     elseif word == "referenced" then
         return referenced(err)
     elseif (word == "unbuildable" or word == "invalid") and err.field then
-        return _M.invalid_field(err.field, err.reason or err.message or "cannot be stored")
+        return invalid_path(err.field, err.reason or err.message or "cannot be stored")
     end
     local message = err.message or MESSAGES[word] or word
     return { status = _M.status(word), message = message, name = word }

@@ -281,15 +281,31 @@ local function is_hidden(state, route)
     return entity and entity.enabled == false
 end
 
--- Of the first that is too much.
+-- What is refused is the first that is too much. Whether it is.
+local function add_patterns(state, bytes)
+    local before = state.pattern_bytes
+    state.pattern_bytes = before + bytes
+    return before <= patterns.MOST and state.pattern_bytes > patterns.MOST
+end
+
 local function count_patterns(state, item)
     if is_hidden(state, item.entity) then
         return
     end
-    local before = state.pattern_bytes
-    state.pattern_bytes = before + patterns.bytes(item.entity)
-    if before <= patterns.MOST and state.pattern_bytes > patterns.MOST then
+    if add_patterns(state, patterns.bytes(item.entity)) then
         add_error(state, path_of(item), patterns.too_much(state.pattern_bytes))
+    end
+end
+
+local function count_plugin_patterns(state, item)
+    local plugin = state.registry:get(item.entity.name)
+    if not plugin or not plugin.handler or item.entity.enabled == false then
+        return
+    end
+    local list = patterns.of_plugin(plugin.handler, item.entity.config)
+    if add_patterns(state, patterns.bytes_of_plugin(list)) then
+        local path = path_of(item) .. "." .. patterns.field_of_plugin(list)
+        add_error(state, path, patterns.too_much(state.pattern_bytes))
     end
 end
 
@@ -401,6 +417,8 @@ function _M.run(state, now, size)
                 if kind == "routes" then
                     count_pairs(state, item)
                     count_patterns(state, item)
+                elseif kind == "plugins" then
+                    count_plugin_patterns(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)
                 note(state.facts, definition, item.entity)

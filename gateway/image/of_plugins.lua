@@ -10,10 +10,12 @@
 local bit = require("bit")
 local core = require("sluice.ffi.core")
 local flags = require("gateway.image.flags")
+local patterns = require("gateway.entities.patterns")
 
 local C = core.C
 local bor = bit.bor
 local ipairs = ipairs
+local min = math.min
 local require = require
 
 local _M = {}
@@ -26,6 +28,43 @@ function _M.packed_config(plugin, of)
     local packer = of.packers and of.packers[plugin.name]
     local is_used = packer and packer.packs ~= false and plugin.enabled ~= false
     return is_used and require(packer.module).pack(plugin.config) or nil
+end
+
+-- The regular expressions of a configuration that some C runs.
+local function used_patterns(plugin, of)
+    local packer = of.packers and of.packers[plugin.name]
+    local is_used = packer and packer.packs ~= false and plugin.enabled ~= false
+    return is_used and patterns.of_plugin(require(packer.module), plugin.config) or {}
+end
+
+--- What the regular expressions of a plugin's configuration take compiled.
+-- @tparam table plugin the entity
+-- @tparam table of layout of its kind
+-- @treturn number in units of gateway.entities.patterns
+function _M.units(plugin, of)
+    return patterns.bytes_of_plugin(used_patterns(plugin, of)) / patterns.UNIT
+end
+
+--- These regular expressions, as they stand in an image (SLUICE_CORE_PLUGIN_PATTERNS), for who
+-- compiles them before a request comes; those beyond a list's end are compiled when one does.
+-- @tparam table plugin the entity
+-- @tparam table of layout of its kind
+-- @treturn {string,...}
+function _M.patterns(plugin, of)
+    local out = {}
+    local found = used_patterns(plugin, of)
+    for i = 1, min(#found, C.SLUICE_CORE_LIST_MAX) do
+        out[i] = (found[i].is_anchored and "~" or "*") .. found[i].text
+    end
+    return out
+end
+
+--- The field of a plugin's configuration whose regular expressions take the most.
+-- @tparam table plugin the entity
+-- @tparam table of layout of its kind
+-- @treturn string such as "config.deny"
+function _M.field_of_patterns(plugin, of)
+    return patterns.field_of_plugin(used_patterns(plugin, of))
 end
 
 --- The flags of a plugin's configuration: which phases in Lua it needs, where its plugin says that

@@ -40,7 +40,7 @@ local HOST_MAX = 255
 local DIGEST_BYTES = 32
 
 -- Grows with each change of what `write` packs, or of the flags.
-local VERSION = "8"
+local VERSION = "9"
 
 local _M = {}
 
@@ -150,6 +150,8 @@ local KINDS = {
         -- placeholders have others (gateway.image.placeholders)
         { "number", of_plugins.flags },
         { "made", "config", of_plugins.packed_config },
+        { "number", of_plugins.units },
+        { "list", of_plugins.patterns },
     },
     names = {
         kind = C.SLUICE_CORE_NAME,

@@ -23,6 +23,7 @@ local disk_space = require("gateway.writer.disk_space")
 local evidence = require("gateway.writer.evidence")
 local failure = require("gateway.store.failure")
 local files = require("gateway.writer.files")
+local layout = require("gateway.store.layout")
 local lost_files = require("gateway.writer.lost_files")
 local packed_rows = require("gateway.store.packed_rows")
 local patterns = require("gateway.writer.patterns")
@@ -54,12 +55,12 @@ local function with_rows(memory, fn)
 end
 
 -- Changes of what is live are checked; what is in the store already is served, whatever it is.
-local function count_patterns(made, memory)
+local function count_patterns(self, made, memory)
     local before = made.pattern_bytes
     local bytes, record = patterns.after(memory, before, made.view)
     made.pattern_bytes = bytes
     if made.is_current then
-        patterns.check(before, bytes, record)
+        patterns.check(before, bytes, record, layout.by_kind(self.store.layouts).plugins)
     end
 end
 
@@ -75,7 +76,7 @@ local function stage(self, db, made, now, kinds, on_rows)
     })
     return memory
         and with_rows(memory, function()
-            count_patterns(made, memory)
+            count_patterns(self, made, memory)
             if on_rows then
                 on_rows(memory)
             end
@@ -84,9 +85,10 @@ local function stage(self, db, made, now, kinds, on_rows)
 end
 
 -- Bytes of patterns in records of a base, whose memory it gives back where they are too much.
-local function checked_patterns(memory, before)
+local function checked_patterns(self, memory, before)
     local bytes, record = patterns.after(memory, 0)
-    local ok, thrown = pcall(patterns.check, before, bytes, record)
+    local plugins = layout.by_kind(self.store.layouts).plugins
+    local ok, thrown = pcall(patterns.check, before, bytes, record, plugins)
     if not ok then
         memory:free()
         error(thrown, 0)
@@ -98,7 +100,7 @@ end
 -- shows that they can be built, and that they have room. It is not on the disk when the store is:
 -- what a cut of power leaves of it is not sound, and the next start builds another.
 local function begin_build(self, memory, now, before)
-    local bytes = checked_patterns(memory, before)
+    local bytes = checked_patterns(self, memory, before)
     local building = { memory = memory, number = self.images and self.images:take_number() }
     building.pattern_bytes = bytes
     self.building = building

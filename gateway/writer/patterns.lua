@@ -1,44 +1,60 @@
---- Sees to it that a worker can keep what it compiles: the regular expressions of all routes that
--- are live together (gateway.entities.patterns). Each transaction counts what it changes, so it
--- costs nothing for the others.
+--- Sees to it that a worker can keep what it compiles: the regular expressions of all routes and
+-- plugins that are live together (gateway.entities.patterns). Each transaction counts what it
+-- changes, so it costs nothing for the others.
 -- @module gateway.writer.patterns
 
+local cjson = require("cjson")
 local core = require("sluice.ffi.core")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
+local of_plugins = require("gateway.image.of_plugins")
 local patterns = require("gateway.entities.patterns")
 
 local C = core.C
 local cast = ffi.cast
 
-local FLAGS = C.SLUICE_CORE_ROUTE_FLAGS
+-- Where a record of a kind says it, and by what that number is units.
+local KINDS = {
+    [C.SLUICE_CORE_ROUTE] = { field = C.SLUICE_CORE_ROUTE_FLAGS, per_unit = flags.route.PATTERNS },
+    [C.SLUICE_CORE_PLUGIN] = { field = C.SLUICE_CORE_PLUGIN_UNITS, per_unit = 1 },
+}
 
 local _M = {}
 
-local function bytes_of_flags(number)
-    return math.floor(number / flags.route.PATTERNS) * patterns.UNIT
+local function bytes_of_number(of, number)
+    return math.floor(number / of.per_unit) * patterns.UNIT
 end
 
-local function bytes_in(view, slot)
-    local found = C.sluice_core_by_slot(view, C.SLUICE_CORE_ROUTE, slot)
-    return found.record ~= nil and bytes_of_flags(C.sluice_core_number(found, FLAGS)) or 0
+local function bytes_in(view, kind, slot)
+    local of = KINDS[kind]
+    local found = C.sluice_core_by_slot(view, kind, slot)
+    return found.record ~= nil and bytes_of_number(of, C.sluice_core_number(found, of.field)) or 0
+end
+
+local function count_kind(view, kind)
+    local count = C.sluice_core_slots(view, kind, nil, 0)
+    local slots = ffi.new("uint32_t[?]", count + 1)
+    local bytes = 0
+    for i = 0, C.sluice_core_slots(view, kind, slots, count) - 1 do
+        bytes = bytes + bytes_in(view, kind, slots[i])
+    end
+    return bytes
 end
 
 --- Counts those of a view. Takes 0.1 s for 100,000 routes.
 -- @tparam cdata view `sluice_core_view_t`
 -- @treturn number bytes
 function _M.count(view)
-    local count = C.sluice_core_slots(view, C.SLUICE_CORE_ROUTE, nil, 0)
-    local slots = ffi.new("uint32_t[?]", count + 1)
     local bytes = 0
-    for i = 0, C.sluice_core_slots(view, C.SLUICE_CORE_ROUTE, slots, count) - 1 do
-        bytes = bytes + bytes_in(view, slots[i])
+    for kind in pairs(KINDS) do
+        bytes = bytes + count_kind(view, kind)
     end
     return bytes
 end
 
 local function bytes_of(record)
-    return record.gone == 0 and bytes_of_flags(record.fields[FLAGS].number) or 0
+    local of = KINDS[record.kind]
+    return record.gone == 0 and bytes_of_number(of, record.fields[of.field].number) or 0
 end
 
 --- Counts those of records.
@@ -51,8 +67,9 @@ function _M.after(memory, before, view)
     local bytes, first = before, nil
     for i = 0, memory.count - 1 do
         local record = memory.records[i]
-        if record.kind == C.SLUICE_CORE_ROUTE then
-            local more = bytes_of(record) - (view and bytes_in(view, record.slot) or 0)
+        if KINDS[record.kind] then
+            local old = view and bytes_in(view, record.kind, record.slot) or 0
+            local more = bytes_of(record) - old
             bytes = bytes + more
             if more > 0 and bytes > patterns.MOST then
                 first = first or record
@@ -75,7 +92,7 @@ local function uuid_of(record)
 end
 
 -- Which of the two has patterns.
-local function field_of(record)
+local function field_of_route(record)
     local paths = record.fields[C.SLUICE_CORE_ROUTE_PATHS]
     local texts = cast("const sluice_core_text_t *", paths.data)
     for i = 0, paths.count - 1 do
@@ -86,26 +103,38 @@ local function field_of(record)
     return "headers"
 end
 
+-- kind, field, and what people know it by.
+local function describe(record, of_kind_plugins)
+    if record.kind == C.SLUICE_CORE_ROUTE then
+        local name = text_of(record.fields[C.SLUICE_CORE_ROUTE_NAME]) or uuid_of(record)
+        return "routes", field_of_route(record), ("route '%s'"):format(name)
+    end
+    local plugin = cjson.decode(ffi.string(record.body, record.body_length))
+    local field = of_plugins.field_of_patterns(plugin, of_kind_plugins)
+    return "plugins", field, ("plugin '%s' (%s)"):format(plugin.name, uuid_of(record))
+end
+
 --- Refuses what is more than there may be, unless there was as much before: a change that makes it
 -- less is right.
 -- @tparam number before bytes
 -- @tparam number bytes
 -- @tparam cdata|nil record of `after`
+-- @tparam table of_kind_plugins their layout
 -- @raise `{ refused = { err = "unbuildable", kind =, id =, field =, reason =, message = } }`
-function _M.check(before, bytes, record)
+function _M.check(before, bytes, record, of_kind_plugins)
     if bytes <= patterns.MOST or bytes <= before or not record then
         return
     end
-    local id, reason = uuid_of(record), patterns.too_much(bytes)
-    local name = text_of(record.fields[C.SLUICE_CORE_ROUTE_NAME]) or id
+    local reason = patterns.too_much(bytes)
+    local kind, field, name = describe(record, of_kind_plugins)
     error({
         refused = {
             err = "unbuildable",
-            kind = "routes",
-            id = id,
-            field = field_of(record),
+            kind = kind,
+            id = uuid_of(record),
+            field = field,
             reason = reason,
-            message = ("route '%s': %s"):format(name, reason),
+            message = name .. ": " .. reason,
         },
     }, 0)
 end

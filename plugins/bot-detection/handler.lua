@@ -4,7 +4,7 @@
 local packed = require("sluice.ffi.packed")
 local pattern = require("plugins.bot-detection.pattern")
 
-local function patterns(list)
+local function texts(list)
     local out = {}
     for i, text in ipairs(type(list) == "table" and list or {}) do
         out[i] = pattern.with_case(text)
@@ -22,8 +22,21 @@ return {
     -- @treturn string
     pack = function(config)
         local out = packed.new()
-        out:list(patterns(config.allow))
-        out:list(patterns(config.deny))
+        out:list(texts(config.allow))
+        out:list(texts(config.deny))
         return out:bytes()
+    end,
+
+    --- The regular expressions that it runs (gateway.entities.patterns).
+    -- @tparam table config checked by the schema
+    -- @treturn {table,...}
+    patterns = function(config)
+        local out = {}
+        for _, field in ipairs({ "allow", "deny" }) do
+            for _, text in ipairs(texts(config[field])) do
+                out[#out + 1] = { text = text, is_anchored = false, field = field }
+            end
+        end
+        return out
     end,
 }

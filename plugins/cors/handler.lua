@@ -51,6 +51,13 @@ local function flags_of(config, origins)
     return flags
 end
 
+-- Origins that one is compared with, none where all are allowed; the flags; all that are given.
+local function compared_origins(config)
+    local origins = type(config.origins) == "table" and config.origins or {}
+    local flags = flags_of(config, origins)
+    return flags % (2 * ANY) < ALL and origins or {}, flags, origins
+end
+
 return {
     VERSION = "0.1.0",
     PRIORITY = 2000,
@@ -60,10 +67,9 @@ return {
     -- @tparam table config checked by the schema
     -- @treturn string
     pack = function(config)
-        local origins = type(config.origins) == "table" and config.origins or {}
-        local flags = flags_of(config, origins)
+        local listed, flags, origins = compared_origins(config)
         local compared = {}
-        for i, origin in ipairs(flags % (2 * ANY) < ALL and origins or {}) do
+        for i, origin in ipairs(listed) do
             compared[i] = packed_origin(origin)
         end
         local out = packed.new()
@@ -75,5 +81,19 @@ return {
         out:text(type(config.methods) == "table" and table.concat(config.methods, ",") or nil)
         out:text(type(config.max_age) == "number" and tostring(config.max_age) or nil)
         return out:bytes()
+    end,
+
+    --- The regular expressions that it runs (gateway.entities.patterns).
+    -- @tparam table config checked by the schema
+    -- @treturn {table,...}
+    patterns = function(config)
+        local out = {}
+        for _, origin in ipairs((compared_origins(config))) do
+            local regex = pattern(origin)
+            if regex then
+                out[#out + 1] = { text = regex, is_anchored = true, field = "origins" }
+            end
+        end
+        return out
     end,
 }

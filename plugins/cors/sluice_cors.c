@@ -219,8 +219,12 @@ sluice_cors_begin(sluice_cors_run_t *run, const sluice_cors_t *conf,
     run->has_origin = sluice_decision_header(request, &sluice_cors_ask_origin,
                                              0, &run->origin);
 
-    return run->has_origin < 0
-           ? sluice_decision_unknown(result, "the headers")
+    if (run->has_origin < 0) {
+        return sluice_decision_unknown(result, "the headers");
+    }
+
+    return run->has_origin && conf->origins.count && request->own == NULL
+           ? sluice_decision_unknown(result, "the patterns")
            : SLUICE_DECISION_PASS;
 }
 
@@ -341,7 +345,7 @@ sluice_cors_origin_of_list(sluice_cors_run_t *run)
         return 0;
     }
 
-    rc = sluice_cors_find(run->conf, &normal, &host);
+    rc = sluice_cors_find(run->conf, run->request->own, &normal, &host);
 
     if (rc == SLUICE_CORE_OK) {
         sluice_cors_set(run, &sluice_cors_allow_origin, &normal);

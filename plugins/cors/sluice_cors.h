@@ -1,6 +1,8 @@
 
 /*
  * The plugin cors: what its files share.
+ *
+ * A request's own is a sluice_core_regexes_t, in which patterns are compiled.
  */
 
 
@@ -49,7 +51,7 @@ sluice_core_text_t sluice_cors_normal(const sluice_core_text_t *origin,
  * Whether the configuration has an origin: SLUICE_CORE_OK, _NONE; _LIMIT: its
  * patterns took too long; _PATTERN, _MEMORY.
  */
-int sluice_cors_find(const sluice_cors_t *conf,
+int sluice_cors_find(const sluice_cors_t *conf, sluice_core_regexes_t *regexes,
     const sluice_core_text_t *origin, const sluice_core_text_t *host);
 
 

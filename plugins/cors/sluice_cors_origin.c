@@ -7,19 +7,15 @@
 #include "sluice_cors.h"
 
 
-/* Bytes: the compiled patterns of a process; and of an origin, which has a
- * scheme, a name of 253 and a port. */
+/* Bytes of an origin, which has a scheme, a name of 253 and a port. */
 
-#define SLUICE_CORS_PATTERNS  (4 * 1024 * 1024)
-#define SLUICE_CORS_ORIGIN    1024
+#define SLUICE_CORS_ORIGIN  1024
 
 
 static int sluice_cors_is_port(const sluice_core_text_t *text, uint32_t from,
     const char *port);
 static int sluice_cors_is(const sluice_core_text_t *text,
     const sluice_core_text_t *other);
-static int sluice_cors_match(const sluice_core_text_t *pattern,
-    const sluice_core_text_t *subject, int is_first);
 
 
 sluice_core_text_t
@@ -103,12 +99,13 @@ sluice_cors_is_port(const sluice_core_text_t *text, uint32_t from,
  */
 
 int
-sluice_cors_find(const sluice_cors_t *conf, const sluice_core_text_t *origin,
-    const sluice_core_text_t *host)
+sluice_cors_find(const sluice_cors_t *conf, sluice_core_regexes_t *regexes,
+    const sluice_core_text_t *origin, const sluice_core_text_t *host)
 {
-    int                  rc, is_first;
-    uint32_t             i;
-    sluice_core_text_t   text;
+    int                        rc, is_first, reason;
+    uint32_t                   i;
+    sluice_core_text_t         text;
+    const sluice_core_text_t  *subject;
 
     if (origin->length > SLUICE_CORS_ORIGIN) {
         return SLUICE_CORE_NONE;
@@ -135,8 +132,11 @@ sluice_cors_find(const sluice_cors_t *conf, const sluice_core_text_t *origin,
             continue;
         }
 
-        rc = sluice_cors_match(&text, text.data[-1] == '@' ? host : origin,
-                               is_first);
+        subject = text.data[-1] == '@' ? host : origin;
+
+        rc = sluice_core_regex_try(regexes, text.data, text.length, 1,
+                                   subject->data, subject->length, is_first,
+                                   &reason);
         if (rc != SLUICE_CORE_NONE) {
             return rc;
         }
@@ -153,22 +153,4 @@ sluice_cors_is(const sluice_core_text_t *text, const sluice_core_text_t *other)
 {
     return text->length == other->length
            && memcmp(text->data, other->data, text->length) == 0;
-}
-
-
-static int
-sluice_cors_match(const sluice_core_text_t *pattern,
-    const sluice_core_text_t *subject, int is_first)
-{
-    int  reason;
-
-    static sluice_core_regexes_t  *regexes;
-
-    if (regexes == NULL) {
-        regexes = sluice_core_regexes_create(SLUICE_CORS_PATTERNS);
-    }
-
-    return sluice_core_regex_try(regexes, pattern->data, pattern->length, 1,
-                                 subject->data, subject->length, is_first,
-                                 &reason);
 }

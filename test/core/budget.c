@@ -356,6 +356,7 @@ check_unpaid(void)
     char                text[300];
     unsigned            i;
     uint64_t            compiled;
+    sluice_core_run_t   run;
     volatile uintptr_t  clock;
 
     clock = 1;
@@ -376,11 +377,12 @@ check_unpaid(void)
         test_check(!sluice_core_regexes_has_time(budget.regexes), "turn %u",
                    i);
         text[1] = 'b';
-        rc = sluice_core_regex_try(budget.regexes, text, sizeof(text), 1, "/",
-                                   1, 1, &reason);
-        test_check(rc == SLUICE_CORE_LIMIT
-                   && reason == SLUICE_CORE_BY_COMPILING, "%s",
-                   sluice_core_word(rc));
+        run.pattern.data = text;
+        run.pattern.length = sizeof(text);
+        run.is_path = 1;
+        rc = sluice_core_regexes_warm(budget.regexes, &budget.regexes->probe,
+                                      &run, 1);
+        test_check(rc == SLUICE_CORE_AGAIN, "%s", sluice_core_word(rc));
 
         rc = sluice_core_match(&budget.view, &budget.request, budget.regexes,
                                &budget.match);
@@ -416,17 +418,16 @@ check_warm(void)
 {
     int                 rc;
     unsigned            turns, asked;
-    uint32_t            slot;
     uint64_t            compiled;
+    sluice_core_warm_t  at = { 0, 0 };
     volatile uintptr_t  clock;
 
     clock = 1;
-    slot = 0;
     begin(1000, "~/api/[^/]+/x%u$", "/api/a/none", LIMIT);
     sluice_core_regexes_bound(budget.regexes, &clock);
 
     for (turns = 0; turns < SLUICE_CORE_TURNS; turns++, clock++) {
-        rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
+        rc = sluice_core_warm(&budget.view, budget.regexes, &at);
 
         /* requests of this turn have as much */
 
@@ -437,7 +438,7 @@ check_warm(void)
         }
     }
 
-    test_check(rc == SLUICE_CORE_OK && slot == 1000 && turns > 30
+    test_check(rc == SLUICE_CORE_OK && at.slot == 1000 && turns > 30
                && turns < 60, "%s after %u turns", sluice_core_word(rc),
                turns);
     test_check(sluice_core_regexes_count(budget.regexes, &compiled) == 1000,
@@ -449,19 +450,177 @@ check_warm(void)
                && compiled == 1000, "%s, %lu compiled", sluice_core_word(rc),
                compiled);
 
-    slot = 0;
-    rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
-    test_check(rc == SLUICE_CORE_AGAIN && slot == 256, "%s, at %u",
-               sluice_core_word(rc), slot);
+    at.slot = 0;
+    rc = sluice_core_warm(&budget.view, budget.regexes, &at);
+    test_check(rc == SLUICE_CORE_AGAIN && at.slot == 256, "%s, at %u",
+               sluice_core_word(rc), at.slot);
     end();
 
     /* what would take the place of others is not compiled */
 
     begin(1000, "~/api/[^/]+/x%u$", "/api/a/none", 65536);
-    slot = 0;
-    rc = sluice_core_warm(&budget.view, budget.regexes, &slot);
+    at.slot = 0;
+    rc = sluice_core_warm(&budget.view, budget.regexes, &at);
     test_check(rc == SLUICE_CORE_FULL && budget.regexes->size < 65536, "%s",
                sluice_core_word(rc));
+    end();
+}
+
+
+/* One plugin with so many patterns of budget. */
+
+static void
+begin_plugin(unsigned count)
+{
+    uint64_t              size;
+    sluice_core_entity_t  plugin;
+
+    begin(count, "*x%u[0-9]+$", "/", LIMIT);
+    free(budget.image);
+
+    memset(&plugin, 0, sizeof(plugin));
+    plugin.kind = SLUICE_CORE_PLUGIN;
+    plugin.slot = 300;
+    plugin.fields[SLUICE_CORE_PLUGIN_CONSUMER].number = SLUICE_CORE_NOBODY;
+    plugin.fields[SLUICE_CORE_PLUGIN_GROUP].number = SLUICE_CORE_NOBODY;
+    plugin.fields[SLUICE_CORE_PLUGIN_ROUTE].number = SLUICE_CORE_NOBODY;
+    plugin.fields[SLUICE_CORE_PLUGIN_SERVICE].number = SLUICE_CORE_NOBODY;
+    plugin.fields[SLUICE_CORE_PLUGIN_PATTERNS].data = budget.texts;
+    plugin.fields[SLUICE_CORE_PLUGIN_PATTERNS].count = count;
+
+    budget.image = make_image(&plugin, 1, 1, &size);
+    budget.view.base.base = budget.image;
+    budget.view.base.size = size;
+}
+
+
+/* As the plugin runs one of them; how many were compiled in all. */
+
+static uint64_t
+run_plugin(unsigned i)
+{
+    int       rc, reason;
+    uint64_t  compiled;
+
+    rc = sluice_core_regex_try(budget.regexes, budget.patterns[i] + 1,
+                               budget.texts[i].length - 1, 0, "none", 4, 1,
+                               &reason);
+    test_check(rc == SLUICE_CORE_NONE, "%s", sluice_core_word(rc));
+
+    (void) sluice_core_regexes_count(budget.regexes, &compiled);
+
+    return compiled;
+}
+
+
+/* Those of plugins are compiled beforehand, too, none twice. */
+
+static void
+check_warm_plugin(void)
+{
+    int                 rc;
+    unsigned            turns;
+    volatile uintptr_t  clock;
+    sluice_core_warm_t  at = { 0, 0 };
+
+    clock = 1;
+    begin_plugin(1000);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+
+    for (turns = 0; turns < SLUICE_CORE_TURNS; turns++, clock++) {
+        rc = sluice_core_warm(&budget.view, budget.regexes, &at);
+
+        test_check(sluice_core_regexes_has_time(budget.regexes), "no time");
+
+        if (rc != SLUICE_CORE_AGAIN) {
+            break;
+        }
+    }
+
+    test_check(rc == SLUICE_CORE_OK && at.slot == 301 && turns > 30
+               && turns < 60, "%s after %u turns", sluice_core_word(rc),
+               turns);
+    test_check(run_plugin(0) == 1000 && run_plugin(999) == 1000,
+               "compiled again");
+    end();
+}
+
+
+/* A request waits for them, and those that are there take few looks. */
+
+static void
+check_prepare(void)
+{
+    int                   rc;
+    unsigned              turns;
+    uint32_t              item;
+    uint64_t              compiled, before;
+    volatile uintptr_t    clock;
+    sluice_core_found_t   plugin;
+
+    clock = 1;
+    item = 0;
+    begin_plugin(1000);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+    plugin = sluice_core_by_slot(&budget.view, SLUICE_CORE_PLUGIN, 300);
+
+    for (turns = 0; turns < SLUICE_CORE_TURNS; turns++, clock++) {
+        before = clocks.wall;
+        rc = sluice_core_prepare(&plugin, budget.regexes, &item);
+
+        test_check(clocks.wall - before <= TURN_NS + UNPAID_NS + COMPILE_NS,
+                   "%lu ns in a turn", clocks.wall - before);
+
+        if (rc != SLUICE_CORE_AGAIN) {
+            break;
+        }
+    }
+
+    (void) sluice_core_regexes_count(budget.regexes, &compiled);
+    test_check(rc == SLUICE_CORE_OK && item == 1000 && turns > 12
+               && turns < 25 && compiled == 1000,
+               "%s after %u turns, %lu compiled", sluice_core_word(rc), turns,
+               compiled);
+    test_check(run_plugin(500) == 1000, "compiled again");
+
+    /* what is there is looked at in turns, too */
+
+    item = 0;
+    rc = sluice_core_prepare(&plugin, budget.regexes, &item);
+    test_check(rc == SLUICE_CORE_AGAIN && item == 512, "%s at %u",
+               sluice_core_word(rc), item);
+    end();
+}
+
+
+/* Who runs one that is not there cannot wait: those that follow do. */
+
+static void
+check_urgent(void)
+{
+    unsigned              i;
+    uint32_t              item;
+    uint64_t              compiled;
+    volatile uintptr_t    clock;
+    sluice_core_found_t   plugin;
+
+    clock = 1;
+    item = 0;
+    begin_plugin(1000);
+    sluice_core_regexes_bound(budget.regexes, &clock);
+
+    for (i = 0; i < 200; i++) {
+        test_check(run_plugin(i) == i + 1, "pattern %u", i);
+    }
+
+    test_check(!sluice_core_regexes_has_time(budget.regexes), "for nothing");
+
+    plugin = sluice_core_by_slot(&budget.view, SLUICE_CORE_PLUGIN, 300);
+    clock++;
+    test_check(sluice_core_prepare(&plugin, budget.regexes, &item)
+               == SLUICE_CORE_AGAIN && item >= 200, "at %u", item);
+    (void) sluice_core_regexes_count(budget.regexes, &compiled);
+    test_check(compiled < 220, "%lu compiled", compiled);
     end();
 }
 
@@ -871,6 +1030,9 @@ main(void)
     check_turns();
     check_unpaid();
     check_warm();
+    check_warm_plugin();
+    check_prepare();
+    check_urgent();
     check_lookbehind();
     check_bytes();
     check_shared();

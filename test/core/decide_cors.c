@@ -98,12 +98,20 @@ cors_pack(decide_packed_t *packed, uint32_t flags, const char **origins,
 
 
 static void
-test_unknown(sluice_judge_t *judge)
+test_unknown(sluice_judge_t *judge, sluice_core_regexes_t *regexes)
 {
     decide_request_t           asked;
     sluice_decision_result_t   result;
 
     decide_begin(&asked);
+    decide_line(&asked, "Origin", "https://a.com", 13);
+    test_check(decide_run(judge, &asked, &result) == UNKNOWN
+               && decide_head(judge, &asked, &result) == UNKNOWN,
+               "without compiled patterns");
+    decide_end(&asked);
+
+    decide_begin(&asked);
+    asked.request.own = regexes;
     asked.request.headers_known = SLUICE_FACT_UNKNOWN;
     test_check(decide_run(judge, &asked, &result) == UNKNOWN
                && decide_head(judge, &asked, &result) == UNKNOWN,
@@ -111,6 +119,7 @@ test_unknown(sluice_judge_t *judge)
     decide_end(&asked);
 
     decide_begin(&asked);
+    asked.request.own = regexes;
     decide_line(&asked, "Origin", "https://a.com", 13);
     decide_line(&asked, "Access-Control-Request-Method", "PUT", 3);
     asked.request.known[SLUICE_ASK_METHOD] = SLUICE_FACT_UNKNOWN;
@@ -124,7 +133,8 @@ test_unknown(sluice_judge_t *judge)
 /* Pieces of origins, put together at random: only these two are allowed. */
 
 static void
-test_origins(sluice_judge_t *judge, uint64_t *state)
+test_origins(sluice_judge_t *judge, sluice_core_regexes_t *regexes,
+    uint64_t *state)
 {
     int                        is_allowed, is_preflight;
     char                       origin[256];
@@ -158,6 +168,7 @@ test_origins(sluice_judge_t *judge, uint64_t *state)
                      || strcmp(origin, "https://b.com:443") == 0;
 
         decide_begin(&asked);
+        asked.request.own = regexes;
         decide_fact(&asked, SLUICE_ASK_METHOD, is_preflight ? "OPTIONS"
                                                             : "GET");
         decide_line(&asked, "Origin", origin, length);
@@ -186,9 +197,10 @@ test_origins(sluice_judge_t *judge, uint64_t *state)
 int
 main(void)
 {
-    uint64_t          state;
-    sluice_judge_t   *judge;
-    decide_packed_t   packed;
+    uint64_t                state;
+    sluice_judge_t         *judge;
+    decide_packed_t         packed;
+    sluice_core_regexes_t  *regexes;
 
     static const char  *origins[] = {
         "=https://a.com", "~(?:https?://b\\.com)$", ""
@@ -201,8 +213,11 @@ main(void)
     cors_pack(&packed, SLUICE_CORS_CREDENTIALS, origins, 3);
     decide_damage("cors", &packed, &state);
     judge = decide_create("cors", &packed);
-    test_unknown(judge);
-    test_origins(judge, &state);
+    regexes = sluice_core_regexes_create(1 << 20);
+    test_check(regexes != NULL, "no memory");
+    test_unknown(judge, regexes);
+    test_origins(judge, regexes, &state);
+    sluice_core_regexes_destroy(regexes);
     sluice_judge_destroy(judge);
 
     printf("decide_cors: %zu origins\n",

@@ -227,6 +227,10 @@ make_entity(make_t *make, int kind, uint32_t slot, uint64_t revision)
         entity->fields[SLUICE_CORE_PLUGIN_PACKED].data = name;
         entity->fields[SLUICE_CORE_PLUGIN_PACKED].count =
             (uint32_t) test_below(make->state, 65);
+        make_list_of(make, &entity->fields[SLUICE_CORE_PLUGIN_PATTERNS],
+                     patterns, make_count(patterns), 3);
+        entity->fields[SLUICE_CORE_PLUGIN_UNITS].number =
+            entity->fields[SLUICE_CORE_PLUGIN_PATTERNS].count * 4;
         break;
     }
 }

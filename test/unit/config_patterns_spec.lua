@@ -3,6 +3,7 @@
 local C = require("sluice.ffi.core").C
 local config = require("gateway.config")
 local patterns = require("gateway.entities.patterns")
+local support = require("test.unit.support.config")
 
 -- Compiled, some 30 KB.
 local function long(n)
@@ -45,8 +46,8 @@ describe("regular expressions", function()
         assert.equal(1, #errors)
         assert.equal(("routes[%d]"):format(FITS), errors[1].path)
         assert.matches('"r' .. FITS + 1 .. '"', config.format_error(errors[1]), nil, true)
-        local words = "^the regular expressions of all routes take (64.%d) MB compiled with these; "
-            .. "a worker keeps 64 MB of them$"
+        local words = "^the regular expressions of all routes and plugins take (64.%d) MB "
+            .. "compiled with these; a worker keeps 64 MB of them$"
         assert.is_true(tonumber(errors[1].message:match(words)) > 64)
     end)
 
@@ -63,6 +64,32 @@ describe("regular expressions", function()
         end
         assert(read("false"))
         assert.is_nil((read("true")))
+    end)
+
+    it("of plugins count, too, unless they are disabled", function()
+        local routes, many = {}, {}
+        for i = 1, FITS do
+            routes[i] = route(i)
+            many[i % 10 + 1] = '"' .. long(i) .. '"'
+        end
+        local text = '{"_format_version": "3.0", "routes": [%s], "plugins": ['
+            .. '{"name": "cors", "config": {"origins": [%s]}}, '
+            .. '{"name": "bot-detection", "enabled": %s, '
+            .. '"config": {"allow": ["a"], "deny": [%s]}}]}'
+        local all, ten = table.concat(routes, ","), table.concat(many, ",")
+        local function read(origins, enabled)
+            local filled = text:format(all, origins, enabled, ten)
+            return config.parse(filled, "json", support.registry, {})
+        end
+        assert(read('"https://b.com"', "false"))
+        local _, errors = read('"https://b.com"', "true")
+        assert.equal(1, #errors)
+        assert.equal("plugins[1].config.deny", errors[1].path)
+        assert.matches("of all routes and plugins take 64.%d MB", errors[1].message)
+        _, errors = read(ten, "true")
+        assert.equal(1, #errors)
+        assert.equal("plugins[0].config.origins", errors[1].path)
+        assert(read('"*",' .. ten, "false"))
     end)
 
     it("count in headers, too", function()

@@ -7,6 +7,8 @@ local support = require("test.unit.support.judge")
 
 local judge, lib = support.judge, support.lib
 
+-- What a plugin has compiled.
+local PATTERNS = lib.sluice_core_regexes_create(2 ^ 20)
 local KEY_AUTH = {
     key_names = { "apikey" },
     key_in_header = true,
@@ -103,6 +105,7 @@ local CASES = {
             {
                 method = "OPTIONS",
                 headers = { "Origin", "http://b.com", "Access-Control-Request-Method", "GET" },
+                own = PATTERNS,
             },
             "respond",
             {
@@ -116,8 +119,14 @@ local CASES = {
         },
         {
             { origins = ORIGINS },
-            { method = "GET", headers = { "Origin", "http://b.com" } },
+            { method = "GET", headers = { "Origin", "http://b.com" }, own = PATTERNS },
             "pass",
+        },
+        {
+            { origins = ORIGINS },
+            { method = "GET", headers = { "Origin", "http://b.com" } },
+            "unknown",
+            { unknown = "the patterns" },
         },
         { { origins = ORIGINS }, { method = "OPTIONS" }, "unknown", { unknown = "the headers" } },
     },

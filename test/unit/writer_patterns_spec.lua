@@ -59,7 +59,10 @@ describe("patterns of routes", function()
             { err.err, err.kind, err.id, err.field }
         )
         assert.equal(("route 'r%d': %s"):format(number, err.reason), err.message)
-        assert.matches("^the regular expressions of all routes take [67]%d%.%d MB", err.reason)
+        assert.matches(
+            "^the regular expressions of all routes and plugins take [67]%d%.%d MB",
+            err.reason
+        )
     end
 
     local function revision()

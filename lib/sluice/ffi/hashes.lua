@@ -5,7 +5,7 @@
 
 return {
     ["core/balancer"] = 4154441363,
-    ["core/image"] = 3567480954,
+    ["core/image"] = 91912216,
     ["core/limits"] = 2013015567,
     ["core/path"] = 3836978463,
     ["core/plugin"] = 3039309902,
@@ -17,7 +17,7 @@ return {
     ["gateway/image"] = 1740500759,
     ["gateway/log"] = 2114667993,
     ["gateway/metrics"] = 3340459603,
-    ["gateway/plugin"] = 1127318245,
+    ["gateway/plugin"] = 2522373176,
     ["gateway/process"] = 1513035158,
     ["gateway/proxy"] = 4143295983,
     ["gateway/request"] = 706525520,

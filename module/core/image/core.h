@@ -84,9 +84,9 @@
  *
  * A regular expression is compiled by each process at its first use and kept
  * in a bounded cache (sluice_core_regexes_t), found by its own text: so it
- * outlives images, is shared by routes, and can never be another's.  Those of
- * all routes fit into it (SLUICE_CORE_REGEXES_BYTES, whoever builds sees to
- * that).
+ * outlives images, is shared by routes and plugins, and can never be
+ * another's.  Those of all routes and plugins fit into it
+ * (SLUICE_CORE_REGEXES_BYTES, whoever builds sees to that).
  *
  * A match may spend 3.5 ms, 2.5 of them on compiling and running regular
  * expressions, and 100,000 of their steps (budget.h).  One that is left no
@@ -148,7 +148,7 @@
  * another layout alone.
  */
 
-#define SLUICE_CORE_LAYOUT       10
+#define SLUICE_CORE_LAYOUT       11
 
 /* FFI */
 
@@ -290,7 +290,12 @@ enum {
     SLUICE_CORE_PLUGIN_SERVICE,
     SLUICE_CORE_PLUGIN_NAME,            /* text */
     SLUICE_CORE_PLUGIN_FLAGS,           /* number: the caller's */
-    SLUICE_CORE_PLUGIN_PACKED           /* text: what a native plugin reads */
+    SLUICE_CORE_PLUGIN_PACKED,          /* text: what a native plugin reads */
+    SLUICE_CORE_PLUGIN_UNITS,           /* number: what its patterns take, in
+                                           units of the caller's */
+    SLUICE_CORE_PLUGIN_PATTERNS         /* list of texts: "~" and a pattern
+                                           that is anchored, "*" and one that
+                                           is found anywhere */
 };
 
 enum {
@@ -668,13 +673,29 @@ void sluice_core_regexes_bound(sluice_core_regexes_t *regexes,
  */
 int sluice_core_regexes_has_time(sluice_core_regexes_t *regexes);
 
+/* How far what follows has come. */
+
+typedef struct {
+    uint32_t              slot;      /* of routes, then of plugins */
+    uint32_t              item;      /* pattern of a plugin */
+} sluice_core_warm_t;
+
 /*
- * Compiles, as far as this turn has time, what routes of the view's image have
- * from a slot on; slot is where to go on.  SLUICE_CORE_OK: that was the last;
- * _AGAIN, in another turn; _FULL: there is no room for more.
+ * Compiles, as far as this turn has time, what routes and plugins of the
+ * view's image have; at is where to go on, zeroed at first.  SLUICE_CORE_OK:
+ * that was the last; _AGAIN, in another turn; _FULL: there is no room for
+ * more.
  */
 int sluice_core_warm(const sluice_core_view_t *view,
-    sluice_core_regexes_t *regexes, uint32_t *slot);
+    sluice_core_regexes_t *regexes, sluice_core_warm_t *at);
+
+/*
+ * The same of one plugin that a request is to run, with what requests of this
+ * turn may compile: from its pattern item on.  SLUICE_CORE_OK: all are there,
+ * or cannot be compiled; _AGAIN, in another turn.
+ */
+int sluice_core_prepare(const sluice_core_found_t *plugin,
+    sluice_core_regexes_t *regexes, uint32_t *item);
 
 /* How many are compiled, and were in all. */
 uint32_t sluice_core_regexes_count(const sluice_core_regexes_t *regexes,
@@ -688,9 +709,9 @@ uint64_t sluice_core_regex_bytes(const char *pattern, uint32_t length,
     int is_path);
 
 /*
- * All patterns of routes that are live at once may take so many: each of them
- * stays compiled in a cache twice as large, beside machine code and what was
- * live before.
+ * All patterns of routes and plugins that are live at once may take so many:
+ * each of them stays compiled in a cache twice as large, beside machine code
+ * and what was live before.
  */
 #define SLUICE_CORE_REGEXES_BYTES  (64 << 20)
 
@@ -704,7 +725,9 @@ int sluice_core_regex_check(const char *pattern, uint32_t length,
 /*
  * Runs a pattern on a subject as the match does.  is_first: as the first of a
  * request; else behind those of the calls before, with what they have left.
- * SLUICE_CORE_OK, _NONE; or _LIMIT, _PATTERN, _MEMORY with a reason.
+ * SLUICE_CORE_OK, _NONE; or _LIMIT, _PATTERN, _MEMORY with a reason.  Compiles
+ * what is not there, also where the turn has no time for it: it takes that
+ * from those that follow.
  */
 int sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     uint32_t length, int is_path, const char *subject, uint32_t subject_length,

@@ -53,7 +53,7 @@ const sluice_core_schema_t  sluice_core_schemas[SLUICE_CORE_KINDS] = {
     },
 
     [SLUICE_CORE_PLUGIN] = {
-        .types = { O, O, O, O, T, N, T },
+        .types = { O, O, O, O, T, N, T, N, L },
         .refers = { SLUICE_CORE_CONSUMER, SLUICE_CORE_GROUP,
                     SLUICE_CORE_ROUTE, SLUICE_CORE_SERVICE },
         .owned = 1,

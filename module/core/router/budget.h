@@ -51,6 +51,7 @@ typedef struct {
     uint32_t  step;           /* units of one */
     int32_t   units;          /* left, until the clock is read */
     int       is_put_off;     /* there is something to compile in a turn */
+    int       is_urgent;      /* nothing is put off */
 } sluice_core_budget_t;
 
 
@@ -73,6 +74,7 @@ sluice_core_budget_begin(sluice_core_budget_t *budget)
     budget->corrected = 0;
     budget->cpu = 0;
     budget->is_put_off = 0;
+    budget->is_urgent = 0;
 }
 
 

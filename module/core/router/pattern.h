@@ -95,11 +95,12 @@ int sluice_core_regexes_get(sluice_core_regexes_t *regexes,
     sluice_core_compiled_t **compiled, int *reason);
 
 /*
- * The same before somebody asks for it, with what requests of this turn have
- * left.  SLUICE_CORE_OK, _AGAIN: there is no time; _FULL: there is no room.
+ * The same before it is run, with what requests of this turn have left; or,
+ * is_asked, with what they have.  SLUICE_CORE_OK, _AGAIN: there is no time;
+ * _FULL: there is no room, for what nobody has asked for.
  */
 int sluice_core_regexes_warm(sluice_core_regexes_t *regexes,
-    sluice_core_budget_t *budget, const sluice_core_run_t *run);
+    sluice_core_budget_t *budget, const sluice_core_run_t *run, int is_asked);
 
 /* turn.c */
 

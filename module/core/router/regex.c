@@ -92,6 +92,10 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
         if (is_first) {
             sluice_core_budget_begin(budget);
             sluice_core_regexes_begin(regexes);
+
+            /* who runs it cannot wait */
+
+            budget->is_urgent = 1;
         }
 
         rc = core_run(regexes, budget, &run, &end, reason);

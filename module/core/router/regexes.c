@@ -198,7 +198,7 @@ sluice_core_regexes_get(sluice_core_regexes_t *regexes,
 
 int
 sluice_core_regexes_warm(sluice_core_regexes_t *regexes,
-    sluice_core_budget_t *budget, const sluice_core_run_t *run)
+    sluice_core_budget_t *budget, const sluice_core_run_t *run, int is_asked)
 {
     int                      reason;
     uint64_t                 hash;
@@ -210,11 +210,13 @@ sluice_core_regexes_warm(sluice_core_regexes_t *regexes,
         return SLUICE_CORE_OK;
     }
 
-    if (regexes->size > regexes->limit / 2) {
+    if (!is_asked && regexes->size > regexes->limit / 2) {
         return SLUICE_CORE_FULL;
     }
 
-    if (!sluice_core_regexes_has_half(regexes)) {
+    if (is_asked ? !sluice_core_regexes_may(regexes, run->pattern.length)
+                 : !sluice_core_regexes_has_half(regexes))
+    {
         return SLUICE_CORE_AGAIN;
     }
 
@@ -268,7 +270,9 @@ core_add(sluice_core_regexes_t *regexes, sluice_core_budget_t *budget,
     uint64_t                  before;
     sluice_core_compiled_t  **bucket, *compiled;
 
-    if (!sluice_core_regexes_may(regexes, run->pattern.length)) {
+    if (!budget->is_urgent
+        && !sluice_core_regexes_may(regexes, run->pattern.length))
+    {
         budget->is_put_off = 1;
         *reason = SLUICE_CORE_BY_COMPILING;
         return SLUICE_CORE_LIMIT;

@@ -1,7 +1,7 @@
 
 /*
- * What routes of an image have is compiled before somebody asks for it, so
- * that the first requests of a worker do not wait for that.
+ * What routes and plugins of an image have is compiled before somebody asks
+ * for it, so that the first requests of a worker do not wait for that.
  */
 
 
@@ -9,54 +9,97 @@
 #include "search.h"
 
 
-#define CORE_WARM_SLOTS  256       /* of a turn */
+/* Of a turn: what is compiled already takes some time, too. */
+
+#define CORE_WARM_SLOTS  256
+#define CORE_WARM_ITEMS  512
 
 
 typedef struct {
     sluice_core_regexes_t  *regexes;
     sluice_core_budget_t    budget;
+    uint32_t                items;      /* left, of plugins */
+    int                     is_asked;   /* for a request */
 } core_warm_t;
 
 
+static void core_warm_begin(core_warm_t *w, sluice_core_regexes_t *regexes,
+    int is_asked);
 static int core_warm_route(core_warm_t *w, const sluice_core_found_t *route);
 static int core_warm_headers(core_warm_t *w, const sluice_core_space_t *space,
     uint32_t ref);
+static int core_warm_plugin(core_warm_t *w, const sluice_core_found_t *plugin,
+    uint32_t *item);
 static int core_warm_one(core_warm_t *w, const char *data, uint32_t length,
     int is_path);
 
 
 int
 sluice_core_warm(const sluice_core_view_t *view,
-    sluice_core_regexes_t *regexes, uint32_t *slot)
+    sluice_core_regexes_t *regexes, sluice_core_warm_t *at)
 {
-    int                  rc;
-    uint64_t             last, end;
-    core_warm_t          w;
-    sluice_core_found_t  route;
+    int                          rc;
+    uint64_t                     last, end, routes;
+    core_warm_t                  w;
+    sluice_core_found_t          found;
+    const sluice_core_image_t   *head;
 
-    end = sluice_core_header(&view->base)->slots[SLUICE_CORE_ROUTE].count;
-    last = (uint64_t) *slot + CORE_WARM_SLOTS;
+    head = sluice_core_header(&view->base);
+    routes = head->slots[SLUICE_CORE_ROUTE].count;
+    end = routes + head->slots[SLUICE_CORE_PLUGIN].count;
+    last = (uint64_t) at->slot + CORE_WARM_SLOTS;
     last = last < end ? last : end;
 
-    w.regexes = regexes;
-    sluice_core_budget_begin(&w.budget);
-    sluice_core_budget_read(&w.budget);
-    sluice_core_regexes_begin(regexes);
+    core_warm_begin(&w, regexes, 0);
 
-    for ( /* void */ ; *slot < last; (*slot)++) {
-        route = sluice_core_by_slot(view, SLUICE_CORE_ROUTE, *slot);
+    for ( /* void */ ; at->slot < last; at->slot++, at->item = 0) {
 
-        if (route.record == NULL) {
-            continue;
+        if (at->slot < routes) {
+            found = sluice_core_by_slot(view, SLUICE_CORE_ROUTE, at->slot);
+            rc = found.record ? core_warm_route(&w, &found) : SLUICE_CORE_OK;
+
+        } else {
+            found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN,
+                                        at->slot - (uint32_t) routes);
+            rc = found.record ? core_warm_plugin(&w, &found, &at->item)
+                              : SLUICE_CORE_OK;
         }
 
-        rc = core_warm_route(&w, &route);
         if (rc != SLUICE_CORE_OK) {
             return rc;
         }
     }
 
     return last == end ? SLUICE_CORE_OK : SLUICE_CORE_AGAIN;
+}
+
+
+int
+sluice_core_prepare(const sluice_core_found_t *plugin,
+    sluice_core_regexes_t *regexes, uint32_t *item)
+{
+    core_warm_t  w;
+
+    if (regexes == NULL) {
+        return SLUICE_CORE_OK;
+    }
+
+    core_warm_begin(&w, regexes, 1);
+
+    return core_warm_plugin(&w, plugin, item);
+}
+
+
+static void
+core_warm_begin(core_warm_t *w, sluice_core_regexes_t *regexes, int is_asked)
+{
+    w->regexes = regexes;
+    w->items = CORE_WARM_ITEMS;
+    w->is_asked = is_asked;
+
+    sluice_core_budget_begin(&w->budget);
+    sluice_core_budget_read(&w->budget);
+    sluice_core_regexes_begin(regexes);
 }
 
 
@@ -126,6 +169,40 @@ core_warm_headers(core_warm_t *w, const sluice_core_space_t *space,
 
 
 static int
+core_warm_plugin(core_warm_t *w, const sluice_core_found_t *plugin,
+    uint32_t *item)
+{
+    int                 rc;
+    uint32_t            count;
+    sluice_core_text_t  text;
+
+    count = sluice_core_list(plugin, SLUICE_CORE_PLUGIN_PATTERNS);
+
+    for ( /* void */ ; *item < count; (*item)++) {
+        text = sluice_core_list_item(plugin, SLUICE_CORE_PLUGIN_PATTERNS,
+                                     *item);
+
+        if (text.length == 0) {
+            continue;
+        }
+
+        if (w->items-- == 0) {
+            return SLUICE_CORE_AGAIN;
+        }
+
+        rc = core_warm_one(w, text.data + 1, text.length - 1,
+                           text.data[0] == '~');
+
+        if (rc != SLUICE_CORE_OK) {
+            return rc;
+        }
+    }
+
+    return SLUICE_CORE_OK;
+}
+
+
+static int
 core_warm_one(core_warm_t *w, const char *data, uint32_t length, int is_path)
 {
     sluice_core_run_t  run;
@@ -135,5 +212,5 @@ core_warm_one(core_warm_t *w, const char *data, uint32_t length, int is_path)
     run.pattern.length = length;
     run.is_path = is_path;
 
-    return sluice_core_regexes_warm(w->regexes, &w->budget, &run);
+    return sluice_core_regexes_warm(w->regexes, &w->budget, &run, w->is_asked);
 }

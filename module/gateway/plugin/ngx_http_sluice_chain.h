@@ -55,15 +55,17 @@
 
 /*
  * What sluice_chain_access() returns beside NGX_OK (the chain is done) and
- * NGX_ERROR (no memory).  After the first three it is to be called again: a
- * step of Lua is to be run; a configuration is to be looked at; the body is to
- * be read.  After the last an error is to be answered.
+ * NGX_ERROR (no memory).  After the first three, and the last, it is to be
+ * called again: a step of Lua is to be run; a configuration is to be looked
+ * at; the body is to be read; others are to have their turn.  After the fourth
+ * an error is to be answered.
  */
 
 #define NGX_HTTP_SLUICE_CHAIN_STEP            -100
 #define NGX_HTTP_SLUICE_CHAIN_CONFIGURE       -101
 #define NGX_HTTP_SLUICE_CHAIN_BODY            -102
 #define NGX_HTTP_SLUICE_CHAIN_ANSWER          -103    /* _ANSWER_LATER */
+#define NGX_HTTP_SLUICE_CHAIN_TURN            -104
 
 
 /* A plugin of the registry, and a configuration of it. */
@@ -138,7 +140,10 @@ typedef struct {
     ngx_uint_t   phases;        /* of its plugin's, those that it needs */
     ngx_str_t    failure;       /* why it must not run; of length 0: it may */
 
+    uint32_t     pattern;       /* which of its patterns is to be compiled */
+
     unsigned     ready:1;       /* it was looked at by its language */
+    unsigned     prepared:1;    /* its patterns were compiled */
 } ngx_http_sluice_conf_t;
 
 

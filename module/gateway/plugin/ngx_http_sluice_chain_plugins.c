@@ -215,6 +215,7 @@ ngx_http_sluice_chain_compile_conf(ngx_pool_t *pool,
     conf->slot = head.slot;
     conf->generation = head.generation;
     conf->phases = ngx_http_sluice_chain_phases(plugin, found);
+    conf->prepared = sluice_core_list(found, SLUICE_CORE_PLUGIN_PATTERNS) == 0;
 
     if (plugin->native) {
         conf->ready = 1;

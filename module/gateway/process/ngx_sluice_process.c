@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_http_sluice_match.h"
+#include "ngx_http_sluice_patterns.h"
 #include "ngx_sluice_bounds.h"
 #include "ngx_sluice_digest.h"
 #include "ngx_sluice_events.h"
@@ -289,6 +289,6 @@ ngx_sluice_process_exit_process(ngx_cycle_t *cycle)
     ngx_sluice_turn_exit_process();
     ngx_sluice_control_exit_process();
     ngx_sluice_watch_exit_process();
-    ngx_http_sluice_match_exit_process();
+    ngx_http_sluice_patterns_exit_process();
     ngx_sluice_digest_exit_process();
 }

@@ -13,6 +13,7 @@
 
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_match.h"
+#include "ngx_http_sluice_patterns.h"
 #include "ngx_http_sluice_tls.h"
 
 
@@ -50,9 +51,6 @@ static ngx_http_sluice_match_header_t *ngx_http_sluice_match_find(
     ngx_http_sluice_match_ctx_t *ctx, const char *name, uint32_t length);
 static ngx_uint_t ngx_http_sluice_match_same(ngx_str_t *sent,
     const char *name, uint32_t length);
-
-
-static sluice_core_regexes_t  *ngx_http_sluice_match_regexes;
 
 
 /*
@@ -107,8 +105,7 @@ sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
         request.data = &ctx;
     }
 
-    rc = sluice_core_match(view, &request, ngx_http_sluice_match_patterns(),
-                           &found);
+    rc = sluice_core_match(view, &request, ngx_http_sluice_patterns(), &found);
 
     if (ctx.too_many) {
         return SLUICE_CORE_LARGE;
@@ -305,31 +302,4 @@ ngx_http_sluice_match_same(ngx_str_t *sent, const char *name, uint32_t length)
     }
 
     return 1;
-}
-
-
-sluice_core_regexes_t *
-ngx_http_sluice_match_patterns(void)
-{
-    if (ngx_http_sluice_match_regexes == NULL) {
-        ngx_http_sluice_match_regexes =
-                     sluice_core_regexes_create(2 * SLUICE_CORE_REGEXES_BYTES);
-
-        if (ngx_http_sluice_match_regexes) {
-            sluice_core_regexes_bound(ngx_http_sluice_match_regexes,
-                                      &ngx_current_msec);
-        }
-    }
-
-    return ngx_http_sluice_match_regexes;
-}
-
-
-void
-ngx_http_sluice_match_exit_process(void)
-{
-    if (ngx_http_sluice_match_regexes) {
-        sluice_core_regexes_destroy(ngx_http_sluice_match_regexes);
-        ngx_http_sluice_match_regexes = NULL;
-    }
 }

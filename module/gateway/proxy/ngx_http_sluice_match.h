@@ -23,10 +23,4 @@ int sluice_match_request(ngx_http_request_t *r, const sluice_core_view_t *view,
 /* FFI end */
 
 
-/* What this worker keeps of compiled patterns; NULL: no memory. */
-sluice_core_regexes_t *ngx_http_sluice_match_patterns(void);
-
-void ngx_http_sluice_match_exit_process(void);
-
-
 #endif /* NGX_HTTP_SLUICE_MATCH_H_INCLUDED */

@@ -17,6 +17,7 @@
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_turn.h"
 #include "ngx_http_sluice_match.h"
+#include "ngx_http_sluice_patterns.h"
 #include "ngx_sluice_metrics.h"
 #include "uuid.h"
 
@@ -72,7 +73,7 @@ ngx_uint_t
 ngx_http_sluice_route_waits(ngx_http_sluice_ctx_t *ctx)
 {
     return ctx->turns
-           && !sluice_core_regexes_has_time(ngx_http_sluice_match_patterns())
+           && !sluice_core_regexes_has_time(ngx_http_sluice_patterns())
            && ++ctx->turns < SLUICE_CORE_TURNS;
 }
 

@@ -1,13 +1,14 @@
 
 /*
- * When a worker has mapped an image, it compiles the patterns of its routes,
- * little by little, so that no request waits for that.  Of routes in a delta
- * they are compiled when they are asked for.
+ * When a worker has mapped an image, it compiles the patterns of its routes
+ * and plugins, little by little, so that no request waits for that.  Of those
+ * in a delta they are compiled when they are asked for.
  */
 
 
-#include "ngx_http_sluice_match.h"
+#include "ngx_http_sluice_patterns.h"
 #include "ngx_http_sluice_warm.h"
+#include "ngx_sluice_images.h"
 
 
 #define NGX_HTTP_SLUICE_WARM_WAIT  1         /* ms, between two turns */
@@ -17,8 +18,8 @@ static void ngx_http_sluice_warm_begin(void);
 static void ngx_http_sluice_warm_handler(ngx_event_t *e);
 
 
-static ngx_event_t  ngx_http_sluice_warm_event;
-static uint32_t     ngx_http_sluice_warm_slot;
+static ngx_event_t         ngx_http_sluice_warm_event;
+static sluice_core_warm_t  ngx_http_sluice_warm_at;
 
 /* For nginx's debug logs. */
 static ngx_connection_t  ngx_http_sluice_warm_none = {
@@ -50,7 +51,7 @@ ngx_http_sluice_warm_init_process(ngx_cycle_t *cycle)
 static void
 ngx_http_sluice_warm_begin(void)
 {
-    ngx_http_sluice_warm_slot = 0;
+    ngx_memzero(&ngx_http_sluice_warm_at, sizeof(sluice_core_warm_t));
 
     if (!ngx_http_sluice_warm_event.timer_set && !ngx_exiting) {
         ngx_add_timer(&ngx_http_sluice_warm_event, NGX_HTTP_SLUICE_WARM_WAIT);
@@ -64,7 +65,7 @@ ngx_http_sluice_warm_handler(ngx_event_t *e)
     sluice_core_regexes_t     *regexes;
     const sluice_core_view_t  *view;
 
-    regexes = ngx_http_sluice_match_patterns();
+    regexes = ngx_http_sluice_patterns();
 
     /* it does not look whether another is published: requests do */
 
@@ -74,7 +75,7 @@ ngx_http_sluice_warm_handler(ngx_event_t *e)
         return;
     }
 
-    if (sluice_core_warm(view, regexes, &ngx_http_sluice_warm_slot)
+    if (sluice_core_warm(view, regexes, &ngx_http_sluice_warm_at)
         == SLUICE_CORE_AGAIN)
     {
         ngx_add_timer(e, NGX_HTTP_SLUICE_WARM_WAIT);

@@ -1,6 +1,6 @@
 
 /*
- * Patterns of routes are compiled before somebody asks for them
+ * Patterns of routes and plugins are compiled before somebody asks for them
  * (ngx_http_sluice_warm.c).
  */
 
@@ -11,6 +11,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include <ngx_event.h>
 
 
 /* In a worker that serves requests. */

@@ -12,7 +12,7 @@ from upstream import Upstream
 # Compiled, some 30 KB: a worker keeps 64 MB, about 2,200 of them.
 LARGE = "~/@n@/(?:" + "word0001|" * 400 + ")$"
 ALL = 3000
-TOO_MUCH = "the regular expressions of all routes take 64."
+TOO_MUCH = "the regular expressions of all routes and plugins take 64."
 
 
 def large(name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ local support = require("test.unit.support.judge")
 -- Which a plugin may ask for that has patterns.
 local patterns = support.lib.sluice_core_regexes_create(2 ^ 20)
 local all = people.new(cjson.decode(io.read()))
-local own = { ["bot-detection"] = patterns, ["hmac-auth"] = all.date }
+local own = { ["bot-detection"] = patterns, cors = patterns, ["hmac-auth"] = all.date }
 
 for line in io.lines() do
     local asked = cjson.decode(line)
