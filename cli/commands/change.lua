@@ -66,7 +66,7 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
     problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = true,
-        held = preflight.addresses(old),
+        old = old,
         store = store.held(settings, instance),
     })
     if #problems > 0 then

@@ -2,9 +2,7 @@
 -- half-started. Each check adds its lines to an array of errors; none changes anything, save that
 -- a listen address is bound for a moment.
 
-local errno = require("posix.errno")
 local pwd = require("posix.pwd")
-local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
@@ -12,7 +10,6 @@ local built = require("sluice.built")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
 local launch = require("cli.instance.launch")
-local listen_of = require("cli.options.listen")
 local listening = require("cli.instance.listening")
 local log_folder = require("cli.instance.log_folder")
 local logs = require("cli.nginx.logs")
@@ -216,88 +213,6 @@ local function check_logs(settings, foreground, errors)
     end
 end
 
-local function bind_error(address, listen)
-    local passive = { socktype = socket.SOCK_STREAM, flags = socket.AI_PASSIVE }
-    local host = listen.host == "*" and "0.0.0.0" or listen.host
-    local found = socket.getaddrinfo(host, tostring(listen.port), passive)
-    if not found then
-        return ("%s does not resolve to an address on this machine"):format(address)
-    end
-    for _, candidate in ipairs(found) do
-        local fd = socket.socket(candidate.family, socket.SOCK_STREAM, 0)
-        if not fd then
-            return ("this machine has no %s"):format(
-                candidate.family == socket.AF_INET6 and "IPv6" or "IPv4"
-            )
-        end
-        socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if candidate.family == socket.AF_INET6 then
-            socket.setsockopt(fd, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        end
-        local bound, _, code = socket.bind(fd, candidate)
-        -- No listen(): a client that happens to come now would be accepted, and dropped.
-        unistd.close(fd)
-        if not bound then
-            return code
-        end
-    end
-    return nil
-end
-
-local BIND_ADVICE = {
-    [errno.EADDRINUSE] = "is in use by another program (see `ss -ltnp`); stop it, or set %s to "
-        .. "another port",
-    [errno.EACCES] = "requires root; set %s to a port above 1023",
-    [errno.EADDRNOTAVAIL] = "is not an address of this machine; set %s to one that is",
-}
-
---- Tries to open each listen address, save those that the running instance holds.
--- @tparam table settings resolved settings
--- @tparam table held set of bare addresses ("127.0.0.1:8000") not to try
--- @tparam table errors array that gets one line for each that cannot be opened
--- @tparam[opt] boolean is_left whether the instance leaves its own before they are opened
-function _M.check_listeners(settings, held, errors, is_left)
-    for _, name in ipairs(options.listens) do
-        for _, address in ipairs(settings[name]) do
-            local bare = address:match("^%S+")
-            if not held[bare] then
-                local parsed = listen_of.parse(address)
-                local problem = bind_error(bare, parsed)
-                local advice = BIND_ADVICE[problem]
-                local own = problem == errno.EADDRINUSE and listening.holder(parsed.port, held)
-                if own and not is_left then
-                    local line = "%s: %s overlaps %s, which this gateway has open: only "
-                        .. "`sluice restart` can change to it"
-                    add(errors, line, name, bare, own)
-                elseif advice and not own then
-                    add(errors, "%s: %s " .. advice, name, bare, flag(name))
-                elseif problem and not own then
-                    add(
-                        errors,
-                        "%s: cannot listen on %s: %s",
-                        name,
-                        bare,
-                        errno.errno(problem) or problem
-                    )
-                end
-            end
-        end
-    end
-end
-
---- The bare addresses of some settings, for check_listeners.
--- @tparam table|nil settings
--- @treturn table set of strings
-function _M.addresses(settings)
-    local set = {}
-    for _, name in ipairs(options.listens) do
-        for _, address in ipairs(settings and settings[name] or {}) do
-            set[address:match("^%S+")] = true
-        end
-    end
-    return set
-end
-
 --- Lowers worker_connections to what the hard limit of open files allows.
 -- @tparam table settings changed in place
 -- @tparam[opt] number master the nginx whose limit it is; that of this process when absent
@@ -450,8 +365,8 @@ end
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings; `admin_token_list` becomes what the file of
 -- `admin_named_tokens` has
--- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
---   running instance holds; `is_left`: it leaves them before; `store`: what the store has, of
+-- @tparam table opts `root`: Sluice's own directory; `foreground`; `old`: settings of the
+--   running instance; `is_left`: it leaves its addresses before; `store`: what the store has, of
 --   cli.store
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
@@ -467,7 +382,7 @@ function _M.check(settings, opts)
     log_folder.check(settings, errors)
     settings.admin_token_list = tokens.list(settings, errors)
     local files = tls_files.check(settings, errors)
-    _M.check_listeners(settings, opts.held or {}, errors, opts.is_left)
+    listening.check(settings, opts.old, errors, opts.is_left)
     return errors, check_configuration(settings, opts.store, errors), files
 end
 
