@@ -18,8 +18,10 @@ local cjson = require("cjson")
 local file = require("sluice.file")
 local control_worker = require("cli.instance.control_worker")
 local logs = require("cli.nginx.logs")
+local paths = require("cli.instance.paths")
 local process = require("cli.instance.process")
 local stat = require("posix.sys.stat")
+local values = require("cli.options.values")
 
 local _M = {}
 local mt = { __index = _M }
@@ -81,7 +83,10 @@ local function master_of(self, pid_file)
     local function has(text)
         return line:find(text, 1, true) ~= nil
     end
-    local is_in_prefix = has(" -p " .. self.prefix .. " ") or has(" -p " .. self.prefix .. "/ ")
+    local given = line:match(" %-p (/%S*)")
+    local is_in_prefix = has(" -p " .. self.prefix .. " ")
+        or has(" -p " .. self.prefix .. "/ ")
+        or paths.are_same(given and values.absolute(given, "/"), self.prefix)
     local ours = has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
     return ours and pid or nil
 end

@@ -9,18 +9,19 @@ local unistd = require("posix.unistd")
 local built = require("sluice.built")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
+local file = require("sluice.file")
 local launch = require("cli.instance.launch")
 local listening = require("cli.instance.listening")
 local log_folder = require("cli.instance.log_folder")
 local logs = require("cli.nginx.logs")
 local options = require("cli.options")
 local origins = require("gateway.config.origin")
+local paths = require("cli.instance.paths")
 local platform = require("cli.options.platform")
 local plugin_setting = require("cli.instance.plugin_setting")
 local process = require("cli.instance.process")
 local tls_files = require("cli.nginx.tls_files")
 local tokens = require("cli.options.tokens")
-local values = require("cli.options.values")
 local vault = require("gateway.config.vault")
 
 local _M = {}
@@ -83,11 +84,7 @@ end
 -- A package upgrade of nginx leaves a module behind that it no longer loads.
 local function check_own_module(settings, version, errors)
     local path = built.module
-    local file = io.open(built.nginx_version)
-    local built_for = file and file:read("*l")
-    if file then
-        file:close()
-    end
+    local built_for = (process.read_file(built.nginx_version) or ""):match("[^\n]+")
     if not built_for or not unistd.access(path, "r") then
         add(errors, "module: %s is missing; %s", path, built.remedy)
     elseif version and version:match("/(.*)") ~= built_for then
@@ -200,12 +197,13 @@ local function check_logs(settings, foreground, errors)
         local value = settings[name]
         if not foreground and TERMINAL[value] then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
-        elseif not (NO_FILE[value] or value:find("^logs/[^/]*$") or value:find("^syslog:")) then
+        elseif not (NO_FILE[value] or value:find("^syslog:")) then
             -- `start` makes the prefix and its logs, and no other folder.
-            local path = values.absolute(value, settings.prefix)
-            local folder = path:match("^(.*)/[^/]*$")
-            local is_made = folder == settings.prefix and not stat.stat(folder)
-            local target = stat.stat(path) and path or (folder == "" and "/" or folder)
+            local path = logs.target(value, settings.prefix)
+            local folder = paths.resolve(file.parent_of(path))
+            local is_made = folder == settings.prefix .. "/logs"
+                or (folder == settings.prefix and not stat.stat(folder))
+            local target = stat.stat(path) and path or folder
             if not is_made and not unistd.access(target, "w") then
                 add(errors, "%s: cannot write %s; set %s to another", name, path, flag(name))
             end
