@@ -152,8 +152,11 @@ local function check_admin(settings, sources, errors, warnings)
     local reachable = {}
     local is_open = not tokens.are_required(settings) and settings.admin_insecure == false
     for _, text in ipairs(is_open and settings.admin_listen or {}) do
-        local listen = listen_of.parse(text)
-        if not (address.is_loopback(listen.host) or client_ca.guards(settings, listen)) then
+        local is_local = true
+        for _, socket in ipairs(sockets.of(text)) do
+            is_local = is_local and address.is_loopback(socket.ip)
+        end
+        if not (is_local or client_ca.guards(settings, listen_of.parse(text))) then
             reachable[#reachable + 1] = text:match("^%S+")
         end
     end

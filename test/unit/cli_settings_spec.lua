@@ -2,6 +2,7 @@
 
 local files = require("test.house.files")
 local options = require("cli.options")
+local posix = require("posix.sys.socket")
 local scan = require("test.house.scan")
 local settings = require("cli.options.settings")
 local sockets = require("cli.options.sockets")
@@ -229,6 +230,52 @@ describe("cli.options.settings", function()
                     .. "use another port"
                 assert.same({ line:format(socket.text) }, errors)
             end
+        end)
+
+        describe("of a name", function()
+            local real = posix.getaddrinfo
+            local ips
+
+            before_each(function()
+                posix.getaddrinfo = function(host)
+                    assert.equal("localhost", host)
+                    local found = {}
+                    for i, ip in ipairs(ips) do
+                        found[i] = { addr = ip }
+                    end
+                    return found
+                end
+            end)
+
+            after_each(function()
+                posix.getaddrinfo = real
+            end)
+
+            local function errors_of(proxy, admin)
+                local _, errors =
+                    resolve({ flags = { proxy_listen = proxy, admin_listen = admin } })
+                return errors
+            end
+
+            it("are compared each, and told once", function()
+                ips = { "::1", "127.0.0.1", "127.0.0.1" }
+                local line = "proxy_listen: localhost:9 is given twice; leave one out"
+                assert.same({ line }, errors_of("localhost:9, localhost:9 ssl", "off"))
+                for _, host in ipairs({ "[0::1]", "127.0.0.1" }) do
+                    line = "admin_listen: %s:9 is also the proxy_listen address localhost:9; "
+                        .. "use another port"
+                    assert.same({ line:format(host) }, errors_of("localhost:9", host .. ":9"))
+                end
+                assert.same({}, errors_of("localhost:9", "127.0.0.2:9"))
+            end)
+
+            it("are this machine's alone where the name says so", function()
+                ips = { "127.0.0.1", "10.0.0.1" }
+                local line = errors_of("off", "localhost:9")[1]
+                assert.truthy(line:find("admin_listen: localhost:9 is not on loopback", 1, true))
+                ips = { "127.0.0.1", "::1" }
+                assert.same({}, errors_of("off", "localhost:9"))
+            end)
         end)
 
         it("takes those that nginx opens side by side, or as one", function()

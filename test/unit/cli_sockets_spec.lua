@@ -130,6 +130,19 @@ describe("an address that somebody has", function()
         assert.equal(line:format("*", port, name(), PID), said("*:%d", "127.0.0.2:%d", true))
     end)
 
+    it("is a connection's of another program", function()
+        local other = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+        local place = { family = socket.AF_INET, addr = "127.0.0.1", port = port }
+        repeat
+            place.port = place.port + 1
+        until socket.bind(other, place) == 0
+        assert.equal(0, socket.listen(other, 1))
+        assert.equal(0, socket.connect(fd, place))
+        local line = said("127.0.0.1:%d")
+        unistd.close(other)
+        assert.truthy(line:find(("(%s, pid %d)"):format(name(), PID), 1, true))
+    end)
+
     it("is without a name where the kernel does not tell it", function()
         assert.equal(0, socket.listen(fd, 1))
         local real = process.open_files
