@@ -4,6 +4,7 @@ local console = require("cli.terminal.console")
 local invocation = require("cli.commands.invocation")
 local launch = require("cli.instance.launch")
 local options = require("cli.options")
+local paths = require("cli.instance.paths")
 local planning = require("cli.commands.planning")
 local preflight = require("cli.instance.preflight")
 local prefixes = require("cli.instance.prefix")
@@ -18,13 +19,26 @@ local _M = {}
 local DONE, WRONG_USE = console.DONE, console.WRONG_USE
 local say, complain, fail = console.say, console.complain, console.fail
 
+-- Folders, whose names may be links.
+local IS_FOLDER = { image_dir = true, run_dir = true }
+
+local function differs(name, old, new)
+    if IS_FOLDER[name] and old ~= "" and new ~= "" then
+        return not paths.are_same(old, new)
+    end
+    return old ~= new
+end
+
 -- What only a new start changes: a line for each setting that differs. They stay as they are, as
 -- do, without a line, those of which an upgrade has said so; `waiting` has all of them then.
 local function keep_start_only(old, settings, reported)
     local lines, waiting = {}, {}
     for _, option in ipairs(options.list) do
         local name = option.name
-        if option.where == "start" and old and old[name] ~= nil and old[name] ~= settings[name] then
+        local is_kept = option.where == "start" and old and old[name] ~= nil
+        if is_kept and not differs(name, old[name], settings[name]) then
+            settings[name] = old[name]
+        elseif is_kept then
             local line = "%s: %s -> %s changes only with `sluice restart`"
             if reported[name] ~= settings[name] then
                 lines[#lines + 1] = line:format(name, old[name], settings[name])
@@ -66,7 +80,7 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
     problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = true,
-        held = preflight.addresses(old),
+        old = old,
         store = store.held(settings, instance),
     })
     if #problems > 0 then

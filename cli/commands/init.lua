@@ -221,7 +221,7 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
     problems, found, files = preflight.check(settings, {
         root = context.root,
         foreground = is_foreground(arguments, settings),
-        held = preflight.addresses(old),
+        old = old,
         is_left = true,
         store = held,
     })

@@ -11,6 +11,7 @@ local hint = require("cli.terminal.hint")
 local instances = require("cli.instance")
 local logs = require("cli.nginx.logs")
 local options = require("cli.options")
+local paths = require("cli.instance.paths")
 local prefixes = require("cli.instance.prefix")
 local report = require("cli.terminal.report")
 local settings_of = require("cli.options.settings")
@@ -48,7 +49,7 @@ local function find_instance(arguments)
     if not settings then
         return nil, errors
     end
-    local instance = instances.new(prefixes.resolve(settings.prefix))
+    local instance = instances.new(paths.resolve(settings.prefix))
     instance.is_named = _M.names_prefix(arguments)
     hint.set_prefix(arguments.prefix and instance.prefix)
     return instance

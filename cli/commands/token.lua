@@ -8,6 +8,7 @@ local unistd = require("posix.unistd")
 local console = require("cli.terminal.console")
 local invocation = require("cli.commands.invocation")
 local options = require("cli.options")
+local paths = require("cli.instance.paths")
 local reload = require("cli.commands.reload")
 local settings_of = require("cli.options.settings")
 local sha256 = require("sluice.sha256")
@@ -127,7 +128,7 @@ local function make_live(instance, writer, path)
     local live = master and instance:read_settings()
     if not live then
         return DONE
-    elseif tokens.path(live) ~= path then
+    elseif not paths.are_same(tokens.path(live), path) then
         console.complain({ "warning: the gateway reads another file until `sluice reload`" })
         return DONE
     end

@@ -18,8 +18,10 @@ local cjson = require("cjson")
 local file = require("sluice.file")
 local control_worker = require("cli.instance.control_worker")
 local logs = require("cli.nginx.logs")
+local paths = require("cli.instance.paths")
 local process = require("cli.instance.process")
 local stat = require("posix.sys.stat")
+local values = require("cli.options.values")
 
 local _M = {}
 local mt = { __index = _M }
@@ -76,7 +78,10 @@ local function is_own(self, pid)
     local function has(text)
         return line:find(text, 1, true) ~= nil
     end
-    local is_in_prefix = has(" -p " .. self.prefix .. " ") or has(" -p " .. self.prefix .. "/ ")
+    local given = line:match(" %-p (/%S*)")
+    local is_in_prefix = has(" -p " .. self.prefix .. " ")
+        or has(" -p " .. self.prefix .. "/ ")
+        or paths.are_same(given and values.absolute(given, "/"), self.prefix)
     return has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
 end
 
@@ -95,34 +100,6 @@ local function shares(self, pid)
     local here, there =
         stat.stat(self.prefix), stat.stat(("/proc/%d/root%s"):format(pid, self.prefix))
     return here and there and here.st_dev == there.st_dev and here.st_ino == there.st_ino
-end
-
--- The master, by a scan of /proc: somebody may have removed its pid file. Another user's is not
--- found.
-local function find_master(self)
-    for _, pid in ipairs((process.all())) do
-        if has_title(pid, MASTER) and is_own(self, pid) and shares(self, pid) then
-            return pid
-        end
-    end
-    return nil
-end
-
---- The running master; while a binary upgrade is under way the new one, once it has written its pid
--- file. Costs a scan of /proc where there is none.
--- @treturn number|nil its pid
-function _M:master()
-    local master = master_of(self, self.pid)
-    if not master and not stat.lstat(self.former_pid) then
-        master = find_master(self)
-    end
-    return master
-end
-
---- The master before the running one, after a binary upgrade, until its last worker has left.
--- @treturn number|nil its pid
-function _M:former()
-    return master_of(self, self.former_pid)
 end
 
 -- The sockets at a path, as process.open_files names them; a socket file outlives its socket.
@@ -144,6 +121,38 @@ local function holds(pid, sockets, folder)
         end
     end
     return false
+end
+
+-- The master, by a scan of /proc: somebody may have removed its pid file. As anybody may choose a
+-- title, it has to hold the control socket or a log. Another user's is not found.
+local function find_master(self)
+    local sockets
+    for _, pid in ipairs((process.all())) do
+        if has_title(pid, MASTER) and is_own(self, pid) and shares(self, pid) then
+            sockets = sockets or sockets_at(self.control)
+            if holds(pid, sockets, self.logs .. "/") then
+                return pid
+            end
+        end
+    end
+    return nil
+end
+
+--- The running master; while a binary upgrade is under way the new one, once it has written its pid
+-- file. Costs a scan of /proc where there is none.
+-- @treturn number|nil its pid
+function _M:master()
+    local master = master_of(self, self.pid)
+    if not master and not stat.lstat(self.former_pid) then
+        master = find_master(self)
+    end
+    return master
+end
+
+--- The master before the running one, after a binary upgrade, until its last worker has left.
+-- @treturn number|nil its pid
+function _M:former()
+    return master_of(self, self.former_pid)
 end
 
 -- The workers that a killed master has left: those that serve, and all.
@@ -241,6 +250,12 @@ end
 function _M:read_remembered()
     local found = read_json(self.start)
     if found and found.flags and found.environment then
+        if not self:read_settings() and self:master() then
+            local reason = "%s is %s, so the settings of the running gateway are unknown; run "
+                .. "`sluice stop`, then `sluice restart`"
+            local is_there = stat.lstat(self.settings) ~= nil
+            return nil, reason:format(self.settings, is_there and "damaged" or "missing")
+        end
         return found
     end
     local is_there = stat.lstat(self.start) ~= nil

@@ -8,7 +8,7 @@ local unistd = require("posix.unistd")
 
 local logs = require("cli.nginx.logs")
 local options = require("cli.options")
-local prefixes = require("cli.instance.prefix")
+local paths = require("cli.instance.paths")
 local volumes = require("cli.instance.volumes")
 
 local _M = {}
@@ -30,7 +30,7 @@ end
 
 -- The folder of a log, or one above it, that is not root's alone, and whose it is.
 local function find_open(log)
-    local path, is_above = prefixes.resolve(file.parent_of(log)), false
+    local path, is_above = paths.resolve(file.parent_of(log)), false
     while true do
         local info = stat.stat(path)
         local who = info and stranger(path, info, is_above)
@@ -50,9 +50,8 @@ function _M.check(settings, errors)
     end
     for _, name in ipairs(logs.names) do
         local log = logs.target(settings[name], settings.prefix)
-        local is_ours = log:sub(1, #settings.prefix + 1) == settings.prefix .. "/"
         local folder, who
-        if log:sub(1, 1) == "/" and not is_ours then
+        if log:sub(1, 1) == "/" and not paths.holds(settings.prefix, log) then
             folder, who = find_open(log)
         end
         if who then

@@ -15,13 +15,13 @@ local grp = require("posix.grp")
 local pwd = require("posix.pwd")
 local saved = require("cli.instance.saved")
 local stat = require("posix.sys.stat")
-local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 
 local complain = require("cli.terminal.console").complain
 local environments = require("cli.options.environment")
 local is_equal = require("gateway.schema.equal")
 local options = require("cli.options")
+local paths = require("cli.instance.paths")
 local tls = require("cli.nginx.tls")
 local volumes = require("cli.instance.volumes")
 local worker_user = require("cli.instance.worker_user")
@@ -63,19 +63,6 @@ local function remove_tree(path)
         end
     end
     unistd.rmdir(path)
-end
-
---- The one name of a directory: without symbolic links, also where it does not exist yet.
--- @tparam string path absolute, without . and ..
--- @treturn string
-function _M.resolve(path)
-    local real = stdlib.realpath(path)
-    if real or path == "/" then
-        return real or path
-    end
-    local parent, name = path:match("^(.*)/([^/]+)$")
-    parent = _M.resolve(parent == "" and "/" or parent)
-    return (parent == "/" and "" or parent) .. "/" .. name
 end
 
 --- A writer for one instance's files; does not touch the disk yet.
@@ -268,7 +255,7 @@ end
 -- @tparam table account posix.pwd's
 -- @tparam string root Sluice's own directory
 function _M.make_run_dir(path, account, root)
-    path = _M.resolve(path)
+    path = paths.resolve(path)
     -- Root's umask may be any.
     if
         check_all_above(file.parent_of(path), trusted_users(root), "run_dir")
@@ -284,7 +271,7 @@ end
 -- replaced.
 local function make_run(self, setting, root)
     local link = self.instance.run
-    local path = setting == "" and link or _M.resolve(setting)
+    local path = setting == "" and link or paths.resolve(setting)
     if path == link then
         return make_own(self, { link })
     end
@@ -355,7 +342,7 @@ end
 function _M:make_logs(settings)
     local instance = self.instance
     for _, path in ipairs(instance:log_files(settings)) do
-        local is_ours = path:sub(1, #instance.prefix + 1) == instance.prefix .. "/"
+        local is_ours = paths.holds(instance.prefix, path)
             and not STANDARD[unistd.readlink(path) or ""]
         local right, err
         if is_ours then

@@ -2,28 +2,26 @@
 -- half-started. Each check adds its lines to an array of errors; none changes anything, save that
 -- a listen address is bound for a moment.
 
-local errno = require("posix.errno")
 local pwd = require("posix.pwd")
-local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
 local built = require("sluice.built")
 local config = require("gateway.config")
 local document = require("gateway.config.document")
+local file = require("sluice.file")
 local launch = require("cli.instance.launch")
-local listen_of = require("cli.options.listen")
 local listening = require("cli.instance.listening")
 local log_folder = require("cli.instance.log_folder")
 local logs = require("cli.nginx.logs")
 local options = require("cli.options")
 local origins = require("gateway.config.origin")
+local paths = require("cli.instance.paths")
 local platform = require("cli.options.platform")
 local plugin_setting = require("cli.instance.plugin_setting")
 local process = require("cli.instance.process")
 local tls_files = require("cli.nginx.tls_files")
 local tokens = require("cli.options.tokens")
-local values = require("cli.options.values")
 local vault = require("gateway.config.vault")
 
 local _M = {}
@@ -86,11 +84,7 @@ end
 -- A package upgrade of nginx leaves a module behind that it no longer loads.
 local function check_own_module(settings, version, errors)
     local path = built.module
-    local file = io.open(built.nginx_version)
-    local built_for = file and file:read("*l")
-    if file then
-        file:close()
-    end
+    local built_for = (process.read_file(built.nginx_version) or ""):match("[^\n]+")
     if not built_for or not unistd.access(path, "r") then
         add(errors, "module: %s is missing; %s", path, built.remedy)
     elseif version and version:match("/(.*)") ~= built_for then
@@ -203,99 +197,18 @@ local function check_logs(settings, foreground, errors)
         local value = settings[name]
         if not foreground and TERMINAL[value] then
             add(errors, "%s: %s needs --foreground; a daemon has no terminal", name, value)
-        elseif not (NO_FILE[value] or value:find("^logs/[^/]*$") or value:find("^syslog:")) then
+        elseif not (NO_FILE[value] or value:find("^syslog:")) then
             -- `start` makes the prefix and its logs, and no other folder.
-            local path = values.absolute(value, settings.prefix)
-            local folder = path:match("^(.*)/[^/]*$")
-            local is_made = folder == settings.prefix and not stat.stat(folder)
-            local target = stat.stat(path) and path or (folder == "" and "/" or folder)
+            local path = logs.target(value, settings.prefix)
+            local folder = paths.resolve(file.parent_of(path))
+            local is_made = folder == settings.prefix .. "/logs"
+                or (folder == settings.prefix and not stat.stat(folder))
+            local target = stat.stat(path) and path or folder
             if not is_made and not unistd.access(target, "w") then
                 add(errors, "%s: cannot write %s; set %s to another", name, path, flag(name))
             end
         end
     end
-end
-
-local function bind_error(address, listen)
-    local passive = { socktype = socket.SOCK_STREAM, flags = socket.AI_PASSIVE }
-    local host = listen.host == "*" and "0.0.0.0" or listen.host
-    local found = socket.getaddrinfo(host, tostring(listen.port), passive)
-    if not found then
-        return ("%s does not resolve to an address on this machine"):format(address)
-    end
-    for _, candidate in ipairs(found) do
-        local fd = socket.socket(candidate.family, socket.SOCK_STREAM, 0)
-        if not fd then
-            return ("this machine has no %s"):format(
-                candidate.family == socket.AF_INET6 and "IPv6" or "IPv4"
-            )
-        end
-        socket.setsockopt(fd, socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if candidate.family == socket.AF_INET6 then
-            socket.setsockopt(fd, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        end
-        local bound, _, code = socket.bind(fd, candidate)
-        -- No listen(): a client that happens to come now would be accepted, and dropped.
-        unistd.close(fd)
-        if not bound then
-            return code
-        end
-    end
-    return nil
-end
-
-local BIND_ADVICE = {
-    [errno.EADDRINUSE] = "is in use by another program (see `ss -ltnp`); stop it, or set %s to "
-        .. "another port",
-    [errno.EACCES] = "requires root; set %s to a port above 1023",
-    [errno.EADDRNOTAVAIL] = "is not an address of this machine; set %s to one that is",
-}
-
---- Tries to open each listen address, save those that the running instance holds.
--- @tparam table settings resolved settings
--- @tparam table held set of bare addresses ("127.0.0.1:8000") not to try
--- @tparam table errors array that gets one line for each that cannot be opened
--- @tparam[opt] boolean is_left whether the instance leaves its own before they are opened
-function _M.check_listeners(settings, held, errors, is_left)
-    for _, name in ipairs(options.listens) do
-        for _, address in ipairs(settings[name]) do
-            local bare = address:match("^%S+")
-            if not held[bare] then
-                local parsed = listen_of.parse(address)
-                local problem = bind_error(bare, parsed)
-                local advice = BIND_ADVICE[problem]
-                local own = problem == errno.EADDRINUSE and listening.holder(parsed.port, held)
-                if own and not is_left then
-                    local line = "%s: %s overlaps %s, which this gateway has open: only "
-                        .. "`sluice restart` can change to it"
-                    add(errors, line, name, bare, own)
-                elseif advice and not own then
-                    add(errors, "%s: %s " .. advice, name, bare, flag(name))
-                elseif problem and not own then
-                    add(
-                        errors,
-                        "%s: cannot listen on %s: %s",
-                        name,
-                        bare,
-                        errno.errno(problem) or problem
-                    )
-                end
-            end
-        end
-    end
-end
-
---- The bare addresses of some settings, for check_listeners.
--- @tparam table|nil settings
--- @treturn table set of strings
-function _M.addresses(settings)
-    local set = {}
-    for _, name in ipairs(options.listens) do
-        for _, address in ipairs(settings and settings[name] or {}) do
-            set[address:match("^%S+")] = true
-        end
-    end
-    return set
 end
 
 --- Lowers worker_connections to what the hard limit of open files allows.
@@ -450,8 +363,8 @@ end
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings; `admin_token_list` becomes what the file of
 -- `admin_named_tokens` has
--- @tparam table opts `root`: Sluice's own directory; `foreground`; `held`: addresses that the
---   running instance holds; `is_left`: it leaves them before; `store`: what the store has, of
+-- @tparam table opts `root`: Sluice's own directory; `foreground`; `old`: settings of the
+--   running instance; `is_left`: it leaves its addresses before; `store`: what the store has, of
 --   cli.store
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
@@ -467,7 +380,7 @@ function _M.check(settings, opts)
     log_folder.check(settings, errors)
     settings.admin_token_list = tokens.list(settings, errors)
     local files = tls_files.check(settings, errors)
-    _M.check_listeners(settings, opts.held or {}, errors, opts.is_left)
+    listening.check(settings, opts.old, errors, opts.is_left)
     return errors, check_configuration(settings, opts.store, errors), files
 end
 

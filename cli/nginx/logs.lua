@@ -1,6 +1,8 @@
 --- Where nginx logs, and what: the part of nginx.conf that cli.nginx_conf takes from here.
 -- @module cli.nginx.logs
 
+local values = require("cli.options.values")
+
 local _M = {}
 
 --- The settings that name a log.
@@ -73,12 +75,12 @@ end
 --- Where a log goes.
 -- @tparam string log a setting's value
 -- @tparam string prefix of the instance
--- @treturn string an absolute path, "off", "stderr" or "syslog:..."
+-- @treturn string an absolute path without . and .., "off", "stderr" or "syslog:..."
 function _M.target(log, prefix)
-    if log == "off" or log == "stderr" or log:find("^/") or log:find("^syslog:") then
+    if log == "off" or log == "stderr" or log:find("^syslog:") then
         return log
     end
-    return prefix .. "/" .. log
+    return values.absolute(log, prefix)
 end
 
 --- An access log. What is in the place of the proxy's access log has its buffer, too: nginx opens

@@ -92,7 +92,7 @@ local function ports_agree(items)
     return true
 end
 
---- Reads a list of addresses.
+--- Reads a list of addresses. Whether two of them are one cli.options.settings looks at.
 -- @tparam {string,...} items one address each
 -- @tparam table option a row of cli.options: `asks`, `off`
 -- @treturn {string,...}|nil the addresses, with single blanks; nil and what would be right
@@ -103,16 +103,14 @@ function _M.read(items, option)
         .. "reuseport, backlog=N, deferred, bind, ipv6only=on and so_keepalive=on may follow an "
         .. "address"
         .. (option.off and "; or off" or "")
-    local found, seen = {}, {}
+    local found = {}
     for i, item in ipairs(items) do
         local listen = _M.parse(item)
-        local key = listen and (listen.host .. " " .. listen.port)
         if listen and listen.ask_client_certificate and not option.asks then
             return nil, "addresses without ask_client_certificate, which is for proxy_listen alone"
-        elseif not listen or seen[key] then
+        elseif not listen then
             return nil, expected
         end
-        seen[key] = true
         found[i] = item:gsub("%s+", " ")
     end
     if #found == 0 then

@@ -14,6 +14,7 @@ local environments = require("cli.options.environment")
 local kong_reader = require("cli.options.kong_reader")
 local listen_of = require("cli.options.listen")
 local options = require("cli.options")
+local sockets = require("cli.options.sockets")
 local stdlib = require("posix.stdlib")
 local tokens = require("cli.options.tokens")
 local values = require("cli.options.values")
@@ -151,8 +152,11 @@ local function check_admin(settings, sources, errors, warnings)
     local reachable = {}
     local is_open = not tokens.are_required(settings) and settings.admin_insecure == false
     for _, text in ipairs(is_open and settings.admin_listen or {}) do
-        local listen = listen_of.parse(text)
-        if not (address.is_loopback(listen.host) or client_ca.guards(settings, listen)) then
+        local is_local = true
+        for _, socket in ipairs(sockets.of(text)) do
+            is_local = is_local and address.is_loopback(socket.ip)
+        end
+        if not (is_local or client_ca.guards(settings, listen_of.parse(text))) then
             reachable[#reachable + 1] = text:match("^%S+")
         end
     end
@@ -197,20 +201,47 @@ local function check_proxy_protocol(settings, warnings)
     end
 end
 
--- No two listeners have one address.
+-- What two listen addresses that are one are told, as they were written.
+local function say_same(one, other)
+    if one.name == other.name and one.given == other.given then
+        return ("%s: %s is given twice; leave one out"):format(one.name, one.given)
+    elseif one.name == other.name then
+        local line = "%s: %s and %s are one address; leave one out"
+        return line:format(one.name, other.given, one.given)
+    elseif one.given == other.given then
+        local line = "%s: %s is also a %s address; use another port"
+        return line:format(one.name, one.given, other.name)
+    end
+    local line = "%s: %s is also the %s address %s; use another port"
+    return line:format(one.name, one.given, other.name, other.given)
+end
+
+-- Each address has one listener: nginx would give all its connections to the first. The kernel
+-- opens no two sockets that overlap, save with reuseport.
 local function check_addresses(settings, errors)
-    local seen = {}
-    for _, name in ipairs(options.listens) do
-        for _, text in ipairs(settings[name] or {}) do
-            local bare = text:match("^%S+")
-            if seen[bare] and seen[bare] ~= name then
-                errors[#errors + 1] = ("%s: %s is also a %s address; use another port"):format(
-                    name,
-                    bare,
-                    seen[bare]
-                )
+    local lines, seen = {}, {}
+    local function add(line)
+        -- A name has several addresses.
+        errors[#errors + 1] = not lines[line] and line or nil
+        lines[line] = true
+    end
+    for _, socket in ipairs(sockets.all(settings, options.listens)) do
+        local other = seen[socket.key]
+        if other then
+            add(say_same(socket, other))
+        end
+        seen[socket.key] = other or socket
+    end
+    local opened = sockets.opened(settings, options.listens)
+    for i, one in ipairs(opened) do
+        for j = 1, i - 1 do
+            local other = opened[j]
+            local may_be = one.key == other.key or (one.is_shared and other.is_shared)
+            if not may_be and sockets.overlap(one, other) then
+                local line = "%s: %s overlaps %s of %s, and nginx would open both; leave one out, "
+                    .. "or give both reuseport"
+                add(line:format(one.name, one.given, other.given, other.name))
             end
-            seen[bare] = name
         end
     end
 end

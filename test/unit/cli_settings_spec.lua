@@ -2,8 +2,10 @@
 
 local files = require("test.house.files")
 local options = require("cli.options")
+local posix = require("posix.sys.socket")
 local scan = require("test.house.scan")
 local settings = require("cli.options.settings")
+local sockets = require("cli.options.sockets")
 local words = require("test.unit.support.words")
 
 local FILE = "/etc/test/sluice.conf"
@@ -160,13 +162,136 @@ describe("cli.options.settings", function()
         }, errors)
     end)
 
-    it("refuses one address for both listeners", function()
-        local _, errors = resolve({
-            flags = { proxy_listen = "127.0.0.1:9 reuseport", admin_listen = "127.0.0.1:9" },
-        })
-        assert.same({
-            "admin_listen: 127.0.0.1:9 is also a proxy_listen address; use another port",
-        }, errors)
+    describe("addresses", function()
+        -- Each row: proxy_listen, admin_listen, what is said.
+        local REFUSED = {
+            {
+                "127.0.0.1:9 reuseport",
+                "127.0.0.1:9",
+                "admin_listen: 127.0.0.1:9 is also a proxy_listen address; use another port",
+            },
+            {
+                "*:9",
+                "0.0.0.0:9",
+                "admin_listen: 0.0.0.0:9 is also the proxy_listen address *:9; use another port",
+            },
+            {
+                "[::1]:9",
+                "[0:0::0001]:9",
+                "admin_listen: [0:0::0001]:9 is also the proxy_listen address [::1]:9; "
+                    .. "use another port",
+            },
+            {
+                "127.0.0.1:9, 127.0.0.1:9 reuseport",
+                "off",
+                "proxy_listen: 127.0.0.1:9 is given twice; leave one out",
+            },
+            {
+                "*:9, 127.0.0.1:8, 0.0.0.0:9",
+                "off",
+                "proxy_listen: *:9 and 0.0.0.0:9 are one address; leave one out",
+            },
+            {
+                "[::ffff:7f00:1]:9, [::FFFF:127.0.0.1]:9",
+                "off",
+                "proxy_listen: [::ffff:7f00:1]:9 and [::FFFF:127.0.0.1]:9 are one address; "
+                    .. "leave one out",
+            },
+            {
+                "127.0.0.1:9 backlog=5",
+                "*:9",
+                "admin_listen: *:9 overlaps 127.0.0.1:9 of proxy_listen, and nginx would open "
+                    .. "both; leave one out, or give both reuseport",
+            },
+            {
+                "[::]:9 ipv6only=off, 10.0.0.1:9",
+                "off",
+                "proxy_listen: 10.0.0.1:9 overlaps [::]:9 of proxy_listen, and nginx would open "
+                    .. "both; leave one out, or give both reuseport",
+            },
+        }
+        for _, row in ipairs(REFUSED) do
+            it(("refuses %s and %s"):format(row[1], row[2]), function()
+                local _, errors = resolve({
+                    flags = { proxy_listen = row[1], admin_listen = row[2], admin_insecure = "on" },
+                })
+                assert.same({ row[3] }, errors)
+            end)
+        end
+
+        it("refuses a name beside each of its addresses", function()
+            local found = sockets.of("localhost:9")
+            assert.is_true(#found > 0)
+            for _, socket in ipairs(found) do
+                local _, errors = resolve({
+                    flags = { proxy_listen = socket.text, admin_listen = "localhost:9" },
+                })
+                local line = "admin_listen: localhost:9 is also the proxy_listen address %s; "
+                    .. "use another port"
+                assert.same({ line:format(socket.text) }, errors)
+            end
+        end)
+
+        describe("of a name", function()
+            local real = posix.getaddrinfo
+            local ips
+
+            before_each(function()
+                posix.getaddrinfo = function(host)
+                    assert.equal("localhost", host)
+                    local found = {}
+                    for i, ip in ipairs(ips) do
+                        found[i] = { addr = ip }
+                    end
+                    return found
+                end
+            end)
+
+            after_each(function()
+                posix.getaddrinfo = real
+            end)
+
+            local function errors_of(proxy, admin)
+                local _, errors =
+                    resolve({ flags = { proxy_listen = proxy, admin_listen = admin } })
+                return errors
+            end
+
+            it("are compared each, and told once", function()
+                ips = { "::1", "127.0.0.1", "127.0.0.1" }
+                local line = "proxy_listen: localhost:9 is given twice; leave one out"
+                assert.same({ line }, errors_of("localhost:9, localhost:9 ssl", "off"))
+                for _, host in ipairs({ "[0::1]", "127.0.0.1" }) do
+                    line = "admin_listen: %s:9 is also the proxy_listen address localhost:9; "
+                        .. "use another port"
+                    assert.same({ line:format(host) }, errors_of("localhost:9", host .. ":9"))
+                end
+                assert.same({}, errors_of("localhost:9", "127.0.0.2:9"))
+            end)
+
+            it("are this machine's alone where the name says so", function()
+                ips = { "127.0.0.1", "10.0.0.1" }
+                local line = errors_of("off", "localhost:9")[1]
+                assert.truthy(line:find("admin_listen: localhost:9 is not on loopback", 1, true))
+                ips = { "127.0.0.1", "::1" }
+                assert.same({}, errors_of("off", "localhost:9"))
+            end)
+        end)
+
+        it("takes those that nginx opens side by side, or as one", function()
+            for _, listen in ipairs({
+                "0.0.0.0:9, [::]:9",
+                "127.0.0.1:9, [::1]:9, *:8, [::]:7 ipv6only=off",
+                "127.0.0.1:9, 0.0.0.0:9, [::1]:9, [::]:9",
+                "127.0.0.1:9 reuseport, 0.0.0.0:9 reuseport",
+                "127.0.0.1:9, 127.0.0.2:9",
+            }) do
+                local _, errors = resolve({
+                    flags = { proxy_listen = listen, admin_listen = "off" },
+                })
+                assert.same({}, errors)
+            end
+        end)
     end)
 
     it("wants a token for an admin listener that is not on loopback", function()

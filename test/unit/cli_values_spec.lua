@@ -169,7 +169,6 @@ local WRONG = {
     { "listen", "[::1]:80 ipv6only=yes" },
     { "listen", "127.0.0.1:80 so_keepalive=::" },
     { "listen", "127.0.0.1:80 host=x" },
-    { "listen", "127.0.0.1:80, 127.0.0.1:80 reuseport" },
     { "listen", "off" },
     { "listen", "" },
     { "text", "a\nb" },

@@ -104,9 +104,9 @@ class Kong:
         assert "stack traceback" not in done.stderr
         return done.stderr
 
-    def run_nginx(self) -> None:
-        """Runs a prepared one by hand."""
-        words = [NGINX, "-p", self.prefix, "-c", "nginx.conf"]
+    def run_nginx(self, prefix: Path | None = None) -> None:
+        """Runs a prepared one by hand; by another name of its prefix, if there is one."""
+        words = [NGINX, "-p", prefix or self.prefix, "-c", "nginx.conf"]
         env = self.environment
         subprocess.run(words, env=env, check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
 
@@ -227,6 +227,16 @@ def test_nginx_by_hand(kong: Kong) -> None:
     (kong.prefix / "logs" / "access.log").unlink()
     (kong.prefix / "logs" / "access.log").symlink_to("/etc/passwd")
     assert "logs/access.log is not a file with one name" in kong.refuse("start")
+
+
+def test_nginx_by_hand_in_a_prefix_with_two_names(kong: Kong) -> None:
+    kong.succeed("prepare")
+    link = kong.folder / "another"
+    link.symlink_to(kong.prefix)
+    kong.run_nginx(link)
+    wait_until(lambda: kong.status_of("/one") == 200, "nginx to serve")
+    assert "Kong is healthy" in kong.succeed("health")
+    assert "already running" in kong.refuse("start")
 
 
 def test_health_of_what_has_no_configuration(kong: Kong) -> None:

@@ -98,11 +98,17 @@ def test_another_nginx_takes_the_place_of_one_without_a_pid_file(
 
 
 @contextlib.contextmanager
-def looks_like_it(instance: Instance, *before: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with the command line of its master."""
+def looks_like_it(
+    instance: Instance, *before: str, has_log: bool = True
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the command line of its master, and what that holds open."""
     title = f"nginx: master process x -p {instance.prefix}/ -c {instance.prefix}/nginx.conf"
     words = [*before, "bash", "-c", 'echo; exec -a "$0" sleep 600', title]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+    log = instance.prefix / "logs" / "error.log" if has_log else Path(os.devnull)
+    with (
+        open(log) as held,
+        subprocess.Popen(words, stdin=held, stdout=subprocess.PIPE) as process,
+    ):
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"\n"
@@ -121,6 +127,17 @@ def test_one_of_the_same_prefix_in_another_container_is_a_stranger(instance: Ins
         assert instance.status()["pid"] == process.pid
     hidden = f'mount -t tmpfs tmpfs {instance.prefix} && exec "$@"'
     with looks_like_it(instance, "unshare", "--mount", "bash", "-c", hidden, "hidden") as process:
+        assert instance.status()["running"] is False
+        instance.succeed("start", file=None)
+        instance.succeed("stop")
+        assert process.poll() is None
+
+
+def test_a_name_alone_makes_no_master(instance: Instance) -> None:
+    """Anybody may choose one, and have a start refused."""
+    begin(instance)
+    instance.succeed("stop")
+    with looks_like_it(instance, has_log=False) as process:
         assert instance.status()["running"] is False
         instance.succeed("start", file=None)
         instance.succeed("stop")
