@@ -16,7 +16,6 @@ describe("the steps of a request", function()
         end
         assert.same({
             "post_read spoofed_headers",
-            "server_rewrite spoofed_headers_page",
             "server_rewrite sanitize",
             "server_rewrite route",
             "access access",
