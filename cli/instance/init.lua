@@ -55,23 +55,6 @@ function _M.new(prefix)
     }, mt)
 end
 
---- The prefixes that gateways run in on this machine, as far as this user may see. Costs a scan of
--- /proc.
--- @treturn {string,...} in alphabetical order
-function _M.running()
-    local found, seen = {}, {}
-    for _, pid in ipairs((process.all())) do
-        local line = process.command_line(pid) or ""
-        local prefix = line:match("^" .. MASTER .. ".- %-p (/.-)/ %-c ")
-        if prefix and not seen[prefix] and _M.new(prefix):master() == pid then
-            seen[prefix] = true
-            found[#found + 1] = prefix
-        end
-    end
-    table.sort(found)
-    return found
-end
-
 -- Whether a process is an nginx of this instance, by its command line.
 local function is_own(self, pid)
     local line = (process.command_line(pid) or "") .. " "
@@ -123,19 +106,42 @@ local function holds(pid, sockets, folder)
     return false
 end
 
--- The master, by a scan of /proc: somebody may have removed its pid file. As anybody may choose a
--- title, it has to hold the control socket or a log. Another user's is not found.
+-- Whether a process is one that only a master can be, or a worker that it is just forking: anybody
+-- may choose a title, so it has to hold the control socket or a log. Another user's is none.
+local function is_master(self, pid)
+    return has_title(pid, MASTER)
+        and is_own(self, pid)
+        and shares(self, pid)
+        and holds(pid, sockets_at(self.control), self.logs .. "/")
+end
+
+-- The master, by a scan of /proc: somebody may have removed its pid file.
 local function find_master(self)
-    local sockets
-    for _, pid in ipairs((process.all())) do
-        if has_title(pid, MASTER) and is_own(self, pid) and shares(self, pid) then
-            sockets = sockets or sockets_at(self.control)
-            if holds(pid, sockets, self.logs .. "/") then
-                return pid
-            end
+    local pids, parents = process.all()
+    for _, pid in ipairs(pids) do
+        if is_master(self, pid) and not is_master(self, parents[pid]) then
+            return pid
         end
     end
     return nil
+end
+
+--- The prefixes that gateways run in on this machine, as far as this user may see. Costs a scan of
+-- /proc.
+-- @treturn {string,...} in alphabetical order
+function _M.running()
+    local found, seen = {}, {}
+    for _, pid in ipairs((process.all())) do
+        local line = process.command_line(pid) or ""
+        local prefix = line:match("^" .. MASTER .. ".- %-p (/.-)/ %-c ")
+        local instance = prefix and not seen[prefix] and _M.new(prefix)
+        if instance and (master_of(instance, instance.pid) == pid or is_master(instance, pid)) then
+            seen[prefix] = true
+            found[#found + 1] = prefix
+        end
+    end
+    table.sort(found)
+    return found
 end
 
 --- The running master; while a binary upgrade is under way the new one, once it has written its pid

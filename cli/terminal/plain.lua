@@ -6,19 +6,29 @@
 -- What ends a line or a cell.
 local BREAKS = { ["\t"] = "\\t", ["\n"] = "\\n", ["\r"] = "\\r" }
 
--- Bytes that follow the first one of a character; of any other byte: none.
-local function followers(first)
-    return first > 0xF4 and 0
-        or first >= 0xF0 and 3
-        or first >= 0xE0 and 2
-        or first >= 0xC2 and 1
-        or 0
+-- Bytes that follow the first one of a character, and what the second one may be (RFC 3629, 4).
+local function followers(first, second)
+    if first < 0xC2 or first > 0xF4 or not second then
+        return nil
+    end
+    local low, high = 0x80, 0xBF
+    if first == 0xE0 then
+        low = 0xA0
+    elseif first == 0xED then
+        high = 0x9F
+    elseif first == 0xF0 then
+        low = 0x90
+    elseif first == 0xF4 then
+        high = 0x8F
+    end
+    local is_right = second >= low and second <= high
+    return is_right and (first >= 0xF0 and 3 or first >= 0xE0 and 2 or 1) or nil
 end
 
 -- A terminal of 8 bits takes a byte alone for what U+0080 to U+009F are.
 local function without_strays(bytes)
-    local count = followers(bytes:byte())
-    if count == 0 or #bytes <= count then
+    local count = followers(bytes:byte(1, 2))
+    if not count or #bytes <= count then
         return ("?"):rep(#bytes)
     end
     return bytes:sub(1, count + 1) .. ("?"):rep(#bytes - count - 1)
@@ -31,7 +41,7 @@ local _M = {}
 -- @treturn string with a question mark for each control character but newlines and tabs, and for
 -- bytes that are no UTF-8
 function _M.text(text)
-    text = text:gsub("[\192-\255]?[\128-\191]+", without_strays)
+    text = text:gsub("[\128-\255][\128-\191]*", without_strays)
     return (text:gsub("[%z\1-\8\11-\31\127]", "?"):gsub("\194[\128-\159]", "?"))
 end
 

@@ -13,6 +13,8 @@ local libyaml = require("yaml")
 local text = require("gateway.schema.text")
 local yaml_errors = require("gateway.config.yaml_errors")
 
+local byte = string.byte
+local char = string.char
 local find = string.find
 local format = string.format
 local gsub = string.gsub
@@ -35,10 +37,12 @@ local REFUSED = {
     "\239\191[\190\191]",
 }
 
--- Those of U+0000 (YAML 1.1, 5.6), where lyaml ends a string.
+-- Escapes of U+0000 (YAML 1.1, 5.6).
 local NUL_ESCAPES = { "\\0", "\\x00", "\\u0000", "\\U00000000" }
--- Noncharacters, which nobody writes: U+FDD0 to U+FDEF.
-local FIRST_STAND_IN, LAST_STAND_IN = 0xFDD0, 0xFDEF
+-- How many digits they have.
+local DIGITS = { ["0"] = 0, x = 2, u = 4, U = 8 }
+-- Noncharacters, which nobody writes: U+FDD0 to U+FDEF, without their last byte.
+local NONCHARACTERS, FIRST_BYTE, LAST_BYTE = "\239\183", 0x90, 0xAF
 
 local CONSTANTS = { [""] = NULL, ["~"] = NULL, null = NULL, Null = NULL, NULL = NULL }
 for word, value in pairs({
@@ -138,67 +142,91 @@ local function bad_byte(source)
     return first
 end
 
-local function utf8_of(code)
-    return "\239"
-        .. string.char(0x80 + bit.band(bit.rshift(code, 6), 63), 0x80 + bit.band(code, 63))
-end
-
--- One from `code` on that the text has neither as it is nor escaped.
-local function free_one(source, code)
-    local hex = format("%04X", code)
-    local any_case = hex:gsub("%a", function(letter)
-        return "[" .. letter .. letter:lower() .. "]"
-    end)
-    local is_there = find(source, utf8_of(code), 1, true)
-        or find(source, "\\u" .. any_case)
-        or find(source, "\\U0000" .. any_case)
-    return not is_there and code or code < LAST_STAND_IN and free_one(source, code + 1) or nil
-end
-
--- Replaces those escapes by that of a character which the text does not have. Returns the text, and
--- where it had one what puts them back in a string that was read: the character becomes U+0000, and
--- an escape that was none, as in a plain string or after another backslash, what was written.
-local function replace_nul(source)
-    local stand_ins, code = {}, FIRST_STAND_IN
+local function has_nul(source)
     for _, escape in ipairs(NUL_ESCAPES) do
         if find(source, escape, 1, true) then
-            code = free_one(source, code)
-            if not code then
-                error({ message = "U+0000 beside all of U+FDD0 to U+FDEF cannot be read" }, 0)
-            end
-            local other = format("\\u%04x", code)
-            stand_ins[#stand_ins + 1] =
-                { character = utf8_of(code), other = other, escape = escape }
-            source = gsub(source, escape, other)
-            code = code + 1
+            return true
         end
     end
-    if #stand_ins == 0 then
-        return source
-    end
-    return source,
-        function(value)
-            for _, stand_in in ipairs(stand_ins) do
-                value = gsub(value, stand_in.character, "\0")
-                value = gsub(value, stand_in.other, stand_in.escape)
+    return false
+end
+
+-- A double-quoted string with another text in the place of each U+0000.
+local function replace_nul(quoted, by)
+    return (
+        gsub(quoted, "\\(.)(%x*)", function(sign, hex)
+            local count = DIGITS[sign]
+            if count and #hex >= count and not find(hex:sub(1, count), "[^0]") then
+                return by .. hex:sub(count + 1)
             end
-            return value
+            return nil
+        end)
+    )
+end
+
+local function decode_scalar(quoted)
+    for event in libyaml.parser(quoted) do
+        if event.type == "SCALAR" then
+            return event.value
         end
+    end
+    return nil
+end
+
+-- A double-quoted string, at whose first U+0000 lyaml ends: a character that it does not have
+-- stands in for that.
+local function decode_quoted(quoted)
+    local without = decode_scalar(replace_nul(quoted, "x"))
+    for last = FIRST_BYTE, LAST_BYTE do
+        local stand_in = NONCHARACTERS .. char(last)
+        if not find(without, stand_in, 1, true) then
+            return (gsub(decode_scalar(replace_nul(quoted, stand_in)), stand_in, "\0"))
+        end
+    end
+    return nil
+end
+
+-- Where a character is, whose number only grows: libyaml counts characters, without a byte order
+-- mark at the beginning.
+function reader:byte_of(index)
+    local source, at, number = self.source, self.byte, self.index
+    while number < index do
+        repeat
+            at = at + 1
+            local next_byte = byte(source, at)
+        until not next_byte or next_byte < 0x80 or next_byte > 0xBF
+        number = number + 1
+    end
+    self.byte, self.index = at, number
+    return at
+end
+
+function reader:read_quoted(event)
+    local from, to = self:byte_of(event.start_mark.index), self:byte_of(event.end_mark.index)
+    local quoted = self.source:sub(from, to - 1)
+    if replace_nul(quoted, "") == quoted then
+        return event.value
+    end
+    local value = decode_quoted(quoted)
+    if not value then
+        raise("a text with U+0000 and all of U+FDD0 to U+FDEF cannot be read", event.start_mark)
+    end
+    return value
 end
 
 function reader:next_event()
     local ok, event = pcall(self.parser)
     if ok then
-        if self.put_back and event.type == "SCALAR" then
-            event.value = self.put_back(event.value)
+        if self.has_nul and event.style == "DOUBLE_QUOTED" then
+            event.value = self:read_quoted(event)
         end
         return event
     end
     local message, line, column = event:match("^(.-) at document: %d+, line: (%d+), column: (%d+)")
     message = message or event:match("^(.-) at document") or event
-    local byte = not line and bad_byte(self.source)
-    if byte then
-        error({ message = message, offset = byte }, 0)
+    local offset = not line and bad_byte(self.source)
+    if offset then
+        error({ message = message, offset = offset }, 0)
     end
     local context, context_line, context_column =
         event:match("\n(while .-) at line: (%d+), column: (%d+)%s*$")
@@ -333,9 +361,6 @@ function reader:node(event, depth)
 end
 
 function reader:document()
-    local replaced
-    replaced, self.put_back = replace_nul(self.source)
-    self.parser = libyaml.parser(replaced)
     self:next_event() -- STREAM_START
     if self:next_event().type == "STREAM_END" then
         return NULL
@@ -360,7 +385,11 @@ end
 -- (line, column and offset from 1, nil when unknown)
 function _M.decode(source, opts)
     local self = setmetatable({
+        parser = libyaml.parser(source),
         source = source,
+        has_nul = has_nul(source),
+        byte = find(source, "^\239\187\191") and 4 or 1,
+        index = 0,
         anchors = {},
         nodes = 0,
         aliased = 0,

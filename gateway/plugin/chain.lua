@@ -26,9 +26,7 @@ local C = ffi.C
 
 local OK, DECLINED = 0, -5
 -- What sluice_chain_access asks for.
-local STEP, CONFIGURE, BODY, ANSWER, TURN = -100, -101, -102, -103, -104
--- Until its turn comes.
-local TURN_SECONDS = 0.001
+local STEP, CONFIGURE, BODY, ANSWER = -100, -101, -102, -103
 
 -- Bits of phases; NATIVE: it has one in C.
 local PHASES = flags.phases
@@ -164,8 +162,6 @@ local function go_on(request, rc)
             configure(request, next_step)
         elseif rc == BODY then
             ngx.req.read_body()
-        elseif rc == TURN then
-            ngx.sleep(TURN_SECONDS)
         elseif rc == ANSWER then
             return answer(request)
         else
@@ -175,8 +171,7 @@ local function go_on(request, rc)
     end
 end
 
---- Runs the request's plugins in the access phase. May yield where one does, for the body, and
--- while patterns of a native one are compiled.
+--- Runs the request's plugins in the access phase. May yield where one does, and for the body.
 -- Returns if all of them have let the request pass.
 -- @raise what a plugin throws, with its name, which answers 500: a broken check must not let a
 -- request pass

@@ -11,6 +11,62 @@ local function decode(source)
 end
 
 describe("gateway.config.document", function()
+    describe("U+0000 in YAML", function()
+        it("reads U+0000 as what it is, and what only looks like its escape", function()
+            local lines = {
+                [[é: "x\0y\x00\u0000\U00000000z"]],
+                [["k\0": 'x\0' ]],
+                [[b: x\u0000]],
+                [[c: "x\\0\\\0"]],
+                "d: |",
+                [[  \x00 \ufdd1]],
+                [[e: "\uFDD0\0\U0000fdd2\0123"]],
+                [[f: "\x5cufdd0"]],
+                [[g: "a \]],
+                [[  \0b]],
+                [[ ]],
+                [[  é\0"]],
+                "h: \239\183\144",
+                "'" .. ([[\0]]):rep(300) .. "': 1",
+            }
+            for _, mark in ipairs({ "", "\239\187\191" }) do
+                for _, ending in ipairs({ "\n", "\r\n" }) do
+                    assert.same({
+                        ["é"] = "x\0y\0\0\0z",
+                        ["k\0"] = "x\\0",
+                        b = "x\\u0000",
+                        c = "x\\0\\\0",
+                        d = "\\x00 \\ufdd1\n",
+                        e = "\239\183\144\0\239\183\146\0" .. "123",
+                        f = "\\ufdd0",
+                        g = "a \0b\né\0",
+                        h = "\239\183\144",
+                        [([[\0]]):rep(300)] = 1,
+                    }, decode(mark .. table.concat(lines, ending)))
+                end
+            end
+        end)
+
+        it("says in which column an error is behind it", function()
+            local _, err = decode([[{a: "\0", b: "\q"}]])
+            local reason = "unknown escape in double quotes; use single quotes, or '\\\\'"
+            assert.equal("line 1, column 15: " .. reason, err)
+        end)
+
+        it("refuses a text with U+0000 for which no character stands in", function()
+            local all = {}
+            for last = 0x90, 0xAF do
+                all[#all + 1] = "\239\183" .. string.char(last)
+            end
+            local value, err = decode('a: "\\0' .. table.concat(all) .. '"')
+            assert.is_nil(value)
+            assert.equal(
+                "line 1, column 4: a text with U+0000 and all of U+FDD0 to U+FDEF cannot be read",
+                err
+            )
+        end)
+    end)
+
     describe("YAML", function()
         -- plain scalar -> value
         for text, want in pairs({
@@ -61,28 +117,6 @@ describe("gateway.config.document", function()
             assert.same({ a = 1, b = 3 }, value.y)
             assert.same({ a = 1, b = 4, c = 5 }, value.z)
             assert.same({ a = 1, b = 2 }, value.w)
-        end)
-
-        it("reads U+0000 as what it is, and what only looks like its escape", function()
-            local source = table.concat({
-                [[a: "x\0y\x00\u0000\U00000000z"]],
-                [["k\0": 'x\0' ]],
-                [[b: x\u0000]],
-                [[c: "x\\0\\\0"]],
-                "d: |",
-                [[  \x00 \ufdd1]],
-                [[e: "\uFDD0\0\U0000fdd2\0123"]],
-                "f: \239\183\147",
-            }, "\n")
-            assert.same({
-                a = "x\0y\0\0\0z",
-                ["k\0"] = "x\\0",
-                b = "x\\u0000",
-                c = "x\\0\\\0",
-                d = "\\x00 \\ufdd1\n",
-                e = "\239\183\144\0\239\183\146\0" .. "123",
-                f = "\239\183\147",
-            }, decode(source))
         end)
 
         it("takes a key that is written '<<' for a key", function()

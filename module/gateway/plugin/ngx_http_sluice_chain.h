@@ -55,17 +55,15 @@
 
 /*
  * What sluice_chain_access() returns beside NGX_OK (the chain is done) and
- * NGX_ERROR (no memory).  After the first three, and the last, it is to be
- * called again: a step of Lua is to be run; a configuration is to be looked
- * at; the body is to be read; others are to have their turn.  After the fourth
- * an error is to be answered.
+ * NGX_ERROR (no memory).  After the first three it is to be called again: a
+ * step of Lua is to be run; a configuration is to be looked at; the body is to
+ * be read.  After the last an error is to be answered.
  */
 
 #define NGX_HTTP_SLUICE_CHAIN_STEP            -100
 #define NGX_HTTP_SLUICE_CHAIN_CONFIGURE       -101
 #define NGX_HTTP_SLUICE_CHAIN_BODY            -102
 #define NGX_HTTP_SLUICE_CHAIN_ANSWER          -103    /* _ANSWER_LATER */
-#define NGX_HTTP_SLUICE_CHAIN_TURN            -104
 
 
 /* A plugin of the registry, and a configuration of it. */
@@ -169,6 +167,8 @@ struct ngx_http_sluice_chain_s {
     ngx_str_t                failure;    /* of length 0: it can be run */
 
     unsigned                 ready:1;
+    unsigned                 prepared:1; /* the patterns of its steps are
+                                            compiled */
 };
 
 
@@ -191,6 +191,15 @@ ngx_uint_t ngx_http_sluice_chain_level(ngx_http_sluice_chain_t *chain);
 
 /* Whether the access phase has to be one with Lua. */
 ngx_uint_t ngx_http_sluice_chain_needs_lua(ngx_http_sluice_chain_t *chain);
+
+/* ngx_http_sluice_chain_prepare.c */
+
+/*
+ * Compiles what a chain's plugins run, as far as this turn has time, by the
+ * view that it was made of.  NGX_AGAIN: in another turn.
+ */
+ngx_int_t ngx_http_sluice_chain_prepare(ngx_http_sluice_chain_t *chain,
+    const sluice_core_view_t *view);
 
 /* ngx_http_sluice_chain_plugins.c */
 

@@ -9,8 +9,6 @@
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_decide.h"
 #include "ngx_http_sluice_compiled.h"
-#include "ngx_http_sluice_patterns.h"
-#include "ngx_sluice_images.h"
 
 
 static ngx_int_t ngx_http_sluice_chain_read_body(ngx_http_request_t *r);
@@ -21,8 +19,6 @@ static ngx_int_t ngx_http_sluice_chain_run(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, sluice_step_t *next);
 static ngx_int_t ngx_http_sluice_chain_native(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_step_t *step);
-static ngx_int_t ngx_http_sluice_chain_prepare(ngx_http_sluice_ctx_t *ctx,
-    ngx_http_sluice_conf_t *conf);
 static void ngx_http_sluice_chain_describe(ngx_http_sluice_step_t *step,
     sluice_step_t *described);
 static ngx_int_t ngx_http_sluice_chain_refuse(ngx_http_request_t *r,
@@ -51,9 +47,6 @@ ngx_http_sluice_chain_access(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 
     case NGX_HTTP_SLUICE_CHAIN_BODY:
         return ngx_http_sluice_chain_read_body(r);
-
-    case NGX_HTTP_SLUICE_CHAIN_TURN:
-        return NGX_AGAIN;
 
     case NGX_HTTP_SLUICE_CHAIN_STEP:
         return ngx_http_sluice_chain_refuse(r, &ngx_http_sluice_chain_lua);
@@ -342,12 +335,6 @@ ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (!step->conf->prepared
-        && ngx_http_sluice_chain_prepare(ctx, step->conf) == NGX_AGAIN)
-    {
-        return NGX_HTTP_SLUICE_CHAIN_TURN;
-    }
-
     rc = native->access
          ? native->access(r, ctx, step->conf->data)
          : ngx_http_sluice_decide(native->decision, r, ctx, step->conf->data,
@@ -362,57 +349,6 @@ ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     }
 
     return NGX_HTTP_SLUICE_CHAIN_BODY;
-}
-
-
-/*
- * A plugin cannot wait while it runs patterns: they are compiled before, in
- * the turns that the router's have.  What does not come to that is compiled
- * when it is run: of a configuration that has changed since, or after too many
- * turns.
- */
-
-static ngx_int_t
-ngx_http_sluice_chain_prepare(ngx_http_sluice_ctx_t *ctx,
-    ngx_http_sluice_conf_t *conf)
-{
-    int                        rc;
-    sluice_core_found_t        found;
-    sluice_core_entity_t       head;
-    const sluice_core_view_t  *view;
-
-    rc = SLUICE_CORE_OK;
-    found.record = NULL;
-
-    /* while it waited there may have come what cannot be mapped */
-
-    view = sluice_images_view();
-
-    if (view) {
-        found = sluice_core_by_slot(view, SLUICE_CORE_PLUGIN, conf->slot);
-    }
-
-    if (found.record) {
-        sluice_core_head(&found, &head);
-
-        if (head.generation == conf->generation
-            && head.revision == conf->revision)
-        {
-            rc = sluice_core_prepare(&found, ngx_http_sluice_patterns(),
-                                     &conf->pattern);
-        }
-    }
-
-    if (rc == SLUICE_CORE_AGAIN && ++ctx->turns < SLUICE_CORE_TURNS) {
-        ctx->prepares = 1;
-        return NGX_AGAIN;
-    }
-
-    conf->prepared = (rc == SLUICE_CORE_OK);
-    ctx->prepares = 0;
-    ctx->turns = 0;
-
-    return NGX_OK;
 }
 
 

@@ -45,7 +45,7 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
 
     /* a plugin has sent it back to the beginning */
 
-    if (r->internal && !ctx->prepares) {
+    if (r->internal) {
 
         rc = ngx_http_sluice_route(r, ctx, &refusal);
 
@@ -69,10 +69,6 @@ ngx_http_sluice_access_handler(ngx_http_request_t *r)
     }
 
     rc = ngx_http_sluice_chain_access(r, ctx);
-
-    if (rc == NGX_AGAIN) {
-        return ngx_http_sluice_turn(r, ctx);
-    }
 
     if (rc != NGX_OK) {
         return rc;

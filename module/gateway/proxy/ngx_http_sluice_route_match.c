@@ -25,6 +25,9 @@
 static ngx_int_t ngx_http_sluice_route_keep(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
     const sluice_images_match_t *match);
+static ngx_int_t ngx_http_sluice_route_keep_route(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
+    const sluice_images_match_t *match);
 static uint32_t ngx_http_sluice_route_of_chain(const sluice_core_view_t *view,
     const sluice_images_match_t *match);
 static ngx_int_t ngx_http_sluice_route_keep_names(ngx_http_request_t *r,
@@ -83,6 +86,7 @@ ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     const sluice_core_view_t *view, ngx_http_sluice_refusal_t *refusal)
 {
     int                    rc;
+    ngx_int_t              kept;
     sluice_images_match_t  match;
 
     rc = sluice_match_request(r, view, ctx->path.data, ctx->path.len, &match);
@@ -91,13 +95,20 @@ ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_AGAIN;
     }
 
-    ctx->turns = 0;
-
     if (rc != SLUICE_CORE_OK && rc != SLUICE_CORE_NONE) {
+        ctx->turns = 0;
         return ngx_http_sluice_route_refuse(r, rc, &match, refusal);
     }
 
-    if (ngx_http_sluice_route_keep(r, ctx, view, &match) != NGX_OK) {
+    kept = ngx_http_sluice_route_keep(r, ctx, view, &match);
+
+    if (kept == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    ctx->turns = 0;
+
+    if (kept != NGX_OK) {
         return ngx_http_sluice_refusal(refusal,
                                        NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
@@ -112,11 +123,63 @@ ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 }
 
 
-/* Keeps what the match has found; no route: then only the path is known. */
+/*
+ * Keeps what the match has found; no route: then only the path is known.
+ * NGX_AGAIN: nothing is kept yet, patterns of its plugins are to be compiled.
+ */
 
 static ngx_int_t
 ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     const sluice_core_view_t *view, const sluice_images_match_t *match)
+{
+    uint32_t                    slot;
+    ngx_http_sluice_chain_t    *chain;
+    ngx_http_sluice_service_t  *service;
+
+    slot = SLUICE_CORE_NOBODY;
+    service = NULL;
+
+    if (match->route.record && match->service != SLUICE_CORE_NOBODY) {
+        service = ngx_http_sluice_service_of(ctx->compiled, match->service);
+    }
+
+    if (service) {
+        slot = match->service;
+
+        /* the access phase reads it: of many services it is in no cache */
+
+        __builtin_prefetch(&service->balancer->peers);
+        __builtin_prefetch(&service->balancer->own);
+    }
+
+    chain = ngx_http_sluice_chain(ctx->compiled,
+                                  ngx_http_sluice_route_of_chain(view, match),
+                                  match->revision, slot,
+                                  service && service->plugins);
+
+    if (chain && !chain->prepared
+        && ngx_http_sluice_chain_prepare(chain, view) == NGX_AGAIN
+        && ++ctx->turns < SLUICE_CORE_TURNS)
+    {
+        return NGX_AGAIN;
+    }
+
+    ctx->chain = chain;
+    ctx->consumer_chain = NULL;
+    ctx->step = 0;
+    ctx->service = service;
+    ctx->service_slot = slot;
+    ctx->service_generation = service ? service->generation : 0;
+    ctx->prefix = match->prefix;
+
+    return ngx_http_sluice_route_keep_route(r, ctx, view, match);
+}
+
+
+static ngx_int_t
+ngx_http_sluice_route_keep_route(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_view_t *view,
+    const sluice_images_match_t *match)
 {
     ctx->route = match->route.record ? match->slot : SLUICE_CORE_NOBODY;
     ctx->route_generation = match->generation;
@@ -125,34 +188,6 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
                        ? sluice_core_number(&match->route,
                                             SLUICE_CORE_ROUTE_FLAGS)
                        : 0;
-    ctx->prefix = match->prefix;
-
-    ctx->service_slot = SLUICE_CORE_NOBODY;
-    ctx->service = NULL;
-
-    if (match->route.record && match->service != SLUICE_CORE_NOBODY) {
-        ctx->service = ngx_http_sluice_service_of(ctx->compiled,
-                                                  match->service);
-    }
-
-    if (ctx->service) {
-        ctx->service_slot = match->service;
-        ctx->service_generation = ctx->service->generation;
-
-        /* the access phase reads it: of many services it is in no cache */
-
-        __builtin_prefetch(&ctx->service->balancer->peers);
-        __builtin_prefetch(&ctx->service->balancer->own);
-    }
-
-    ctx->step = 0;
-    ctx->consumer_chain = NULL;
-    ctx->chain = ngx_http_sluice_chain(ctx->compiled,
-                                       ngx_http_sluice_route_of_chain(view,
-                                                                      match),
-                                       ctx->route_revision, ctx->service_slot,
-                                       ctx->service
-                                       && ctx->service->plugins);
 
     if (ctx->chain == NULL
         || ngx_http_sluice_route_keep_names(r, ctx, match) != NGX_OK)

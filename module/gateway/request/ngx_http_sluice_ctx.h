@@ -127,8 +127,7 @@ struct ngx_http_sluice_ctx_s {
     /* while others have their turn (ngx_http_sluice_turn.c) */
 
     ngx_event_t                    *turn;
-    ngx_uint_t                      turns;        /* of this match, or of the
-                                                     plugin that is to run */
+    ngx_uint_t                      turns;        /* of this routing */
 
     ngx_str_t                       raw;          /* the path as it came */
     ngx_str_t                       path;         /* normalised */
@@ -192,7 +191,6 @@ struct ngx_http_sluice_ctx_s {
     unsigned                        logged:2;     /* NGX_HTTP_SLUICE_LOGGED */
     unsigned                        routed:1;     /* or no route matched */
     unsigned                        has_peer:1;
-    unsigned                        prepares:1;   /* for a plugin, turns */
     unsigned                        in_lua:1;     /* Lua runs its plugins */
     unsigned                        own_identity:1;  /* a Lua plugin's, in
                                                         ngx.ctx */

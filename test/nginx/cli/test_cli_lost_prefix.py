@@ -82,6 +82,13 @@ def test_commands_find_the_gateway(instance: Instance, part: str) -> None:
     assert instance.get("/one") == SERVED
 
 
+def test_who_names_no_prefix_is_told_of_it(instance: Instance) -> None:
+    begin(instance)
+    remove(instance.prefix / "run" / "nginx.pid")
+    done = instance.run("status", prefix=None)
+    assert str(instance.prefix) in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("part", ["run/nginx.pid", "run"])
 @pytest.mark.parametrize("verb", ["restart", "upgrade"])
 def test_another_nginx_takes_the_place_of_one_without_a_pid_file(

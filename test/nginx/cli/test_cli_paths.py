@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, Instance
+from wire import wait_until
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def test_a_log_in_a_prefix_that_is_not_made_yet(instance: Instance, alias: Path,
     instance.succeed("start", access_log=log.format(alias=alias), access_log_buffer="0")
     assert instance.get("/nothing") == 404
     log_file = instance.prefix / ("x.log" if ".." in log else "logs/x.log")
-    assert "/nothing" in log_file.read_text()
+    # nginx answers before it logs.
+    wait_until(lambda: "/nothing" in log_file.read_text(), "a line")
     assert log_file.stat().st_mode & 0o777 == 0o640
 
 

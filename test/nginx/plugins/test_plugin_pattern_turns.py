@@ -53,16 +53,18 @@ def begun(gateway: Start, upstream: Upstream, plugins: dict[str, str]) -> Gatewa
     return running
 
 
-def begin_all(running: Gateway, stack: ExitStack) -> list[Wire]:
-    """Has a request of each plugin waiting, and one of a route without any behind them."""
+def begin_all(running: Gateway, stack: ExitStack, *numbers: int) -> list[Wire]:
+    """Has a request of each plugin waiting, and one of a route without any behind them; or those of
+    some routes."""
+    paths = numbers or range(1, ROUTES + 2)
     (worker,) = running.workers()
-    wires = [stack.enter_context(running.wire()) for _ in range(ROUTES)]
+    wires = [stack.enter_context(running.wire()) for _ in paths[:-1]]
     assert {wire.ask("/").status for wire in wires} == {404}
     os.kill(worker, signal.SIGSTOP)
     try:
         # The last one is accepted in their first turn, and read after that.
         wires.append(stack.enter_context(running.wire()))
-        for n, wire in enumerate(wires, 1):
+        for n, wire in zip(paths, wires, strict=True):
             wire.send(
                 f"GET /{n}/some HTTP/1.1\r\nHost: a\r\nOrigin: {ORIGIN}\r\nUser-Agent: b\r\n"
                 "Connection: close\r\n\r\n".encode()
@@ -108,8 +110,27 @@ def test_a_body_that_waits_with_its_request_is_sent(gateway: Start, upstream: Up
         assert upstream.requests[-1].body == body
 
 
-def test_who_cannot_wait_is_told_all_the_same(gateway: Start, upstream: Upstream) -> None:
-    """The head of a response that was refused before the plugin's turn."""
+def test_heads_of_refused_requests_wait_too(gateway: Start, upstream: Upstream) -> None:
+    """One plugin refuses before another's turn, which looks at the response all the same."""
+    running = begun(gateway, upstream, {})
+    client = Client(running)
+    for n in range(1, ROUTES + 1):
+        if n % 2:
+            client.must(201, "POST", f"/routes/r{n}/plugins", plugin("bot-detection", ["."]))
+    routes = [n for n in range(1, ROUTES + 1) if n % 2]
+    with ExitStack() as stack:
+        replies = [wire.read_reply() for wire in begin_all(running, stack, *routes, ROUTES + 1)]
+    assert [reply.status for reply in replies] == [403] * len(routes) + [200]
+    told = [reply.headers.get("Access-Control-Allow-Origin") for reply in replies]
+    assert told == [ORIGIN] * len(routes) + [None]
+    wait_until(lambda: running.access_log().count("/some ") == len(replies), "each is logged")
+    ended = re.findall(r"/(\d)/some ", running.access_log())
+    assert ended.index(str(ROUTES + 1)) < len(routes) // 2, ended
+
+
+def test_global_plugins_look_at_the_head_without_a_route(
+    gateway: Start, upstream: Upstream
+) -> None:
     running = begun(gateway, upstream, {})
     slow = [f"0{SLOW}x{i}" for i in range(MANY)]
     config = {"origins": [*slow, ORIGIN]}
@@ -118,6 +139,58 @@ def test_who_cannot_wait_is_told_all_the_same(gateway: Start, upstream: Upstream
         reply = running.ask("/none", headers={"Origin": ORIGIN})
         assert reply.status == 404
         assert reply.headers.get("Access-Control-Allow-Origin") == ORIGIN
+
+
+@pytest.mark.parametrize("is_patched", [False, True], ids=["deleted", "patched"])
+def test_a_plugin_that_changes_while_requests_wait(
+    gateway: Start, upstream: Upstream, is_patched: bool
+) -> None:
+    """They go by what is there then."""
+    running = begun(gateway, upstream, {})
+    client = Client(running)
+    (found,) = client.must(200, "GET", "/routes/r1/plugins")["data"]
+    config = {"origins": ["https://b.com"]}
+    with ExitStack() as stack:
+        wires = begin_all(running, stack, *[1] * 20)
+        if is_patched:
+            client.must(200, "PATCH", f"/plugins/{found['id']}", {"config": config})
+        else:
+            client.must(204, "DELETE", f"/plugins/{found['id']}")
+        assert {wire.read_reply().status for wire in wires} == {200}
+    reply = running.ask("/1/", headers={"Origin": "https://b.com"})
+    told = reply.headers.get("Access-Control-Allow-Origin")
+    assert told == ("https://b.com" if is_patched else None)
+
+
+TWICE = """return {
+    VERSION = "1", PRIORITY = @priority@,
+    schema = { name = "@name@", fields = { { config = { type = "record", fields = {} } } } },
+    access = function()
+        local name = ngx.req.is_internal() and "x-second" or "x-first"
+        ngx.req.set_header(name, "yes")
+        if @sends@ and name == "x-first" then
+            return ngx.exec("/1/some")
+        end
+    end,
+}"""
+
+
+@pytest.mark.parametrize("names", [["twice"], ["twice", "behind"]])
+def test_who_waited_is_sent_to_the_beginning_as_any_other(
+    gateway: Start, upstream: Upstream, names: list[str]
+) -> None:
+    sources = {
+        name: TWICE.replace("@name@", name)
+        .replace("@priority@", str(1500 - i))
+        .replace("@sends@", str(i == 0).lower())
+        for i, name in enumerate(names)
+    }
+    running = begun(gateway, upstream, sources)
+    with ExitStack() as stack:
+        wires = begin_all(running, stack, *[1] * 6)
+        assert [wire.read_reply().status for wire in wires] == [200] * 6
+    asked = [request.headers.get("x-second") for request in upstream.requests[-6:]]
+    assert asked == ["yes"] * 6
 
 
 def test_a_worker_that_quits_answers_who_waits(gateway: Start, upstream: Upstream) -> None:
