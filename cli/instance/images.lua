@@ -99,15 +99,19 @@ local function is_image(name)
     return name:find("^base%.%d+") or name:find("^delta%.%d+")
 end
 
---- The folder of an instance that has left no settings: that of this user's workers.
+--- The folder of an instance that has left no settings: in memory, its workers' user's.
 -- @tparam string prefix
 -- @treturn table as settings
 function _M.unknown(prefix)
-    local account = pwd.getpwuid(unistd.geteuid())
-    return {
-        user = account and account.pw_name,
-        image_dir = own_name(prefix, unistd.geteuid()),
-    }
+    local uid = unistd.geteuid()
+    for _, name in ipairs(stat.stat(SHARED_MEMORY) and dirent.dir(SHARED_MEMORY) or {}) do
+        local found = tonumber(name:match("^sluice%-(%d+)%-"))
+        local path = found and own_name(prefix, found)
+        local info = path == SHARED_MEMORY .. "/" .. name and stat.lstat(path)
+        uid = info and info.st_uid == found and found or uid
+    end
+    local account = pwd.getpwuid(uid)
+    return { user = account and account.pw_name, image_dir = own_name(prefix, uid) }
 end
 
 --- Removes the images of an instance that does not run.

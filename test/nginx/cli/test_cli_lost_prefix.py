@@ -3,6 +3,7 @@ each command finds the gateway all the same, and each process that dies has a su
 why not."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -63,6 +64,7 @@ def test_commands_find_the_gateway(instance: Instance, part: str) -> None:
     """What they cannot do without that part they say, and change nothing."""
     begin(instance)
     master = instance.status()["pid"]
+    images = Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
     remove(instance.prefix / part)
     assert instance.status()["pid"] == master
     lines = instance.refuse("start", file=None)
@@ -77,6 +79,7 @@ def test_commands_find_the_gateway(instance: Instance, part: str) -> None:
     assert instance.status()["pid"] == master
     instance.succeed("stop")
     assert instance.get("/one") == 0
+    assert not images.exists()
     instance.succeed("start", file=None)
     assert names(instance) == ["one"]
     assert instance.get("/one") == SERVED
