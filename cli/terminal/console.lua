@@ -85,11 +85,20 @@ function _M.print_lines(lines)
     end
 end
 
+-- No name in a line begins another one: only what begins with a blank continues it.
+local function in_one(line)
+    return (
+        line:gsub("\n()", function(at)
+            return line:sub(at, at) ~= " " and "\\n" or nil
+        end)
+    )
+end
+
 --- Prints lines to standard error; those that begin with a blank continue the one before.
 -- @tparam {string,...} lines
 function _M.complain(lines)
     for _, line in ipairs(lines) do
-        line = plain.line(hint.complete(line))
+        line = in_one(hint.complete(line))
         _M.write_error((line:sub(1, 1) == " " and "" or "sluice: ") .. line .. "\n")
     end
 end

@@ -52,6 +52,11 @@ describe("a complaint", function()
 
     it("is one line, whatever a name in it holds", function()
         console.complain({ "service 'a\nsluice: b' is in use" })
-        assert.same({ "sluice: service 'a\\nsluice: b' is in use\n" }, written)
+        console.complain({ "not found; looked for:\n  a.lua\n  b.lua", "x\n\ny\n" })
+        assert.same({
+            "sluice: service 'a\\nsluice: b' is in use\n",
+            "sluice: not found; looked for:\n  a.lua\n  b.lua\n",
+            "sluice: x\\n\\ny\\n\n",
+        }, written)
     end)
 end)
