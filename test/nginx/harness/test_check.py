@@ -1,6 +1,7 @@
 """The check (scripts/check): what it tries again, what it says, and that no stage hides one."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,10 +142,18 @@ def test_without_a_build_no_suite_runs(check: Check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "runs"), [("README.md", True), ("module/x/y.c", True), ("docs/a.md", False)]
+    ("changed", "tests"),
+    [
+        ("README.md", "whole"),
+        ("cli/options/platform.lua", "whole"),
+        ("module/x/y.c", "module"),
+        ("plugins/x/y.h", "module"),
+        ("plugins/x/y.lua", None),
+        ("docs/a.md", None),
+    ],
 )
-def test_bare_debians_are_left_out_where_a_change_cannot_have_touched_them(
-    check: Check, changed: str, runs: bool
+def test_of_bare_debians_a_change_has_what_it_can_have_touched(
+    check: Check, changed: str, tests: str | None
 ) -> None:
     def git(*words: str, **environment: str) -> None:
         subprocess.run(
@@ -163,10 +172,22 @@ def test_bare_debians_are_left_out_where_a_change_cannot_have_touched_them(
         git("add", file)
         then = f"2026-01-02T{10 - hours:02}:00:00Z" if hours < 10 else "2026-01-01T00:00:00Z"
         git("commit", "--quiet", "--message", file, GIT_COMMITTER_DATE=then)
-    check.stages["platforms"] = ["touch ran"]
+    # The second try is the same command.
+    check.stages["platforms"] = [
+        "echo $(or $(TESTS),whole) >ran",
+        "test -e tried || { touch tried; exit 1; }",
+    ]
     code, _ = check.run("lint", "test", "platforms")
     assert code == 0
-    assert (check.folder / "ran").exists() == runs
+    ran = check.folder / "ran"
+    assert (ran.read_text().strip() if ran.exists() else None) == tests
+
+
+def test_what_that_rule_names_is_there() -> None:
+    rule = re.search(r"changed (Makefile [^;]*);", (ROOT / "scripts" / "check").read_text())
+    assert rule
+    for name in rule[1].split():
+        assert (ROOT / name).exists(), name
 
 
 def test_steady_counts_what_failed_over_many_runs(check: Check) -> None:
