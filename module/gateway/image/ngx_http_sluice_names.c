@@ -11,36 +11,52 @@
 ngx_uint_t  ngx_http_sluice_names_are_logged;
 
 
+/* In one piece of memory: it is done for each request. */
+
 ngx_int_t
 ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     const sluice_core_found_t *route, const ngx_http_sluice_named_t *service)
 {
+    u_char                   *p;
+    size_t                    size;
+    sluice_core_text_t        name;
+    sluice_core_entity_t      head;
     ngx_http_sluice_names_t  *names;
 
-    names = ngx_pcalloc(r->pool, sizeof(ngx_http_sluice_names_t));
+    name = sluice_core_text(route, SLUICE_CORE_ROUTE_NAME);
+
+    size = sizeof(ngx_http_sluice_names_t) + name.length;
+
+    if (service) {
+        size += service->name.len + service->host.len;
+    }
+
+    names = ngx_palloc(r->pool, size);
     if (names == NULL) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_sluice_names_read(r->pool, route, SLUICE_CORE_ROUTE_NAME,
-                                   &names->route)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    sluice_core_head(route, &head);
+    ngx_memcpy(names->route.id, head.id, sizeof(names->route.id));
+
+    p = (u_char *) (names + 1);
+
+    names->route.name.data = p;
+    names->route.name.len = name.length;
+    ngx_str_null(&names->route.host);
+    p = ngx_cpymem(p, name.data, name.length);
 
     if (service) {
         names->service = *service;
 
-        if (ngx_http_sluice_names_copy(r->pool, &names->service.name,
-                                       &service->name)
-            != NGX_OK
-            || ngx_http_sluice_names_copy(r->pool, &names->service.host,
-                                          &service->host)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
+        names->service.name.data = p;
+        p = ngx_cpymem(p, service->name.data, service->name.len);
+
+        names->service.host.data = p;
+        ngx_memcpy(p, service->host.data, service->host.len);
+
+    } else {
+        ngx_memzero(&names->service, sizeof(names->service));
     }
 
     ctx->names = names;

@@ -251,23 +251,28 @@ ngx_http_sluice_late_finish(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx)
 static ngx_int_t
 ngx_http_sluice_late_init(ngx_conf_t *cf)
 {
-    ngx_uint_t                  filters;
+    ngx_uint_t                  heads, bodies;
     ngx_http_sluice_plugin_t  **native;
 
-    filters = 0;
+    heads = 0;
+    bodies = 0;
 
     for (native = ngx_http_sluice_plugins; *native; native++) {
-        filters |= (*native)->header_filter || (*native)->body_filter
-                   || (*native)->head
-                   || ((*native)->decision && (*native)->decision->head);
+        bodies |= (*native)->body_filter != NULL;
+        heads |= (*native)->header_filter || (*native)->head
+                 || ((*native)->decision && (*native)->decision->head);
     }
 
     ngx_http_sluice_tls_more = ngx_http_sluice_early_certificate;
 
-    if (filters) {
+    /* the head's asks for bodies in memory */
+
+    if (heads || bodies) {
         ngx_http_sluice_late_next_header = ngx_http_top_header_filter;
         ngx_http_top_header_filter = ngx_http_sluice_late_header_filter;
+    }
 
+    if (bodies) {
         ngx_http_sluice_late_next_body = ngx_http_top_body_filter;
         ngx_http_top_body_filter = ngx_http_sluice_late_body_filter;
     }

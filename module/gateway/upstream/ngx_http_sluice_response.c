@@ -214,12 +214,14 @@ static ngx_uint_t
 ngx_http_sluice_response_has_status(ngx_http_request_t *r)
 {
     ngx_str_t            *line;
+    ngx_uint_t            n;
     ngx_http_upstream_t  *u;
 
     u = r->upstream;
+    n = u->headers_in.status_n;
     line = &u->headers_in.status_line;
 
-    if (u->headers_in.status_n < NGX_HTTP_CONTINUE) {
+    if (n < NGX_HTTP_CONTINUE) {
 
         /* nginx has logged it */
 
@@ -227,7 +229,9 @@ ngx_http_sluice_response_has_status(ngx_http_request_t *r)
     }
 
     if (line->len < 3
-        || ngx_atoi(line->data, 3) != (ngx_int_t) u->headers_in.status_n)
+        || line->data[0] != '0' + n / 100
+        || line->data[1] != '0' + n / 10 % 10
+        || line->data[2] != '0' + n % 10)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "upstream sent an invalid status");
