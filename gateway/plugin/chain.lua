@@ -10,6 +10,7 @@ local base = require("resty.core.base")
 local bit = require("bit")
 local ffi = require("ffi")
 local flags = require("gateway.image.flags")
+local groups = require("gateway.kit.groups")
 local kit_phases = require("gateway.kit.phases")
 local response = require("gateway.pdk.response")
 local turn = require("sluice.ffi.turn")
@@ -26,7 +27,7 @@ local C = ffi.C
 
 local OK, DECLINED = 0, -5
 -- What sluice_chain_access asks for.
-local STEP, CONFIGURE, BODY, ANSWER = -100, -101, -102, -103
+local STEP, CONFIGURE, BODY, ANSWER, GROUPS = -100, -101, -102, -103, -104
 
 -- Bits of phases; NATIVE: it has one in C.
 local PHASES = flags.phases
@@ -153,6 +154,13 @@ local function answer(request)
     return response.error(status, read(message))
 end
 
+local function report_groups(request)
+    local packed = groups.pack()
+    if C.sluice_chain_groups(request, packed, #packed) ~= OK then
+        error("no memory", 0)
+    end
+end
+
 --- What is left of the access phase once C has asked for something.
 local function go_on(request, rc)
     while rc ~= OK do
@@ -162,6 +170,8 @@ local function go_on(request, rc)
             configure(request, next_step)
         elseif rc == BODY then
             ngx.req.read_body()
+        elseif rc == GROUPS then
+            report_groups(request)
         elseif rc == ANSWER then
             return answer(request)
         else

@@ -4,23 +4,26 @@
 local packed = require("sluice.ffi.packed")
 
 -- sluice_acl.h
-local DENY, HIDE = 0x01, 0x02
+local DENY, HIDE, AUTHENTICATED = 0x01, 0x02, 0x04
 
 return {
-    VERSION = "0.1.0",
+    VERSION = "0.2.0",
     PRIORITY = 950,
     native = true,
     --- What happens where no plugin before it says who the consumer is.
     needs_consumer = "every request is answered 401",
 
-    --- What the C reads of a configuration: `always_use_authenticated_groups` is nothing to it, as
-    -- long as no plugin finds such groups.
+    --- What the C reads of a configuration.
     -- @tparam table config checked by the schema
     -- @treturn string
     pack = function(config)
         local deny = type(config.deny) == "table" and #config.deny > 0 and config.deny
         local out = packed.new()
-        out:number((deny and DENY or 0) + (config.hide_groups_header and HIDE or 0))
+        out:number(
+            (deny and DENY or 0)
+                + (config.hide_groups_header and HIDE or 0)
+                + (config.always_use_authenticated_groups and AUTHENTICATED or 0)
+        )
         out:list(deny or config.allow)
         return out:bytes()
     end,

@@ -33,13 +33,16 @@ return {
                     { deny = groups("Groups that are denied access to the service or route.") },
                     {
                         hide_groups_header = flag(
-                            "Do not send the header `X-Consumer-Groups` to the upstream."
+                            "Send neither `X-Consumer-Groups` nor `X-Authenticated-Groups` to the "
+                                .. "upstream."
                         ),
                     },
                     {
                         always_use_authenticated_groups = flag(
-                            "Use groups determined by an authentication plugin instead of those "
-                                .. "of the consumer. No bundled plugin does this."
+                            "Use groups determined by an authentication plugin, if there are any, "
+                                .. "also of a consumer with a credential. No bundled plugin "
+                                .. "determines groups; a Lua plugin does, by "
+                                .. "`kong.ctx.shared.authenticated_groups`."
                         ),
                     },
                 },

@@ -1,7 +1,7 @@
 
 /*
- * What the plugin acl decides: whether a consumer is in groups that may pass
- * (docs/plugins/acl.md).
+ * What the plugin acl decides: whether a consumer is in groups that may pass,
+ * or groups that another plugin has authenticated (docs/plugins/acl.md).
  */
 
 
@@ -10,14 +10,22 @@
 #include <stdlib.h>
 
 
-/* What of a consumer's groups counts. */
+/* What of a request's groups counts. */
 
 typedef struct {
     sluice_core_text_t  header;          /* their names, one after another */
     size_t              size;            /* of its memory */
     uint32_t            count;
     uint32_t            is_listed;       /* one is among the configured ones */
+    uint32_t            are_authenticated;
 } sluice_acl_groups_t;
+
+
+/* What a plugin has authenticated. */
+
+typedef struct {
+    sluice_packed_list_t   names;
+} sluice_acl_authenticated_t;
 
 
 static int sluice_acl_ready(void *data, const sluice_decision_source_t *source,
@@ -25,8 +33,16 @@ static int sluice_acl_ready(void *data, const sluice_decision_source_t *source,
 static int sluice_acl_decide(void *data,
     const sluice_decision_request_t *request,
     sluice_decision_result_t *result);
+static int sluice_acl_find(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, int has_credential,
+    sluice_acl_groups_t *groups);
+static int sluice_acl_read_authenticated(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, sluice_acl_groups_t *groups);
 static int sluice_acl_read(const sluice_acl_t *conf,
     const sluice_decision_request_t *request, sluice_acl_groups_t *groups);
+static int sluice_acl_add(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, sluice_acl_groups_t *groups,
+    const sluice_core_text_t *name);
 static int sluice_acl_append(const sluice_decision_request_t *request,
     sluice_acl_groups_t *groups, const sluice_core_text_t *name);
 static int sluice_acl_is_listed(const sluice_acl_t *conf,
@@ -37,6 +53,11 @@ static int sluice_acl_compare(const void *one, const void *two);
 static const sluice_packed_field_t  sluice_acl_fields[] = {
     sluice_packed_field(NUMBER, sluice_acl_t, flags),
     sluice_packed_field(LIST, sluice_acl_t, groups),
+    sluice_packed_end
+};
+
+static const sluice_packed_field_t  sluice_acl_authenticated[] = {
+    sluice_packed_field(LIST, sluice_acl_authenticated_t, names),
     sluice_packed_end
 };
 
@@ -53,6 +74,9 @@ const sluice_decision_plugin_t  sluice_acl = {
 
 static sluice_header_t  sluice_acl_header =
     sluice_header_name("X-Consumer-Groups", "x-consumer-groups", 0);
+
+static sluice_header_t  sluice_acl_header_authenticated =
+    sluice_header_name("X-Authenticated-Groups", "x-authenticated-groups", 0);
 
 static const sluice_core_text_t  sluice_acl_kind = { "acls", 4 };
 
@@ -83,8 +107,6 @@ sluice_acl_ready(void *data, const sluice_decision_source_t *source,
 }
 
 
-/* nobody, or a consumer without any group, may not be among those allowed */
-
 static int
 sluice_acl_decide(void *data, const sluice_decision_request_t *request,
     sluice_decision_result_t *result)
@@ -92,6 +114,7 @@ sluice_acl_decide(void *data, const sluice_decision_request_t *request,
     sluice_acl_t  *conf = data;
 
     int                   rc, credential;
+    sluice_header_t      *header;
     sluice_core_text_t    value;
     sluice_acl_groups_t   groups;
 
@@ -101,44 +124,120 @@ sluice_acl_decide(void *data, const sluice_decision_request_t *request,
         return sluice_decision_without(result, credential, "who asks");
     }
 
-    rc = sluice_decision_fact(request, SLUICE_ASK_CONSUMER, &value);
-
-    if (rc != SLUICE_FACT_OK && rc != SLUICE_FACT_NONE) {
-        return sluice_decision_without(result, rc, "who asks");
-    }
-
     memset(&groups, 0, sizeof(sluice_acl_groups_t));
 
-    if (rc == SLUICE_FACT_OK) {
-        rc = sluice_acl_read(conf, request, &groups);
+    rc = sluice_acl_find(conf, request, credential == SLUICE_FACT_OK, &groups);
 
-        if (rc != SLUICE_FACT_OK) {
-            return sluice_decision_without(result, rc,
-                                           "the consumer's groups");
-        }
-
-        if (conf->flags & SLUICE_ACL_DENY
-            ? !groups.is_listed : groups.is_listed)
-        {
-            if (!(conf->flags & SLUICE_ACL_HIDE)
-                && sluice_decision_edit(request, result,
-                                        SLUICE_DECISION_UP_SET,
-                                        &sluice_acl_header, &groups.header)
-                   != SLUICE_FACT_OK)
-            {
-                return SLUICE_DECISION_MEMORY;
-            }
-
-            return SLUICE_DECISION_PASS;
-        }
+    if (rc != SLUICE_FACT_OK && rc != SLUICE_FACT_NONE) {
+        return sluice_decision_without(result, rc, "the groups");
     }
 
-    if (groups.count == 0 && credential == SLUICE_FACT_NONE) {
+    if (rc == SLUICE_FACT_OK
+        && (conf->flags & SLUICE_ACL_DENY
+            ? !groups.is_listed : groups.is_listed))
+    {
+        header = groups.are_authenticated ? &sluice_acl_header_authenticated
+                                          : &sluice_acl_header;
+
+        if (!(conf->flags & SLUICE_ACL_HIDE)
+            && sluice_decision_edit(request, result, SLUICE_DECISION_UP_SET,
+                                    header, &groups.header)
+               != SLUICE_FACT_OK)
+        {
+            return SLUICE_DECISION_MEMORY;
+        }
+
+        return SLUICE_DECISION_PASS;
+    }
+
+    /* nobody, or a consumer without any group */
+
+    if (groups.count == 0
+        && !groups.are_authenticated
+        && credential == SLUICE_FACT_NONE)
+    {
         return sluice_decision_respond(result, 401, "Unauthorized");
     }
 
     return sluice_decision_respond(result, 403,
                                    "You cannot consume this service");
+}
+
+
+/*
+ * Authenticated groups are those of somebody who is no consumer, or has no
+ * credential of one.  SLUICE_FACT_NONE: nobody is known.
+ */
+
+static int
+sluice_acl_find(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, int has_credential,
+    sluice_acl_groups_t *groups)
+{
+    int                 rc, consumer;
+    sluice_core_text_t  value;
+
+    consumer = sluice_decision_fact(request, SLUICE_ASK_CONSUMER, &value);
+
+    if (consumer != SLUICE_FACT_OK && consumer != SLUICE_FACT_NONE) {
+        return consumer;
+    }
+
+    if (consumer == SLUICE_FACT_NONE
+        || !has_credential
+        || (conf->flags & SLUICE_ACL_AUTHENTICATED))
+    {
+        rc = sluice_acl_read_authenticated(conf, request, groups);
+
+        if (rc != SLUICE_FACT_NONE) {
+            return rc;
+        }
+    }
+
+    return consumer == SLUICE_FACT_OK
+           ? sluice_acl_read(conf, request, groups) : SLUICE_FACT_NONE;
+}
+
+
+static int
+sluice_acl_read_authenticated(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, sluice_acl_groups_t *groups)
+{
+    int                          rc;
+    uint32_t                     i;
+    sluice_core_text_t           packed;
+    sluice_packed_memory_t       memory;
+    sluice_acl_authenticated_t   authenticated;
+
+    rc = sluice_decision_fact(request, SLUICE_ASK_AUTHENTICATED_GROUPS,
+                              &packed);
+
+    if (rc != SLUICE_FACT_OK) {
+        return rc;
+    }
+
+    memory.allocate = request->calls->allocate;
+    memory.data = request->data;
+
+    if (sluice_packed_read(sluice_acl_authenticated, &packed, &memory,
+                           &authenticated)
+        != SLUICE_CORE_OK)
+    {
+        return SLUICE_FACT_MEMORY;
+    }
+
+    groups->are_authenticated = 1;
+
+    for (i = 0; i < authenticated.names.count; i++) {
+        rc = sluice_acl_add(conf, request, groups,
+                            &authenticated.names.texts[i]);
+
+        if (rc != SLUICE_FACT_OK) {
+            return rc;
+        }
+    }
+
+    return SLUICE_FACT_OK;
 }
 
 
@@ -156,20 +255,30 @@ sluice_acl_read(const sluice_acl_t *conf,
                                        &name))
            == SLUICE_FACT_OK)
     {
-        groups->count++;
+        rc = sluice_acl_add(conf, request, groups, &name);
 
-        if (!groups->is_listed) {
-            groups->is_listed = sluice_acl_is_listed(conf, &name);
-        }
-
-        if (!(conf->flags & SLUICE_ACL_HIDE)
-            && sluice_acl_append(request, groups, &name) != SLUICE_FACT_OK)
-        {
-            return SLUICE_FACT_MEMORY;
+        if (rc != SLUICE_FACT_OK) {
+            return rc;
         }
     }
 
     return rc == SLUICE_FACT_NONE ? SLUICE_FACT_OK : rc;
+}
+
+
+static int
+sluice_acl_add(const sluice_acl_t *conf,
+    const sluice_decision_request_t *request, sluice_acl_groups_t *groups,
+    const sluice_core_text_t *name)
+{
+    groups->count++;
+
+    if (!groups->is_listed) {
+        groups->is_listed = sluice_acl_is_listed(conf, name);
+    }
+
+    return conf->flags & SLUICE_ACL_HIDE
+           ? SLUICE_FACT_OK : sluice_acl_append(request, groups, name);
 }
 
 

@@ -13,8 +13,9 @@
 
 /* Flags of a configuration, as the plugin's pack() writes them. */
 
-#define SLUICE_ACL_DENY  0x01
-#define SLUICE_ACL_HIDE  0x02
+#define SLUICE_ACL_DENY           0x01
+#define SLUICE_ACL_HIDE           0x02
+#define SLUICE_ACL_AUTHENTICATED  0x04    /* groups count before his own */
 
 
 typedef struct {

@@ -71,7 +71,8 @@ typedef enum {
     SLUICE_DECISION_RESPOND,         /* status and message say what */
     SLUICE_DECISION_BODY,            /* ask again when the body is there */
     SLUICE_DECISION_UNKNOWN,         /* of something that is not known */
-    SLUICE_DECISION_MEMORY           /* there is none: answer 500 */
+    SLUICE_DECISION_MEMORY,          /* there is none: answer 500 */
+    SLUICE_DECISION_LUA              /* ask again when Lua was asked */
 } sluice_decision_e;
 
 
@@ -94,6 +95,8 @@ typedef enum {
     SLUICE_ASK_BODY,
     SLUICE_ASK_TARGET,               /* path and query, as the client sent
                                         them */
+    SLUICE_ASK_AUTHENTICATED_GROUPS, /* by a plugin: a packed list of names
+                                        (packed.h) */
     SLUICE_ASK_COUNT
 } sluice_ask_e;
 
@@ -107,7 +110,8 @@ typedef enum {
     SLUICE_FACT_LATER = -3,          /* the body has to be read first */
     SLUICE_FACT_LARGE = -4,          /* the body is not in memory */
     SLUICE_FACT_UNREADABLE = -5,     /* nor is the configuration: answer 503 */
-    SLUICE_FACT_MEMORY = -6          /* or another failure: answer 500 */
+    SLUICE_FACT_MEMORY = -6,         /* or another failure: answer 500 */
+    SLUICE_FACT_LUA = -7             /* Lua has to be asked first */
 } sluice_fact_e;
 
 
@@ -439,6 +443,9 @@ sluice_decision_without(sluice_decision_result_t *result, int fact,
 
     case SLUICE_FACT_LATER:
         return SLUICE_DECISION_BODY;
+
+    case SLUICE_FACT_LUA:
+        return SLUICE_DECISION_LUA;
 
     case SLUICE_FACT_UNREADABLE:
         return sluice_decision_respond(result, 503,

@@ -55,15 +55,17 @@
 
 /*
  * What sluice_chain_access() returns beside NGX_OK (the chain is done) and
- * NGX_ERROR (no memory).  After the first three it is to be called again: a
- * step of Lua is to be run; a configuration is to be looked at; the body is to
- * be read.  After the last an error is to be answered.
+ * NGX_ERROR (no memory).  But for one of them it is to be called again: a step
+ * of Lua is to be run; a configuration is to be looked at; the body is to be
+ * read; an error is to be answered, and no more; sluice_chain_groups() is to
+ * be told groups.
  */
 
 #define NGX_HTTP_SLUICE_CHAIN_STEP            -100
 #define NGX_HTTP_SLUICE_CHAIN_CONFIGURE       -101
 #define NGX_HTTP_SLUICE_CHAIN_BODY            -102
 #define NGX_HTTP_SLUICE_CHAIN_ANSWER          -103    /* _ANSWER_LATER */
+#define NGX_HTTP_SLUICE_CHAIN_GROUPS          -104
 
 
 /* A plugin of the registry, and a configuration of it. */
@@ -88,6 +90,8 @@ int sluice_chain_failure(ngx_http_request_t *r, const sluice_step_t *step,
     sluice_core_text_t *failure);
 int sluice_chain_configured(ngx_http_request_t *r, const sluice_step_t *step,
     const char *failure, size_t length);
+int sluice_chain_groups(ngx_http_request_t *r, const char *packed,
+    size_t length);
 int sluice_chain_answer(ngx_http_request_t *r, sluice_core_text_t *message,
     sluice_core_text_t *type);
 

@@ -129,6 +129,44 @@ sluice_chain_access(ngx_http_request_t *r, sluice_step_t *next)
 
 
 /*
+ * The groups that NGX_HTTP_SLUICE_CHAIN_GROUPS asks for: a packed list of
+ * names, of length 0 where no plugin has authenticated any.  NGX_OK; NGX_ERROR:
+ * no memory.
+ */
+
+int
+sluice_chain_groups(ngx_http_request_t *r, const char *packed, size_t length)
+{
+    ngx_str_t               groups;
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = ngx_http_sluice_ctx(r);
+
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->said_groups = 1;
+
+    if (length == 0) {
+        return NGX_OK;
+    }
+
+    groups.data = (u_char *) packed;
+    groups.len = length;
+
+    ctx->groups.data = ngx_pstrdup(r->pool, &groups);
+    if (ctx->groups.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->groups.len = length;
+
+    return NGX_OK;
+}
+
+
+/*
  * The answer that NGX_HTTP_SLUICE_CHAIN_ANSWER speaks of: its status, and in
  * message what is to be said; data NULL: Kong's words.  type: of a message
  * that is the body; data NULL: of one in the format that the client accepts.
@@ -339,6 +377,10 @@ ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
          ? native->access(r, ctx, step->conf->data)
          : ngx_http_sluice_decide(native->decision, r, ctx, step->conf->data,
                                   NULL);
+
+    if (rc == NGX_BUSY) {
+        return NGX_HTTP_SLUICE_CHAIN_GROUPS;
+    }
 
     if (rc != NGX_AGAIN) {
         return rc;

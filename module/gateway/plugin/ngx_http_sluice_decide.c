@@ -93,6 +93,10 @@ ngx_http_sluice_decide(const sluice_decision_plugin_t *plugin,
         return NGX_AGAIN;
     }
 
+    if (decision == SLUICE_DECISION_LUA) {
+        return NGX_BUSY;
+    }
+
     if ((decision != SLUICE_DECISION_PASS
          && decision != SLUICE_DECISION_RESPOND)
         || ngx_http_sluice_decide_apply(r, ctx, &result) != NGX_OK)

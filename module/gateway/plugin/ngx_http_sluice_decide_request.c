@@ -118,6 +118,11 @@ ngx_http_sluice_decide_fact(void *data, int ask, sluice_core_text_t *value)
     case SLUICE_ASK_BODY:
         return ngx_http_sluice_decide_fact_body(r, value);
 
+    case SLUICE_ASK_AUTHENTICATED_GROUPS:
+        return ctx->said_groups || !ctx->in_lua
+               ? ngx_http_sluice_decide_given(&ctx->groups, value)
+               : SLUICE_FACT_LUA;
+
     default:
         return SLUICE_FACT_UNKNOWN;
     }

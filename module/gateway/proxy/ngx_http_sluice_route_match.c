@@ -166,6 +166,8 @@ ngx_http_sluice_route_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     ctx->chain = chain;
     ctx->consumer_chain = NULL;
+    ctx->said_groups = 0;
+    ctx->groups.len = 0;
     ctx->step = 0;
     ctx->service = service;
     ctx->service_slot = slot;

@@ -170,6 +170,10 @@ struct ngx_http_sluice_ctx_s {
 
     sluice_running_t                running;
 
+    /* those that one of Lua has authenticated (proxy/..._chain_run.c) */
+
+    ngx_str_t                       groups;       /* packed; NULL: none */
+
     /* what it changes of the request to the upstream, and how long the body
        is that the client has announced (proxy/ngx_http_sluice_framing.c) */
 
@@ -192,6 +196,7 @@ struct ngx_http_sluice_ctx_s {
     unsigned                        routed:1;     /* or no route matched */
     unsigned                        has_peer:1;
     unsigned                        in_lua:1;     /* Lua runs its plugins */
+    unsigned                        said_groups:1;   /* groups is known */
     unsigned                        own_identity:1;  /* a Lua plugin's, in
                                                         ngx.ctx */
     unsigned                        is_framed:1;  /* announced is known */

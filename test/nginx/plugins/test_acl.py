@@ -120,6 +120,113 @@ def test_the_upstream_is_told_the_groups(gateway: Start, upstream: Upstream) -> 
         assert groups(upstream.last.headers) == expected
 
 
+ALWAYS, HIDE = "always_use_authenticated_groups", "hide_groups_header"
+SAYS = "kong.ctx.shared.authenticated_groups = "
+OWN, TOLD = "X-Consumer-Groups", "X-Authenticated-Groups"
+
+
+def says(document: dict[str, Any], code: str, phase: str = "access") -> dict[str, Any]:
+    """A plugin in Lua in front of the others."""
+    document["plugins"].append({"name": "pre-function", "config": {phase: [code]}})
+    return document
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "code", "expected", "told"),
+    [
+        # Nobody is known, or nobody with a credential.
+        ({"allow": ["a"]}, None, SAYS + "{'a', 'z'}", PASSES, (TOLD, "a, z")),
+        ({"allow": ["a"]}, None, SAYS + "{'z'}", FORBIDDEN, None),
+        ({"allow": ["a"]}, None, SAYS + "{}", FORBIDDEN, None),
+        ({"deny": ["a"]}, None, SAYS + "{'z', 'a'}", FORBIDDEN, None),
+        ({"deny": ["a"]}, None, SAYS + "{'z'}", PASSES, (TOLD, "z")),
+        ({"deny": ["a"]}, None, SAYS + "{}", PASSES, (TOLD, "")),
+        ({"allow": ["a"]}, None, "ngx.ctx.authenticated_groups = {'a'}", PASSES, (TOLD, "a")),
+        # It may have been said before the route was known.
+        ({"deny": ["a"]}, None, "rewrite: " + SAYS + "{'a'}", FORBIDDEN, None),
+        ({"allow": ["a"]}, None, "rewrite: " + SAYS + "{'a'}", PASSES, (TOLD, "a")),
+        # What is no string makes nobody a member.
+        ({"allow": ["1", "true"]}, None, SAYS + "{1, true}", FORBIDDEN, None),
+        ({"deny": ["1", "a"]}, None, SAYS + "{1, 'a'}", FORBIDDEN, None),
+        # Those of a consumer with a credential are his own, unless it is said otherwise.
+        ({"allow": ["a"]}, "one", SAYS + "{'z'}", PASSES, (OWN, "a")),
+        ({"deny": ["z"]}, "one", SAYS + "{'z'}", PASSES, (OWN, "a")),
+        ({"allow": ["a"], ALWAYS: True}, "one", SAYS + "{'z'}", FORBIDDEN, None),
+        ({"deny": ["z"], ALWAYS: True}, "one", SAYS + "{'z'}", FORBIDDEN, None),
+        ({"deny": ["a"], ALWAYS: True}, "one", SAYS + "{'z'}", PASSES, (TOLD, "z")),
+        ({"allow": ["a"], ALWAYS: True}, "one", "ngx.ctx.a = 1", PASSES, (OWN, "a")),
+        ({"allow": ["a"], HIDE: True}, None, SAYS + "{'a'}", PASSES, ("", "")),
+    ],
+)
+def test_groups_that_a_plugin_has_authenticated(
+    gateway: Start,
+    upstream: Upstream,
+    config: dict[str, Any],
+    name: str | None,
+    code: str,
+    expected: tuple[int, str | None],
+    told: tuple[str, str] | None,
+) -> None:
+    document = guarded(upstream, **config)
+    if name is None:
+        del document["plugins"][0]
+    phase, _, code = code.rpartition(": ")
+    running = gateway(says(document, code, phase or "access"))
+    headers = key(name) if name else JSON
+    # Nobody is told what another request was.
+    for _ in range(3):
+        assert outcome(running.ask("/", headers=headers)) == expected
+    assert len(upstream.requests) == (3 if expected == PASSES else 0)
+    if told:
+        seen = upstream.last.headers
+        assert {name: seen.get(name) for name in (OWN, TOLD) if name in seen} == (
+            {told[0]: told[1]} if told[0] else {}
+        )
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"), [({"allow": ["a"]}, UNAUTHORIZED), ({"deny": ["a"]}, UNAUTHORIZED)]
+)
+def test_groups_that_are_no_table_are_none(
+    gateway: Start, upstream: Upstream, config: dict[str, Any], expected: tuple[int, str | None]
+) -> None:
+    document = guarded(upstream, **config)
+    del document["plugins"][0]
+    running = gateway(says(document, "ngx.ctx.authenticated_groups = 'a'"))
+    assert outcome(running.ask("/", headers=JSON)) == expected
+    running.expect_log("invalid authenticated_groups, a table was expected", 1)
+
+
+def test_authenticated_groups_override_those_of_the_anonymous_consumer(
+    gateway: Start, upstream: Upstream
+) -> None:
+    running = gateway(says(guarded(upstream, "member", allow=["a"]), SAYS + "{'z'}"))
+    assert outcome(running.ask("/", headers=JSON)) == FORBIDDEN
+
+
+def test_a_request_has_its_own_groups(gateway: Start, upstream: Upstream) -> None:
+    """On one connection, and none where the plugin says none of this one."""
+    document = guarded(upstream, deny=["a"])
+    del document["plugins"][0]
+    code = SAYS + "{kong.request.get_header('X-Group')}"
+    running = gateway(says(document, code))
+    for _ in range(3):
+        assert running.get("/", headers=JSON | {"X-Group": "a"}).status_code == 403
+        assert running.get("/", headers=JSON | {"X-Group": "z"}).status_code == 200
+        assert upstream.last.headers.get(TOLD) == "z"
+        assert running.get("/", headers=JSON).status_code == 200
+        assert upstream.last.headers.get(TOLD) == ""
+
+
+def test_an_authenticated_group_ends_no_header(gateway: Start, upstream: Upstream) -> None:
+    document = guarded(upstream, deny=["a"])
+    del document["plugins"][0]
+    running = gateway(says(document, SAYS + r"{'z\r\nX-Evil: 1', '\0'}"))
+    assert running.ask("/", headers=JSON).status == 200
+    assert upstream.last.headers.get(TOLD) == "z??X-Evil: 1, ?"
+    assert "X-Evil" not in upstream.last.headers
+
+
 FORGED = {
     "X-Consumer-Groups": "root",
     "x_consumer_groups": "root",

@@ -94,6 +94,7 @@ def configuration(draw: random.Random, plugin: str) -> dict[str, Any]:
             config |= {"require_content_length": flag(draw)}
         case "acl":
             config = {draw.choice(["allow", "deny"]): some(draw, GROUPS, 1)}
+            config |= {"always_use_authenticated_groups": flag(draw)}
         case "key-auth":
             config = authenticator(draw) | {"key_in_query": flag(draw), "key_in_body": False}
             config |= {"key_names": ["X_Close", "k"], "run_on_preflight": flag(draw)}
@@ -109,6 +110,17 @@ def configuration(draw: random.Random, plugin: str) -> dict[str, Any]:
             config |= {"run_on_preflight": flag(draw), "cookie_names": ["c"]}
     return config
 
+
+AUTHENTICATES = """
+local said = kong.request.get_header("X-Groups")
+if said then
+    local groups = {}
+    for name in said:gmatch("[^,]+") do
+        groups[#groups + 1] = name
+    end
+    kong.ctx.shared.authenticated_groups = groups
+end
+"""
 
 PLUGINS = [
     "access-log",
@@ -142,6 +154,8 @@ class Case:
     body: bytes | None = None
     who: str | None = None
     """Whose key another plugin has found: of a plugin that asks who it is."""
+    groups: list[str] | None = None
+    """Those that a plugin in Lua has authenticated."""
 
     def given(self) -> dict[str, Any]:
         """The same without nginx."""
@@ -158,6 +172,7 @@ class Case:
                 "consumer": IDS[self.who] if self.who else False,
                 "credential": IDS[self.who] if self.who not in (None, "ghost") else False,
                 "acls": PEOPLE.get(self.who or "", []),
+                "authenticated_groups": False if self.groups is None else self.groups,
                 "now": int(time.time()),
                 "head": True,
             },
@@ -241,6 +256,8 @@ def case(draw: random.Random, path: str, plugin: str, config: dict[str, Any]) ->
     if plugin == "acl":
         found.who = draw.choice([*PEOPLE])
         found.headers += [("apikey", f"{found.who}-key")] if found.who != "ghost" else []
+        found.groups = draw.choice([None, some(draw, GROUPS)])
+        found.headers += [] if found.groups is None else [("X-Groups", ",".join(found.groups))]
     return found
 
 
@@ -347,6 +364,8 @@ def test_nginx_and_the_judge_agree(upstream: Upstream) -> None:
             made = client.must(201, "POST", f"/routes/r{number}/plugins", value)
             if plugin == "acl":
                 found = {"name": "key-auth", "config": {"anonymous": "ghost"}}
+                client.must(201, "POST", f"/routes/r{number}/plugins", found)
+                found = {"name": "pre-function", "config": {"access": [AUTHENTICATES]}}
                 client.must(201, "POST", f"/routes/r{number}/plugins", found)
             for _ in range(HEADS):
                 cases.append(case(draw, f"/{number}/a", plugin, made["config"]))

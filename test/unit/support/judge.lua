@@ -2,6 +2,7 @@
 
 local abi = require("sluice.ffi.abi")
 local core = require("test.unit.support.core")
+local packed = require("sluice.ffi.packed")
 
 abi.declare("core/plugin")
 
@@ -21,7 +22,7 @@ end)
 local FACTS = {}
 for name in
     ([[method scheme protocol host path query address server_name consumer username credential body
-    target]]):gmatch("%S+")
+    target authenticated_groups]]):gmatch("%S+")
 do
     FACTS[name] = lib["SLUICE_ASK_" .. name:upper()]
 end
@@ -42,8 +43,17 @@ local function texts_of(list)
     return texts
 end
 
---- A request of `given`: facts by name, `headers` as pairs, `acls`, the consumer's groups; what is
--- false is not there, what is not given is not known.
+local function fact_of(value)
+    if type(value) == "table" then
+        local out = packed.new()
+        out:list(value)
+        value = out:bytes()
+    end
+    return value
+end
+
+--- A request of `given`: facts by name (a list: packed), `headers` as pairs, `acls`, the consumer's
+-- groups; what is false is not there, what is not given is not known.
 local function request_of(given, anchors)
     local request = ffi.new("sluice_judge_request_t")
     for i = 0, lib.SLUICE_ASK_COUNT - 1 do
@@ -51,7 +61,8 @@ local function request_of(given, anchors)
     end
     for name, ask in pairs(FACTS) do
         if given[name] then
-            request.facts[ask] = text_of(given[name])
+            anchors[name] = fact_of(given[name])
+            request.facts[ask] = text_of(anchors[name])
             request.known[ask] = lib.SLUICE_FACT_OK
         elseif given[name] == false then
             request.known[ask] = lib.SLUICE_FACT_NONE
@@ -111,9 +122,9 @@ end
 -- `logged`; with `people` (people.lua) the `username`
 function _M.judge(name, config, given)
     local rc = ffi.new("int[1]")
-    local packed = type(config) == "string" and config
+    local bytes = type(config) == "string" and config
         or require("plugins." .. name .. ".handler").pack(config)
-    local made = lib.sluice_judge_create(name, #name, text_of(packed), rc)
+    local made = lib.sluice_judge_create(name, #name, text_of(bytes), rc)
     if made == nil then
         return nil, rc[0]
     end
