@@ -43,17 +43,16 @@ function _M.choose(settings)
     local bytes = base_bytes(settings)
     if settings.image_dir ~= "" then
         local above = file.parent_of(settings.image_dir)
-        if not stat.stat(above) then
-            return ("image_dir: %s does not exist"):format(above), true
+        local _, absence = file.stat(above)
+        if absence then
+            return ("image_dir: %s %s"):format(above, absence), true
         end
         local lack = disk_space.lacks(settings.image_dir, bytes)
         return lack and ("image_dir: %s %s"):format(settings.image_dir, lack), lack ~= nil
     end
     local own = own_name(settings.prefix, worker_user.uid(settings.user))
-    local lack = "does not exist"
-    if stat.stat(SHARED_MEMORY) then
-        lack = disk_space.lacks(own, bytes)
-    end
+    local _, lack = file.stat(SHARED_MEMORY)
+    lack = lack or disk_space.lacks(own, bytes)
     if not lack then
         settings.image_dir = own
         return nil, false

@@ -26,6 +26,8 @@ local values = require("cli.options.values")
 local _M = {}
 local mt = { __index = _M }
 
+local DAMAGED = "is damaged"
+
 local MASTER = "nginx: master process"
 local WORKER = "nginx: worker process"
 local DRAINING = "nginx: worker process is shutting down"
@@ -257,18 +259,18 @@ function _M:read_remembered()
     local found = read_json(self.start)
     if found and found.flags and found.environment then
         if not self:read_settings() and self:master() then
-            local reason = "%s is %s, so the settings of the running gateway are unknown; run "
+            local reason = "%s %s, so the settings of the running gateway are unknown; run "
                 .. "`sluice stop`, then `sluice restart`"
-            local is_there = stat.lstat(self.settings) ~= nil
-            return nil, reason:format(self.settings, is_there and "damaged" or "missing")
+            local _, lack = file.lstat(self.settings)
+            return nil, reason:format(self.settings, lack or DAMAGED)
         end
         return found
     end
-    local is_there = stat.lstat(self.start) ~= nil
-    if is_there or self:read_settings() then
-        local reason = "%s is %s, so the flags given to start are unknown; run `sluice stop`, "
+    local _, lack = file.lstat(self.start)
+    if lack ~= file.MISSING or self:read_settings() then
+        local reason = "%s %s, so the flags given to start are unknown; run `sluice stop`, "
             .. "then `sluice start` with these flags"
-        return nil, reason:format(self.start, is_there and "damaged" or "missing")
+        return nil, reason:format(self.start, lack or DAMAGED)
     end
     return nil
 end
