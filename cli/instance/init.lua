@@ -63,11 +63,15 @@ local function is_own(self, pid)
     local function has(text)
         return line:find(text, 1, true) ~= nil
     end
-    local given = line:match(" %-p (/%S*)")
+    local function leads_to(option, path)
+        local given = line:match((" %%-%s (/%%S*)"):format(option))
+        return paths.are_same(given and values.absolute(given, "/"), path)
+    end
     local is_in_prefix = has(" -p " .. self.prefix .. " ")
         or has(" -p " .. self.prefix .. "/ ")
-        or paths.are_same(given and values.absolute(given, "/"), self.prefix)
-    return has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
+        or leads_to("p", self.prefix)
+    return has(" -c " .. self.conf .. " ")
+        or (is_in_prefix and (has(" -c nginx.conf ") or leads_to("c", self.conf)))
 end
 
 -- The process that a file names, if it is one of this instance.
@@ -87,7 +91,8 @@ local function shares(self, pid)
     return here and there and here.st_dev == there.st_dev and here.st_ino == there.st_ino
 end
 
--- The sockets at a path, as process.open_files names them; a socket file outlives its socket.
+-- The sockets that were bound to a path, as process.open_files names them; a socket file outlives
+-- its socket. By the text: whoever has bound another may put a link into that one's way.
 local function sockets_at(path)
     local found = {}
     for line in (process.read_file("/proc/net/unix") or ""):gmatch("[^\n]+") do
@@ -99,9 +104,12 @@ local function sockets_at(path)
     return found
 end
 
+-- Whether a process has one of some sockets open, or a file of a folder: /proc names that without
+-- symbolic links.
 local function holds(pid, sockets, folder)
+    local beginning = paths.resolve(folder) .. "/"
     for name in pairs(process.open_files(pid)) do
-        if sockets[name] or name:sub(1, #folder) == folder then
+        if sockets[name] or name:sub(1, #beginning) == beginning then
             return true
         end
     end
@@ -114,7 +122,7 @@ local function is_master(self, pid)
     return has_title(pid, MASTER)
         and is_own(self, pid)
         and shares(self, pid)
-        and holds(pid, sockets_at(self.control), self.logs .. "/")
+        and holds(pid, sockets_at(self.control), self.logs)
 end
 
 -- The master, by a scan of /proc: somebody may have removed its pid file.
@@ -147,11 +155,12 @@ function _M.running()
 end
 
 --- The running master; while a binary upgrade is under way the new one, once it has written its pid
--- file. Costs a scan of /proc where there is none.
+-- file. Costs a scan of /proc where there is none and no upgrade is under way.
 -- @treturn number|nil its pid
 function _M:master()
     local master = master_of(self, self.pid)
-    if not master and not stat.lstat(self.former_pid) then
+    -- A killed upgrade leaves the file of a former one that is gone.
+    if not master and not self:former() then
         master = find_master(self)
     end
     return master
@@ -178,7 +187,7 @@ local function left(self)
         if
             (serves or has_title(pid, CONTROL))
             and not has_title(parents[pid], MASTER)
-            and holds(pid, sockets, self.logs .. "/")
+            and holds(pid, sockets, self.logs)
         then
             serving[#serving + 1] = serves and pid or nil
             all[#all + 1] = pid
