@@ -5,6 +5,7 @@ why not."""
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -42,6 +43,12 @@ def lose(instance: Instance, part: str) -> None:
             path.write_text(f"{ended.pid}\n")
         path = instance.prefix / "run" / "nginx.pid"
     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def has_account(uid: int) -> bool:
+    with contextlib.suppress(KeyError):
+        return bool(pwd.getpwuid(uid))
+    return False
 
 
 def kill_control(instance: Instance) -> None:
@@ -99,6 +106,31 @@ def test_who_names_no_prefix_is_told_of_it(instance: Instance) -> None:
     lose(instance, "run/nginx.pid")
     done = instance.run("status", prefix=None)
     assert str(instance.prefix) in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
+def test_images_of_each_user_whom_the_workers_ran_as(instance: Instance) -> None:
+    """Also of one whose account is gone; what only has the name of one of theirs stays."""
+    begin(instance)
+    images = Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
+    own, name = images.stat(), images.name.rsplit("-", 1)[1]
+    unknown = next(uid for uid in range(54321, 60000) if not has_account(uid))
+    others = {uid: images.with_name(f"sluice-{uid}-{name}") for uid in (1, unknown, unknown + 1)}
+    try:
+        for uid, folder in others.items():
+            folder.mkdir(mode=0o700)
+            (folder / "base.1").touch()
+            os.chown(folder, uid, own.st_gid)
+        stranger = others.pop(unknown + 1)
+        os.chown(stranger, own.st_uid, own.st_gid)
+        lose(instance, "settings.json")
+        instance.succeed("stop")
+        assert not images.exists()
+        assert [folder for folder in others.values() if folder.exists()] == []
+        assert list(stranger.iterdir()) == [stranger / "base.1"]
+    finally:
+        for folder in images.parent.glob(f"sluice-*-{name}"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.parametrize("part", ["run/nginx.pid", LEFT, "run"])
