@@ -59,8 +59,12 @@ end
 local function remove_images(instance, context)
     if prefixes.new(instance):check(context.root) and #instance:leaders() == 0 then
         -- A start that was ended early has left a folder, and no settings.
-        local settings = instance:read_settings() or images.unknown(instance.prefix)
-        images.remove(settings, instance.prefix)
+        local settings = instance:read_settings()
+        if settings then
+            images.remove(settings, instance.prefix)
+        else
+            images.remove_left(instance.prefix)
+        end
     end
 end
 

@@ -3,10 +3,10 @@
 local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
+local file = require("sluice.file")
 local launch = require("cli.instance.launch")
 local process = require("cli.instance.process")
 local report = require("cli.terminal.report")
-local stat = require("posix.sys.stat")
 local store = require("cli.instance.store")
 
 local _M = {}
@@ -166,10 +166,12 @@ end
 -- Has nginx read its files again; what it says where they are not live then. Returns whether they
 -- are, and else the exit code. `opts` as of `swap_workers`.
 local function hup(instance, writer, settings, opts)
-    if not stat.lstat(instance.control) then
+    local _, lack = file.lstat(instance.control)
+    if lack then
         writer:undo()
-        local line = "%s is missing, by which new workers are known; `sluice restart` recreates it"
-        return false, _M.keep(line:format(instance.control))
+        local line = "%s %s, by which new workers are known"
+        line = line .. (lack == file.MISSING and "; `sluice restart` recreates it" or "")
+        return false, _M.keep(line:format(instance.control, lack))
     end
     local log = instance:error_log(opts.old or settings)
     local word, found = launch.hup(instance, settings, opts.master, log)

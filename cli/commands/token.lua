@@ -2,7 +2,7 @@
 -- `admin_named_tokens` names. A running gateway has the change when the command ends; nothing else
 -- of it changes.
 
-local stat = require("posix.sys.stat")
+local on_disk = require("sluice.file")
 local unistd = require("posix.unistd")
 
 local console = require("cli.terminal.console")
@@ -69,7 +69,8 @@ end
 -- The file as it is: `{ path =, lines =, list = }`; nil and lines that say what is wrong.
 local function read_file(settings)
     local path = tokens.path(settings)
-    if not stat.lstat(path) then
+    local _, lack = on_disk.lstat(path)
+    if lack == on_disk.MISSING then
         return { path = path, lines = {}, list = {} }
     end
     local list, text = tokens.load(path)

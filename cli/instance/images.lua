@@ -43,17 +43,16 @@ function _M.choose(settings)
     local bytes = base_bytes(settings)
     if settings.image_dir ~= "" then
         local above = file.parent_of(settings.image_dir)
-        if not stat.stat(above) then
-            return ("image_dir: %s does not exist"):format(above), true
+        local _, absence = file.stat(above)
+        if absence then
+            return ("image_dir: %s %s"):format(above, absence), true
         end
         local lack = disk_space.lacks(settings.image_dir, bytes)
         return lack and ("image_dir: %s %s"):format(settings.image_dir, lack), lack ~= nil
     end
     local own = own_name(settings.prefix, worker_user.uid(settings.user))
-    local lack = "does not exist"
-    if stat.stat(SHARED_MEMORY) then
-        lack = disk_space.lacks(own, bytes)
-    end
+    local _, lack = file.stat(SHARED_MEMORY)
+    lack = lack or disk_space.lacks(own, bytes)
     if not lack then
         settings.image_dir = own
         return nil, false
@@ -99,29 +98,9 @@ local function is_image(name)
     return name:find("^base%.%d+") or name:find("^delta%.%d+")
 end
 
---- The folder of an instance that has left no settings: in memory, its workers' user's.
--- @tparam string prefix
--- @treturn table as settings
-function _M.unknown(prefix)
-    local uid = unistd.geteuid()
-    for _, name in ipairs(stat.stat(SHARED_MEMORY) and dirent.dir(SHARED_MEMORY) or {}) do
-        local found = tonumber(name:match("^sluice%-(%d+)%-"))
-        local path = found and own_name(prefix, found)
-        local info = path == SHARED_MEMORY .. "/" .. name and stat.lstat(path)
-        uid = info and info.st_uid == found and found or uid
-    end
-    local account = pwd.getpwuid(uid)
-    return { user = account and account.pw_name, image_dir = own_name(prefix, uid) }
-end
-
---- Removes the images of an instance that does not run.
--- @tparam table settings those that it ran with, or will
-function _M.clear(settings)
-    local path = settings.image_dir
-    if type(path) ~= "string" or not stat.lstat(path) then
-        return
-    end
-    pcall(worker_user.run, settings.user, function()
+-- As whom: whatever another user left there, root does not follow it.
+local function remove_images(path, account)
+    pcall(worker_user.run_as, account, function()
         for _, name in ipairs(dirent.dir(path)) do
             if is_image(name) then
                 os.remove(path .. "/" .. name)
@@ -129,6 +108,15 @@ function _M.clear(settings)
         end
         return true
     end)
+end
+
+--- Removes the images of an instance that does not run.
+-- @tparam table settings those that it ran with, or will
+function _M.clear(settings)
+    local path = settings.image_dir
+    if type(path) == "string" and stat.lstat(path) then
+        remove_images(path, worker_user.account(settings.user))
+    end
 end
 
 --- The same, and the folder too, unless it was given.
@@ -139,6 +127,36 @@ function _M.remove(settings, prefix)
     local path, uid = settings.image_dir, worker_user.uid(settings.user)
     if path == own_name(prefix, uid) or path == prefix .. "/images" then
         unistd.rmdir(path)
+    end
+end
+
+-- The user whom a folder of images in memory belongs to, by its name and by its owner; nil where it
+-- is none of a prefix, or where this command may not become that user. One whose account is gone
+-- has the id for a name.
+local function owner_of(path, prefix)
+    local uid = tonumber(path:match("/sluice%-(%d+)%-"))
+    local info = uid and path == own_name(prefix, uid) and stat.lstat(path)
+    local own = unistd.geteuid()
+    if not info or stat.S_ISDIR(info.st_mode) == 0 or info.st_uid ~= uid then
+        return nil
+    elseif own ~= 0 and own ~= uid then
+        return nil
+    end
+    local account = pwd.getpwuid(uid)
+    return account or { pw_name = tostring(uid), pw_uid = uid, pw_gid = info.st_gid }
+end
+
+--- Removes the images in memory, and their folders, of an instance that does not run and has left
+-- no settings: of each user whom its workers ran as.
+-- @tparam string prefix
+function _M.remove_left(prefix)
+    for _, name in ipairs(stat.stat(SHARED_MEMORY) and dirent.dir(SHARED_MEMORY) or {}) do
+        local path = SHARED_MEMORY .. "/" .. name
+        local owner = owner_of(path, prefix)
+        if owner then
+            remove_images(path, unistd.geteuid() == 0 and owner or nil)
+            unistd.rmdir(path)
+        end
     end
 end
 

@@ -26,6 +26,8 @@ local values = require("cli.options.values")
 local _M = {}
 local mt = { __index = _M }
 
+local DAMAGED = "is damaged"
+
 local MASTER = "nginx: master process"
 local WORKER = "nginx: worker process"
 local DRAINING = "nginx: worker process is shutting down"
@@ -61,11 +63,15 @@ local function is_own(self, pid)
     local function has(text)
         return line:find(text, 1, true) ~= nil
     end
-    local given = line:match(" %-p (/%S*)")
+    local function leads_to(option, path)
+        local given = line:match((" %%-%s (/%%S*)"):format(option))
+        return paths.are_same(given and values.absolute(given, "/"), path)
+    end
     local is_in_prefix = has(" -p " .. self.prefix .. " ")
         or has(" -p " .. self.prefix .. "/ ")
-        or paths.are_same(given and values.absolute(given, "/"), self.prefix)
-    return has(" -c " .. self.conf .. " ") or (is_in_prefix and has(" -c nginx.conf "))
+        or leads_to("p", self.prefix)
+    return has(" -c " .. self.conf .. " ")
+        or (is_in_prefix and (has(" -c nginx.conf ") or leads_to("c", self.conf)))
 end
 
 -- The process that a file names, if it is one of this instance.
@@ -85,7 +91,8 @@ local function shares(self, pid)
     return here and there and here.st_dev == there.st_dev and here.st_ino == there.st_ino
 end
 
--- The sockets at a path, as process.open_files names them; a socket file outlives its socket.
+-- The sockets that were bound to a path, as process.open_files names them; a socket file outlives
+-- its socket. By the text: whoever has bound another may put a link into that one's way.
 local function sockets_at(path)
     local found = {}
     for line in (process.read_file("/proc/net/unix") or ""):gmatch("[^\n]+") do
@@ -97,9 +104,12 @@ local function sockets_at(path)
     return found
 end
 
+-- Whether a process has one of some sockets open, or a file of a folder: /proc names that without
+-- symbolic links.
 local function holds(pid, sockets, folder)
+    local beginning = paths.resolve(folder) .. "/"
     for name in pairs(process.open_files(pid)) do
-        if sockets[name] or name:sub(1, #folder) == folder then
+        if sockets[name] or name:sub(1, #beginning) == beginning then
             return true
         end
     end
@@ -112,7 +122,7 @@ local function is_master(self, pid)
     return has_title(pid, MASTER)
         and is_own(self, pid)
         and shares(self, pid)
-        and holds(pid, sockets_at(self.control), self.logs .. "/")
+        and holds(pid, sockets_at(self.control), self.logs)
 end
 
 -- The master, by a scan of /proc: somebody may have removed its pid file.
@@ -145,11 +155,12 @@ function _M.running()
 end
 
 --- The running master; while a binary upgrade is under way the new one, once it has written its pid
--- file. Costs a scan of /proc where there is none.
+-- file. Costs a scan of /proc where there is none and no upgrade is under way.
 -- @treturn number|nil its pid
 function _M:master()
     local master = master_of(self, self.pid)
-    if not master and not stat.lstat(self.former_pid) then
+    -- A killed upgrade leaves the file of a former one that is gone.
+    if not master and not self:former() then
         master = find_master(self)
     end
     return master
@@ -176,7 +187,7 @@ local function left(self)
         if
             (serves or has_title(pid, CONTROL))
             and not has_title(parents[pid], MASTER)
-            and holds(pid, sockets, self.logs .. "/")
+            and holds(pid, sockets, self.logs)
         then
             serving[#serving + 1] = serves and pid or nil
             all[#all + 1] = pid
@@ -257,18 +268,18 @@ function _M:read_remembered()
     local found = read_json(self.start)
     if found and found.flags and found.environment then
         if not self:read_settings() and self:master() then
-            local reason = "%s is %s, so the settings of the running gateway are unknown; run "
+            local reason = "%s %s, so the settings of the running gateway are unknown; run "
                 .. "`sluice stop`, then `sluice restart`"
-            local is_there = stat.lstat(self.settings) ~= nil
-            return nil, reason:format(self.settings, is_there and "damaged" or "missing")
+            local _, lack = file.lstat(self.settings)
+            return nil, reason:format(self.settings, lack or DAMAGED)
         end
         return found
     end
-    local is_there = stat.lstat(self.start) ~= nil
-    if is_there or self:read_settings() then
-        local reason = "%s is %s, so the flags given to start are unknown; run `sluice stop`, "
+    local _, lack = file.lstat(self.start)
+    if lack ~= file.MISSING or self:read_settings() then
+        local reason = "%s %s, so the flags given to start are unknown; run `sluice stop`, "
             .. "then `sluice start` with these flags"
-        return nil, reason:format(self.start, is_there and "damaged" or "missing")
+        return nil, reason:format(self.start, lack or DAMAGED)
     end
     return nil
 end

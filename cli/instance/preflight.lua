@@ -69,13 +69,10 @@ local function check_programs(settings, errors)
         )
     end
     for _, module in ipairs(settings.nginx_modules) do
-        if not unistd.access(module, "r") then
-            add(
-                errors,
-                "nginx_modules: %s is missing; %s",
-                module,
-                install_hint(module, "nginx_modules")
-            )
+        local can_read, _, code = unistd.access(module, "r")
+        if not can_read then
+            local hint = install_hint(module, "nginx_modules")
+            add(errors, "nginx_modules: %s %s; %s", module, file.lack(code), hint)
         end
     end
     return version
@@ -85,8 +82,10 @@ end
 local function check_own_module(settings, version, errors)
     local path = built.module
     local built_for = (process.read_file(built.nginx_version) or ""):match("[^\n]+")
-    if not built_for or not unistd.access(path, "r") then
-        add(errors, "module: %s is missing; %s", path, built.remedy)
+    local can_read, _, code = unistd.access(path, "r")
+    if not built_for or not can_read then
+        local lack = can_read and file.MISSING or file.lack(code)
+        add(errors, "module: %s %s; %s", path, lack, built.remedy)
     elseif version and version:match("/(.*)") ~= built_for then
         add(
             errors,

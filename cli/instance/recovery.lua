@@ -71,7 +71,8 @@ local function move(instance, names, folder)
     local moved, err = true, nil
     for _, name in ipairs(names) do
         local path = instance.store_folder .. "/" .. name
-        if moved and stat.lstat(path) then
+        local _, lack = file.lstat(path)
+        if moved and lack ~= file.MISSING then
             moved, err = os.rename(path, folder .. "/" .. name)
         end
     end
@@ -195,7 +196,9 @@ local function open_sources(path)
     local store, err = file.open(path)
     if not store then
         return nil, err
-    elseif not stat.lstat(log) then
+    end
+    local _, lack = file.lstat(log)
+    if lack == file.MISSING then
         return { [""] = store }
     end
     local fd

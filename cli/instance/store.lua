@@ -56,7 +56,9 @@ end
 
 -- Runs `fn(store)` with the store open for reading; `verify`: and every page compared.
 local function reading(settings, instance, fn, verify)
-    if not stat.lstat(instance.store) and not stat.lstat(witness.path(instance.store)) then
+    local _, lack = file.lstat(instance.store)
+    local _, other_lack = file.lstat(witness.path(instance.store))
+    if lack == file.MISSING and other_lack == file.MISSING then
         local live = live_store(instance)
         local served = live and (", but the gateway serves revision %d"):format(live.revision) or ""
         return nil, ("store: there is none in %s%s"):format(instance.prefix, served)
@@ -341,7 +343,8 @@ end
 -- @treturn nil|string the reason
 function _M.plan(settings, instance, make, is_first)
     local text, err
-    if is_first and not stat.lstat(instance.store) then
+    local _, lack = file.lstat(instance.store)
+    if is_first and lack == file.MISSING then
         text = make(sources.EMPTY):encode()
     else
         text, err = reading(settings, instance, function(store)

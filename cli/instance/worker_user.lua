@@ -92,8 +92,16 @@ end
 -- @tparam function fn returns a value that JSON can hold, or nil and an error table with `message`
 -- @return what it returned
 function _M.run(user, fn)
+    return _M.run_as(_M.account(user), fn)
+end
+
+--- The same for an account.
+-- @tparam table|nil account `pw_name`, `pw_uid` and `pw_gid` as posix.pwd has them; nil: the user
+-- of the command
+-- @tparam function fn as of `run`
+-- @return what it returned
+function _M.run_as(account, fn)
     console.flush()
-    local account = _M.account(user)
     local output, input = unistd.pipe()
     local pid = output and unistd.fork()
     if not pid then

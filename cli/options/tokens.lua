@@ -163,7 +163,8 @@ end
 -- nil where there is no file
 function _M.list(settings, errors)
     local path = _M.path(settings)
-    if settings.admin_named_tokens == "" and not stat.lstat(path) then
+    local _, lack = file.lstat(path)
+    if settings.admin_named_tokens == "" and lack == file.MISSING then
         return nil
     end
     local list, wrong = _M.load(path)

@@ -4,6 +4,8 @@
 -- docs/store.md has which damage each comparison finds.
 -- @module gateway.store.damage
 
+local errno = require("posix.errno")
+local file = require("sluice.file")
 local files = require("gateway.store.files")
 local journal = require("gateway.store.journal")
 local log_file = require("gateway.store.log_file")
@@ -27,10 +29,12 @@ end
 
 -- A file that this process cannot use, and why. The reason begins with the store's path.
 local function check_file(path, suffix, is_read_only)
-    local name = path .. suffix
-    local found, which = stat.lstat(name), suffix == "" and "" or name .. " "
-    if not found then
+    local name, which = path .. suffix, suffix == "" and "" or path .. suffix .. " "
+    local found, lack = file.lstat(name)
+    if lack == file.MISSING then
         return
+    elseif lack then
+        refuse("cannot open", "%s%s", which, lack)
     elseif stat.S_ISLNK(found.st_mode) ~= 0 then
         refuse("cannot open", "%sis a symbolic link", which)
     elseif stat.S_ISREG(found.st_mode) == 0 then
@@ -46,10 +50,11 @@ end
 -- `{ word =, reason = }`.
 -- @tparam string path
 function _M.check_usable(path)
-    for _, suffix in ipairs(FILES) do
+    local folder = files.folder_of(path)
+    local _, _, code = unistd.access(folder, "x")
+    for _, suffix in ipairs(code == errno.EACCES and {} or FILES) do
         check_file(path, suffix, false)
     end
-    local folder = files.folder_of(path)
     local found = stat.lstat(folder)
     -- One of root's is given to the workers by the start.
     local is_own = found and stat.S_ISDIR(found.st_mode) ~= 0 and found.st_uid ~= 0

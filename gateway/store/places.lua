@@ -2,8 +2,7 @@
 -- files that were removed, or whose volume is no longer mounted: what it answers then is lost.
 -- @module gateway.store.places
 
-local errno = require("posix.errno")
-local stat = require("posix.sys.stat")
+local file = require("sluice.file")
 
 -- Those that hold what is answered, and those by which several processes know of each other. The
 -- first that is lost says what may be done: without the lock another process may be the writer.
@@ -13,16 +12,11 @@ local _M = {}
 
 --- What tells a file from another one.
 -- @tparam string path; a link is followed
--- @treturn string|nil nil: there is none, or none that this process may see
+-- @treturn string|nil nil: there is none, or none that can be reached now
 -- @treturn nil|string what has become of it
 function _M.place_of(path)
-    local found, _, code = stat.stat(path)
-    if found then
-        return ("%d:%d"):format(found.st_dev, found.st_ino)
-    elseif code == errno.EACCES then
-        return nil, "cannot be reached: permission denied"
-    end
-    return nil, "is missing"
+    local found, lack = file.stat(path)
+    return found and ("%d:%d"):format(found.st_dev, found.st_ino), lack
 end
 
 --- Notes where the files are.

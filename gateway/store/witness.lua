@@ -17,7 +17,6 @@ local fcntl = require("posix.fcntl")
 local ffi = require("ffi")
 local file = require("sluice.file")
 local files = require("gateway.store.files")
-local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 
 local band, bnot, bor = bit.band, bit.bnot, bit.bor
@@ -117,7 +116,8 @@ end
 -- @treturn nil|string "damaged", or nil where there is none
 function _M.read(path)
     path = _M.path(path)
-    if not stat.lstat(path) then
+    local _, lack = file.lstat(path)
+    if lack == file.MISSING then
         return nil
     end
     local text = file.read(path, { max = MAX_BYTES })

@@ -13,6 +13,9 @@ local unistd = require("posix.unistd")
 
 local _M = {}
 
+--- What is said of a path that has nothing: no other reason says so.
+_M.MISSING = "is missing"
+
 ffi.cdef("int64_t sendfile(int to, int from, int64_t *offset, size_t size);")
 
 local PRIVATE_MODE = tonumber("600", 8)
@@ -26,6 +29,43 @@ local PIECE_BYTES = 1048576
 -- What a file descriptor is: luaposix has no fstat.
 local function status_of(fd)
     return stat.stat(("/proc/self/fd/%d"):format(fd))
+end
+
+--- What keeps from a path, in words.
+-- @tparam number code of posix.errno
+-- @treturn string `MISSING`; or "cannot be reached: " and why, where it may be there all the same
+-- @phases any
+function _M.lack(code)
+    if code == errno.ENOENT or code == errno.ENOTDIR then
+        return _M.MISSING
+    end
+    local text = errno.errno(code)
+    return "cannot be reached: " .. text:gsub("^%u%l", string.lower)
+end
+
+local function looked(found, _, code)
+    if found then
+        return found
+    end
+    return nil, _M.lack(code)
+end
+
+--- What a path leads to. Some microseconds; may block on the disk.
+-- @tparam string path
+-- @treturn table|nil as posix.sys.stat has it
+-- @treturn nil|string as of `lack`
+-- @phases any
+function _M.stat(path)
+    return looked(stat.stat(path))
+end
+
+--- The same; where the path itself is a symbolic link, the link.
+-- @tparam string path
+-- @treturn table|nil as posix.sys.stat has it
+-- @treturn nil|string as of `lack`
+-- @phases any
+function _M.lstat(path)
+    return looked(stat.lstat(path))
 end
 
 --- The folder that a file or a folder is in.

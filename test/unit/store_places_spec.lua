@@ -2,13 +2,20 @@
 
 local damage = require("gateway.store.damage")
 local database = require("gateway.store.database")
+local errno = require("posix.errno")
 local evidence = require("gateway.writer.evidence")
+local file = require("sluice.file")
 local files = require("gateway.store.files")
 local on_disk = require("test.house.files")
 local places = require("gateway.store.places")
 local stat = require("posix.sys.stat")
 local support = require("test.unit.support.writer")
+local unistd = require("posix.unistd")
+local witness = require("gateway.store.witness")
 local writer = require("gateway.writer")
+
+-- Linux's; luaposix does not name it.
+local ESTALE = 116
 
 local SUFFIXES = { "", "-wal", "-shm", ".lock" }
 
@@ -65,6 +72,23 @@ describe("a store whose files go while it is open", function()
             assert.equal(2, count())
         end)
     end
+
+    it("that are there are not missing where they cannot be reached", function()
+        assert(make(1))
+        local path = place.store .. "-wal"
+        assert(os.rename(path, path .. ".aside"))
+        assert(unistd.link(path, path, true))
+        local lost, reason = places.lost(place.store, opened.store.places)
+        assert.is_true(lost["-wal"])
+        local loop = "cannot be reached: too many levels of symbolic links"
+        assert.equal(path .. " " .. loop, reason)
+        os.remove(path)
+        assert(os.rename(path .. ".aside", path))
+        assert.is_nil(places.lost(place.store, opened.store.places))
+        local _, why = places.place_of("/" .. ("x"):rep(300))
+        assert.equal("cannot be reached: file name too long", why)
+        assert.equal("is missing", select(2, places.place_of(place.store .. "/below")))
+    end)
 
     -- Closes it, and opens what is there then.
     local function open_again()
@@ -176,6 +200,41 @@ describe("a store whose files go while it is open", function()
         assert.equal("moved", err.err)
         opened = support.open(place)
         assert.equal(1, count())
+    end)
+end)
+
+describe("what keeps from a path", function()
+    for name, said in pairs({
+        ENOENT = "is missing",
+        ENOTDIR = "is missing",
+        EACCES = "cannot be reached: permission denied",
+        EIO = "cannot be reached: input/output error",
+        ESTALE = "cannot be reached: stale file handle",
+        ELOOP = "cannot be reached: too many levels of symbolic links",
+    }) do
+        it(name, function()
+            assert.equal(said, file.lack(errno[name] or ESTALE))
+        end)
+    end
+
+    it("is told, and never taken for a store that is none yet", function()
+        local folder = support.folder()
+        local store = folder .. "/store/store.db"
+        assert.is_true(pcall(damage.check_usable, store))
+        assert(unistd.link(folder .. "/store", folder .. "/store", true))
+        local loop = "cannot be reached: too many levels of symbolic links"
+        for name, look in pairs({
+            usable = damage.check_usable,
+            files = function(path)
+                damage.check_files(path, {})
+            end,
+        }) do
+            local ok, thrown = pcall(look, store)
+            assert.is_false(ok, name)
+            assert.same({ word = "cannot open", reason = loop }, thrown)
+        end
+        assert.equal("damaged", select(2, witness.read(store)))
+        support.clean()
     end)
 end)
 

@@ -19,8 +19,11 @@ local function utf8_of(code)
     return string.char(lead + code) .. table.concat(last)
 end
 
-local function read(text)
-    local value, err = document.decode(text, "yaml", {})
+-- Of a key in the planes of a million characters.
+local KEY_CHARACTERS = 64
+
+local function read(text, format)
+    local value, err = document.decode(text, format or "yaml", {})
     assert.is_nil(err, text)
     return value
 end
@@ -109,8 +112,23 @@ c:
             assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
         end
         for from = 0x10000, 0x10ffff, 0x1000 do
-            local value = { text = table.concat(each_character(from, from + 0xfff)) }
-            assert.same(value, read(yaml_text.of_json(cjson.encode(value))))
+            local map = {}
+            for at = from, from + 0xfff, KEY_CHARACTERS do
+                local text = table.concat(each_character(at, at + KEY_CHARACTERS - 1))
+                map[text] = text
+            end
+            assert.same(map, read(yaml_text.of_json(cjson.encode(map))))
+        end
+    end)
+
+    it("comes from JSON that is read as the same, whatever characters that has", function()
+        for from = 0, 0x10ffff, 0x1000 do
+            local map = {}
+            for at = from, from + 0xfff, KEY_CHARACTERS do
+                local text = table.concat(each_character(at, at + KEY_CHARACTERS - 1))
+                map[text] = text
+            end
+            assert.same(map, read(cjson.encode(map), "json"))
         end
     end)
 

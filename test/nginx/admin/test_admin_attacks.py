@@ -100,6 +100,40 @@ def test_slow_heads_leave_room_for_the_control_socket(
     Client(running).must(200, "GET", "/services")
 
 
+# More than the kernel takes of a response that nobody reads.
+PAGE_BYTES = 2 * int(Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])
+PAGE = "/consumers?size=1000"
+
+
+def slow_reader(running: Gateway) -> Wire:
+    """A client that has asked for a page of consumers and reads nothing."""
+    client = Wire(running.admin_port)
+    client.send(request_bytes(PAGE))
+    return client
+
+
+def test_slow_readers_leave_the_copy_for_the_next_start(gateway: Start) -> None:
+    """Few reads at a time have a thread and its Lua VM, and none once its answer is on its way."""
+    running = gateway(None)
+    client, copy = Client(running), running.settings["prefix"] / "store" / "base"
+    large = [{"username": f"c{n}", "custom_id": f"{n:0{PAGE_BYTES // 1000}}"} for n in range(1000)]
+    client.must(200, "POST", "/apply", {"_format_version": "3.0", "consumers": large})
+    wait_until(copy.is_file, "the first copy")
+    # So many that a new base is made of them, which is copied.
+    many = [{"name": f"s{n}", "host": "h.test"} for n in range(6000)]
+    document = {"_format_version": "3.0", "services": many}
+    before = copy.stat().st_ino
+    with contextlib.ExitStack() as slow:
+        readers = [slow.enter_context(slow_reader(running)) for _ in range(16)]
+        client.must(200, "POST", "/apply", document)
+        readers += [slow.enter_context(slow_reader(running)) for _ in range(16)]
+        wait_until(lambda: copy.stat().st_ino != before, "the copy of the new base")
+        for reader in readers:
+            reply = reader.read_reply()
+            assert reply.status == 200
+            assert len(reply.body) > PAGE_BYTES
+
+
 def test_pipelined_requests(running: Gateway) -> None:
     """Each sees what those before it have made; a body is no request."""
     inner = request_bytes("/consumers/inner", "DELETE")

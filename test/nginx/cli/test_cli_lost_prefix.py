@@ -5,8 +5,10 @@ why not."""
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +20,11 @@ from instance import AS_ROOT, Instance
 from processes import children
 from wire import wait_until
 
+# A pid file that went beside that of a killed upgrade, whose process is gone.
+LEFT = "run/nginx.pid.oldbin"
 PARTS = [
     "run/nginx.pid",
+    LEFT,
     "run",
     "run/control",
     "logs",
@@ -31,8 +36,19 @@ PARTS = [
 ]
 
 
-def remove(path: Path) -> None:
+def lose(instance: Instance, part: str) -> None:
+    path = instance.prefix / part
+    if part == LEFT:
+        with subprocess.Popen(["true"]) as ended:
+            path.write_text(f"{ended.pid}\n")
+        path = instance.prefix / "run" / "nginx.pid"
     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def has_account(uid: int) -> bool:
+    with contextlib.suppress(KeyError):
+        return bool(pwd.getpwuid(uid))
+    return False
 
 
 def kill_control(instance: Instance) -> None:
@@ -46,7 +62,7 @@ def kill_control(instance: Instance) -> None:
 def test_each_process_that_dies_has_a_successor(instance: Instance, part: str) -> None:
     begin(instance)
     master = instance.status()["pid"]
-    remove(instance.prefix / part)
+    lose(instance, part)
     kill_control(instance)
     wait_until(lambda: control(instance)["state"] == "live", "the store")
     workers = children(master)
@@ -65,7 +81,7 @@ def test_commands_find_the_gateway(instance: Instance, part: str) -> None:
     begin(instance)
     master = instance.status()["pid"]
     images = Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
-    remove(instance.prefix / part)
+    lose(instance, part)
     assert instance.status()["pid"] == master
     lines = instance.refuse("start", file=None)
     assert lines[0].startswith(f"sluice: already running in {instance.prefix} (pid {master})")
@@ -87,19 +103,44 @@ def test_commands_find_the_gateway(instance: Instance, part: str) -> None:
 
 def test_who_names_no_prefix_is_told_of_it(instance: Instance) -> None:
     begin(instance)
-    remove(instance.prefix / "run" / "nginx.pid")
+    lose(instance, "run/nginx.pid")
     done = instance.run("status", prefix=None)
     assert str(instance.prefix) in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("part", ["run/nginx.pid", "run"])
+@pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")
+def test_images_of_each_user_whom_the_workers_ran_as(instance: Instance) -> None:
+    """Also of one whose account is gone; what only has the name of one of theirs stays."""
+    begin(instance)
+    images = Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
+    own, name = images.stat(), images.name.rsplit("-", 1)[1]
+    unknown = next(uid for uid in range(54321, 60000) if not has_account(uid))
+    others = {uid: images.with_name(f"sluice-{uid}-{name}") for uid in (1, unknown, unknown + 1)}
+    try:
+        for uid, folder in others.items():
+            folder.mkdir(mode=0o700)
+            (folder / "base.1").touch()
+            os.chown(folder, uid, own.st_gid)
+        stranger = others.pop(unknown + 1)
+        os.chown(stranger, own.st_uid, own.st_gid)
+        lose(instance, "settings.json")
+        instance.succeed("stop")
+        assert not images.exists()
+        assert [folder for folder in others.values() if folder.exists()] == []
+        assert list(stranger.iterdir()) == [stranger / "base.1"]
+    finally:
+        for folder in images.parent.glob(f"sluice-*-{name}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("part", ["run/nginx.pid", LEFT, "run"])
 @pytest.mark.parametrize("verb", ["restart", "upgrade"])
 def test_another_nginx_takes_the_place_of_one_without_a_pid_file(
     instance: Instance, part: str, verb: str
 ) -> None:
     begin(instance)
     master = instance.status()["pid"]
-    remove(instance.prefix / part)
+    lose(instance, part)
     assert instance.run(verb).returncode == 0
     wait_until(lambda: not Path(f"/proc/{master}").exists(), "the end of the one before")
     assert instance.status()["pid"] not in (master, 0)
@@ -109,7 +150,7 @@ def test_another_nginx_takes_the_place_of_one_without_a_pid_file(
 
 @contextlib.contextmanager
 def looks_like_it(
-    instance: Instance, *before: str, has_log: bool = True
+    instance: Instance, *before: str, has_log: bool = True, holds: socket.socket | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process with the command line of its master, and what that holds open."""
     title = f"nginx: master process x -p {instance.prefix}/ -c {instance.prefix}/nginx.conf"
@@ -117,7 +158,7 @@ def looks_like_it(
     log = instance.prefix / "logs" / "error.log" if has_log else Path(os.devnull)
     with (
         open(log) as held,
-        subprocess.Popen(words, stdin=held, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(words, stdin=holds or held, stdout=subprocess.PIPE) as process,
     ):
         try:
             assert process.stdout is not None
@@ -143,6 +184,28 @@ def test_one_of_the_same_prefix_in_another_container_is_a_stranger(instance: Ins
         assert process.poll() is None
 
 
+@pytest.mark.parametrize("part", ["logs", "prefix", "folder"])
+def test_a_master_whose_folder_has_become_a_link(instance: Instance, part: str) -> None:
+    """The kernel names what it has open without links, its command line with them."""
+    begin(instance)
+    master = instance.status()["pid"]
+    folder = {
+        "logs": instance.prefix / "logs",
+        "prefix": instance.prefix,
+        "folder": instance.folder,
+    }[part]
+    aside = folder.with_name(f"{folder.name}.aside")
+    folder.rename(aside)
+    folder.symlink_to(aside)
+    assert instance.status()["pid"] == master
+    lose(instance, "run/nginx.pid")
+    assert instance.status()["pid"] == master
+    instance.succeed("stop")
+    assert instance.get("/one") == 0
+    with looks_like_it(instance) as process:
+        assert instance.status()["pid"] == process.pid
+
+
 def test_a_name_alone_makes_no_master(instance: Instance) -> None:
     """Anybody may choose one, and have a start refused."""
     begin(instance)
@@ -152,6 +215,27 @@ def test_a_name_alone_makes_no_master(instance: Instance) -> None:
         instance.succeed("start", file=None)
         instance.succeed("stop")
         assert process.poll() is None
+
+
+@pytest.mark.parametrize("link", ["folder", "prefix"])
+def test_a_link_to_its_socket_makes_no_master(instance: Instance, link: str) -> None:
+    """Anybody may bind one of that name, and have a link to the prefix take its folder's place."""
+    begin(instance)
+    instance.succeed("stop")
+    theirs = instance.folder / "theirs"
+    to, at = {
+        "folder": (instance.prefix / "run" / "control", theirs / "socket"),
+        "prefix": (instance.prefix, theirs / "run" / "control" / "socket"),
+    }[link]
+    at.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(str(at))
+        held.listen()
+        theirs.rename(instance.folder / "aside")
+        theirs.symlink_to(to)
+        with looks_like_it(instance, holds=held) as process:
+            assert instance.status()["running"] is False
+            assert process.poll() is None
 
 
 def take_folder(instance: Instance) -> None:
