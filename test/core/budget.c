@@ -625,6 +625,43 @@ check_urgent(void)
 }
 
 
+/* Nor has who cannot wait more time than that for all of them. */
+
+static void
+check_urgent_bound(void)
+{
+    int       rc, reason;
+    uint32_t  i;
+    uint64_t  before, first;
+
+    begin_plugin(1000);
+    compile_ns = MS / 2;
+    before = clocks.wall;
+
+    for (i = 0; i < 1000; i++) {
+        rc = sluice_core_regex_try(budget.regexes, budget.patterns[i] + 1,
+                                   budget.texts[i].length - 1, 0, "none", 4,
+                                   i == 0, &reason);
+        if (rc != SLUICE_CORE_NONE) {
+            break;
+        }
+    }
+
+    test_check(rc == SLUICE_CORE_LIMIT && reason == SLUICE_CORE_BY_TIME
+               && clocks.wall - before > 30 * MS
+               && clocks.wall - before < 16 * (2 * MS + compile_ns),
+               "%s, %lu us for %u", sluice_core_word(rc),
+               (clocks.wall - before) / 1000, i);
+
+    /* what is compiled is kept, and another has as much */
+
+    (void) sluice_core_regexes_count(budget.regexes, &first);
+    compile_ns = COMPILE_NS;
+    test_check(run_plugin(i) == first + 1, "pattern %u", i);
+    end();
+}
+
+
 /* A pattern that PCRE2 would take long to compile is none. */
 
 static void
@@ -1033,6 +1070,7 @@ main(void)
     check_warm_plugin();
     check_prepare();
     check_urgent();
+    check_urgent_bound();
     check_lookbehind();
     check_bytes();
     check_shared();
