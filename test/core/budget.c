@@ -649,7 +649,7 @@ check_urgent_bound(void)
 
     test_check(rc == SLUICE_CORE_LIMIT && reason == SLUICE_CORE_BY_TIME
                && clocks.wall - before > 30 * MS
-               && clocks.wall - before < 16 * (2 * MS + compile_ns),
+               && clocks.wall - before < 16 * (2 * MS + 2 * compile_ns),
                "%s, %lu us for %u", sluice_core_word(rc),
                (clocks.wall - before) / 1000, i);
 
@@ -865,6 +865,8 @@ check_clocks(void)
         sluice_core_budget_read(&spent);
         test_check(!sluice_core_budget_take(&spent, 1)
                    && sluice_core_budget_share(&spent), "waiting is counted");
+        test_check(spent.until - spent.spent >= 900000,
+                   "%lu ns are left for a pattern", spent.until - spent.spent);
     }
 
     spent.preparing = spent.spent;
