@@ -19,8 +19,8 @@
 #define CORE_FAST_LEAST  64        /* bytes */
 
 /*
- * Who tries patterns has so many budgets for what is to be prepared, for all of
- * them together.
+ * Who tries patterns has so many budgets for what is to be prepared, for all
+ * of them together.
  */
 
 #define CORE_TRIES       16
