@@ -2,7 +2,8 @@
 
 Each case is a gateway of its own, whose worker is asked one request after the other: CPU time of
 the worker, less that of requests that no route is looked at for. So it is the real way of a
-request. The patterns of a fresh worker are compiled before the first one, as they are in use.
+request. The patterns of a fresh worker are compiled before the first one, as they are in use; of
+what is written afterwards they are compiled in turns, of which the longest counts.
 
 `neighbour_p99_ratio` is what another tenant notices of clients who ask for routes that take long to
 compile: 43 MB of them.
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import admin
 import config_change
 import load
 import sides
@@ -34,7 +36,11 @@ STARTED_S = 1.5
 # A request counts, and is logged, just after its answer.
 SETTLED_S = 0.002
 SETTLING_S = 0.2
+# A turn is over: the next one begins a millisecond later.
+IDLE_S = 0.0002
 REFUSED = 500
+CREATED = 201
+WRITTEN_S = 30
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Case:
     path: str
     headers: dict[str, str] = field(default_factory=dict)
     status: int | None = None
+    written: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    """What is posted when it runs, and so stands in deltas beside the image: paths and bodies."""
 
     def head(self) -> bytes:
         """The request."""
@@ -55,7 +63,7 @@ class Case:
 
     def sluice_file(self, words: dict[str, str]) -> str:
         """The declarative file."""
-        service = {"url": f"http://{words['upstream']}", "routes": self.routes}
+        service = {"name": "bench", "url": f"http://{words['upstream']}", "routes": self.routes}
         return json.dumps({"_format_version": "3.0", "services": [service]})
 
     def changed_file(self, words: dict[str, str]) -> str | None:
@@ -97,6 +105,18 @@ def cases(routes: int, patterns: int) -> Iterator[Case]:
     names = [{"paths": ["/p"], "headers": {f"x-{n % 50}": ["a" * 500]}} for n in range(routes)]
     many = {f"X-{n}": "a" * 499 + "b" for n in range(12)}
     yield Case("names", names, "/p", many)
+    yield from written(patterns)
+
+
+def written(patterns: int) -> Iterator[Case]:
+    """Routes and a plugin of which a worker has compiled nothing before it is asked."""
+    slow = "(?J)" + "(?<a>)" * 99 + r"\k<a>" * 600  # half a millisecond
+    count = patterns // 20
+    routes = [{"paths": [f"~/{n}?{slow}x$"], "service": {"name": "bench"}} for n in range(count)]
+    yield Case("delta", [], "/none", written=[("/routes", route) for route in routes])
+    cors = {"name": "cors", "config": {"origins": [f"{slow}x{n}" for n in range(count)]}}
+    origin = {"Origin": "https://a.example"}
+    yield Case("plugin", [], "/none", origin, written=[("/plugins", cors)])
 
 
 def crowded(hosts: int, routes: int) -> Case:
@@ -169,19 +189,35 @@ def measure(setting: Setting) -> dict[str, Metric]:
     return out | {"router_ms_max": Metric(most, "ms", most, most)}
 
 
+def _write(gateway: sides.Sluice, case: Case) -> None:
+    """Writes what the case has beside its image."""
+    with Client(gateway.admin, WRITTEN_S) as client:
+        for path, body in case.written:
+            text = json.dumps(body)
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            answer = client.ask(f"{head}Content-Length: {len(text)}\r\n\r\n{text}".encode())
+            if answer.status != CREATED:
+                start = answer.body[:200].decode(errors="replace")
+                raise InvalidRun(f"{case.name}: {path} is answered {answer.status} {start!r}")
+
+
 def _ask(setting: Setting, case: Case) -> list[float]:
     """CPU time in the router of each request, in ms; the first is a fresh worker's."""
-    gateway, upstream = config_change.sides_of(setting, case, sides.Sluice)
+    admin_address = sides.free_address() if case.written else "off"
+    kind = admin.Stored if case.written else sides.Sluice
+    gateway, upstream = config_change.sides_of(setting, case, kind, admin=admin_address)
+    cost = _longest if case.written else _cost
     took = []
     with upstream, gateway, Client(gateway.address) as client:
         (worker,) = gateway.workers
         time.sleep(STARTED_S)
+        _write(gateway, case)
         for number in range(setting.data["asks"]):
-            spent, status = _cost(client, worker, case.head())
+            spent, status = cost(client, worker, case.head())
             if status != case.status and (case.status or status == 200 or status > REFUSED):
                 raise InvalidRun(f"{case.name}: request {number} is answered {status}")
             took.append(spent)
-        floor = min(_cost(client, worker, PLAIN)[0] for _ in range(5))
+        floor = min(cost(client, worker, PLAIN)[0] for _ in range(5))
     return [(each - floor) * 1e3 for each in took]
 
 
@@ -191,9 +227,33 @@ def _cost(client: Client, worker: int, head: bytes) -> tuple[float, int]:
     return _cpu(worker) - before, status
 
 
+def _longest(client: Client, worker: int, head: bytes) -> tuple[float, int]:
+    """The same of the longest turn: between two the worker has nothing to do."""
+    clock, status = _clock(worker), []
+    thread = threading.Thread(target=lambda: status.append(client.ask(head).status))
+    most, first, last = 0, time.clock_gettime_ns(clock), 0
+    changed = time.monotonic()
+    thread.start()
+    while thread.is_alive() or time.monotonic() - changed < SETTLED_S:
+        spent, now = time.clock_gettime_ns(clock), time.monotonic()
+        if spent != last:
+            last, changed = spent, now
+            most = max(most, spent - first)
+        elif now - changed > IDLE_S:
+            first = spent
+    thread.join()
+    if not status:
+        raise InvalidRun("a request is not answered")
+    return most / 1e9, status[0]
+
+
+def _clock(worker: int) -> int:
+    return ~worker << 3 | 2  # as clock_getcpuclockid(3) says
+
+
 def _cpu(worker: int) -> float:
     """CPU time of a process in seconds, once it has none to do."""
-    clock = ~worker << 3 | 2  # as clock_getcpuclockid(3) says
+    clock = _clock(worker)
     deadline = time.monotonic() + SETTLING_S
     spent = time.clock_gettime_ns(clock)
     while time.monotonic() < deadline:

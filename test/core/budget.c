@@ -17,7 +17,7 @@
 #include <time.h>
 
 
-#define PATTERNS_MAX  2000
+#define PATTERNS_MAX  4000
 #define PATTERN_MAX   64
 #define LIMIT         (32u << 20)
 
@@ -260,7 +260,7 @@ check_full(void)
     int       rc, i;
     unsigned  turns;
 
-    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
+    begin(2000, "~/api/[^/]+/(?:some|other|words)/%u$",
           "/api/a/some/none", 16384);
 
     for (i = 0; i < 5; i++) {
@@ -283,7 +283,7 @@ check_evicted(void)
     unsigned  turns;
     uint64_t  compiled;
 
-    begin(PATTERNS_MAX, "~/api/[^/]+/(?:some|other|words)/%u$",
+    begin(2000, "~/api/[^/]+/(?:some|other|words)/%u$",
           "/api/a/some/none", 4u << 20);
 
     for (i = 0; i < 20000; i++) {
@@ -546,7 +546,7 @@ check_warm_plugin(void)
 }
 
 
-/* A request waits for them, and those that are there take few looks. */
+/* A request waits for them, and for those that are there in few turns. */
 
 static void
 check_prepare(void)
@@ -583,12 +583,33 @@ check_prepare(void)
                compiled);
     test_check(run_plugin(500) == 1000, "compiled again");
 
-    /* what is there is looked at in turns, too */
+    end();
+
+    /* those that are there take one turn, unless they are very many */
+
+    begin_plugin(PATTERNS_MAX);
+    plugin = sluice_core_by_slot(&budget.view, SLUICE_CORE_PLUGIN, 300);
+
+    for (item = 0; sluice_core_prepare(&plugin, budget.regexes, &item)
+                   == SLUICE_CORE_AGAIN; )
+    {
+        /* without turns that is only so many at once */
+    }
+
+    (void) sluice_core_regexes_count(budget.regexes, &compiled);
+    test_check(compiled == PATTERNS_MAX, "%lu compiled", compiled);
+
+    item = PATTERNS_MAX - 2000;
+    rc = sluice_core_prepare(&plugin, budget.regexes, &item);
+    test_check(rc == SLUICE_CORE_OK, "%s at %u", sluice_core_word(rc), item);
 
     item = 0;
+    before = clocks.wall;
     rc = sluice_core_prepare(&plugin, budget.regexes, &item);
-    test_check(rc == SLUICE_CORE_AGAIN && item == 512, "%s at %u",
-               sluice_core_word(rc), item);
+    test_check(rc == SLUICE_CORE_AGAIN && item > 2000
+               && clocks.wall - before <= TURN_NS + UNITS_NS,
+               "%s at %u after %lu ns", sluice_core_word(rc), item,
+               clocks.wall - before);
     end();
 }
 
@@ -621,6 +642,43 @@ check_urgent(void)
                == SLUICE_CORE_AGAIN && item >= 200, "at %u", item);
     (void) sluice_core_regexes_count(budget.regexes, &compiled);
     test_check(compiled < 220, "%lu compiled", compiled);
+    end();
+}
+
+
+/* Nor has who cannot wait more time than that for all of them. */
+
+static void
+check_urgent_bound(void)
+{
+    int       rc, reason;
+    uint32_t  i;
+    uint64_t  before, first;
+
+    begin_plugin(1000);
+    compile_ns = MS / 2;
+    before = clocks.wall;
+
+    for (i = 0; i < 1000; i++) {
+        rc = sluice_core_regex_try(budget.regexes, budget.patterns[i] + 1,
+                                   budget.texts[i].length - 1, 0, "none", 4,
+                                   i == 0, &reason);
+        if (rc != SLUICE_CORE_NONE) {
+            break;
+        }
+    }
+
+    test_check(rc == SLUICE_CORE_LIMIT && reason == SLUICE_CORE_BY_TIME
+               && clocks.wall - before > 30 * MS
+               && clocks.wall - before < 16 * (2 * MS + 2 * compile_ns),
+               "%s, %lu us for %u", sluice_core_word(rc),
+               (clocks.wall - before) / 1000, i);
+
+    /* what is compiled is kept, and another has as much */
+
+    (void) sluice_core_regexes_count(budget.regexes, &first);
+    compile_ns = COMPILE_NS;
+    test_check(run_plugin(i) == first + 1, "pattern %u", i);
     end();
 }
 
@@ -828,6 +886,8 @@ check_clocks(void)
         sluice_core_budget_read(&spent);
         test_check(!sluice_core_budget_take(&spent, 1)
                    && sluice_core_budget_share(&spent), "waiting is counted");
+        test_check(spent.until - spent.spent >= 900000,
+                   "%lu ns are left for a pattern", spent.until - spent.spent);
     }
 
     spent.preparing = spent.spent;
@@ -1033,6 +1093,7 @@ main(void)
     check_warm_plugin();
     check_prepare();
     check_urgent();
+    check_urgent_bound();
     check_lookbehind();
     check_bytes();
     check_shared();

@@ -10,7 +10,8 @@
  * cheap, and never behind the CPU time of the thread.  Where it says that a
  * limit is passed, the CPU time is asked, which costs a system call, and has
  * the last word: a worker which other processes keep from running refuses
- * nobody.  The first SLUICE_CORE_WALL_NS are the wall's alone.
+ * nobody.  The first SLUICE_CORE_WALL_NS are the wall's alone, and so little
+ * that who waits in them for the CPU has nearly all that is his.
  */
 
 
@@ -24,7 +25,7 @@
 /* ns: of patterns, compiled and run; of a match as a whole */
 #define SLUICE_CORE_PATTERNS_NS   2000000
 #define SLUICE_CORE_SEARCH_NS     3000000
-#define SLUICE_CORE_WALL_NS       500000
+#define SLUICE_CORE_WALL_NS       100000
 
 /* A request that has spent less than this part of it so is not cold. */
 #define SLUICE_CORE_COLD          8

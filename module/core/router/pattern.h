@@ -53,6 +53,7 @@ struct sluice_core_regexes_s {
     pcre2_match_context      *careful;
     pcre2_match_context      *fast;
     sluice_core_budget_t      probe;      /* of what is not a request */
+    uint32_t                  tries;      /* budgets that it has begun */
     uint64_t                  matches;
     uint64_t                  compiled;
     uint64_t                  size;       /* of all that is there */

@@ -18,7 +18,11 @@
 #define CORE_FAST_STEPS  4096
 #define CORE_FAST_LEAST  64        /* bytes */
 
-/* What is tried alone has so many budgets for what it has to prepare. */
+/*
+ * Who tries patterns has so many budgets for what is to be prepared, for all
+ * of them together.
+ */
+
 #define CORE_TRIES       16
 
 
@@ -67,7 +71,6 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     int is_first, int *reason)
 {
     int                    rc;
-    unsigned               i;
     uint32_t               end;
     sluice_core_run_t      run;
     sluice_core_budget_t  *budget;
@@ -85,9 +88,11 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
     budget = &regexes->probe;
     budget->last = 0;
 
-    rc = SLUICE_CORE_LIMIT;
+    if (is_first) {
+        regexes->tries = 0;
+    }
 
-    for (i = 0; i < CORE_TRIES && rc == SLUICE_CORE_LIMIT; i++) {
+    do {
 
         if (is_first) {
             sluice_core_budget_begin(budget);
@@ -96,16 +101,15 @@ sluice_core_regex_try(sluice_core_regexes_t *regexes, const char *pattern,
             /* who runs it cannot wait */
 
             budget->is_urgent = 1;
+            regexes->tries++;
         }
 
         rc = core_run(regexes, budget, &run, &end, reason);
 
-        if (!sluice_core_budget_is_cold(budget)) {
-            break;
-        }
-
         is_first = 1;
-    }
+
+    } while (rc == SLUICE_CORE_LIMIT && sluice_core_budget_is_cold(budget)
+             && regexes->tries < CORE_TRIES);
 
     return rc;
 }

@@ -9,16 +9,22 @@
 #include "search.h"
 
 
-/* Of a turn: what is compiled already takes some time, too. */
+/*
+ * Of a turn: what is compiled already takes some time, too.  Of a plugin's,
+ * CPU time; for a request, or beforehand.
+ */
 
-#define CORE_WARM_SLOTS  256
-#define CORE_WARM_ITEMS  512
+#define CORE_WARM_SLOTS     256
+#define CORE_WARM_ASKED_NS  250000
+#define CORE_WARM_NS        125000
+
+/* To look for a pattern, which takes 0.1 us. */
+#define CORE_WARM_UNITS     4
 
 
 typedef struct {
     sluice_core_regexes_t  *regexes;
     sluice_core_budget_t    budget;
-    uint32_t                items;      /* left, of plugins */
     int                     is_asked;   /* for a request */
 } core_warm_t;
 
@@ -94,7 +100,6 @@ static void
 core_warm_begin(core_warm_t *w, sluice_core_regexes_t *regexes, int is_asked)
 {
     w->regexes = regexes;
-    w->items = CORE_WARM_ITEMS;
     w->is_asked = is_asked;
 
     sluice_core_budget_begin(&w->budget);
@@ -174,9 +179,11 @@ core_warm_plugin(core_warm_t *w, const sluice_core_found_t *plugin,
 {
     int                 rc;
     uint32_t            count;
+    uint64_t            limit;
     sluice_core_text_t  text;
 
     count = sluice_core_list(plugin, SLUICE_CORE_PLUGIN_PATTERNS);
+    limit = w->is_asked ? CORE_WARM_ASKED_NS : CORE_WARM_NS;
 
     for ( /* void */ ; *item < count; (*item)++) {
         text = sluice_core_list_item(plugin, SLUICE_CORE_PLUGIN_PATTERNS,
@@ -186,9 +193,12 @@ core_warm_plugin(core_warm_t *w, const sluice_core_found_t *plugin,
             continue;
         }
 
-        if (w->items-- == 0) {
+        if (sluice_core_budget_is_over(&w->budget, limit)) {
             return SLUICE_CORE_AGAIN;
         }
+
+        (void) sluice_core_budget_take(&w->budget, CORE_WARM_UNITS
+                                       + text.length / SLUICE_CORE_UNIT_BYTES);
 
         rc = core_warm_one(w, text.data + 1, text.length - 1,
                            text.data[0] == '~');

@@ -26,6 +26,8 @@ static ngx_int_t ngx_http_sluice_route_begin(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, ngx_http_sluice_refusal_t *refusal);
 static const sluice_core_view_t *ngx_http_sluice_route_look_unrouted(
     ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx);
+static ngx_int_t ngx_http_sluice_route_prepare(ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_view_t *view);
 static ngx_uint_t ngx_http_sluice_route_is_too_large(ngx_http_request_t *r,
     sluice_refusal_t *said);
 static ngx_int_t ngx_http_sluice_route_read_path(ngx_http_request_t *r,
@@ -75,6 +77,10 @@ ngx_http_sluice_route_handler(ngx_http_request_t *r)
  * To the page of an error, of a request that was refused before it was routed:
  * so that the late phases of global plugins see it.  Where else nginx goes
  * internally it finds the way itself.
+ *
+ * It can take no turns here.  So what nginx refuses before the server rewrite
+ * phase, or a check does before routing begins, is what may compile patterns
+ * of global plugins while they run.
  */
 
 static ngx_int_t
@@ -127,6 +133,10 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     view = ngx_http_sluice_route_look_unrouted(r, ctx);
 
+    if (view && ngx_http_sluice_route_prepare(ctx, view) == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
     if (ngx_http_sluice_route_is_too_large(r, &said)) {
         return ngx_http_sluice_refusal_set(r, refusal, &said);
     }
@@ -135,16 +145,20 @@ ngx_http_sluice_route_begin(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return ngx_http_sluice_route_refuse_unread(r, refusal);
     }
 
-    /* once, however many turns the match takes */
+    /* once, however many turns there were before it, and the match takes */
 
-    if (ctx->turns == 0
-        && (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_NATIVE_REWRITE)
-        && ngx_http_sluice_early_rewrite(r, ctx, refusal) != NGX_OK)
-    {
-        return NGX_DECLINED;
+    if (!ctx->rewritten) {
+        ctx->rewritten = 1;
+
+        if ((ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_NATIVE_REWRITE)
+            && ngx_http_sluice_early_rewrite(r, ctx, refusal) != NGX_OK)
+        {
+            return NGX_DECLINED;
+        }
     }
 
     if (ctx->chain->phases & NGX_HTTP_SLUICE_PHASE_REWRITE) {
+        ctx->turns = 0;
         ngx_http_sluice_route_enter(r, NGX_HTTP_SLUICE_LOCATION_LUA);
         return NGX_OK;
     }
@@ -168,6 +182,22 @@ ngx_http_sluice_route_look_unrouted(ngx_http_request_t *r,
     }
 
     return ctx->chain ? view : NULL;
+}
+
+
+/*
+ * Global plugins see the head of what is refused here, too, and cannot wait
+ * then.
+ */
+
+static ngx_int_t
+ngx_http_sluice_route_prepare(ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_view_t *view)
+{
+    return !ctx->chain->prepared
+           && ngx_http_sluice_chain_prepare(ctx->chain, view) == NGX_AGAIN
+           && ++ctx->turns < SLUICE_CORE_TURNS
+           ? NGX_AGAIN : NGX_OK;
 }
 
 

@@ -194,6 +194,7 @@ struct ngx_http_sluice_ctx_s {
 
     unsigned                        logged:2;     /* NGX_HTTP_SLUICE_LOGGED */
     unsigned                        routed:1;     /* or no route matched */
+    unsigned                        rewritten:1;  /* by native plugins */
     unsigned                        has_peer:1;
     unsigned                        in_lua:1;     /* Lua runs its plugins */
     unsigned                        said_groups:1;   /* groups is known */

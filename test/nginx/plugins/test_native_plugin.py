@@ -452,8 +452,15 @@ def test_it_follows_its_configuration(gateway: Built) -> None:
     assert gateway.ask("/own").headers.get("X-All-Phases") == "other:3"
 
 
-def test_its_rewrite_runs_once_however_many_turns_the_match_takes(upstream: Upstream) -> None:
-    config = slow_to_compile(upstream) | {"plugins": [{"name": "all-phases"}]}
+@pytest.mark.parametrize("waits", ["match", "plugins"])
+def test_its_rewrite_runs_once_however_many_turns_there_are(upstream: Upstream, waits: str) -> None:
+    # So many that the worker has not compiled all before it is asked.
+    config = slow_to_compile(upstream, 48) | {"plugins": [{"name": "all-phases"}]}
+    if waits == "plugins":
+        # Compiled before a request is routed.
+        routes = config["services"][0].pop("routes")
+        origins = [path[1:] for route in routes for path in route["paths"]][:200]
+        config["plugins"].append({"name": "cors", "config": {"origins": origins}})
     running = Built(config)
     has(running, "all-phases")
     with running:

@@ -141,6 +141,31 @@ def test_global_plugins_look_at_the_head_without_a_route(
         assert reply.headers.get("Access-Control-Allow-Origin") == ORIGIN
 
 
+def test_what_is_refused_before_it_is_routed_waits_too(gateway: Start) -> None:
+    """Its client leaves while it waits: it was not answered in its first turn."""
+    running = gateway(None, client_max_body_size="1k")
+    running.expect_log("client intended to send too large body")
+    slow = [f"0{SLOW}x{i}" for i in range(4 * MANY)]
+    config = {"origins": [*slow, ORIGIN]}
+    (worker,) = running.workers()
+    with running.wire() as wire:
+        assert wire.ask("/").status == 404
+        Client(running).must(201, "POST", "/plugins", {"name": "cors", "config": config})
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            wire.send(
+                f"POST /large HTTP/1.1\r\nHost: a\r\nOrigin: {ORIGIN}\r\n"
+                "Content-Length: 2000\r\n\r\n".encode()
+            )
+            wire.close()
+        finally:
+            os.kill(worker, signal.SIGCONT)
+    wait_until(lambda: "/large " in running.access_log(), "it is logged")
+    assert re.findall(r'/large [^"]*" (\d+)', running.access_log()) == ["499"]
+    reply = running.ask("/large", "POST", headers={"Origin": ORIGIN}, body=b"x" * 2000)
+    assert (reply.status, reply.headers.get("Access-Control-Allow-Origin")) == (413, ORIGIN)
+
+
 @pytest.mark.parametrize("is_patched", [False, True], ids=["deleted", "patched"])
 def test_a_plugin_that_changes_while_requests_wait(
     gateway: Start, upstream: Upstream, is_patched: bool

@@ -15,7 +15,7 @@ def told_apart(upstream: Upstream, count: int, **fields: object) -> dict:
     return config
 
 
-def slow_to_compile(upstream: Upstream) -> dict:
+def slow_to_compile(upstream: Upstream, patterns: int = 12) -> dict:
     """A request of each of the routes takes some turns of a fresh worker."""
     slow = "(?J)" + "(?<a>)" * 99 + r"\k<a>" * 600
-    return told_apart(upstream, 8, paths=[f"~/@n@/{slow}x{i}$" for i in range(12)])
+    return told_apart(upstream, 8, paths=[f"~/@n@/{slow}x{i}$" for i in range(patterns)])
