@@ -98,6 +98,9 @@ local function is_image(name)
     return name:find("^base%.%d+") or name:find("^delta%.%d+")
 end
 
+-- Some files, or very many; who owns them can also stop their removal.
+local REMOVE_TIMEOUT_S = 10
+
 -- As whom: whatever another user left there, root does not follow it.
 local function remove_images(path, account)
     pcall(worker_user.run_as, account, function()
@@ -107,7 +110,7 @@ local function remove_images(path, account)
             end
         end
         return true
-    end)
+    end, REMOVE_TIMEOUT_S)
 end
 
 --- Removes the images of an instance that does not run.

@@ -21,6 +21,7 @@ local logs = require("cli.nginx.logs")
 local paths = require("cli.instance.paths")
 local process = require("cli.instance.process")
 local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
 local values = require("cli.options.values")
 
 local _M = {}
@@ -29,6 +30,9 @@ local mt = { __index = _M }
 local DAMAGED = "is damaged"
 
 local MASTER = "nginx: master process"
+
+-- Of a command line, what may name a prefix: anybody's may be as long as memory.
+local LINE_MAX = 4 * process.PATH_MAX
 local WORKER = "nginx: worker process"
 local DRAINING = "nginx: worker process is shutting down"
 -- As the module names worker 0 (module/gateway/process/ngx_sluice_control.c).
@@ -65,7 +69,9 @@ local function is_own(self, pid)
     end
     local function leads_to(option, path)
         local given = line:match((" %%-%s (/%%S*)"):format(option))
-        return paths.are_same(given and values.absolute(given, "/"), path)
+        return given
+            and #given <= process.PATH_MAX
+            and paths.are_same(values.absolute(given, "/"), path)
     end
     local is_in_prefix = has(" -p " .. self.prefix .. " ")
         or has(" -p " .. self.prefix .. "/ ")
@@ -89,6 +95,12 @@ local function shares(self, pid)
     local here, there =
         stat.stat(self.prefix), stat.stat(("/proc/%d/root%s"):format(pid, self.prefix))
     return here and there and here.st_dev == there.st_dev and here.st_ino == there.st_ino
+end
+
+-- Whether a user may run this instance.
+local function is_of_ours(self, user)
+    local prefix = stat.stat(self.prefix)
+    return user == 0 or user == unistd.geteuid() or (prefix ~= nil and user == prefix.st_uid)
 end
 
 -- The sockets that were bound to a path, as process.open_files names them; a socket file outlives
@@ -117,9 +129,11 @@ local function holds(pid, sockets, folder)
 end
 
 -- Whether a process is one that only a master can be, or a worker that it is just forking: anybody
--- may choose a title, so it has to hold the control socket or a log. Another user's is none.
+-- may choose a title, so it has to hold the control socket or a log. Another user's is none: in
+-- namespaces of its own a process has what it likes under this prefix.
 local function is_master(self, pid)
     return has_title(pid, MASTER)
+        and is_of_ours(self, process.user(pid))
         and is_own(self, pid)
         and shares(self, pid)
         and holds(pid, sockets_at(self.control), self.logs)
@@ -142,7 +156,7 @@ end
 function _M.running()
     local found, seen = {}, {}
     for _, pid in ipairs((process.all())) do
-        local line = process.command_line(pid) or ""
+        local line = (process.command_line(pid) or ""):sub(1, LINE_MAX)
         local prefix = line:match("^" .. MASTER .. ".- %-p (/.-)/ %-c ")
         local instance = prefix and not seen[prefix] and _M.new(prefix)
         if instance and (master_of(instance, instance.pid) == pid or is_master(instance, pid)) then

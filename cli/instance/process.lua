@@ -14,7 +14,10 @@ local wait = require("posix.sys.wait")
 local _M = {}
 
 local POLL_NS = 10000000
+
+-- Of Linux, with the byte at its end.
 local PATH_MAX = 4096
+_M.PATH_MAX = PATH_MAX
 
 ffi.cdef("ssize_t readlink(const char *path, char *text, size_t size);")
 
@@ -157,6 +160,14 @@ function _M.age_s(pid)
         return nil
     end
     return math.max(0, uptime - tonumber(fields[20]) / unistd.sysconf(unistd._SC_CLK_TCK))
+end
+
+--- Whose rights a process has.
+-- @tparam number pid
+-- @treturn number|nil its effective user id; nil: there is no such process
+function _M.user(pid)
+    local text = read_file(("/proc/%d/status"):format(pid)) or ""
+    return tonumber(text:match("\nUid:%s+%d+%s+(%d+)"))
 end
 
 --- Whether a process is there.

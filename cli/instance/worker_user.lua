@@ -3,12 +3,15 @@
 
 local cjson = require("cjson")
 local ffi = require("ffi")
+local poll = require("posix.poll")
 local pwd = require("posix.pwd")
+local signal = require("posix.signal")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
 local wait = require("posix.sys.wait")
 
 local console = require("cli.terminal.console")
+local process = require("cli.instance.process")
 local terminal = require("cli.terminal.terminal")
 
 local _M = {}
@@ -78,9 +81,14 @@ local function run_child(fd, account, fn)
     unistd._exit(0)
 end
 
-local function read_all(fd)
-    local parts = {}
+-- To the end; nil where that has not come in time. timeout_s: nil is for ever.
+local function read_all(fd, timeout_s)
+    local parts, deadline = {}, timeout_s and process.now_s() + timeout_s
     repeat
+        local left_ms = deadline and math.max(0, math.ceil((deadline - process.now_s()) * 1000))
+        if deadline and poll.rpoll(fd, left_ms) == 0 then
+            return nil
+        end
         local part = unistd.read(fd, PIECE_BYTES)
         parts[#parts + 1] = part
     until not part or part == ""
@@ -99,8 +107,9 @@ end
 -- @tparam table|nil account `pw_name`, `pw_uid` and `pw_gid` as posix.pwd has them; nil: the user
 -- of the command
 -- @tparam function fn as of `run`
+-- @tparam[opt] number timeout_s how long at most: the account's owner can stop its processes
 -- @return what it returned
-function _M.run_as(account, fn)
+function _M.run_as(account, fn, timeout_s)
     console.flush()
     local output, input = unistd.pipe()
     local pid = output and unistd.fork()
@@ -111,10 +120,13 @@ function _M.run_as(account, fn)
         run_child(input, account, fn)
     end
     unistd.close(input)
-    local text = read_all(output)
+    local text = read_all(output, timeout_s)
     unistd.close(output)
+    if not text then
+        signal.kill(pid, signal.SIGKILL)
+    end
     local _, how, status = wait.wait(pid)
-    local ok, result = pcall(cjson.decode, text)
+    local ok, result = pcall(cjson.decode, text or "")
     if not ok then
         local message = ("the store's process %s (%d)"):format(how, status)
         return nil, { err = "failed", message = message }

@@ -3,19 +3,24 @@
 -- @module gateway.kit.groups
 
 local ctx = require("gateway.kit.ctx")
+local pdk = require("gateway.pdk")
 local packed = require("sluice.ffi.packed")
 
 local ngx = ngx
-local ipairs = ipairs
 local type = type
 
 local _M = {}
 
---- Those of the request in hand, for C. Of a name that is no string nobody can be a member.
+--- Those of the request in hand, for C. A name that is no string makes nobody a member. Where only a
+-- credential names the consumer there are none, as the consumer's would count.
 -- @treturn string a packed list; "": no plugin has said any, or what it said is no table
--- @raise a name "is longer than 1 MiB"; there are more than 65,535 of them
+-- @raise a name "is longer than 1 MiB"; there are more than 65,535 of them; one within is nil
 -- @phases rewrite, access
 function _M.pack()
+    local credential = pdk.credential()
+    if credential and credential.consumer_id ~= nil and not pdk.consumer() then
+        return ""
+    end
     local found = ctx.shared.authenticated_groups
     if type(found) ~= "table" then
         found = ngx.ctx.authenticated_groups
@@ -27,9 +32,12 @@ function _M.pack()
         return ""
     end
     local names = {}
-    for _, name in ipairs(found) do
-        if type(name) == "string" then
-            names[#names + 1] = name
+    -- The length of a list with a nil within is any of its ends.
+    for i = 1, table.maxn(found) do
+        if found[i] == nil then
+            error("authenticated_groups lacks number " .. i, 0)
+        elseif type(found[i]) == "string" then
+            names[#names + 1] = found[i]
         end
     end
     local out = packed.new()

@@ -35,6 +35,7 @@ function _M.set(consumer, credential, tells)
     put(identity.username, consumer and consumer.username)
     put(identity.credential, credential and credential.id)
     identity.is_silent = tells and 0 or 1
+    identity.has_credential = credential and 1 or 0
     if C.sluice_identity_set(get_request(), identity) ~= OK then
         error("no memory", 0)
     end

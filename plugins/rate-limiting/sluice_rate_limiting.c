@@ -20,6 +20,8 @@ static void sluice_rate_limiting_ready_rates(sluice_rate_limiting_t *conf,
 static int sluice_rate_limiting_decide(void *data,
     const sluice_decision_request_t *request,
     sluice_decision_result_t *result);
+static int sluice_rate_limiting_credential(
+    const sluice_decision_request_t *request, sluice_core_text_t *identifier);
 static int sluice_rate_limiting_identify(const sluice_rate_limiting_t *conf,
     const sluice_decision_request_t *request, sluice_core_text_t *identifier);
 static int sluice_rate_limiting_is_path(const sluice_rate_limiting_t *conf,
@@ -213,6 +215,21 @@ sluice_rate_limiting_decide(void *data,
 
 /* SLUICE_FACT_NONE: it has no such thing */
 
+/* One without an id tells nobody from another. */
+
+static int
+sluice_rate_limiting_credential(const sluice_decision_request_t *request,
+    sluice_core_text_t *identifier)
+{
+    int  rc;
+
+    rc = sluice_decision_fact(request, SLUICE_ASK_CREDENTIAL, identifier);
+
+    return rc == SLUICE_FACT_OK && identifier->length == 0
+           ? SLUICE_FACT_NONE : rc;
+}
+
+
 static int
 sluice_rate_limiting_identify(const sluice_rate_limiting_t *conf,
     const sluice_decision_request_t *request, sluice_core_text_t *identifier)
@@ -228,13 +245,10 @@ sluice_rate_limiting_identify(const sluice_rate_limiting_t *conf,
         rc = sluice_decision_fact(request, SLUICE_ASK_CONSUMER, identifier);
 
         return rc == SLUICE_FACT_NONE
-               ? sluice_decision_fact(request, SLUICE_ASK_CREDENTIAL,
-                                      identifier)
-               : rc;
+               ? sluice_rate_limiting_credential(request, identifier) : rc;
 
     case SLUICE_RATE_LIMITING_BY_CREDENTIAL:
-        return sluice_decision_fact(request, SLUICE_ASK_CREDENTIAL,
-                                    identifier);
+        return sluice_rate_limiting_credential(request, identifier);
 
     case SLUICE_RATE_LIMITING_BY_SERVICE:
         return sluice_decision_fact(request, SLUICE_ASK_SERVICE, identifier);

@@ -17,7 +17,7 @@ return {
     ["gateway/image"] = 1740500759,
     ["gateway/log"] = 2114667993,
     ["gateway/metrics"] = 3340459603,
-    ["gateway/plugin"] = 1180008844,
+    ["gateway/plugin"] = 232324990,
     ["gateway/process"] = 1513035158,
     ["gateway/proxy"] = 4143295983,
     ["gateway/request"] = 706525520,

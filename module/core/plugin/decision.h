@@ -91,7 +91,7 @@ typedef enum {
     SLUICE_ASK_SERVICE,              /* the same */
     SLUICE_ASK_CONSUMER,             /* id */
     SLUICE_ASK_USERNAME,             /* of the consumer */
-    SLUICE_ASK_CREDENTIAL,           /* id */
+    SLUICE_ASK_CREDENTIAL,           /* id; of length 0: it has none */
     SLUICE_ASK_BODY,
     SLUICE_ASK_TARGET,               /* path and query, as the client sent
                                         them */

@@ -8,6 +8,10 @@
 #include "ngx_http_sluice_names.h"
 
 
+static u_char *ngx_http_sluice_names_put(u_char *p, ngx_str_t *to,
+    const ngx_str_t *from);
+
+
 ngx_uint_t  ngx_http_sluice_names_are_logged;
 
 
@@ -19,6 +23,7 @@ ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 {
     u_char                   *p;
     size_t                    size;
+    ngx_str_t                 text;
     sluice_core_text_t        name;
     sluice_core_entity_t      head;
     ngx_http_sluice_names_t  *names;
@@ -41,19 +46,16 @@ ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 
     p = (u_char *) (names + 1);
 
-    names->route.name.data = p;
-    names->route.name.len = name.length;
+    text.data = (u_char *) name.data;
+    text.len = name.length;
+    p = ngx_http_sluice_names_put(p, &names->route.name, &text);
     ngx_str_null(&names->route.host);
-    p = ngx_cpymem(p, name.data, name.length);
 
     if (service) {
-        names->service = *service;
-
-        names->service.name.data = p;
-        p = ngx_cpymem(p, service->name.data, service->name.len);
-
-        names->service.host.data = p;
-        ngx_memcpy(p, service->host.data, service->host.len);
+        ngx_memcpy(names->service.id, service->id, sizeof(service->id));
+        p = ngx_http_sluice_names_put(p, &names->service.name, &service->name);
+        (void) ngx_http_sluice_names_put(p, &names->service.host,
+                                         &service->host);
 
     } else {
         ngx_memzero(&names->service, sizeof(names->service));
@@ -62,6 +64,16 @@ ngx_http_sluice_names_keep(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ctx->names = names;
 
     return NGX_OK;
+}
+
+
+static u_char *
+ngx_http_sluice_names_put(u_char *p, ngx_str_t *to, const ngx_str_t *from)
+{
+    to->data = p;
+    to->len = from->len;
+
+    return from->len ? ngx_cpymem(p, from->data, from->len) : p;
 }
 
 

@@ -130,8 +130,8 @@ sluice_chain_access(ngx_http_request_t *r, sluice_step_t *next)
 
 /*
  * The groups that NGX_HTTP_SLUICE_CHAIN_GROUPS asks for: a packed list of
- * names, of length 0 where no plugin has authenticated any.  NGX_OK; NGX_ERROR:
- * no memory.
+ * names, of length 0 where no plugin has authenticated any.  NGX_OK,
+ * NGX_ERROR: no memory.
  */
 
 int
@@ -378,7 +378,7 @@ ngx_http_sluice_chain_native(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
          : ngx_http_sluice_decide(native->decision, r, ctx, step->conf->data,
                                   NULL);
 
-    if (rc == NGX_BUSY) {
+    if (rc == NGX_BUSY && native->access == NULL) {
         return NGX_HTTP_SLUICE_CHAIN_GROUPS;
     }
 

@@ -63,6 +63,7 @@ ngx_http_sluice_decide_fact(void *data, int ask, sluice_core_text_t *value)
 {
     ngx_http_sluice_decide_request_t  *asked = data;
 
+    int                     rc;
     ngx_http_request_t     *r;
     ngx_http_sluice_ctx_t  *ctx;
 
@@ -110,7 +111,8 @@ ngx_http_sluice_decide_fact(void *data, int ask, sluice_core_text_t *value)
         return ngx_http_sluice_decide_given(&ctx->username, value);
 
     case SLUICE_ASK_CREDENTIAL:
-        return ngx_http_sluice_decide_given(&ctx->credential, value);
+        rc = ngx_http_sluice_decide_given(&ctx->credential, value);
+        return ctx->own_credential ? SLUICE_FACT_OK : rc;
 
     case SLUICE_ASK_TARGET:
         return ngx_http_sluice_decide_given(&r->unparsed_uri, value);

@@ -82,6 +82,7 @@ ngx_http_sluice_identity_set(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_chain = NULL;
     ctx->own_identity = 0;
+    ctx->own_credential = 0;
     ctx->running.identity = (double) ++ngx_http_sluice_identity_serial;
 
     if (consumer
@@ -234,6 +235,7 @@ sluice_identity_set(ngx_http_request_t *r, const sluice_identity_t *identity)
     ctx->credential_slot = SLUICE_CORE_NOBODY;
     ctx->consumer_chain = NULL;
     ctx->own_identity = 1;
+    ctx->own_credential = identity->has_credential != 0;
     ctx->running.identity = -(double) ++ngx_http_sluice_identity_serial;
 
     if (ngx_http_sluice_identity_find(&ctx->consumer, &found) == NGX_OK) {

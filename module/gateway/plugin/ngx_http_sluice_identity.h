@@ -38,6 +38,8 @@ typedef struct {
     uint32_t                is_silent;        /* the upstream is not told;
                                                  only to sluice_identity_set()
                                                  */
+    uint32_t                has_credential;   /* with or without an id; the
+                                                 same */
 } sluice_identity_t;
 
 

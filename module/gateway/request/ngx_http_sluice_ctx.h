@@ -200,6 +200,7 @@ struct ngx_http_sluice_ctx_s {
     unsigned                        said_groups:1;   /* groups is known */
     unsigned                        own_identity:1;  /* a Lua plugin's, in
                                                         ngx.ctx */
+    unsigned                        own_credential:1;  /* it has given one */
     unsigned                        is_framed:1;  /* announced is known */
     unsigned                        answered:2;   /* _CTX_FAILED, */
 };

@@ -217,6 +217,32 @@ def test_a_name_alone_makes_no_master(instance: Instance) -> None:
         assert process.poll() is None
 
 
+@pytest.mark.skipif(not AS_ROOT, reason="needs root to become another user")
+def test_another_users_process_is_no_master(instance: Instance) -> None:
+    """In namespaces of its own it can have a log of this name."""
+    begin(instance)
+    instance.succeed("stop")
+    other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    with looks_like_it(instance, *other) as process:
+        assert instance.status()["running"] is False
+        instance.succeed("start", file=None)
+        instance.succeed("stop")
+        assert process.poll() is None
+
+
+def test_a_name_of_any_length_stops_no_command(instance: Instance) -> None:
+    begin(instance)
+    instance.succeed("stop")
+    title = "nginx: master process x -p " + "/a" * 15000 + " -c nginx.conf"
+    with subprocess.Popen(["bash", "-c", 'exec -a "$0" sleep 600', title]) as process:
+        try:
+            named = Path(f"/proc/{process.pid}/cmdline")
+            wait_until(lambda: named.read_bytes().startswith(b"nginx: master"), "its name")
+            assert instance.status()["running"] is False
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("link", ["folder", "prefix"])
 def test_a_link_to_its_socket_makes_no_master(instance: Instance, link: str) -> None:
     """Anybody may bind one of that name, and have a link to the prefix take its folder's place."""

@@ -122,6 +122,9 @@ def test_the_upstream_is_told_the_groups(gateway: Start, upstream: Upstream) -> 
 
 ALWAYS, HIDE = "always_use_authenticated_groups", "hide_groups_header"
 SAYS = "kong.ctx.shared.authenticated_groups = "
+FINDS_BOTH = "local both = kong.client.load_consumer('both', true) "
+IS_BOTH = FINDS_BOTH + "kong.client.authenticate(both, "
+OF_BOTH = FINDS_BOTH + "kong.client.authenticate(nil, {id = 'c', consumer_id = both.id}) "
 OWN, TOLD = "X-Consumer-Groups", "X-Authenticated-Groups"
 
 
@@ -155,6 +158,10 @@ def says(document: dict[str, Any], code: str, phase: str = "access") -> dict[str
         ({"deny": ["z"], ALWAYS: True}, "one", SAYS + "{'z'}", FORBIDDEN, None),
         ({"deny": ["a"], ALWAYS: True}, "one", SAYS + "{'z'}", PASSES, (TOLD, "z")),
         ({"allow": ["a"], ALWAYS: True}, "one", "ngx.ctx.a = 1", PASSES, (OWN, "a")),
+        # It is somebody's all the same if it has no id, or no consumer but by its id.
+        ({"deny": ["b"]}, None, IS_BOTH + "{key = 'x'}) " + SAYS + "{'z'}", FORBIDDEN, None),
+        ({"allow": ["a"]}, None, IS_BOTH + "nil) " + SAYS + "{'a'}", PASSES, (TOLD, "a")),
+        ({"deny": ["b"]}, None, OF_BOTH + SAYS + "{'z'}", FORBIDDEN, None),
         ({"allow": ["a"], HIDE: True}, None, SAYS + "{'a'}", PASSES, ("", "")),
     ],
 )
@@ -195,6 +202,17 @@ def test_groups_that_are_no_table_are_none(
     running = gateway(says(document, "ngx.ctx.authenticated_groups = 'a'"))
     assert outcome(running.ask("/", headers=JSON)) == expected
     running.expect_log("invalid authenticated_groups, a table was expected", 1)
+
+
+@pytest.mark.parametrize("groups", ["{nil, 'a'}", "{'z', nil, 'a'}"])
+def test_a_list_with_a_hole_lets_nobody_pass(
+    gateway: Start, upstream: Upstream, groups: str
+) -> None:
+    document = guarded(upstream, deny=["a"])
+    del document["plugins"][0]
+    running = gateway(says(document, SAYS + groups))
+    assert running.ask("/", headers=JSON).status == 500
+    running.expect_log("authenticated_groups lacks number [12]", 1)
 
 
 def test_authenticated_groups_override_those_of_the_anonymous_consumer(
