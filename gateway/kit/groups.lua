@@ -11,8 +11,8 @@ local type = type
 
 local _M = {}
 
---- Those of the request in hand, for C. A name that is no string makes nobody a member. Where only a
--- credential names the consumer there are none, as the consumer's would count.
+--- Those of the request in hand, for C, without names that are no strings. None where only a
+-- credential names the consumer, as the consumer's would count.
 -- @treturn string a packed list; "": no plugin has said any, or what it said is no table
 -- @raise a name "is longer than 1 MiB"; there are more than 65,535 of them; one within is nil
 -- @phases rewrite, access

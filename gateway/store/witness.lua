@@ -117,8 +117,8 @@ end
 function _M.read(path)
     path = _M.path(path)
     local _, lack = file.lstat(path)
-    if lack then
-        return nil, lack ~= file.MISSING and lack or nil
+    if lack == file.MISSING then
+        return nil
     end
     local text = file.read(path, { max = MAX_BYTES })
     if not text or #text < DIGESTS_AT then

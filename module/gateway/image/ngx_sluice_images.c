@@ -93,7 +93,7 @@ sluice_images_open(const char *folder, size_t length)
     ngx_memcpy(ngx_sluice_images.path, folder, length);
     ngx_sluice_images.length = length;
     ngx_sluice_images.uid = (uint32_t) geteuid();
-    ngx_sluice_images.check = ngx_sluice_images_after_crash()
+    ngx_sluice_images.check = ngx_sluice_images_after_end(1)
                               ? SLUICE_CORE_CHECK : SLUICE_CORE_HEADER_ONLY;
 
     ngx_sluice_images_reserve();
@@ -103,20 +103,20 @@ sluice_images_open(const char *folder, size_t length)
 
 
 /*
- * Whether the process whose place this one takes has died by a signal.  The
- * master has noted its status, and forks with it.  A worker of another
+ * Whether the process whose place this one takes has ended, or by a signal.
+ * The master has noted its status, and forks with it.  A worker of another
  * configuration takes a free slot, or the one behind the last.
  */
 
 ngx_uint_t
-ngx_sluice_images_after_crash(void)
+ngx_sluice_images_after_end(ngx_uint_t by_signal)
 {
     ngx_process_t  *before;
 
     before = &ngx_processes[ngx_process_slot];
 
     return ngx_process_slot < ngx_last_process && before->pid != -1
-           && before->exited && WIFSIGNALED(before->status);
+           && before->exited && (!by_signal || WIFSIGNALED(before->status));
 }
 
 

@@ -167,7 +167,7 @@ extern sluice_core_generations_t  *ngx_sluice_images_generations;
 extern void  (*ngx_sluice_images_mapped)(void);
 
 int ngx_sluice_images_refresh(void);
-ngx_uint_t ngx_sluice_images_after_crash(void);
+ngx_uint_t ngx_sluice_images_after_end(ngx_uint_t by_signal);
 int ngx_sluice_images_seen(const sluice_core_view_t **view);
 
 /* ngx_sluice_images_failed.c */

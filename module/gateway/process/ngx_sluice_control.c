@@ -77,7 +77,7 @@ ngx_sluice_control_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    if (ngx_sluice_images_after_crash()) {
+    if (ngx_sluice_images_after_end(1)) {
         (void) __sync_fetch_and_add(&sluice_images_control_block()->crashes,
                                     1);
     }
@@ -275,8 +275,9 @@ ngx_sluice_control_start(ngx_cycle_t *cycle)
 
 /*
  * Counts those who left theirs without a word.  At a reload, and at a binary
- * upgrade, there are two of us for a while.  Who comes after no death comes by
- * one of these, or at the start: what died before is not held against it.
+ * upgrade, there are two of us for a while.  Who takes the place of none comes
+ * by one of these, or at the start: what died before, also in an upgrade that
+ * was refused, is not held against it.
  */
 
 static void
@@ -300,7 +301,7 @@ ngx_sluice_control_take_slot(sluice_control_t *block)
         }
     }
 
-    if (!found) {
+    if (!found || !ngx_sluice_images_after_end(0)) {
         ngx_memzero(block->recent_deaths, sizeof(block->recent_deaths));
     }
 
