@@ -29,6 +29,17 @@ local function key_of_plugin(request)
     return key
 end
 
+-- What plugins in C have for those in Lua, each told once.
+local pair = get_request and ffi.new("sluice_shared_t")
+
+local function take_shared(request, shared)
+    while C.sluice_ctx_shared(request, pair) == 0 do
+        local value = pair.value
+        local name = ffi.string(pair.name.data, pair.name.length)
+        shared[name] = value.data ~= nil and ffi.string(value.data, value.length) or nil
+    end
+end
+
 local function find(_, name)
     local request = get_request and get_request()
     local key = request and (name == "plugin" and key_of_plugin(request) or KEYS[name])
@@ -40,6 +51,9 @@ local function find(_, name)
     if not found then
         found = {}
         ctx[key] = found
+    end
+    if name == "shared" then
+        take_shared(request, found)
     end
     return found
 end

@@ -30,7 +30,12 @@ local function load_parts()
     opts = { env = { kong = kong, ngx = ngx } }
 end
 
-local function compile_one(code)
+--- Compiles code of a configuration.
+-- @tparam string code
+-- @treturn function what it runs
+-- @raise what is wrong with it; that `untrusted_lua` is off
+-- @phases any but init
+function _M.compile(code)
     if not opts then
         load_parts()
     end
@@ -57,7 +62,7 @@ end
 local function compile(codes)
     local list = {}
     for i, code in ipairs(codes) do
-        list[i] = first_call(list, i, compile_one(code))
+        list[i] = first_call(list, i, _M.compile(code))
     end
     return list
 end

@@ -106,6 +106,9 @@ local function configure(request, step)
     if plugin.native then
         if C.sluice_chain_failure(request, step, message) == OK then
             report(plugin.name, step.slot, read(message))
+        else
+            -- What its log phase runs is held from now on; it refuses nothing.
+            find(step, plugin)
         end
     else
         _, err = find(step, plugin)

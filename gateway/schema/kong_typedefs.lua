@@ -4,8 +4,6 @@
 
 local typedefs = require("gateway.schema.typedefs")
 
--- What such a plugin does with Lua code in its configuration is its own.
 return setmetatable({
-    lua_code = typedefs.lua_expressions,
     ttl = typedefs.ttl({ type = "number" }),
 }, { __index = typedefs })

@@ -55,12 +55,6 @@ local function check_host(value, allowed)
     return true
 end
 
-local function check_no_code(fields)
-    return next(fields) == nil or nil,
-        "needs the plugin interface, which this version does not have",
-        true
-end
-
 local function check_sni(value)
     return check_host(value, "name")
 end
@@ -111,7 +105,7 @@ local function check_ip_or_cidr_v4(value)
 end
 
 local function check_lua_code(value)
-    local fn, err = loadstring(value, "=code")
+    local fn, err = load(value, "=code", "t")
     return fn ~= nil or nil, "Error parsing function: " .. tostring(err)
 end
 
@@ -383,16 +377,6 @@ types.queue = define({
 })
 
 types.lua_code = define({
-    type = "map",
-    keys = { type = "string", len_min = 1 },
-    values = { type = "string", len_min = 1 },
-    custom_validator = check_no_code,
-    description = "Must be empty: Lua in a configuration needs the plugin interface, which this "
-        .. "version does not have.",
-})
-
--- Of plugins written for Kong, which have their own ways to run it.
-types.lua_expressions = define({
     type = "map",
     keys = { type = "string", len_min = 1 },
     values = { type = "string", len_min = 1, custom_validator = check_lua_code },

@@ -42,6 +42,16 @@ function _M.decode(text)
     return table.concat(out)
 end
 
+--- Decodes a text in the alphabet for URLs, without padding or with all of it, as the core does.
+-- @tparam string text
+-- @treturn string|nil nil where it is none
+-- @phases all
+function _M.decode_url(text)
+    local letters, padding = text:match("^([%w_-]*)(=*)$")
+    local is_padded = padding and #padding <= 2 and #text % 4 == 0
+    return (padding == "" or is_padded) and _M.decode(letters) or nil
+end
+
 local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 --- Encodes a text with the alphabet for URLs, without padding.

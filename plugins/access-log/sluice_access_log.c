@@ -1,8 +1,7 @@
 
 /*
- * What the access-log plugin decides: no request is refused, and which of them
- * are logged is drawn in the access phase, by what stands in the
- * configuration.
+ * What the access-log plugin decides: no request is refused, and a share of
+ * them is logged.
  */
 
 
@@ -12,6 +11,9 @@
 static int sluice_access_log_ready(void *data,
     const sluice_decision_source_t *source,
     const sluice_packed_memory_t *memory);
+static int sluice_access_log_decide(void *data,
+    const sluice_decision_request_t *request,
+    sluice_decision_result_t *result);
 
 
 static const sluice_packed_field_t  sluice_access_log_fields[] = {
@@ -26,7 +28,7 @@ const sluice_decision_plugin_t  sluice_access_log = {
     sizeof(sluice_access_log_t),
     sluice_access_log_fields,
     sluice_access_log_ready,
-    NULL,
+    sluice_access_log_decide,
     NULL
 };
 
@@ -44,7 +46,23 @@ sluice_access_log_ready(void *data, const sluice_decision_source_t *source,
         return SLUICE_CORE_BAD;
     }
 
-    conf->share = (uint32_t) (conf->sample * SLUICE_ACCESS_LOG_ALL);
+    conf->share = (uint32_t) (conf->sample * SLUICE_DECISION_ALL);
 
     return SLUICE_CORE_OK;
+}
+
+
+static int
+sluice_access_log_decide(void *data, const sluice_decision_request_t *request,
+    sluice_decision_result_t *result)
+{
+    sluice_access_log_t  *conf = data;
+
+    (void) request;
+
+    result->sample.is_set = 1;
+    result->sample.share = conf->share;
+    result->sample.errors = conf->errors;
+
+    return SLUICE_DECISION_PASS;
 }

@@ -12,13 +12,10 @@
 #include "decision.h"
 
 
-#define SLUICE_ACCESS_LOG_ALL  ((uint32_t) 1 << 31)
-
-
 typedef struct {
     double      sample;         /* as it is configured: 0 to 1 */
     uint32_t    errors;         /* those are logged in any case */
-    uint32_t    share;          /* of SLUICE_ACCESS_LOG_ALL */
+    uint32_t    share;          /* of SLUICE_DECISION_ALL */
 } sluice_access_log_t;
 
 

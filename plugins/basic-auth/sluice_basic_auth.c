@@ -35,6 +35,9 @@ static int sluice_basic_auth_decode(const sluice_decision_request_t *request,
 static int sluice_basic_auth_verify(const sluice_decision_request_t *request,
     const sluice_decision_result_t *result,
     const sluice_basic_auth_pair_t *pair);
+static int sluice_basic_auth_digest(const sluice_decision_request_t *request,
+    const uint8_t *consumer, const sluice_basic_auth_pair_t *pair,
+    unsigned char *digest);
 
 
 static const sluice_packed_field_t  sluice_basic_auth_fields[] = {
@@ -66,6 +69,8 @@ static const sluice_core_text_t  sluice_basic_auth_kind = {
     "basicauth_credentials", sizeof("basicauth_credentials") - 1
 };
 
+static const uint8_t  sluice_basic_auth_nobody[16];
+
 
 static int
 sluice_basic_auth_decide(void *data, const sluice_decision_request_t *request,
@@ -74,8 +79,10 @@ sluice_basic_auth_decide(void *data, const sluice_decision_request_t *request,
     sluice_basic_auth_t  *conf = data;
 
     int                        rc;
+    unsigned char              digest[SLUICE_DECISION_DIGEST];
     sluice_basic_auth_pair_t   pair;
 
+    pair.password.data = NULL;
     result->unknown = "who has been authenticated";
 
     rc = sluice_authenticate_exempt(request, &conf->anonymous, 1);
@@ -90,6 +97,13 @@ sluice_basic_auth_decide(void *data, const sluice_decision_request_t *request,
 
     if (rc == SLUICE_FACT_OK) {
         rc = sluice_basic_auth_verify(request, result, &pair);
+
+    } else if (rc == SLUICE_FACT_NONE && pair.password.data) {
+
+        /* a name that is unknown takes as long as one that is not */
+
+        (void) sluice_basic_auth_digest(request, sluice_basic_auth_nobody,
+                                        &pair, digest);
     }
 
     if (rc == SLUICE_FACT_OK) {
@@ -243,21 +257,15 @@ sluice_basic_auth_verify(const sluice_decision_request_t *request,
     const sluice_basic_auth_pair_t *pair)
 {
     int                    rc, differs;
-    char                   id[SLUICE_UUID_TEXT];
     size_t                 i;
     unsigned char          digest[SLUICE_DECISION_DIGEST];
-    sluice_core_text_t     texts[2], stored;
+    sluice_core_text_t     stored;
     sluice_core_entity_t   head;
     static const char      hex[] = "0123456789abcdef";
 
     sluice_core_head(&result->who.consumer, &head);
-    sluice_uuid_write(id, head.id);
 
-    texts[0] = pair->password;
-    texts[1].data = id;
-    texts[1].length = SLUICE_UUID_TEXT;
-
-    rc = request->calls->digest(request->data, "sha1", NULL, texts, 2, digest);
+    rc = sluice_basic_auth_digest(request, head.id, pair, digest);
 
     if (rc < 0) {
         return rc == SLUICE_FACT_NONE ? SLUICE_FACT_MEMORY : rc;
@@ -277,4 +285,23 @@ sluice_basic_auth_verify(const sluice_decision_request_t *request,
     }
 
     return differs ? SLUICE_FACT_NONE : SLUICE_FACT_OK;
+}
+
+
+static int
+sluice_basic_auth_digest(const sluice_decision_request_t *request,
+    const uint8_t *consumer, const sluice_basic_auth_pair_t *pair,
+    unsigned char *digest)
+{
+    char                 id[SLUICE_UUID_TEXT];
+    sluice_core_text_t   texts[2];
+
+    sluice_uuid_write(id, consumer);
+
+    texts[0] = pair->password;
+    texts[1].data = id;
+    texts[1].length = SLUICE_UUID_TEXT;
+
+    return request->calls->digest(request->data, "sha1", NULL, texts, 2,
+                                  digest);
 }

@@ -6,6 +6,7 @@
 
 local endpoint = require("sluice.http_endpoint")
 local http_client = require("sluice.http_client")
+local log_fields = require("gateway.kit.functions.log_fields")
 local pdk = require("gateway.pdk")
 local queue = require("sluice.queue")
 local spool = require("sluice.ffi.spool")
@@ -159,6 +160,9 @@ return {
     VERSION = "0.2.0",
     PRIORITY = 12,
     native = true,
+
+    lua_phases = log_fields.lua_phases,
+    log = log_fields.log,
 
     --- What the C reads of a configuration: nothing.
     -- @treturn string

@@ -26,6 +26,7 @@ typedef struct {
     const sluice_jwt_t               *conf;
     const sluice_decision_request_t  *request;
     sluice_decision_result_t         *result;
+    sluice_core_text_t                text;      /* as the request has it */
     sluice_jwt_token_t                token;
     char                             *errors;    /* of claims: JSON */
     const char                       *words;     /* NULL: there is no token */
@@ -83,6 +84,11 @@ const sluice_decision_plugin_t  sluice_jwt = {
 
 static const sluice_core_text_t  sluice_jwt_kind = { "jwt_secrets", 11 };
 
+/* As Kong: of a request that the anonymous consumer makes there is none. */
+
+static const sluice_core_text_t  sluice_jwt_shared =
+    { "authenticated_jwt_token", 23 };
+
 
 static int
 sluice_jwt_decide(void *data, const sluice_decision_request_t *request,
@@ -112,6 +118,7 @@ sluice_jwt_decide(void *data, const sluice_decision_request_t *request,
     }
 
     if (rc == SLUICE_FACT_OK) {
+        sluice_decision_share(result, &sluice_jwt_shared, &check.text);
         result->identifier = sluice_decision_copy(request, &check.token.key);
 
         return result->identifier.data ? sluice_authenticate_pass(result)
@@ -129,22 +136,23 @@ sluice_jwt_decide(void *data, const sluice_decision_request_t *request,
 static int
 sluice_jwt_check(sluice_jwt_check_t *check)
 {
-    int                  rc;
-    sluice_jwt_own_t    *own;
-    sluice_core_text_t   text;
+    int                rc;
+    sluice_jwt_own_t  *own;
 
     own = check->request->own;
     check->result->unknown = "where a token can be";
 
-    rc = sluice_jwt_find(check->conf, check->request, &text, &check->words);
+    rc = sluice_jwt_find(check->conf, check->request, &check->text,
+                         &check->words);
 
     if (rc == SLUICE_FACT_OK
         && (own == NULL
-            || !own->recall(own, &text, &check->conf->key_claim,
+            || !own->recall(own, &check->text, &check->conf->key_claim,
                             &check->token)))
     {
-        rc = sluice_jwt_parse(check->request, &text, &check->conf->key_claim,
-                              &check->token, &check->words);
+        rc = sluice_jwt_parse(check->request, &check->text,
+                              &check->conf->key_claim, &check->token,
+                              &check->words);
     }
 
     if (rc == SLUICE_FACT_OK) {
@@ -423,6 +431,7 @@ sluice_jwt_refuse(sluice_jwt_check_t *check)
     size_t                length;
     const char           *words;
     const sluice_jwt_t   *conf;
+    sluice_core_text_t    none;
 
     conf = check->conf;
     words = check->words ? check->words : "Unauthorized";
@@ -431,6 +440,11 @@ sluice_jwt_refuse(sluice_jwt_check_t *check)
                                      check->words ? &conf->bad_challenge
                                                   : &conf->challenge,
                                      words, check->result);
+
+    if (rc == SLUICE_DECISION_PASS) {
+        memset(&none, 0, sizeof(sluice_core_text_t));
+        sluice_decision_share(check->result, &sluice_jwt_shared, &none);
+    }
 
     if (rc != SLUICE_DECISION_RESPOND || conf->anonymous.data) {
         return rc;

@@ -7,15 +7,10 @@ local packed = require("sluice.ffi.packed")
 local periods = require("plugins.rate-limiting.periods")
 
 local _M = {
-    VERSION = "0.1.0",
+    VERSION = "0.2.0",
     PRIORITY = 910,
     native = true,
 }
-
---- nginx's variable of a header.
-local function variable(name)
-    return type(name) == "string" and "http_" .. name:lower():gsub("-", "_") or nil
-end
 
 --- Packs a configuration: the limit of each period (0: it has none), whose requests are counted
 -- together, and what a client is told.
@@ -28,7 +23,7 @@ function _M.pack(config)
         out:double(type(limit) == "number" and limit or 0)
     end
     out:text(config.limit_by)
-    out:text(variable(config.header_name))
+    out:text(type(config.header_name) == "string" and config.header_name:lower() or nil)
     out:text(config.path)
     out:number(config.error_code)
     out:text(config.error_message)

@@ -75,9 +75,8 @@ sluice_rate_limiting_ready(void *data, const sluice_decision_source_t *source,
 {
     sluice_rate_limiting_t  *conf = data;
 
-    uint32_t             i;
-    uint64_t             limits[SLUICE_CORE_PERIODS];
-    sluice_core_text_t  *header;
+    uint32_t  i;
+    uint64_t  limits[SLUICE_CORE_PERIODS];
 
     (void) memory;
 
@@ -97,13 +96,10 @@ sluice_rate_limiting_ready(void *data, const sluice_decision_source_t *source,
     }
 
     conf->by = i;
-    header = &conf->header;
 
-    if (header->length > 5 && memcmp(header->data, "http_", 5) == 0) {
-        header->data += 5;
-        header->length -= 5;
-
-    } else if (conf->by == SLUICE_RATE_LIMITING_BY_HEADER) {
+    if (conf->by == SLUICE_RATE_LIMITING_BY_HEADER
+        && conf->header.length == 0)
+    {
         return SLUICE_CORE_BAD;
     }
 
@@ -254,8 +250,10 @@ sluice_rate_limiting_identify(const sluice_rate_limiting_t *conf,
         return sluice_decision_fact(request, SLUICE_ASK_SERVICE, identifier);
 
     case SLUICE_RATE_LIMITING_BY_HEADER:
-        return request->calls->joined(request->data, &conf->header,
-                                      identifier);
+        rc = sluice_decision_header(request, &conf->header, 0, identifier);
+
+        return rc > 0 ? SLUICE_FACT_OK : rc == 0 ? SLUICE_FACT_NONE
+                                                 : SLUICE_FACT_UNKNOWN;
 
     case SLUICE_RATE_LIMITING_BY_PATH:
         return sluice_rate_limiting_is_path(conf, request, identifier);

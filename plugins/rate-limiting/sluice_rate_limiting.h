@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     double                        periods[SLUICE_CORE_PERIODS];
     sluice_core_text_t            limit_by;
-    sluice_core_text_t            header;     /* "http_x_tenant" */
+    sluice_core_text_t            header;     /* in lower case */
     sluice_core_text_t            path;
     uint32_t                      status;
     sluice_core_text_t            message;    /* data NULL: Kong's */

@@ -4,6 +4,7 @@
  */
 
 
+#include "authority.h"
 #include "make.h"
 #include "refusal.h"
 
@@ -110,6 +111,123 @@ check_codes(void)
         if (rc) {
             check_nothing_more(&refusal);
         }
+    }
+}
+
+
+/* All sets of faults: the first counts. */
+
+static void
+check_heads(void)
+{
+    int               rc;
+    uint32_t          faults;
+    sluice_refusal_t  refusal;
+
+    for (faults = 0; faults < 2 * SLUICE_FAULT_TRAVERSAL; faults++) {
+        rc = sluice_refusal_of_head(faults, fresh(&refusal));
+
+        if (faults == 0) {
+            check(rc, &refusal, 0, NULL);
+            continue;
+        }
+
+        check(rc, &refusal,
+              (faults & -faults) == SLUICE_FAULT_LINES ? 494 : 400, NULL);
+        check_nothing_more(&refusal);
+
+        test_check(strcmp(refusal.note,
+                          faults & SLUICE_FAULT_COLON
+                          ? "client sent header line without colon"
+                          : faults & SLUICE_FAULT_AUTHORITY
+                          ? "client sent invalid authority"
+                          : faults & SLUICE_FAULT_LINES
+                          ? "client sent too many header lines"
+                          : faults & SLUICE_FAULT_OPTIONS
+                          ? "client sent too many names in Connection"
+                          : "client sent an encoded path traversal") == 0,
+                   "%s", refusal.note);
+    }
+}
+
+
+typedef struct {
+    const char  *text;
+    const char  *port;         /* NULL: it is no authority */
+} authority_t;
+
+
+static const authority_t  authorities[] = {
+    { "", "" },
+    { "a.example", "" },
+    { "a.example:", "" },
+    { "a.example:80", "80" },
+    { "a.example:00080", "80" },
+    { "a.example:0", "0" },
+    { "a.example:000", "0" },
+    { "a.example:65535", "65535" },
+    { "a.example:65536", NULL },
+    { "a.example:99999", NULL },
+    { "a.example:100000", NULL },
+    { "a.example:8 ", NULL },
+    { "a.example:+8", NULL },
+    { "a.example:8:9", NULL },
+    { "a.example::8", NULL },
+    { "a%41-._~!$&'()*+,;=:1", "1" },
+    { "[::1]", "" },
+    { "[::1]:", "" },
+    { "[::1]:81", "81" },
+    { "[v1.a:b]:81", "81" },
+    { "[::1]81", NULL },
+    { "[::1", NULL },
+    { "[::1:81", NULL },
+    { "[", NULL },
+    { "[]", "" },
+    { "[%41]", NULL },
+    { "a]", NULL },
+    { "::1", NULL },
+    { "a@b", NULL },
+    { "a/b", NULL },
+    { "a?b", NULL },
+    { "a#b", NULL },
+    { "a b", NULL },
+    { "a\\b", NULL },
+    { "a\tb", NULL },
+    { "a\x7f", NULL },
+    { "a\xc3\xa4", NULL }
+};
+
+
+static void
+check_authorities(void)
+{
+    int                  rc;
+    char                *own;
+    size_t               i, length;
+    sluice_core_text_t   text, port;
+
+    for (i = 0; i < sizeof(authorities) / sizeof(authorities[0]); i++) {
+
+        /* without a byte behind it, for ASan */
+
+        length = strlen(authorities[i].text);
+        own = malloc(length + (length == 0));
+        test_check(own != NULL, "no memory");
+        memcpy(own, authorities[i].text, length);
+
+        text.data = own;
+        text.length = (uint32_t) length;
+
+        rc = sluice_authority_port(&text, &port);
+
+        test_check(rc == (authorities[i].port != NULL), "%s: %d",
+                   authorities[i].text, rc);
+        test_check(rc == 0
+                   || (port.length == strlen(authorities[i].port)
+                       && memcmp(port.data, authorities[i].port, port.length)
+                          == 0),
+                   "%s: another port", authorities[i].text);
+        free(own);
     }
 }
 
@@ -243,6 +361,8 @@ int
 main(void)
 {
     check_codes();
+    check_heads();
+    check_authorities();
     check_sizes();
     check_routes();
     check_services();

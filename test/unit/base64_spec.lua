@@ -23,6 +23,22 @@ describe("sluice.base64", function()
         end
     end)
 
+    it("decodes the alphabet for URLs alone, where that is asked for", function()
+        for text, want in pairs({
+            [""] = "",
+            ["Zg=="] = "f",
+            ["Zg"] = "f",
+            ["Zm8="] = "fo",
+            ["-_-_"] = "\251\255\191",
+        }) do
+            assert.equal(want, base64.decode_url(text), text)
+        end
+        local wrong = { "+/+/", "Zg=", "Zg===", "Zm8==", "=", "====", "Z", "Zg==Zg", "Z g" }
+        for _, text in ipairs(wrong) do
+            assert.is_nil(base64.decode_url(text), text)
+        end
+    end)
+
     it("decodes what another encoder writes", function()
         for length = 20, 100, 20 do
             local bytes = {}

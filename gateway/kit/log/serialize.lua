@@ -140,7 +140,7 @@ local function add_edit(key, value, mode)
     edit.value, edit.value_length = text, text and #text or 0
     local rc = C.sluice_log_edit(get_request(), edit)
     if rc == TOO_MANY then
-        error("no more than 1000 values of a request's log entry can be set", 3)
+        error("no more than 1000 values, of 4 MiB, of a request's log entry can be set", 3)
     elseif rc ~= OK then
         error("no memory", 0)
     end
@@ -152,7 +152,7 @@ end
 -- @tparam any value that JSON can have; nil removes
 -- @tparam[opt] table options `mode`: "set" (the default), "add" where there is none, "replace"
 -- where there is one
--- @raise for a key that is no string, another mode, or more than 1,000 values
+-- @raise for a key that is no string, another mode, or more than 1,000 values, or of 4 MiB
 -- @phases rewrite, access, response, header_filter, body_filter, log
 function _M.set_serialize_value(key, value, options)
     phases.check(SET)

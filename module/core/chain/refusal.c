@@ -19,6 +19,40 @@ static void refusal_set(sluice_core_text_t *text, const char *words);
 static const uint32_t  refusal_redirects[] = { 426, 301, 302, 307, 308 };
 
 
+/* In the order in which they are looked for; of 494 nginx makes a 400. */
+
+static const struct {
+    uint32_t     fault;
+    uint32_t     status;
+    const char  *note;
+} refusal_faults[] = {
+    { SLUICE_FAULT_COLON, 400, "client sent header line without colon" },
+    { SLUICE_FAULT_AUTHORITY, 400, "client sent invalid authority" },
+    { SLUICE_FAULT_LINES, 494, "client sent too many header lines" },
+    { SLUICE_FAULT_OPTIONS, 400, "client sent too many names in Connection" },
+    { SLUICE_FAULT_TRAVERSAL, 400, "client sent an encoded path traversal" }
+};
+
+
+int
+sluice_refusal_of_head(uint32_t faults, sluice_refusal_t *refusal)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(refusal_faults) / sizeof(refusal_faults[0]); i++) {
+
+        if (faults & refusal_faults[i].fault) {
+            (void) refusal_say(refusal, refusal_faults[i].status, NULL);
+            refusal->note = refusal_faults[i].note;
+
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 int
 sluice_refusal_of_size(int64_t length, int64_t limit,
     sluice_refusal_t *refusal)

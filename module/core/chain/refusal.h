@@ -31,7 +31,24 @@ typedef struct {
                                        names; data NULL: there is none */
     sluice_core_text_t   location[SLUICE_REFUSAL_PARTS];   /* one after the
                                        other; data NULL: there is none */
+    const char          *note;      /* for the error log; NULL: none */
 } sluice_refusal_t;
+
+
+/* What is wrong with a head: bits. */
+
+typedef enum {
+    SLUICE_FAULT_COLON = 0x01,      /* a line of a header has none */
+    SLUICE_FAULT_AUTHORITY = 0x02,  /* it is none (authority.h) */
+    SLUICE_FAULT_LINES = 0x04,      /* more than SLUICE_REFUSAL_LINES */
+    SLUICE_FAULT_OPTIONS = 0x08,    /* Connection names more headers than can
+                                       be removed */
+    SLUICE_FAULT_TRAVERSAL = 0x10   /* the path hides one (traversal.h) */
+} sluice_fault_e;
+
+
+/* Lines of headers; the same as max_headers of later versions of nginx. */
+#define SLUICE_REFUSAL_LINES  1000
 
 
 /* host and target are looked at if sluice_refusal_needs_scheme(flags). */
@@ -59,6 +76,9 @@ typedef struct {
 #define sluice_refusal_needs_scheme(flags)                                    \
     (((flags) & SLUICE_ROUTE_HTTPS_ONLY) != 0)
 
+
+/* The first of these faults counts; 0: there is none. */
+int sluice_refusal_of_head(uint32_t faults, sluice_refusal_t *refusal);
 
 /* A body's length, -1: not known; and the most that is taken, 0: all. */
 int sluice_refusal_of_size(int64_t length, int64_t limit,

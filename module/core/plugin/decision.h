@@ -167,6 +167,19 @@ typedef struct {
 } sluice_decision_bound_t;
 
 
+/* Whether the access log has the request. */
+
+#define SLUICE_DECISION_ALL  ((uint32_t) 1 << 31)
+
+typedef struct {
+    uint32_t             is_set;         /* or as it was before */
+    uint32_t             share;          /* of SLUICE_DECISION_ALL: of all
+                                            requests; one is drawn */
+    uint32_t             errors;         /* those of the rest that fail, too */
+    uint32_t             zero;
+} sluice_decision_sample_t;
+
+
 /* Without asking for memory. */
 
 #define SLUICE_DECISION_LINES  24
@@ -193,6 +206,11 @@ typedef struct {
     sluice_core_text_t       note;        /* for the error log */
     sluice_core_text_t       log_name;    /* static; data NULL: none */
     sluice_core_text_t       log_value;   /* for the log entry, under that */
+    sluice_decision_sample_t  sample;
+    sluice_core_text_t       shared_name;   /* static; data NULL: none */
+    sluice_core_text_t       shared_value;  /* for plugins in Lua, under that
+                                               in kong.ctx.shared; data NULL:
+                                               nil */
     sluice_core_text_t       identifier;  /* of the credential, which the
                                              upstream sees; data NULL: its
                                              id */
@@ -421,6 +439,17 @@ sluice_decision_log(sluice_decision_result_t *result,
 {
     result->log_name = *name;
     result->log_value = *value;
+}
+
+
+/* What plugins in Lua read of the request in kong.ctx.shared. */
+
+static inline void
+sluice_decision_share(sluice_decision_result_t *result,
+    const sluice_core_text_t *name, const sluice_core_text_t *value)
+{
+    result->shared_name = *name;
+    result->shared_value = *value;
 }
 
 

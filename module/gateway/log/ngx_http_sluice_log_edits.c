@@ -12,6 +12,7 @@
 /* Of one request: each change looks through the entry. */
 
 #define NGX_HTTP_SLUICE_LOG_EDITS  1000
+#define NGX_HTTP_SLUICE_LOG_EDITS_SIZE  (4 * 1024 * 1024)  /* bytes */
 
 
 typedef struct ngx_http_sluice_log_edit_s  ngx_http_sluice_log_edit_t;
@@ -26,6 +27,7 @@ struct ngx_http_sluice_log_edits_s {
     ngx_http_sluice_log_edit_t   *first;
     ngx_http_sluice_log_edit_t  **last;
     ngx_uint_t                    nelts;
+    size_t                        size;         /* of all texts */
 };
 
 
@@ -41,6 +43,7 @@ static char *ngx_http_sluice_log_edit_copy(ngx_pool_t *pool, const char *text,
 int
 sluice_log_edit(ngx_http_request_t *r, const sluice_json_edit_t *edit)
 {
+    size_t                        size;
     ngx_pool_t                   *pool;
     ngx_http_sluice_ctx_t        *ctx;
     ngx_http_sluice_log_edit_t   *one;
@@ -64,7 +67,11 @@ sluice_log_edit(ngx_http_request_t *r, const sluice_json_edit_t *edit)
         ctx->log_edits = edits;
     }
 
-    if (edits->nelts == NGX_HTTP_SLUICE_LOG_EDITS) {
+    size = edits->size + edit->key_length + edit->value_length;
+
+    if (edits->nelts == NGX_HTTP_SLUICE_LOG_EDITS
+        || size > NGX_HTTP_SLUICE_LOG_EDITS_SIZE)
+    {
         return NGX_DECLINED;
     }
 
@@ -90,6 +97,7 @@ sluice_log_edit(ngx_http_request_t *r, const sluice_json_edit_t *edit)
     *edits->last = one;
     edits->last = &one->next;
     edits->nelts++;
+    edits->size = size;
 
     return NGX_OK;
 }

@@ -160,7 +160,10 @@ ngx_http_sluice_chain_choose(ngx_http_sluice_chain_compile_t *c)
 }
 
 
-/* Notes what Lua has to look at; the configurations that lose, too. */
+/*
+ * Notes what Lua has to look at; the configurations that lose, too.  Of native
+ * plugins those that have a phase in Lua, which holds them from then on.
+ */
 
 static int
 ngx_http_sluice_chain_look(void *data, uint32_t plugin,
@@ -170,7 +173,10 @@ ngx_http_sluice_chain_look(void *data, uint32_t plugin,
 
     ngx_http_sluice_step_t  *look;
 
-    if (c->plugins[plugin].native) {
+    if (c->plugins[plugin].native
+        && sluice_core_number(found, SLUICE_CORE_PLUGIN_FLAGS)
+           < SLUICE_PLUGIN_LUA)
+    {
         return NGX_OK;
     }
 

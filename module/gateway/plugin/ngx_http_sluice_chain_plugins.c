@@ -218,7 +218,7 @@ ngx_http_sluice_chain_compile_conf(ngx_pool_t *pool,
     conf->prepared = sluice_core_list(found, SLUICE_CORE_PLUGIN_PATTERNS) == 0;
 
     if (plugin->native) {
-        conf->ready = 1;
+        conf->ready = !(conf->phases & NGX_HTTP_SLUICE_PHASE_LOG);
 
         if (ngx_http_sluice_chain_conf_native(pool, plugin, found, conf)
             != NGX_OK)

@@ -30,6 +30,8 @@ static void ngx_http_sluice_decide_note(ngx_http_request_t *r,
     const sluice_decision_result_t *result);
 static ngx_int_t ngx_http_sluice_decide_apply(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_decision_result_t *result);
+static void ngx_http_sluice_decide_sample(ngx_http_sluice_ctx_t *ctx,
+    const sluice_decision_sample_t *sample);
 static ngx_int_t ngx_http_sluice_decide_edit(ngx_http_request_t *r,
     const sluice_decision_edit_t *edit);
 static ngx_uint_t ngx_http_sluice_decide_is_alike(ngx_table_elt_t *h,
@@ -256,6 +258,18 @@ ngx_http_sluice_decide_apply(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    if (result->shared_name.data
+        && ngx_http_sluice_ctx_share(r, ctx, &result->shared_name,
+                                     &result->shared_value)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (result->sample.is_set) {
+        ngx_http_sluice_decide_sample(ctx, &result->sample);
+    }
+
     for (i = 0; i < result->edits_count; i++) {
 
         if (ngx_http_sluice_decide_edit(r, &result->edits[i]) != NGX_OK) {
@@ -278,6 +292,24 @@ ngx_http_sluice_decide_apply(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
            ? ngx_http_sluice_header_set_response(r, result->lines,
                                                  result->lines_count)
            : NGX_OK;
+}
+
+
+static void
+ngx_http_sluice_decide_sample(ngx_http_sluice_ctx_t *ctx,
+    const sluice_decision_sample_t *sample)
+{
+    /* of random() 31 bits */
+
+    if ((uint32_t) ngx_random() < sample->share) {
+        ctx->logged = NGX_HTTP_SLUICE_LOGGED;
+
+    } else if (sample->errors) {
+        ctx->logged = NGX_HTTP_SLUICE_LOGGED_ERRORS;
+
+    } else {
+        ctx->logged = NGX_HTTP_SLUICE_LOGGED_NOT;
+    }
 }
 
 

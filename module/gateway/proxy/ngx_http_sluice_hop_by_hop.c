@@ -11,11 +11,7 @@
 #include "ngx_http_sluice_header_options.h"
 #include "ngx_http_sluice_hop_by_hop.h"
 #include "ngx_http_sluice_upgrade.h"
-
-
-/* the same as max_headers, which later versions of nginx have */
-
-#define NGX_HTTP_SLUICE_HOP_BY_HOP_MAX_LINES  1000
+#include "refusal.h"
 
 
 typedef struct {
@@ -29,7 +25,7 @@ static ngx_uint_t ngx_http_sluice_hop_by_hop_drops(ngx_table_elt_t *elt,
 
 
 ngx_int_t
-ngx_http_sluice_hop_by_hop_apply(ngx_http_request_t *r)
+ngx_http_sluice_hop_by_hop_apply(ngx_http_request_t *r, uint32_t *fault)
 {
     ngx_uint_t                            i, lines;
     ngx_list_part_t                      *part;
@@ -46,10 +42,9 @@ ngx_http_sluice_hop_by_hop_apply(ngx_http_request_t *r)
         elt = part->elts;
         lines += part->nelts;
 
-        if (lines > NGX_HTTP_SLUICE_HOP_BY_HOP_MAX_LINES) {
-            ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                          "client sent too many header lines");
-            return NGX_HTTP_REQUEST_HEADER_TOO_LARGE;
+        if (lines > SLUICE_REFUSAL_LINES) {
+            *fault = SLUICE_FAULT_LINES;
+            return NGX_DECLINED;
         }
 
         for (i = 0; i < part->nelts; i++) {
@@ -66,9 +61,8 @@ ngx_http_sluice_hop_by_hop_apply(ngx_http_request_t *r)
                                                      &elt[i].value)
                 != NGX_OK)
             {
-                ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                              "client sent too many names in Connection");
-                return NGX_HTTP_BAD_REQUEST;
+                *fault = SLUICE_FAULT_OPTIONS;
+                return NGX_DECLINED;
             }
         }
     }
@@ -80,16 +74,11 @@ ngx_http_sluice_hop_by_hop_apply(ngx_http_request_t *r)
         dropped.kept = r->headers_in.upgrade;
     }
 
-    if (dropped.names.count
-        && ngx_http_sluice_header_clear_all(r,
-                                            ngx_http_sluice_hop_by_hop_drops,
-                                            &dropped)
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return NGX_OK;
+    return dropped.names.count
+           ? ngx_http_sluice_header_clear_all(r,
+                                              ngx_http_sluice_hop_by_hop_drops,
+                                              &dropped)
+           : NGX_OK;
 }
 
 

@@ -15,32 +15,21 @@
  */
 
 
+#include "ngx_http_sluice_fault.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_hop_by_hop.h"
 #include "ngx_http_sluice_sanitize.h"
 #include "ngx_http_sluice_spoofed_headers.h"
+#include "authority.h"
+#include "refusal.h"
 #include "traversal.h"
 
 
-static ngx_int_t ngx_http_sluice_sanitize_authority(ngx_http_request_t *r);
-static ngx_int_t ngx_http_sluice_sanitize_split(ngx_str_t *text,
-    ngx_str_t *port);
+static ngx_int_t ngx_http_sluice_sanitize_authority(ngx_http_request_t *r,
+    uint32_t *fault);
 static ngx_int_t ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r,
-    ngx_str_t *port);
-
-
-/* in a host, besides what its kind has: letters, digits, "-._~!$&'()*+,;=" */
-
-static uint32_t  ngx_sluice_request_host[8] = {
-    0x00000000,
-    0x2bff7fd2, /*    ?>=< ;:98 7654 3210 /.-, +*)( '&%$ #"!  */
-    0x87fffffe, /*    _^]\  [ZYX WVUT SRQP ONML KJIH GFED CBA@ */
-    0x47fffffe, /*     ~}| {zyx wvut srqp onml kjih gfed cba` */
-    0x00000000,
-    0x00000000,
-    0x00000000,
-    0x00000000
-};
+    const sluice_core_text_t *port);
+static ngx_uint_t ngx_http_sluice_sanitize_hides(ngx_http_request_t *r);
 
 
 /* nginx goes to the page of an error internally: its request has been here */
@@ -48,7 +37,7 @@ static uint32_t  ngx_sluice_request_host[8] = {
 ngx_int_t
 ngx_http_sluice_sanitize_handler(ngx_http_request_t *r)
 {
-    u_char                           *path, *end, *query;
+    uint32_t                          fault;
     ngx_int_t                         rc;
     ngx_http_sluice_sanitize_conf_t  *conf;
 
@@ -62,135 +51,71 @@ ngx_http_sluice_sanitize_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_sluice_sanitize_authority(r);
+    fault = 0;
+
+    rc = ngx_http_sluice_sanitize_authority(r, &fault);
 
     if (rc == NGX_OK) {
-        rc = ngx_http_sluice_hop_by_hop_apply(r);
+        rc = ngx_http_sluice_hop_by_hop_apply(r, &fault);
     }
 
-    if (rc != NGX_OK) {
-        return rc;
+    if (rc == NGX_OK && conf->reject_traversal
+        && ngx_http_sluice_sanitize_hides(r))
+    {
+        fault = SLUICE_FAULT_TRAVERSAL;
     }
 
-    if (conf->reject_traversal) {
-        path = r->unparsed_uri.data;
-        end = path + r->unparsed_uri.len;
-        query = memchr(path, '?', end - path);
-
-        if (sluice_traversal_hides(path, query ? query : end)) {
-            ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                          "client sent an encoded path traversal");
-            return NGX_HTTP_BAD_REQUEST;
-        }
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return NGX_DECLINED;
+    return fault ? ngx_http_sluice_fault_refuse(r, fault) : NGX_DECLINED;
 }
 
 
 static ngx_int_t
-ngx_http_sluice_sanitize_authority(ngx_http_request_t *r)
+ngx_http_sluice_sanitize_authority(ngx_http_request_t *r, uint32_t *fault)
 {
-    ngx_str_t  text, port;
-
-    ngx_str_null(&port);
+    ngx_str_t           *host;
+    const u_char        *end;
+    sluice_core_text_t   text, port;
 
     if (r->host_end) {
-        text.data = r->host_start;
-        text.len = r->host_end - r->host_start;
+        end = r->host_end;
 
-        if (*r->host_end == ':') {
+        if (*end == ':') {
 
             /* what stops the loop is there: nginx has parsed the line */
 
             do {
-                text.len++;
-            } while (text.data[text.len] >= '0' && text.data[text.len] <= '9');
+                end++;
+            } while (*end >= '0' && *end <= '9');
         }
 
+        text.data = (const char *) r->host_start;
+        text.length = (uint32_t) (end - r->host_start);
+
     } else if (r->headers_in.host) {
-        text = r->headers_in.host->value;
+        host = &r->headers_in.host->value;
+        text.data = (const char *) host->data;
+        text.length = (uint32_t) host->len;
 
     } else {
         return NGX_OK;
     }
 
-    if (ngx_http_sluice_sanitize_split(&text, &port) != NGX_OK) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "client sent invalid authority: \"%V\"", &text);
-        return NGX_HTTP_BAD_REQUEST;
+    if (!sluice_authority_port(&text, &port)) {
+        *fault = SLUICE_FAULT_AUTHORITY;
+        return NGX_DECLINED;
     }
 
     return ngx_http_sluice_sanitize_set_host(r, &port);
 }
 
 
-/* RFC 3986, 3.2.2: host, and a port if there is one, without leading zeros */
-
 static ngx_int_t
-ngx_http_sluice_sanitize_split(ngx_str_t *text, ngx_str_t *port)
-{
-    u_char     *p, *end;
-    ngx_uint_t  literal;
-
-    p = text->data;
-    end = p + text->len;
-    literal = (p < end && *p == '[');
-    p += literal;
-
-    for ( /* void */ ; p < end; p++) {
-
-        if ((ngx_sluice_request_host[*p >> 5] & (1U << (*p & 0x1f)))
-            || *p == (literal ? ':' : '%'))
-        {
-            continue;
-        }
-
-        if (*p == (literal ? ']' : ':')) {
-            p += literal;
-            break;
-        }
-
-        return NGX_DECLINED;
-    }
-
-    if (literal && p[-1] != ']') {
-        return NGX_DECLINED;
-    }
-
-    port->data = p;
-    port->len = 0;
-
-    if (p == end) {
-        return NGX_OK;
-    }
-
-    if (*p++ != ':') {
-        return NGX_DECLINED;
-    }
-
-    while (end - p > 1 && *p == '0') {
-        p++;
-    }
-
-    port->data = p;
-    port->len = end - p;
-
-    if (port->len == 0) {
-        return NGX_OK;
-    }
-
-    if (port->len > sizeof("65535") - 1) {
-        return NGX_DECLINED;
-    }
-
-    return (ngx_uint_t) ngx_atoi(port->data, port->len) <= 65535
-           ? NGX_OK : NGX_DECLINED;
-}
-
-
-static ngx_int_t
-ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r, ngx_str_t *port)
+ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r,
+    const sluice_core_text_t *port)
 {
     u_char           *p;
     size_t            length;
@@ -198,15 +123,15 @@ ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r, ngx_str_t *port)
     ngx_table_elt_t  *host;
 
     server = &r->headers_in.server;
-    length = server->len + (port->len ? 1 + port->len : 0);
+    length = server->len + (port->length ? 1 + port->length : 0);
     host = r->headers_in.host;
 
     if (host
         && host->value.len == length
         && ngx_memcmp(host->value.data, server->data, server->len) == 0
-        && (port->len == 0 || host->value.data[server->len] == ':')
-        && ngx_memcmp(host->value.data + length - port->len, port->data,
-                      port->len) == 0)
+        && (port->length == 0 || host->value.data[server->len] == ':')
+        && ngx_memcmp(host->value.data + length - port->length, port->data,
+                      port->length) == 0)
     {
         return NGX_OK;
     }
@@ -215,7 +140,7 @@ ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r, ngx_str_t *port)
         host = ngx_http_sluice_header_list_push(&r->headers_in.headers,
                                                 r->pool);
         if (host == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            return NGX_ERROR;
         }
 
         ngx_str_set(&host->key, "Host");
@@ -228,7 +153,7 @@ ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r, ngx_str_t *port)
 
     p = ngx_pnalloc(r->pool, length + 1);
     if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NGX_ERROR;
     }
 
     host->value.data = p;
@@ -236,14 +161,27 @@ ngx_http_sluice_sanitize_set_host(ngx_http_request_t *r, ngx_str_t *port)
 
     p = ngx_cpymem(p, server->data, server->len);
 
-    if (port->len) {
+    if (port->length) {
         *p++ = ':';
-        p = ngx_cpymem(p, port->data, port->len);
+        p = ngx_cpymem(p, port->data, port->length);
     }
 
     *p = '\0';
 
     return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_sluice_sanitize_hides(ngx_http_request_t *r)
+{
+    u_char  *path, *end, *query;
+
+    path = r->unparsed_uri.data;
+    end = path + r->unparsed_uri.len;
+    query = memchr(path, '?', end - path);
+
+    return sluice_traversal_hides(path, query ? query : end);
 }
 
 

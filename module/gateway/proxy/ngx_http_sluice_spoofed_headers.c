@@ -29,8 +29,10 @@
 
 
 #include "ngx_http_sluice_ctx.h"
+#include "ngx_http_sluice_fault.h"
 #include "ngx_http_sluice_header.h"
 #include "ngx_http_sluice_spoofed_headers.h"
+#include "refusal.h"
 
 
 typedef struct {
@@ -140,9 +142,7 @@ ngx_http_sluice_spoofed_headers_drop(ngx_http_request_t *r, ngx_uint_t is_page)
     }
 
     if (dropped.bare) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "client sent header line without colon");
-        return NGX_HTTP_BAD_REQUEST;
+        return ngx_http_sluice_fault_refuse(r, SLUICE_FAULT_COLON);
     }
 
     if (dropped.illegal) {

@@ -131,6 +131,36 @@ ngx_http_sluice_ctx_log(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
 }
 
 
+ngx_int_t
+ngx_http_sluice_ctx_share(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
+    const sluice_core_text_t *name, const sluice_core_text_t *value)
+{
+    ngx_http_sluice_shared_t  *shared;
+
+    for (shared = ctx->shared; shared; shared = shared->next) {
+
+        if (shared->pair.name.data == name->data) {
+            break;
+        }
+    }
+
+    if (shared == NULL) {
+        shared = ngx_palloc(r->main->pool, sizeof(ngx_http_sluice_shared_t));
+        if (shared == NULL) {
+            return NGX_ERROR;
+        }
+
+        shared->pair.name = *name;
+        shared->next = ctx->shared;
+        ctx->shared = shared;
+    }
+
+    shared->pair.value = *value;
+
+    return NGX_OK;
+}
+
+
 /* Zeroes until a context is there: nginx has cleared all places. */
 
 static ngx_http_variable_value_t *

@@ -39,12 +39,21 @@ typedef struct {
 } sluice_running_t;
 
 
+/* What a native plugin has for those in Lua (ngx_http_sluice_ctx_share()). */
+
+typedef struct {
+    sluice_core_text_t   name;
+    sluice_core_text_t   value;            /* data NULL: nil */
+} sluice_shared_t;
+
+
 /* ngx_http_sluice_ctx_lua.c */
 
 sluice_running_t *sluice_ctx_running(ngx_http_request_t *r);
 
 int sluice_ctx_lua(ngx_http_request_t *r);
 int sluice_ctx_set_lua(ngx_http_request_t *r, int place);
+int sluice_ctx_shared(ngx_http_request_t *r, sluice_shared_t *shared);
 void sluice_ctx_path(ngx_http_request_t *r, sluice_core_text_t *path);
 int sluice_ctx_entity(ngx_http_request_t *r, int kind,
     sluice_core_entity_t *entity);
@@ -88,6 +97,16 @@ struct ngx_http_sluice_logged_s {
     ngx_http_sluice_logged_t       *next;
     ngx_str_t                       name;
     ngx_str_t                       value;
+};
+
+
+/* What they have for plugins in Lua, which have not read it yet. */
+
+typedef struct ngx_http_sluice_shared_s    ngx_http_sluice_shared_t;
+
+struct ngx_http_sluice_shared_s {
+    ngx_http_sluice_shared_t       *next;
+    sluice_shared_t                 pair;
 };
 
 
@@ -187,6 +206,7 @@ struct ngx_http_sluice_ctx_s {
     ngx_http_sluice_bound_t        *bound;        /* NULL: none of a plugin */
     ngx_http_sluice_logged_t       *log_values;   /* the last one first */
     ngx_http_sluice_log_edits_t    *log_edits;    /* of Lua's; NULL: none */
+    ngx_http_sluice_shared_t       *shared;       /* NULL: nothing */
 
     /* what native plugins keep, by number (ngx_http_sluice_early.c) */
 
@@ -232,6 +252,14 @@ ngx_http_sluice_ctx_t *ngx_http_sluice_ctx_make(ngx_http_request_t *r);
  * Neither text is copied.  NGX_ERROR: no memory.
  */
 ngx_int_t ngx_http_sluice_ctx_log(ngx_http_request_t *r,
+    ngx_http_sluice_ctx_t *ctx, const sluice_core_text_t *name,
+    const sluice_core_text_t *value);
+
+/*
+ * Has a value for kong.ctx.shared, in place of that of the same static name;
+ * data NULL: nil.  Neither text is copied.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_sluice_ctx_share(ngx_http_request_t *r,
     ngx_http_sluice_ctx_t *ctx, const sluice_core_text_t *name,
     const sluice_core_text_t *value);
 

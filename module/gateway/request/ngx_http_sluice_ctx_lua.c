@@ -73,6 +73,26 @@ sluice_ctx_set_lua(ngx_http_request_t *r, int place)
 }
 
 
+/* The next that it has not read yet; NGX_DECLINED: there is none. */
+
+int
+sluice_ctx_shared(ngx_http_request_t *r, sluice_shared_t *shared)
+{
+    ngx_http_sluice_ctx_t  *ctx;
+
+    ctx = r->variables ? ngx_http_sluice_ctx(r) : NULL;
+
+    if (ctx == NULL || ctx->shared == NULL) {
+        return NGX_DECLINED;
+    }
+
+    *shared = ctx->shared->pair;
+    ctx->shared = ctx->shared->next;
+
+    return NGX_OK;
+}
+
+
 /* The path, normalised; of length 0: the request was not read that far. */
 
 void

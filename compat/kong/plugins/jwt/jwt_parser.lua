@@ -77,9 +77,10 @@ local function verify(algorithm, data, signature, key)
     return found:verify(signature, data, algorithm.digest, algorithm.padding, algorithm.options)
 end
 
+-- An array is none, as for the plugin.
 local function object_of(text)
-    local found = cjson.decode(base64.decode(text) or "")
-    return type(found) == "table" and found or nil
+    local json = base64.decode_url(text) or ""
+    return json:find("^[ \t\r\n]*{") and cjson.decode(json) or nil
 end
 
 -- The three parts; what has more has them in the signature, which then is none.
@@ -92,7 +93,7 @@ local function decode(token)
     elseif type(header.alg) ~= "string" or not ALGORITHMS[header.alg] then
         return nil, "invalid alg"
     end
-    local signature = base64.decode(signature_64)
+    local signature = base64.decode_url(signature_64)
     if not signature then
         return nil, "invalid signature"
     end
@@ -136,7 +137,7 @@ end
 -- @treturn string|nil
 -- @phases any
 function _M.base64_decode(_, text)
-    return base64.decode(text)
+    return base64.decode_url(text)
 end
 
 -- Claims that can be verified: what is wrong with a number.
