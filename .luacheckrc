@@ -17,6 +17,7 @@ stds.kong = { read_globals = { "kong" } }
 files["plugins"] = { std = "ngx_lua+nginx+kong" }
 
 files["test/unit"] = { std = "+busted" }
+files["test/plugins"] = { std = "+busted" }
 files["test/unit/support/*_oracle.lua"] = { std = "ngx_lua+nginx" }
 files["test/unit/support/rate_*.lua"] = { std = "ngx_lua+nginx" }
 

@@ -24,8 +24,8 @@ SEED ?=
 JOBS ?= 3
 # Of unit, nginx, store and lab: the files or folders to run in place of all.
 ONLY ?=
-# $(call pytest,FOLDER,FLAGS): the tests of a folder.
-pytest = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest/$(notdir $(1)) --quiet $(2) $(ARGS) \
+# $(call pytest,FOLDERS,FLAGS): the tests of folders; the first one names the cache.
+pytest = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest/$(notdir $(firstword $(1))) --quiet $(2) $(ARGS) \
 	$(or $(ONLY),$(1)) $(written_down)
 # A suite that has written its failures down ends well: scripts/check decides.
 written_down = || [ -s "$$FAILED_TO" ]
@@ -101,11 +101,11 @@ prepare: build
 unit: build
 	@scripts/setup run test
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) --output=test/unit/support/output.lua \
-		$(ARGS) $(or $(ONLY),test/unit) $(written_down)
+		$(ARGS) $(or $(ONLY),test/unit test/plugins) $(written_down)
 
 nginx: build
 	@scripts/setup run test
-	$(call pytest,test/nginx,-n $(JOBS) --dist loadfile)
+	$(call pytest,test/nginx test/plugins,-n $(JOBS) --dist loadfile)
 
 ring: setup
 	$(MAKE) -C test/ring check

@@ -2,10 +2,12 @@
 
 One gateway has two routes for each plugin that there is, `/a/NAME` without and `/b/NAME` with it;
 slices of load on both alternate, with the same request. CPU time is that of all processes of the
-instance. Where hand-written nginx can do the same in a line or two, its ratio stands beside.
+instance. Where hand-written nginx or HAProxy can do the same in a line or two, its ratio stands
+beside.
 
-The scenario's file has what each plugin is measured with; plugins are found by listing their
-folders, so that one without a configuration fails the run, and one that is not there is left out.
+What each plugin is measured with stands with its tests, in test/plugins/<name>/cost.toml: tables as
+`[plugins.NAME]`, or `left_out` and why. The scenario's file has what several do together. Plugins
+are found by listing their folders, so that one without such a file fails the run.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import hmac
 import json
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -40,8 +43,9 @@ HOST = "api.example.com"
 BODY = '{"message":"hello from upstream"}'
 # What stands for the sides in paths.
 WITHOUT, WITH = "a", "b"
-# A measured name that ends so is that of hand-written nginx.
+# A measured name that ends so is that of hand-written nginx, or HAProxy.
 NGINX = "_nginx"
+HAPROXY = "_haproxy"
 # Of several ways to use one plugin, the metric of the plugin is the worst.
 WAYS = "@"
 
@@ -69,7 +73,8 @@ class Subject:
     `name` may have a way behind the plugin: `jwt@rs256`. `plugins` are those of the route with
     them, `both` those of both routes. `headers` come with each request, answered by `status` and
     a header `adds`; without them the answer is `refuses`. `nginx` are lines of a location that do
-    the same, `nginx_http` those around it.
+    the same, `nginx_http` those around it, and `haproxy` rules of a frontend, `@on@` being the
+    condition that a request is for the route.
     """
 
     name: str
@@ -81,6 +86,7 @@ class Subject:
     refuses: int = 0
     nginx: str = ""
     nginx_http: str = ""
+    haproxy: str = ""
 
     @property
     def word(self) -> str:
@@ -99,6 +105,11 @@ class Subject:
         path = f"/{side}/{self.word}"
         return {"name": f"{side}-{self.word}", "paths": [path], "plugins": plugins}
 
+    def rules(self) -> str:
+        """The same for hand-written HAProxy, of the side with it."""
+        on = f"{{ path -m beg /{WITH}/{self.word} }}"
+        return fill(self.haproxy, {"on": on})
+
     def location(self, side: str) -> str:
         """The same for hand-written nginx."""
         lines = self.nginx if side == WITH else ""
@@ -108,6 +119,22 @@ class Subject:
 def native(root: Path) -> set[str]:
     """The plugins in C that a checkout has."""
     return {path.parent.name for path in (root / "plugins").glob("*/ngx_http_sluice_*.c")}
+
+
+def described(data: dict[str, Any]) -> dict[str, Any]:
+    """The scenario with what the plugins' folders say: `plugins`, and of others `left_out`.
+
+    What has `left_out` already is whole.
+    """
+    if "left_out" in data:
+        return data
+    plugins, left_out = dict(data["plugins"]), {}
+    for path in sorted((sides.ROOT / "test" / "plugins").glob("*/cost.toml")):
+        found = tomllib.loads(path.read_text())
+        plugins |= found.get("plugins", {})
+        if "left_out" in found:
+            left_out[path.parent.name] = found["left_out"]
+    return data | {"plugins": plugins, "left_out": left_out}
 
 
 def subjects(data: dict[str, Any], there: set[str]) -> list[Subject]:
@@ -129,15 +156,18 @@ def subjects(data: dict[str, Any], there: set[str]) -> list[Subject]:
             }
             found.append(Subject(name, plugins, both, **rest))
     if missing := there - described:
-        raise ScenarioError(f"nothing says how to measure {', '.join(sorted(missing))}")
+        names = ", ".join(sorted(missing))
+        raise ScenarioError(f"no cost.toml says how to measure {names}")
     return found
 
 
 class Configuration:
-    """That of the gateway, two routes a subject, and that of nginx for those that it can do."""
+    """That of the gateway, two routes a subject, and those of nginx and HAProxy where they can."""
 
     scheme = "http"
+    secure = ""
     http2 = False
+    haproxy_map = ""
 
     def __init__(self, subjects: list[Subject], consumers: list[Any]) -> None:
         self._subjects = subjects
@@ -152,6 +182,12 @@ class Configuration:
 
     def changed_file(self, _: dict[str, str]) -> None:
         """It stays as it is."""
+
+    @property
+    def haproxy(self) -> str:
+        """The rules of hand-written HAProxy, which asks the upstream for / as all others do."""
+        rules = "".join(each.rules() for each in self._subjects if each.haproxy)
+        return rules + "    http-request set-path /"
 
     def nginx_conf(self, words: dict[str, str]) -> str:
         """The servers of hand-written nginx."""
@@ -189,6 +225,8 @@ def credentials(folder: Path) -> dict[str, str]:
 
     openssl("genrsa", "-out", str(key), "2048")
     date = formatdate(usegmt=True)
+    public = openssl("rsa", "-in", str(key), "-pubout")
+    (folder / "rsa_public.pem").write_bytes(public)
     password = folder / "passwords"
     digest = base64.b64encode(hashlib.sha1(secret).digest()).decode()
     password.write_text(f"alice:{{SHA}}{digest}\n")
@@ -200,7 +238,8 @@ def credentials(folder: Path) -> dict[str, str]:
         "signature": base64.b64encode(sign_hmac(f"date: {date}".encode())).decode(),
         "hs256": _token("HS256", "alice-hs256", sign_hmac),
         "rs256": _token("RS256", "alice-rs256", sign_rsa),
-        "rsa_public_key": openssl("rsa", "-in", str(key), "-pubout").decode(),
+        "rsa_public_key": public.decode(),
+        "rsa_public_file": str(folder / "rsa_public.pem"),
         "passwords": str(password),
         "ranges": "".join(f"{each} 1;\n" for each in RANGES[:10_000]),
     }
@@ -208,7 +247,7 @@ def credentials(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _servers(setting: Setting, declared: Configuration) -> Iterator[dict[str, sides.Server]]:
-    """The gateway and hand-written nginx, before one upstream."""
+    """The gateway, hand-written nginx and HAProxy, before one upstream."""
     core, others = proxy.two_cores()
     upstream = sides.free_address()
     folder, address = setting.folder, sides.free_address
@@ -217,8 +256,9 @@ def _servers(setting: Setting, declared: Configuration) -> Iterator[dict[str, si
         declared, folder / "sluice", address(), upstream, core, root=setting.root
     )
     by_hand = sides.HandWritten(declared, folder / "nginx", address(), upstream, core)
-    with server, gateway, by_hand:
-        yield {"": gateway, NGINX: by_hand}
+    haproxy = sides.HAProxy(declared, folder / "haproxy", address(), upstream, core, {})
+    with server, gateway, by_hand, haproxy:
+        yield {"": gateway, NGINX: by_hand, HAPROXY: haproxy}
 
 
 def processes(server: sides.Server) -> list[int]:
@@ -236,7 +276,7 @@ def _probe(server: sides.Server, subject: Subject) -> None:
         with Client(server.address) as client:
             answer = client.ask(subject.head(side, bare))
         has_header = subject.adds in answer.headers
-        # nginx need not say what it limits.
+        # The others need not say what they limit.
         is_odd = isinstance(server, sides.Sluice) and subject.adds and has_header != (side == WITH)
         if answer.status != status or is_odd:
             raise InvalidRun(
@@ -278,9 +318,10 @@ def named(ratios: dict[tuple[str, str], Metric]) -> dict[str, Metric]:
 
 def measure(setting: Setting) -> dict[str, Metric]:
     """Measures the scenario."""
-    data = fill(dict(setting.data), credentials(setting.folder))
+    data = fill(described(dict(setting.data)), credentials(setting.folder))
     found = subjects(data, native(setting.root))
     parts = [(each, "") for each in found] + [(each, NGINX) for each in found if each.nginx]
+    parts += [(each, HAPROXY) for each in found if each.haproxy]
     ratios = {}
     with _servers(setting, Configuration(found, data["consumers"])) as servers:
         for number, (subject, end) in enumerate(parts):

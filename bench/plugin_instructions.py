@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts what each plugin in C adds to the user-space instructions of a request, by callgrind.
 
-    bench/plugin_instructions.py                     all that scenarios/plugins.toml describes
+    bench/plugin_instructions.py                     all that the scenario of plugins describes
     bench/plugin_instructions.py jwt@hs256 six       these, with the functions that they cost
 
 The gateway is that of the scenario `plugins`, counted as instructions.py counts.
@@ -35,7 +35,8 @@ TOP = 25
 
 def chosen(names: list[str], words: dict[str, str]) -> tuple[list[plugin_cost.Subject], list]:
     """The subjects of these names, all where there are none, and the consumers."""
-    data = scenarios.fill(dict(scenarios.describe("plugins").data), words)
+    data = plugin_cost.described(dict(scenarios.describe("plugins").data))
+    data = scenarios.fill(data, words)
     found = plugin_cost.subjects(data, plugin_cost.native(sides.ROOT))
     if unknown := set(names) - {each.name for each in found}:
         raise scenarios.ScenarioError(f"nothing is described as {', '.join(sorted(unknown))}")
@@ -93,7 +94,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("subject", nargs="*", help="of scenarios/plugins.toml")
+    parser.add_argument("subject", nargs="*", help="as cost.toml of its plugin has it, or six")
     names = parser.parse_args(arguments).subject
     rows, texts = [("plugin", "without", "with", "more", "ratio")], []
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as temporary:

@@ -221,7 +221,7 @@ rate_pack(decide_packed_t *packed, const char *by, uint32_t is_tolerant,
     }
 
     decide_text(packed, by);
-    decide_text(packed, "http_x_tenant");
+    decide_text(packed, "x-tenant");
     decide_text(packed, "/");
     decide_number(packed, 429);
     decide_text(packed, "slow down");
@@ -287,10 +287,19 @@ rate_identifiers(rate_own_t *own)
 
     decide_line(&asked, "X-Tenant", "a", 1);
     rate_identifier(own, &asked, "header", "a", 0);
-    decide_line(&asked, "x_tenant", "", 0);
     decide_line(&asked, "X-TENANT", "b", 1);
-    rate_identifier(own, &asked, "header", "a, , b", 0);
+    rate_identifier(own, &asked, "header", "a", 0);
+    decide_end(&asked);
 
+    /* another header, and one that is empty */
+
+    decide_begin(&asked);
+    asked.request.own = own;
+    decide_line(&asked, "x_tenant", "c", 1);
+    rate_identifier(own, &asked, "header", "127.0.0.1", 1);
+    decide_line(&asked, "x-tenant", "", 0);
+    decide_line(&asked, "x-tenant", "d", 1);
+    rate_identifier(own, &asked, "header", "", 0);
     decide_end(&asked);
 }
 

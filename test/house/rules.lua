@@ -183,6 +183,19 @@ _M.plain = {
     why = "plain C knows nothing of nginx nor of Lua",
 }
 
+--- What each plugin has (test/house/plugin_folders.lua): files, of which tests of all plugins read
+-- facts.json (test/nginx/support/plugin_facts.py), and in test/plugins a folder with a test, whose
+-- name one of the runners finds: pytest, busted, test/core/Makefile.
+_M.plugin = {
+    files = {
+        "plugins/%s/handler.lua",
+        "plugins/%s/schema.lua",
+        "docs/plugins/%s.md",
+        "test/plugins/%s/facts.json",
+    },
+    runners = { "^test_[%w_]+%.py$", "_spec%.lua$", "^[%w_]+%.c$" },
+}
+
 --- Modules that something other than a `require` starts.
 _M.entries = {
     ["cli.main"] = "bin/sluice",

@@ -19,6 +19,13 @@ local EXPRESSIONS = {
     ["&refusal->message"] = true,
 }
 
+-- The same of a decision: `words` get theirs from the pattern of `decided`.
+local DECIDED = {
+    ["NULL"] = true,
+    ["words"] = true,
+    ["const char *message"] = true,
+}
+
 -- C without comments, its adjacent literals joined. A literal may have what looks like a comment.
 local function code(path)
     local parts, text, at = {}, files.read(path), 1
@@ -66,10 +73,17 @@ local function last_argument(call)
 end
 
 -- The texts that a plugin's decisions have (module/core/plugin/decision.h).
-local function decided(text, keep)
+local function decided(text, keep, path)
     for call in text:gmatch("sluice_decision_respond(%b())") do
         local argument = last_argument(call)
         local literal = argument:match('^"(.*)"$')
+        assert.is_true(
+            literal ~= nil or DECIDED[argument] == true,
+            ("%s: sluice_decision_respond() gets its text from %s, not from a literal"):format(
+                path,
+                argument
+            )
+        )
         if literal then
             keep(literal)
         end
@@ -92,7 +106,7 @@ end
 -- variables.
 local function texts_of(path, keep)
     local text = code(path)
-    decided(text:gsub("%s+", " "), keep)
+    decided(text:gsub("%s+", " "), keep, path)
     for _, name in ipairs({ "ngx_http_sluice_answer" }) do
         for call in text:gmatch(name .. "(%b())") do
             local argument = last_argument(call)

@@ -19,6 +19,7 @@ describe("docs/README.md", function()
 end)
 
 describe("docs/testing.md", function()
+    -- Those of a plugin say what they cover themselves: one row has their folders.
     it("has every file of tests on a real nginx, and no other", function()
         local text = files.read("docs/testing.md")
         local missing, there = {}, {}
@@ -35,6 +36,7 @@ describe("docs/testing.md", function()
         for name in text:gmatch("`(test_[%w_]+%.py)`") do
             assert.is_true(there[name], name .. " is no file")
         end
+        assert.is_truthy(text:find("\n| `test/plugins/<name>/` |", 1, true))
     end)
 end)
 
@@ -54,9 +56,9 @@ describe("native plugins", function()
 end)
 
 describe("test/nginx", function()
-    it("has what its files share in support", function()
+    it("has what its files share in support, as has test/plugins", function()
         local found = {}
-        for path, text in scan.sources({ "test/nginx" }, "%.py$") do
+        for path, text in scan.sources({ "test/nginx", "test/plugins" }, "%.py$") do
             for line in ("\n" .. text):gmatch("\n(%w+ test_[^\n]*)") do
                 if line:find("^from ") or line:find("^import ") then
                     found[#found + 1] = path .. ": " .. line
@@ -75,7 +77,7 @@ end)
 
 describe("the tables of folders", function()
     local PARTS = { "bench", "cli", "compat", "gateway", "lib", "module", "plugins" }
-    local SUITES = { "bench", "core", "house", "nginx", "ring", "store", "suites", "unit", "wheel" }
+    local SUITES = words("bench core house nginx plugins ring store suites unit wheel")
 
     it("have every folder of code", function()
         local contributing, architecture =

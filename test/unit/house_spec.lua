@@ -4,6 +4,7 @@
 local draw = require("test.house.draw")
 local files = require("test.house.files")
 local lexer = require("test.house.lexer")
+local plugin_folders = require("test.house.plugin_folders")
 local registry = require("gateway.plugin.registry")
 local rules = require("test.house.rules")
 local scan = require("test.house.scan")
@@ -60,21 +61,14 @@ describe("the house", function()
         assert.same({}, found, "cli.terminal.console writes")
     end)
 
-    it("has of each plugin a folder of Kong's shape, a page and tests", function()
-        local lacking = {}
-        for _, name in ipairs(registry.bundled()) do
-            local tests = "test/nginx/plugins/test_" .. name:gsub("-", "_") .. ".py"
-            local page = "docs/plugins/" .. name .. ".md"
-            local folder = "plugins/" .. name
-            for _, path in ipairs({ folder .. "/schema.lua", page, tests }) do
-                lacking[#lacking + 1] = not files.exists(path) and path or nil
+    it("has of each plugin a folder of Kong's shape, a page and a folder of tests", function()
+        local paths = {}
+        for _, folder in ipairs({ "plugins", "docs/plugins", "test/plugins" }) do
+            for _, path in ipairs(scan.files(folder)) do
+                paths[#paths + 1] = path
             end
         end
-        for _, path in ipairs(scan.files("plugins")) do
-            local is_there = files.exists(path:match("^plugins/[^/]+") .. "/handler.lua")
-            lacking[#lacking + 1] = not is_there and path .. ": no handler.lua beside it" or nil
-        end
-        assert.same({}, lacking)
+        assert.same({}, plugin_folders.complaints(paths, rules.plugin))
     end)
 
     -- Where a plugin's name may stand outside of its folder, and why.
@@ -261,6 +255,57 @@ describe("the scan of the house", function()
         }))
         assert.matches('"gateway.entities" -> "gateway.config" [color="red"', picture, 1, true)
         assert.matches('"gateway.config" -> "gateway.schema"\n', picture, 1, true)
+    end)
+end)
+
+describe("a plugin's folders", function()
+    local function complaints(without, more)
+        local paths = { more }
+        for _, path in ipairs({
+            "plugins/one/handler.lua",
+            "plugins/one/schema.lua",
+            "docs/plugins/index.md",
+            "docs/plugins/one.md",
+            "test/plugins/conftest.py",
+            "test/plugins/one/facts.json",
+            "test/plugins/one/helper.py",
+            "test/plugins/one/test_one.py",
+        }) do
+            paths[#paths + 1] = path ~= without and path or nil
+        end
+        return plugin_folders.complaints(paths, rules.plugin)
+    end
+
+    it("are complete where each file is there", function()
+        assert.same({}, complaints())
+        for _, test in ipairs({ "one_spec.lua", "decide_one.c", "test_other.py" }) do
+            assert.same({}, complaints("test/plugins/one/test_one.py", "test/plugins/one/" .. test))
+        end
+    end)
+
+    it("lack a file", function()
+        for _, file in ipairs({
+            "plugins/one/handler.lua",
+            "plugins/one/schema.lua",
+            "docs/plugins/one.md",
+            "test/plugins/one/facts.json",
+        }) do
+            assert.same({ file .. " is missing" }, complaints(file))
+        end
+    end)
+
+    it("lack a test that a runner finds", function()
+        local none = { "test/plugins/one has no test (test_*.py, *_spec.lua, *.c)" }
+        assert.same(none, complaints("test/plugins/one/test_one.py"))
+        for _, other in ipairs({ "one/one.py", "one/one_spec.txt", "test_one.py", "one/a/b.c" }) do
+            local found = complaints("test/plugins/one/test_one.py", "test/plugins/" .. other)
+            assert.same(none, found, other)
+        end
+    end)
+
+    it("of tests are those of plugins", function()
+        local found = complaints(nil, "test/plugins/two/test_two.py")
+        assert.same({ "test/plugins/two: no such plugin" }, found)
     end)
 end)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from admin_client import Client, uuid
 from admin_kinds import JWK, Pair
+from plugin_facts import facts, with_texts
 
 from sluice import Gateway
 
@@ -41,21 +42,6 @@ def client() -> Iterator[Client]:
 def number_of(kind: int, n: int) -> str:
     """An id for the nth of a kind."""
     return uuid(kind * 1000 + n)
-
-
-# What plugins have to be given.
-MINIMAL: dict[str, Entity] = {
-    "acl": {"allow": ["a"]},
-    "file-log": {"path": "/dev/stdout"},
-    "forward-auth": {"url": "http://127.0.0.1:1/"},
-    "http-log": {"http_endpoint": "http://127.0.0.1:1/"},
-    "ip-restriction": {"allow": ["10.0.0.0/8"]},
-    "mtls-auth": {"ca_certificates": [number_of(2, 0)]},
-    "post-function": {"log": ["local x"]},
-    "pre-function": {"access": ["local x"]},
-    "rate-limiting": {"minute": 5},
-    "redirect": {"location": "https://example.org/"},
-}
 
 
 def credentials(consumer: str, n: int) -> Level:
@@ -110,7 +96,7 @@ def levels(folder: Path, plugins: list[str]) -> list[Level]:
     fourth: Level = [
         ("plugins", "/plugins", {
             "id": number_of(12, 900 + n), "name": name, "enabled": False,
-            "config": MINIMAL.get(name, {}),
+            "config": with_texts(facts(name)["minimal"], ca_certificate=number_of(2, 0)),
         })
         for n, name in enumerate(plugins)
     ]  # fmt: skip

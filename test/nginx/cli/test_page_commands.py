@@ -27,7 +27,7 @@ NOT_RUN = {
     r"service\.md: systemctl": "needs systemd: test_supervised.py has a supervisor of its own",
     r"operations\.md: sluice upgrade$": "needs another version: test_cli_upgrade.py has one",
     r"tls\.md: curl .* https://ca\.internal/": "the list of another machine",
-    r"plugin-development\.md: .*(\.\.\.|/opt/my/)": "of the reader's own plugin",
+    r"plugin-(development|walkthrough)\.md: .*(\.\.\.|/opt/my/)": "of the reader's own plugin",
     r"packages\.md: ": "needs another nginx and its sources",
     r"events\.md: (\./configure <|make modules)": "needs the sources of an nginx",
     r"benchmarks\.md: ": "takes hours: the lab has tests of its own (test/bench)",
@@ -43,6 +43,8 @@ def who_runs(command: Command) -> str | None:
         return "test_migrating.py"
     if command.page == "migrating-from-kong.md" and command.line.startswith("sluice "):
         return "test_migrating.py"  # the same from the checkout
+    if command.page == "plugin-walkthrough.md" and "/opt/my/" not in command.line:
+        return "test_plugin_walkthrough.py"
     if command.page == "admin.md" and re.fullmatch(r"\d{3}", command.remark):
         return "test_admin_docs.py"
     if (command.page, command.chapter) == ("operations.md", "Finding out"):

@@ -294,7 +294,7 @@ def test_it():
 def test_a_crash_is_written_down_whatever_the_test_fails_by(tmp_path: Path) -> None:
     nginx = ROOT / "test" / "nginx"
     conftest = (nginx / "conftest.py").read_text()
-    conftest += f"\nevidence.FAILED = Path({str(tmp_path)!r})\n"
+    conftest += f"\nimport evidence, pathlib\nevidence.FAILED = pathlib.Path({str(tmp_path)!r})\n"
     (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(CRASHES)
@@ -313,8 +313,9 @@ def test_a_crash_is_written_down_whatever_the_test_fails_by(tmp_path: Path) -> N
     assert "exited on signal 11" in reason
 
 
-def test_busted_writes_down_what_failed(tmp_path: Path) -> None:
-    folder = tmp_path / "test" / "unit"
+@pytest.mark.parametrize("place", ["test/unit", "test/plugins/some-plugin"])
+def test_busted_writes_down_what_failed(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / place
     folder.mkdir(parents=True)
     (folder / "some_spec.lua").write_text(
         'it("passes", function() end)\n'
@@ -324,7 +325,7 @@ def test_busted_writes_down_what_failed(tmp_path: Path) -> None:
     written = tmp_path / "failed"
     output = ROOT / "test" / "unit" / "support" / "output.lua"
     done = subprocess.run(
-        ["busted", "--lua=luajit", f"--output={output}", "test/unit/some_spec.lua"],
+        ["busted", "--lua=luajit", f"--output={output}", f"{place}/some_spec.lua"],
         env=os.environ | {"FAILED_TO": str(written), "SEED": "7"},
         cwd=tmp_path,
         capture_output=True,
@@ -335,7 +336,7 @@ def test_busted_writes_down_what_failed(tmp_path: Path) -> None:
     assert [words[:2] for words in found] == [["failed", "is 1"], ["failed", "is one"]]
     assert "Expected objects to be equal" in found[0][2]
     assert found[1][2].endswith("two lines")
-    assert {words[3] for words in found} == {"SEED=7 make unit ONLY=test/unit/some_spec.lua"}
+    assert {words[3] for words in found} == {f"SEED=7 make unit ONLY={place}/some_spec.lua"}
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_a_value_that_cannot_be_set_leaves_the_others(
 def test_values_are_bounded(gateway: Start, upstream: Upstream, log: LogServer) -> None:
     setter = SETTER.replace("HEADER_FILTER", "nil")
     running = log_values(gateway, logging_to(upstream, log.port), setter)
-    running.expect_log("no more than 1000 values of a request's log entry can be set")
+    running.expect_log("no more than 1000 values, of 4 MiB, of a request's log entry can be set")
     assert running.ask("/?n=1", headers=[("X-Many", "1")]).status == 500
     log.wait_for_marks({"1"})
     assert log.entries[0]["many"] > 900

@@ -1,140 +1,15 @@
 """One behaviour over all authenticators: several at once, anonymous consumers, groups, what is
 hidden, what is challenged, who is who upstream."""
 
-import hashlib
-import hmac
-from base64 import b64encode
-from collections.abc import Callable
-from dataclasses import dataclass
-from email.utils import formatdate
 from itertools import permutations
-from time import time
-from typing import Any
 
-import jwt
 import pytest
-from admin_client import uuid
+from authenticators import ALICE, BOB, JSON, NAMES, config_of, named, protected, seen
+from tls_clients import OTHER_ID, ROOT_ID, World, asked, start
 
-from sluice import Start, proxying
+from sluice import Start
 from upstream import Upstream
 from wire import Pairs
-
-JSON = {"Accept": "application/json"}
-SECRET = "a secret that is long enough for an HMAC of SHA-256"
-ALICE, BOB = uuid(1), uuid(2)
-
-
-def basic(name: str, secret: str) -> Pairs:
-    """Credentials of basic-auth."""
-    return {"Authorization": "Basic " + b64encode(f"{name}:{secret}".encode()).decode()}
-
-
-def signature(name: str, secret: str) -> Pairs:
-    """Credentials of hmac-auth, at the place that no other plugin looks at."""
-    date = formatdate(time(), usegmt=True)
-    digest = hmac.new(secret.encode(), f"x-date: {date}".encode(), hashlib.sha256).digest()
-    text = (
-        f'hmac username="{name}", algorithm="hmac-sha256", headers="x-date", '
-        f'signature="{b64encode(digest).decode()}"'
-    )
-    return {"X-Date": date, "Proxy-Authorization": text}
-
-
-@dataclass(frozen=True)
-class Authenticator:
-    """How a plugin is proven to, and where it keeps what proves it."""
-
-    name: str
-    collection: str
-    credential: Callable[[str], dict[str, Any]]
-    proof: Callable[[str], Pairs]
-    wrong: Pairs
-    hidden: str | None
-    challenge: str
-    identifier: str | None = None
-
-
-ALL = [
-    Authenticator(
-        "key-auth",
-        "keyauth_credentials",
-        lambda who: {"id": uuid(7 if who == "alice" else 8), "key": f"{who}-key"},
-        lambda who: {"apikey": f"{who}-key"},
-        {"apikey": "wrong"},
-        "apikey",
-        "Key",
-        uuid(7),
-    ),
-    Authenticator(
-        "basic-auth",
-        "basicauth_credentials",
-        lambda who: {"username": who, "password": SECRET},
-        lambda who: basic(who, SECRET),
-        basic("alice", "wrong"),
-        "Authorization",
-        'Basic realm="service"',
-        "alice",
-    ),
-    Authenticator(
-        "hmac-auth",
-        "hmacauth_credentials",
-        lambda who: {"username": who, "secret": SECRET},
-        lambda who: signature(who, SECRET),
-        signature("alice", "wrong"),
-        "Proxy-Authorization",
-        "hmac",
-        "alice",
-    ),
-    Authenticator(
-        "jwt",
-        "jwt_secrets",
-        lambda who: {"key": who, "secret": SECRET},
-        lambda who: {"Cookie": "jwt=" + jwt.encode({"iss": who}, SECRET)},
-        {"Cookie": "jwt=" + jwt.encode({"iss": "alice"}, SECRET[::-1])},
-        None,
-        "Bearer",
-        "alice",
-    ),
-]
-
-NAMES = [plugin.name for plugin in ALL]
-
-
-def named(name: str) -> Authenticator:
-    """One of them."""
-    return next(plugin for plugin in ALL if plugin.name == name)
-
-
-def config_of(name: str, **config: Any) -> dict[str, Any]:
-    """A configuration of a plugin, in which none looks where another one does."""
-    if name == "jwt":
-        config |= {"cookie_names": ["jwt"], "header_names": [], "uri_param_names": []}
-    return {"name": name, "config": config}
-
-
-def protected(upstream: Upstream, *plugins: dict[str, Any]) -> dict[str, Any]:
-    """A route behind plugins; alice and bob, who have a credential of each."""
-    consumers: list[dict[str, Any]] = [
-        {"username": who, "id": number, "custom_id": f"{who}-custom"}
-        | {plugin.collection: [plugin.credential(who)] for plugin in ALL}
-        for who, number in (("alice", ALICE), ("bob", BOB))
-    ]
-    consumers += [{"username": f"anonymous-{name}"} for name in (*NAMES, "all")]
-    return proxying(upstream) | {"consumers": consumers, "plugins": list(plugins)}
-
-
-def seen(upstream: Upstream) -> dict[str, str | None]:
-    """Who the upstream was told that asks."""
-    headers = upstream.last.headers
-    names = (
-        "X-Consumer-ID",
-        "X-Consumer-Username",
-        "X-Consumer-Custom-ID",
-        "X-Credential-Identifier",
-        "X-Anonymous-Consumer",
-    )
-    assert all(len(headers.all(name)) <= 1 for name in names)
-    return {name: headers.get(name) for name in names}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -158,6 +33,27 @@ def test_each(gateway: Start, upstream: Upstream, name: str) -> None:
         assert challenge.startswith(plugin.challenge)
         assert reply.json()["message"]
     assert len(upstream.requests) == 1
+
+
+REALM = 'a "b" \\'
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("realm", "told"), [(REALM, ' realm="a \\"b\\" \\\\"'), ("here", ' realm="here"'), (None, "")]
+)
+def test_realm(gateway: Start, upstream: Upstream, name: str, realm: str | None, told: str) -> None:
+    """What a browser shows, escaped as a quoted string; null leaves out all but a default."""
+    plugin = named(name)
+    running = gateway(protected(upstream, config_of(name, realm=realm)))
+    scheme = plugin.challenge.partition(" ")[0]
+    for headers in ({}, plugin.wrong):
+        reply = running.ask("/", headers=JSON | headers)
+        assert reply.status == 401
+        is_bad_token = name == "jwt" and headers
+        more = ' error="invalid_token"' if is_bad_token else ""
+        shown = told or (' realm="service"' if name == "basic-auth" else "")
+        assert reply.headers.all("WWW-Authenticate") == [scheme + shown + more]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if named(name).hidden])
@@ -272,3 +168,44 @@ def test_the_consumers_own_plugins_run(gateway: Start, upstream: Upstream, name:
         reply = running.ask("/", headers=named(name).proof(who))
         assert reply.status == 200
         assert reply.headers.get("X-RateLimit-Limit-Minute") == limit
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Client certificates."""
+    return World()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_a_client_certificate_beside_each(
+    gateway: Start, upstream: Upstream, world: World, name: str, anonymous: bool
+) -> None:
+    """mtls-auth names no consumer and has no anonymous one: it has to be passed in any case."""
+    plugin = named(name)
+    more = {"anonymous": "anonymous-all"} if anonymous else {}
+    mutual = {"name": "mtls-auth", "config": {"ca_certificates": [ROOT_ID]}}
+    document = protected(upstream, config_of(name, **more), mutual)
+    document["ca_certificates"] = [
+        {"id": ROOT_ID, "cert": world.root.cert},
+        {"id": OTHER_ID, "cert": world.other.cert},
+    ]
+    running = start(gateway, document)
+    proof = [f"{key}: {value}" for key, value in plugin.proof("alice").items()]
+    wrong = [f"{key}: {value}" for key, value in plugin.wrong.items()]
+    for client in (None, world.foreign):
+        for lines in (proof, wrong, []):
+            assert asked(running, client, headers=tuple(lines)).startswith(b"HTTP/1.1 401 ")
+    assert upstream.requests == []
+    for lines, status, who in (
+        (proof, 200, "alice"),
+        (wrong, 200 if anonymous else 401, "anonymous-all"),
+        ([], 200 if anonymous else 401, "anonymous-all"),
+    ):
+        count = len(upstream.requests)
+        answer = asked(running, world.good, headers=tuple(lines))
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+        assert len(upstream.requests) - count == (status == 200)
+        if status == 200:
+            assert upstream.last.headers.get("X-Client-Cert-DN") == "CN=good client"
+            assert seen(upstream)["X-Consumer-Username"] == who

@@ -1,6 +1,7 @@
-"""A plugin in C that is no part of Sluice: one folder, built with SLUICE_PLUGIN_SOURCES.
+"""Plugins in C that are no part of Sluice: a folder each, built with SLUICE_PLUGIN_SOURCES.
 
-It has every callback, and state of each request.
+One has every callback, and state of each request; one is that of docs/plugin-walkthrough.md.
+Long on purpose: one build for all of them, whose sources stand here.
 """
 
 import json
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+import walkthrough
 from slow_routes import slow_to_compile
 
 from certificates import connect, get
@@ -361,6 +363,10 @@ def _build() -> None:
         (folder / "handler.lua").write_text(HANDLER)
         (folder / "schema.lua").write_text(SCHEMA.replace("all-phases", name))
         (folder / f"ngx_http_sluice_{name.replace('-', '_')}.c").write_text(source)
+    for path, text in walkthrough.files().items():
+        if path.startswith("plugins/"):
+            (OTHERS.parent / path).parent.mkdir(exist_ok=True)
+            (OTHERS.parent / path).write_text(text)
     # What somebody has left there is none of them, and is not compiled.
     for stray in (OTHERS / "all-phases.bak", OTHERS / "all-phases" / "plugins" / "all-phases"):
         stray.mkdir(parents=True)
@@ -496,3 +502,16 @@ def test_it_touches_one_folder_only() -> None:
     assert done.stdout == ""
     table = CHECKOUT / "build" / "module" / "objs" / "ngx_http_sluice_plugins.c"
     assert "&ngx_http_sluice_plugin_all_phases," in table.read_text()
+
+
+def test_the_plugin_of_the_walkthrough(upstream: Upstream) -> None:
+    """As the page says: others' methods are answered 405, with those that pass."""
+    plugin = {"name": "method-limit", "config": {"methods": ["GET", "HEAD"]}}
+    running = Built(proxying(upstream) | {"plugins": [plugin]})
+    has(running, "method-limit")
+    with running:
+        for method, status in (("GET", 200), ("HEAD", 200), ("DELETE", 405)):
+            reply = running.ask("/", method)
+            assert reply.status == status
+            assert reply.headers.all("Allow") == (["GET, HEAD"] if status == 405 else [])
+    assert [each.method for each in upstream.requests] == ["GET", "HEAD"]

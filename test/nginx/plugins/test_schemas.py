@@ -1,43 +1,24 @@
-"""/schemas/plugins/NAME beside what Kong 3.9.3 answers, which kong_schemas.txt has: a line for each
-field. What differs is named by the plugin's page, or stands in it as a field that Kong has not."""
+"""/schemas/plugins/NAME beside what Kong 3.9.3 answers, which the kong_schema.txt of the plugin's
+folder of tests has: a line for each field. What has other limits, and what Kong has not, stands in
+its facts.json, and is named by the section "Differences from Kong" of its page."""
 
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from admin_starts import Admin
+from plugin_facts import FOLDER, PLUGINS, Kong
+from plugin_facts import facts as facts_of
 
 from sluice import ROOT, Gateway
 
-FACTS = Path(__file__).with_name("kong_schemas.txt")
+KONG = sorted(path.parent.name for path in FOLDER.glob("*/kong_schema.txt"))
 # Of our own: what the schema says to the gateway, and what people read.
 OWN = {"description", "names_secrets", "secret", "supported"}
 NESTED = {"elements": "[]", "keys": "<>", "values": "{}"}
 LISTS = {"fields": ".", "shorthand_fields": "~"}
-
-# What has other limits, and what has fields that Kong has not. The section "Differences from Kong"
-# of the plugin's page names each.
-CHANGED = {
-    "hmac-auth": {"config.enforce_headers"},
-    "http-log": {
-        "config.timeout",
-        "config.keepalive",
-        "config.queue_size",
-        "config.flush_timeout",
-        "config.headers<>",
-    },
-    "jwt": {"config.uri_param_names", "config.cookie_names", "config.header_names"},
-    "key-auth": {"config.key_names"},
-    "rate-limiting": {
-        "config.error_code",
-        "config~redis_password",
-        "config~redis_username",
-    },
-}
-EXTENDED = {"key-auth": {"config.identity_realms"}, "rate-limiting": {"config.redis"}}
 
 
 def text(key: str, value: object) -> str:
@@ -75,17 +56,17 @@ def facts(schema: dict[str, Any]) -> dict[str, str]:
     return {line.split(" ")[0]: line for line in found} | {check: check for check in checks}
 
 
-def expected() -> dict[str, dict[str, str]]:
-    """Kong's, by plugin."""
-    found = {}
-    for block in FACTS.read_text().strip().split("\n\n"):
-        name, *rest = block.split("\n")
-        pairs = ((line.split(" ")[0], line) for line in rest)
-        found[name] = dict(pairs)
+def expected(plugin: str) -> dict[str, str]:
+    """Kong's."""
+    found = (FOLDER / plugin / "kong_schema.txt").read_text().splitlines()
+    return {line.split(" ")[0]: line for line in found}
+
+
+def differences(plugin: str) -> Kong:
+    """What is known to differ."""
+    found = facts_of(plugin)["kong"]
+    assert not isinstance(found, str), f"there is a kong_schema.txt, and facts.json says {found}"
     return found
-
-
-KONG = expected()
 
 
 @pytest.fixture(scope="module")
@@ -97,23 +78,33 @@ def admin() -> Iterator[Admin]:
 
 @pytest.mark.parametrize("plugin", KONG)
 def test_the_schema_is_that_of_kong(admin: Admin, plugin: str) -> None:
-    kong, ours = KONG[plugin], facts(admin.get(f"/schemas/plugins/{plugin}"))
+    kong, ours = expected(plugin), facts(admin.get(f"/schemas/plugins/{plugin}"))
     common = [path for path in ours if path in kong]
     assert common == [*kong]
-    assert {path for path in kong if kong[path] != ours[path]} == CHANGED.get(plugin, set())
+    known = differences(plugin)
+    assert {path for path in kong if kong[path] != ours[path]} == {*known["changed"]}
     extra = {".".join(path.split(".")[:2]).split("[")[0] for path in ours if path not in kong}
-    assert extra == EXTENDED.get(plugin, set())
+    assert extra == {*known["extended"]}
 
 
-@pytest.mark.parametrize("plugin", [*CHANGED, *EXTENDED])
+@pytest.mark.parametrize("plugin", KONG)
 def test_its_page_names_what_differs(plugin: str) -> None:
     page = (ROOT / "docs/plugins" / f"{plugin}.md").read_text()
     section = page.split("## Differences from Kong\n")[1].split("\n## ")[0]
-    for path in CHANGED.get(plugin, set()) | EXTENDED.get(plugin, set()):
+    known = differences(plugin)
+    for path in [*known["changed"], *known["extended"]]:
         name = re.split(r"\W", path)[1]
         assert f"`{name}`" in section, path
 
 
-def test_each_plugin_of_kongs_is_compared() -> None:
-    ours = {handler.parent.name for handler in (ROOT / "plugins").glob("*/handler.lua")}
-    assert ours - {*KONG} == {"access-log", "forward-auth", "mtls-auth"}  # ours, and a paid one
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_each_plugin_of_kongs_is_compared(plugin: str) -> None:
+    rows = (ROOT / "cli/plugins/kong.txt").read_text().splitlines()
+    edition = {row.split(" ")[1]: row.split(" ")[0] for row in rows if row and row[0] != "#"}
+    if edition.get(plugin) == "free":
+        assert plugin in KONG, (
+            f"write test/plugins/{plugin}/kong_schema.txt: the lines of what Kong answers"
+        )
+    else:
+        wanted = ["paid"] if edition.get(plugin) else ["ours", "ours alone"]
+        assert facts_of(plugin)["kong"] in wanted

@@ -1,6 +1,7 @@
 """Every plugin with requests that lack what HTTP/1.1 always has: headers, a Host, one pass through
 the phases."""
 
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 from headerless_kit import KIT
 from log_server import LogServer
+from plugin_facts import PLUGINS, Route, facts, with_texts
 
 import guard
 from certificates import connect, context, make
-from sluice import ROOT, Gateway
+from sluice import Gateway
 from upstream import Upstream
 from wire import Stream, wait_until
 
@@ -92,59 +94,35 @@ MADE = {
     "errors": plugin("errors", 5, ERROR),
 }
 
-NOBODY = {"hide_credentials": True, "anonymous": "nobody"}
-
-FUNCTIONS = ("pre-function", "post-function")
-FUNCTION_PHASES = ("rewrite", "access", "header_filter", "body_filter", "log")
-FUNCTION = ["kong.request.get_header('x'); kong.request.get_headers(); kong.client.get_consumer()"]
-
-# By the name of the route whose plugin it is: name and configuration.
-PLUGINS: dict[str, tuple[str, dict[str, Any]]] = {
-    "key-auth": ("key-auth", {}),
-    "hiding": ("key-auth", NOBODY | {"key_in_body": True}),
-    "mtls-auth": ("mtls-auth", {"ca_certificates": [CA_ID]}),
-    "basic-auth": ("basic-auth", NOBODY),
-    "hmac-auth": ("hmac-auth", NOBODY | {"validate_request_body": True}),
-    "jwt": ("jwt", {"anonymous": "nobody", "cookie_names": ["token"]}),
-    "acl": ("acl", {"deny": ["nobodys"]}),
-    "ip-restriction": ("ip-restriction", {"allow": ["127.0.0.1"]}),
-    "bot-detection": ("bot-detection", {"allow": ["own"], "deny": ["evil"]}),
-    "cors": ("cors", {"origins": ["a.example", "b.example"], "credentials": True}),
-    "correlation-id": ("correlation-id", {"generator": "tracker", "echo_downstream": True}),
-    "request-size-limiting": ("request-size-limiting", {"allowed_payload_size": 1}),
-    "prometheus": ("prometheus", {"per_consumer": True, "status_code_metrics": True}),
-    "file-log": ("file-log", {}),
-    "triggered": ("request-termination", {"trigger": "X-Stop", "echo": True}),
-    "terminates": ("request-termination", {"message": "own answer", "status_code": 403}),
-    "redirect": ("redirect", {"location": "http://a.example/", "keep_incoming_path": True}),
+# The routes of those, as facts.json has them for a plugin of ours.
+OWN: dict[str, Route] = {
+    "everything": {"config": {}, "consumer": "alice"},
     **{
-        f"by-{what}": ("rate-limiting", {"minute": 10000, "limit_by": what} | more)
-        for what, more in {
-            **{name: {} for name in ("consumer", "credential", "ip", "service")},
-            "header": {"header_name": "X-Limit"},
-            "path": {"path": "/x"},
-        }.items()
+        name: {"config": {}, "says": "own answer", "is_alone": True}
+        for name in ("exits", "errors", "kit-exits", "kit-errors")
     },
-    "http-log": ("http-log", {}),
-    "access-log": ("access-log", {}),
-    "forward-auth": ("forward-auth", {}),
-    **{kind: (kind, dict.fromkeys(FUNCTION_PHASES, FUNCTION)) for kind in FUNCTIONS},
-    "everything": ("everything", {}),
-    "exits": ("exits", {}),
-    "errors": ("errors", {}),
-    **{name: (name, {}) for name in KIT},
+    "kit-walks": {"config": {}},
+    # It needs the response as a whole.
+    "kit-whole": {"config": {}, "is_alone": True},
 }
 
-# Whose route gets no further.
-ENDS = {
-    "exits": "own answer",
-    "errors": "own answer",
-    "kit-exits": "own answer",
-    "kit-errors": "own answer",
-    "terminates": "own answer",
-    "redirect": "redirecting",
-    "acl": "Unauthorized",
-}
+
+@functools.cache
+def table() -> dict[str, tuple[str, Route]]:
+    """By the name of the route whose plugin it is: its name, and what is known of it."""
+    found: dict[str, tuple[str, Route]] = {}
+    for plugin in PLUGINS:
+        for name, route in facts(plugin)["routes"].items():
+            assert name not in found, f"{found[name][0]} and {plugin} have a route {name}"
+            found[name] = (plugin, route)
+    return found | {name: (name, route) for name, route in OWN.items()}
+
+
+@functools.cache
+def together() -> dict[str, Route]:
+    """Those of plugins that stand beside all others."""
+    return {name: route for name, (_, route) in table().items() if not route.get("is_alone")}
+
 
 LINES = {
     "0.9": "GET TARGET\r\n",
@@ -156,15 +134,6 @@ LINES = {
 }
 
 
-# By kind: who ends each request, or needs the response as a whole, has no place among others; of
-# request-termination the one that ends.
-NOT_TOGETHER = {"exits", "errors", "kit-exits", "kit-errors", "kit-whole", "redirect"}
-NOT_TOGETHER.add("request-termination")
-
-# Those that see what no route matches.
-GLOBAL = ("http-log", "access-log", "file-log", "prometheus", "correlation-id", "cors")
-
-
 class World:
     """One gateway whose routes have a plugin each, and an accepted client of it."""
 
@@ -172,11 +141,11 @@ class World:
         root = make("root", is_ca=True)
         self.upstream, self.log, self.folder = upstream, log, folder
         self.client = make("client", issuer=root)
-        routes = [*self.routes(), *self.routes(again=True), self.route("all", *PLUGINS)]
-        routes.append(self.route("all-again", *PLUGINS, again=True))
+        made = [*self.routes(), *self.routes(again=True), self.route("all", *together())]
+        made.append(self.route("all-again", *together(), again=True))
         config = {
             "ca_certificates": [{"id": CA_ID, "cert": root.cert}],
-            "services": [{"name": "s", "url": upstream.url, "routes": routes}],
+            "services": [{"name": "s", "url": upstream.url, "routes": made}],
             "consumers": [
                 {
                     "id": ALICE_ID,
@@ -186,7 +155,9 @@ class World:
                 {"username": "nobody"},
             ],
             # Of what no route matches, and of what nginx refuses.
-            "plugins": [self.plugin(name) for name in GLOBAL],
+            "plugins": [
+                self.plugin(name) for name, (_, route) in table().items() if route.get("is_global")
+            ],
         }
         self.gateway = Gateway(
             config,
@@ -199,21 +170,19 @@ class World:
 
     def plugin(self, name: str) -> dict[str, Any]:
         """A plugin of the table, as configurations have it."""
-        kind, config = PLUGINS[name]
-        if kind == "http-log":
-            url = f"http://{self.log.address}/in"
-            config = config | {"http_endpoint": url, "queue": {"max_coalescing_delay": 0.01}}
-        elif kind == "forward-auth":
-            config = config | {"url": f"{self.upstream.url}/may"}
-        elif kind == "file-log":
-            config = config | {"path": str(self.folder / "entries")}
+        kind, route = table()[name]
+        config = with_texts(
+            route["config"],
+            ca_certificate=CA_ID,
+            folder=str(self.folder),
+            log=str(self.log.address),
+            upstream=self.upstream.url,
+        )
         return {"name": kind, "config": config}
 
     def route(self, path: str, *names: str, again: bool = False) -> dict[str, Any]:
         """A route at a path of its own, that the upstream sees as /x."""
         found = {p["name"]: p for p in map(self.plugin, names)}
-        if len(names) > 1:
-            found = {kind: p for kind, p in found.items() if kind not in NOT_TOGETHER}
         if again:
             found["again"] = {"name": "again", "config": {}}
         return {
@@ -225,7 +194,7 @@ class World:
     def routes(self, *, again: bool = False) -> list[dict[str, Any]]:
         """One for each of the table; `again`: with an internal redirect behind its plugin."""
         end = "-again" if again else ""
-        return [self.route(name + end, name, again=again) for name in PLUGINS]
+        return [self.route(name + end, name, again=again) for name in table()]
 
     def ask(self, line: str, path: str, *, tls: bool) -> bytes:
         """All that comes back for one line."""
@@ -252,42 +221,51 @@ def world() -> Iterator[World]:
     guard.remove(folder)
 
 
-NAMES = [name + end for name in ("all", *PLUGINS) for end in ("", "-again")]
+def known(name: str) -> Route:
+    """What is known of a route, `all` of them and those with a redirect included."""
+    name = name.removesuffix("-again")
+    if name != "all":
+        return table()[name][1]
+    found: Route = {"config": {}, "consumer": "alice"}
+    for route in together().values():
+        if "says_without_tls" in route:
+            found["says_without_tls"] = route["says_without_tls"]
+        if route.get("shows_certificate"):
+            found["shows_certificate"] = True
+    return found
 
 
-def answered(world: World, name: str, *, tls: bool) -> tuple[str, str | None]:
+def answered(route: Route, *, tls: bool) -> tuple[str, str | None]:
     """What a route answers with: a part of the body, and who the upstream is to see."""
-    kind = name.removesuffix("-again")
-    if kind in ("mtls-auth", "all") and not tls:
-        return "No required TLS certificate was sent", None
-    if kind in ENDS:
-        return ENDS[kind], None
-    if kind in ("basic-auth", "hmac-auth", "jwt"):
-        return "upstream", "nobody"
-    return "upstream", "alice" if kind in ("key-auth", "hiding", "everything", "all") else None
+    if "says_without_tls" in route and not tls:
+        return route["says_without_tls"], None
+    if "says" in route:
+        return route["says"], None
+    return "upstream", route.get("consumer")
 
 
 def test_every_plugin_is_here() -> None:
     """One that comes later, too."""
-    assert {path.name for path in (ROOT / "plugins").iterdir()} <= {p for p, _ in PLUGINS.values()}
+    assert {*PLUGINS} | {*MADE} | {*KIT} == {kind for kind, _ in table().values()} | {"again"}
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("version", LINES)
 def test_every_plugin(world: World, version: str, tls: bool) -> None:
     before = world.gateway.workers()
-    for name in NAMES:
+    for name in [name + end for name in ("all", *table()) for end in ("", "-again")]:
+        route = known(name)
         said = world.ask(LINES[version], name, tls=tls).decode()
         assert world.gateway.workers() == before, f"{name}: the worker has died"
         head, _, body = said.rpartition("\r\n\r\n")
         assert head.startswith("HTTP/1.1 ") == version.startswith("1."), (name, said)
-        part, username = answered(world, name, tls=tls)
-        assert part in body, (name, said)
+        part, username = answered(route, tls=tls)
+        assert part in body, (name, said, "see `routes` in facts.json of its plugin's tests")
         if part != "upstream":
             continue
         headers = {n.lower(): v for n, v in json.loads(body)["headers"]}
         assert headers.get("x-consumer-username") == username, name
-        knows = tls and name.startswith(("mtls-auth", "all"))
+        knows = tls and route.get("shows_certificate", False)
         assert headers.get("x-client-cert-dn") == ("CN=client" if knows else None), name
         assert len(headers.get("x-client-cert-fingerprint", "")) == (64 if knows else 0), name
 

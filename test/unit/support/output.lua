@@ -19,7 +19,9 @@ local function command(failure)
         end
     end
     local trace = failure.element.trace
-    local file = trace and trace.short_src and trace.short_src:match("test/unit/[%w_/]+_spec%.lua")
+    local source = trace and trace.short_src or ""
+    local file = source:match("test/unit/[%w_/]+_spec%.lua")
+        or source:match("test/plugins/[%w_/-]+_spec%.lua")
     words[#words + 1] = "make unit" .. (file and " ONLY=" .. file or "")
     return table.concat(words, " ")
 end
