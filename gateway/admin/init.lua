@@ -167,8 +167,8 @@ end
 -- gateway.writer.queue; `vault` of gateway.config.vault; `configuration`
 -- (gateway.change.configuration); `settings`, `plugins` (the registry), `auth`
 -- (gateway.admin.auth), `bus` of events, `timers` (gateway.admin.timers),
--- `plugin_errors` (gateway.control.plugin_errors); `workers()`: pids of the traffic workers;
--- `is_writable`: whether the store is the truth, and no file
+-- `plugin_errors` (gateway.control.plugin_errors); `workers()`: pids of the traffic workers, and
+-- those of other configurations of nginx; `is_writable`: whether the store is the truth, no file
 -- @phases content
 function _M.handle(live)
     local who, refused, why, headers = live.auth:check()

@@ -11,10 +11,21 @@ local function live_revision()
     return block ~= nil and tonumber(block.revision) or 0
 end
 
--- Traffic workers that are there: the place of one that has died is kept for its successor.
-local function count_workers(live)
+-- nginx forks this worker before the traffic workers, and ends the former ones 0.1 s after it has
+-- forked the last. A new one has no place in the events' log before it has started: for so many
+-- seconds after nginx has read this configuration, the former ones count, and when they have ended
+-- those that take the connections in their place.
+local START_SECONDS = 10
+local read_at = ngx.now()
+
+-- Whether all workers of this configuration have been there once, and whether those of a former one
+-- were there when this worker started.
+local was_complete, had_former = false, false
+
+-- Those of the workers that are there: the place of one that has died is kept for its successor.
+local function count_alive(pids)
     local count = 0
-    for _, pid in ipairs(live.workers()) do
+    for _, pid in ipairs(pids) do
         local file = io.open(("/proc/%d/stat"):format(pid))
         if file then
             file:close()
@@ -22,6 +33,28 @@ local function count_workers(live)
         end
     end
     return count
+end
+
+-- How many traffic workers serve: those of this worker's configuration of nginx or, while it takes
+-- the place of another or leaves its own to one, of both.
+local function count_workers(live)
+    local ours, others = live.workers()
+    local count, needed = count_alive(ours), live.settings.workers
+    was_complete = was_complete or count >= needed
+    if ngx.worker.exiting() then
+        return math.min(needed, count + count_alive(others))
+    elseif not was_complete and ngx.now() - read_at < START_SECONDS then
+        return had_former and needed or count
+    end
+    return count
+end
+
+--- Looks which workers are there when the control worker starts.
+-- @tparam table live what `gateway.admin` is given
+-- @phases init_worker
+function _M.init_worker(live)
+    local _, others = live.workers()
+    had_former = count_alive(others) >= live.settings.workers
 end
 
 --- Whether a configuration is live on every worker. Does not yield.

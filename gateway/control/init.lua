@@ -1,7 +1,7 @@
 --- What the control worker runs, nginx's worker 0: the store's only writer, the admin listener, the
 -- names' addresses. It serves no traffic.
 --
--- Nothing here may end the worker: nginx does not start one anew that ends by itself.
+-- Nothing here may end the worker: nginx starts no other in place of one that ends by itself.
 -- @module gateway.control
 
 local admin = require("gateway.admin")
@@ -22,6 +22,7 @@ local origins = require("gateway.config.origin")
 local plugin_errors = require("gateway.control.plugin_errors")
 local queries = require("gateway.upstream.queries")
 local queue = require("gateway.writer.queue")
+local ready = require("gateway.admin.ready")
 local role = require("gateway.writer.role")
 local status_listener = require("gateway.admin.status_listener")
 
@@ -32,6 +33,8 @@ local _M = {}
 local LEAVE_SECONDS = 10
 local ACCEPTED_SECONDS = 0.2
 local LOOK_SECONDS = 0.01
+-- The id that nginx gives this worker.
+local CONTROL_WORKER = 0
 -- Later than any worker lives: such a timer is told when its worker leaves.
 local NEVER_SECONDS = 1e10
 
@@ -46,18 +49,21 @@ local function address_of_request()
     return tonumber(ffi.cast("uintptr_t", base.get_request()))
 end
 
---- The pids of the workers of this configuration of nginx that serve traffic.
+--- The pids of the workers that serve traffic: those of this configuration of nginx, and those of
+-- others, which a reload ends or has begun.
 local function traffic_workers(bus)
-    local workers, found = bus:stats().workers, {}
+    local workers, ours, others = bus:stats().workers, {}, {}
     local generation
     for _, worker in ipairs(workers) do
         generation = worker.pid == ngx.worker.pid() and worker.generation or generation
     end
     for _, worker in ipairs(workers) do
-        local is_ours = worker.generation == generation and worker.state == "attached"
-        found[#found + 1] = is_ours and worker.pid ~= ngx.worker.pid() and worker.pid or nil
+        if worker.state == "attached" and worker.worker ~= CONTROL_WORKER then
+            local found = worker.generation == generation and ours or others
+            found[#found + 1] = worker.pid
+        end
     end
-    return found
+    return ours, others
 end
 
 --- Reads what the master has no use for: who may use the admin listener.
@@ -117,6 +123,7 @@ function _M.init_worker(opts)
     })
     crashes.follow(opts.bus, queue.look)
     metrics.init_worker()
+    ready.init_worker(live)
     hosts.start(opts.bus, opts.timers)
     expiry.start(opts.timers)
     queries.serve(opts.bus)

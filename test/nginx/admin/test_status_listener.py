@@ -131,14 +131,18 @@ def test_a_store_that_cannot_be_opened_is_not_empty(gateway: Start, port: int) -
 
 
 HELD = """
+-- Before a traffic worker has a place in the events' log.
+local events = require("sluice.events")
+local new = events.new
+events.new = function(...)
+    while ngx.worker.id() > 0 and io.open("%s") do
+        os.execute("sleep 0.01")
+    end
+    return new(...)
+end
 return {
     VERSION = "1", PRIORITY = 1,
     schema = { name = "held", fields = { { config = { type = "record", fields = {} } } } },
-    init_worker = function()
-        while ngx.worker.id() > 0 and io.open("%s") do
-            os.execute("sleep 0.01")
-        end
-    end,
 }
 """
 
@@ -157,6 +161,31 @@ def test_not_ready_without_all_workers(gateway: Start, port: int) -> None:
     wait_until(lambda: ready(port) == (503, {"message": why}), "the death to be noticed")
     guard.remove(folder)
     wait_until(lambda: ready(port) == READY, "a new worker")
+
+
+def test_ready_while_a_reload_starts_its_workers(gateway: Start, port: int) -> None:
+    """The former ones serve while nginx, with no CPU to spare, has not started the new ones."""
+    folder = guard.folder("sluice-hold-")
+    hold = folder / "hold"
+    listen = f"127.0.0.1:{port}"
+    running = gateway(None, plugins={"held": HELD % hold}, status_listen=listen, workers=2)
+    wait_until(lambda: ready(port) == READY, "both workers")
+    old, former = running.control(), running.workers()
+    for pid in former:
+        os.kill(pid, signal.SIGSTOP)  # they are not gone when the new ones are to come
+    try:
+        hold.touch()
+        os.kill(running.master(), signal.SIGHUP)
+        wait_until(lambda: not Path(f"/proc/{old}").exists(), "the old control worker to end")
+        assert running.control() != old
+        assert ready(port) == READY
+    finally:
+        for pid in former:
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in former), "their end")
+    assert ready(port) == READY
+    guard.remove(folder)
+    wait_until(lambda: ready(port) == READY, "the new workers")
 
 
 def test_ready_over_reloads_and_a_new_control_worker(gateway: Start, port: int) -> None:
