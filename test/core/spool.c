@@ -1,7 +1,9 @@
 
 /*
- * The spool: beside a queue that remembers all, with memory that others write,
- * and under kill -9 of writers and readers.
+ * The spool: beside a queue that remembers all, while the lock is held, with
+ * memory that others write, and under kill -9 of writers and readers.
+ *
+ * Long on purpose: all of these put and check the same entries.
  *
  *     OPS    of the model (50000)
  *     KILLS  how many (100)
@@ -206,6 +208,87 @@ model(void)
     sluice_spool_leave(&spool);
     test_check(sluice_spool_enter(&spool) == SLUICE_OK, "enter again");
     test_check(!sluice_spool_is_wanted(&spool), "not wanted");
+
+    free(queue);
+}
+
+
+/* The lock is held and let go at random: all that was taken comes in order. */
+
+static void
+waiting(void)
+{
+    int                    rc, is_locked;
+    uint64_t               n, state, first, last, refused;
+    written_t              w, *queue;
+    static uint8_t         memory_of[10000];
+    sluice_spool_t         spool;
+    sluice_spool_found_t   found;
+    sluice_spool_stats_t   stats;
+
+    make(&spool);
+    sluice_spool_hold(&spool, memory_of, sizeof(memory_of));
+    queue = calloc(QUEUE, sizeof(written_t));
+    state = seed + 3;
+    is_locked = 0;
+    first = last = refused = 0;
+
+    for (n = 1; n <= 3000; n++) {
+        w.number = n;
+        w.length[0] = (uint32_t) test_below(&state, 20);
+        w.length[1] = (uint32_t) test_below(&state, 40);
+        w.length[2] = (uint32_t) (1 + test_below(&state, 2000));
+
+        rc = put(&spool, &w);
+        test_check(rc == SLUICE_OK || (is_locked && rc == SLUICE_BUSY), "%d",
+                   rc);
+        test_check(is_locked || spool.held_used == 0, "some still wait");
+        test_check(spool.held_used <= sizeof(memory_of), "beyond its memory");
+
+        if (rc == SLUICE_OK) {
+            queue[last++ % QUEUE] = w;
+        }
+
+        refused += rc == SLUICE_BUSY;
+
+        if (test_below(&state, 5) == 0) {
+            is_locked = !is_locked;
+            test_check((is_locked
+                        ? pthread_mutex_lock(&spool.area->writers)
+                        : pthread_mutex_unlock(&spool.area->writers)) == 0,
+                       "the lock");
+
+            rc = spool.held_used && is_locked ? SLUICE_BUSY : SLUICE_OK;
+            test_check(sluice_spool_flush(&spool, 0) == rc, "flush");
+        }
+
+        while (sluice_spool_next(&spool, &found) == SLUICE_OK) {
+            check(&spool, &found, &queue[first++ % QUEUE]);
+            sluice_spool_advance(&spool, &found);
+        }
+
+        test_check(is_locked || first == last, "%lu of %lu", first, last);
+    }
+
+    sluice_spool_stats(&spool, &stats);
+    test_check(refused && stats.busy == refused && stats.full == 0
+               && stats.written == first, "counts");
+
+    if (!is_locked) {
+        (void) pthread_mutex_lock(&spool.area->writers);
+    }
+
+    n = spool.held_count;
+    w.length[2] = 1;
+    test_check(put(&spool, &w) == SLUICE_OK && spool.held_count == n + 1,
+               "one waits");
+    sluice_spool_give_up(&spool);
+    sluice_spool_stats(&spool, &stats);
+    test_check(stats.busy == refused + n + 1 && spool.held_used == 0,
+               "%lu given up", stats.busy - refused);
+
+    (void) pthread_mutex_unlock(&spool.area->writers);
+    test_check(sluice_spool_next(&spool, &found) == SLUICE_NONE, "what was");
 
     free(queue);
 }
@@ -450,6 +533,7 @@ main(void)
     seed = test_seed("spool");
 
     model();
+    waiting();
     hostile();
     kills();
 

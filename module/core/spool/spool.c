@@ -14,10 +14,16 @@
 #include <unistd.h>
 
 
-#define SLUICE_SPOOL_PATIENCE  10000       /* us, */
+#define SLUICE_SPOOL_PATIENCE  1000        /* us, */
 #define SLUICE_SPOOL_STUCK     50          /*   where that was in vain */
 
 
+static int sluice_spool_lock(sluice_spool_t *spool, uint32_t patience_us);
+static void sluice_spool_unlock(sluice_spool_t *spool);
+static int sluice_spool_keep(sluice_spool_t *spool,
+    const sluice_spool_entry_t *entry, uint64_t length);
+static void sluice_spool_put_held(sluice_spool_t *spool);
+static uint64_t sluice_spool_length(const sluice_spool_entry_t *entry);
 static int sluice_spool_append(const sluice_spool_t *spool,
     const sluice_spool_entry_t *entry, uint64_t length);
 static uint64_t sluice_spool_put(const sluice_spool_t *spool,
@@ -63,6 +69,7 @@ sluice_spool_attach(sluice_spool_t *spool, void *base, size_t size)
     spool->data = (uint8_t *) base + SLUICE_SPOOL_DATA;
     spool->size = size - SLUICE_SPOOL_DATA;
     spool->is_stuck = 0;
+    sluice_spool_hold(spool, NULL, 0);
 
     return SLUICE_OK;
 }
@@ -78,52 +85,177 @@ sluice_spool_write(sluice_spool_t *spool,
 
     area = spool->area;
 
-    length = sizeof(sluice_spool_head_t)
-             + (uint64_t) entry->length[SLUICE_SPOOL_PLUGIN]
-             + entry->length[SLUICE_SPOOL_TARGET]
-             + entry->length[SLUICE_SPOOL_TEXT];
-    length = (length + SLUICE_SPOOL_ALIGN - 1)
-             & ~(uint64_t) (SLUICE_SPOOL_ALIGN - 1);
+    length = sluice_spool_length(entry);
 
     if (length > spool->size / SLUICE_SPOOL_SHARE) {
         atomic_fetch_add_explicit(&area->large, 1, memory_order_relaxed);
         return SLUICE_LARGE;
     }
 
-    rc = sluice_ring_mutex_try(&area->writers, spool->is_stuck
+    spool->is_stuck = sluice_spool_lock(spool, spool->is_stuck
                                                ? SLUICE_SPOOL_STUCK
-                                               : SLUICE_SPOOL_PATIENCE);
+                                               : SLUICE_SPOOL_PATIENCE)
+                      != SLUICE_OK;
+
+    if (spool->is_stuck) {
+        return sluice_spool_keep(spool, entry, length);
+    }
+
+    sluice_spool_put_held(spool);
+    rc = sluice_spool_append(spool, entry, length);
+
+    sluice_spool_unlock(spool);
+
+    return rc;
+}
+
+
+void
+sluice_spool_hold(sluice_spool_t *spool, void *memory, uint32_t size)
+{
+    spool->held = memory;
+    spool->held_size = memory ? size : 0;
+    spool->held_used = 0;
+    spool->held_count = 0;
+}
+
+
+int
+sluice_spool_flush(sluice_spool_t *spool, uint32_t patience_us)
+{
+    if (spool->held_used == 0) {
+        return SLUICE_OK;
+    }
+
+    if (sluice_spool_lock(spool, patience_us) != SLUICE_OK) {
+        return SLUICE_BUSY;
+    }
+
+    spool->is_stuck = 0;
+
+    sluice_spool_put_held(spool);
+    sluice_spool_unlock(spool);
+
+    return SLUICE_OK;
+}
+
+
+void
+sluice_spool_give_up(sluice_spool_t *spool)
+{
+    atomic_fetch_add_explicit(&spool->area->busy, spool->held_count,
+                              memory_order_relaxed);
+
+    spool->held_used = 0;
+    spool->held_count = 0;
+}
+
+
+static int
+sluice_spool_lock(sluice_spool_t *spool, uint32_t patience_us)
+{
+    int                   rc;
+    sluice_spool_area_t  *area;
+
+    area = spool->area;
+
+    rc = sluice_ring_mutex_try(&area->writers, patience_us);
 
     if (rc == EOWNERDEAD) {
         /* it has left nothing: what is behind the tail does not exist */
         rc = pthread_mutex_consistent(&area->writers);
     }
 
-    spool->is_stuck = rc != 0;
+    return rc == 0 ? SLUICE_OK : SLUICE_BUSY;
+}
 
-    if (rc != 0) {
-        atomic_fetch_add_explicit(&area->busy, 1, memory_order_relaxed);
+
+static void
+sluice_spool_unlock(sluice_spool_t *spool)
+{
+    (void) pthread_mutex_unlock(&spool->area->writers);
+
+    if (atomic_load(&spool->area->asleep)) {
+        sluice_spool_wake(spool);
+    }
+}
+
+
+/* Until there is the lock: its lengths, then its texts. */
+
+static int
+sluice_spool_keep(sluice_spool_t *spool, const sluice_spool_entry_t *entry,
+    uint64_t length)
+{
+    int       i;
+    uint8_t  *p;
+
+    if (spool->held_size - spool->held_used < length) {
+        atomic_fetch_add_explicit(&spool->area->busy, 1, memory_order_relaxed);
         return SLUICE_BUSY;
     }
 
-    rc = sluice_spool_append(spool, entry, length);
+    p = spool->held + spool->held_used;
+    spool->held_used += (uint32_t) length;
+    spool->held_count++;
 
-    (void) pthread_mutex_unlock(&area->writers);
+    memcpy(p, entry->length, sizeof(entry->length));
+    p += sizeof(entry->length);
 
-    if (rc != SLUICE_OK) {
-        atomic_fetch_add_explicit(&area->full, 1, memory_order_relaxed);
-        return rc;
-    }
-
-    if (entry->length[SLUICE_SPOOL_TEXT]) {
-        atomic_fetch_add_explicit(&area->written, 1, memory_order_relaxed);
-    }
-
-    if (atomic_load(&area->asleep)) {
-        sluice_spool_wake(spool);
+    for (i = 0; i < SLUICE_SPOOL_TEXTS; i++) {
+        /* of no bytes data may be NULL */
+        if (entry->length[i]) {
+            memcpy(p, entry->data[i], entry->length[i]);
+            p += entry->length[i];
+        }
     }
 
     return SLUICE_OK;
+}
+
+
+static void
+sluice_spool_put_held(sluice_spool_t *spool)
+{
+    int                    i;
+    uint8_t               *p, *end, *text;
+    uint64_t               length;
+    sluice_spool_entry_t   entry;
+
+    p = spool->held;
+    end = p + spool->held_used;
+
+    while (p < end) {
+        memcpy(entry.length, p, sizeof(entry.length));
+        text = p + sizeof(entry.length);
+
+        for (i = 0; i < SLUICE_SPOOL_TEXTS; i++) {
+            entry.data[i] = text;
+            text += entry.length[i];
+        }
+
+        length = sluice_spool_length(&entry);
+        (void) sluice_spool_append(spool, &entry, length);
+        p += length;
+    }
+
+    spool->held_used = 0;
+    spool->held_count = 0;
+}
+
+
+static uint64_t
+sluice_spool_length(const sluice_spool_entry_t *entry)
+{
+    uint64_t  length;
+
+    length = sizeof(sluice_spool_head_t)
+             + (uint64_t) entry->length[SLUICE_SPOOL_PLUGIN]
+             + entry->length[SLUICE_SPOOL_TARGET]
+             + entry->length[SLUICE_SPOOL_TEXT];
+
+    return (length + SLUICE_SPOOL_ALIGN - 1)
+           & ~(uint64_t) (SLUICE_SPOOL_ALIGN - 1);
 }
 
 
@@ -142,6 +274,7 @@ sluice_spool_append(const sluice_spool_t *spool,
     used = tail - atomic_load_explicit(&area->head, memory_order_acquire);
 
     if (used > spool->size || spool->size - used < length) {
+        atomic_fetch_add_explicit(&area->full, 1, memory_order_relaxed);
         return SLUICE_FULL;
     }
 
@@ -157,6 +290,10 @@ sluice_spool_append(const sluice_spool_t *spool,
     }
 
     atomic_store(&area->tail, tail + length);
+
+    if (entry->length[SLUICE_SPOOL_TEXT]) {
+        atomic_fetch_add_explicit(&area->written, 1, memory_order_relaxed);
+    }
 
     return SLUICE_OK;
 }

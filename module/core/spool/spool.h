@@ -10,10 +10,11 @@
  *   whole   An entry is read whole or not at all, also where its writer is
  *           killed at any instruction.
  *   bound   A writer takes one lock and copies; it never sleeps and never
- *           allocates.  It tries at most 10 ms for the lock, whose holder may
+ *           allocates.  It tries at most 1 ms for the lock, whose holder may
  *           have lost its processor; where that was in vain, 50 us until it
- *           gets it again.  What has no room is dropped, the newest, and
- *           counted.
+ *           gets it again.  Meanwhile its entries wait in memory of its own,
+ *           and are written before its next one, or by a flush.  What has no
+ *           room, there or here, is dropped, the newest, and counted.
  *   once    There is one reader at a time.  Where it stands is in the memory:
  *           where it dies, the next one goes on with the entry that it had in
  *           hand, which so may be read twice.
@@ -75,6 +76,10 @@ typedef struct {
     uint8_t              *data;
     uint64_t              size;
     int                   is_stuck;        /* the lock's holder */
+    uint8_t              *held;            /* entries that wait for it: */
+    uint32_t              held_size;       /*   bytes there may be, */
+    uint32_t              held_used;       /*   and there are, */
+    uint32_t              held_count;      /*   of so many entries */
 } sluice_spool_t;
 
 
@@ -120,11 +125,24 @@ int sluice_spool_attach(sluice_spool_t *spool, void *base, size_t size);
 
 /* writing */
 
+/* Memory of this process for entries that wait for the lock; NULL: none. */
+void sluice_spool_hold(sluice_spool_t *spool, void *memory, uint32_t size);
+
 /*
- * SLUICE_OK; else it was dropped, and counted: SLUICE_FULL, _BUSY, _LARGE.
+ * SLUICE_OK: it was written, or waits (held_used is above 0); else it was
+ * dropped, and counted: SLUICE_FULL, _BUSY, _LARGE.
  */
 int sluice_spool_write(sluice_spool_t *spool,
     const sluice_spool_entry_t *entry);
+
+/*
+ * Writes what waits, trying so long for the lock.  SLUICE_OK; SLUICE_BUSY: it
+ * still waits.
+ */
+int sluice_spool_flush(sluice_spool_t *spool, uint32_t patience_us);
+
+/* Drops what waits, and counts it. */
+void sluice_spool_give_up(sluice_spool_t *spool);
 
 /* Wakes the reader, whether it sleeps or not. */
 void sluice_spool_wake(const sluice_spool_t *spool);

@@ -242,6 +242,9 @@ void *ngx_http_sluice_targets_copy(ngx_pool_t *pool,
 void ngx_http_sluice_targets_write(const ngx_http_sluice_plugin_t *plugin,
     const ngx_http_sluice_conf_t *conf, const sluice_core_text_t *text);
 
+/* What could not be written yet. */
+void ngx_http_sluice_targets_exit_process(void);
+
 /*
  * This worker begins to use a configuration: who delivers in Lua has to know
  * it, since it may be gone when its requests end.

@@ -9,6 +9,24 @@
 #include "ngx_sluice_spool.h"
 
 
+/* What waits for the lock of the spool: so many bytes, tried so often. */
+
+#define NGX_HTTP_SLUICE_TARGETS_HELD   (256 * 1024)
+#define NGX_HTTP_SLUICE_TARGETS_RETRY  10           /* ms */
+
+/* By a worker that leaves so often, before it is given up. */
+
+#define NGX_HTTP_SLUICE_TARGETS_LAST   100
+
+
+static void ngx_http_sluice_targets_flush_later(void);
+static void ngx_http_sluice_targets_flush(ngx_event_t *ev);
+
+
+static u_char       ngx_http_sluice_targets_held[NGX_HTTP_SLUICE_TARGETS_HELD];
+static ngx_event_t  ngx_http_sluice_targets_event;
+
+
 void
 ngx_http_sluice_targets_write(const ngx_http_sluice_plugin_t *plugin,
     const ngx_http_sluice_conf_t *conf, const sluice_core_text_t *text)
@@ -44,7 +62,74 @@ ngx_http_sluice_targets_write(const ngx_http_sluice_plugin_t *plugin,
         entry.length[SLUICE_SPOOL_TARGET] = sizeof(place);
     }
 
+    if (spool->held == NULL) {
+        sluice_spool_hold(spool, ngx_http_sluice_targets_held,
+                          NGX_HTTP_SLUICE_TARGETS_HELD);
+    }
+
     (void) sluice_spool_write(spool, &entry);
+
+    if (spool->held_used) {
+        ngx_http_sluice_targets_flush_later();
+    }
+}
+
+
+static void
+ngx_http_sluice_targets_flush_later(void)
+{
+    static ngx_connection_t  dummy;
+
+    ngx_event_t  *ev;
+
+    ev = &ngx_http_sluice_targets_event;
+
+    if (ev->timer_set) {
+        return;
+    }
+
+    dummy.fd = (ngx_socket_t) -1;
+
+    ev->handler = ngx_http_sluice_targets_flush;
+    ev->log = ngx_cycle->log;
+    ev->data = &dummy;
+
+    ngx_add_timer(ev, NGX_HTTP_SLUICE_TARGETS_RETRY);
+}
+
+
+/* nginx waits for this timer: behind its last one this worker is gone. */
+
+static void
+ngx_http_sluice_targets_flush(ngx_event_t *ev)
+{
+    static ngx_uint_t  last;
+
+    (void) ev;
+
+    if (sluice_spool_flush(ngx_sluice_spool(), 0) == SLUICE_OK) {
+        return;
+    }
+
+    if (ngx_exiting && ++last == NGX_HTTP_SLUICE_TARGETS_LAST) {
+        sluice_spool_give_up(ngx_sluice_spool());
+        return;
+    }
+
+    ngx_http_sluice_targets_flush_later();
+}
+
+
+void
+ngx_http_sluice_targets_exit_process(void)
+{
+    sluice_spool_t  *spool;
+
+    spool = ngx_sluice_spool();
+
+    if (spool && sluice_spool_flush(spool, 0) != SLUICE_OK) {
+        sluice_spool_give_up(spool);
+    }
 }
 
 

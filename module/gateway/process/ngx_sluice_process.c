@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_patterns.h"
 #include "ngx_sluice_bounds.h"
 #include "ngx_sluice_digest.h"
@@ -285,6 +286,7 @@ ngx_sluice_process_leave(ngx_cycle_t *cycle)
 static void
 ngx_sluice_process_exit_process(ngx_cycle_t *cycle)
 {
+    ngx_http_sluice_targets_exit_process();
     ngx_sluice_reader_exit_process();
     ngx_sluice_turn_exit_process();
     ngx_sluice_control_exit_process();
