@@ -31,17 +31,18 @@ local function print_json(list)
 end
 
 local function print_table(list)
-    local rows = { { "name", "Kong", "here", "cost", "what for, or when and why not" } }
+    local rows = { { "name", "Kong", "here", "order", "cost", "what for, or when and why not" } }
     for i, each in ipairs(list) do
         rows[i + 1] = {
             each.name,
             each.kong or "-",
             each.language and each.language .. (each.is_on and "" or ", off") or "-",
+            each.priority and ("%d"):format(each.priority) or "-",
             each.cost and ("%.2f"):format(each.cost) or "-",
             each.remark or "",
         }
     end
-    local left = { true, true, true, false, true }
+    local left = { true, true, true, false, false, true }
     console.print_lines(tables.lines(rows, { left = left, width = tables.terminal_width() }))
 end
 

@@ -88,13 +88,13 @@ end
 --- The port that clients connect to, and what nginx has to know of it.
 local function port_of(settings)
     if #settings.port_maps == 0 then
-        return "$server_port", ""
+        return "$sluice_server_port", ""
     end
-    local out = { "map $server_port $sluice_mapped_port {" }
+    local out = { "map $sluice_server_port $sluice_mapped_port {" }
     for _, map in ipairs(settings.port_maps) do
         out[#out + 1] = map:gsub("^(%d+):(%d+)$", "%2 %1;")
     end
-    out[#out + 1] = "default $server_port;\n}"
+    out[#out + 1] = "default $sluice_server_port;\n}"
     return "$sluice_mapped_port", table.concat(out, "\n")
 end
 

@@ -226,7 +226,7 @@ local function load_daos(name, base)
     end, {}, base)
 end
 
-local function load_parts(name, base, daos, prefix)
+local function load_parts(name, base, daos, settings)
     local schema, metrics
     local handler, err =
         checked(name, "handler.lua", check_handler, pcall(load_handler, name, base))
@@ -234,7 +234,7 @@ local function load_parts(name, base, daos, prefix)
         schema, err = load_schema(name, base)
     end
     if schema and schema.use_prefix then
-        schema.use_prefix(prefix)
+        schema.use_prefix(settings.prefix, settings)
     end
     if schema then
         metrics, err = checked_if_there(name, "metrics", check_metrics, false, base)
@@ -299,7 +299,7 @@ local function find_all(names, settings)
 end
 
 local function load(name, found, settings)
-    local plugin, err = load_parts(name, found.base, found.daos, settings.prefix)
+    local plugin, err = load_parts(name, found.base, found.daos, settings)
     if plugin then
         plugin.notes = notes_on(name, found)
     end

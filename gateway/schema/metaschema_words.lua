@@ -90,6 +90,8 @@ _M.OF_PLUGIN = {
     fields = "fields",
     migrate = "function",
     name = "string",
+    -- names of fields that the plugin's page leaves to docs/entities.md: a pattern
+    page_skips = "string",
     shorthand_fields = "shorthands",
     transformations = "transformations",
     use_prefix = "function",

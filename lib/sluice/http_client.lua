@@ -44,7 +44,7 @@ end
 
 --- Connects to one address.
 -- @treturn table|nil socket
--- @treturn string|nil why not
+-- @treturn number|string how often it was used before; with nil why there is none
 local function connect_to(endpoint, address, deadline, opts)
     local socket = ngx.socket.tcp()
     local pool = ("%s|%s|%s|%s|%d|%s"):format(
@@ -59,14 +59,20 @@ local function connect_to(endpoint, address, deadline, opts)
     if ok then
         ok, err = socket:connect(address, endpoint.port, { pool = pool, pool_size = POOL_SIZE })
     end
-    if ok and endpoint.scheme == "https" and socket:getreusedtimes() == 0 then
+    local used
+    if ok then
+        -- nil: the peer has closed it already.
+        used, err = socket:getreusedtimes()
+        ok = used ~= nil
+    end
+    if used == 0 and endpoint.scheme == "https" then
         ok, err = set_timeouts(socket, deadline)
         if ok then
             ok, err = socket:sslhandshake(false, endpoint.host, opts.verify == true)
         end
     end
     if ok then
-        return socket
+        return socket, used
     end
     socket:close()
     return nil, ("%s:%d: %s"):format(address, endpoint.port, err)
@@ -75,7 +81,7 @@ end
 --- Connects to the first address that answers. One that does not leaves the others their share of
 -- the time.
 -- @treturn table|nil socket
--- @treturn string|nil why not
+-- @treturn number|string as of `connect_to`
 local function connect(endpoint, deadline, opts)
     local addresses, err = resolve.addresses(endpoint.host, deadline - seconds())
     if not addresses then
@@ -84,11 +90,11 @@ local function connect(endpoint, deadline, opts)
     for i, address in ipairs(addresses) do
         local now = seconds()
         local share = (deadline - now) / (#addresses - i + 1)
-        local socket
-        socket, err = connect_to(endpoint, address, now + share, opts)
+        local socket, used = connect_to(endpoint, address, now + share, opts)
         if socket then
-            return socket
+            return socket, used
         end
+        err = used
     end
     return nil, err
 end
@@ -182,20 +188,18 @@ end
 function _M.ask(endpoint, pieces, opts)
     local deadline = seconds() + opts.timeout_ms / 1000
     while true do
-        local socket, err = connect(endpoint, deadline, opts)
+        local socket, used = connect(endpoint, deadline, opts)
         if not socket then
-            return nil, err
+            return nil, used
         end
-        local was_kept = socket:getreusedtimes() > 0
-        local head
-        head, err = ask(socket, pieces, deadline, opts)
+        local head, err = ask(socket, pieces, deadline, opts)
         if head then
             return head
         end
         socket:close()
         -- A server may close a kept connection at any time: that is no failure of this request.
         -- Each turn uses one up.
-        if not was_kept or err == "timeout" then
+        if used == 0 or err == "timeout" then
             return nil, ("%s:%d: %s"):format(endpoint.host, endpoint.port, err)
         end
     end

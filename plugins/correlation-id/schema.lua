@@ -25,7 +25,7 @@ end
 
 return {
     name = "correlation-id",
-    description = "Gives each request an id in a header, which the logs show, too.",
+    description = "Gives each request an id in a header and in the entries of log plugins.",
     fields = {
         { protocols = typedefs.protocols_http },
         {

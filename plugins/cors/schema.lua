@@ -47,7 +47,8 @@ return {
                                 anchored_regex = pattern,
                                 custom_validator = check_origin,
                             },
-                            description = "Origins that are allowed: texts, or regular expressions "
+                            description = "Origins that are allowed: texts, such as "
+                                .. "`https://shop.example.com`, or regular expressions "
                                 .. "that match a whole origin, or its host where they have no "
                                 .. "`:`. All if not set, or with `*`.",
                         },

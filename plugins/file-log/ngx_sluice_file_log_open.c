@@ -227,7 +227,7 @@ ngx_sluice_file_log_open_in(int dir, const char *name, u_char *why)
         && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == -1)
     {
         (void) ngx_sprintf(why, "the workers' user may not create files in "
-                           "its folder: create it for him%Z");
+                           "its folder: create it for that user%Z");
         return -1;
     }
 

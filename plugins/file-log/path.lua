@@ -25,12 +25,27 @@ local function is_in(path, folder)
     return path:sub(1, #folder + 1) == folder .. "/"
 end
 
+--- The logs of the gateway itself, as `check` takes them.
+-- @tparam table settings of the instance; those of them that name a log
+-- @tparam string prefix of the instance
+-- @treturn table paths as keys
+function _M.own_logs(settings, prefix)
+    local found = {}
+    for name, value in pairs(settings) do
+        if type(value) == "string" and name:find("_log$") then
+            found[normal(value:sub(1, 1) == "/" and value or prefix .. "/" .. value)] = true
+        end
+    end
+    return found
+end
+
 --- Looks whether a path may be logged to.
 -- @tparam string path
 -- @tparam[opt] string prefix of the instance, where it is known
+-- @tparam[opt] table own_logs of `own_logs`
 -- @treturn boolean|nil true
 -- @treturn string|nil what is wrong, for a human
-function _M.check(path, prefix)
+function _M.check(path, prefix, own_logs)
     if #path > MAX_BYTES then
         return nil, ("must not be longer than %d bytes"):format(MAX_BYTES)
     elseif path:find("%c") then
@@ -39,14 +54,19 @@ function _M.check(path, prefix)
         return true
     elseif path:sub(-1) == "/" then
         return nil, "must name a file, not a folder"
-    elseif path:sub(1, 1) ~= "/" then
-        return is_in(normal(path), "/logs") or nil,
-            "must be absolute, or begin with 'logs/', which is the prefix's"
+    elseif path:sub(1, 1) ~= "/" and not is_in(normal(path), "/logs") then
+        return nil, "must be absolute, or begin with 'logs/', which is the prefix's"
     end
-    local found = normal(path)
+    local is_relative = path:sub(1, 1) ~= "/"
+    local found = normal(is_relative and prefix and prefix .. "/" .. path or path)
+    if own_logs and own_logs[found] then
+        return nil, "is a log of the gateway itself"
+    elseif is_relative then
+        return true
+    end
     for _, folder in ipairs({ "/dev", "/proc", "/sys" }) do
         if is_in(found, folder) then
-            return nil, "of devices only /dev/stdout and /dev/stderr are taken"
+            return nil, "of devices only /dev/stdout and /dev/stderr are taken, by these names"
         end
     end
     local own = prefix and normal(prefix)

@@ -5,20 +5,20 @@ local path = require("plugins.file-log.path")
 local typedefs = require("gateway.schema.typedefs")
 
 -- Of the instance, once the plugin is loaded for one.
-local prefix
+local prefix, own_logs
 
 local function check_config(config)
     if type(config.path) ~= "string" then
         return true
     end
-    local ok, err = path.check(config.path, prefix)
+    local ok, err = path.check(config.path, prefix, own_logs)
     return ok, err and "path: " .. err
 end
 
 return {
     name = "file-log",
-    use_prefix = function(folder)
-        prefix = folder
+    use_prefix = function(folder, settings)
+        prefix, own_logs = folder, folder and path.own_logs(settings, folder)
     end,
     description = "Writes a log entry for each request to a file.",
     fields = {

@@ -58,6 +58,12 @@ static const sluice_core_text_t  sluice_hmac_auth_kind = {
     "hmacauth_credentials", sizeof("hmacauth_credentials") - 1
 };
 
+/* As long as those that are generated; nobody is let in by it. */
+
+static const sluice_core_text_t  sluice_hmac_auth_nobodys = {
+    "00000000000000000000000000000000", 32
+};
+
 
 static int
 sluice_hmac_auth_decide(void *data, const sluice_decision_request_t *request,
@@ -127,6 +133,14 @@ sluice_hmac_auth_check(const sluice_hmac_auth_t *conf,
         *username = parameters.username;
         rc = sluice_authenticate_find(request, &sluice_hmac_auth_kind,
                                       username, result);
+
+        if (rc == SLUICE_FACT_NONE) {
+
+            /* a name that is unknown takes as long as one that is not */
+
+            (void) sluice_hmac_auth_verify(request, &parameters,
+                                           &sluice_hmac_auth_nobodys);
+        }
     }
 
     if (rc != SLUICE_FACT_OK) {

@@ -81,7 +81,9 @@ return {
                             default = 0,
                             between = { 0, 31536000 },
                             description = "Maximum time in seconds until a token expires; 0: no "
-                                .. "maximum. `claims_to_verify` must have `exp`.",
+                                .. "maximum. Tokens without `exp` are refused then. "
+                                .. "`claims_to_verify`, if set, must have `exp`; if not set, "
+                                .. "expired tokens pass.",
                         },
                     },
                     {

@@ -47,6 +47,7 @@ static int sluice_jwt_hmac(sluice_jwt_check_t *check,
 static int sluice_jwt_claims(sluice_jwt_check_t *check);
 static const char *sluice_jwt_time(sluice_jwt_check_t *check, uint32_t flag,
     const sluice_jwt_number_t *claim);
+static const char *sluice_jwt_lifetime(const sluice_jwt_check_t *check);
 static int sluice_jwt_refuse(sluice_jwt_check_t *check);
 static void *sluice_jwt_allocate(void *data, size_t size);
 
@@ -352,7 +353,7 @@ sluice_jwt_hmac(sluice_jwt_check_t *check, const sluice_core_text_t *secret)
 }
 
 
-/* Of several errors each one is reported. */
+/* Of several claims each one is reported; how long it lives counts after. */
 
 static int
 sluice_jwt_claims(sluice_jwt_check_t *check)
@@ -362,6 +363,10 @@ sluice_jwt_claims(sluice_jwt_check_t *check)
 
     exp = sluice_jwt_time(check, SLUICE_JWT_EXP, &check->token.exp);
     nbf = sluice_jwt_time(check, SLUICE_JWT_NBF, &check->token.nbf);
+
+    if (exp == NULL && nbf == NULL) {
+        exp = sluice_jwt_lifetime(check);
+    }
 
     if (exp == NULL && nbf == NULL) {
         return SLUICE_FACT_OK;
@@ -411,12 +416,19 @@ sluice_jwt_time(sluice_jwt_check_t *check, uint32_t flag,
         return claim->value > now ? "token not valid yet" : NULL;
     }
 
-    if (claim->value <= now) {
-        return "token expired";
-    }
+    return claim->value <= now ? "token expired" : NULL;
+}
 
+
+/* Whatever "claims_to_verify" is. */
+
+static const char *
+sluice_jwt_lifetime(const sluice_jwt_check_t *check)
+{
     return check->conf->maximum_expiration > 0
-           && claim->value - now > check->conf->maximum_expiration
+           && (!check->token.exp.is_one
+               || check->token.exp.value - (double) check->request->now
+                  > check->conf->maximum_expiration)
            ? "exceeds maximum allowed expiration" : NULL;
 }
 

@@ -10,6 +10,9 @@ consumers:
       - key: alices-secret
 ]]
 
+-- Bytes; an image has no longer ones.
+local KEY_MAX = 2 ^ 20
+
 return {
     {
         name = "keyauth_credentials",
@@ -37,6 +40,7 @@ return {
                     unique = true,
                     auto = true,
                     encrypted = true,
+                    len_max = KEY_MAX,
                     description = "The API key. The Admin API generates a random key if none is "
                         .. "given.",
                 },

@@ -31,7 +31,6 @@ return {
     -- Kong's: before all that asks for a key or a token.
     PRIORITY = 1600,
     native = true,
-    identifies_consumer = true,
 
     --- What a gateway lacks for it.
     -- @tparam table settings resolved settings

@@ -218,6 +218,7 @@ end
 
 return {
     name = "rate-limiting",
+    page_skips = "^redis[._]",
     description = "Limits the number of requests per second, minute, hour, day, month or year.",
     fields = {
         { protocols = typedefs.protocols_http },

@@ -40,7 +40,6 @@ local ORDER = {
     "upstreams",
     "targets",
     "consumers",
-    "keyauth_credentials",
     "consumer_groups",
     "consumer_group_consumers",
     "plugins",
@@ -51,9 +50,6 @@ local ORDER = {
     "key_sets",
     "keys",
 }
-
--- What a page leaves to docs/entities.md: the beginning of fields' names.
-local ELSEWHERE = { ["rate-limiting"] = "^redis[._]" }
 
 local _M = {}
 
@@ -225,7 +221,7 @@ local function plugin_page(plugin, text)
     local function link(kind)
         return ("[%s](../entities.md#%s)"):format(kind, kind)
     end
-    table_of(out, schema.field(plugin.schema, "config"), link, ELSEWHERE[plugin.name])
+    table_of(out, schema.field(plugin.schema, "config"), link, plugin.schema.page_skips)
     checks_of(out, plugin.schema)
     local made = table.concat(out, "\n"):gsub("\n+$", "\n"):gsub("%%", "%%%%")
     local whole, count =

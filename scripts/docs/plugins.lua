@@ -25,6 +25,9 @@ All plugins of Kong 3.9 and of Sluice. `sluice plugins` shows the same in the te
 are here have Kong's fields and answers; their pages list every difference. For your own plugins see
 [plugin-development.md](../plugin-development.md).
 
+`sluice start --file sluice.yaml` starts the example of a page. Where a page names a message, the
+response has it in the format that the client accepts ([answers.md](../answers.md)).
+
 - *here*: the language in which it is written here; empty: it is not here. Requests with plugins in
   C alone run no Lua.
 - *order*: the priority. Plugins with a higher one run earlier.

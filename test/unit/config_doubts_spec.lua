@@ -118,7 +118,7 @@ end)
 
 describe("a plugin that has to know the consumer", function()
     local SAID = 'line %d: plugins[%d] "acl": no authentication plugin (basic-auth, hmac-auth, '
-        .. "jwt, key-auth, mtls-auth) runs before it: every request is answered 401"
+        .. "jwt, key-auth) runs before it: every request is answered 401"
     local ENTITIES = [[
 services: [{name: s, host: h}, {name: t, host: h}]
 routes:

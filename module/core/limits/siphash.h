@@ -19,6 +19,15 @@
 #define sluice_core_rotate(x, n)  ((x) << (n) | (x) >> (64 - (n)))
 
 
+/* as functions they would count rounds, which costs as much as one of these */
+
+static inline void sluice_core_sip_rounds(uint64_t *v, int rounds)
+    __attribute__ ((always_inline));
+static inline uint64_t sluice_core_siphash(const uint64_t *key, int c, int d,
+    uint64_t word, const void *data, uint64_t length)
+    __attribute__ ((always_inline));
+
+
 static inline void
 sluice_core_sip_rounds(uint64_t *v, int rounds)
 {

@@ -10,17 +10,23 @@
 #define SLUICE_AUTHORITY_PORT  5             /* digits of the longest */
 
 
-/* in a host, besides what its kind has: letters, digits, "-._~!$&'()*+,;=" */
+/* What stands in a name or an IPv4 address, and in an IPv6 address. */
 
-static const uint32_t  sluice_authority_host[8] = {
-    0x00000000,
-    0x2bff7fd2, /*    ?>=< ;:98 7654 3210 /.-, +*)( '&%$ #"!  */
-    0x87fffffe, /*    _^]\  [ZYX WVUT SRQP ONML KJIH GFED CBA@ */
-    0x47fffffe, /*     ~}| {zyx wvut srqp onml kjih gfed cba` */
-    0x00000000,
-    0x00000000,
-    0x00000000,
-    0x00000000
+#define SLUICE_AUTHORITY_NAME     1
+#define SLUICE_AUTHORITY_LITERAL  2
+
+
+/* letters, digits, "-._~!$&'()*+,;=" in both, "%" in a name, ":" in [] */
+
+static const uint8_t  sluice_authority_bytes[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 3, 0, 0, 3, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0,
+    3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 3, 0, 3, 0, 0,
+    0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
+    3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 3,
+    0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
+    3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 3, 0
 };
 
 
@@ -31,7 +37,7 @@ int
 sluice_authority_port(const sluice_core_text_t *authority,
     sluice_core_text_t *port)
 {
-    int          is_literal;
+    int          is_literal, allowed;
     const char  *p, *end;
 
     p = authority->data;
@@ -39,24 +45,13 @@ sluice_authority_port(const sluice_core_text_t *authority,
     is_literal = (p < end && *p == '[');
     p += is_literal;
 
-    for ( /* void */ ; p < end; p++) {
+    allowed = is_literal ? SLUICE_AUTHORITY_LITERAL : SLUICE_AUTHORITY_NAME;
 
-        if ((sluice_authority_host[(unsigned char) *p >> 5]
-             & ((uint32_t) 1 << (*p & 0x1f)))
-            || *p == (is_literal ? ':' : '%'))
-        {
-            continue;
-        }
-
-        if (*p == (is_literal ? ']' : ':')) {
-            p += is_literal;
-            break;
-        }
-
-        return 0;
+    while (p < end && (sluice_authority_bytes[(uint8_t) *p] & allowed)) {
+        p++;
     }
 
-    if (is_literal && p[-1] != ']') {
+    if (is_literal && (p == end || *p++ != ']')) {
         return 0;
     }
 

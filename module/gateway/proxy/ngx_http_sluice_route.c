@@ -14,6 +14,7 @@
  */
 
 
+#include "ngx_http_sluice_answer.h"
 #include "ngx_http_sluice_chain.h"
 #include "ngx_http_sluice_route.h"
 #include "ngx_http_sluice_turn.h"
@@ -222,8 +223,7 @@ ngx_http_sluice_route_is_too_large(ngx_http_request_t *r,
                   "client intended to send too large body: %O bytes",
                   r->headers_in.content_length_n);
 
-    r->expect_tested = 1;
-    (void) ngx_http_discard_request_body(r);
+    ngx_http_sluice_answer_discard_body(r);
 
     return 1;
 }

@@ -92,6 +92,34 @@ ngx_http_sluice_answer_redirect(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
+/*
+ * Who waits for "100 Continue" and is answered may send the body or not: curl
+ * repeats a request after a 417 on the same connection.  Nobody could tell the
+ * one from the other, so the connection ends (RFC 9110, 10.1.1).
+ */
+
+void
+ngx_http_sluice_answer_discard_body(ngx_http_request_t *r)
+{
+    /* nginx says that it has tested where it sends the page of an error */
+
+    if (r->request_body == NULL
+        && r->headers_in.expect
+        && r->http_version == NGX_HTTP_VERSION_11
+        && (r->headers_in.content_length_n > 0 || r->headers_in.chunked)
+        && r->header_in->pos == r->header_in->last)
+    {
+        r->keepalive = 0;
+    }
+
+    r->expect_tested = 1;
+
+    if (ngx_http_discard_request_body(r) != NGX_OK) {
+        r->keepalive = 0;
+    }
+}
+
+
 /* body: NULL: none */
 
 static ngx_int_t
@@ -102,13 +130,7 @@ ngx_http_sluice_answer_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_buf_t   *b;
     ngx_chain_t  out;
 
-    /* nobody waits for the request's body any more */
-
-    r->expect_tested = 1;
-
-    if (ngx_http_discard_request_body(r) != NGX_OK) {
-        r->keepalive = 0;
-    }
+    ngx_http_sluice_answer_discard_body(r);
 
     if (sluice_answer_own(r) != NGX_OK) {
         return NGX_ERROR;

@@ -110,6 +110,12 @@ ngx_int_t ngx_http_sluice_answer_body(ngx_http_request_t *r,
 ngx_int_t ngx_http_sluice_answer_redirect(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *location);
 
+/*
+ * Reads the body and throws it away, as far as it comes, without asking the
+ * client for it; the connection goes on, unless the client waits to be asked.
+ */
+void ngx_http_sluice_answer_discard_body(ngx_http_request_t *r);
+
 /* ngx_http_sluice_answer_head.c; NULL, NGX_ERROR: no memory */
 
 ngx_int_t ngx_http_sluice_answer_set_server(ngx_http_request_t *r,

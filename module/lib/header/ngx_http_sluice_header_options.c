@@ -18,6 +18,12 @@ ngx_http_sluice_header_options_add(ngx_http_sluice_header_options_t *names,
     u_char  *p, *end, *name;
     size_t   length;
 
+    /* most lines are one of these alone */
+
+    if (ngx_http_sluice_header_options_stays(line->data, line->len)) {
+        return NGX_OK;
+    }
+
     p = line->data;
     end = p + line->len;
 

@@ -7,15 +7,16 @@ import pytest
 from admin_client import Client, uuid
 from admin_kinds import Pair
 
-from sluice import Start
+from sluice import Gateway, Start
 
 NOBODY = uuid(99)
 
 
 @pytest.fixture
-def client(gateway: Start) -> Client:
+def client(running: Gateway) -> Client:
     """A gateway with two groups, and three consumers who are in none."""
-    client = Client(gateway(None))
+    client = Client(running)
+    client.must(201, "POST", "/config", {"_format_version": "3.0"})
     for name in ("gold", "silver"):
         client.must(201, "POST", "/consumer_groups", {"name": name})
     for name in ("alice", "bob", "carol"):

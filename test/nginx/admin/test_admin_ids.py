@@ -6,7 +6,7 @@ import pytest
 from admin_client import Client
 from admin_kinds import Pair
 
-from sluice import Start, proxying
+from sluice import Gateway, Start, proxying
 from upstream import Upstream
 
 ID = "abcdef00-0000-4000-8000-00000000000f"
@@ -16,9 +16,11 @@ SERVICE = {"host": "127.0.0.1"}
 
 
 @pytest.fixture
-def client(gateway: Start) -> Client:
+def client(running: Gateway) -> Client:
     """An empty gateway whose store is the truth."""
-    return Client(gateway(None))
+    client = Client(running)
+    client.must(201, "POST", "/config", {"_format_version": "3.0"})
+    return client
 
 
 def test_of_paths_and_bodies(client: Client) -> None:

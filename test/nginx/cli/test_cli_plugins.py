@@ -26,7 +26,7 @@ def said(*flags: str) -> str:
 
 def test_the_table_has_each_once() -> None:
     head, *lines = said().splitlines()
-    titles = ["name", "Kong", "here", "cost", "what for, or when and why not"]
+    titles = ["name", "Kong", "here", "order", "cost", "what for, or when and why not"]
     assert re.split(r"  +", head) == titles
     names = [line.split()[0] for line in lines]
     assert len(names) == len(set(names))
@@ -35,10 +35,12 @@ def test_the_table_has_each_once() -> None:
     assert sorted(here) == ours()
     page = PAGE.read_text()
     for line in lines:
-        name, kong, language, cost, remark = line.split(None, 4)
+        name, kong, language, order, cost, remark = line.split(None, 5)
         assert remark in page, name
         assert (name in ours()) == (language in ("C", "Lua"))
         assert kong in ("free", "paid", "-")
+        assert (order == "-") == (language == "-")
+        assert order == "-" or f"| {order} |" in page
         assert re.fullmatch(r"-|\d\.\d\d", cost)
 
 
@@ -67,8 +69,8 @@ def test_ones_own_by_the_setting_of_the_gateway(instance: Instance) -> None:
 
     found = rows(instance.succeed("plugins", "--ours"))
     assert list(found)[-2:] == ["bare", "greeting"]
-    assert found["greeting"] == ["-", "Lua", "-", "Says hello."]
-    assert found["bare"] == ["-", "Lua", "-", "Your own; its schema has no description."]
+    assert found["greeting"] == ["-", "Lua", "5", "-", "Says hello."]
+    assert found["bare"] == ["-", "Lua", "5", "-", "Your own; its schema has no description."]
     assert found["key-auth"][:2] == ["free", "C"]
     assert found["cors"][:2] == ["free", "C, off"]
     assert set(found) == {*ours(), "bare", "greeting"}

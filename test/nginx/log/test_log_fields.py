@@ -75,8 +75,8 @@ def logging(upstream: Upstream, *plugins: dict[str, Any]) -> dict[str, Any]:
     return proxying(upstream) | {"plugins": list(plugins)}
 
 
-def test_values_of_each_kind(gateway: Start, upstream: Upstream, sink: Sink) -> None:
-    running = gateway(logging(upstream, sink.entity(FIELDS)))
+def test_values_of_each_kind(serving: Start, upstream: Upstream, sink: Sink) -> None:
+    running = serving(logging(upstream, sink.entity(FIELDS)))
     for who in ("ann", "bob"):
         assert running.ask("/", headers={"X-Who": who, "X-Gone": "1"}).status == 200
     for who, entry in zip(("ann", "bob"), sink.entries(2), strict=True):
@@ -88,13 +88,13 @@ def test_values_of_each_kind(gateway: Start, upstream: Upstream, sink: Sink) -> 
 
 
 def test_requests_that_are_refused_have_them(
-    gateway: Start, upstream: Upstream, sink: Sink
+    serving: Start, upstream: Upstream, sink: Sink
 ) -> None:
     """By a plugin, for want of a route, and by nginx, where the configuration is for all."""
     fields = {name: FIELDS[name] for name in ("who", "answer.status")}
     config = logging(upstream, sink.entity(fields), {"name": "key-auth"})
     config["services"][0]["routes"][0]["paths"] = ["/here"]
-    running = gateway(config)
+    running = serving(config)
     asked = [("/here", "a", 401), ("/there", "b", 404), ("/%00", "c", 400)]
     for path, who, status in asked:
         assert running.ask(path, headers={"X-Who": who}).status == status
@@ -103,7 +103,7 @@ def test_requests_that_are_refused_have_them(
     assert found == {401: "a", 404: "b", 400: None}
 
 
-def test_a_consumers_configuration(gateway: Start, upstream: Upstream, sink: Sink) -> None:
+def test_a_consumers_configuration(serving: Start, upstream: Upstream, sink: Sink) -> None:
     """And that of all others, which needs no Lua."""
     config = logging(upstream, sink.entity(None), {"name": "key-auth"})
     config["consumers"] = [
@@ -114,7 +114,7 @@ def test_a_consumers_configuration(gateway: Start, upstream: Upstream, sink: Sin
         },
         {"username": "bob", "keyauth_credentials": [{"key": "b"}]},
     ]
-    running = gateway(config)
+    running = serving(config)
     for key in ("a", "b", "a"):
         assert running.ask(f"/{key}", headers={"apikey": key}).status == 200
     # in any order: http-log has a queue for each configuration
@@ -123,12 +123,12 @@ def test_a_consumers_configuration(gateway: Start, upstream: Upstream, sink: Sin
 
 
 def test_they_are_of_the_request_and_all_log_plugins_have_them(
-    gateway: Start, upstream: Upstream, folder: Path, log: LogServer
+    serving: Start, upstream: Upstream, folder: Path, log: LogServer
 ) -> None:
     sinks = [Sink(plugin, folder, log) for plugin in ("file-log", "http-log")]
     fields = [{"from": "return 'file'", "a": "return 1"}, {"from": "return 'http'"}]
     plugins = [sink.entity(one) for sink, one in zip(sinks, fields, strict=True)]
-    running = gateway(logging(upstream, *plugins))
+    running = serving(logging(upstream, *plugins))
     assert running.ask("/").status == 200
     for sink in sinks:
         [entry] = sink.entries(1)
@@ -166,11 +166,11 @@ def test_a_change_counts_for_the_next_request(upstream: Upstream, sink: Sink) ->
     ],
 )
 def test_code_that_fails_costs_its_member_alone(
-    gateway: Start, upstream: Upstream, sink: Sink, code: str, reason: str
+    serving: Start, upstream: Upstream, sink: Sink, code: str, reason: str
 ) -> None:
     """The log says which, and the entry is there."""
     others = {f"good{number}": f"return {number}" for number in range(8)}
-    running = gateway(logging(upstream, sink.entity({"bad": code} | others)))
+    running = serving(logging(upstream, sink.entity({"bad": code} | others)))
     failed = f"plugin '{sink.plugin}' failed in log: custom_fields_by_lua.bad: .*{reason}"
     running.expect_log(failed, 2)
     for _ in range(2):
@@ -181,10 +181,10 @@ def test_code_that_fails_costs_its_member_alone(
         assert entry["response"]["status"] == 200
 
 
-def test_globals_are_those_of_one_request(gateway: Start, upstream: Upstream, sink: Sink) -> None:
+def test_globals_are_those_of_one_request(serving: Start, upstream: Upstream, sink: Sink) -> None:
     """What a client sent is in no entry of another one."""
     last = "who = kong.request.get_header('X-Who') or who n = (n or 0) + 1 return who"
-    running = gateway(logging(upstream, sink.entity({"last": last, "n": "return n"})), workers=1)
+    running = serving(logging(upstream, sink.entity({"last": last, "n": "return n"})), workers=1)
     for headers in ({"X-Who": "ann"}, {}, {}):
         assert running.ask("/", headers=headers).status == 200
     found = [(entry.get("last"), entry.get("n")) for entry in sink.entries(3)]
@@ -226,9 +226,9 @@ def test_requests_in_progress_keep_theirs(upstream: Upstream, sink: Sink, change
             assert entry["n"] == 1
 
 
-def test_a_value_that_json_cannot_have(gateway: Start, upstream: Upstream, sink: Sink) -> None:
+def test_a_value_that_json_cannot_have(serving: Start, upstream: Upstream, sink: Sink) -> None:
     fields = {"f": "return function() end", "g": "return 1"}
-    running = gateway(logging(upstream, sink.entity(fields)))
+    running = serving(logging(upstream, sink.entity(fields)))
     running.expect_log("log entries are without the value of 'f'", 1)
     assert running.ask("/").status == 200
     [entry] = sink.entries(1)
@@ -236,8 +236,8 @@ def test_a_value_that_json_cannot_have(gateway: Start, upstream: Upstream, sink:
     assert entry["g"] == 1
 
 
-def test_untrusted_lua_off(gateway: Start, upstream: Upstream, sink: Sink) -> None:
-    running = gateway(logging(upstream, sink.entity({"a": "return 1"})), untrusted_lua="off")
+def test_untrusted_lua_off(serving: Start, upstream: Upstream, sink: Sink) -> None:
+    running = serving(logging(upstream, sink.entity({"a": "return 1"})), untrusted_lua="off")
     running.expect_log("untrusted_lua' config option is set to 'off'", range(1, 3))
     assert running.ask("/").status == 200
     [entry] = sink.entries(1)
@@ -255,8 +255,8 @@ def test_untrusted_lua_off(gateway: Start, upstream: Upstream, sink: Sink) -> No
     ],
 )
 def test_what_is_no_code_is_refused(
-    gateway: Start, sink: Sink, fields: dict[str, Any], reason: str
+    client: Client, sink: Sink, fields: dict[str, Any], reason: str
 ) -> None:
-    reply = Client(gateway(None)).ask("POST", "/plugins", sink.entity(fields))
+    reply = client.ask("POST", "/plugins", sink.entity(fields))
     assert reply.status == 400
     assert reason in json.dumps(reply.json()["fields"]["config"]["custom_fields_by_lua"])

@@ -1,10 +1,20 @@
 """One behaviour over all authenticators: several at once, anonymous consumers, groups, what is
 hidden, what is challenged, who is who upstream."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
-from authenticators import ALICE, BOB, JSON, NAMES, config_of, named, protected, seen
+from authenticators import (
+    ALICE,
+    BOB,
+    JSON,
+    NAMES,
+    config_of,
+    identifying,
+    named,
+    protected,
+    seen,
+)
 from tls_clients import OTHER_ID, ROOT_ID, World, asked, start
 
 from sluice import Start
@@ -12,11 +22,15 @@ from upstream import Upstream
 from wire import Pairs
 
 
+def test_all_are_here() -> None:
+    assert {*NAMES} == identifying()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_each(gateway: Start, upstream: Upstream, name: str) -> None:
+def test_each(serving: Start, upstream: Upstream, name: str) -> None:
     """Who passes, what is told upstream, and what a client forged of it."""
     plugin = named(name)
-    running = gateway(protected(upstream, config_of(name)))
+    running = serving(protected(upstream, config_of(name)))
     forged = {"X-Consumer-ID": BOB, "X-Credential-Identifier": "x", "X-Anonymous-Consumer": "true"}
     assert running.ask("/", headers=plugin.proof("alice") | forged).status == 200
     assert seen(upstream) == {
@@ -42,10 +56,10 @@ REALM = 'a "b" \\'
 @pytest.mark.parametrize(
     ("realm", "told"), [(REALM, ' realm="a \\"b\\" \\\\"'), ("here", ' realm="here"'), (None, "")]
 )
-def test_realm(gateway: Start, upstream: Upstream, name: str, realm: str | None, told: str) -> None:
+def test_realm(serving: Start, upstream: Upstream, name: str, realm: str | None, told: str) -> None:
     """What a browser shows, escaped as a quoted string; null leaves out all but a default."""
     plugin = named(name)
-    running = gateway(protected(upstream, config_of(name, realm=realm)))
+    running = serving(protected(upstream, config_of(name, realm=realm)))
     scheme = plugin.challenge.partition(" ")[0]
     for headers in ({}, plugin.wrong):
         reply = running.ask("/", headers=JSON | headers)
@@ -58,10 +72,10 @@ def test_realm(gateway: Start, upstream: Upstream, name: str, realm: str | None,
 
 @pytest.mark.parametrize("name", [name for name in NAMES if named(name).hidden])
 @pytest.mark.parametrize("anonymous", [False, True])
-def test_hide_credentials(gateway: Start, upstream: Upstream, name: str, anonymous: bool) -> None:
+def test_hide_credentials(serving: Start, upstream: Upstream, name: str, anonymous: bool) -> None:
     plugin = named(name)
     more = {"anonymous": "anonymous-all"} if anonymous else {}
-    running = gateway(protected(upstream, config_of(name, hide_credentials=True, **more)))
+    running = serving(protected(upstream, config_of(name, hide_credentials=True, **more)))
     for headers in (plugin.proof("alice"), plugin.wrong):
         reply = running.ask("/", headers=headers)
         assert reply.status == (200 if anonymous or headers is not plugin.wrong else 401)
@@ -69,11 +83,11 @@ def test_hide_credentials(gateway: Start, upstream: Upstream, name: str, anonymo
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_anonymous(gateway: Start, upstream: Upstream, name: str) -> None:
+def test_anonymous(serving: Start, upstream: Upstream, name: str) -> None:
     """By id or by name; without a credential, or with a wrong one."""
     plugin = named(name)
     for anonymous in (BOB, "bob"):
-        running = gateway(protected(upstream, config_of(name, anonymous=anonymous)))
+        running = serving(protected(upstream, config_of(name, anonymous=anonymous)))
         for headers in ({}, plugin.wrong):
             assert running.ask("/", headers=headers).status == 200
             told = seen(upstream)
@@ -86,9 +100,9 @@ def test_anonymous(gateway: Start, upstream: Upstream, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_anonymous_consumer_that_is_not_there(
-    gateway: Start, upstream: Upstream, name: str
+    serving: Start, upstream: Upstream, name: str
 ) -> None:
-    running = gateway(protected(upstream, config_of(name, anonymous="ghost")))
+    running = serving(protected(upstream, config_of(name, anonymous="ghost")))
     running.expect_log("anonymous consumer ghost is configured but doesn't exist", 1)
     reply = running.ask("/", headers=JSON)
     assert reply.status == 500
@@ -100,10 +114,10 @@ PAIRS = list(permutations(NAMES, 2))
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_two_of_which_both_are_needed(
-    gateway: Start, upstream: Upstream, first: str, second: str
+    serving: Start, upstream: Upstream, first: str, second: str
 ) -> None:
     """Without an anonymous consumer each has to be passed; the last in their order counts."""
-    running = gateway(protected(upstream, config_of(first), config_of(second)))
+    running = serving(protected(upstream, config_of(first), config_of(second)))
     one, two = named(first), named(second)
     assert running.ask("/", headers=one.proof("alice") | two.proof("bob")).status == 200
     last = min(one, two, key=lambda plugin: PRIORITY[plugin.name])
@@ -125,10 +139,10 @@ PRIORITY = {"jwt": 1450, "key-auth": 1250, "basic-auth": 1100, "hmac-auth": 1030
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_two_of_which_one_is_enough(
-    gateway: Start, upstream: Upstream, first: str, second: str
+    serving: Start, upstream: Upstream, first: str, second: str
 ) -> None:
     """With anonymous consumers the first that is passed counts; of none the last one's."""
-    running = gateway(
+    running = serving(
         protected(
             upstream,
             config_of(first, anonymous=f"anonymous-{first}"),
@@ -151,8 +165,42 @@ def test_two_of_which_one_is_enough(
     assert who(one.proof("alice") | two.proof("bob")) == ("bob" if last is one else "alice")
 
 
+THREES = list(combinations(sorted(PRIORITY, key=lambda name: -PRIORITY[name]), 3))
+
+
+@pytest.mark.parametrize("names", THREES, ids="-".join)
+def test_three_at_once(gateway: Start, upstream: Upstream, names: tuple[str, ...]) -> None:
+    """Each has to be passed, and the last counts; with anonymous consumers one is enough."""
+    proofs = [named(name).proof(who) for name, who in zip(names, WHO, strict=True)]
+    every = proofs[0] | proofs[1] | proofs[2]
+    running = gateway(protected(upstream, *map(config_of, names)))
+    assert running.ask("/", headers=every).status == 200
+    assert seen(upstream)["X-Consumer-Username"] == WHO[-1]
+    for one, two in combinations(proofs, 2):
+        assert running.ask("/", headers=one | two).status == 401
+    for name in names:
+        assert running.ask("/", headers=every | named(name).wrong).status == 401
+    assert len(upstream.requests) == 1
+
+    more = [config_of(name, anonymous=f"anonymous-{name}") for name in names]
+    running.reload(protected(upstream, *more))
+    wrong = named(names[0]).wrong | named(names[1]).wrong | named(names[2]).wrong
+    cases = [({}, f"anonymous-{names[-1]}"), (wrong, f"anonymous-{names[-1]}"), (every, WHO[0])]
+    for proof, who in zip(proofs, WHO, strict=True):
+        cases += [(proof, who), (wrong | proof, who)]
+    for headers, who in cases:
+        assert running.ask("/", headers=headers).status == 200
+        told = seen(upstream)
+        assert told["X-Consumer-Username"] == who
+        assert (told["X-Anonymous-Consumer"] == "true") == who.startswith("anonymous-")
+
+
+WHO = ("alice", "alice", "bob")
+"""Whose credentials are shown, in the plugins' order."""
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_the_consumers_own_plugins_run(gateway: Start, upstream: Upstream, name: str) -> None:
+def test_the_consumers_own_plugins_run(serving: Start, upstream: Upstream, name: str) -> None:
     """Those of the consumer, and of the group that he is in."""
     document = protected(
         upstream, config_of(name), {"name": "rate-limiting", "config": {"minute": 100}}
@@ -163,7 +211,7 @@ def test_the_consumers_own_plugins_run(gateway: Start, upstream: Upstream, name:
         {"name": "gold", "plugins": [{"name": "rate-limiting", "config": {"minute": 9}}]}
     ]
     document["consumers"][1]["groups"] = [{"name": "gold"}]
-    running = gateway(document)
+    running = serving(document)
     for who, limit in (("alice", "7"), ("bob", "9")):
         reply = running.ask("/", headers=named(name).proof(who))
         assert reply.status == 200
@@ -179,7 +227,7 @@ def world() -> World:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("anonymous", [False, True])
 def test_a_client_certificate_beside_each(
-    gateway: Start, upstream: Upstream, world: World, name: str, anonymous: bool
+    serving: Start, upstream: Upstream, world: World, name: str, anonymous: bool
 ) -> None:
     """mtls-auth names no consumer and has no anonymous one: it has to be passed in any case."""
     plugin = named(name)
@@ -190,7 +238,7 @@ def test_a_client_certificate_beside_each(
         {"id": ROOT_ID, "cert": world.root.cert},
         {"id": OTHER_ID, "cert": world.other.cert},
     ]
-    running = start(gateway, document)
+    running = start(serving, document)
     proof = [f"{key}: {value}" for key, value in plugin.proof("alice").items()]
     wrong = [f"{key}: {value}" for key, value in plugin.wrong.items()]
     for client in (None, world.foreign):

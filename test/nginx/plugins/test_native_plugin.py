@@ -1,4 +1,5 @@
-"""Plugins in C that are no part of Sluice: a folder each, built with SLUICE_PLUGIN_SOURCES.
+"""Plugins in C that are no part of Sluice: a folder each, built with SLUICE_PLUGIN_SOURCES, which
+has two folders of them.
 
 One has every callback, and state of each request; one is that of docs/plugin-walkthrough.md.
 Long on purpose: one build for all of them, whose sources stand here.
@@ -331,6 +332,8 @@ return {
 # Where it is built; again only when something has changed.
 CHECKOUT = ROOT / "build" / "native-plugin"
 OTHERS = CHECKOUT / "others" / "plugins"
+# A second folder of such, that has one of them.
+MORE = CHECKOUT / "more" / "plugins"
 
 
 class Built(Gateway):
@@ -341,7 +344,7 @@ class Built(Gateway):
 
 @pytest.fixture(scope="module", autouse=True)
 def _build() -> None:
-    """The sources as they are, and one folder beside them."""
+    """The sources as they are, and two folders beside them."""
     for name in (
         "bin",
         "cli",
@@ -352,13 +355,14 @@ def _build() -> None:
         "plugins",
         "scripts",
         "others",
+        "more",
     ):
         shutil.rmtree(CHECKOUT / name, ignore_errors=True)
-        if name != "others":
+        if name not in ("others", "more"):
             shutil.copytree(ROOT / name, CHECKOUT / name)
     shutil.copytree(ROOT / "build" / "core", CHECKOUT / "build" / "core", dirs_exist_ok=True)
-    for name, source in (("all-phases", SOURCE), ("never", NEVER)):
-        folder = OTHERS / name
+    for name, source, where in (("all-phases", SOURCE, OTHERS), ("never", NEVER, MORE)):
+        folder = where / name
         folder.mkdir(parents=True)
         (folder / "handler.lua").write_text(HANDLER)
         (folder / "schema.lua").write_text(SCHEMA.replace("all-phases", name))
@@ -376,15 +380,16 @@ def _build() -> None:
     optimise_less(CHECKOUT)
     subprocess.run(
         [CHECKOUT / "scripts" / "build-module"],
-        env=os.environ | {"SLUICE_PLUGIN_SOURCES": str(OTHERS)},
+        env=os.environ | {"SLUICE_PLUGIN_SOURCES": f"{OTHERS}:{MORE}"},
         check=True,
     )
 
 
 def has(gateway: Built, *names: str) -> None:
     """Has it load these plugins beside the bundled ones."""
-    path = f"{OTHERS.parent}/?.lua;{gateway.settings.get('lua_package_path', '')}"
-    gateway.settings |= {"lua_package_path": path, "plugins": ["bundled", *names]}
+    paths = [f"{folder.parent}/?.lua" for folder in (OTHERS, MORE)]
+    paths.append(gateway.settings.get("lua_package_path", ""))
+    gateway.settings |= {"lua_package_path": ";".join(paths), "plugins": ["bundled", *names]}
 
 
 @pytest.fixture
@@ -502,6 +507,7 @@ def test_it_touches_one_folder_only() -> None:
     assert done.stdout == ""
     table = CHECKOUT / "build" / "module" / "objs" / "ngx_http_sluice_plugins.c"
     assert "&ngx_http_sluice_plugin_all_phases," in table.read_text()
+    assert "&ngx_http_sluice_plugin_never," in table.read_text()
 
 
 def test_the_plugin_of_the_walkthrough(upstream: Upstream) -> None:

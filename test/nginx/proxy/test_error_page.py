@@ -18,7 +18,7 @@ from websocket import ASKING
 from nginx import Nginx
 from sluice import Gateway, Start, proxying
 from upstream import Exchange, Upstream
-from wire import ClosedEarly, Reply, Wire, chunk, wait_until
+from wire import ClosedEarly, Reply, Wire, chunk, request_bytes, wait_until
 
 HTTP = """
     sluice_answer_server "sluice/test";
@@ -126,11 +126,25 @@ def test_a_body_is_read_and_dropped(nginx: Nginx) -> None:
 
 
 def test_a_client_that_waits_is_not_asked_for_its_body(nginx: Nginx) -> None:
+    """Its next bytes may be the body or a request: the connection ends."""
+    body = b"GET /dead"
+    for framing, sent in (
+        ({"Content-Length": "9"}, body),
+        ({"Transfer-Encoding": "chunked"}, chunk(body)),
+    ):
+        with nginx.wire() as wire:
+            reply = wire.ask("/", "POST", headers={"Expect": "100-continue"} | framing)
+            assert (reply.status, reply.interim) == (404, [])
+            assert reply.headers.get("Connection") == "close"
+            wire.send(sent)
+            assert wire.ended()
     with nginx.wire() as wire:
-        headers = {"Expect": "100-continue", "Content-Length": "9"}
-        reply = wire.ask("/", "POST", headers=headers)
-        assert (reply.status, reply.interim) == (404, [])
-        wire.send(b"GET /dead")
+        for headers in ({}, {"Content-Length": "0"}):
+            reply = wire.ask("/", "POST", headers={"Expect": "100-continue"} | headers)
+            assert (reply.status, reply.headers.get("Connection")) == (404, "keep-alive")
+        head = request_bytes("/", "POST", {"Expect": "100-continue", "Content-Length": "9"})
+        wire.send(head + body)
+        assert wire.read_reply().status == 404
         assert wire.ask("/status/418").status == 418
 
 

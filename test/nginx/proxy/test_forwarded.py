@@ -29,8 +29,8 @@ def seen(upstream: Upstream) -> dict[str, str | None]:
     return {name: headers.get(name) for name in SPOOFED}
 
 
-def test_a_client_that_says_nothing(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, paths=["/api"]))
+def test_a_client_that_says_nothing(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, paths=["/api"]))
     assert running.ask("/api/x?y=1", headers={"Host": "My.Example.com:1234"}).status == 200
     assert seen(upstream) == {
         "X-Forwarded-For": "127.0.0.1",
@@ -43,8 +43,8 @@ def test_a_client_that_says_nothing(gateway: Start, upstream: Upstream) -> None:
     }
 
 
-def test_an_untrusted_client_is_not_believed(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, paths=["/api"]), trusted_ips="10.0.0.0/8")
+def test_an_untrusted_client_is_not_believed(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, paths=["/api"]), trusted_ips="10.0.0.0/8")
     assert running.ask("/api/x", headers={"Host": "a"} | SPOOFED).status == 200
     told = seen(upstream)
     assert told.pop("X-Forwarded-For") in ("127.0.0.1", "203.0.113.7, 127.0.0.1")
@@ -58,22 +58,22 @@ def test_an_untrusted_client_is_not_believed(gateway: Start, upstream: Upstream)
     }
 
 
-def test_nobody_is_trusted_by_default(gateway: Start, upstream: Upstream) -> None:
-    assert gateway(proxying(upstream)).ask("/x", headers=SPOOFED).status == 200
+def test_nobody_is_trusted_by_default(serving: Start, upstream: Upstream) -> None:
+    assert serving(proxying(upstream)).ask("/x", headers=SPOOFED).status == 200
     told = seen(upstream)
     assert told["X-Forwarded-Proto"] == "http"
     assert told["X-Real-IP"] == "127.0.0.1"
     assert (told["X-Forwarded-For"] or "").endswith("127.0.0.1")
 
 
-def test_a_trusted_proxy_is_believed(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, paths=["/api"]), trusted_ips="10.0.0.0/8, 127.0.0.1")
+def test_a_trusted_proxy_is_believed(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, paths=["/api"]), trusted_ips="10.0.0.0/8, 127.0.0.1")
     assert running.ask("/api/x", headers=SPOOFED).status == 200
     assert seen(upstream) == SPOOFED | {"X-Forwarded-For": "203.0.113.7, 127.0.0.1"}
 
 
-def test_a_trusted_proxy_that_says_little(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, paths=["/api"]), trusted_ips="127.0.0.1")
+def test_a_trusted_proxy_that_says_little(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, paths=["/api"]), trusted_ips="127.0.0.1")
     sent = {"Host": "a", "X-Forwarded-Proto": "https"}
     assert running.ask("/api/x", headers=sent).status == 200
     assert seen(upstream) == {
@@ -91,9 +91,9 @@ def test_a_trusted_proxy_that_says_little(gateway: Start, upstream: Upstream) ->
     ("recursive", "client"), [(False, "10.9.9.9"), (True, "203.0.113.7")], ids=["last", "recursive"]
 )
 def test_real_ip_header_and_recursion(
-    gateway: Start, upstream: Upstream, recursive: bool, client: str
+    serving: Start, upstream: Upstream, recursive: bool, client: str
 ) -> None:
-    running = gateway(
+    running = serving(
         proxying(upstream),
         trusted_ips="127.0.0.1,10.0.0.0/8",
         real_ip_header="X-Forwarded-For",
@@ -107,16 +107,16 @@ def test_real_ip_header_and_recursion(
 
 
 def test_the_client_of_a_trusted_proxy_that_forwards_for_nobody(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
     """As Kong: the address that real_ip_header gave."""
-    running = gateway(proxying(upstream), trusted_ips="127.0.0.1")
+    running = serving(proxying(upstream), trusted_ips="127.0.0.1")
     assert running.ask("/", headers={"X-Real-IP": "203.0.113.7"}).status == 200
     assert seen(upstream)["X-Forwarded-For"] == "203.0.113.7"
 
 
-def test_repeated_lines_of_a_trusted_proxy_are_joined(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream), trusted_ips="127.0.0.1")
+def test_repeated_lines_of_a_trusted_proxy_are_joined(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream), trusted_ips="127.0.0.1")
     lines = [("X-Forwarded-For", "203.0.113.7"), ("X-Forwarded-For", "198.51.100.1")]
     assert running.ask("/", headers=lines).status == 200
     assert seen(upstream)["X-Forwarded-For"] == "203.0.113.7, 198.51.100.1, 127.0.0.1"
@@ -131,13 +131,13 @@ def test_client_address_in_the_access_log(gateway: Start, upstream: Upstream) ->
     assert running.access_log().splitlines()[-1] == "203.0.113.9 200"
 
 
-def test_no_prefix_header_without_a_prefix(gateway: Start, upstream: Upstream) -> None:
-    assert gateway(proxying(upstream)).ask("/x").status == 200
+def test_no_prefix_header_without_a_prefix(serving: Start, upstream: Upstream) -> None:
+    assert serving(proxying(upstream)).ask("/x").status == 200
     assert "x-forwarded-prefix" not in upstream.last.headers
 
 
-def test_prefix_of_a_regex_is_what_it_matched(gateway: Start, upstream: Upstream) -> None:
-    assert gateway(proxying(upstream, paths=["~/v\\d+/"])).ask("/v12/x").status == 200
+def test_prefix_of_a_regex_is_what_it_matched(serving: Start, upstream: Upstream) -> None:
+    assert serving(proxying(upstream, paths=["~/v\\d+/"])).ask("/v12/x").status == 200
     assert upstream.last.headers.get("x-forwarded-prefix") == "/v12/"
     assert upstream.last.target == "/x"
 
@@ -145,10 +145,10 @@ def test_prefix_of_a_regex_is_what_it_matched(gateway: Start, upstream: Upstream
 @pytest.mark.parametrize("trusted", ["", "127.0.0.1"])
 @pytest.mark.parametrize("preserve", [False, True])
 def test_without_a_host_none_is_made_up(
-    gateway: Start, upstream: Upstream, preserve: bool, trusted: str
+    serving: Start, upstream: Upstream, preserve: bool, trusted: str
 ) -> None:
     config = proxying(upstream, paths=["/api"], preserve_host=preserve)
-    running = gateway(config, trusted_ips=trusted)
+    running = serving(config, trusted_ips=trusted)
     for line in (b"GET /api/x HTTP/1.0\r\n\r\n", b"GET /api/x\r\n"):
         with running.wire() as wire:
             wire.send(line)
@@ -168,8 +168,8 @@ def test_without_a_host_none_is_made_up(
 # Via, latencies, request id
 
 
-def test_via(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream))
+def test_via(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream))
     reply = running.ask("/")
     assert re.fullmatch(r"1\.1 sluice/\S+", upstream.last.headers.get("via") or "")
     assert re.fullmatch(r"1\.1 sluice/\S+", reply.headers.get("via") or "")
@@ -180,19 +180,19 @@ def test_via(gateway: Start, upstream: Upstream) -> None:
     assert re.fullmatch(r"1\.0 first, 1\.1 second, 1\.1 third, 1\.1 sluice/\S+", said)
 
 
-def test_server_header_is_the_upstreams(gateway: Start, upstream: Upstream) -> None:
+def test_server_header_is_the_upstreams(serving: Start, upstream: Upstream) -> None:
     upstream.answer(200, {"Server": "theirs"}, b"x")
-    assert gateway(proxying(upstream)).ask("/").headers.all("server") == ["theirs"]
+    assert serving(proxying(upstream)).ask("/").headers.all("server") == ["theirs"]
 
 
-def test_latency_headers(gateway: Start, upstream: Upstream) -> None:
-    headers = gateway(proxying(upstream)).ask("/").headers
+def test_latency_headers(serving: Start, upstream: Upstream) -> None:
+    headers = serving(proxying(upstream)).ask("/").headers
     for name in ("x-kong-upstream-latency", "x-kong-proxy-latency"):
         assert re.fullmatch(r"\d+", headers.get(name) or ""), name
     assert "x-kong-response-latency" not in headers
 
 
-def test_upstream_latency_is_that_of_the_upstream(gateway: Start, upstream: Upstream) -> None:
+def test_upstream_latency_is_that_of_the_upstream(serving: Start, upstream: Upstream) -> None:
     never = threading.Event()
 
     def slow(exchange: Exchange) -> None:
@@ -200,7 +200,7 @@ def test_upstream_latency_is_that_of_the_upstream(gateway: Start, upstream: Upst
         exchange.reply(200)
 
     upstream.handler = slow
-    running = gateway(proxying(upstream))
+    running = serving(proxying(upstream))
     begun = time.monotonic()
     headers = running.ask("/").headers
     took = 1000 * (time.monotonic() - begun)
@@ -210,8 +210,8 @@ def test_upstream_latency_is_that_of_the_upstream(gateway: Start, upstream: Upst
     assert int(headers.get("x-kong-proxy-latency") or 0) <= took - theirs + 50
 
 
-def test_header_prefix(gateway: Start, upstream: Upstream) -> None:
-    headers = gateway(proxying(upstream), header_prefix="X-Sluice").ask("/").headers
+def test_header_prefix(serving: Start, upstream: Upstream) -> None:
+    headers = serving(proxying(upstream), header_prefix="X-Sluice").ask("/").headers
     assert {"x-sluice-request-id", "x-sluice-proxy-latency"} <= headers.names()
     assert not [name for name in headers.names() if name.startswith("x-kong")]
     assert "x-sluice-request-id" in upstream.last.headers
@@ -233,17 +233,17 @@ def test_request_id_is_unique_and_the_same_on_both_sides(
     assert running.access_log().split()[-50:] == ids
 
 
-def test_request_id_of_the_client_is_not_taken(gateway: Start, upstream: Upstream) -> None:
-    reply = gateway(proxying(upstream)).ask("/", headers={"X-Kong-Request-Id": "mine"})
+def test_request_id_of_the_client_is_not_taken(serving: Start, upstream: Upstream) -> None:
+    reply = serving(proxying(upstream)).ask("/", headers={"X-Kong-Request-Id": "mine"})
     assert reply.headers.get("x-kong-request-id") != "mine"
     assert upstream.last.headers.all("x-kong-request-id") == [
         reply.headers.get("x-kong-request-id")
     ]
 
 
-def test_upstreams_own_latency_headers_do_not_double(gateway: Start, upstream: Upstream) -> None:
+def test_upstreams_own_latency_headers_do_not_double(serving: Start, upstream: Upstream) -> None:
     upstream.answer(200, {"Via": "1.1 inner"}, b"x")
-    with gateway(proxying(upstream)).wire() as wire:
+    with serving(proxying(upstream)).wire() as wire:
         wire.send(request_bytes("/"))
         reply = wire.read_reply()
     assert "1.1 inner" in ", ".join(reply.headers.all("via"))

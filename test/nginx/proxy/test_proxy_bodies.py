@@ -23,7 +23,7 @@ def noise(size: int, seed: int = 1) -> bytes:
 # Streaming
 
 
-def test_response_is_streamed(gateway: Start, upstream: Upstream) -> None:
+def test_response_is_streamed(serving: Start, upstream: Upstream) -> None:
     more = threading.Event()
 
     def drip(exchange: Exchange) -> None:
@@ -33,7 +33,7 @@ def test_response_is_streamed(gateway: Start, upstream: Upstream) -> None:
         exchange.send(chunk(b"second") + chunk(b""))
 
     upstream.handler = drip
-    with gateway(proxying(upstream, response_buffering=False)).wire() as wire:
+    with serving(proxying(upstream, response_buffering=False)).wire() as wire:
         wire.send(request_bytes("/"))
         assert wire.read_head().status == 200
         parts = wire.read_chunks()
@@ -42,7 +42,7 @@ def test_response_is_streamed(gateway: Start, upstream: Upstream) -> None:
         assert b"".join(parts) == b"second"
 
 
-def test_response_of_known_length_is_streamed(gateway: Start, upstream: Upstream) -> None:
+def test_response_of_known_length_is_streamed(serving: Start, upstream: Upstream) -> None:
     more = threading.Event()
 
     def drip(exchange: Exchange) -> None:
@@ -52,7 +52,7 @@ def test_response_of_known_length_is_streamed(gateway: Start, upstream: Upstream
         exchange.send(b"second")
 
     upstream.handler = drip
-    with gateway(proxying(upstream, response_buffering=False)).wire() as wire:
+    with serving(proxying(upstream, response_buffering=False)).wire() as wire:
         wire.send(request_bytes("/"))
         assert wire.read_head().status == 200
         assert wire.read_exactly(5) == b"first"
@@ -61,7 +61,7 @@ def test_response_of_known_length_is_streamed(gateway: Start, upstream: Upstream
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_request_is_streamed(gateway: Start, upstream: Upstream, chunked: bool) -> None:
+def test_request_is_streamed(serving: Start, upstream: Upstream, chunked: bool) -> None:
     arrived = threading.Event()
 
     def listen(exchange: Exchange) -> None:
@@ -71,7 +71,7 @@ def test_request_is_streamed(gateway: Start, upstream: Upstream, chunked: bool) 
 
     upstream.handler = listen
     framing = {"Transfer-Encoding": "chunked"} if chunked else {"Content-Length": "11"}
-    with gateway(proxying(upstream, request_buffering=False)).wire() as wire:
+    with serving(proxying(upstream, request_buffering=False)).wire() as wire:
         wire.send(request_bytes("/", "POST", framing))
         wire.send(chunk(b"first") if chunked else b"first")
         assert arrived.wait(DEADLINE), "the upstream must see the first part before the last"
@@ -79,7 +79,7 @@ def test_request_is_streamed(gateway: Start, upstream: Upstream, chunked: bool) 
         assert wire.read_reply().body == b"got firstsecond"
 
 
-def test_both_directions_stream_at_once(gateway: Start, upstream: Upstream) -> None:
+def test_both_directions_stream_at_once(serving: Start, upstream: Upstream) -> None:
     def converse(exchange: Exchange) -> None:
         exchange.head(200, {"Transfer-Encoding": "chunked"})
         while part := exchange.body_part():
@@ -88,7 +88,7 @@ def test_both_directions_stream_at_once(gateway: Start, upstream: Upstream) -> N
 
     upstream.handler = converse
     route = {"request_buffering": False, "response_buffering": False}
-    with gateway(proxying(upstream, **route)).wire() as wire:
+    with serving(proxying(upstream, **route)).wire() as wire:
         wire.send(request_bytes("/", "POST", {"Transfer-Encoding": "chunked"}) + chunk(b"one"))
         assert wire.read_head().status == 200
         parts = wire.read_chunks()
@@ -99,8 +99,8 @@ def test_both_directions_stream_at_once(gateway: Start, upstream: Upstream) -> N
         assert list(parts) == []
 
 
-def test_request_is_buffered_by_default(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream))
+def test_request_is_buffered_by_default(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream))
     with running.wire() as wire:
         wire.send(request_bytes("/slow", "POST", {"Content-Length": "6"}) + b"abc")
         assert running.ask("/other").status == 200
@@ -115,10 +115,10 @@ def test_request_is_buffered_by_default(gateway: Start, upstream: Upstream) -> N
 @pytest.mark.parametrize("buffering", [True, False])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_request_body(
-    gateway: Start, upstream: Upstream, buffering: bool, chunked: bool
+    serving: Start, upstream: Upstream, buffering: bool, chunked: bool
 ) -> None:
     body = noise(5 * MEGABYTE)
-    with gateway(proxying(upstream, request_buffering=buffering)).wire() as wire:
+    with serving(proxying(upstream, request_buffering=buffering)).wire() as wire:
         if chunked:
             wire.send(request_bytes("/", "POST", {"Transfer-Encoding": "chunked"}))
             for start in range(0, len(body), 100_000):
@@ -134,11 +134,11 @@ def test_large_request_body(
 @pytest.mark.parametrize("buffering", [True, False])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_response_body(
-    gateway: Start, upstream: Upstream, buffering: bool, chunked: bool
+    serving: Start, upstream: Upstream, buffering: bool, chunked: bool
 ) -> None:
     body = noise(8 * MEGABYTE)
     upstream.answer(200, {"Content-Type": "application/octet-stream"}, body, chunked)
-    with gateway(proxying(upstream, response_buffering=buffering)).wire() as wire:
+    with serving(proxying(upstream, response_buffering=buffering)).wire() as wire:
         reply = wire.ask("/")
         assert reply.chunked == chunked
         assert hashlib.sha256(reply.body).digest() == hashlib.sha256(body).digest()
@@ -146,7 +146,7 @@ def test_large_response_body(
         assert wire.ask("/").body == b"next"
 
 
-def test_response_framed_by_its_end(gateway: Start, upstream: Upstream) -> None:
+def test_response_framed_by_its_end(serving: Start, upstream: Upstream) -> None:
     body = noise(300_000)
 
     def until_the_end(exchange: Exchange) -> None:
@@ -156,7 +156,7 @@ def test_response_framed_by_its_end(gateway: Start, upstream: Upstream) -> None:
         exchange.request.headers.append(("Connection", "close"))
 
     upstream.handler = until_the_end
-    with gateway(proxying(upstream)).wire() as wire:
+    with serving(proxying(upstream)).wire() as wire:
         reply = wire.ask("/")
         assert (reply.chunked, reply.body) == (True, body)
 
@@ -184,8 +184,8 @@ def deleted_files(pid: int, folder: str) -> list[str]:
 # Framing
 
 
-def test_chunked_request_with_extensions_and_trailers(gateway: Start, upstream: Upstream) -> None:
-    with gateway(proxying(upstream)).wire() as wire:
+def test_chunked_request_with_extensions_and_trailers(serving: Start, upstream: Upstream) -> None:
+    with serving(proxying(upstream)).wire() as wire:
         wire.send(request_bytes("/", "POST", {"Transfer-Encoding": "chunked"}))
         wire.send(b"3;ext=1\r\nabc\r\n02\r\nde\r\n0\r\nX-Trailer: 1\r\n\r\n")
         assert wire.read_reply().json()["sha256"] == hashlib.sha256(b"abcde").hexdigest()
@@ -193,8 +193,8 @@ def test_chunked_request_with_extensions_and_trailers(gateway: Start, upstream: 
 
 
 @pytest.mark.parametrize("buffering", [True, False])
-def test_expect_100_continue(gateway: Start, upstream: Upstream, buffering: bool) -> None:
-    with gateway(proxying(upstream, request_buffering=buffering)).wire() as wire:
+def test_expect_100_continue(serving: Start, upstream: Upstream, buffering: bool) -> None:
+    with serving(proxying(upstream, request_buffering=buffering)).wire() as wire:
         wire.send(
             request_bytes("/", "PUT", {"Content-Length": "4", "Expect": "100-continue"}),
         )
@@ -206,16 +206,16 @@ def test_expect_100_continue(gateway: Start, upstream: Upstream, buffering: bool
     assert "expect" not in upstream.last.headers
 
 
-def test_empty_body_with_content_length_zero(gateway: Start, upstream: Upstream) -> None:
-    with gateway(proxying(upstream)).wire() as wire:
+def test_empty_body_with_content_length_zero(serving: Start, upstream: Upstream) -> None:
+    with serving(proxying(upstream)).wire() as wire:
         assert wire.ask("/", "POST", body=b"").json()["length"] == 0
         assert upstream.last.headers.get("content-length") == "0"
 
 
 def test_unread_body_of_an_unrouted_request_does_not_spoil_the_connection(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
-    with gateway(proxying(upstream, paths=["/only"])).wire() as wire:
+    with serving(proxying(upstream, paths=["/only"])).wire() as wire:
         assert wire.ask("/nowhere", "POST", body=b"x" * 50_000).status == 404
         assert wire.ask("/only/here").status == 200
 
@@ -223,21 +223,21 @@ def test_unread_body_of_an_unrouted_request_does_not_spoil_the_connection(
 # Cut short
 
 
-def test_response_cut_short_is_not_passed_as_whole(gateway: Start, upstream: Upstream) -> None:
+def test_response_cut_short_is_not_passed_as_whole(serving: Start, upstream: Upstream) -> None:
     def cut(exchange: Exchange) -> None:
         exchange.head(200, {"Content-Length": "100000"})
         exchange.send(b"x" * 50_000)
         exchange.abort()
 
     upstream.handler = cut
-    running = gateway(proxying(upstream))
+    running = serving(proxying(upstream))
     running.expect_log(r"(prematurely closed|Connection reset by peer)", 1)
     with running.wire() as wire, pytest.raises((ClosedEarly, ConnectionError)):
         wire.ask("/")
 
 
 def test_chunked_response_cut_short_is_not_passed_as_whole(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
     def cut(exchange: Exchange) -> None:
         exchange.head(200, {"Transfer-Encoding": "chunked"})
@@ -246,13 +246,13 @@ def test_chunked_response_cut_short_is_not_passed_as_whole(
         exchange.shut()
 
     upstream.handler = cut
-    running = gateway(proxying(upstream))
+    running = serving(proxying(upstream))
     running.expect_log(r"prematurely closed", 1)
     with running.wire() as wire, pytest.raises((ClosedEarly, ConnectionError, ValueError)):
         wire.ask("/")
 
 
-def test_client_that_leaves_ends_the_upstream_request(gateway: Start, upstream: Upstream) -> None:
+def test_client_that_leaves_ends_the_upstream_request(serving: Start, upstream: Upstream) -> None:
     left = threading.Event()
 
     def wait_for_the_end(exchange: Exchange) -> None:
@@ -261,7 +261,7 @@ def test_client_that_leaves_ends_the_upstream_request(gateway: Start, upstream: 
         exchange.keep = False
 
     upstream.handler = wait_for_the_end
-    running = gateway(proxying(upstream, response_buffering=False))
+    running = serving(proxying(upstream, response_buffering=False))
     with running.wire() as wire:
         wire.send(request_bytes("/"))
         upstream.wait_for(1)

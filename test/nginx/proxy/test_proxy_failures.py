@@ -38,28 +38,28 @@ def expect_message(reply: Reply, status: int, message: str) -> None:
 # Timeouts
 
 
-def test_connect_timeout(gateway: Start) -> None:
+def test_connect_timeout(serving: Start) -> None:
     with Blackhole() as hole:
         service = {"connect_timeout": 100, "retries": 0}
-        running = gateway(proxying(hole, service=service))
+        running = serving(proxying(hole, service=service))
         running.expect_log(TIMED_OUT, 1)
         begun = time.monotonic()
         expect_message(running.ask("/", headers=JSON), 504, TIMING_OUT)
         assert time.monotonic() - begun < DEADLINE
 
 
-def test_read_timeout(gateway: Start, upstream: Upstream) -> None:
+def test_read_timeout(serving: Start, upstream: Upstream) -> None:
     def hang(exchange: Exchange) -> None:
         exchange.ended()
         exchange.keep = False
 
     upstream.handler = hang
-    running = gateway(proxying(upstream, service={"read_timeout": 100, "retries": 0}))
+    running = serving(proxying(upstream, service={"read_timeout": 100, "retries": 0}))
     running.expect_log(TIMED_OUT, 1)
     expect_message(running.ask("/", headers=JSON), 504, TIMING_OUT)
 
 
-def test_read_timeout_within_the_body_cuts_the_answer(gateway: Start, upstream: Upstream) -> None:
+def test_read_timeout_within_the_body_cuts_the_answer(serving: Start, upstream: Upstream) -> None:
     def stall(exchange: Exchange) -> None:
         exchange.head(200, {"Content-Length": "10"})
         exchange.send(b"12345")
@@ -68,14 +68,14 @@ def test_read_timeout_within_the_body_cuts_the_answer(gateway: Start, upstream: 
 
     upstream.handler = stall
     # Enough for the head, however late the upstream's thread runs.
-    running = gateway(proxying(upstream, service={"read_timeout": 2000}))
+    running = serving(proxying(upstream, service={"read_timeout": 2000}))
     running.expect_log(TIMED_OUT, 1)
     with running.wire() as wire, pytest.raises(ConnectionError):
         wire.ask("/")
     assert len(upstream.requests) == 1
 
 
-def test_write_timeout(gateway: Start, upstream: Upstream) -> None:
+def test_write_timeout(serving: Start, upstream: Upstream) -> None:
     answered = threading.Event()
 
     def read_nothing(exchange: Exchange) -> None:
@@ -83,7 +83,7 @@ def test_write_timeout(gateway: Start, upstream: Upstream) -> None:
         exchange.abort()
 
     upstream.handler = read_nothing
-    running = gateway(proxying(upstream, service={"write_timeout": 100, "retries": 0}))
+    running = serving(proxying(upstream, service={"write_timeout": 100, "retries": 0}))
     running.expect_log(TIMED_OUT, 1)
     reply = running.ask("/", "POST", body=b"x" * 20_000_000, headers=JSON)
     answered.set()
@@ -112,11 +112,11 @@ def test_answer_within_the_timeout_passes(gateway: Start, upstream: Upstream) ->
 
 @pytest.mark.parametrize(("service", "tries"), [({"retries": 0}, 1), ({"retries": 3}, 4), ({}, 6)])
 def test_refused_connection_is_tried_retries_more_times(
-    gateway: Start, service: dict[str, int], tries: int
+    serving: Start, service: dict[str, int], tries: int
 ) -> None:
     """Five by default."""
     with DeadPort() as dead:
-        running = gateway(proxying(dead, service=service))
+        running = serving(proxying(dead, service=service))
         running.expect_log(REFUSED, tries)
         expect_message(running.ask("/", headers=JSON), 502, INVALID)
 
@@ -134,18 +134,18 @@ def test_refused_connection_is_tried_retries_more_times(
     ids=["nothing", "half a line", "bad header", "huge header", "no HTTP"],
 )
 def test_nonsense_from_the_upstream(
-    gateway: Start, upstream: Upstream, answer: bytes, log: str
+    serving: Start, upstream: Upstream, answer: bytes, log: str
 ) -> None:
     upstream.handler = saying(answer)
-    running = gateway(proxying(upstream, service={"retries": 0}))
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log(log, 1)
     expect_message(running.ask("/", headers=JSON), 502, INVALID)
 
 
-def test_response_framed_in_two_ways_leaves_with_one(gateway: Start, upstream: Upstream) -> None:
+def test_response_framed_in_two_ways_leaves_with_one(serving: Start, upstream: Upstream) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
     upstream.handler = saying(head + chunk(b"12345") + chunk(b""))
-    running = gateway(proxying(upstream, service={"retries": 0}))
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log(r"sent .*Content-Length", range(0, 2))
     with running.wire() as wire:
         reply = wire.ask("/", headers=JSON)
@@ -159,9 +159,9 @@ def test_response_framed_in_two_ways_leaves_with_one(gateway: Start, upstream: U
 # Retries
 
 
-def test_retry_goes_to_the_next_target(gateway: Start, upstream: Upstream) -> None:
+def test_retry_goes_to_the_next_target(serving: Start, upstream: Upstream) -> None:
     with DeadPort() as dead:
-        running = gateway(balanced(dead.address, upstream.address))
+        running = serving(balanced(dead.address, upstream.address))
         running.expect_log(REFUSED, range(1, 11))
         for number in range(10):
             reply = running.ask(f"/{number}", "POST", body=b"kept")
@@ -173,35 +173,35 @@ def test_retry_goes_to_the_next_target(gateway: Start, upstream: Upstream) -> No
     "host", ["127.0.0.1", "127.000.000.001", "[::1]", "[0:0:0:0:0:0:0:1]", "[::FFFF:127.0.0.1]"]
 )
 def test_no_target_is_tried_twice_while_others_were_not(
-    gateway: Start, upstream: Upstream, host: str
+    serving: Start, upstream: Upstream, host: str
 ) -> None:
     """However its address is written, and however heavy it is."""
     with DeadPort("::1" if host in ("[::1]", "[0:0:0:0:0:0:0:1]") else "127.0.0.1") as dead:
         weighted = (f"{host}:{dead.port}", 1000), (upstream.address, 1)
-        running = gateway(balanced(*weighted, service={"retries": 1}))
+        running = serving(balanced(*weighted, service={"retries": 1}))
         running.expect_log(REFUSED, range(9, 11))
         assert [running.ask("/").status for _ in range(10)] == [200] * 10
 
 
-def test_all_targets_dead(gateway: Start) -> None:
+def test_all_targets_dead(serving: Start) -> None:
     with DeadPort() as one, DeadPort() as two:
-        running = gateway(balanced(one.address, two.address, service={"retries": 1}))
+        running = serving(balanced(one.address, two.address, service={"retries": 1}))
         running.expect_log(REFUSED, 2)
         expect_message(running.ask("/", headers=JSON), 502, INVALID)
 
 
-def test_retries_zero_asks_one_target_only(gateway: Start, upstream: Upstream) -> None:
+def test_retries_zero_asks_one_target_only(serving: Start, upstream: Upstream) -> None:
     with DeadPort() as dead:
-        running = gateway(balanced(dead.address, upstream.address, service={"retries": 0}))
+        running = serving(balanced(dead.address, upstream.address, service={"retries": 0}))
         running.expect_log(REFUSED, 5)
         statuses = [running.ask("/").status for _ in range(10)]
     assert sorted(statuses) == [200] * 5 + [502] * 5
 
 
-def test_retry_after_a_connect_timeout(gateway: Start, upstream: Upstream) -> None:
+def test_retry_after_a_connect_timeout(serving: Start, upstream: Upstream) -> None:
     with Blackhole() as hole:
         config = balanced(hole.address, upstream.address, service={"connect_timeout": 100})
-        running = gateway(config)
+        running = serving(config)
         running.expect_log(TIMED_OUT, range(1, 3))
         assert [running.ask("/").status for _ in range(2)] == [200, 200]
 
@@ -219,7 +219,7 @@ def test_retry_after_a_connect_timeout(gateway: Start, upstream: Upstream) -> No
     ],
 )
 def test_only_idempotent_requests_are_sent_again(
-    gateway: Start, upstream: Upstream, method: str, tried: int
+    serving: Start, upstream: Upstream, method: str, tried: int
 ) -> None:
     def hang_up(exchange: Exchange) -> None:
         exchange.read_body()
@@ -228,7 +228,7 @@ def test_only_idempotent_requests_are_sent_again(
 
     upstream.handler = hang_up
     with Upstream(hang_up) as other:
-        running = gateway(balanced(upstream.address, other.address, service={"retries": 1}))
+        running = serving(balanced(upstream.address, other.address, service={"retries": 1}))
         running.expect_log(CLOSED, tried)
         reply = running.ask("/", method, body=b"x", headers=JSON)
         expect_message(reply, 502, INVALID)
@@ -237,24 +237,24 @@ def test_only_idempotent_requests_are_sent_again(
     assert max(seen) == 1, "the retry goes to the other target"
 
 
-def test_read_timeout_is_retried_elsewhere(gateway: Start, upstream: Upstream) -> None:
+def test_read_timeout_is_retried_elsewhere(serving: Start, upstream: Upstream) -> None:
     def hang(exchange: Exchange) -> None:
         exchange.ended()
         exchange.keep = False
 
     with Upstream(hang) as stuck:
         config = balanced(stuck.address, upstream.address, service={"read_timeout": 2000})
-        running = gateway(config)
+        running = serving(config)
         running.expect_log(TIMED_OUT, range(1, 3))
         assert [running.ask("/").status for _ in range(2)] == [200, 200]
         assert len(stuck.requests) in (1, 2), "the rotation begins anywhere"
 
 
-def test_error_statuses_of_the_upstream_are_not_retried(gateway: Start, upstream: Upstream) -> None:
+def test_error_statuses_of_the_upstream_are_not_retried(serving: Start, upstream: Upstream) -> None:
     with Upstream() as other:
         for server in (upstream, other):
             server.answer(503, body=b"mine")
-        running = gateway(balanced(upstream.address, other.address))
+        running = serving(balanced(upstream.address, other.address))
         reply = running.ask("/", headers=JSON)
         assert (reply.status, reply.body) == (503, b"mine")
         assert len(upstream.requests) + len(other.requests) == 1
@@ -271,60 +271,60 @@ def test_error_statuses_of_the_upstream_are_not_retried(gateway: Start, upstream
     ids=["no HTTP", "bad header", "huge header", "interim"],
 )
 def test_nonsense_is_not_asked_for_again(
-    gateway: Start, upstream: Upstream, answer: bytes, log: str
+    serving: Start, upstream: Upstream, answer: bytes, log: str
 ) -> None:
     """As docs/answers.md says of failures that are tried again."""
     upstream.handler = saying(answer)
     with Upstream(saying(answer)) as other:
-        running = gateway(balanced(upstream.address, other.address))
+        running = serving(balanced(upstream.address, other.address))
         running.expect_log(log, 1)
         expect_message(running.ask("/", headers=JSON), 502, INVALID)
         assert len(upstream.requests) + len(other.requests) == 1
 
 
-def test_large_body_is_sent_whole_to_the_next_target(gateway: Start, upstream: Upstream) -> None:
+def test_large_body_is_sent_whole_to_the_next_target(serving: Start, upstream: Upstream) -> None:
     body = bytes(range(256)) * 4000
     with DeadPort() as dead:
-        running = gateway(balanced(dead.address, upstream.address))
+        running = serving(balanced(dead.address, upstream.address))
         running.expect_log(REFUSED, range(1, 3))
         for _ in range(2):
             assert running.ask("/", "POST", body=body).json()["length"] == len(body)
 
 
-def test_host_header_is_the_targets_own_on_a_retry(gateway: Start, upstream: Upstream) -> None:
+def test_host_header_is_the_targets_own_on_a_retry(serving: Start, upstream: Upstream) -> None:
     with DeadPort() as dead:
-        running = gateway(balanced(dead.address, upstream.address))
+        running = serving(balanced(dead.address, upstream.address))
         running.expect_log(REFUSED, range(1, 3))
         for _ in range(2):
             assert running.ask("/").status == 200
     assert {r.headers.get("host") for r in upstream.requests} == {upstream.address}
 
 
-def test_a_preserved_host_header_stays_on_a_retry(gateway: Start, upstream: Upstream) -> None:
+def test_a_preserved_host_header_stays_on_a_retry(serving: Start, upstream: Upstream) -> None:
     with DeadPort() as dead:
         config = balanced(dead.address, upstream.address)
         config["services"][0]["routes"][0]["preserve_host"] = True
-        running = gateway(config)
+        running = serving(config)
         running.expect_log(REFUSED, range(1, 3))
         for _ in range(2):
             assert running.ask("/", headers={"Host": "kept.example"}).status == 200
     assert {r.headers.get("host") for r in upstream.requests} == {"kept.example"}
 
 
-def test_retries_of_an_upstream_with_tls(gateway: Start, tmp_path: Path) -> None:
+def test_retries_of_an_upstream_with_tls(serving: Start, tmp_path: Path) -> None:
     with Upstream(tls=self_signed(tmp_path)) as upstream, DeadPort() as dead:
         config = balanced(dead.address, upstream.address)
         config["services"][0]["url"] = "https://balanced"
-        running = gateway(config)
+        running = serving(config)
         running.expect_log(REFUSED, range(1, 3))
         for number in range(2):
             assert running.ask(f"/{number}").json()["target"] == f"/{number}"
 
 
-def test_timeouts_of_a_service_hold_for_each_try(gateway: Start) -> None:
+def test_timeouts_of_a_service_hold_for_each_try(serving: Start) -> None:
     with Blackhole() as one, Blackhole() as two:
         service = {"connect_timeout": 100, "retries": 2}
-        running = gateway(balanced(one.address, two.address, service=service))
+        running = serving(balanced(one.address, two.address, service=service))
         running.expect_log(TIMED_OUT, 3)
         begun = time.monotonic()
         assert running.ask("/").status == 504
@@ -334,13 +334,13 @@ def test_timeouts_of_a_service_hold_for_each_try(gateway: Start) -> None:
 # No target at all
 
 
-def test_upstream_without_targets(gateway: Start) -> None:
-    reply = gateway(balanced()).ask("/", headers=JSON)
+def test_upstream_without_targets(serving: Start) -> None:
+    reply = serving(balanced()).ask("/", headers=JSON)
     expect_message(reply, 503, "failure to get a peer from the ring-balancer")
 
 
-def test_all_weights_zero(gateway: Start, upstream: Upstream) -> None:
-    reply = gateway(balanced((upstream.address, 0))).ask("/", headers=JSON)
+def test_all_weights_zero(serving: Start, upstream: Upstream) -> None:
+    reply = serving(balanced((upstream.address, 0))).ask("/", headers=JSON)
     expect_message(reply, 503, "failure to get a peer from the ring-balancer")
     assert upstream.requests == []
 

@@ -13,22 +13,22 @@ from wire import DEADLINE, request_bytes
 # Connections
 
 
-def test_client_connection_is_kept(gateway: Start, upstream: Upstream) -> None:
-    with gateway(proxying(upstream)).wire() as wire:
+def test_client_connection_is_kept(serving: Start, upstream: Upstream) -> None:
+    with serving(proxying(upstream)).wire() as wire:
         for number in range(20):
             assert wire.ask(f"/{number}").json()["target"] == f"/{number}"
 
 
-def test_pipelined_requests_are_answered_in_order(gateway: Start, upstream: Upstream) -> None:
-    with gateway(proxying(upstream)).wire() as wire:
+def test_pipelined_requests_are_answered_in_order(serving: Start, upstream: Upstream) -> None:
+    with serving(proxying(upstream)).wire() as wire:
         wire.send(b"".join(request_bytes(f"/{number}") for number in range(10)))
         assert [wire.read_reply().json()["target"] for _ in range(10)] == [
             f"/{number}" for number in range(10)
         ]
 
 
-def test_upstream_connection_is_pooled(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream))
+def test_upstream_connection_is_pooled(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream))
     for number in range(30):
         assert running.ask(f"/{number}").status == 200
     assert upstream.connections == 1
@@ -37,23 +37,23 @@ def test_upstream_connection_is_pooled(gateway: Start, upstream: Upstream) -> No
     assert (upstream.last.headers.get("connection") or "keep-alive").lower() == "keep-alive"
 
 
-def test_pool_size_zero_closes_each_connection(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream), upstream_keepalive_pool_size=0)
+def test_pool_size_zero_closes_each_connection(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream), upstream_keepalive_pool_size=0)
     for _ in range(3):
         assert running.ask("/").status == 200
     assert upstream.connections == 3
 
 
 def test_requests_of_one_upstream_connection_are_limited(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
-    running = gateway(proxying(upstream), upstream_keepalive_max_requests=5)
+    running = serving(proxying(upstream), upstream_keepalive_max_requests=5)
     for _ in range(10):
         assert running.ask("/").status == 200
     assert upstream.connections == 2
 
 
-def test_idle_upstream_connection_is_closed(gateway: Start, upstream: Upstream) -> None:
+def test_idle_upstream_connection_is_closed(serving: Start, upstream: Upstream) -> None:
     ended = threading.Event()
 
     def answer_and_wait(exchange: Exchange) -> None:
@@ -63,7 +63,7 @@ def test_idle_upstream_connection_is_closed(gateway: Start, upstream: Upstream) 
         exchange.keep = False
 
     upstream.handler = answer_and_wait
-    running = gateway(proxying(upstream), upstream_keepalive_idle_timeout="1s")
+    running = serving(proxying(upstream), upstream_keepalive_idle_timeout="1s")
     assert running.ask("/").status == 200
     assert ended.wait(DEADLINE), "the gateway closes the idle connection"
     assert running.ask("/").status == 200
@@ -71,9 +71,9 @@ def test_idle_upstream_connection_is_closed(gateway: Start, upstream: Upstream) 
 
 
 def test_pool_survives_an_upstream_that_closes_idle_connections(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
-    running = gateway(proxying(upstream))
+    running = serving(proxying(upstream))
     for number in range(5):
         assert running.ask(f"/{number}").status == 200
         upstream.drop_connections()
@@ -81,17 +81,17 @@ def test_pool_survives_an_upstream_that_closes_idle_connections(
     assert len({request.connection for request in upstream.requests}) == 5
 
 
-def test_connection_close_is_honoured(gateway: Start, upstream: Upstream) -> None:
-    with gateway(proxying(upstream)).wire() as wire:
+def test_connection_close_is_honoured(serving: Start, upstream: Upstream) -> None:
+    with serving(proxying(upstream)).wire() as wire:
         reply = wire.ask("/", headers={"Connection": "close"})
         assert (reply.status, reply.headers.get("connection")) == (200, "close")
         assert wire.ended()
     assert "close" not in (upstream.last.headers.get("connection") or "")
 
 
-def test_http_1_0_client_gets_an_unchunked_answer(gateway: Start, upstream: Upstream) -> None:
+def test_http_1_0_client_gets_an_unchunked_answer(serving: Start, upstream: Upstream) -> None:
     upstream.answer(200, body=b"abc" * 1000, chunked=True)
-    with gateway(proxying(upstream)).wire() as wire:
+    with serving(proxying(upstream)).wire() as wire:
         wire.send(b"GET /old HTTP/1.0\r\nHost: a\r\n\r\n")
         reply = wire.read_reply()
     assert (reply.status, reply.chunked, reply.body) == (200, False, b"abc" * 1000)
@@ -328,7 +328,7 @@ def test_big_headers_within_the_limits_pass(running: Gateway, behind: Upstream) 
 # Service and target
 
 
-def test_service_by_fields(gateway: Start, upstream: Upstream) -> None:
+def test_service_by_fields(serving: Start, upstream: Upstream) -> None:
     config = {
         "services": [
             {
@@ -341,7 +341,7 @@ def test_service_by_fields(gateway: Start, upstream: Upstream) -> None:
             }
         ]
     }
-    reply = gateway(config).ask("/api/x?y=1")
+    reply = serving(config).ask("/api/x?y=1")
     assert reply.json()["target"] == "/base/x?y=1"
     assert upstream.last.headers.get("host") == upstream.address
 
@@ -355,9 +355,9 @@ def test_service_by_fields(gateway: Start, upstream: Upstream) -> None:
     ],
 )
 def test_host_header(
-    gateway: Start, upstream: Upstream, preserve: bool, sent: str, seen: str | None
+    serving: Start, upstream: Upstream, preserve: bool, sent: str, seen: str | None
 ) -> None:
-    running = gateway(proxying(upstream, preserve_host=preserve))
+    running = serving(proxying(upstream, preserve_host=preserve))
     assert running.ask("/", headers={"Host": sent}).status == 200
     got = upstream.last.headers.get("host")
     assert got is not None

@@ -58,10 +58,10 @@ PATTERNS = {
 
 @pytest.mark.parametrize("kind", PATTERNS)
 def test_a_request_on_which_a_pattern_gives_up_is_refused(
-    gateway: Start, upstream: Upstream, beside: Callable[..., dict], kind: str
+    serving: Start, upstream: Upstream, beside: Callable[..., dict], kind: str
 ) -> None:
     route, target, headers = PATTERNS[kind]
-    running = gateway(beside(**route))
+    running = serving(beside(**route))
     assert running.ask("/other").status == 200
     before = len(upstream.requests)
     running.expect_log(LOGGED, 2)
@@ -74,9 +74,9 @@ def test_a_request_on_which_a_pattern_gives_up_is_refused(
 
 
 def test_a_line_of_several_counts(
-    gateway: Start, upstream: Upstream, beside: Callable[..., dict]
+    serving: Start, upstream: Upstream, beside: Callable[..., dict]
 ) -> None:
-    running = gateway(beside(headers={"x-a": [f"~*^{HEAVY}$"]}))
+    running = serving(beside(headers={"x-a": [f"~*^{HEAVY}$"]}))
     running.expect_log(LOGGED, 1)
     assert running.ask("/", headers=[("X-A", "b"), ("x-a", LONG)]).status == 500
     # Another line matches: then it is the protected route's for sure.
@@ -85,11 +85,11 @@ def test_a_line_of_several_counts(
 
 
 def test_a_route_that_wins_anyway_has_the_request(
-    gateway: Start, upstream: Upstream, beside: Callable[..., dict]
+    serving: Start, upstream: Upstream, beside: Callable[..., dict]
 ) -> None:
     config = beside(paths=[f"~/{HEAVY}$"])
     config["services"][0]["routes"].append({"name": "host", "hosts": ["a"], "paths": ["/"]})
-    running = gateway(config)
+    running = serving(config)
     assert running.ask(f"/{LONG}", headers={"Host": "a"}).status == 200
     running.expect_log(LOGGED, 1)
     assert running.ask(f"/{LONG}", headers={"Host": "b"}).status == 500
@@ -171,12 +171,12 @@ def test_headers_by_conditions_are_no_product(tenants: Gateway) -> None:
 
 
 def test_what_is_refused_before_it_is_routed_is_logged(
-    gateway: Start, beside: Callable[..., dict]
+    serving: Start, beside: Callable[..., dict]
 ) -> None:
     """Global plugins see it, as they see what nginx refuses."""
     with LogServer() as server:
         plugin = {"name": "http-log", "config": {"http_endpoint": server.url}}
-        running = gateway(beside(paths=[f"~/{HEAVY}$"]) | {"plugins": [plugin]})
+        running = serving(beside(paths=[f"~/{HEAVY}$"]) | {"plugins": [plugin]})
         running.expect_log(LOGGED, 1)
         asked = {f"/{LONG}": 500, "/a/..%2fb": 400, "/fine": 200}
         for target, status in asked.items():

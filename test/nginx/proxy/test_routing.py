@@ -45,8 +45,8 @@ def ask(running: Gateway, target: str, method: str = "GET", **headers: str) -> i
 # Conditions
 
 
-def test_hosts(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_hosts(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(
             upstream,
             {"hosts": ["api.example.com", "other.example.com"]},
@@ -70,8 +70,8 @@ def test_hosts(gateway: Start, upstream: Upstream) -> None:
     assert {host: ask(running, "/", Host=host) for host in expected} == expected
 
 
-def test_hosts_with_port(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_hosts_with_port(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(
             upstream, {"hosts": ["a.com"]}, {"hosts": ["a.com:8443"]}, {"hosts": ["*.b.com:81"]}
         )
@@ -97,15 +97,15 @@ def test_port_of_the_listener_counts_where_host_names_none(
     assert ask(running, "/", Host="a.com:80") == 0
 
 
-def test_ipv6_host(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(routing(upstream, {"hosts": ["[::1]"]}, {"hosts": ["a"]}))
+def test_ipv6_host(serving: Start, upstream: Upstream) -> None:
+    running = serving(routing(upstream, {"hosts": ["[::1]"]}, {"hosts": ["a"]}))
     assert ask(running, "/", Host="[::1]") == 0
     assert ask(running, "/", Host="[::1]:80") == 0
     assert ask(running, "/", Host="[::2]") is None
 
 
-def test_path_prefixes(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_path_prefixes(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(upstream, {"paths": ["/a", "/c"]}, {"paths": ["/a/b/"]}, {"paths": ["/a/b"]})
     )
     expected = {
@@ -123,8 +123,8 @@ def test_path_prefixes(gateway: Start, upstream: Upstream) -> None:
     assert {path: ask(running, path) for path in expected} == expected
 
 
-def test_regex_paths(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_regex_paths(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(
             upstream,
             {"paths": ["/users/12345"]},
@@ -161,14 +161,14 @@ def test_paths_match_normalised(gateway: Start, upstream: Upstream) -> None:
     assert {path: ask(running, path) for path in expected} == expected
 
 
-def test_methods(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(routing(upstream, {"methods": ["GET", "PURGE"]}, {"methods": ["POST"]}))
+def test_methods(serving: Start, upstream: Upstream) -> None:
+    running = serving(routing(upstream, {"methods": ["GET", "PURGE"]}, {"methods": ["POST"]}))
     expected = {"GET": 0, "PURGE": 0, "POST": 1, "PUT": None, "DELETE": None}
     assert {method: ask(running, "/", method) for method in expected} == expected
 
 
-def test_headers(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_headers(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(
             upstream,
             {"headers": {"X-Version": ["v1", "v2"]}},
@@ -185,30 +185,30 @@ def test_headers(gateway: Start, upstream: Upstream) -> None:
     assert ask(running, "/", X_User="anna") is None
 
 
-def test_any_of_a_repeated_header_matches(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(routing(upstream, {"headers": {"X-Version": ["v2"]}}))
+def test_any_of_a_repeated_header_matches(serving: Start, upstream: Upstream) -> None:
+    running = serving(routing(upstream, {"headers": {"X-Version": ["v2"]}}))
     for values in (["v1", "v2"], ["v2", "v1"]):
         reply = running.ask("/", headers=[("X-Version", value) for value in values])
         assert route_of(reply) == 0, values
 
 
-def test_a_header_matches_with_dashes_or_underscores(gateway: Start, upstream: Upstream) -> None:
+def test_a_header_matches_with_dashes_or_underscores(serving: Start, upstream: Upstream) -> None:
     routes = {"headers": {"X-One": ["v"]}}, {"headers": {"X_Two": ["v"]}}
-    running = gateway(routing(upstream, *routes))
+    running = serving(routing(upstream, *routes))
     for name, index in (("X-One", 0), ("X_One", 0), ("x-two", 1), ("X_TWO", 1)):
         assert route_of(running.ask("/", headers=[(name, "v")])) == index, name
     both = [("X-One", "other"), ("X_One", "v")]
     assert route_of(running.ask("/", headers=both)) == 0
 
 
-def test_many_headers_hide_none(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(routing(upstream, {"headers": {"X-Version": ["v1"]}}))
+def test_many_headers_hide_none(serving: Start, upstream: Upstream) -> None:
+    running = serving(routing(upstream, {"headers": {"X-Version": ["v1"]}}))
     many = [(f"X-{number}", "x") for number in range(150)]
     assert route_of(running.ask("/", headers=[*many, ("X-Version", "v1")])) == 0
 
 
-def test_more_conditions_win(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_more_conditions_win(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         routing(
             upstream,
             {"paths": ["/a/long/path"]},
@@ -231,22 +231,22 @@ def test_equal_routes_the_older_wins_then_the_first(gateway: Start, upstream: Up
     assert ask(running, "/a") == 1
 
 
-def test_route_without_a_service(gateway: Start) -> None:
-    reply = gateway({"routes": [{"paths": ["/"]}]}).ask("/", headers={"Accept": "*/*"})
+def test_route_without_a_service(serving: Start) -> None:
+    reply = serving({"routes": [{"paths": ["/"]}]}).ask("/", headers={"Accept": "*/*"})
     assert (reply.status, reply.json()["message"]) == (503, "no Service found with those values")
 
 
-def test_disabled_service_has_no_routes(gateway: Start, upstream: Upstream) -> None:
+def test_disabled_service_has_no_routes(serving: Start, upstream: Upstream) -> None:
     config = routing(upstream, {"paths": ["/a"]}, {"paths": ["/"]})
     config["services"][0]["enabled"] = False
-    assert ask(gateway(config), "/a") == 1
+    assert ask(serving(config), "/a") == 1
 
 
 # Protocols
 
 
-def test_https_only_asked_by_http_says_426(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, protocols=["https"]))
+def test_https_only_asked_by_http_says_426(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, protocols=["https"]))
     reply = running.ask("/x", headers={"Accept": "application/json"})
     assert (reply.status, reply.json()["message"]) == (426, "Please use HTTPS protocol")
     assert reply.headers.get("upgrade") == "TLS/1.2, HTTP/1.1"
@@ -255,9 +255,9 @@ def test_https_only_asked_by_http_says_426(gateway: Start, upstream: Upstream) -
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_https_only_redirects(gateway: Start, upstream: Upstream, status: int) -> None:
+def test_https_only_redirects(serving: Start, upstream: Upstream, status: int) -> None:
     route = {"protocols": ["https"], "https_redirect_status_code": status}
-    running = gateway(proxying(upstream, **route))
+    running = serving(proxying(upstream, **route))
     reply = running.ask("/x%20y?z=1", headers={"Host": "api.example.com"})
     assert reply.status == status
     assert reply.headers.get("location") == "https://api.example.com/x%20y?z=1"
@@ -277,12 +277,12 @@ def test_a_redirect_without_a_host_names_the_address(upstream: Upstream) -> None
 
 
 def test_a_redirect_names_no_port_but_that_of_a_trusted_proxy(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
     config = proxying(upstream, protocols=["https"], https_redirect_status_code=301)
     sent = {"Host": "api.example.com:8000", "X-Forwarded-Host": "shop.example.com:8443"}
     for trusted, where in (("", "api.example.com"), ("127.0.0.1", "shop.example.com:8443")):
-        running = gateway(config, trusted_ips=trusted)
+        running = serving(config, trusted_ips=trusted)
         location = running.ask("/a?b=1", headers=sent).headers.get("location")
         assert location == f"https://{where}/a?b=1"
 
@@ -294,8 +294,8 @@ def test_https_told_by_a_trusted_proxy_is_https(gateway: Start, upstream: Upstre
     assert gateway(config).ask("/", headers=sent).status == 426
 
 
-def test_both_protocols_serve_http(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, protocols=["http", "https"]), tls="ssl")
+def test_both_protocols_serve_http(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, protocols=["http", "https"]), tls="ssl")
     assert running.ask("/").status == 200
     tls = httpx.get(f"https://127.0.0.1:{running.tls_port}/", trust_env=False, verify=False)
     assert tls.status_code == 200
@@ -382,11 +382,11 @@ def send(wire: Wire, request: dict[str, Any], target: str) -> Reply:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_real_nginx_routes_as_the_oracle_says(
-    gateway: Start, upstream: Upstream, seed: int
+    serving: Start, upstream: Upstream, seed: int
 ) -> None:
     dice = random.Random(seed)
     routes = [random_route(dice) for _ in range(dice.randint(5, 40))]
-    running = gateway(routing(upstream, *routes))
+    running = serving(routing(upstream, *routes))
     requests = [random_request(dice, running.proxy_port) for _ in range(100)]
     answers = oracle(routes, requests)
     assert len([answer for answer in answers if answer]) > 20, "mostly 404s prove little"

@@ -187,15 +187,15 @@ def saying(data: bytes) -> Handler:
         b"Upgrade: websocket\r\nUpgrade: h2c\r\n",
     ],
 )
-def test_a_101_for_something_else(gateway: Start, upstream: Upstream, head: bytes) -> None:
-    running = gateway(proxying(upstream, service={"retries": 0}))
+def test_a_101_for_something_else(serving: Start, upstream: Upstream, head: bytes) -> None:
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream switched to another protocol than asked", 1)
     upstream.handler = saying(SWITCHED + head + b"\r\n")
     assert running.ask("/", headers=ASKING).status == 502
 
 
-def test_a_101_that_nobody_asked_for(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, service={"retries": 0}))
+def test_a_101_that_nobody_asked_for(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, service={"retries": 0}))
     upstream.handler = saying(SWITCHED + b"Upgrade: websocket\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")
     asked = [[], *(REFUSED[what] for what in ("h2c", "a list", "two lines", "no Connection"))]
     running.expect_log("upstream switched protocols without being asked", len(asked))
@@ -224,9 +224,9 @@ def test_the_head_of_a_101(running: Gateway, upstream: Upstream) -> None:
 @pytest.mark.parametrize(
     "line", [b"X-A: b\r c: d\r\n", b"X-A: b\0c\r\n", b" folded\r\n", b"X A: b\r\n"]
 )
-def test_a_101_cannot_be_split(gateway: Start, upstream: Upstream, line: bytes) -> None:
+def test_a_101_cannot_be_split(serving: Start, upstream: Upstream, line: bytes) -> None:
     """As the head of any other response: one that nginx cannot read is none."""
-    running = gateway(proxying(upstream, service={"retries": 0}))
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream sent invalid header", 1)
     upstream.handler = saying(switched(KEY, line))
     assert running.ask("/", headers=ASKING).status == 502

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import jwt
 from admin_client import uuid
 
-from sluice import proxying
+from sluice import ROOT, proxying
 from upstream import Upstream
 from wire import Pairs
 
@@ -95,6 +96,18 @@ ALL = [
 ]
 
 NAMES = [plugin.name for plugin in ALL]
+# mtls-auth is not among them: it names no consumer, so it has neither a realm, nor an anonymous
+# consumer, nor an identity to send upstream (test/plugins/mtls-auth has what it does).
+
+
+def identifying() -> set[str]:
+    """The bundled plugins whose handler says that they name the consumer."""
+    says = re.compile(r"^ +identifies_consumer = true,$", re.MULTILINE)
+    return {
+        path.parent.name
+        for path in (ROOT / "plugins").glob("*/handler.lua")
+        if says.search(path.read_text())
+    }
 
 
 def named(name: str) -> Authenticator:

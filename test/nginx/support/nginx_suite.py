@@ -16,12 +16,13 @@ from admin_client import Client
 from asan import environment as asan_environment
 from failures import CRASH, Failures
 from log_server import LogServer
+from shared import Pool
 
 import guard
 from events_nginx import Events
 from images_nginx import Images
 from instance import Instance, Instances
-from sluice import ROOT, Config, Gateway
+from sluice import ROOT, Config, Gateway, Start
 from timer_nginx import Timers
 from upstream import Upstream
 
@@ -81,6 +82,22 @@ def gateway() -> Iterator[Callable[..., Gateway]]:
 
     with stack:
         yield start
+
+
+@pytest.fixture(scope="module")
+def _pool() -> Iterator[Pool]:
+    """The gateways of `serving`; they stop with the last test of a file."""
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def serving(_pool: Pool) -> Iterator[Start]:
+    """Has a gateway serve, `serving(config, **settings)`: one for all tests of a file that have the
+    same settings. For tests that only ask; after each one the log is checked as at a stop."""
+    with _pool.test() as have:
+        yield have
 
 
 @pytest.fixture

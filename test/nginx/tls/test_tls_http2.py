@@ -35,8 +35,8 @@ def test_clients_of_all_kinds(gateway: Start, upstream: Upstream) -> None:
         assert done.stdout == ("2 200" if flag == "--http2" else "1.1 200")
 
 
-def test_many_streams(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(served(upstream), tls="ssl http2")
+def test_many_streams(serving: Start, upstream: Upstream) -> None:
+    running = serving(served(upstream), tls="ssl http2")
     with speaking(running) as client:
         streams = [client.ask(f"/{i}") for i in range(100)]
         answers = client.answers(streams)
@@ -46,13 +46,13 @@ def test_many_streams(gateway: Start, upstream: Upstream) -> None:
         assert json.loads(body)["target"] == f"/{i}"
 
 
-def test_authority_routes(gateway: Start, upstream: Upstream) -> None:
+def test_authority_routes(serving: Start, upstream: Upstream) -> None:
     """:authority is the host, one connection has many."""
     routes = [{"name": n, "hosts": [n], "paths": ["/"]} for n in ("a.example", "b.example")]
     services = [
         {"name": r["name"], "url": f"{upstream.url}/{r['name'][0]}", "routes": [r]} for r in routes
     ]
-    running = gateway({"services": services}, tls="ssl http2")
+    running = serving({"services": services}, tls="ssl http2")
     with speaking(running, "a.example") as client:
         for host, status, path in [
             ("a.example", 200, "/a"),
@@ -74,9 +74,9 @@ def test_authority_routes(gateway: Start, upstream: Upstream) -> None:
         ("x_forwarded_for", "1.2.3.4"),
     ],
 )
-def test_headers_that_mean_harm(gateway: Start, upstream: Upstream, bad: tuple[str, str]) -> None:
+def test_headers_that_mean_harm(serving: Start, upstream: Upstream, bad: tuple[str, str]) -> None:
     """What HTTP/1.1 loses on its way, HTTP/2 does: framing, and what only the gateway says."""
-    running = gateway(served(upstream), tls="ssl http2")
+    running = serving(served(upstream), tls="ssl http2")
     with speaking(running) as client:
         stream = client.ask(headers=[bad])
         status, _ = client.answers([stream])[stream]
@@ -84,9 +84,9 @@ def test_headers_that_mean_harm(gateway: Start, upstream: Upstream, bad: tuple[s
         assert upstream.last.headers.get(bad[0]) in (None, "")
 
 
-def test_without_tls(gateway: Start, upstream: Upstream) -> None:
+def test_without_tls(serving: Start, upstream: Upstream) -> None:
     """An address with http2 alone is for clients who know; others are for HTTP/1.1."""
-    running = gateway(served(upstream), tls="http2")
+    running = serving(served(upstream), tls="http2")
     with speaking_plainly(running.tls_port) as client:
         streams = [client.ask(f"/{i}") for i in range(3)]
         assert [status for status, _ in client.answers(streams).values()] == [200] * 3

@@ -69,8 +69,8 @@ def status(start: Start, shown: Pair, trusted: Authority, host: str = "", **serv
 # Who is verified
 
 
-def test_an_upstream_of_a_trusted_ca(gateway: Start, authority: Authority) -> None:
-    assert status(gateway, authority.server("127.0.0.1"), authority) == 200
+def test_an_upstream_of_a_trusted_ca(serving: Start, authority: Authority) -> None:
+    assert status(serving, authority.server("127.0.0.1"), authority) == 200
 
 
 @pytest.mark.parametrize("service", [{}, {"tls_verify": False}, {"tls_verify_depth": 0}])
@@ -84,30 +84,30 @@ def test_nobody_is_verified_by_default(
     assert line in running.warned
 
 
-def test_another_ca_of_the_same_name(gateway: Start, authority: Authority, tmp_path: Path) -> None:
-    assert status(gateway, Authority(tmp_path).server("127.0.0.1"), authority) == 502
+def test_another_ca_of_the_same_name(serving: Start, authority: Authority, tmp_path: Path) -> None:
+    assert status(serving, Authority(tmp_path).server("127.0.0.1"), authority) == 502
 
 
-def test_several_files_of_cas(gateway: Start, authority: Authority, tmp_path: Path) -> None:
+def test_several_files_of_cas(serving: Start, authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other")
     with Upstream(answer, tls=server(authority.server("127.0.0.1"))) as upstream:
         files = [other.file, authority.file]
-        running = gateway(verifying(upstream), proxy_ssl_trusted_certificate=files)
+        running = serving(verifying(upstream), proxy_ssl_trusted_certificate=files)
         assert running.ask("/").status == 200
 
 
-def test_where_nobody_is_trusted(gateway: Start, authority: Authority) -> None:
+def test_where_nobody_is_trusted(serving: Start, authority: Authority) -> None:
     with Upstream(answer, tls=server(authority.server("127.0.0.1"))) as upstream:
-        running = gateway(verifying(upstream), proxy_ssl_trusted_certificate="")
+        running = serving(verifying(upstream), proxy_ssl_trusted_certificate="")
         running.expect_log(r"verify error: \(19:self-signed certificate in certificate chain\)")
         running.expect_log("handshake rejected")
         assert running.ask("/").status == 502
         assert upstream.requests == []
 
 
-def test_a_certificate_that_has_expired(gateway: Start, authority: Authority) -> None:
+def test_a_certificate_that_has_expired(serving: Start, authority: Authority) -> None:
     with Upstream(answer, tls=server(expired(authority.pair))) as upstream:
-        running = gateway(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
+        running = serving(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
         running.expect_log(r"verify error: \(10:certificate has expired\)")
         running.expect_log("handshake rejected")
         assert running.ask("/").status == 502
@@ -117,17 +117,17 @@ def test_a_certificate_that_has_expired(gateway: Start, authority: Authority) ->
     ("purpose", "expected"), [("serverAuth", 200), ("clientAuth", 502), ("codeSigning", 502)]
 )
 def test_a_certificate_that_is_for_something_else(
-    gateway: Start, authority: Authority, purpose: str, expected: int
+    serving: Start, authority: Authority, purpose: str, expected: int
 ) -> None:
     shown = authority.server("127.0.0.1", extensions=(f"extendedKeyUsage={purpose}",))
-    assert status(gateway, shown, authority) == expected
+    assert status(serving, shown, authority) == expected
 
 
-def test_a_leaf_is_no_ca(gateway: Start, authority: Authority) -> None:
+def test_a_leaf_is_no_ca(serving: Start, authority: Authority) -> None:
     """A certificate that vouches for another, without the right to."""
     leaf = authority.server("leaf.test")
     shown = make("127.0.0.1", issuer=leaf, names=("IP:127.0.0.1",))
-    assert status(gateway, shown, authority, tls_verify_depth=64) == 502
+    assert status(serving, shown, authority, tls_verify_depth=64) == 502
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_a_leaf_is_no_ca(gateway: Start, authority: Authority) -> None:
     ],
 )
 def test_cas_between(
-    gateway: Start, tmp_path: Path, between: int, depth: int | None, expected: int
+    serving: Start, tmp_path: Path, between: int, depth: int | None, expected: int
 ) -> None:
     root = issuer = Authority(tmp_path)
     for number in range(between):
         issuer = Authority(tmp_path, f"ca{number}", issuer.pair)
     limits = {} if depth is None else {"tls_verify_depth": depth}
-    assert status(gateway, issuer.server("127.0.0.1"), root, **limits) == expected
+    assert status(serving, issuer.server("127.0.0.1"), root, **limits) == expected
 
 
 # By which name
@@ -173,42 +173,42 @@ def test_cas_between(
     ],
 )
 def test_the_name_of_the_certificate(
-    gateway: Start, authority: Authority, host: str, name: str, expected: int
+    serving: Start, authority: Authority, host: str, name: str, expected: int
 ) -> None:
-    assert status(gateway, authority.server(name), authority, host) == expected
+    assert status(serving, authority.server(name), authority, host) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("127.0.0.1", 200), ("127.0.0.2", 502), ("localhost", 502)]
 )
 def test_an_address_is_verified_as_one(
-    gateway: Start, authority: Authority, name: str, expected: int
+    serving: Start, authority: Authority, name: str, expected: int
 ) -> None:
-    assert status(gateway, authority.server(name), authority) == expected
+    assert status(serving, authority.server(name), authority) == expected
 
 
-def test_a_common_name_that_looks_like_the_address(gateway: Start, authority: Authority) -> None:
+def test_a_common_name_that_looks_like_the_address(serving: Start, authority: Authority) -> None:
     shown = make("127.0.0.1", issuer=authority.pair, names=("DNS:127.0.0.1",))
-    assert status(gateway, shown, authority) == 502
+    assert status(serving, shown, authority) == 502
 
 
 @pytest.mark.parametrize(("name", "expected"), [("::1", 200), ("::2", 502)])
-def test_an_ipv6_address(gateway: Start, authority: Authority, name: str, expected: int) -> None:
+def test_an_ipv6_address(serving: Start, authority: Authority, name: str, expected: int) -> None:
     issued = authority.server(name)
     with Upstream(answer, host="::1", tls=server(issued)) as upstream:
-        running = gateway(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
+        running = serving(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
         running.expect_log(REJECTED, range(3))
         assert running.ask("/").status == expected
 
 
 def test_the_clients_host_is_verified_where_it_is_kept(
-    gateway: Start, authority: Authority
+    serving: Start, authority: Authority
 ) -> None:
     issued = authority.server("a.test", "*.b.test")
     with Upstream(answer, tls=server(issued)) as upstream:
         config = verifying(upstream)
         config["services"][0]["routes"][0]["preserve_host"] = True
-        running = gateway(config, proxy_ssl_trusted_certificate=authority.file)
+        running = serving(config, proxy_ssl_trusted_certificate=authority.file)
         running.expect_log(REJECTED, range(100))
         for host, expected in (
             ("a.test", 200),
@@ -228,12 +228,12 @@ def test_the_clients_host_is_verified_where_it_is_kept(
 
 @pytest.mark.parametrize(("name", "statuses"), [("127.0.0.1", [200]), ("a.test", [500, 502])])
 def test_without_a_host_the_target_is_verified(
-    gateway: Start, authority: Authority, name: str, statuses: list[int]
+    serving: Start, authority: Authority, name: str, statuses: list[int]
 ) -> None:
     with Upstream(answer, tls=server(authority.server(name))) as upstream:
         config = verifying(upstream)
         config["services"][0]["routes"][0]["preserve_host"] = True
-        running = gateway(config, proxy_ssl_trusted_certificate=authority.file)
+        running = serving(config, proxy_ssl_trusted_certificate=authority.file)
         running.expect_log(REJECTED, range(9))
         with Wire(running.proxy_port) as wire:
             wire.send(b"GET / HTTP/1.0\r\n\r\n")
@@ -245,7 +245,7 @@ def test_without_a_host_the_target_is_verified(
 
 
 def test_a_target_that_is_not_verified_costs_a_try(
-    gateway: Start, authority: Authority, tmp_path: Path
+    serving: Start, authority: Authority, tmp_path: Path
 ) -> None:
     wrong, right = Authority(tmp_path).server("a.test"), authority.server("a.test")
     with (
@@ -254,14 +254,14 @@ def test_a_target_that_is_not_verified_costs_a_try(
     ):
         config = verifying(two, "a.test", retries=1)
         config["upstreams"][0]["targets"].append({"target": one.address})
-        running = gateway(config, proxy_ssl_trusted_certificate=authority.file)
+        running = serving(config, proxy_ssl_trusted_certificate=authority.file)
         running.expect_log(REJECTED, range(2, 40))
         for _ in range(6):
             assert running.ask("/").status == 200
         assert one.requests == []
 
 
-def test_a_slow_handshake_has_the_connect_timeout(gateway: Start, authority: Authority) -> None:
+def test_a_slow_handshake_has_the_connect_timeout(serving: Start, authority: Authority) -> None:
     done = threading.Event()
 
     class Silent(Upstream):
@@ -271,7 +271,7 @@ def test_a_slow_handshake_has_the_connect_timeout(gateway: Start, authority: Aut
 
     with Silent(answer, tls=server(authority.server("127.0.0.1"))) as upstream:
         config = verifying(upstream, connect_timeout=200)
-        running = gateway(config, proxy_ssl_trusted_certificate=authority.file)
+        running = serving(config, proxy_ssl_trusted_certificate=authority.file)
         running.expect_log("upstream timed out")
         assert running.ask("/").status == 504
         done.set()
@@ -304,11 +304,11 @@ def test_a_file_without_certificates_is_refused(gateway: Start, tmp_path: Path) 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("verify", [True, False])
 def test_new_connections_resume_sessions(
-    gateway: Start, authority: Authority, version: ssl.TLSVersion, verify: bool
+    serving: Start, authority: Authority, version: ssl.TLSVersion, verify: bool
 ) -> None:
     context = server(authority.server("127.0.0.1"), version=version)
     with Upstream(answer, tls=context) as upstream:
-        running = gateway(
+        running = serving(
             verifying(upstream, tls_verify=verify),
             proxy_ssl_trusted_certificate=authority.file,
             upstream_keepalive_pool_size=0,
@@ -322,12 +322,12 @@ def test_new_connections_resume_sessions(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_upstream_that_forgets_sessions(
-    gateway: Start, authority: Authority, version: ssl.TLSVersion
+    serving: Start, authority: Authority, version: ssl.TLSVersion
 ) -> None:
     """As after its restart: other keys of tickets."""
     issued = authority.server("127.0.0.1")
     with Upstream(answer, tls=server(issued, version=version)) as upstream:
-        running = gateway(
+        running = serving(
             verifying(upstream),
             proxy_ssl_trusted_certificate=authority.file,
             upstream_keepalive_pool_size=0,
@@ -338,9 +338,9 @@ def test_an_upstream_that_forgets_sessions(
             upstream.tls = server(issued, version=version)
 
 
-def test_bodies_and_tunnels_of_verified_upstreams(gateway: Start, authority: Authority) -> None:
+def test_bodies_and_tunnels_of_verified_upstreams(serving: Start, authority: Authority) -> None:
     with Upstream(tls=server(authority.server("127.0.0.1"))) as upstream:
-        running = gateway(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
+        running = serving(verifying(upstream), proxy_ssl_trusted_certificate=authority.file)
         for number in range(3):
             said = running.ask("/", "POST", body=b"b" * 300_000).json()
             assert (said["length"], said["nth"]) == (300_000, number)

@@ -72,9 +72,9 @@ def test_interim_responses_are_passed(
     assert upstream.last.nth > 0, "the connection is kept"
 
 
-def test_an_interim_response_comes_before_the_final_one(gateway: Start, upstream: Upstream) -> None:
+def test_an_interim_response_comes_before_the_final_one(serving: Start, upstream: Upstream) -> None:
     """It does not wait for it."""
-    running = gateway(proxying(upstream), tls="ssl")
+    running = serving(proxying(upstream), tls="ssl")
     go = threading.Event()
 
     def say(exchange: Exchange) -> None:
@@ -95,19 +95,19 @@ def test_an_interim_response_comes_before_the_final_one(gateway: Start, upstream
             assert client.read_until(b"\r\n\r\nbody").startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_interim_responses_are_not_for_http_1_0(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream))
+def test_interim_responses_are_not_for_http_1_0(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream))
     upstream.handler = in_pieces(EARLY_HINTS + FINAL)
     with running.wire() as wire:
         wire.send(b"GET / HTTP/1.0\r\nHost: h\r\n\r\n")
         assert is_final(wire.read_reply())
 
 
-def test_lines_of_an_interim_response(gateway: Start, upstream: Upstream) -> None:
+def test_lines_of_an_interim_response(serving: Start, upstream: Upstream) -> None:
     """What the final response does not have of the upstream, it does not have either."""
     config = proxying(upstream)
     config["plugins"] = [{"name": "rate-limiting", "config": {"hour": 100, "policy": "local"}}]
-    running = gateway(config)
+    running = serving(config)
     dropped = [
         ("Upgrade", "h2c"),
         ("Keep-Alive", "timeout=5"),
@@ -124,9 +124,9 @@ def test_lines_of_an_interim_response(gateway: Start, upstream: Upstream) -> Non
     assert list(reply.hints[0].headers) == passed
 
 
-def test_interim_responses_have_a_bound(gateway: Start, upstream: Upstream) -> None:
+def test_interim_responses_have_a_bound(serving: Start, upstream: Upstream) -> None:
     """All of a request together, as many bytes as one head may have; the others are dropped."""
-    running = gateway(proxying(upstream), proxy_buffer_size="4k")
+    running = serving(proxying(upstream), proxy_buffer_size="4k")
     # As they are sent, without the text of the line.
     frame = len(b"HTTP/1.1 103 Early Hints\r\nX: \r\n\r\n")
 
@@ -144,8 +144,8 @@ def test_interim_responses_have_a_bound(gateway: Start, upstream: Upstream) -> N
         assert [len(each.headers.get("x") or "") + frame for each in reply.hints] == passed
 
 
-def test_interim_responses_can_be_off(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream), early_hints="off")
+def test_interim_responses_can_be_off(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream), early_hints="off")
     upstream.handler = in_pieces(EARLY_HINTS + PROCESSING + FINAL)
     assert is_final(running.ask("/"))
 
@@ -163,10 +163,10 @@ def test_interim_responses_are_no_bytes_of_the_final_one(
 
 
 def test_an_interim_response_that_is_not_as_it_should_be(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
     """What is wrong of it is dropped: it is not needed."""
-    running = gateway(proxying(upstream))
+    running = serving(proxying(upstream))
     running.expect_log('upstream sent more than 32 names in "Connection"', 1)
     wrong = [b"!: x", b"\xc3\xa9: x", b"a(b): x", b"X-Control: a\x01b", b"X-Delete: \x7f"]
     right = [("X-Tab", "a\tb"), ("X-Bytes", "\xc3\xa9"), ("x.~", "1")]
@@ -186,9 +186,9 @@ def test_an_interim_response_that_is_not_as_it_should_be(
     "line",
     [b"10  2 04 No Content", b"1 0 3 Hi", b"20  1 03 x", b"2 00 OK", b" 20 0 OK"],
 )
-def test_a_status_with_blanks_in_it(gateway: Start, upstream: Upstream, line: bytes) -> None:
+def test_a_status_with_blanks_in_it(serving: Start, upstream: Upstream, line: bytes) -> None:
     """nginx reads it as one, and a client might read another."""
-    running = gateway(proxying(upstream, service={"retries": 0}))
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream sent an invalid status", range(1, 3))
     upstream.handler = in_pieces(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n" + FINAL)
     reply = running.ask("/")
@@ -206,8 +206,8 @@ def test_interim_responses_cut_at_every_byte(plain: tuple[Gateway, Upstream]) ->
         assert is_final(wire.ask("/"), 103)
 
 
-def test_interim_responses_and_a_streamed_response(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, response_buffering=False))
+def test_interim_responses_and_a_streamed_response(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, response_buffering=False))
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
     upstream.handler = in_pieces(
         EARLY_HINTS + CONTINUE, EARLY_HINTS + chunked, b"1\r\nd\r\n0\r\n\r\n"
@@ -216,17 +216,17 @@ def test_interim_responses_and_a_streamed_response(gateway: Start, upstream: Ups
     assert (reply.status, reply.interim, reply.body) == (200, [103, 103], b"abcd")
 
 
-def test_interim_responses_leave_room_for_the_final_one(gateway: Start, upstream: Upstream) -> None:
+def test_interim_responses_leave_room_for_the_final_one(serving: Start, upstream: Upstream) -> None:
     """Together they are far larger than the buffer; none of them is."""
-    running = gateway(proxying(upstream), proxy_buffer_size="4k")
+    running = serving(proxying(upstream), proxy_buffer_size="4k")
     hint = b"HTTP/1.1 103 Early Hints\r\nX-Early: " + b"e" * 3000 + b"\r\n\r\n"
     head = b"HTTP/1.1 200 OK\r\nX-Final: yes\r\nX-Long: " + b"f" * 3500 + b"\r\n"
     upstream.handler = in_pieces(hint * 10 + head + b"Content-Length: 4\r\n\r\nbody")
     assert is_final(running.ask("/"), 103)
 
 
-def test_too_many_interim_responses(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, service={"retries": 0}))
+def test_too_many_interim_responses(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream sent more than 16 interim responses", 1)
     upstream.handler = in_pieces(EARLY_HINTS * 17 + FINAL)
     assert running.ask("/").status == 502
@@ -235,9 +235,9 @@ def test_too_many_interim_responses(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", EARLY_HINTS], ids=["alone", "behind 103"])
-def test_no_upstream_makes_a_tunnel(gateway: Start, upstream: Upstream, before: bytes) -> None:
+def test_no_upstream_makes_a_tunnel(serving: Start, upstream: Upstream, before: bytes) -> None:
     """Upgrade goes to no upstream, so none has been asked to switch protocols."""
-    running = gateway(proxying(upstream, service={"retries": 0}))
+    running = serving(proxying(upstream, service={"retries": 0}))
     switched = b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
     asked: list[list[tuple[str, str]]] = [
         [],
@@ -253,8 +253,8 @@ def test_no_upstream_makes_a_tunnel(gateway: Start, upstream: Upstream, before: 
         assert is_final(running.ask("/"))
 
 
-def test_nothing_final_after_an_interim_response(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(proxying(upstream, service={"retries": 0}))
+def test_nothing_final_after_an_interim_response(serving: Start, upstream: Upstream) -> None:
+    running = serving(proxying(upstream, service={"retries": 0}))
     running.expect_log("upstream prematurely closed connection", 1)
     running.expect_log("no valid HTTP/1.0 header", 1)
 
@@ -270,10 +270,10 @@ def test_nothing_final_after_an_interim_response(gateway: Start, upstream: Upstr
     assert running.ask("/").status == 502
 
 
-def test_interim_responses_after_a_retry(gateway: Start, upstream: Upstream) -> None:
+def test_interim_responses_after_a_retry(serving: Start, upstream: Upstream) -> None:
     with DeadPort() as dead:
         targets = [{"target": dead.address}, {"target": upstream.address}]
-        running = gateway(
+        running = serving(
             {
                 "upstreams": [{"name": "pool", "targets": targets}],
                 "services": [

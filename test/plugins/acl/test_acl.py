@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from admin_client import Client, uuid
+from tunnels import by_http2, by_upgrade, where_asked
 
 from sluice import Start, proxying
 from upstream import Upstream
@@ -69,13 +70,13 @@ CASES = [
 
 @pytest.mark.parametrize(("config", "name", "expected"), CASES)
 def test_groups_decide(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     name: str,
     expected: tuple[int, str | None],
 ) -> None:
-    running = gateway(guarded(upstream, **config))
+    running = serving(guarded(upstream, **config))
     assert outcome(running.ask("/", headers=key(name))) == expected
     assert len(upstream.requests) == (expected == PASSES)
 
@@ -93,7 +94,7 @@ def test_groups_decide(
     ],
 )
 def test_who_has_no_credential(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     anonymous: str | None,
@@ -103,7 +104,7 @@ def test_who_has_no_credential(
     document = guarded(upstream, anonymous, **config)
     if anonymous is None:
         del document["plugins"][0]
-    running = gateway(document)
+    running = serving(document)
     assert outcome(running.ask("/", headers=JSON)) == expected
 
 
@@ -113,11 +114,23 @@ def groups(headers: Headers) -> set[str]:
     return set((headers.get("X-Consumer-Groups") or "").split(", "))
 
 
-def test_the_upstream_is_told_the_groups(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(guarded(upstream, deny=["c"]))
+def test_the_upstream_is_told_the_groups(serving: Start, upstream: Upstream) -> None:
+    running = serving(guarded(upstream, deny=["c"]))
     for name, expected in (("both", {"a", "b"}), ("none", {""}), ("many", set(MANY))):
         assert running.ask("/", headers=key(name)).status == 200
         assert groups(upstream.last.headers) == expected
+
+
+def test_http2_and_a_switch(gateway: Start, upstream: Upstream) -> None:
+    """The groups decide there, too; whoever is refused gets no tunnel."""
+    upstream.handler = where_asked(upstream)
+    running = gateway(guarded(upstream, allow=["a"]), tls="ssl http2")
+    for name, status in (("one", None), ("both", None), ("none", 403), ("nobody", 401)):
+        count = len(upstream.requests)
+        assert by_http2(running, headers={"apikey": name}) == (status or 200)
+        assert by_upgrade(running, headers={"apikey": name}) == (status or 101)
+        told = [groups(each.headers) for each in upstream.requests[count:]]
+        assert told == ([] if status else [{"a", "b"} if name == "both" else {"a"}] * 2)
 
 
 ALWAYS, HIDE = "always_use_authenticated_groups", "hide_groups_header"
@@ -166,7 +179,7 @@ def says(document: dict[str, Any], code: str, phase: str = "access") -> dict[str
     ],
 )
 def test_groups_that_a_plugin_has_authenticated(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     name: str | None,
@@ -178,7 +191,7 @@ def test_groups_that_a_plugin_has_authenticated(
     if name is None:
         del document["plugins"][0]
     phase, _, code = code.rpartition(": ")
-    running = gateway(says(document, code, phase or "access"))
+    running = serving(says(document, code, phase or "access"))
     headers = key(name) if name else JSON
     # Nobody is told what another request was.
     for _ in range(3):
@@ -195,39 +208,39 @@ def test_groups_that_a_plugin_has_authenticated(
     ("config", "expected"), [({"allow": ["a"]}, UNAUTHORIZED), ({"deny": ["a"]}, UNAUTHORIZED)]
 )
 def test_groups_that_are_no_table_are_none(
-    gateway: Start, upstream: Upstream, config: dict[str, Any], expected: tuple[int, str | None]
+    serving: Start, upstream: Upstream, config: dict[str, Any], expected: tuple[int, str | None]
 ) -> None:
     document = guarded(upstream, **config)
     del document["plugins"][0]
-    running = gateway(says(document, "ngx.ctx.authenticated_groups = 'a'"))
+    running = serving(says(document, "ngx.ctx.authenticated_groups = 'a'"))
     assert outcome(running.ask("/", headers=JSON)) == expected
     running.expect_log("invalid authenticated_groups, a table was expected", 1)
 
 
 @pytest.mark.parametrize("groups", ["{nil, 'a'}", "{'z', nil, 'a'}"])
 def test_a_list_with_a_hole_lets_nobody_pass(
-    gateway: Start, upstream: Upstream, groups: str
+    serving: Start, upstream: Upstream, groups: str
 ) -> None:
     document = guarded(upstream, deny=["a"])
     del document["plugins"][0]
-    running = gateway(says(document, SAYS + groups))
+    running = serving(says(document, SAYS + groups))
     assert running.ask("/", headers=JSON).status == 500
     running.expect_log("authenticated_groups lacks number [12]", 1)
 
 
 def test_authenticated_groups_override_those_of_the_anonymous_consumer(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
-    running = gateway(says(guarded(upstream, "member", allow=["a"]), SAYS + "{'z'}"))
+    running = serving(says(guarded(upstream, "member", allow=["a"]), SAYS + "{'z'}"))
     assert outcome(running.ask("/", headers=JSON)) == FORBIDDEN
 
 
-def test_a_request_has_its_own_groups(gateway: Start, upstream: Upstream) -> None:
+def test_a_request_has_its_own_groups(serving: Start, upstream: Upstream) -> None:
     """On one connection, and none where the plugin says none of this one."""
     document = guarded(upstream, deny=["a"])
     del document["plugins"][0]
     code = SAYS + "{kong.request.get_header('X-Group')}"
-    running = gateway(says(document, code))
+    running = serving(says(document, code))
     for _ in range(3):
         assert running.get("/", headers=JSON | {"X-Group": "a"}).status_code == 403
         assert running.get("/", headers=JSON | {"X-Group": "z"}).status_code == 200
@@ -236,10 +249,10 @@ def test_a_request_has_its_own_groups(gateway: Start, upstream: Upstream) -> Non
         assert upstream.last.headers.get(TOLD) == ""
 
 
-def test_an_authenticated_group_ends_no_header(gateway: Start, upstream: Upstream) -> None:
+def test_an_authenticated_group_ends_no_header(serving: Start, upstream: Upstream) -> None:
     document = guarded(upstream, deny=["a"])
     del document["plugins"][0]
-    running = gateway(says(document, SAYS + r"{'z\r\nX-Evil: 1', '\0'}"))
+    running = serving(says(document, SAYS + r"{'z\r\nX-Evil: 1', '\0'}"))
     assert running.ask("/", headers=JSON).status == 200
     assert upstream.last.headers.get(TOLD) == "z??X-Evil: 1, ?"
     assert "X-Evil" not in upstream.last.headers
@@ -254,16 +267,16 @@ FORGED = {
 
 @pytest.mark.parametrize("is_hidden", [False, True])
 def test_nobody_speaks_of_groups_in_the_gateways_name(
-    gateway: Start, upstream: Upstream, is_hidden: bool
+    serving: Start, upstream: Upstream, is_hidden: bool
 ) -> None:
-    running = gateway(guarded(upstream, allow=["a"], hide_groups_header=is_hidden))
+    running = serving(guarded(upstream, allow=["a"], hide_groups_header=is_hidden))
     assert running.ask("/", headers=key("one") | FORGED).status == 200
     headers = upstream.last.headers
     assert not [value for _, value in headers if "root" in value]
     assert is_hidden == ("X-Consumer-Groups" not in headers)
 
 
-def test_a_group_ends_no_header(gateway: Start, upstream: Upstream) -> None:
+def test_a_group_ends_no_header(serving: Start, upstream: Upstream) -> None:
     document = guarded(upstream, allow=["a\r\nX-Evil: 1", "\x00"])
     document["consumers"] = [
         {
@@ -272,7 +285,7 @@ def test_a_group_ends_no_header(gateway: Start, upstream: Upstream) -> None:
             "acls": [{"group": "a\r\nX-Evil: 1"}],
         }
     ]
-    running = gateway(document)
+    running = serving(document)
     assert running.ask("/", headers=key("evil")).status == 200
     assert upstream.last.headers.get("X-Consumer-Groups") == "a??X-Evil: 1"
     assert "X-Evil" not in upstream.last.headers
@@ -310,9 +323,9 @@ def test_groups_come_and_go(client: Client, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
+def test_requests_without_headers(serving: Start, upstream: Upstream, line: bytes) -> None:
     """HTTP/0.9 has none to change."""
-    running = gateway(guarded(upstream, "member", allow=["a"]))
+    running = serving(guarded(upstream, "member", allow=["a"]))
     with running.wire() as wire:
         wire.send(line)
         wire.read_to_end()

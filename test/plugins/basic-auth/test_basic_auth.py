@@ -68,9 +68,9 @@ GOOD = [
 
 
 @pytest.mark.parametrize("value", GOOD)
-def test_who_is_let_in(gateway: Start, upstream: Upstream, value: str) -> None:
+def test_who_is_let_in(serving: Start, upstream: Upstream, value: str) -> None:
     """As Kong reads the header, though it would read some with less patience."""
-    running = gateway(protected(upstream))
+    running = serving(protected(upstream))
     for name in ("Authorization", "Proxy-Authorization"):
         assert running.ask("/", headers={name: value}).status == 200
         headers = upstream.last.headers
@@ -108,14 +108,14 @@ BAD = [
 
 
 @pytest.mark.parametrize("value", BAD)
-def test_who_is_refused(gateway: Start, upstream: Upstream, value: str) -> None:
-    running = gateway(protected(upstream))
+def test_who_is_refused(serving: Start, upstream: Upstream, value: str) -> None:
+    running = serving(protected(upstream))
     for name in ("Authorization", "Proxy-Authorization"):
         assert_refused(running.ask("/", headers=JSON | {name: value}))
     assert upstream.requests == []
 
 
-def test_a_hash_is_of_one_consumer(gateway: Start, upstream: Upstream) -> None:
+def test_a_hash_is_of_one_consumer(serving: Start, upstream: Upstream) -> None:
     """Bob's hash differs from Alice's though both have the same password."""
     document = protected(upstream) | {"_transform": False}
     document["consumers"] = [
@@ -130,16 +130,16 @@ def test_a_hash_is_of_one_consumer(gateway: Start, upstream: Upstream) -> None:
             "basicauth_credentials": [{"username": "b", "password": kept("right")}],
         },
     ]
-    running = gateway(document)
+    running = serving(document)
     assert running.ask("/", headers={"Authorization": basic("a:right")}).status == 200
     assert_refused(running.ask("/", headers=JSON | {"Authorization": basic("b:right")}))
     assert_refused(running.ask("/", headers=JSON | {"Authorization": basic(f"a:{kept('right')}")}))
 
 
 def test_the_second_header_counts_where_the_first_is_of_nobody(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
-    running = gateway(protected(upstream))
+    running = serving(protected(upstream))
 
     def ask(proxy: str, own: str) -> Reply:
         return running.ask(
@@ -152,8 +152,8 @@ def test_the_second_header_counts_where_the_first_is_of_nobody(
     assert_refused(ask("bob:wrong", "alice:right"))
 
 
-def test_hidden_credentials_do_not_reach_the_upstream(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, hide_credentials=True, anonymous="nobody"))
+def test_hidden_credentials_do_not_reach_the_upstream(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, hide_credentials=True, anonymous="nobody"))
     for value in (basic("alice:right"), basic("alice:wrong"), "Bearer token"):
         assert running.ask("/", headers={"Authorization": value}).status == 200
         assert "Authorization" not in upstream.last.headers
@@ -161,9 +161,9 @@ def test_hidden_credentials_do_not_reach_the_upstream(gateway: Start, upstream: 
 
 @pytest.mark.parametrize("value", [None, basic("alice:wrong"), "Bearer x"])
 def test_anonymous_requests_pass_as_that_consumer(
-    gateway: Start, upstream: Upstream, value: str | None
+    serving: Start, upstream: Upstream, value: str | None
 ) -> None:
-    running = gateway(protected(upstream, anonymous="nobody"))
+    running = serving(protected(upstream, anonymous="nobody"))
     headers = {"Authorization": value} if value else {}
     assert running.ask("/", headers=headers).status == 200
     assert upstream.last.headers.get("X-Consumer-Username") == "nobody"
@@ -171,8 +171,8 @@ def test_anonymous_requests_pass_as_that_consumer(
     assert "X-Credential-Identifier" not in upstream.last.headers
 
 
-def test_the_realm_stays_between_its_quotes(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, realm='a "b"'))
+def test_the_realm_stays_between_its_quotes(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, realm='a "b"'))
     assert_refused(running.ask("/", headers=JSON), r'Basic realm="a \"b\""')
 
 
@@ -224,9 +224,22 @@ def test_no_log_has_the_password(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(protected(upstream))
+def test_requests_without_headers(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(protected(upstream))
     with running.wire() as wire:
         wire.send(line)
         assert b"Unauthorized" in wire.read_to_end()
     assert upstream.requests == []
+
+
+def test_a_password_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
+    """Of any password as much is stored."""
+    password = "p" * (1 << 20)
+    config = protected(upstream, hide_credentials=True)
+    credential = {"username": "alice", "password": password}
+    config["consumers"] = [{"username": "alice", "basicauth_credentials": [credential]}]
+    running = gateway(config, large_client_header_buffers="4 2m")
+    for shown, status in ((password, 200), (password[1:], 401), (password + "p", 401)):
+        reply = running.ask("/", headers=JSON | {"Authorization": basic(f"alice:{shown}")})
+        assert reply.status == status
+    assert len(upstream.requests) == 1

@@ -28,8 +28,8 @@ def agent(*values: str) -> Pairs:
     return [("Accept", "application/json"), *(("User-Agent", value) for value in values)]
 
 
-def test_the_example_of_the_page(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("bot-detection", upstream.url))
+def test_the_example_of_the_page(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("bot-detection", upstream.url))
     for value, expected in {
         BROWSER: PASSES,
         "Googlebot/2.1": FORBIDDEN,
@@ -86,8 +86,8 @@ NO_BOTS = [
 ]
 
 
-def test_names(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(guarded(upstream))
+def test_names(serving: Start, upstream: Upstream) -> None:
+    running = serving(guarded(upstream))
     assert outcome(running.ask("/", headers=agent())) == PASSES
     for values, expected in ((BOTS, FORBIDDEN), (NO_BOTS, PASSES)):
         for value in values:
@@ -113,28 +113,28 @@ PATTERNS = [
 
 @pytest.mark.parametrize(("config", "value", "expected"), PATTERNS)
 def test_patterns(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     value: str,
     expected: tuple[int, str | None],
 ) -> None:
-    running = gateway(guarded(upstream, **config))
+    running = serving(guarded(upstream, **config))
     for _ in range(20):
         assert outcome(running.ask("/", headers=agent(value))) == expected
 
 
-def test_many_patterns_on_a_fresh_worker(gateway: Start, upstream: Upstream) -> None:
+def test_many_patterns_on_a_fresh_worker(serving: Start, upstream: Upstream) -> None:
     """More than the router compiles in a turn: nobody waits for another one here."""
-    running = gateway(guarded(upstream, deny=[f"^never{n}x[0-9]+$" for n in range(800)]))
+    running = serving(guarded(upstream, deny=[f"^never{n}x[0-9]+$" for n in range(800)]))
     for _ in range(3):
         assert outcome(running.ask("/", headers=agent(BROWSER))) == PASSES
     assert outcome(running.ask("/", headers=agent("never799x1"))) == FORBIDDEN
 
 
-def test_two_lines(gateway: Start, upstream: Upstream) -> None:
+def test_two_lines(serving: Start, upstream: Upstream) -> None:
     """Not to be judged by one and read by the other; whatever their case."""
-    running = gateway(guarded(upstream, allow=[".*"]))
+    running = serving(guarded(upstream, allow=[".*"]))
     assert outcome(running.ask("/", headers=agent(BROWSER, BROWSER))) == TWICE
     twice = [*agent(BROWSER), ("USER-AGENT", "Googlebot")]
     assert outcome(running.ask("/", headers=twice)) == TWICE
@@ -146,9 +146,9 @@ LONG = ["a" * 7000, "Google" * 1100, "/" * 7000, "1" * 7000, "_favicon" * 800, "
 
 
 @pytest.mark.parametrize("value", LONG)
-def test_long_values(gateway: Start, upstream: Upstream, value: str) -> None:
+def test_long_values(serving: Start, upstream: Upstream, value: str) -> None:
     """A long header costs time that is linear in its length."""
-    running = gateway(guarded(upstream))
+    running = serving(guarded(upstream))
     began = time.monotonic()
     assert outcome(running.ask("/", headers=agent(value))) == PASSES
     assert time.monotonic() - began < 1
@@ -173,23 +173,23 @@ def test_a_pattern_that_burns_has_a_bound(gateway: Start, upstream: Upstream) ->
     assert len(upstream.requests) == 3
 
 
-def test_a_pattern_ends_no_line_of_the_log(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(guarded(upstream, deny=["(a+)+$|\n2026/01/01 [emerg] forged"]))
+def test_a_pattern_ends_no_line_of_the_log(serving: Start, upstream: Upstream) -> None:
+    running = serving(guarded(upstream, deny=["(a+)+$|\n2026/01/01 [emerg] forged"]))
     running.expect_log(r"bot-detection: a pattern .*\$\|\?2026/01/01 \[emerg\] forged")
     assert running.ask("/", headers=agent("a" * 5000 + "!")).status == 500
 
 
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\nUser-Agent: okhttp\r\n\r\n"])
-def test_old_requests(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(guarded(upstream))
+def test_old_requests(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(guarded(upstream))
     with running.wire() as wire:
         wire.send(line)
         assert (b"Forbidden" in wire.read_to_end()) == (b"okhttp" in line)
     assert len(upstream.requests) == (b"okhttp" not in line)
 
 
-def test_a_body_that_does_not_end(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(guarded(upstream))
+def test_a_body_that_does_not_end(serving: Start, upstream: Upstream) -> None:
+    running = serving(guarded(upstream))
     chunked = [*agent("okhttp"), ("Transfer-Encoding", "chunked")]
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", chunked) + b"1\r\na\r\n")

@@ -38,8 +38,8 @@ def told(upstream: Upstream, name: str = NAME) -> str:
 
 
 @pytest.mark.parametrize("generator", FORMS)
-def test_forms(gateway: Start, upstream: Upstream, generator: str) -> None:
-    running = gateway(correlated(upstream, generator=generator))
+def test_forms(serving: Start, upstream: Upstream, generator: str) -> None:
+    running = serving(correlated(upstream, generator=generator))
     seen = []
     with running.wire() as wire:
         for _ in range(40):
@@ -74,8 +74,8 @@ def test_where_a_tracker_comes_from(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("value", ["mine", "x" * 4000, "a\tb", "\u00e9", '"; drop'])
-def test_the_clients_own_is_kept(gateway: Start, upstream: Upstream, value: str) -> None:
-    running = gateway(correlated(upstream, echo_downstream=True))
+def test_the_clients_own_is_kept(serving: Start, upstream: Upstream, value: str) -> None:
+    running = serving(correlated(upstream, echo_downstream=True))
     sent = value.encode("latin-1").decode("latin-1")
     reply = running.ask("/", headers={"kong-request-id": sent})
     assert reply.headers.all(NAME) == [sent]
@@ -83,10 +83,10 @@ def test_the_clients_own_is_kept(gateway: Start, upstream: Upstream, value: str)
 
 
 def test_control_characters_of_a_client_come_back_escaped(
-    gateway: Start, upstream: Upstream
+    serving: Start, upstream: Upstream
 ) -> None:
     """Of those that nginx takes: a terminal or a log would obey some."""
-    running = gateway(correlated(upstream, echo_downstream=True))
+    running = serving(correlated(upstream, echo_downstream=True))
     taken = bytes(n for n in [*range(1, 0x20), 0x7F] if n not in b"\t\r\n")
     with running.wire() as wire:
         wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n%s: a%s\tb\r\n\r\n" % (NAME.encode(), taken))
@@ -96,22 +96,22 @@ def test_control_characters_of_a_client_come_back_escaped(
     assert reply.headers.all(NAME) == [f"a{escaped}\tb"]
 
 
-def test_an_empty_one_is_none(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(correlated(upstream, echo_downstream=True))
+def test_an_empty_one_is_none(serving: Start, upstream: Upstream) -> None:
+    running = serving(correlated(upstream, echo_downstream=True))
     reply = running.ask("/", headers={NAME: ""})
     assert re.fullmatch(FORMS["uuid#counter"], told(upstream))
     assert reply.headers.all(NAME) == [told(upstream)]
 
 
-def test_of_several_the_first_is_echoed(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(correlated(upstream, echo_downstream=True))
+def test_of_several_the_first_is_echoed(serving: Start, upstream: Upstream) -> None:
+    running = serving(correlated(upstream, echo_downstream=True))
     reply = running.ask("/", headers=[(NAME, "one"), (NAME, "two")])
     assert reply.headers.all(NAME) == ["one"]
     assert upstream.last.headers.all(NAME) == ["one", "two"]
 
 
-def test_another_name(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(correlated(upstream, header_name="X_My-Id", echo_downstream=True))
+def test_another_name(serving: Start, upstream: Upstream) -> None:
+    running = serving(correlated(upstream, header_name="X_My-Id", echo_downstream=True))
     reply = running.ask("/", headers={"X-My-Id": "other", NAME: "other"})
     assert re.fullmatch(FORMS["uuid#counter"], told(upstream, "X_My-Id"))
     assert reply.headers.all("X_My-Id") == [told(upstream, "X_My-Id")]
@@ -146,11 +146,11 @@ return {
 @pytest.mark.parametrize("priority", [2000000, 5])
 @pytest.mark.parametrize(("is_told", "status"), [("true", 403), ("false", 500)])
 def test_what_plugins_answer(
-    gateway: Start, upstream: Upstream, priority: int, is_told: str, status: int
+    serving: Start, upstream: Upstream, priority: int, is_told: str, status: int
 ) -> None:
     """Whether they run before or behind."""
     config = correlated(upstream, {"name": "refuses"}, echo_downstream=True)
-    running = gateway(config, plugins={"refuses": REFUSES % (priority, is_told)})
+    running = serving(config, plugins={"refuses": REFUSES % (priority, is_told)})
     if status == 500:
         running.expect_log("a mistake", range(1, 3))
     reply = running.ask("/", headers={NAME: "mine"})
@@ -159,14 +159,14 @@ def test_what_plugins_answer(
         assert len(running.ask("/").headers.all(NAME)) == 1
 
 
-def test_what_native_plugins_answer(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(correlated(upstream, {"name": "key-auth"}, echo_downstream=True))
+def test_what_native_plugins_answer(serving: Start, upstream: Upstream) -> None:
+    running = serving(correlated(upstream, {"name": "key-auth"}, echo_downstream=True))
     reply = running.ask("/")
     assert reply.status == 401
     assert re.fullmatch(FORMS["uuid#counter"], reply.headers.get(NAME) or "")
 
 
-def test_what_the_gateway_answers(gateway: Start, upstream: Upstream) -> None:
+def test_what_the_gateway_answers(serving: Start, upstream: Upstream) -> None:
     """Without a route, without an upstream, and where nginx refuses the request."""
     config = correlated(upstream, echo_downstream=True)
     config["services"][0]["routes"][0]["paths"] = ["/there"]
@@ -174,7 +174,7 @@ def test_what_the_gateway_answers(gateway: Start, upstream: Upstream) -> None:
         {"name": "dead", "url": "http://127.0.0.1:1", "routes": [{"paths": ["/dead"]}]}
     )
     config["routes"] = [{"name": "none", "paths": ["/none"]}]
-    running = gateway(config, client_max_body_size="1m")
+    running = serving(config, client_max_body_size="1m")
     running.expect_log("Connection refused|connect\\(\\) failed", range(1, 20))
     running.expect_log("too large body", range(3))
     for path, status in (("/", 404), ("/dead", 502), ("/none", 503)):
@@ -193,7 +193,7 @@ def test_what_the_gateway_answers(gateway: Start, upstream: Upstream) -> None:
         assert re.fullmatch(FORMS["uuid#counter"], reply.headers.get(NAME) or "")
 
 
-def test_a_route_has_its_own(gateway: Start, upstream: Upstream) -> None:
+def test_a_route_has_its_own(serving: Start, upstream: Upstream) -> None:
     """Of an upstream that fails, too; a route without any has none."""
     config = proxying(upstream)
     plugin = {"name": "correlation-id", "config": {"header_name": "X-Id", "echo_downstream": True}}
@@ -201,7 +201,7 @@ def test_a_route_has_its_own(gateway: Start, upstream: Upstream) -> None:
         {"name": "with", "paths": ["/with"], "plugins": [plugin]},
         {"name": "without", "paths": ["/without"]},
     ]
-    running = gateway(config)
+    running = serving(config)
     assert "X-Id" in running.ask("/with").headers
     assert "X-Id" not in running.ask("/without").headers
     assert "X-Id" not in running.ask("/nowhere").headers
@@ -213,13 +213,13 @@ def test_a_route_has_its_own(gateway: Start, upstream: Upstream) -> None:
 # Logs
 
 
-def test_the_entry_has_it(gateway: Start, upstream: Upstream, log: LogServer) -> None:
+def test_the_entry_has_it(serving: Start, upstream: Upstream, log: LogServer) -> None:
     config = logging_to(upstream, log.port)
     config["plugins"] += [
         {"name": "correlation-id", "config": {"generator": "uuid"}},
         {"name": "key-auth"},
     ]
-    running = gateway(config)
+    running = serving(config)
     sent = ["", "mine", 'quoted", "correlation_id": "forged', "\xff\xfe", "\\", "x" * 3000]
     for n, value in enumerate(sent):
         assert running.ask(f"/?n={n}", headers={NAME: value}).status == 401
@@ -230,15 +230,15 @@ def test_the_entry_has_it(gateway: Start, upstream: Upstream, log: LogServer) ->
     assert [seen[str(n)] for n in range(1, len(sent))] == expected[1:]
 
 
-def test_an_entry_without_it(gateway: Start, upstream: Upstream, log: LogServer) -> None:
-    running = gateway(logging_to(upstream, log.port))
+def test_an_entry_without_it(serving: Start, upstream: Upstream, log: LogServer) -> None:
+    running = serving(logging_to(upstream, log.port))
     running.ask("/?n=0", headers={NAME: "mine"})
     log.wait_for_marks({"0"})
     assert "correlation_id" not in log.entries[0]
 
 
 def test_the_entry_of_a_long_response_has_it(
-    gateway: Start, upstream: Upstream, log: LogServer
+    serving: Start, upstream: Upstream, log: LogServer
 ) -> None:
     """The configuration that has made it is gone when the log is written."""
     end = threading.Event()
@@ -253,7 +253,7 @@ def test_the_entry_of_a_long_response_has_it(
     config["services"][0]["routes"][0]["response_buffering"] = False
     plugin = {"name": "correlation-id", "config": {"header_name": "X-Long"}}
     config["plugins"].append(plugin)
-    running = gateway(config)
+    running = serving(config)
     with running.wire() as wire:
         wire.send(request_bytes("/?n=0"))
         assert wire.read_head().status == 200
@@ -272,15 +272,15 @@ def test_the_entry_of_a_long_response_has_it(
 # Protocols
 
 
-def test_the_pages_example(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("correlation-id", upstream.url))
+def test_the_pages_example(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("correlation-id", upstream.url))
     reply = running.ask("/orders")
     assert re.fullmatch(UUID, told(upstream, "X-Correlation-ID"))
     assert reply.headers.all("X-Correlation-ID") == [told(upstream, "X-Correlation-ID")]
 
 
-def test_http2(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(correlated(upstream, echo_downstream=True), tls="ssl http2")
+def test_http2(serving: Start, upstream: Upstream) -> None:
+    running = serving(correlated(upstream, echo_downstream=True), tls="ssl http2")
     with speaking(running) as client:
         streams = [client.ask(), client.ask(headers=[(NAME.lower(), "mine")])]
         client.answers(streams)
@@ -290,9 +290,9 @@ def test_http2(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
+def test_requests_without_headers(serving: Start, upstream: Upstream, line: bytes) -> None:
     """HTTP/0.9 has none, and none to the client."""
-    running = gateway(correlated(upstream, echo_downstream=True))
+    running = serving(correlated(upstream, echo_downstream=True))
     with running.wire() as wire:
         wire.send(line)
         wire.read_to_end()

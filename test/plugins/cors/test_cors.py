@@ -50,9 +50,9 @@ def origin_of(reply: Reply) -> str | None:
 # Preflights
 
 
-def test_a_configuration_ends_no_header(gateway: Start, upstream: Upstream) -> None:
+def test_a_configuration_ends_no_header(serving: Start, upstream: Upstream) -> None:
     evil = ["A\r\nX-Evil: 1", "B\n\nbody"]
-    running = gateway(sharing(upstream, headers=evil, exposed_headers=evil))
+    running = serving(sharing(upstream, headers=evil, exposed_headers=evil))
     escaped = "A%0D%0AX-Evil: 1,B%0A%0Abody"
     reply = running.ask("/", "OPTIONS", headers=preflight())
     assert reply.headers.get(ALLOW + "Headers") == escaped
@@ -115,14 +115,14 @@ PREFLIGHTS: list[tuple[dict[str, Any], Pairs, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("config", "headers", "expected"), PREFLIGHTS)
 def test_preflights(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     headers: Pairs,
     expected: dict[str, str],
 ) -> None:
     """Answered here, before anybody has to show a credential."""
-    running = gateway(sharing(upstream, {"name": "key-auth"}, **config))
+    running = serving(sharing(upstream, {"name": "key-auth"}, **config))
     reply = running.ask("/", "OPTIONS", headers)
     assert (reply.status, reply.body) == (200, b"")
     assert reply.headers.get("Content-Length") == "0"
@@ -142,9 +142,9 @@ def test_preflights(
     ],
 )
 def test_what_is_no_preflight(
-    gateway: Start, upstream: Upstream, method: str, headers: Pairs
+    serving: Start, upstream: Upstream, method: str, headers: Pairs
 ) -> None:
-    running = gateway(sharing(upstream, origins=[ORIGIN]))
+    running = serving(sharing(upstream, origins=[ORIGIN]))
     running.expect_log("client sent invalid method", range(2))
     reply = running.ask("/", method, headers)
     assert reply.status == (400 if method == "options" else 200)
@@ -152,10 +152,10 @@ def test_what_is_no_preflight(
     assert origin_of(reply) == ORIGIN
 
 
-def test_preflights_of_the_service(gateway: Start, upstream: Upstream) -> None:
+def test_preflights_of_the_service(serving: Start, upstream: Upstream) -> None:
     """With preflight_continue nothing is added to its answer."""
     upstream.answer(204, {ALLOW + "Origin": "its", "Vary": "its"})
-    running = gateway(sharing(upstream, origins=[ORIGIN], preflight_continue=True))
+    running = serving(sharing(upstream, origins=[ORIGIN], preflight_continue=True))
     reply = running.ask("/", "OPTIONS", preflight())
     assert reply.status == 204
     assert told(reply.headers) == {"allow-origin": "its", "vary": "its"}
@@ -197,19 +197,19 @@ RESPONSES: list[tuple[dict[str, Any], str | None, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("config", "origin", "expected"), RESPONSES)
 def test_responses(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     origin: str | None,
     expected: dict[str, str],
 ) -> None:
-    running = gateway(sharing(upstream, **config))
+    running = serving(sharing(upstream, **config))
     reply = running.ask("/", headers={"Origin": origin} if origin else {})
     assert reply.status == 200
     assert told(reply.headers) == expected
 
 
-def test_what_the_service_says_is_replaced(gateway: Start, upstream: Upstream) -> None:
+def test_what_the_service_says_is_replaced(serving: Start, upstream: Upstream) -> None:
     upstream.answer(
         headers=[
             (ALLOW + "Origin", "https://evil.com"),
@@ -220,7 +220,7 @@ def test_what_the_service_says_is_replaced(gateway: Start, upstream: Upstream) -
         ]
     )
     config = {"origins": ["https://a.com", "https://b.com"], "exposed_headers": ["X"]}
-    running = gateway(sharing(upstream, **config))
+    running = serving(sharing(upstream, **config))
     reply = running.ask("/", headers={"Origin": "https://a.com"})
     assert origin_of(reply) == "https://a.com"
     assert reply.headers.all("Access-Control-Expose-Headers") == ["X"]
@@ -229,7 +229,7 @@ def test_what_the_service_says_is_replaced(gateway: Start, upstream: Upstream) -
     assert origin_of(running.ask("/", headers={"Origin": "https://evil.com"})) is None
 
 
-def test_errors_have_them_too(gateway: Start, upstream: Upstream) -> None:
+def test_errors_have_them_too(serving: Start, upstream: Upstream) -> None:
     """Or a script never learns that there was one."""
     config = sharing(upstream, {"name": "key-auth"}, origins=["https://a.com", "https://b.com"])
     config["services"][0]["routes"][0]["paths"] = ["/there"]
@@ -238,7 +238,7 @@ def test_errors_have_them_too(gateway: Start, upstream: Upstream) -> None:
     )
     config["routes"] = [{"name": "none", "paths": ["/none"]}]
     config["consumers"] = [{"username": "u", "keyauth_credentials": [{"key": "k"}]}]
-    running = gateway(config, client_max_body_size="1m")
+    running = serving(config, client_max_body_size="1m")
     running.expect_log("connect\\(\\) failed", range(1, 20))
     running.expect_log("too large body", range(3))
     headers = {"Origin": "https://b.com", "apikey": "k"}
@@ -306,13 +306,13 @@ LISTS: list[tuple[list[str], list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("origins", "allowed", "refused"), LISTS)
 def test_lists_of_origins(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     origins: list[str],
     allowed: list[str],
     refused: list[str],
 ) -> None:
-    running = gateway(sharing(upstream, origins=origins))
+    running = serving(sharing(upstream, origins=origins))
     for origin in allowed:
         expected = origin.removesuffix(":443")
         reply = running.ask("/", headers={"Origin": origin})
@@ -343,8 +343,8 @@ def test_patterns_that_burn(gateway: Start, upstream: Upstream, pattern: str) ->
         assert time.monotonic() - begin < 2
 
 
-def test_control_characters_come_back_escaped(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(sharing(upstream, origins=[ORIGIN]))
+def test_control_characters_come_back_escaped(serving: Start, upstream: Upstream) -> None:
+    running = serving(sharing(upstream, origins=[ORIGIN]))
     with running.wire() as wire:
         lines = [f"Origin: {ORIGIN}", "Access-Control-Request-Method: GET"]
         lines += ["Access-Control-Request-Headers: x-a\x1b[2J\x7f", "Host: a"]
@@ -353,8 +353,8 @@ def test_control_characters_come_back_escaped(gateway: Start, upstream: Upstream
     assert reply.headers.all("Access-Control-Allow-Headers") == ["x-a%1B[2J%7F"]
 
 
-def test_two_origins_are_the_first(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(sharing(upstream, origins=["https://a.com", "https://b.com"]))
+def test_two_origins_are_the_first(serving: Start, upstream: Upstream) -> None:
+    running = serving(sharing(upstream, origins=["https://a.com", "https://b.com"]))
     sent = [("Origin", "https://evil.com"), ("Origin", "https://a.com"), ("O_rigin", "x")]
     assert origin_of(running.ask("/", headers=sent)) is None
 
@@ -362,8 +362,8 @@ def test_two_origins_are_the_first(gateway: Start, upstream: Upstream) -> None:
 # Protocols and configurations
 
 
-def test_the_pages_example(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("cors", upstream.url))
+def test_the_pages_example(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("cors", upstream.url))
     reply = running.ask("/orders", "OPTIONS", preflight("https://shop.example.com"))
     assert told(reply.headers) == {
         "allow-origin": "https://shop.example.com",
@@ -377,8 +377,8 @@ def test_the_pages_example(gateway: Start, upstream: Upstream) -> None:
         assert (reply.status, origin_of(reply)) == (200, origin if expected else None)
 
 
-def test_http2(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(sharing(upstream, origins=["https://a.com", ORIGIN]), tls="ssl http2")
+def test_http2(serving: Start, upstream: Upstream) -> None:
+    running = serving(sharing(upstream, origins=["https://a.com", ORIGIN]), tls="ssl http2")
     with speaking(running) as client:
         first = client.ask(headers=[("origin", ORIGIN)])
         second = client.ask(
@@ -392,19 +392,19 @@ def test_http2(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("line", [b"OPTIONS /\r\n", b"GET /\r\n", b"OPTIONS / HTTP/1.0\r\n\r\n"])
-def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(sharing(upstream, origins=["https://a.com", ORIGIN]))
+def test_requests_without_headers(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(sharing(upstream, origins=["https://a.com", ORIGIN]))
     running.expect_log("client sent invalid", range(2))
     with running.wire() as wire:
         wire.send(line)
         assert b"allow-origin" not in wire.read_to_end().lower()
 
 
-def test_an_upgrade(gateway: Start, upstream: Upstream) -> None:
+def test_an_upgrade(serving: Start, upstream: Upstream) -> None:
     upstream.handler = lambda exchange: exchange.head(
         101, {"Connection": "Upgrade", "Upgrade": "websocket"}
     )
-    running = gateway(sharing(upstream, origins=[ORIGIN]))
+    running = serving(sharing(upstream, origins=[ORIGIN]))
     headers = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",

@@ -23,8 +23,10 @@ from typing import Any
 import httpx
 import pytest
 from changes import document, post, stopped
+from log_entries import check_http2_entry, check_switch_entry
 from log_server import LATE, Clients, ask
 from supervisor import Foreground
+from tunnels import by_http2, by_upgrade, where_asked
 
 import guard
 from sluice import Config, Gateway, Start, proxying
@@ -120,6 +122,17 @@ def test_entries_of_what_is_proxied_and_of_what_is_not(
     assert None not in proxied["route"].values()
     assert "snis" not in proxied["route"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_entries_of_http2_and_of_a_switch(gateway: Start, upstream: Upstream, folder: Path) -> None:
+    path = folder / "protocols.log"
+    upstream.handler = where_asked(upstream)
+    running = gateway(logging_to(upstream, path), tls="ssl http2")
+    assert by_http2(running, "/?n=h2") == 200
+    assert by_upgrade(running, "/?n=ws") == 101
+    wait_for(path, {"h2", "ws"})
+    check_http2_entry(running, entries(path)[0])
+    check_switch_entry(running, entries(path)[1])
 
 
 def test_what_stands_in_a_file_stays(gateway: Start, upstream: Upstream, folder: Path) -> None:
@@ -234,10 +247,11 @@ def test_a_file_that_is_moved(
         ("@prefix@/logs/../settings.json", "in the prefix only files in logs/ are taken"),
         ("@prefix@//./nginx.conf", "in the prefix only files in logs/ are taken"),
         ("/tmp/" + "a" * 1100, "must not be longer than"),
+        ("logs/access.log", "is a log of the gateway itself"),
+        ("@prefix@//logs/./error.log", "is a log of the gateway itself"),
     ],
 )
-def test_a_path_that_is_refused(gateway: Start, path: str, reason: str) -> None:
-    running = gateway(None)
+def test_a_path_that_is_refused(running: Gateway, path: str, reason: str) -> None:
     path = path.replace("@prefix@", str(running.settings["prefix"]))
     config = {"name": "file-log", "config": {"path": path}}
     reply = httpx.post(f"{running.admin}/plugins", trust_env=False, json=config)
@@ -311,10 +325,6 @@ def above_a_link(folder: Path, prefix: Path) -> str:
     return f"{folder}/way/../dev/shm/{folder.name}"
 
 
-def own_log(folder: Path, prefix: Path) -> Path:
-    return prefix / "logs" / "error.log"
-
-
 def own_log_by_another_way(folder: Path, prefix: Path) -> Path:
     (folder / "way").symlink_to(prefix / "logs")
     return folder / "way" / "error.log"
@@ -333,7 +343,6 @@ def nowhere(folder: Path, prefix: Path) -> Path:
         (in_the_prefix, "in the prefix only files in logs/ are taken"),
         (in_the_kernel, "of devices only"),
         (above_a_link, "of devices only"),
-        (own_log, "it is a log of the gateway itself"),
         (own_log_by_another_way, "it is a log of the gateway itself"),
         (nowhere, r"open\(\) of its folder failed \(2: No such file"),
     ],

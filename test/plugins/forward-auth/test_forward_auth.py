@@ -28,8 +28,8 @@ def guarded(upstream: Upstream, url: str, **config: Any) -> dict[str, Any]:
     return proxying(upstream) | {"plugins": [plugin]}
 
 
-def test_what_is_asked(gateway: Start, upstream: Upstream, auth: Upstream) -> None:
-    started = gateway(guarded(upstream, f"{auth.url}/check?a=b", request_headers=["Cookie", "X-A"]))
+def test_what_is_asked(serving: Start, upstream: Upstream, auth: Upstream) -> None:
+    started = serving(guarded(upstream, f"{auth.url}/check?a=b", request_headers=["Cookie", "X-A"]))
     headers = [
         ("Host", "shop.example:81"),
         ("Cookie", "one=1"),
@@ -61,11 +61,11 @@ def test_what_is_asked(gateway: Start, upstream: Upstream, auth: Upstream) -> No
 
 
 def test_what_passes_has_the_servers_headers_and_none_of_the_clients(
-    gateway: Start, upstream: Upstream, auth: Upstream
+    serving: Start, upstream: Upstream, auth: Upstream
 ) -> None:
     auth.answer(204, [("X-User", "ann"), ("X-Group", "a"), ("X-Group", "b"), ("X-New", "1")])
     config = {"upstream_headers": ["X-User", "X-Group", "X-None"], "pass_headers": ["X-New"]}
-    started = gateway(guarded(upstream, auth.url, **config))
+    started = serving(guarded(upstream, auth.url, **config))
     names = ["X-User", "x_user", "X-USER", "X_Group", "X-None", "X.User", "x~group", "X|None"]
     spoofed = [(name, "root") for name in names]
     reply = started.ask("/", headers=spoofed)
@@ -79,7 +79,7 @@ def test_what_passes_has_the_servers_headers_and_none_of_the_clients(
 
 @pytest.mark.parametrize("status", [302, 401, 403, 499])
 def test_a_refusal_is_the_clients_answer(
-    gateway: Start, upstream: Upstream, auth: Upstream, status: int
+    serving: Start, upstream: Upstream, auth: Upstream, status: int
 ) -> None:
     headers = [
         ("Location", "https://login.example/"),
@@ -90,7 +90,7 @@ def test_a_refusal_is_the_clients_answer(
         ("X-Internal", "no"),
     ]
     auth.answer(status, headers, b"<p>no</p>")
-    started = gateway(guarded(upstream, auth.url))
+    started = serving(guarded(upstream, auth.url))
     reply = started.ask("/")
     assert (reply.status, reply.body) == (status, b"<p>no</p>")
     assert reply.headers.all("Set-Cookie") == ["a=1", "b=2"]
@@ -117,10 +117,10 @@ MALFORMED = {
 
 @pytest.mark.parametrize("what", MALFORMED)
 def test_what_is_no_answer_lets_nobody_pass(
-    gateway: Start, upstream: Upstream, auth: Upstream, what: str
+    serving: Start, upstream: Upstream, auth: Upstream, what: str
 ) -> None:
     auth.handler = saying(MALFORMED[what])
-    started = gateway(guarded(upstream, auth.url, timeout=2000))
+    started = serving(guarded(upstream, auth.url, timeout=2000))
     started.expect_log(r"\[forward-auth\] no request passes: ", 1)
     reply = started.ask("/")
     assert reply.status == 503
@@ -129,7 +129,7 @@ def test_what_is_no_answer_lets_nobody_pass(
 
 
 def test_nobody_waits_longer_than_the_timeout(
-    gateway: Start, upstream: Upstream, auth: Upstream
+    serving: Start, upstream: Upstream, auth: Upstream
 ) -> None:
     """Not for a connection, not for an answer, and not for one that comes byte by byte."""
 
@@ -153,7 +153,7 @@ def test_nobody_waits_longer_than_the_timeout(
             config["services"][0]["routes"].append(
                 {"name": path.strip("/"), "paths": [path], "plugins": [plugin]}
             )
-        started = gateway(config)
+        started = serving(config)
         started.expect_log("no request passes: ", 4)
         started.expect_log(r"connect\(\) failed|timed out", range(10))
         for path, handler in (
@@ -171,9 +171,9 @@ def test_nobody_waits_longer_than_the_timeout(
 
 
 def test_connections_are_kept_and_one_that_was_closed_is_no_failure(
-    gateway: Start, upstream: Upstream, auth: Upstream
+    serving: Start, upstream: Upstream, auth: Upstream
 ) -> None:
-    started = gateway(guarded(upstream, auth.url))
+    started = serving(guarded(upstream, auth.url))
     for _ in range(3):
         assert started.ask("/").status == 200
     assert {request.connection for request in auth.requests} == {0}
@@ -254,9 +254,9 @@ def test_the_certificate_is_verified(gateway: Start, upstream: Upstream, tmp_pat
         ("cache_by", "cookie", "expected one of: request, headers"),
     ],
 )
-def test_what_is_refused(gateway: Start, field: str, value: object, words: str) -> None:
+def test_what_is_refused(client: Client, field: str, value: object, words: str) -> None:
     config = {"url": "http://127.0.0.1:1/"} | {field: value}
     plugin = {"name": "forward-auth", "config": config}
-    reply = Client(gateway(None)).ask("POST", "/plugins", plugin)
+    reply = client.ask("POST", "/plugins", plugin)
     assert reply.status == 400
     assert words in reply.text

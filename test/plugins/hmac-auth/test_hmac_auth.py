@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import socket
 from base64 import b64encode
 from email.utils import formatdate
 from time import time
@@ -13,7 +14,7 @@ from admin_client import Client
 from processes import cpu_seconds
 from sluice import Gateway, Start, proxying
 from upstream import Upstream
-from wire import Pairs, Reply
+from wire import Pairs, Reply, chunk
 
 JSON = {"Accept": "application/json"}
 SECRET = "alices-secret"
@@ -155,6 +156,22 @@ def test_enforced_headers(gateway: Start, upstream: Upstream) -> None:
         assert_refused(reply, NOT_VALID)
 
 
+def test_a_secret_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
+    """That is the most; one more byte is refused by the name of its field."""
+    secret = "s" * (1 << 20)
+    config = protected(upstream)
+    credential: dict[str, Any] = {"username": "alice", "secret": secret}
+    config["consumers"] = [{"username": "alice", "hmacauth_credentials": [credential]}]
+    running = gateway(config)
+    assert running.ask("/", headers=dated(secret=secret)).status == 200
+    assert_refused(running.ask("/", headers=dated(secret=secret[1:])), NOT_SAME)
+    credential["secret"] += "s"
+    running.write_config(config)
+    checked = running.command("check")
+    assert checked.returncode == 1
+    assert '"alice".secret: length must be at most 1048576' in checked.stderr
+
+
 def digest_of(body: bytes) -> str:
     """The value of the header Digest."""
     return "SHA-256=" + b64encode(hashlib.sha256(body).digest()).decode()
@@ -180,6 +197,80 @@ def test_the_body(gateway: Start, upstream: Upstream) -> None:
     assert_refused(ask(b"x", None), NOT_SAME)
     large = b"x" * 100_000
     assert_refused(ask(large, digest_of(large)), NOT_SAME)
+
+
+def posted(said: str, digest: str) -> bytes:
+    """The head of a request that is signed, which says how long its body is."""
+    lines = {"Host": "localhost"} | dated() | {"Digest": digest}
+    return (
+        f"POST / HTTP/1.1\r\n{said}\r\n".encode()
+        + b"".join(f"{name}: {value}\r\n".encode() for name, value in lines.items())
+        + b"\r\n"
+    )
+
+
+BODY = b"one two three"
+CHUNKED = "Transfer-Encoding: chunked"
+WHOLE = chunk(BODY[:5]) + chunk(BODY[5:]) + chunk(b"")
+
+
+def test_a_body_in_chunks(gateway: Start, upstream: Upstream) -> None:
+    """The digest is of what they carry; what is none of them reaches no upstream."""
+    running = gateway(protected(upstream, validate_request_body=True))
+
+    def ask(sent: bytes, digest: str) -> Reply:
+        with running.wire() as wire:
+            wire.send(posted(CHUNKED, digest) + sent)
+            return wire.read_reply()
+
+    assert ask(WHOLE, digest_of(BODY)).status == 200
+    assert upstream.last.body == BODY
+    assert ask(chunk(b""), digest_of(b"")).status == 200
+    assert_refused(ask(WHOLE, digest_of(BODY + b"x")), NOT_SAME)
+    assert_refused(ask(WHOLE, digest_of(WHOLE)), NOT_SAME)
+    assert_refused(ask(chunk(BODY[:5]) + chunk(b""), digest_of(BODY)), NOT_SAME)
+    running.expect_log("client sent invalid chunked body")
+    assert ask(chunk(BODY) + b"no chunk\r\n", digest_of(BODY)).status == 400
+    assert len(upstream.requests) == 2
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        (CHUNKED, chunk(BODY)),
+        (CHUNKED, chunk(BODY)[:-4]),
+        (f"Content-Length: {len(BODY) + 1}", BODY),
+        (f"Content-Length: {len(BODY)}", b""),
+    ],
+)
+def test_a_body_that_does_not_end(
+    gateway: Start, upstream: Upstream, ends: bool, said: str, sent: bytes
+) -> None:
+    """Whether the client waits, and is cut, or leaves: the upstream hears of nothing."""
+    config = protected(upstream, validate_request_body=True)
+    running = gateway(config, client_body_timeout="1s")
+    with running.wire() as wire:
+        wire.send(posted(said, digest_of(BODY)) + sent)
+        if ends:
+            wire.sock.shutdown(socket.SHUT_WR)
+        assert b" 200 " not in wire.read_to_end()
+    assert running.ask("/", headers=dated()).status == 200
+    assert len(upstream.requests) == 1
+
+
+def test_a_body_longer_than_it_is_said_to_be(gateway: Start, upstream: Upstream) -> None:
+    """What follows is another request, that is signed for itself."""
+    running = gateway(protected(upstream, validate_request_body=True))
+    said = f"Content-Length: {len(BODY)}"
+    after = b"GET /after HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n"
+    for digest, status in ((digest_of(BODY), 200), (digest_of(BODY + after), 401)):
+        with running.wire() as wire:
+            wire.send(posted(said, digest) + BODY + after)
+            assert wire.read_reply().status == status
+            assert_refused(wire.read_reply(), "Unauthorized")
+    [request] = upstream.requests
+    assert request.body == BODY
 
 
 MALFORMED = [

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from changes import document, post
+from log_entries import check_http2_entry, check_switch_entry
 from log_server import LogServer, ask, logging_to
+from tunnels import by_http2, by_upgrade, where_asked
 
 from sluice import Start, proxying
 from upstream import DeadPort, Exchange, Upstream, self_signed
@@ -55,6 +57,19 @@ def test_the_entry_of_a_proxied_request(gateway: Start, upstream: Upstream, log:
     assert entry["route"]["name"] == "route"
     assert entry["route"]["service"] == {"id": entry["service"]["id"]}
     assert "consumer" not in entry
+
+
+def test_entries_of_http2_and_of_a_switch(
+    gateway: Start, upstream: Upstream, log: LogServer
+) -> None:
+    upstream.handler = where_asked(upstream)
+    running = gateway(logging_to(upstream, log.port), tls="ssl http2")
+    assert by_http2(running, "/?n=h2") == 200
+    log.wait_for_marks({"h2"})
+    assert by_upgrade(running, "/?n=ws") == 101
+    log.wait_for_marks({"ws"})
+    check_http2_entry(running, log.entries[0])
+    check_switch_entry(running, log.entries[1])
 
 
 def test_latencies_tell_whose_time_it_was(

@@ -32,8 +32,8 @@ def sent_for(*addresses: str) -> Pairs:
     return JSON | {"X-Forwarded-For": ", ".join(addresses)}
 
 
-def test_the_example_of_the_page(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("ip-restriction", upstream.url), **TRUSTING)
+def test_the_example_of_the_page(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("ip-restriction", upstream.url), **TRUSTING)
     for address, status in {
         "127.0.0.1": 200,
         "10.1.2.3": 200,
@@ -74,8 +74,8 @@ def test_lists(client: Client, upstream: Upstream, config: dict[str, Any], passe
     assert len(upstream.requests) == passes
 
 
-def test_status_and_message(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(restricted(upstream, deny=["127.0.0.1"], status=451, message="not <here>"))
+def test_status_and_message(serving: Start, upstream: Upstream) -> None:
+    running = serving(restricted(upstream, deny=["127.0.0.1"], status=451, message="not <here>"))
     assert outcome(running.ask("/", headers=JSON)) == (451, "not <here>")
     assert "not &lt;here&gt;" in running.ask("/", headers={"Accept": "text/html"}).text
 
@@ -91,16 +91,16 @@ SPOOFED = [
 
 @pytest.mark.parametrize("headers", SPOOFED)
 def test_who_is_not_trusted_has_his_own_address(
-    gateway: Start, upstream: Upstream, headers: dict[str, str]
+    serving: Start, upstream: Upstream, headers: dict[str, str]
 ) -> None:
-    running = gateway(restricted(upstream, allow=["10.0.0.0/8"]))
+    running = serving(restricted(upstream, allow=["10.0.0.0/8"]))
     assert outcome(running.ask("/", headers=JSON | headers)) == refused("127.0.0.1")
 
 
-def test_who_is_trusted_says_for_whom(gateway: Start, upstream: Upstream) -> None:
+def test_who_is_trusted_says_for_whom(serving: Start, upstream: Upstream) -> None:
     """The last one, or the last that is not trusted; what is no address is nobody's."""
     config = restricted(upstream, allow=["10.0.0.0/8", "2001:db8::/33"])
-    running = gateway(config, **TRUSTING, real_ip_recursive=True)
+    running = serving(config, **TRUSTING, real_ip_recursive=True)
     for addresses, expected in [
         (["10.0.0.1"], (200, None)),
         (["10.0.0.1", "127.0.0.9"], (200, None)),
@@ -134,9 +134,9 @@ MAPPED = [
 
 @pytest.mark.parametrize(("config", "passes"), MAPPED)
 def test_ipv4_that_comes_as_ipv6_is_both(
-    gateway: Start, upstream: Upstream, config: dict[str, Any], passes: bool
+    serving: Start, upstream: Upstream, config: dict[str, Any], passes: bool
 ) -> None:
-    running = gateway(restricted(upstream, **config), **TRUSTING)
+    running = serving(restricted(upstream, **config), **TRUSTING)
     found = outcome(running.ask("/", headers=sent_for("::ffff:10.0.0.1")))
     assert found == ((200, None) if passes else refused("::ffff:10.0.0.1"))
 
@@ -159,8 +159,8 @@ def ranges(count: int) -> list[str]:
     return [*ipv4, *ipv6, "198.51.100.0/24", "2001:db8::/64"]
 
 
-def test_thousands_of_ranges(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(restricted(upstream, deny=ranges(10000)), **TRUSTING)
+def test_thousands_of_ranges(serving: Start, upstream: Upstream) -> None:
+    running = serving(restricted(upstream, deny=ranges(10000)), **TRUSTING)
     for address, status in {
         "198.51.100.7": 403,
         "198.51.101.7": 200,
@@ -200,8 +200,8 @@ def test_what_is_refused(client: Client, config: dict[str, Any], words: str) -> 
 
 
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-def test_old_requests(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(restricted(upstream, deny=["127.0.0.1"]))
+def test_old_requests(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(restricted(upstream, deny=["127.0.0.1"]))
     with running.wire() as wire:
         wire.send(line)
         wire.sock.shutdown(socket.SHUT_WR)
@@ -224,7 +224,7 @@ def test_upgrades_and_http2(upstream: Upstream) -> None:
     assert upstream.requests == []
 
 
-def test_a_consumers_addresses(gateway: Start, upstream: Upstream) -> None:
+def test_a_consumers_addresses(serving: Start, upstream: Upstream) -> None:
     plugins = [
         {"name": "key-auth"},
         {"name": "ip-restriction", "consumer": "away", "config": {"deny": ["127.0.0.0/8"]}},
@@ -232,7 +232,7 @@ def test_a_consumers_addresses(gateway: Start, upstream: Upstream) -> None:
     consumers = [
         {"username": name, "keyauth_credentials": [{"key": name}]} for name in ("away", "here")
     ]
-    running = gateway(proxying(upstream) | {"plugins": plugins, "consumers": consumers})
+    running = serving(proxying(upstream) | {"plugins": plugins, "consumers": consumers})
     assert running.ask("/", headers={"apikey": "here"}).status == 200
     assert running.ask("/", headers={"apikey": "away"}).status == 403
 

@@ -125,10 +125,10 @@ def test_algorithms(gateway: Start, upstream: Upstream, algorithm: str) -> None:
         assert reply.json()["message"] in ("Invalid signature", "Bad token; invalid signature")
 
 
-def test_an_ed448_key(gateway: Start, upstream: Upstream) -> None:
+def test_an_ed448_key(serving: Start, upstream: Upstream) -> None:
     KEYS["EdDSA448"] = ed448.Ed448PrivateKey.generate()
     mine = {"key": "alice", "algorithm": "EdDSA", "rsa_public_key": public("EdDSA448")}
-    running = gateway(protected(upstream, mine))
+    running = serving(protected(upstream, mine))
     right = token("EdDSA", KEYS["EdDSA448"])
     assert running.ask("/", headers=bearer(right)).status == 200
     assert_refused(running.ask("/", headers=bearer(token("EdDSA"))), "Invalid signature")
@@ -136,10 +136,10 @@ def test_an_ed448_key(gateway: Start, upstream: Upstream) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_credential_says_the_algorithm(
-    gateway: Start, upstream: Upstream, algorithm: str
+    serving: Start, upstream: Upstream, algorithm: str
 ) -> None:
     """None of another, however its signature was made: not with the public key as a secret."""
-    running = gateway(protected(upstream, credential(algorithm)))
+    running = serving(protected(upstream, credential(algorithm)))
     for other in ALGORITHMS:
         if other == algorithm:
             continue
@@ -168,15 +168,15 @@ def test_the_credential_says_the_algorithm(
     ],
 )
 def test_a_key_of_another_kind(
-    gateway: Start, upstream: Upstream, algorithm: str, other: str
+    serving: Start, upstream: Upstream, algorithm: str, other: str
 ) -> None:
     mine = credential(algorithm) | {"rsa_public_key": public(other)}
-    running = gateway(protected(upstream, mine))
+    running = serving(protected(upstream, mine))
     assert_refused(running.ask("/", headers=bearer(token(algorithm))), "Invalid signature")
 
 
-def test_places(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(
+def test_places(serving: Start, upstream: Upstream) -> None:
+    running = serving(
         protected(
             upstream,
             uri_param_names=["jwt", "t"],
@@ -252,16 +252,16 @@ BROKEN = [
 ]
 
 
-def test_broken_tokens(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream), large_client_header_buffers="4 32k")
+def test_broken_tokens(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream), large_client_header_buffers="4 32k")
     for text, message in BROKEN:
         reply = running.ask("/", headers=bearer(text))
         assert_refused(reply, message)
     assert upstream.requests == []
 
 
-def test_large_tokens(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream), large_client_header_buffers="4 256k")
+def test_large_tokens(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream), large_client_header_buffers="4 256k")
     for size in (1500, 100_000):
         right = token(pad="x" * size)
         assert running.ask("/", headers=bearer(right)).status == 200
@@ -269,9 +269,9 @@ def test_large_tokens(gateway: Start, upstream: Upstream) -> None:
         assert_refused(running.ask("/", headers=bearer("." * size)), "Bad token; invalid JSON")
 
 
-def test_the_claim_with_the_key(gateway: Start, upstream: Upstream) -> None:
+def test_the_claim_with_the_key(serving: Start, upstream: Upstream) -> None:
     """It may stand in the header; its name is in what is answered."""
-    running = gateway(protected(upstream, key_claim_name="kid"))
+    running = serving(protected(upstream, key_claim_name="kid"))
     assert running.ask("/", headers=bearer(token(headers={"kid": "alice"}))).status == 200
     assert running.ask("/", headers=bearer(token(kid="alice"))).status == 200
     both = token(headers={"kid": "alice"}, kid="ghost")
@@ -280,8 +280,22 @@ def test_the_claim_with_the_key(gateway: Start, upstream: Upstream) -> None:
     assert_refused(running.ask("/", headers=bearer(token())), "No mandatory 'kid' in claims")
 
 
-def test_claims(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, claims_to_verify=["exp", "nbf"], maximum_expiration=300))
+def test_a_maximum_of_tokens_whose_claims_are_not_checked(
+    serving: Start, upstream: Upstream
+) -> None:
+    """As in Kong, which takes it where `claims_to_verify` is not set."""
+    running = serving(protected(upstream, maximum_expiration=300))
+    now = int(time.time())
+    for exp, is_taken in ((now + 200, True), (now - 9, True), (now + 5000, False), (None, False)):
+        reply = running.ask("/", headers=bearer(token(**({"exp": exp} if exp else {}))))
+        if is_taken:
+            assert reply.status == 200
+        else:
+            assert_refused(reply, {"exp": "exceeds maximum allowed expiration"})
+
+
+def test_claims(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, claims_to_verify=["exp", "nbf"], maximum_expiration=300))
     now = int(time.time())
 
     def ask(**claims: Any) -> Reply:
@@ -296,6 +310,7 @@ def test_claims(gateway: Start, upstream: Upstream) -> None:
         ask(exp=now - 1, nbf=now + 100), {"exp": "token expired", "nbf": "token not valid yet"}
     )
     assert_refused(ask(exp=now + 1000, nbf=0), {"exp": "exceeds maximum allowed expiration"})
+    assert_refused(ask(exp=now + 1000, nbf=now + 100), {"nbf": "token not valid yet"})
     for text in (
         f'"{now + 100}"',
         "null",
@@ -313,9 +328,9 @@ def test_claims(gateway: Start, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "RS256"])
-def test_a_token_that_was_taken_expires(gateway: Start, upstream: Upstream, algorithm: str) -> None:
+def test_a_token_that_was_taken_expires(serving: Start, upstream: Upstream, algorithm: str) -> None:
     """A signature is remembered, the time is looked at each time."""
-    running = gateway(protected(upstream, credential(algorithm), claims_to_verify=["exp"]))
+    running = serving(protected(upstream, credential(algorithm), claims_to_verify=["exp"]))
     short = token(algorithm, exp=int(time.time()) + 3)
     assert running.ask("/", headers=bearer(short)).status == 200
     while (reply := running.ask("/", headers=bearer(short))).status == 200:
@@ -341,12 +356,12 @@ def signed(algorithm: str, secret: str, **claims: Any) -> str:
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
-def test_secrets_of_any_length(gateway: Start, upstream: Upstream, algorithm: str) -> None:
+def test_secrets_of_any_length(serving: Start, upstream: Upstream, algorithm: str) -> None:
     """Shorter and longer than a block of the digest, and of a digest."""
     sizes = (1, 31, 32, 63, 64, 65, 127, 128, 129, 300)
     secrets = {f"key-{size}": "s" * size for size in sizes}
     mine = [credential(algorithm, key=key, secret=secret) for key, secret in secrets.items()]
-    running = gateway(protected(upstream, *mine))
+    running = serving(protected(upstream, *mine))
     for key, secret in secrets.items():
         assert ask_with(running, signed(algorithm, secret, iss=key)) == 200, key
         assert ask_with(running, signed(algorithm, secret + "s", iss=key)) == 401, key
@@ -509,8 +524,8 @@ def test_files_need_no_secret_beside_a_public_key(gateway: Start, upstream: Upst
 
 
 @pytest.mark.parametrize("line", [b"GET /%s\r\n", b"GET /%s HTTP/1.0\r\n\r\n"])
-def test_requests_without_headers(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(protected(upstream))
+def test_requests_without_headers(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(protected(upstream))
     for query, says in ((b"", b"Unauthorized"), (b"?jwt=" + token().encode(), b"")):
         with running.wire() as wire:
             wire.send(line % query)

@@ -35,11 +35,11 @@ def config(upstream: Upstream, *plugins: dict[str, Any], **fields: Any) -> dict[
 
 @pytest.mark.parametrize("place", ["header", "query", "cookie"])
 def test_the_token_is_there_for_all_that_runs_behind(
-    gateway: Start, upstream: Upstream, place: str
+    serving: Start, upstream: Upstream, place: str
 ) -> None:
     late = "kong.log.notice('late: ', kong.ctx.shared.authenticated_jwt_token)"
     plugins = [entity("post-function", TELLS, log=late), entity("pre-function", SAYS)]
-    started = gateway(config(upstream, *plugins, cookie_names=["c"]))
+    started = serving(config(upstream, *plugins, cookie_names=["c"]))
     for text in (token(), token()):  # parsed, and remembered
         headers = {"Authorization": f"Bearer {text}"} if place == "header" else {}
         headers |= {"Cookie": f"a=b; c={text}"} if place == "cookie" else {}
@@ -50,10 +50,10 @@ def test_the_token_is_there_for_all_that_runs_behind(
     started.expect_log(f"late: {token()}", 2)
 
 
-def test_a_request_of_the_anonymous_consumer_has_none(gateway: Start, upstream: Upstream) -> None:
+def test_a_request_of_the_anonymous_consumer_has_none(serving: Start, upstream: Upstream) -> None:
     """Nor what another plugin has said before."""
     plugins = [entity("post-function", TELLS), entity("pre-function", SAYS)]
-    started = gateway(config(upstream, *plugins, anonymous="ghost"))
+    started = serving(config(upstream, *plugins, anonymous="ghost"))
     for text in ("", token("bob"), token()[:-2]):
         reply = started.ask("/", headers={"Authorization": f"Bearer {text}"} if text else {})
         assert reply.status == 200
@@ -62,16 +62,16 @@ def test_a_request_of_the_anonymous_consumer_has_none(gateway: Start, upstream: 
     assert upstream.last.headers.get("X-Token") == f"string {token()}"
 
 
-def test_a_plugin_behind_may_say_another(gateway: Start, upstream: Upstream) -> None:
+def test_a_plugin_behind_may_say_another(serving: Start, upstream: Upstream) -> None:
     """What it says stays: the token is told once."""
     says = "local before = kong.ctx.shared.authenticated_jwt_token " + SAYS
-    started = gateway(config(upstream, entity("post-function", says + TELLS)))
+    started = serving(config(upstream, entity("post-function", says + TELLS)))
     assert started.ask("/", headers={"Authorization": f"Bearer {token()}"}).status == 200
     assert upstream.last.headers.get("X-Token") == "string another"
 
 
-def test_a_preflight_and_no_jwt_leave_what_was_said(gateway: Start, upstream: Upstream) -> None:
+def test_a_preflight_and_no_jwt_leave_what_was_said(serving: Start, upstream: Upstream) -> None:
     plugins = [entity("post-function", TELLS), entity("pre-function", SAYS)]
-    started = gateway(config(upstream, *plugins, run_on_preflight=False))
+    started = serving(config(upstream, *plugins, run_on_preflight=False))
     assert started.ask("/", "OPTIONS").status == 200
     assert upstream.last.headers.get("X-Token") == "string another"

@@ -76,17 +76,17 @@ ALICE = {
     ],
 )
 def test_a_key_says_who_asks(
-    gateway: Start, upstream: Upstream, target: str, headers: dict[str, str]
+    serving: Start, upstream: Upstream, target: str, headers: dict[str, str]
 ) -> None:
-    running = gateway(protected(upstream))
+    running = serving(protected(upstream))
     assert running.ask(target, headers=headers).status == 200
     assert identity(upstream) == ALICE
     assert upstream.last.target == target
     assert upstream.last.headers.get("apikey") == headers.get("apikey", headers.get("APIKEY"))
 
 
-def test_nobody_speaks_in_the_gateways_name(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream))
+def test_nobody_speaks_in_the_gateways_name(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream))
     forged = dict.fromkeys(IDENTITY, "forged")
     assert running.ask("/", headers=forged | {"apikey": "second"}).status == 200
     told = identity(upstream)
@@ -95,7 +95,7 @@ def test_nobody_speaks_in_the_gateways_name(gateway: Start, upstream: Upstream) 
     assert "X-Anonymous-Consumer" not in told
 
 
-def test_the_upstream_is_told_no_control_characters(gateway: Start, upstream: Upstream) -> None:
+def test_the_upstream_is_told_no_control_characters(serving: Start, upstream: Upstream) -> None:
     """Wherever they stand in a name, which is looked at eight bytes at once."""
     names = [
         "a" * length + control + "b" * rest
@@ -108,7 +108,7 @@ def test_the_upstream_is_told_no_control_characters(gateway: Start, upstream: Up
         {"username": name, "keyauth_credentials": [{"key": f"key-{number}"}]}
         for number, name in enumerate(names)
     ]
-    running = gateway(protected(upstream) | {"consumers": consumers})
+    running = serving(protected(upstream) | {"consumers": consumers})
     for number, name in enumerate(names):
         assert running.ask("/", headers={"apikey": f"key-{number}"}).status == 200
         told = "".join(f"%{ord(c):02X}" if c < " " or c == "\x7f" else c for c in name)
@@ -117,8 +117,8 @@ def test_the_upstream_is_told_no_control_characters(gateway: Start, upstream: Up
         assert seen.encode("latin-1") == told.encode().strip()
 
 
-def test_requests_without_a_valid_key_are_refused(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream))
+def test_requests_without_a_valid_key_are_refused(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream))
     none = "No API key found in request"
     assert refused(running.ask("/", headers=JSON), none)
     assert refused(running.ask("/?apikey=", headers=JSON), none)
@@ -131,8 +131,8 @@ def test_requests_without_a_valid_key_are_refused(gateway: Start, upstream: Upst
     assert upstream.requests == []
 
 
-def test_one_key_only(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_in_body=True))
+def test_one_key_only(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_in_body=True))
     message = "Duplicate API key found"
     twice: Pairs = [("apikey", "second"), ("ApiKey", "second"), *JSON.items()]
     assert refused(running.ask("/", headers=twice), message)
@@ -147,8 +147,8 @@ def test_one_key_only(gateway: Start, upstream: Upstream) -> None:
         assert refused(running.ask("/", "POST", headers=headers, body=body), message)
 
 
-def test_many_headers_hide_no_key(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream))
+def test_many_headers_hide_no_key(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream))
     others = [(f"X-Other-{i}", "v") for i in range(300)]
     assert running.ask("/", headers=[*others, ("apikey", "second")]).status == 200
     assert running.ask("/", headers=[("apikey", "second"), *others]).status == 200
@@ -156,20 +156,20 @@ def test_many_headers_hide_no_key(gateway: Start, upstream: Upstream) -> None:
     assert refused(running.ask("/", headers=both), "Duplicate API key found")
 
 
-def test_the_realm_is_named(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, realm="my api"))
+def test_the_realm_is_named(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, realm="my api"))
     reply = running.ask("/", headers=JSON)
     assert refused(reply, "No API key found in request", 'Key realm="my api"')
 
 
-def test_the_realm_stays_between_its_quotes(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, realm='a "b" \\'))
+def test_the_realm_stays_between_its_quotes(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, realm='a "b" \\'))
     reply = running.ask("/", headers=JSON)
     assert refused(reply, "No API key found in request", r'Key realm="a \"b\" \\"')
 
 
-def test_names_are_tried_in_order(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_names=["X-First", "my_key"]))
+def test_names_are_tried_in_order(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_names=["X-First", "my_key"]))
     assert running.ask("/", headers={"x-first": "second"}).status == 200
     assert running.ask("/", headers={"My_Key": "second"}).status == 200
     assert running.ask("/", headers={"my-key": "second"}).status == 200
@@ -230,8 +230,8 @@ def test_a_key_in_the_body(
     assert identity(upstream)["X-Consumer-Username"] == "alice"
 
 
-def test_bodies_without_a_key_to_read(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_in_body=True), client_body_buffer_size="1k")
+def test_bodies_without_a_key_to_read(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_in_body=True), client_body_buffer_size="1k")
     large = b"a=" + b"x" * 4000 + b"&apikey=second"
     none = "No API key found in request"
     for content_type, body in (
@@ -252,8 +252,8 @@ def test_bodies_without_a_key_to_read(gateway: Start, upstream: Upstream) -> Non
     assert upstream.last.body == large
 
 
-def test_hidden_keys_do_not_reach_the_upstream(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, hide_credentials=True))
+def test_hidden_keys_do_not_reach_the_upstream(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, hide_credentials=True))
     reply = running.ask("/x?a=%2f&apikey=q&b=1+2", headers={"apikey": "second", "other": "1"})
     assert reply.status == 200
     assert "apikey" not in upstream.last.headers
@@ -268,12 +268,12 @@ def test_hidden_keys_do_not_reach_the_upstream(gateway: Start, upstream: Upstrea
 
 @pytest.mark.parametrize("name", ["nobody", "id"])
 def test_anonymous_requests_pass_as_that_consumer(
-    gateway: Start, upstream: Upstream, name: str
+    serving: Start, upstream: Upstream, name: str
 ) -> None:
     nobody_id = "6f2c1a30-0000-4000-8000-000000000002"
     config = protected(upstream, anonymous=nobody_id if name == "id" else name)
     config["consumers"] = [CONSUMERS[0], {"id": nobody_id, "username": "nobody"}]
-    running = gateway(config)
+    running = serving(config)
     anonymous = {
         "X-Consumer-ID": nobody_id,
         "X-Consumer-Username": "nobody",
@@ -286,10 +286,10 @@ def test_anonymous_requests_pass_as_that_consumer(
     assert identity(upstream) == ALICE
 
 
-def test_a_missing_anonymous_consumer_is_said(gateway: Start, upstream: Upstream) -> None:
+def test_a_missing_anonymous_consumer_is_said(serving: Start, upstream: Upstream) -> None:
     config = protected(upstream, anonymous="ghost")
     config["services"][0]["routes"][0]["paths"] = ["/api"]
-    running = gateway(config)
+    running = serving(config)
     message = "anonymous consumer ghost is configured but doesn't exist"
     running.expect_log(message)
     reply = running.ask("/api", headers=JSON)
@@ -305,8 +305,8 @@ def test_preflight_requests(gateway: Start, upstream: Upstream) -> None:
     assert passes.ask("/").status == 401
 
 
-def test_answers_follow_accept(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream))
+def test_answers_follow_accept(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream))
     reply = running.ask("/", headers={"Accept": "text/html"})
     assert reply.status == 401
     assert "No API key found in request" in reply.text
@@ -368,3 +368,21 @@ def test_a_body_is_cut_in_one_pass(gateway: Start, upstream: Upstream, field: by
         assert running.ask("/", "POST", {"Content-Type": FORM}, body).status == 401
 
     check_cost(worker, 0.7, ask)
+
+
+def test_a_key_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
+    """That is the most; one more byte is refused by the name of its field."""
+    key = "k" * (1 << 20)
+    config = protected(upstream, key_in_body=True)
+    config["consumers"] = [{"username": "alice", "keyauth_credentials": [{"key": key}]}]
+    running = gateway(config, client_body_buffer_size="2m")
+    for sent, status in ((key, 200), (key[1:], 401), (key + "k", 401)):
+        body = f"apikey={sent}".encode()
+        reply = running.ask("/", "POST", JSON | {"Content-Type": FORM}, body)
+        assert reply.status == status
+    assert len(upstream.requests) == 1
+    config["consumers"][0]["keyauth_credentials"] = [{"key": key + "k"}]
+    running.write_config(config)
+    checked = running.command("check")
+    assert checked.returncode == 1
+    assert "keyauth_credentials[0].key: length must be at most 1048576" in checked.stderr

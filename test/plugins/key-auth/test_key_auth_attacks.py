@@ -63,17 +63,17 @@ SPELLINGS = [
 ]
 
 
-def test_spellings_of_a_header(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_names=["my_key"], hide_credentials=True))
+def test_spellings_of_a_header(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_names=["my_key"], hide_credentials=True))
     with running.wire() as wire:
         for header, expected in SPELLINGS:
             assert told(wire, "/", [(header, "right")]) == expected, header
             assert expected != "ok" or header not in upstream.last.headers
 
 
-def test_both_spellings_of_a_header(gateway: Start, upstream: Upstream) -> None:
+def test_both_spellings_of_a_header(serving: Start, upstream: Upstream) -> None:
     """The one that is configured counts, and none of them passes."""
-    running = gateway(protected(upstream, key_names=["my_key"], hide_credentials=True))
+    running = serving(protected(upstream, key_names=["my_key"], hide_credentials=True))
     with running.wire() as wire:
         assert told(wire, "/", [("my-key", "wrong"), ("my_key", "right")]) == "ok"
         assert not {"my_key", "my-key"} & upstream.last.headers.names()
@@ -103,9 +103,9 @@ def test_hundreds_of_lines(gateway: Start, upstream: Upstream, hide: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["authorization", "cookie", "x-forwarded-for", "user-agent"])
-def test_headers_that_nginx_knows_are_hidden(gateway: Start, upstream: Upstream, name: str) -> None:
+def test_headers_that_nginx_knows_are_hidden(serving: Start, upstream: Upstream, name: str) -> None:
     config = protected(upstream, key_names=[name], hide_credentials=True)
-    running = gateway(config, access_log_format="$http_user_agent|$http_cookie|$remote_user|end")
+    running = serving(config, access_log_format="$http_user_agent|$http_cookie|$remote_user|end")
     with running.wire() as wire:
         assert told(wire, "/", [("X-A", "1"), (name, "right"), ("X-B", "2")]) == "ok"
     assert "right" not in str(upstream.last.headers)
@@ -182,12 +182,12 @@ def sees(upstream: Upstream, secret: str) -> bool:
 @pytest.mark.parametrize("key", ["right", "wrong"])
 @pytest.mark.parametrize("anonymous", [None, "nobody"])
 def test_no_copy_of_a_key_reaches_the_upstream(
-    gateway: Start, upstream: Upstream, anonymous: str | None, key: str
+    serving: Start, upstream: Upstream, anonymous: str | None, key: str
 ) -> None:
     """Whatever name, place and divider; also of a key that is wrong, or repeated, and passes as
     nobody's."""
     names = ["apikey", "token", "x_y"]
-    running = gateway(
+    running = serving(
         protected(
             upstream, key_names=names, key_in_body=True, hide_credentials=True, anonymous=anonymous
         )
@@ -211,7 +211,7 @@ def test_no_copy_of_a_key_reaches_the_upstream(
     assert passes or not upstream.requests
 
 
-def test_a_request_that_needs_no_key_hides_it(gateway: Start, upstream: Upstream) -> None:
+def test_a_request_that_needs_no_key_hides_it(serving: Start, upstream: Upstream) -> None:
     """OPTIONS where it is not asked for, and what another plugin has authenticated."""
     own = """
         local pdk = require("gateway.pdk")
@@ -228,7 +228,7 @@ def test_a_request_that_needs_no_key_hides_it(gateway: Start, upstream: Upstream
     more = {"key_in_body": True, "hide_credentials": True, "run_on_preflight": False}
     config = protected(upstream, anonymous="nobody", **more)
     config["plugins"].append({"name": "own"})
-    running = gateway(config, plugins={"own": own})
+    running = serving(config, plugins={"own": own})
     with running.wire() as wire:
         for method, who in (("GET", "own"), ("OPTIONS", None)):
             headers = {"apikey": "right"} | FORM
@@ -309,8 +309,8 @@ BOUNDARIES = [
 ]
 
 
-def test_boundaries(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_in_body=True))
+def test_boundaries(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_in_body=True))
     body = part("a", "b") + part("apikey", "right") + b"--xx--"
     with running.wire() as wire:
         for content_type, boundary, expected in BOUNDARIES:
@@ -319,9 +319,9 @@ def test_boundaries(gateway: Start, upstream: Upstream) -> None:
             assert told(wire, "/", headers, "POST", sent) == expected, content_type
 
 
-def test_two_places(gateway: Start, upstream: Upstream) -> None:
+def test_two_places(serving: Start, upstream: Upstream) -> None:
     """The first place that has the name counts; with hide_credentials no place keeps it."""
-    running = gateway(protected(upstream, key_in_body=True, hide_credentials=True))
+    running = serving(protected(upstream, key_in_body=True, hide_credentials=True))
     form = list(FORM.items())
     with running.wire() as wire:
 
@@ -352,8 +352,8 @@ def in_pieces(wire: Wire, pieces: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("hide", [False, True])
-def test_a_body_in_chunks(gateway: Start, upstream: Upstream, hide: bool) -> None:
-    running = gateway(protected(upstream, key_in_body=True, hide_credentials=hide))
+def test_a_body_in_chunks(serving: Start, upstream: Upstream, hide: bool) -> None:
+    running = serving(protected(upstream, key_in_body=True, hide_credentials=hide))
     head = "POST /?a=1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
     head += f"Content-Type: {FORM['Content-Type']}\r\n\r\n"
     with running.wire() as wire:
@@ -371,9 +371,9 @@ def test_a_body_in_chunks(gateway: Start, upstream: Upstream, hide: bool) -> Non
 
 
 @pytest.mark.parametrize("hide", [False, True])
-def test_a_client_that_asks_first(gateway: Start, upstream: Upstream, hide: bool) -> None:
+def test_a_client_that_asks_first(serving: Start, upstream: Upstream, hide: bool) -> None:
     """Expect: 100-continue. Without a key in the body nobody asks for it, unless all is hidden."""
-    running = gateway(protected(upstream, key_in_body=True, hide_credentials=hide))
+    running = serving(protected(upstream, key_in_body=True, hide_credentials=hide))
     body = b"a=1&apikey=right"
     head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
     head += f"Content-Type: {FORM['Content-Type']}\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -388,8 +388,8 @@ def test_a_client_that_asks_first(gateway: Start, upstream: Upstream, hide: bool
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_old_and_closing_clients(gateway: Start, upstream: Upstream, version: str) -> None:
-    running = gateway(protected(upstream, key_in_body=True, hide_credentials=True))
+def test_old_and_closing_clients(serving: Start, upstream: Upstream, version: str) -> None:
+    running = serving(protected(upstream, key_in_body=True, hide_credentials=True))
     body = b"apikey=right&a=1"
     lines = f"Content-Type: {FORM['Content-Type']}\r\nContent-Length: {len(body)}\r\n"
     host = "Host: a\r\nConnection: close\r\n" if version == "1.1" else ""
@@ -408,9 +408,9 @@ def test_old_and_closing_clients(gateway: Start, upstream: Upstream, version: st
         assert b"apikey" not in upstream.last.body
 
 
-def test_a_request_from_before_headers(gateway: Start, upstream: Upstream) -> None:
+def test_a_request_from_before_headers(serving: Start, upstream: Upstream) -> None:
     """HTTP/0.9 has no header to carry a key, but the upstream is told who asks."""
-    running = gateway(protected(upstream, hide_credentials=True))
+    running = serving(protected(upstream, hide_credentials=True))
     for line in ("GET /?apikey=right", "GET /"):
         with running.wire() as wire:
             wire.send(f"{line}\r\n".encode())
@@ -421,8 +421,8 @@ def test_a_request_from_before_headers(gateway: Start, upstream: Upstream) -> No
     assert (upstream.last.target, upstream.last.headers.get("apikey")) == ("/", None)
 
 
-def test_clients_that_leave_in_the_body(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(protected(upstream, key_in_body=True, hide_credentials=True))
+def test_clients_that_leave_in_the_body(serving: Start, upstream: Upstream) -> None:
+    running = serving(protected(upstream, key_in_body=True, hide_credentials=True))
     head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n"
     head += f"Content-Type: {FORM['Content-Type']}\r\n\r\n"
     for leave in (Wire.close, Wire.abort):
@@ -434,9 +434,9 @@ def test_clients_that_leave_in_the_body(gateway: Start, upstream: Upstream) -> N
     assert len(upstream.requests) == 1
 
 
-def test_a_revoked_key_on_an_open_connection(gateway: Start, upstream: Upstream) -> None:
+def test_a_revoked_key_on_an_open_connection(serving: Start, upstream: Upstream) -> None:
     config = protected(upstream)
-    running = gateway(config)
+    running = serving(config)
     with running.wire() as wire:
         for _ in range(3):
             assert told(wire, "/", {"apikey": "right"}) == "ok"
@@ -450,9 +450,9 @@ def test_a_revoked_key_on_an_open_connection(gateway: Start, upstream: Upstream)
         assert told(wire, "/", {"apikey": "other"}) == "Unauthorized"
 
 
-def test_a_key_that_is_revoked_while_its_body_comes(gateway: Start, upstream: Upstream) -> None:
+def test_a_key_that_is_revoked_while_its_body_comes(serving: Start, upstream: Upstream) -> None:
     config = protected(upstream, key_in_body=True)
-    running = gateway(config)
+    running = serving(config)
     body = b"apikey=right"
     head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
     head += f"Content-Type: {FORM['Content-Type']}\r\n\r\n"
@@ -467,14 +467,14 @@ def test_a_key_that_is_revoked_while_its_body_comes(gateway: Start, upstream: Up
     assert len(upstream.requests) == 1
 
 
-def test_many_keys(gateway: Start, upstream: Upstream) -> None:
+def test_many_keys(serving: Start, upstream: Upstream) -> None:
     """More than a worker keeps the digests of, long and short, right and wrong, in turns."""
     config = protected(upstream)
     keys = [f"{'k' * (n % 120)}-{n}" for n in range(2500)]
     config["consumers"] = [
         {"username": f"c{n}", "keyauth_credentials": [{"key": key}]} for n, key in enumerate(keys)
     ]
-    running = gateway(config)
+    running = serving(config)
     with running.wire() as wire:
         for turn in range(2):
             for n, key in enumerate(keys):

@@ -25,9 +25,9 @@ def world() -> World:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_passes(
-    gateway: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
+    serving: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
 ) -> None:
-    running = start(gateway, config(world, upstream))
+    running = start(serving, config(world, upstream))
     for client in (world.good, world.deep):
         assert b" 200 " in asked(running, client, version=version)[:20]
     assert upstream.last.headers.get("x-client-cert-dn") == "CN=deep client"
@@ -50,9 +50,9 @@ def test_who_passes(
 
 
 def test_clients_do_not_speak_for_the_gateway(
-    gateway: Start, upstream: Upstream, world: World
+    serving: Start, upstream: Upstream, world: World
 ) -> None:
-    running = start(gateway, config(world, upstream))
+    running = start(serving, config(world, upstream))
     lies = ("X-Client-Cert-DN: CN=root", "x_client_cert_dn: CN=root", "X-Client-Cert-Other: 1")
     assert b" 200 " in asked(running, world.good, headers=lies)[:20]
     said = [(n.lower(), v) for n, v in upstream.last.headers if "cert" in n.lower()]
@@ -62,14 +62,14 @@ def test_clients_do_not_speak_for_the_gateway(
     assert not [n for n, _ in upstream.last.headers if "cert" in n.lower()]
 
 
-def test_depth(gateway: Start, upstream: Upstream, world: World) -> None:
-    running = start(gateway, config(world, upstream, depth=0))
+def test_depth(serving: Start, upstream: Upstream, world: World) -> None:
+    running = start(serving, config(world, upstream, depth=0))
     assert b" 200 " in asked(running, world.good)[:20]
     assert b" 401 " in asked(running, world.deep)[:20]
 
 
-def test_a_host_that_is_another_name(gateway: Start, upstream: Upstream, world: World) -> None:
-    running = start(gateway, config(world, upstream))
+def test_a_host_that_is_another_name(serving: Start, upstream: Upstream, world: World) -> None:
+    running = start(serving, config(world, upstream))
     for name, host, status in [
         ("a.example", "a.example", 200),
         ("A.example.", "a.EXAMPLE:8443", 200),
@@ -84,10 +84,10 @@ def test_a_host_that_is_another_name(gateway: Start, upstream: Upstream, world: 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("target", ["/", "/free"])
 def test_no_session_carries_a_certificate(
-    gateway: Start, upstream: Upstream, world: World, version: ssl.TLSVersion, target: str
+    serving: Start, upstream: Upstream, world: World, version: ssl.TLSVersion, target: str
 ) -> None:
     """CVE-2025-23419: a session with a certificate is resumed nowhere, under no name."""
-    running = start(gateway, config(world, upstream))
+    running = start(serving, config(world, upstream))
     using = context(client=world.good, version=version)
     for name in ("localhost", "other", None):
         with connect(running.tls_port, "localhost", using) as wrapped:

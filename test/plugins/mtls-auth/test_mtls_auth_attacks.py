@@ -44,7 +44,7 @@ def behind(pair: Pair, *others: Pair) -> Pair:
     return Pair(first + "".join(other.cert for other in others), pair.key)
 
 
-def test_lists_of_revocation(gateway: Start, upstream: Upstream, world: World) -> None:
+def test_lists_of_revocation(serving: Start, upstream: Upstream, world: World) -> None:
     """Who has no list that counts is nobody, and a list of a CA above counts, too."""
     root, middle = world.root, world.middle
     of_root, of_middle = revoked(root), revoked(middle)
@@ -74,7 +74,7 @@ def test_lists_of_revocation(gateway: Start, upstream: Upstream, world: World) -
         }
         for name, (text, _, _) in lists.items()
     ]
-    running = start(gateway, given)
+    running = start(serving, given)
     running.expect_log("the revocation list cannot be read", range(1, 9))
     for name, (_, good, deep) in lists.items():
         answers = (status(running, world.good, f"/{name}"), status(running, world.deep, f"/{name}"))
@@ -121,12 +121,12 @@ def test_who_is_nobody(gateway: Start, upstream: Upstream, world: World) -> None
 
 
 def test_a_ca_that_is_no_root_is_not_enough(
-    gateway: Start, upstream: Upstream, world: World
+    serving: Start, upstream: Upstream, world: World
 ) -> None:
     given = config(world, upstream, ca_certificates=[OTHER_ID])
     middle = world.middle.cert[: world.middle.cert.index("-----END") + 26]
     given["ca_certificates"][1]["cert"] = middle
-    running = start(gateway, given)
+    running = start(serving, given)
     for client in (world.deep, behind(world.deep, world.middle), behind(world.deep)):
         assert status(running, client) == 401
 
@@ -142,10 +142,10 @@ def test_a_ca_that_is_no_root_is_not_enough(
     ],
 )
 def test_odd_subjects(
-    gateway: Start, upstream: Upstream, world: World, subject: str, expected: str | None
+    serving: Start, upstream: Upstream, world: World, subject: str, expected: str | None
 ) -> None:
     """A subject is one line of ASCII whatever stands in it; a longer one is nobody's."""
-    running = start(gateway, config(world, upstream))
+    running = start(serving, config(world, upstream))
     answer = status(running, make(subject, issuer=world.root))
     if expected is None:
         assert answer == 401
@@ -168,10 +168,10 @@ LIES = [
 
 @pytest.mark.parametrize("identity", ["drop", "pass"])
 def test_headers_are_the_gateways(
-    gateway: Start, upstream: Upstream, world: World, identity: str
+    serving: Start, upstream: Upstream, world: World, identity: str
 ) -> None:
     """However a client spells them, however often, and whatever it says of its connection."""
-    running = start(gateway, config(world, upstream), client_identity_headers=identity)
+    running = start(serving, config(world, upstream), client_identity_headers=identity)
     using = context(client=world.good)
     heads = [[f"{lie}: CN=root"] for lie in LIES]
     heads += [[f"{lie}: CN=root"] * 3 for lie in LIES]
@@ -203,9 +203,9 @@ HOSTS = [
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_host_is_misdirected(
-    gateway: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
+    serving: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
 ) -> None:
-    running = start(gateway, config(world, upstream))
+    running = start(serving, config(world, upstream))
     using = context(client=world.good, version=version)
 
     def answered(name: str, *lines: str) -> int:
@@ -253,14 +253,14 @@ def test_sessions_from_before_certificates_were_asked_for(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_address_may_ask(
-    gateway: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
+    serving: Start, upstream: Upstream, world: World, version: ssl.TLSVersion
 ) -> None:
     """And a session of another address, which does not, is not resumed there."""
     ports = Ports()
     asking = ports.take()
     try:
         tls = f"ssl, 127.0.0.1:{asking} ssl ask_client_certificate"
-        running = gateway(config(world, upstream), tls=tls)
+        running = serving(config(world, upstream), tls=tls)
         using = context(client=world.good, version=version)
 
         def visit(port: int, session: ssl.SSLSession | None = None) -> ssl.SSLSession | None:

@@ -42,11 +42,11 @@ ANSWERS = {
 }
 
 
-def test_what_functions_do(gateway: Start, upstream: Upstream) -> None:
+def test_what_functions_do(serving: Start, upstream: Upstream) -> None:
     codes = [*ANSWERS]
     config = on_routes(upstream, {f"/{n}": entity(PLUGIN, code) for n, code in enumerate(codes)})
     config["consumers"] = [{"username": "ann"}]
-    started = gateway(config)
+    started = serving(config)
     started.expect_log(r"\[kong\] .*\[pre-function\] said", 2)
     for _ in range(2):
         for n, code in enumerate(codes):
@@ -56,7 +56,7 @@ def test_what_functions_do(gateway: Start, upstream: Upstream) -> None:
             assert body is None or reply.body == body, code
 
 
-def test_functions_run_one_after_another(gateway: Start, upstream: Upstream) -> None:
+def test_functions_run_one_after_another(serving: Start, upstream: Upstream) -> None:
     """Until one answers."""
     codes = [
         'kong.service.request.set_header("X-Order", "one")',
@@ -65,7 +65,7 @@ def test_functions_run_one_after_another(gateway: Start, upstream: Upstream) -> 
         'if kong.request.get_header("X-Ends") then kong.response.exit(204) end',
         'kong.service.request.set_header("X-Last", "yes")',
     ]
-    started = gateway(access(upstream, *codes))
+    started = serving(access(upstream, *codes))
     assert started.ask("/").status == 200
     assert upstream.last.headers.get("X-Order") == "one two"
     assert upstream.last.headers.get("X-Last") == "yes"
@@ -83,9 +83,9 @@ end
 """
 
 
-def test_what_a_chunk_returns_keeps_its_upvalues(gateway: Start, upstream: Upstream) -> None:
+def test_what_a_chunk_returns_keeps_its_upvalues(serving: Start, upstream: Upstream) -> None:
     """It is made once in a worker, and anew for a changed configuration."""
-    started = gateway(access(upstream, COUNTS))
+    started = serving(access(upstream, COUNTS))
     started.expect_log("made", 2)
     assert [started.ask("/").body for _ in range(5)] == [b"1", b"2", b"3", b"4", b"5"]
     changed = document(access(upstream, COUNTS + "-- changed"))
@@ -124,10 +124,10 @@ def test_a_chunk_that_has_not_come_to_its_end_is_run_again(
 
 @pytest.mark.parametrize("code", ["return 7", "local x = 1", 'return "text"'])
 def test_a_chunk_that_returns_no_function_runs_each_time(
-    gateway: Start, upstream: Upstream, code: str
+    serving: Start, upstream: Upstream, code: str
 ) -> None:
     head = 'kong.service.request.set_header("X-Runs", ngx.var.arg_n) '
-    started = gateway(access(upstream, head + code))
+    started = serving(access(upstream, head + code))
     for n in "12":
         assert started.ask(f"/?n={n}").status == 200
         assert upstream.last.headers.get("X-Runs") == n
@@ -143,19 +143,19 @@ EACH = {
 }
 
 
-def test_each_phase(gateway: Start, upstream: Upstream) -> None:
+def test_each_phase(serving: Start, upstream: Upstream) -> None:
     upstream.answer(200, {}, b"body")
-    started = gateway(running(upstream, entity(PLUGIN, **EACH)))
+    started = serving(running(upstream, entity(PLUGIN, **EACH)))
     started.expect_log("logged after rewrite access", 1)
     reply = started.ask("/")
     assert reply.headers.get("x-seen") == "rewrite access"
     assert reply.body == b"bodymore"
 
 
-def test_a_handshake(gateway: Start, upstream: Upstream) -> None:
+def test_a_handshake(serving: Start, upstream: Upstream) -> None:
     """Only where a configuration that is bound to nothing has code for it, also after a change."""
     code = 'kong.log.notice("hello in ", ngx.get_phase())'
-    started = gateway(running(upstream, entity(PLUGIN, "local x")), tls="ssl")
+    started = serving(running(upstream, entity(PLUGIN, "local x")), tls="ssl")
     started.expect_log("hello in ssl_cert", 1)
 
     def shake() -> None:
@@ -171,8 +171,8 @@ def test_a_handshake(gateway: Start, upstream: Upstream) -> None:
         shake()
 
 
-def test_a_handshake_that_its_code_refuses(gateway: Start, upstream: Upstream) -> None:
-    started = gateway(running(upstream, entity(PLUGIN, certificate="error('nobody')")), tls="ssl")
+def test_a_handshake_that_its_code_refuses(serving: Start, upstream: Upstream) -> None:
+    started = serving(running(upstream, entity(PLUGIN, certificate="error('nobody')")), tls="ssl")
     started.expect_log("plugin 'pre-function' failed in certificate: .*nobody")
     started.expect_log("a plugin has failed in certificate")
     with pytest.raises(ssl.SSLError), connect(started.tls_port, "a.example", context()):
@@ -217,7 +217,7 @@ def test_what_does_not_compile_is_refused(gateway: Start) -> None:
     assert admin.ask("POST", "/plugins", entity(PLUGIN, "error('not run')")).status == 201
 
 
-def test_it_waits_where_it_may(gateway: Start, upstream: Upstream) -> None:
+def test_it_waits_where_it_may(serving: Start, upstream: Upstream) -> None:
     """A body that is still coming, and a server that it asks."""
     asked: list[str] = []
 
@@ -235,7 +235,7 @@ def test_it_waits_where_it_may(gateway: Start, upstream: Upstream) -> None:
     socket:close()
     kong.service.request.set_header("X-Told", #body .. " " .. line)
     """
-    started = gateway(access(upstream, code))
+    started = serving(access(upstream, code))
     assert started.ask("/", method="POST", body=b"x" * 100).status == 200
     assert asked == ["/aside", "/"]
     assert upstream.last.headers.get("X-Told", "").startswith("100 HTTP/1.")

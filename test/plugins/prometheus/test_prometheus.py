@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 from admin_client import Client, uuid
 from exposition import Family, parse
+from tunnels import SAID, by_http2, opened, where_asked
+from websocket import ASKING, KEY, switched
 
 from sluice import ROOT, Gateway, Start, proxying
 from upstream import DeadPort, Exchange, Upstream
-from wire import Pairs, Wire, wait_until
+from wire import Pairs, Wire, request_bytes, wait_until
 
 OPEN = "application/openmetrics-text"
 EVERYTHING = dict.fromkeys(
@@ -347,6 +349,26 @@ def test_sources_and_codes(gateway: Start, upstream: Upstream) -> None:
         upstreams = samples(running, "kong_upstream_latency_ms_count", "route")
         assert upstreams == Counter({("route",): 2, ("few",): 1})
         assert samples(running, "kong_kong_latency_ms_count")[()] == 7
+
+
+def test_http2_and_a_switch_are_counted(gateway: Start, upstream: Upstream) -> None:
+    """A tunnel once, when it has ended, with the bytes that it has brought."""
+    upstream.handler = where_asked(upstream)
+    config = proxying(upstream) | {"plugins": [plugin()]}
+    running = start(gateway, config, tls="ssl http2")
+    assert by_http2(running) == 200
+    settles(running, {("200", "service"): 1}, "code", "source")
+    before = samples(running, "kong_bandwidth_bytes", "direction")
+    assert before["egress",] > before["ingress",] > 0
+    with opened(running) as wire:
+        wire.send(SAID)
+        assert wire.read_exactly(len(SAID)) == SAID
+        assert samples(running, "kong_http_requests_total", "code") == {("200",): 1}
+    settles(running, {("200", "service"): 1, ("101", "service"): 1}, "code", "source")
+    after = samples(running, "kong_bandwidth_bytes", "direction")
+    assert after["ingress",] - before["ingress",] >= len(request_bytes("/", headers=ASKING))
+    assert after["egress",] - before["egress",] > len(switched(KEY)) + len(SAID)
+    assert samples(running, "kong_upstream_latency_ms_count") == {(): 2}
 
 
 def test_a_client_that_leaves_is_counted(gateway: Start, upstream: Upstream) -> None:

@@ -28,8 +28,8 @@ def place(reply: Reply, status: int = 301) -> str:
     return location
 
 
-def test_the_example_of_the_page(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("redirect", upstream.url))
+def test_the_example_of_the_page(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("redirect", upstream.url))
     reply = running.ask("/orders/1?full=1")
     assert place(reply, 308) == "https://shop.example.com/orders/1?full=1"
     assert upstream.requests == []
@@ -46,8 +46,8 @@ PLACES = [
 
 
 @pytest.mark.parametrize("location", PLACES)
-def test_a_place_as_it_is(gateway: Start, upstream: Upstream, location: str) -> None:
-    running = gateway(redirected(upstream, location=location, status_code=302))
+def test_a_place_as_it_is(serving: Start, upstream: Upstream, location: str) -> None:
+    running = serving(redirected(upstream, location=location, status_code=302))
     for target in ("/", "/a?b#c", "//evil.example/"):
         found = place(running.ask(target), 302)
         assert found.encode("latin-1").decode() == location
@@ -73,9 +73,9 @@ KEPT = [
 
 @pytest.mark.parametrize(("location", "target", "expected"), KEPT)
 def test_the_path_is_kept(
-    gateway: Start, upstream: Upstream, location: str, target: str, expected: str
+    serving: Start, upstream: Upstream, location: str, target: str, expected: str
 ) -> None:
-    running = gateway(redirected(upstream, location=location, keep_incoming_path=True))
+    running = serving(redirected(upstream, location=location, keep_incoming_path=True))
     assert place(running.ask(target)) == expected
 
 
@@ -102,8 +102,8 @@ TARGETS = [
 ]
 
 
-def test_no_path_leads_elsewhere(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(redirected(upstream, location=PLACE, keep_incoming_path=True))
+def test_no_path_leads_elsewhere(serving: Start, upstream: Upstream) -> None:
+    running = serving(redirected(upstream, location=PLACE, keep_incoming_path=True))
     for target, expected in TARGETS:
         reply = running.ask(target)
         assert place(reply) == PLACE + expected, target
@@ -111,12 +111,12 @@ def test_no_path_leads_elsewhere(gateway: Start, upstream: Upstream) -> None:
     assert upstream.requests == []
 
 
-def test_the_query_as_plugins_left_it(gateway: Start, upstream: Upstream) -> None:
+def test_the_query_as_plugins_left_it(serving: Start, upstream: Upstream) -> None:
     config = redirected(upstream, location=PLACE, keep_incoming_path=True)
     hides = {"name": "key-auth", "config": {"hide_credentials": True}}
     config["plugins"].append(hides)
     config["consumers"] = [{"username": "a", "keyauth_credentials": [{"key": "secret"}]}]
-    running = gateway(config)
+    running = serving(config)
     assert place(running.ask("/x?a=1&apikey=secret&b")) == PLACE + "/x?a=1&b"
     assert running.ask("/x?a=1").status == 401
 
@@ -130,15 +130,15 @@ return {
 """
 
 
-def test_one_location_beside_lua(gateway: Start, upstream: Upstream) -> None:
+def test_one_location_beside_lua(serving: Start, upstream: Upstream) -> None:
     config = redirected(upstream, location=PLACE)
     config["plugins"].append({"name": "other"})
-    assert place(gateway(config, plugins={"other": OTHER}).ask("/")) == PLACE
+    assert place(serving(config, plugins={"other": OTHER}).ask("/")) == PLACE
 
 
 @pytest.mark.parametrize("line", [b"GET /a\r\n", b"GET /a HTTP/1.0\r\n\r\n"])
-def test_old_requests(gateway: Start, upstream: Upstream, line: bytes) -> None:
-    running = gateway(redirected(upstream, location=PLACE, keep_incoming_path=True))
+def test_old_requests(serving: Start, upstream: Upstream, line: bytes) -> None:
+    running = serving(redirected(upstream, location=PLACE, keep_incoming_path=True))
     with running.wire() as wire:
         wire.send(line)
         wire.sock.shutdown(socket.SHUT_WR)
@@ -147,8 +147,8 @@ def test_old_requests(gateway: Start, upstream: Upstream, line: bytes) -> None:
     assert (b"Location: https://example.com/a\r\n" in answer) == (b"HTTP" in line)
 
 
-def test_a_body_that_does_not_end(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(redirected(upstream, location=PLACE, status_code=307))
+def test_a_body_that_does_not_end(serving: Start, upstream: Upstream) -> None:
+    running = serving(redirected(upstream, location=PLACE, status_code=307))
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", {"Transfer-Encoding": "chunked"}) + b"1\r\na\r\n")
         assert place(wire.read_reply(), 307) == PLACE

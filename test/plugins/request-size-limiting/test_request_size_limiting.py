@@ -59,8 +59,8 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("config", "limit"), SIZES)
-def test_sizes(gateway: Start, upstream: Upstream, config: dict[str, Any], limit: int) -> None:
-    running = gateway(limited(upstream, **config), client_max_body_size="8m")
+def test_sizes(serving: Start, upstream: Upstream, config: dict[str, Any], limit: int) -> None:
+    running = serving(limited(upstream, **config), client_max_body_size="8m")
     for size, expected in ((limit, PASSES), (limit + 1, LARGE)):
         assert outcome(running.ask("/", "POST", JSON, b"x" * size)) == expected
         assert send(running, pieces(*([size] if size else []))) == expected
@@ -68,8 +68,8 @@ def test_sizes(gateway: Start, upstream: Upstream, config: dict[str, Any], limit
     assert {len(request.body) for request in upstream.requests} <= {0, limit}
 
 
-def test_the_limit_of_kong_is_128_megabytes(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(limited(upstream), client_max_body_size="0")
+def test_the_limit_of_kong_is_128_megabytes(serving: Start, upstream: Upstream) -> None:
+    running = serving(limited(upstream), client_max_body_size="0")
     limit = 128 * KILOBYTE**2
     assert send(running, b"", JSON | {"Content-Length": str(limit + 1)}) == LARGE
     with running.wire() as wire:
@@ -78,8 +78,8 @@ def test_the_limit_of_kong_is_128_megabytes(gateway: Start, upstream: Upstream) 
 
 
 @pytest.mark.parametrize("size", [-1, -(10**6)])
-def test_below_nothing_nothing_passes(gateway: Start, upstream: Upstream, size: int) -> None:
-    running = gateway(limited(upstream, allowed_payload_size=size))
+def test_below_nothing_nothing_passes(serving: Start, upstream: Upstream, size: int) -> None:
+    running = serving(limited(upstream, allowed_payload_size=size))
     for body in (None, b"", b"x"):
         assert outcome(running.ask("/", headers=JSON, body=body)) == LARGE
     assert send(running, chunk(b"")) == LARGE
@@ -98,18 +98,18 @@ def test_below_nothing_nothing_passes(gateway: Start, upstream: Upstream, size: 
     ],
 )
 def test_a_length_is_required(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     headers: Pairs,
     body: bytes,
     expected: tuple[int, str | None],
 ) -> None:
-    running = gateway(kilobyte(upstream, require_content_length=True))
+    running = serving(kilobyte(upstream, require_content_length=True))
     assert send(running, body, headers) == expected
 
 
-def test_the_pages_example(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("request-size-limiting", upstream.url))
+def test_the_pages_example(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("request-size-limiting", upstream.url))
     for size, expected in ((64 * KILOBYTE, PASSES), (64 * KILOBYTE + 1, LARGE)):
         assert outcome(running.ask("/uploads", "POST", JSON, b"x" * size)) == expected
 
@@ -125,14 +125,14 @@ def reads(exchange: Exchange) -> None:
 
 @pytest.mark.parametrize("is_buffered", [True, False])
 def test_a_body_without_end_is_bounded(
-    gateway: Start, upstream: Upstream, is_buffered: bool
+    serving: Start, upstream: Upstream, is_buffered: bool
 ) -> None:
     """While it comes: nobody waits for its end, and the upstream never sees more than the bound."""
     document = kilobyte(upstream)
     document["services"][0]["routes"][0]["request_buffering"] = is_buffered
     if not is_buffered:
         upstream.handler = reads
-    running = gateway(document)
+    running = serving(document)
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", CHUNKED) + chunk(b"x"))
         if not is_buffered:
@@ -148,9 +148,9 @@ def test_a_body_without_end_is_bounded(
     assert all(len(request.body) <= KILOBYTE for request in upstream.requests)
 
 
-def test_who_sends_on_is_not_read_on(gateway: Start, upstream: Upstream) -> None:
+def test_who_sends_on_is_not_read_on(serving: Start, upstream: Upstream) -> None:
     """A megabyte of chunks, sent before the answer is read, costs no memory and breaks nothing."""
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", CHUNKED))
         wire.send(pieces(*[KILOBYTE] * 1024, end=False))
@@ -159,22 +159,22 @@ def test_who_sends_on_is_not_read_on(gateway: Start, upstream: Upstream) -> None
     assert len(upstream.requests) == 1
 
 
-def test_chunks_of_one_byte(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(kilobyte(upstream))
+def test_chunks_of_one_byte(serving: Start, upstream: Upstream) -> None:
+    running = serving(kilobyte(upstream))
     assert send(running, pieces(*[1] * KILOBYTE)) == PASSES
     assert len(upstream.last.body) == KILOBYTE
     assert send(running, pieces(*[1] * (KILOBYTE + 1))) == LARGE
 
 
-def test_a_chunk_that_says_it_is_huge(gateway: Start, upstream: Upstream) -> None:
+def test_a_chunk_that_says_it_is_huge(serving: Start, upstream: Upstream) -> None:
     """What was received counts, not what is announced: nothing is reserved for it."""
-    running = gateway(kilobyte(upstream), client_max_body_size="0")
+    running = serving(kilobyte(upstream), client_max_body_size="0")
     huge = b"7fffffffff\r\n" + b"x" * (KILOBYTE + 1)
     assert send(running, huge) == LARGE
 
 
-def test_trailers_are_no_body(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(kilobyte(upstream))
+def test_trailers_are_no_body(serving: Start, upstream: Upstream) -> None:
+    running = serving(kilobyte(upstream))
     body = pieces(KILOBYTE, end=False) + b"0\r\nX-Trailer: 1\r\n\r\n"
     assert send(running, body) == PASSES
 
@@ -182,9 +182,9 @@ def test_trailers_are_no_body(gateway: Start, upstream: Upstream) -> None:
 # Who says something else
 
 
-def test_bodies_that_are_longer_than_they_say(gateway: Start, upstream: Upstream) -> None:
+def test_bodies_that_are_longer_than_they_say(serving: Start, upstream: Upstream) -> None:
     """What is beyond is the next request, and none that the upstream gets."""
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     running.expect_log("client sent invalid method|invalid request line", range(3))
     with running.wire() as wire:
         headers = JSON | {"Content-Length": "4"}
@@ -207,17 +207,17 @@ LIES: list[tuple[Pairs, bytes]] = [
 
 @pytest.mark.parametrize(("headers", "body"), LIES)
 def test_lengths_that_are_none(
-    gateway: Start, upstream: Upstream, headers: Pairs, body: bytes
+    serving: Start, upstream: Upstream, headers: Pairs, body: bytes
 ) -> None:
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", headers) + body)
         assert wire.read_reply().status == 400
     assert not upstream.requests
 
 
-def test_an_underscore_is_no_length(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(kilobyte(upstream))
+def test_an_underscore_is_no_length(serving: Start, upstream: Upstream) -> None:
+    running = serving(kilobyte(upstream))
     headers = CHUNKED | {"Content_Length": "1"}
     assert send(running, pieces(KILOBYTE + 1), headers) == LARGE
 
@@ -225,14 +225,15 @@ def test_an_underscore_is_no_length(gateway: Start, upstream: Upstream) -> None:
 # Expect
 
 
-def test_who_asks_first_is_told_before_the_body(gateway: Start, upstream: Upstream) -> None:
+def test_who_asks_first_is_told_before_the_body(serving: Start, upstream: Upstream) -> None:
     """Without 100, by Kong's status; and with 100 where nobody knows the length."""
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     with running.wire() as wire:
         headers = JSON | EXPECTING | {"Content-Length": str(KILOBYTE + 1)}
         wire.send(request_bytes("/", "POST", headers))
         reply = wire.read_reply()
         assert (outcome(reply), reply.interim) == (UNEXPECTED, [])
+        assert reply.headers.get("Connection") == "close"
     with running.wire() as wire:
         wire.send(request_bytes("/", "POST", CHUNKED | {"Expect": "100-Continue"}))
         wire.send(pieces(KILOBYTE + 1))
@@ -246,9 +247,9 @@ def test_who_asks_first_is_told_before_the_body(gateway: Start, upstream: Upstre
     assert len(upstream.requests) == 1
 
 
-def test_a_connection_goes_on(gateway: Start, upstream: Upstream) -> None:
+def test_a_connection_goes_on(serving: Start, upstream: Upstream) -> None:
     """The body of a refused request is read, and no part of it is taken for a request."""
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     body = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n" * 100
     with running.wire() as wire:
         for _ in range(3):
@@ -260,8 +261,8 @@ def test_a_connection_goes_on(gateway: Start, upstream: Upstream) -> None:
 # Whoever else has to do with the body
 
 
-def test_http2_without_a_length(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(kilobyte(upstream), tls="ssl http2")
+def test_http2_without_a_length(serving: Start, upstream: Upstream) -> None:
+    running = serving(kilobyte(upstream), tls="ssl http2")
     with speaking(running) as client:
         streams = []
         for size in (KILOBYTE, KILOBYTE + 1):
@@ -289,10 +290,10 @@ return {
 
 
 @pytest.mark.parametrize("priority", [2000, 5])
-def test_bodies_that_a_plugin_reads(gateway: Start, upstream: Upstream, priority: int) -> None:
+def test_bodies_that_a_plugin_reads(serving: Start, upstream: Upstream, priority: int) -> None:
     """Before, it is counted afterwards; behind, while that plugin reads it."""
     document = kilobyte(upstream, {"name": "reads"})
-    running = gateway(document, plugins={"reads": READS % priority})
+    running = serving(document, plugins={"reads": READS % priority})
     assert send(running, pieces(KILOBYTE)) == PASSES
     assert upstream.last.headers.get("X-Read") == "yes"
     for sizes in ([KILOBYTE + 1], [KILOBYTE] * 64):
@@ -303,14 +304,14 @@ def test_bodies_that_a_plugin_reads(gateway: Start, upstream: Upstream, priority
 HMAC = {"name": "hmac-auth", "config": {"validate_request_body": True, "anonymous": "somebody"}}
 
 
-def test_bodies_that_a_native_plugin_reads(gateway: Start, upstream: Upstream) -> None:
+def test_bodies_that_a_native_plugin_reads(serving: Start, upstream: Upstream) -> None:
     document = kilobyte(upstream, HMAC) | {"consumers": [{"username": "somebody"}]}
-    running = gateway(document)
+    running = serving(document)
     assert send(running, pieces(KILOBYTE)) == PASSES
     assert send(running, pieces(KILOBYTE + 1)) == LARGE
 
 
-def test_the_most_specific_configuration_counts(gateway: Start, upstream: Upstream) -> None:
+def test_the_most_specific_configuration_counts(serving: Start, upstream: Upstream) -> None:
     """For a consumer, too: who he is, is known before."""
     document = kilobyte(upstream, {"name": "key-auth"}) | {
         "consumers": [
@@ -324,7 +325,7 @@ def test_the_most_specific_configuration_counts(gateway: Start, upstream: Upstre
             {"username": "small", "keyauth_credentials": [{"key": "small"}]},
         ]
     }
-    running = gateway(document)
+    running = serving(document)
     for key, expected in (("big", PASSES), ("small", LARGE)):
         assert send(running, pieces(2 * KILOBYTE), CHUNKED | {"apikey": key}) == expected
         reply = running.ask("/", "POST", JSON | {"apikey": key}, b"x" * 2 * KILOBYTE)
@@ -334,9 +335,9 @@ def test_the_most_specific_configuration_counts(gateway: Start, upstream: Upstre
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"POST / HTTP/1.0\r\n\r\n"])
 @pytest.mark.parametrize("is_required", [True, False])
 def test_requests_without_headers(
-    gateway: Start, upstream: Upstream, line: bytes, is_required: bool
+    serving: Start, upstream: Upstream, line: bytes, is_required: bool
 ) -> None:
-    running = gateway(kilobyte(upstream, require_content_length=is_required))
+    running = serving(kilobyte(upstream, require_content_length=is_required))
     with running.wire() as wire:
         wire.send(line)
         said = wire.read_to_end()
@@ -344,7 +345,7 @@ def test_requests_without_headers(
     assert len(upstream.requests) == (not is_required)
 
 
-def test_an_upgrade_has_no_body(gateway: Start, upstream: Upstream) -> None:
+def test_an_upgrade_has_no_body(serving: Start, upstream: Upstream) -> None:
     """What comes behind the handshake is none."""
 
     def tunnel(exchange: Exchange) -> None:
@@ -352,7 +353,7 @@ def test_an_upgrade_has_no_body(gateway: Start, upstream: Upstream) -> None:
         exchange.send(exchange.read_exactly(3 * KILOBYTE))
 
     upstream.handler = tunnel
-    running = gateway(kilobyte(upstream))
+    running = serving(kilobyte(upstream))
     headers = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",

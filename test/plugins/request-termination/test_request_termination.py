@@ -32,8 +32,8 @@ def closed(upstream: Upstream, **config: Any) -> dict[str, Any]:
     return proxying(upstream) | {"plugins": [plugin]}
 
 
-def test_the_example_of_the_page(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(example("request-termination", upstream.url))
+def test_the_example_of_the_page(serving: Start, upstream: Upstream) -> None:
+    running = serving(example("request-termination", upstream.url))
     reply = running.ask("/orders")
     assert (reply.status, reply.text) == (503, '{"message":"Back at noon"}')
     assert upstream.requests == []
@@ -63,7 +63,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("config", "status", "kind", "body"), ANSWERS)
 def test_answers(
-    gateway: Start,
+    serving: Start,
     upstream: Upstream,
     config: dict[str, Any],
     status: int,
@@ -71,7 +71,7 @@ def test_answers(
     body: str,
 ) -> None:
     """Whatever the client accepts."""
-    running = gateway(closed(upstream, **config))
+    running = serving(closed(upstream, **config))
     for accept in ("*/*", "text/html"):
         reply = running.ask("/", headers={"Accept": accept})
         assert (reply.status, reply.headers.get("Content-Type")) == (status, kind)
@@ -88,12 +88,12 @@ def test_answers(
 
 
 @pytest.mark.parametrize("with_lua", [False, True])
-def test_without_a_service_and_beside_lua(gateway: Start, with_lua: bool) -> None:
+def test_without_a_service_and_beside_lua(serving: Start, with_lua: bool) -> None:
     plugins = [{"name": "request-termination", "config": {"body": "bye", "status_code": 410}}]
     if with_lua:
         plugins.append({"name": "other"})
     config = {"routes": [{"name": "r", "paths": ["/"]}], "plugins": plugins}
-    running = gateway(config, plugins={"other": OTHER} if with_lua else None)
+    running = serving(config, plugins={"other": OTHER} if with_lua else None)
     reply = running.ask("/")
     assert (reply.status, reply.text, reply.headers.get("Content-Type")) == (410, "bye", None)
     assert ("X-Lua" in reply.headers) == with_lua
@@ -123,8 +123,8 @@ TRIGGERS = [
 
 
 @pytest.mark.parametrize("trigger", ["X-Close", "X_Close"])
-def test_triggers(gateway: Start, upstream: Upstream, trigger: str) -> None:
-    running = gateway(closed(upstream, trigger=trigger))
+def test_triggers(serving: Start, upstream: Upstream, trigger: str) -> None:
+    running = serving(closed(upstream, trigger=trigger))
     for target, headers, expected in TRIGGERS:
         asked = target.replace("-Close", trigger[1:])
         assert is_closed(running.ask(asked, headers=headers)) == expected, asked
@@ -172,8 +172,8 @@ def test_an_echo(client: Client, upstream: Upstream) -> None:
     assert len(upstream.requests) == 1
 
 
-def test_bodies_of_an_echo(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(closed(upstream, echo=True, status_code=200), client_body_buffer_size="8k")
+def test_bodies_of_an_echo(serving: Start, upstream: Upstream) -> None:
+    running = serving(closed(upstream, echo=True, status_code=200), client_body_buffer_size="8k")
     reply = running.ask("/").json()
     assert (reply.get("message"), reply["request"]["raw_body"]) == (None, "")
     form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -189,18 +189,18 @@ def test_bodies_of_an_echo(gateway: Start, upstream: Upstream) -> None:
         assert "raw_body" not in wire.ask("/", "POST", None, b"x" * 100000).json()["request"]
 
 
-def test_an_echo_has_a_bound(gateway: Start, upstream: Upstream) -> None:
+def test_an_echo_has_a_bound(serving: Start, upstream: Upstream) -> None:
     """As many headers and parameters as Kong reads."""
-    running = gateway(closed(upstream, echo=True))
+    running = serving(closed(upstream, echo=True))
     headers = [("Host", "h"), *((f"X-{number}", "1") for number in range(500))]
     arguments = "&".join(f"a{number}" for number in range(500))
     request = running.ask("/?" + arguments, headers=headers).json()["request"]
     assert (len(request["headers"]), len(request["query"])) == (100, 100)
 
 
-def test_a_client_who_sends_on(gateway: Start, upstream: Upstream) -> None:
+def test_a_client_who_sends_on(serving: Start, upstream: Upstream) -> None:
     """A body whose end does not come holds up no answer, and is no second request."""
-    running = gateway(closed(upstream))
+    running = serving(closed(upstream))
     with running.wire() as wire:
         wire.send(
             request_bytes("/", "POST", {"Content-Length": "1000"}, b"GET /x HTTP/1.1\r\n\r\n")
@@ -221,16 +221,16 @@ def test_a_client_who_sends_on(gateway: Start, upstream: Upstream) -> None:
 
 @pytest.mark.parametrize("echo", [False, True])
 @pytest.mark.parametrize("line", [b"GET /\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-def test_old_requests(gateway: Start, upstream: Upstream, line: bytes, echo: bool) -> None:
-    running = gateway(closed(upstream, echo=echo))
+def test_old_requests(serving: Start, upstream: Upstream, line: bytes, echo: bool) -> None:
+    running = serving(closed(upstream, echo=echo))
     with running.wire() as wire:
         wire.send(line)
         wire.sock.shutdown(socket.SHUT_WR)
         assert b"Service unavailable" in wire.read_to_end()
 
 
-def test_an_upgrade_is_answered(gateway: Start, upstream: Upstream) -> None:
-    running = gateway(closed(upstream))
+def test_an_upgrade_is_answered(serving: Start, upstream: Upstream) -> None:
+    running = serving(closed(upstream))
     headers = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
