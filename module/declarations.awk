@@ -1,7 +1,11 @@
 # Makes a C file of what headers declare for Lua: of each folder ("room") that has marked lines a
 # text for LuaJIT's ffi.cdef, and sluice_declarations(), which finds it.
 #
-#     awk -f module/declarations.awk $(find module -name '*.h' | LC_ALL=C sort) >declarations.c
+#     awk -f module/declarations.awk $(find module -name '*.h' | LC_ALL=C sort) \
+#         plugins=1 $(sh module/plugins.sh files '*.h' plugins) >declarations.c
+#
+# A room is called by its last two folders ("core/image"); behind `plugins=1` by "plugins" and its
+# last one, wherever that is.
 #
 # A header marks its lines:
 #
@@ -18,7 +22,7 @@
 # one cannot be what it is, the build ends: else what it marks would be missing without a word.
 #
 # lib/sluice/ffi/abi.lua takes the texts, if their hashes are those that lib/sluice/ffi/hashes.lua
-# has: so Lua never meets the module of another version.
+# or the plugin's own Lua has: so Lua never meets the module of another version.
 
 function fail(what) {
     print FILENAME ":" FNR ": " what >"/dev/stderr"
@@ -28,7 +32,7 @@ function fail(what) {
 
 function room_of(path,    parts, n) {
     n = split(path, parts, "/")
-    return parts[n - 2] "/" parts[n - 1]
+    return (plugins ? "plugins" : parts[n - 2]) "/" parts[n - 1]
 }
 
 # Modulo a prime, so that a double holds all of it.

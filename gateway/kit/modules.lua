@@ -1,7 +1,8 @@
 --- Modules of Kong's that need the gateway, by Kong's names, and the answer to the names of others.
 --
 -- What needs no gateway is a file of `compat/kong`. A module here gets its name in
--- `package.preload`, before the first file of a plugin is loaded.
+-- `package.preload`, before the first file of a plugin is loaded. What a bundled plugin has for
+-- others, as `kong.plugins.<plugin>.<module>`, is the file `plugins/<plugin>/kong/<module>.lua`.
 -- @module gateway.kit.modules
 
 local cjson_arrays = require("sluice.cjson_arrays")
@@ -63,8 +64,18 @@ local _M = {}
 local NONE =
     "module '%s' not found: Sluice has none of this name (docs/modules.md has those of Kong)"
 
--- The last of the searchers: whoever has such a module, on any path, has it.
+-- Of `package.loaders`: that of Lua files.
+local FILES = 2
+
+-- The last of the searchers: a module of this name that somebody has installed comes first.
 local function answer(name)
+    local plugin, module = name:match("^kong%.plugins%.([%w_-]+)%.([%w_]+)$")
+    if plugin then
+        local found = package.loaders[FILES](("plugins.%s.kong.%s"):format(plugin, module))
+        if type(found) == "function" then
+            return found
+        end
+    end
     if name:find("^kong%.") or name == "kong" then
         error(NONE:format(name), 0)
     end

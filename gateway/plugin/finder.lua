@@ -5,6 +5,7 @@
 -- @module gateway.plugin.finder
 
 local dirent = require("posix.dirent")
+local stat = require("posix.sys.stat")
 
 local _M = {}
 
@@ -83,7 +84,7 @@ function _M.has_others(names, owners)
     return false
 end
 
--- Adds the names of the modules below a folder of compat/.
+-- Adds the names of the modules below a folder; `before` is what they begin with.
 local function add_modules(folder, before, list)
     for name in dirent.files(folder) do
         local module = name:match("^([%w_-]+)%.lua$")
@@ -95,12 +96,19 @@ local function add_modules(folder, before, list)
     end
 end
 
---- The modules of compat/ that somebody else's hide: whoever has installed one gets that.
+--- The modules of compat/, and those that plugins have for others, that somebody else's hide:
+-- whoever has installed one gets that.
 -- @treturn {table,...} `{ module = , file = }`, in the order of names
 function _M.hidden()
     local names, hidden = {}, {}
     local own = root()
     add_modules(own .. "compat", "", names)
+    for name in dirent.files(own .. "plugins") do
+        local folder = own .. "plugins/" .. name .. "/kong"
+        if stat.stat(folder) then
+            add_modules(folder, "kong.plugins." .. name .. ".", names)
+        end
+    end
     table.sort(names)
     for _, module in ipairs(names) do
         local file = package.searchpath(module, package.path)

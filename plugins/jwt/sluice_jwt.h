@@ -12,6 +12,37 @@
 #include "fields.h"
 
 
+/* FFI */
+
+/* What is wrong with a token. */
+
+typedef enum {
+    SLUICE_JWT_OK = 0,
+    SLUICE_JWT_BAD_JSON,             /* of the header or the claims */
+    SLUICE_JWT_BAD_ALG,              /* unknown, "none", or given twice */
+    SLUICE_JWT_BAD_SIGNATURE         /* not base64url */
+} sluice_jwt_code_e;
+
+
+/* Parts of a token in the compact form (RFC 7515, section 7.1), decoded. */
+
+typedef struct {
+    sluice_core_text_t  header;      /* a JSON object */
+    sluice_core_text_t  claims;      /* the same */
+    sluice_core_text_t  signature;
+} sluice_jwt_parts_t;
+
+
+/*
+ * Decodes the parts into a room as long as the token; verifies nothing.
+ * sluice_jwt_code_e.
+ */
+int sluice_jwt_split(const sluice_core_text_t *text, char *room,
+    sluice_jwt_parts_t *parts);
+
+/* FFI end */
+
+
 /* Flags of a configuration, as the plugin's pack() writes them. */
 
 #define SLUICE_JWT_BASE64     0x01     /* secrets are */
@@ -60,7 +91,7 @@ typedef struct {
 } sluice_jwt_number_t;
 
 
-/* A token in the compact form (RFC 7515, section 7.1), decoded. */
+/* What the plugin needs of a token. */
 
 typedef struct {
     sluice_core_text_t             text;

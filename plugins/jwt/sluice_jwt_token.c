@@ -11,14 +11,30 @@
 #include <stdlib.h>
 
 
-static int sluice_jwt_header(const sluice_decision_request_t *request,
-    const sluice_fields_t *header, sluice_jwt_token_t *token);
+#define SLUICE_JWT_NAME  5          /* bytes of an algorithm's */
+
+
+/* A token's parts, and the members of its two objects. */
+
+typedef struct {
+    sluice_jwt_parts_t             parts;
+    sluice_core_text_t             data;      /* what is signed */
+    sluice_fields_t                header;
+    sluice_fields_t                claims;
+    const sluice_jwt_algorithm_t  *algorithm;
+} sluice_jwt_opened_t;
+
+
+static int sluice_jwt_open(const sluice_core_text_t *text, char *room,
+    sluice_jwt_opened_t *opened);
+static int sluice_jwt_part(const char *start, const char *end, char *out,
+    sluice_core_text_t *part);
+static int sluice_jwt_object(const char *start, const char *end, char *out,
+    sluice_core_text_t *part, sluice_fields_t *fields);
+static const sluice_jwt_algorithm_t *sluice_jwt_alg(
+    const sluice_fields_t *header);
 static int sluice_jwt_claims(const sluice_decision_request_t *request,
-    const sluice_fields_t *claims, sluice_jwt_token_t *token);
-static int sluice_jwt_part(const sluice_decision_request_t *request,
-    const char *start, const char *end, sluice_core_text_t *part);
-static int sluice_jwt_object(const sluice_decision_request_t *request,
-    const char *start, const char *end, sluice_fields_t *fields);
+    const sluice_jwt_opened_t *opened, sluice_jwt_token_t *token);
 static int sluice_jwt_text(const sluice_decision_request_t *request,
     const sluice_fields_t *fields, const sluice_fields_name_t *found,
     sluice_core_text_t *value);
@@ -51,7 +67,8 @@ sluice_jwt_algorithm(const char *name, size_t length)
 
     for (algorithm = sluice_jwt_algorithms; algorithm->name; algorithm++) {
 
-        if (length == 5 && memcmp(algorithm->name, name, 5) == 0) {
+        if (length == SLUICE_JWT_NAME
+            && memcmp(algorithm->name, name, SLUICE_JWT_NAME) == 0) {
             return algorithm;
         }
     }
@@ -61,160 +78,180 @@ sluice_jwt_algorithm(const char *name, size_t length)
 
 
 int
+sluice_jwt_split(const sluice_core_text_t *text, char *room,
+    sluice_jwt_parts_t *parts)
+{
+    int                   code;
+    sluice_jwt_opened_t   opened;
+
+    code = sluice_jwt_open(text, room, &opened);
+
+    if (code == SLUICE_JWT_OK) {
+        *parts = opened.parts;
+    }
+
+    return code;
+}
+
+
+int
 sluice_jwt_parse(const sluice_decision_request_t *request,
     const sluice_core_text_t *text, const sluice_core_text_t *key_claim,
     sluice_jwt_token_t *token, const char **words)
 {
-    int               rc;
-    const char       *first, *second, *end;
-    sluice_fields_t   header, claims;
+    char                 *room;
+    sluice_jwt_opened_t   opened;
+
+    room = sluice_decision_allocate(request, text->length + (size_t) 1);
+    if (room == NULL) {
+        return SLUICE_FACT_MEMORY;
+    }
+
+    switch (sluice_jwt_open(text, room, &opened)) {
+
+    case SLUICE_JWT_BAD_JSON:
+        *words = "Bad token; invalid JSON";
+        return SLUICE_FACT_NONE;
+
+    case SLUICE_JWT_BAD_ALG:
+        *words = "Bad token; invalid alg";
+        return SLUICE_FACT_NONE;
+
+    case SLUICE_JWT_BAD_SIGNATURE:
+        *words = "Bad token; invalid signature";
+        return SLUICE_FACT_NONE;
+    }
 
     token->text = *text;
+    token->data = opened.data;
     token->key_claim = *key_claim;
-    end = text->data + text->length;
-    *words = "Bad token; invalid JSON";
+    token->algorithm = opened.algorithm;
+    token->signature = opened.parts.signature;
 
-    first = memchr(text->data, '.', text->length);
-    second = first ? memchr(first + 1, '.', (size_t) (end - first - 1)) : NULL;
-
-    if (second == NULL) {
-        return SLUICE_FACT_NONE;
-    }
-
-    token->data.data = text->data;
-    token->data.length = (uint32_t) (second - text->data);
-
-    rc = sluice_jwt_object(request, text->data, first, &header);
-
-    if (rc == SLUICE_FACT_OK) {
-        rc = sluice_jwt_object(request, first + 1, second, &claims);
-    }
-
-    if (rc != SLUICE_FACT_OK) {
-        return rc;
-    }
-
-    *words = "Bad token; invalid alg";
-
-    rc = sluice_jwt_claims(request, &claims, token);
-
-    if (rc == SLUICE_FACT_OK) {
-        rc = sluice_jwt_header(request, &header, token);
-    }
-
-    if (rc != SLUICE_FACT_OK) {
-        return rc;
-    }
-
-    *words = "Bad token; invalid signature";
-
-    return sluice_jwt_part(request, second + 1, end, &token->signature);
+    return sluice_jwt_claims(request, &opened, token);
 }
 
 
-/* The key is here where no claim has it.  SLUICE_FACT_NONE: no algorithm. */
+/* Each part is decoded to where it stands in the token, as none grows. */
 
 static int
-sluice_jwt_header(const sluice_decision_request_t *request,
-    const sluice_fields_t *header, sluice_jwt_token_t *token)
+sluice_jwt_open(const sluice_core_text_t *text, char *room,
+    sluice_jwt_opened_t *opened)
 {
-    int                    rc;
-    sluice_core_text_t     alg;
-    sluice_fields_name_t   names[] = {
-        { .name = { "alg", 3 } },
-        { .name = token->key_claim }
-    };
+    const char          *start, *first, *second, *end;
+    sluice_jwt_parts_t  *parts;
 
-    sluice_fields_find(header, names, 2);
+    start = text->data;
+    end = start + text->length;
+    parts = &opened->parts;
 
-    rc = sluice_jwt_text(request, header, &names[0], &alg);
+    first = memchr(start, '.', text->length);
+    second = first ? memchr(first + 1, '.', (size_t) (end - first - 1)) : NULL;
 
-    if (rc != SLUICE_FACT_OK) {
-        return rc == SLUICE_FACT_MEMORY ? rc : SLUICE_FACT_NONE;
+    if (second == NULL
+        || sluice_jwt_object(start, first, room, &parts->header,
+                             &opened->header) != SLUICE_CORE_OK
+        || sluice_jwt_object(first + 1, second, &room[first + 1 - start],
+                             &parts->claims, &opened->claims)
+           != SLUICE_CORE_OK)
+    {
+        return SLUICE_JWT_BAD_JSON;
     }
 
-    token->algorithm = sluice_jwt_algorithm(alg.data, alg.length);
+    opened->data.data = start;
+    opened->data.length = (uint32_t) (second - start);
+    opened->algorithm = sluice_jwt_alg(&opened->header);
 
-    if (token->algorithm == NULL) {
-        return SLUICE_FACT_NONE;
+    if (opened->algorithm == NULL) {
+        return SLUICE_JWT_BAD_ALG;
     }
 
-    if (token->key_rc == SLUICE_FACT_NONE) {
-        token->key_rc = sluice_jwt_text(request, header, &names[1],
-                                        &token->key);
-    }
-
-    return token->key_rc == SLUICE_FACT_MEMORY ? SLUICE_FACT_MEMORY
-                                               : SLUICE_FACT_OK;
+    return sluice_jwt_part(second + 1, end, &room[second + 1 - start],
+                           &parts->signature) == SLUICE_CORE_OK
+           ? SLUICE_JWT_OK : SLUICE_JWT_BAD_SIGNATURE;
 }
 
+
+static int
+sluice_jwt_part(const char *start, const char *end, char *out,
+    sluice_core_text_t *part)
+{
+    long  length;
+
+    length = sluice_base64_decode(start, (size_t) (end - start), 1, out);
+
+    if (length < 0) {
+        return SLUICE_CORE_NONE;
+    }
+
+    part->data = out;
+    part->length = (uint32_t) length;
+
+    return SLUICE_CORE_OK;
+}
+
+
+static int
+sluice_jwt_object(const char *start, const char *end, char *out,
+    sluice_core_text_t *part, sluice_fields_t *fields)
+{
+    if (sluice_jwt_part(start, end, out, part) != SLUICE_CORE_OK) {
+        return SLUICE_CORE_NONE;
+    }
+
+    return sluice_fields_open(fields, SLUICE_FIELDS_JSON, NULL, part);
+}
+
+
+/* Its name may be written in escapes, of six letters at most each. */
+
+static const sluice_jwt_algorithm_t *
+sluice_jwt_alg(const sluice_fields_t *header)
+{
+    char                   name[SLUICE_JWT_NAME * 6];
+    size_t                 length;
+    sluice_fields_name_t   alg = { .name = { "alg", 3 } };
+
+    sluice_fields_find(header, &alg, 1);
+
+    if (alg.count != 1 || !alg.is_text || alg.value.length > sizeof(name)) {
+        return NULL;
+    }
+
+    length = sluice_fields_decode(header, &alg.value, name);
+
+    return sluice_jwt_algorithm(name, length);
+}
+
+
+/* The key is the header's where no claim has it. */
 
 static int
 sluice_jwt_claims(const sluice_decision_request_t *request,
-    const sluice_fields_t *claims, sluice_jwt_token_t *token)
+    const sluice_jwt_opened_t *opened, sluice_jwt_token_t *token)
 {
     sluice_fields_name_t  names[] = {
         { .name = token->key_claim },
         { .name = { "exp", 3 } },
         { .name = { "nbf", 3 } }
     };
+    sluice_fields_name_t  key = { .name = token->key_claim };
 
-    sluice_fields_find(claims, names, 3);
+    sluice_fields_find(&opened->claims, names, 3);
 
-    token->key_rc = sluice_jwt_text(request, claims, &names[0], &token->key);
+    token->key_rc = sluice_jwt_text(request, &opened->claims, &names[0],
+                                    &token->key);
     sluice_jwt_number(&names[1], &token->exp);
     sluice_jwt_number(&names[2], &token->nbf);
 
+    if (token->key_rc == SLUICE_FACT_NONE) {
+        sluice_fields_find(&opened->header, &key, 1);
+        token->key_rc = sluice_jwt_text(request, &opened->header, &key,
+                                        &token->key);
+    }
+
     return token->key_rc == SLUICE_FACT_MEMORY ? SLUICE_FACT_MEMORY
                                                : SLUICE_FACT_OK;
-}
-
-
-static int
-sluice_jwt_part(const sluice_decision_request_t *request, const char *start,
-    const char *end, sluice_core_text_t *part)
-{
-    char    *out;
-    long     length;
-    size_t   size;
-
-    size = (size_t) (end - start);
-
-    out = sluice_decision_allocate(request, sluice_base64_bound(size));
-    if (out == NULL) {
-        return SLUICE_FACT_MEMORY;
-    }
-
-    length = sluice_base64_decode(start, size, 1, out);
-
-    if (length < 0) {
-        return SLUICE_FACT_NONE;
-    }
-
-    part->data = out;
-    part->length = (uint32_t) length;
-
-    return SLUICE_FACT_OK;
-}
-
-
-static int
-sluice_jwt_object(const sluice_decision_request_t *request, const char *start,
-    const char *end, sluice_fields_t *fields)
-{
-    int                  rc;
-    sluice_core_text_t   part;
-
-    rc = sluice_jwt_part(request, start, end, &part);
-
-    if (rc == SLUICE_FACT_OK
-        && sluice_fields_open(fields, SLUICE_FIELDS_JSON, NULL, &part)
-           != SLUICE_CORE_OK)
-    {
-        return SLUICE_FACT_NONE;
-    }
-
-    return rc;
 }
 
 

@@ -213,8 +213,9 @@ _M.entries = {
     ["lib.sluice.redact"] = "users' plugins",
 }
 
---- Modules that users' code requires, as patterns: docs/modules.md has each, and a test compares.
-_M.required_elsewhere = { "^compat%." }
+--- Modules that users' code requires, as patterns: docs/modules.md has each, or the plugin's page,
+-- and a test compares.
+_M.required_elsewhere = { "^compat%.", "^plugins%.[^.]+%.kong%." }
 
 --- Modules that require names which only the run knows.
 _M.computed = {
@@ -229,6 +230,7 @@ _M.computed = {
 --- Modules whose functions users' code calls, as patterns.
 _M.public = {
     "^compat%.",
+    "^plugins%.[^.]+%.kong%.",
     "^lib%.sluice%.[^.]+$",
     "^gateway%.kit%.",
     "^gateway%.pdk$",

@@ -327,14 +327,14 @@ end
 function _M.broken(from, to, rules)
     local room, floor = _M.room(from, rules)
     local other, other_floor = _M.room(to, rules)
-    if not room or not other then
+    if not room or not other or room == other then
         return nil
     end
-    -- Floors are of one language; what Lua calls of C is in no folder of its own.
+    -- Floors are of one language; what Lua calls of C is in no folder of its own, but a plugin's.
     local is_ffi = is_c(from) ~= is_c(to)
-    if not is_ffi and room ~= other and other_floor > floor then
+    if not is_ffi and other_floor > floor then
         return ("runs upwards from %s to %s"):format(room, other)
-    elseif not is_ffi and room ~= other and other_floor == floor then
+    elseif not is_ffi and other_floor == floor then
         return ("runs between rooms of one floor, %s and %s"):format(room, other)
     end
     for _, door in ipairs(is_c(from) and {} or rules.doors) do

@@ -5,12 +5,12 @@ local files = require("test.house.files")
 local scan = require("test.house.scan")
 
 -- What a LuaJIT of its own says of one declaration.
-local function said_of(arguments)
+local function said_of(calls)
     local path = os.tmpname()
     local source = [[package.path = "lib/?.lua;lib/?/init.lua"
-        local ok, err = pcall(require("sluice.ffi.abi").declare, %s
+        local ok, err = pcall(function() local abi = require("sluice.ffi.abi") %s end)
         print(ok and "declared" or err)]]
-    files.write(path, source:format(arguments:sub(2)))
+    files.write(path, source:format(calls))
     local said = files.run(("luajit %s 2>&1"):format(path))
     os.remove(path)
     return said
@@ -21,8 +21,12 @@ describe("what C declares for Lua", function()
         local count, found = 0, {}
         for file, text in scan.sources({ "cli", "gateway", "lib", "plugins" }, "%.lua$") do
             text = file ~= "lib/sluice/ffi/abi.lua" and text or ""
-            for arguments in text:gmatch("%f[%w]abi%.declare(%b())") do
-                local said = said_of(arguments)
+            local calls = {}
+            for call in text:gmatch("%f[%w]abi%.declare[%w_]*%b()") do
+                calls[#calls + 1] = call
+            end
+            if calls[1] then
+                local said = said_of(table.concat(calls, " "))
                 count = count + 1
                 found[#found + 1] = said ~= "declared\n" and file .. ": " .. said or nil
             end

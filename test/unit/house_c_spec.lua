@@ -257,7 +257,8 @@ describe("the scan of C", function()
         for _, line in ipairs(violations(sources)) do
             found[#found + 1] = line:match("^(%S+):1 calls two_x%(%) of plugins%.two%.two%.c: ")
         end
-        assert.same({ "cli/main.lua", "plugins/one/handler.lua", "plugins/two/handler.lua" }, found)
+        -- Two may call its own.
+        assert.same({ "cli/main.lua", "plugins/one/handler.lua" }, found)
     end)
 
     it("sees what Lua calls, in the code and in declarations", function()

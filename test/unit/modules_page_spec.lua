@@ -1,4 +1,5 @@
--- docs/modules.md has each module of compat/, and no other; Lua's search path leads to them last.
+-- docs/modules.md has each module of compat/, and no other, and a plugin's page those that it has
+-- for others; Lua's search path leads to compat/ last.
 
 local files = require("test.house.files")
 local package_path = require("cli.nginx.package_path")
@@ -21,6 +22,23 @@ describe("docs/modules.md", function()
         for name in pairs(listed) do
             assert.is_true(there[name], name .. " is no module of compat")
         end
+    end)
+end)
+
+describe("a plugin's page", function()
+    it("has the modules that the plugin has for others", function()
+        local missing, count = {}, 0
+        for _, path in ipairs(scan.files("plugins")) do
+            local plugin, module = path:match("^plugins/([^/]+)/kong/([^/]+)%.lua$")
+            if plugin then
+                local name = ("`kong.plugins.%s.%s`"):format(plugin, module)
+                local page = files.read("docs/plugins/" .. plugin .. ".md")
+                missing[#missing + 1] = not page:find(name, 1, true) and name or nil
+                count = count + 1
+            end
+        end
+        assert.same({}, missing)
+        assert.is_true(count >= 3)
     end)
 end)
 

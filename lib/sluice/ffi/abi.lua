@@ -77,11 +77,11 @@ local function text_of(room)
     return is_known and text or nil, is_known
 end
 
-local function declare(room)
+local function declare(room, expected)
     local text, is_known = text_of(room)
-    if is_known and text == nil and is_nginx and hashes[room] and text_of(WHOLE) == nil then
+    if is_known and text == nil and is_nginx and expected and text_of(WHOLE) == nil then
         error(PARTIAL:format(room), 0)
-    elseif text == nil or hash[0] ~= hashes[room] then
+    elseif text == nil or hash[0] ~= expected then
         error(MISMATCH:format(room), 0)
     end
     for name, declaration in pairs(NAMES) do
@@ -91,6 +91,13 @@ local function declare(room)
     end
     ffi.cdef(ffi.string(text))
     declared[room] = true
+end
+
+local function answer()
+    if is_nginx then
+        return true
+    end
+    return nil, MISSING
 end
 
 --- Declares to FFI what folders of module/ have for Lua, whatever is declared already.
@@ -104,13 +111,26 @@ end
 function _M.declare(...)
     for _, room in ipairs(library and { ... } or {}) do
         if not declared[room] then
-            declare(room)
+            declare(room, hashes[room])
         end
     end
-    if is_nginx then
-        return true
+    return answer()
+end
+
+--- Declares what a plugin's own headers have for Lua: for the Lua in its folder, behind the folders
+-- of module/ whose types they use.
+-- @tparam string name of the plugin
+-- @tparam number expected the hash of what it was written against; a build says which that is
+-- @treturn true|nil
+-- @treturn string|nil as of `declare`
+-- @raise as `declare`
+-- @phases all
+function _M.declare_plugin(name, expected)
+    local room = "plugins/" .. name
+    if library and not declared[room] then
+        declare(room, expected)
     end
-    return nil, MISSING
+    return answer()
 end
 
 --- The library that has the core's functions: ffi.C in nginx.

@@ -1,6 +1,6 @@
 --- What Lua was written against: hashes of what the folders of module/ declare for it
--- (module/declarations.awk). A build fails where a header has come to say something else, and says
--- what to put here, once the Lua that uses it is right.
+-- (module/declarations.awk); a plugin's own Lua has its own. A build fails where a header has come
+-- to say something else, and says what to put here, once the Lua that uses it is right.
 -- @module sluice.ffi.hashes
 
 return {

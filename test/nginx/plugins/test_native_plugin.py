@@ -7,6 +7,7 @@ Long on purpose: one build for all of them, whose sources stand here.
 
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -35,6 +36,55 @@ return {
         out:text(config.word)
         return out:bytes()
     end,
+}
+"""
+
+ALL_PHASES_HANDLER = HANDLER.replace(
+    "        out:text(config.word)",
+    """        if require("plugins.all-phases.words")(config.word) > 0 then
+            error("config.word: it has spaces", 0)
+        end
+        out:text(config.word)""",
+)
+
+# What its Lua calls of its C: beside nginx's processes the command, too, which checks files.
+WORDS = """
+local abi = require("sluice.ffi.abi")
+
+abi.declare_plugin("all-phases", 0)
+
+local lib = abi.library()
+
+return function(word)
+    return lib.sluice_all_phases_spaces(word, #word)
+end
+"""
+
+WORDS_HEADER = """
+#include <stddef.h>
+
+/* FFI */
+
+int sluice_all_phases_spaces(const char *word, size_t length);
+
+/* FFI end */
+"""
+
+WORDS_SOURCE = """
+#include "all_phases_words.h"
+
+
+int
+sluice_all_phases_spaces(const char *word, size_t length)
+{
+    int     count;
+    size_t  i;
+
+    for (count = 0, i = 0; i < length; i++) {
+        count += word[i] == ' ';
+    }
+
+    return count;
 }
 """
 
@@ -367,6 +417,10 @@ def _build() -> None:
         (folder / "handler.lua").write_text(HANDLER)
         (folder / "schema.lua").write_text(SCHEMA.replace("all-phases", name))
         (folder / f"ngx_http_sluice_{name.replace('-', '_')}.c").write_text(source)
+    (OTHERS / "all-phases" / "handler.lua").write_text(ALL_PHASES_HANDLER)
+    (OTHERS / "all-phases" / "words.lua").write_text(WORDS)
+    (OTHERS / "all-phases" / "all_phases_words.h").write_text(WORDS_HEADER)
+    (OTHERS / "all-phases" / "sluice_all_phases_words.c").write_text(WORDS_SOURCE)
     for path, text in walkthrough.files().items():
         if path.startswith("plugins/"):
             (OTHERS.parent / path).parent.mkdir(exist_ok=True)
@@ -378,11 +432,18 @@ def _build() -> None:
         (stray / "ngx_http_sluice_all_phases.c").write_text("this is no C")
         (stray / "sluice_all_phases.c").write_text("this is no C")
     optimise_less(CHECKOUT)
-    subprocess.run(
-        [CHECKOUT / "scripts" / "build-module"],
-        env=os.environ | {"SLUICE_PLUGIN_SOURCES": f"{OTHERS}:{MORE}"},
-        check=True,
+    # The build says what the Lua was not written against.
+    command = [CHECKOUT / "scripts" / "build-module"]
+    environment = os.environ | {"SLUICE_PLUGIN_SOURCES": f"{OTHERS}:{MORE}"}
+    refused = ran(command, env=environment)
+    assert refused.returncode == 1
+    said = re.search(
+        r'then have its folder say (abi\.declare_plugin\("all-phases", \d+\))', refused.stderr
     )
+    assert said is not None, refused.stderr
+    text = WORDS.replace('abi.declare_plugin("all-phases", 0)', said.group(1))
+    (OTHERS / "all-phases" / "words.lua").write_text(text)
+    subprocess.run(command, env=environment, check=True)
 
 
 def has(gateway: Built, *names: str) -> None:
@@ -435,6 +496,14 @@ def test_it_has_every_phase_and_state_of_its_own(gateway: Built) -> None:
         says(gateway, f'all-phases: "{word}" of 3 calls and {length} bytes, status 200')
     assert reply.headers.get("X-Beside") == "yes"
     assert ["X-Beside", "yes"] in json.loads(reply.body[:-1])["headers"]
+
+
+def test_its_lua_calls_its_c(gateway: Built) -> None:
+    spaced = gateway.file.read_text().replace('"global"', '"all over"')
+    gateway.file.write_text(spaced)
+    refused = gateway.command("reload")
+    assert refused.returncode != 0
+    assert "config.word: it has spaces" in refused.stdout + refused.stderr
 
 
 def test_it_refuses_before_routing(gateway: Built, upstream: Upstream) -> None:

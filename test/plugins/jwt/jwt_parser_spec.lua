@@ -3,7 +3,7 @@
 package.path = "./compat/?.lua;./compat/?/init.lua;" .. package.path
 
 describe("kong.plugins.jwt.jwt_parser", function()
-    local parser = require("kong.plugins.jwt.jwt_parser")
+    local parser = require("plugins.jwt.kong.jwt_parser")
 
     it("makes, takes apart and verifies tokens", function()
         local token = parser.encode({ sub = "bob", exp = 1 }, "secret")

@@ -1,6 +1,6 @@
 --- JSON Web Tokens, as Kong's plugin jwt takes them apart: `kong.plugins.jwt.jwt_parser`.
 --
--- It stands on `resty.openssl`, and on nothing of the plugin jwt, which is C.
+-- The parser is the plugin's own, which is C; keys and signatures are `resty.openssl`'s.
 -- @module kong.plugins.jwt.jwt_parser
 
 local cjson = require("cjson.safe")
@@ -9,6 +9,7 @@ local pkey = require("resty.openssl.pkey")
 local string_buffer = require("string.buffer")
 
 local base64 = require("sluice.base64")
+local token = require("plugins.jwt.token")
 
 local assert = assert
 local error = error
@@ -77,48 +78,35 @@ local function verify(algorithm, data, signature, key)
     return found:verify(signature, data, algorithm.digest, algorithm.padding, algorithm.options)
 end
 
--- An array is none, as for the plugin.
-local function object_of(text)
-    local json = base64.decode_url(text) or ""
-    return json:find("^[ \t\r\n]*{") and cjson.decode(json) or nil
-end
-
--- The three parts; what has more has them in the signature, which then is none.
-local function decode(token)
-    local header_64, claims_64, signature_64 = token:match("^([^.]*)%.([^.]*)%.(.*)$")
-    local header = header_64 and object_of(header_64)
-    local claims = header and object_of(claims_64)
-    if not claims then
-        return nil, "invalid JSON"
-    elseif type(header.alg) ~= "string" or not ALGORITHMS[header.alg] then
-        return nil, "invalid alg"
+-- What has more than three parts has them in the signature, which then is none.
+local function decode(text)
+    local header, claims, signature = token.split(text)
+    if not header then
+        return nil, claims
     end
-    local signature = base64.decode_url(signature_64)
-    if not signature then
-        return nil, "invalid signature"
-    end
+    local header_64, claims_64, signature_64 = text:match("^([^.]*)%.([^.]*)%.(.*)$")
     return {
-        token = token,
+        token = text,
         header_64 = header_64,
         claims_64 = claims_64,
         signature_64 = signature_64,
-        header = header,
-        claims = claims,
+        header = cjson.decode(header),
+        claims = cjson.decode(claims),
         signature = signature,
     }
 end
 
 --- Takes a token apart; verifies nothing.
--- @tparam string token
+-- @tparam string text the token
 -- @treturn table|nil `header`, `claims`, `signature`, and each with `_64` behind; the methods below
 -- @treturn string|nil "invalid JSON", "invalid alg", "invalid signature"
 -- @raise "Token must be a string, got ..."
 -- @phases any
-function _M.new(_, token)
-    if type(token) ~= "string" then
-        error("Token must be a string, got " .. tostring(token), 2)
+function _M.new(_, text)
+    if type(text) ~= "string" then
+        error("Token must be a string, got " .. tostring(text), 2)
     end
-    local found, err = decode(token)
+    local found, err = decode(text)
     return found and setmetatable(found, _M), err
 end
 
