@@ -191,6 +191,7 @@ docs: folder
 	mv build/openapi.json docs/openapi.json
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.entities").write()'
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.plugins").write()'
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.answers").write()'
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.pdk").write()'
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua

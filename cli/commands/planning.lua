@@ -35,7 +35,7 @@ local function singular(kind)
     return (kind:gsub("s$", ""))
 end
 
---- An entity with its kind, name and owners: `plugin rate-limiting on route web`.
+--- An entity with its kind, name and owners: `plugin NAME on route web`.
 -- @tparam table entity of a plan
 -- @treturn string
 function _M.label(entity)

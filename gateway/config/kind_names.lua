@@ -1,5 +1,5 @@
---- Kinds of entities by any of their names: that of files (`keyauth_credentials`), those of paths
--- (`key-auths`, `key-auth`), singular or plural, with dashes, underscores or neither.
+--- Kinds of entities by any of their names: that of files, and the one of paths of the Admin API,
+-- singular or plural, with dashes, underscores or neither.
 -- @module gateway.config.kind_names
 
 local entities = require("gateway.entities")

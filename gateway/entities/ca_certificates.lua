@@ -31,7 +31,7 @@ end
 
 return {
     name = "ca_certificates",
-    description = "A CA certificate. Services and configurations of mtls-auth refer to the CAs "
+    description = "A CA certificate. Services and configurations of plugins refer to the CAs "
         .. "that they trust.",
     example = EXAMPLE,
     primary_key = { "id" },

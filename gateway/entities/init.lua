@@ -213,7 +213,7 @@ end
 --- The name of a kind in paths of the Admin API.
 -- @tparam string kind
 -- @tparam[opt] boolean is_nested whether it stands in its parent's path
--- @treturn string such as "key-auths", "key-auth" where nested
+-- @treturn string the kind, or what a plugin calls its kind in paths
 function _M.path_name(kind, is_nested)
     local definition = schemas[kind]
     return is_nested and definition.admin_api_nested_name or definition.admin_api_name or kind

@@ -4,7 +4,7 @@
 -- what is new, and says so once in the log. What the gateway counts itself is elsewhere, in C.
 -- @module sluice.dictionary_metrics
 -- @usage
--- local metrics = require("sluice.dictionary_metrics").new("prometheus_metrics", "kong_")
+-- local metrics = require("sluice.dictionary_metrics").new("my_metrics", "shop_")
 -- local hits = metrics:counter("hits_total", "Hits by kind.", { "kind" })
 -- hits:inc(1, { "warm" })
 

@@ -8,7 +8,7 @@
 #include "sluice_bot_detection.h"
 
 
-#define SLUICE_BOT_DETECTION_WORDS  "a pattern takes too long: "
+#define SLUICE_BOT_DETECTION_NOTE  "a pattern takes too long: "
 
 
 /* What a list says of a User-Agent; a decision where it says nothing. */
@@ -205,7 +205,7 @@ sluice_bot_detection_fail(sluice_bot_detection_search_t *search,
     char    *text;
     size_t   words;
 
-    words = sizeof(SLUICE_BOT_DETECTION_WORDS) - 1;
+    words = sizeof(SLUICE_BOT_DETECTION_NOTE) - 1;
 
     text = sluice_decision_allocate(search->request, words + pattern->length);
 
@@ -214,7 +214,7 @@ sluice_bot_detection_fail(sluice_bot_detection_search_t *search,
         return;
     }
 
-    memcpy(text, SLUICE_BOT_DETECTION_WORDS, words);
+    memcpy(text, SLUICE_BOT_DETECTION_NOTE, words);
 
     if (pattern->length) {
         memcpy(text + words, pattern->data, pattern->length);

@@ -180,7 +180,7 @@ end
 
 return {
     VERSION = "0.1.0",
-    -- Behind the plugins that say who a consumer is (key-auth has 1250), before those that count.
+    -- Behind the plugins that say who a consumer is (1030 and above), before those that count.
     PRIORITY = 955,
 
     -- Nobody is watched where it is not configured (gateway.control.stuck).

@@ -45,9 +45,9 @@ static int sluice_jwt_verify(sluice_jwt_check_t *check,
 static int sluice_jwt_hmac(sluice_jwt_check_t *check,
     const sluice_core_text_t *secret);
 static int sluice_jwt_claims(sluice_jwt_check_t *check);
-static const char *sluice_jwt_time(sluice_jwt_check_t *check, uint32_t flag,
-    const sluice_jwt_number_t *claim);
-static const char *sluice_jwt_lifetime(const sluice_jwt_check_t *check);
+static const char *sluice_jwt_time_words(sluice_jwt_check_t *check,
+    uint32_t flag, const sluice_jwt_number_t *claim);
+static const char *sluice_jwt_lifetime_words(const sluice_jwt_check_t *check);
 static int sluice_jwt_refuse(sluice_jwt_check_t *check);
 static void *sluice_jwt_allocate(void *data, size_t size);
 
@@ -361,11 +361,11 @@ sluice_jwt_claims(sluice_jwt_check_t *check)
     int          length;
     const char  *exp, *nbf;
 
-    exp = sluice_jwt_time(check, SLUICE_JWT_EXP, &check->token.exp);
-    nbf = sluice_jwt_time(check, SLUICE_JWT_NBF, &check->token.nbf);
+    exp = sluice_jwt_time_words(check, SLUICE_JWT_EXP, &check->token.exp);
+    nbf = sluice_jwt_time_words(check, SLUICE_JWT_NBF, &check->token.nbf);
 
     if (exp == NULL && nbf == NULL) {
-        exp = sluice_jwt_lifetime(check);
+        exp = sluice_jwt_lifetime_words(check);
     }
 
     if (exp == NULL && nbf == NULL) {
@@ -397,7 +397,7 @@ sluice_jwt_claims(sluice_jwt_check_t *check)
 /* NULL: it is right, or does not count */
 
 static const char *
-sluice_jwt_time(sluice_jwt_check_t *check, uint32_t flag,
+sluice_jwt_time_words(sluice_jwt_check_t *check, uint32_t flag,
     const sluice_jwt_number_t *claim)
 {
     double  now;
@@ -423,7 +423,7 @@ sluice_jwt_time(sluice_jwt_check_t *check, uint32_t flag,
 /* Whatever "claims_to_verify" is. */
 
 static const char *
-sluice_jwt_lifetime(const sluice_jwt_check_t *check)
+sluice_jwt_lifetime_words(const sluice_jwt_check_t *check)
 {
     return check->conf->maximum_expiration > 0
            && (!check->token.exp.is_one

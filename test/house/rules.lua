@@ -196,6 +196,84 @@ _M.plugin = {
     runners = { "^test_[%w_]+%.py$", "_spec%.lua$", "^[%w_]+%.c$" },
 }
 
+--- Where code says a plugin's name (test/house/plugin_folders.lua). Pages, tests, the lab, examples
+-- and packaging are not looked at: they are about what users have, and plugins are part of that.
+_M.plugin_names = {
+    folders = { "bin", "cli", "compat", "gateway", "lib", "module", "plugins", "scripts" },
+    files = { "Makefile" },
+    -- Names that with `_` are something else.
+    other_meanings = {
+        access_log = "a directive of nginx, and the settings that render it",
+        http_log = "nginx's phase, and its directive log_format in the http subsystem",
+    },
+    -- What may be said, token by token, or anything: a path that ends in `/` is a folder.
+    may = {
+        { path = "cli/plugins/costs.txt", why = "generated from docs/benchmarks.md" },
+        { path = "cli/plugins/kong.txt", why = "what Kong has: it does not say which are here" },
+        {
+            path = "cli/options/init.lua",
+            says = { "mtls-auth", "pre-function", "rate-limiting", "rate_limiting_memory" },
+            why = "settings whose help says which plugin they are for",
+        },
+        {
+            path = "cli/nginx/conf.lua",
+            says = { "rate_limiting_memory" },
+            why = "renders that setting: shared memory is made with nginx's configuration",
+        },
+        {
+            path = "cli/options/arguments.lua",
+            says = { "key-auths" },
+            why = "help for users: a kind that has several spellings",
+        },
+        {
+            path = "cli/nginx/dictionaries.lua",
+            says = { "kong_rate_limiting_counters", "prometheus_metrics" },
+            why = "Kong's dictionaries: others' plugins take them by these names",
+        },
+        {
+            path = "compat/kong/constants.lua",
+            says = { "kong_rate_limiting_counters" },
+            why = "the same, as Kong lists them",
+        },
+        { path = "compat/kong/plugins/", why = "Kong's modules: others' plugins require them" },
+        {
+            path = "gateway/metrics/init.lua",
+            says = { "prometheus", "prometheus_metrics" },
+            why = "one of Kong's dictionaries, and the module of Kong's that fills it",
+        },
+        {
+            path = "gateway/config/deck.lua",
+            says = { "skip_hash_for_basic_auth" },
+            why = "decK's format: a field of the file, not of a plugin",
+        },
+        {
+            path = "gateway/entities/init.lua",
+            says = { "acls", "jwt_secrets", "mtls_auth_credentials" },
+            why = "Kong's collections, which a file may hold where no plugin adds them",
+        },
+        {
+            path = "gateway/entities/consumer_groups.lua",
+            says = { "rate-limiting" },
+            why = "an example for users",
+        },
+        {
+            path = "gateway/entities/plugins.lua",
+            says = { "http-log", "key-auth", "rate-limiting" },
+            why = "an example for users",
+        },
+        {
+            path = "gateway/entities/vaults.lua",
+            says = { "http-log" },
+            why = "an example for users",
+        },
+        {
+            path = "scripts/platforms",
+            says = { "test_key_auth" },
+            why = "a subset of tests: one of a native plugin",
+        },
+    },
+}
+
 --- Modules that something other than a `require` starts.
 _M.entries = {
     ["cli.main"] = "bin/sluice",

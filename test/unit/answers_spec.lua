@@ -1,212 +1,174 @@
---- docs/answers.md has every text that clients get from the gateway, and no other.
+-- docs/answers.md has every text that clients get from the gateway, the page of a plugin those of
+-- the plugin, and both no other.
 
+local answers = require("test.house.answers")
 local files = require("test.house.files")
+local pages = require("scripts.docs.answers")
+local registry = require("gateway.plugin.registry")
 local scan = require("test.house.scan")
 
 local PAGE = "docs/answers.md"
-local STATUSES = "module/core/text/answer.c"
 
--- What an answer's text may be, beside a literal: such expressions get theirs from the patterns of
--- `assigned`.
-local EXPRESSIONS = {
-    ["NULL"] = true,
-    ["message"] = true,
-    -- A decision's: see `decided`.
-    ["message.data ? &message : NULL"] = true,
-    ["&ctx->bound->message"] = true,
-    ["words"] = true,
-    ["&words"] = true,
-    ["&refusal->message"] = true,
-}
-
--- The same of a decision: `words` get theirs from the pattern of `decided`.
-local DECIDED = {
-    ["NULL"] = true,
-    ["words"] = true,
-    ["const char *message"] = true,
-}
-
--- C without comments, its adjacent literals joined. A literal may have what looks like a comment.
-local function code(path)
-    local parts, text, at = {}, files.read(path), 1
-    while at <= #text do
-        local from = text:find("['\"/]", at) or #text + 1
-        parts[#parts + 1] = text:sub(at, from - 1)
-        local literal = text:match('^"[^"\\]*"', from)
-            or text:match('^".-[^\\]"', from)
-            or text:match("^'\\?.'", from)
-        local comment = text:match("^/%*.-%*/", from)
-        parts[#parts + 1] = literal or comment and "" or text:sub(from, from)
-        at = from + #(literal or comment or " ")
-    end
-    text = table.concat(parts)
-    local count
-    repeat
-        text, count = text:gsub('([^\\])"%s*\n%s*"', "%1")
-    until count == 0
-    return text
-end
-
-local function sources()
+-- Rows by their text: text -> status -> true.
+local function by_text(rows)
     local found = {}
-    for _, folder in ipairs({
-        "module/core/chain",
-        "module/core/plugin",
-        "module/gateway",
-        "plugins",
-    }) do
-        for _, path in ipairs(scan.files(folder)) do
-            found[#found + 1] = path:match("%.[ch]$") and path or nil
-        end
-    end
-    return found
-end
-
--- What stands for a value.
-local function normal(text)
-    return (text:gsub("%%%.%*s", "*"):gsub("%%[%a]+", "*"):gsub("{%w+}", "*"))
-end
-
-local function last_argument(call)
-    local inner = call:sub(2, -2):gsub("%s+", " ")
-    return inner:match('("[^"]*") ?$') or inner:match(", ([^,]+)$")
-end
-
--- The texts that a plugin's decisions have (module/core/plugin/decision.h).
-local function decided(text, keep, path)
-    for call in text:gmatch("sluice_decision_respond(%b())") do
-        local argument = last_argument(call)
-        local literal = argument:match('^"(.*)"$')
-        assert.is_true(
-            literal ~= nil or DECIDED[argument] == true,
-            ("%s: sluice_decision_respond() gets its text from %s, not from a literal"):format(
-                path,
-                argument
-            )
-        )
-        if literal then
-            keep(literal)
-        end
-    end
-    for literal in text:gmatch('[%s*]words = "(.-)";') do
-        keep(literal)
-    end
-    -- The gateway's own refusals (module/core/chain/refusal.h).
-    for call in text:gmatch("refusal_say(%b())") do
-        for literal in call:gmatch('"(.-)"') do
-            keep(literal)
-        end
-    end
-    for literal in text:gmatch('snprintf%(words, size, "(.-)"') do
-        keep(literal)
-    end
-end
-
--- The texts that a file's answers have: literals among the arguments, and what is put into those
--- variables.
-local function texts_of(path, keep)
-    local text = code(path)
-    decided(text:gsub("%s+", " "), keep, path)
-    for _, name in ipairs({ "ngx_http_sluice_answer" }) do
-        for call in text:gmatch(name .. "(%b())") do
-            local argument = last_argument(call)
-            if
-                not call:find("ngx_http_request_t *r", 1, true)
-                and not call:find("_refusal_t *", 1, true)
-            then
-                local literal = argument:match('^"(.*)"$')
-                assert.is_true(
-                    literal ~= nil or EXPRESSIONS[argument] == true,
-                    ("%s: %s gets its text from %s: teach this test"):format(path, name, argument)
-                )
-                if literal then
-                    keep(literal)
-                end
-            end
-        end
-    end
-    for call in text:gmatch("ngx_str_set(%b())") do
-        if call:find("^%(&words,") or call:find("^%(&refusal%->message,") then
-            keep(last_argument(call):sub(2, -2))
-        end
-    end
-    for literal in text:gmatch('ngx_sprintf%(words%.data, "(.-)"') do
-        keep(literal)
-    end
-    for literal in text:gmatch('ngx_str_t%s+words = ngx_string%("(.-)"%)') do
-        keep(literal)
-    end
-    for name in text:gmatch("words = (ngx_http_sluice_[%w_]+)[;,]") do
-        keep(assert(text:match(name .. '%s*=%s*ngx_string%("(.-)"%)'), name))
-    end
-end
-
-local function said()
-    local found = {}
-    local function keep(text)
-        found[normal(text)] = true
-    end
-    for _, path in ipairs(sources()) do
-        texts_of(path, keep)
-    end
-    local words = code(STATUSES):match("\nsluice_answer_words%b()%s*(%b{})")
-    for literal in words:gmatch('"(.-)"') do
-        keep(literal)
-    end
-    for _, lua in scan.sources({ "gateway/proxy", "gateway/kit", "gateway/pdk" }) do
-        for literal in lua:gmatch('response%.error%([^,)]+,%s*"(.-)"') do
-            keep(literal)
-        end
-    end
-    for _, path in ipairs(scan.files("plugins")) do
-        local lua = path:match("%.lua$") and files.read(path) or ""
-        for literal in lua:gmatch('error_message = {.-default = "(.-)"') do
-            keep(literal)
-        end
-        for literal in lua:gmatch('pdk%.error%([^,)]+,%s*"(.-)"') do
-            keep(literal)
-        end
-    end
-    return found
-end
-
--- Rows of the page's tables: text -> statuses.
-local function documented()
-    local found = {}
-    for status, text in files.read(PAGE):gmatch("\n| ([%d%a ]+) | `([^`]+)` |") do
-        text = normal(text)
+    for _, row in ipairs(rows) do
+        local text = answers.normal(row.text)
         found[text] = found[text] or {}
-        found[text][status] = true
+        found[text][row.status] = true
     end
     return found
+end
+
+-- What sources say and a page has not, and the other way round.
+local function complaints(said, documented)
+    local found = {}
+    for _, text in ipairs(scan.sorted_keys(said)) do
+        for _, status in ipairs(scan.sorted_keys(said[text])) do
+            local has = documented[text] == nil or documented[text][status]
+            found[#found + 1] = not has and ("%s has not status %s"):format(text, status) or nil
+        end
+        found[#found + 1] = not documented[text] and text .. " is missing" or nil
+    end
+    for _, text in ipairs(scan.sorted_keys(documented)) do
+        found[#found + 1] = not said[text] and "nothing answers " .. text or nil
+    end
+    return found
+end
+
+local function count_of(set)
+    return #scan.sorted_keys(set)
 end
 
 describe(PAGE, function()
-    it("has each text, and none that nobody says", function()
-        local there, rows = said(), documented()
-        local count, missing, stale = 0, {}, {}
-        for text in pairs(there) do
-            count = count + 1
-            missing[#missing + 1] = not rows[text] and text or nil
+    it("has each text of the gateway with its status, and none that nobody says", function()
+        local said = answers.of_gateway()
+        local rows = pages.rows(pages.own(files.read(PAGE)))
+        assert.same({}, complaints(said, by_text(rows)))
+        assert.is_true(count_of(said) >= 40, "the scan finds " .. count_of(said))
+        assert.is_true(count_of(answers.of_statuses()) >= 15)
+    end)
+
+    it("has the texts of plugins as `make docs` writes them", function()
+        assert.is_true(pages.page() == files.read(PAGE), "run make docs")
+    end)
+
+    it("is held to statuses and texts", function()
+        local said = { a = { ["401"] = true }, b = {}, c = {} }
+        local rows = { { status = "403", text = "a" }, { status = "any", text = "b" } }
+        rows[3] = { status = "400", text = "d {name}" }
+        assert.same(
+            { "a has not status 401", "c is missing", "nothing answers d *" },
+            complaints(said, by_text(rows))
+        )
+    end)
+end)
+
+describe("docs/plugins", function()
+    it("have the texts of their plugins with the status, and no other", function()
+        local count = 0
+        for _, name in ipairs(registry.bundled()) do
+            local said = answers.of_plugin("plugins/" .. name)
+            local path = "docs/plugins/" .. name .. ".md"
+            local rows, err = pages.of_plugin(files.read(path))
+            assert.is_truthy(rows, ("%s: %s"):format(path, err))
+            assert.same({}, complaints(said, by_text(rows)), path)
+            count = count + count_of(said)
         end
-        for text in pairs(rows) do
-            stale[#stale + 1] = not there[text] and text or nil
-        end
-        assert.same({ missing = {}, stale = {} }, { missing = missing, stale = stale })
         assert.is_true(count >= 30, "the scan finds " .. count)
     end)
 
-    it("has the status of those that go by it", function()
-        local rows = documented()
-        -- nginx's own, for logs.
-        local sent = { ["494"] = "400", ["497"] = "400" }
-        local words = code(STATUSES):match("\nsluice_answer_words%b()%s*(%b{})")
-        local count = 0
-        for status, text in words:gmatch('case (%d+):%s*text = "(.-)"') do
-            status = sent[status] or status
-            assert.truthy(rows[text] and rows[text][status], status .. " " .. text)
-            count = count + 1
+    local HEAD = "# x\n\n## Error responses\n\n"
+        .. "| status | text | cause | what to do |\n|---|---|---|---|\n"
+
+    it("may have none", function()
+        assert.same({}, pages.of_plugin("# x\n\n| 401 | `a` | b | c |\n\n## Cost\n"))
+    end)
+
+    it("have them in one table", function()
+        local rows = pages.of_plugin(
+            HEAD .. "| 401 | `a` | b | |\n| any | `{c} d` | e | f |\n\nAlso 500 `g`.\n\n## H\n"
+        )
+        assert.same({ { status = "401", text = "a" }, { status = "any", text = "{c} d" } }, rows)
+        assert.same(1, #pages.of_plugin(HEAD .. "| 401 | `a` | b | |\n"))
+    end)
+
+    it("are refused with another table, or with rows that have no text", function()
+        local _, err = pages.of_plugin("# x\n\n## Error responses\n\n| status | message |\n")
+        assert.is_truthy(err:find("have no table", 1, true))
+        for _, row in ipairs({ "| 401 | a | b | c |\n", "| 401 | `a` or `b` | c | |\n" }) do
+            _, err = pages.of_plugin(HEAD .. row)
+            assert.is_truthy(err and err:find("not one text", 1, true), row)
         end
-        assert.is_true(count >= 15)
+    end)
+end)
+
+describe("the texts of a plugin", function()
+    local folder
+
+    before_each(function()
+        folder = os.tmpname()
+        os.remove(folder)
+        assert(require("lfs").mkdir(folder))
+    end)
+
+    after_each(function()
+        files.run(("rm -r %q"):format(folder))
+    end)
+
+    local function texts_of(name, source)
+        files.write(folder .. "/" .. name, source)
+        return answers.of_plugin(folder)
+    end
+
+    it("are found in C", function()
+        local said = texts_of(
+            "sluice_hello.c",
+            [[
+#define SLUICE_HELLO_TEAPOT  418
+#define SLUICE_HELLO_WORDS  "no cup: "
+
+/* "words" */
+words = late ? "too; late"
+             : "too early";
+return sluice_decision_respond(result, SLUICE_HELLO_TEAPOT,
+                               "no "
+                               "tea");
+sluice_hello_words(check, "no '%.*s'");
+]]
+        )
+        assert.same({
+            ["no tea"] = { ["418"] = true },
+            ["no cup: *"] = {},
+            ["no '*'"] = {},
+            ["too; late"] = {},
+            ["too early"] = {},
+        }, said)
+    end)
+
+    it("are found in Lua", function()
+        local said = texts_of(
+            "handler.lua",
+            [[
+local FAILED = "failed"
+kong.response.error(503, FAILED)
+pdk.error(403, "be polite")
+kong.response.exit(401, { message = "who?" })
+local texts = { [404] = "where?" }
+]]
+        )
+        assert.same({
+            failed = { ["503"] = true },
+            ["be polite"] = { ["403"] = true },
+            ["who?"] = { ["401"] = true },
+            ["where?"] = { ["404"] = true },
+        }, said)
+    end)
+
+    it("are to be found: an expression that the scan does not know is an error", function()
+        local source = "return sluice_decision_respond(result, 403, conf->text);\n"
+        local ok, err = pcall(texts_of, "sluice_hello.c", source)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("gets its text from conf->text", 1, true))
     end)
 end)

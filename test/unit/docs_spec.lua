@@ -40,21 +40,6 @@ describe("docs/testing.md", function()
     end)
 end)
 
-describe("native plugins", function()
-    it("are listed in no file", function()
-        local found = {}
-        for path, source in scan.sources({ "cli", "gateway", "lib", "module" }) do
-            local has_all = true
-            for _, plugin in ipairs({ "key[-_]auth", "mtls[-_]auth", "rate[-_]limiting" }) do
-                has_all = has_all and source:find(plugin)
-            end
-            found[#found + 1] = has_all and path or nil
-        end
-        -- Kong's own: it does not say which are ours.
-        assert.same({ "cli/plugins/kong.txt" }, found)
-    end)
-end)
-
 describe("test/nginx", function()
     it("has what its files share in support, as has test/plugins", function()
         local found = {}

@@ -71,33 +71,21 @@ describe("the house", function()
         assert.same({}, plugin_folders.complaints(paths, rules.plugin))
     end)
 
-    -- Where a plugin's name may stand outside of its folder, and why.
-    local MAY_NAME = {
-        ["cli/options/init.lua"] = "the help says which plugin a setting is for",
-        ["gateway/entities/ca_certificates.lua"] = "a description for users",
-        ["gateway/entities/consumer_groups.lua"] = "an example for users",
-        ["gateway/entities/plugins.lua"] = "an example for users",
-        ["gateway/entities/vaults.lua"] = "an example for users",
-    }
-
     it("says the name of a plugin in its folder only", function()
-        local found, met = {}, {}
-        for _, module in pairs(house.modules) do
-            for _, token in ipairs(module.file:match("^plugins/") and {} or module.code or {}) do
-                for _, name in ipairs(registry.bundled()) do
-                    local pattern = "%f[%w_-]" .. name:gsub("%-", "%%-") .. "%f[^%w_-]"
-                    if token.kind == "string" and token.text:find(pattern) then
-                        met[module.file] = true
-                        local line = ("%s:%d: %s"):format(module.file, token.line, name)
-                        found[#found + 1] = not MAY_NAME[module.file] and line or nil
-                    end
-                end
-            end
+        local rule, sources = rules.plugin_names, {}
+        for path, text in scan.sources(rule.folders) do
+            sources[path] = text
         end
-        for file in pairs(MAY_NAME) do
-            found[#found + 1] = not met[file] and file .. " names none" or nil
+        for _, path in ipairs(rule.files) do
+            sources[path] = files.read(path)
         end
-        assert.same({}, found)
+        assert.same({}, plugin_folders.names_said(sources, registry.bundled(), rule))
+    end)
+
+    it("says why where it may name one", function()
+        for _, row in ipairs(rules.plugin_names.may) do
+            assert.is_truthy(row.why and files.exists(row.path), row.path)
+        end
     end)
 
     it("is described the same way each time", function()
@@ -306,6 +294,93 @@ describe("a plugin's folders", function()
     it("of tests are those of plugins", function()
         local found = complaints(nil, "test/plugins/two/test_two.py")
         assert.same({ "test/plugins/two: no such plugin" }, found)
+    end)
+end)
+
+describe("a plugin's name", function()
+    local NAMES = { "cors", "http-log", "key-auth" }
+
+    -- What is said of one file, or of several.
+    local function said(sources, may, meanings)
+        if type(sources) == "string" then
+            sources = { ["gateway/a.lua"] = sources }
+        end
+        return plugin_folders.names_said(sources, NAMES, {
+            may = may or {},
+            other_meanings = meanings or {},
+        })
+    end
+
+    it("is found in each spelling, in code, strings and comments", function()
+        for line, token in pairs({
+            ['if name == "key-auth" then'] = "key-auth",
+            ["-- as key-auths are"] = "key-auths",
+            ["local has_key_auth = true"] = "has_key_auth",
+            ["ngx_http_sluice_key_auth_module"] = "ngx_http_sluice_key_auth_module",
+            ["#define SLUICE_KEY_AUTH_SIZE  1"] = "SLUICE_KEY_AUTH_SIZE",
+            ["local handler = require('plugins.key-auth.handler')"] = "key-auth",
+        }) do
+            assert.same({ "gateway/a.lua:2: " .. token }, said("\n" .. line .. "\n"), line)
+        end
+        for _, line in ipairs({ "monkey_auth", "key_author", "key author", "KeyAuth", "key" }) do
+            assert.same({}, said(line), line)
+        end
+    end)
+
+    it("of one word is found where it is no ordinary word", function()
+        for line, token in pairs({
+            ['if name == "cors" then'] = "cors",
+            ["{ 'cors_rules' }"] = "cors_rules",
+            ["as the plugin cors has it"] = "cors",
+            ["include plugins/cors/x.h"] = "cors",
+            ["sluice_cors_decide(data)"] = "sluice_cors_decide",
+            ["SLUICE_CORS_ANY"] = "SLUICE_CORS_ANY",
+            ["ngx_http_sluice_plugin_cors"] = "ngx_http_sluice_plugin_cors",
+        }) do
+            assert.same({ "gateway/a.lua:1: " .. token }, said(line), line)
+        end
+        for _, line in ipairs({ "without CORS", "cors_codes", "sluice_be_cors", "'no cors'" }) do
+            assert.same({}, said(line), line)
+        end
+    end)
+
+    it("that means something else is found with dashes, and of a plugin", function()
+        local meanings = { http_log = "nginx's" }
+        local lines = "NGX_HTTP_LOG_PHASE\nsluice_http_log\n'http-log'\nplugin_http_log\n"
+        local found = { "gateway/a.lua:3: http-log", "gateway/a.lua:4: plugin_http_log" }
+        assert.same(found, said(lines, nil, meanings))
+        assert.same({ "http_log has no other meaning" }, said("", nil, meanings))
+    end)
+
+    it("may stand in its own folder, and not in another plugin's", function()
+        local found = said({
+            ["plugins/cors/handler.lua"] = '"cors" "http-log"',
+            ["plugins/key-auth/handler.lua"] = "key-auth",
+        })
+        assert.same({ "plugins/cors/handler.lua:1: http-log" }, found)
+    end)
+
+    it("may stand where a rule says so, as long as it does", function()
+        local sources = {
+            ["cli/a.lua"] = "key_auth_memory http-log",
+            ["compat/b/c.lua"] = "key-auth http-log",
+        }
+        assert.same(
+            { "cli/a.lua:1: http-log" },
+            said(
+                sources,
+                { { path = "cli/a.lua", says = { "key_auth_memory" } }, { path = "compat/" } }
+            )
+        )
+        local stale = said(sources, {
+            { path = "cli/a.lua" },
+            { path = "compat/", says = { "http-log", "key-auth", "cors" } },
+            { path = "lib/" },
+        })
+        assert.same({
+            "compat/: nothing there says cors",
+            "lib/: nothing there says a plugin's name",
+        }, stale)
     end)
 end)
 

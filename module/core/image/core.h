@@ -330,7 +330,7 @@ enum {
     SLUICE_CORE_SNI_NAME                /* text, a key: in lower case */
 };
 
-/* What a plugin's kind of entities says of a consumer: a group of acl. */
+/* What a plugin's kind of entities says of a consumer: a group's name. */
 
 enum {
     SLUICE_CORE_LABEL_CONSUMER = 0,     /* slot: its owner */

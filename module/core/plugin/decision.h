@@ -238,8 +238,9 @@ typedef struct {
     int    (*group)(void *data, uint32_t group, sluice_core_text_t *name);
 
     /*
-     * The next of what a kind of entities says of the consumer: of "acls" the
-     * name of a group.  next is 0 at first, and where to go on afterwards.
+     * The next of what a plugin's kind of entities says of the consumer, such
+     * as the name of a group.  next is 0 at first, and where to go on
+     * afterwards.
      */
     int    (*label)(void *data, const sluice_core_text_t *kind,
                     uint32_t *next, sluice_core_text_t *name);

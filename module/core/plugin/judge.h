@@ -6,7 +6,7 @@
  *
  * SYNOPSIS
  *
- *     judge = sluice_judge_create("key-auth", 8, &packed, &rc);
+ *     judge = sluice_judge_create(name, length, &packed, &rc);
  *
  *     request.known[SLUICE_ASK_METHOD] = SLUICE_FACT_OK;
  *     request.facts[SLUICE_ASK_METHOD] = ...;

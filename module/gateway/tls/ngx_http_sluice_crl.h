@@ -1,7 +1,7 @@
 
 /*
- * Lists of revoked client certificates, for the plugin mtls-auth: those of its
- * configurations, and those of the operator's files.
+ * Lists of revoked client certificates, for plugins that verify them: those of
+ * their configurations, and those of the operator's files.
  *
  *     sluice_crl /etc/ssl/clients.crl;
  *

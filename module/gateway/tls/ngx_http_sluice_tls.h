@@ -17,7 +17,7 @@
  * With "sluice_tls_ask_certificate on" clients are asked for a certificate, in
  * each handshake; with ports in place of "on", those who come to these.  The
  * route, which says whose is wanted, comes later, so any is taken, also none;
- * the plugin mtls-auth verifies.  A session with one gets no ticket, so that
+ * a plugin verifies.  A session with one gets no ticket, so that
  * it is resumed nowhere.
  *
  * The session id context is what keeps a session of one name from being
