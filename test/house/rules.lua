@@ -235,7 +235,6 @@ _M.plugin_names = {
             says = { "kong_rate_limiting_counters" },
             why = "the same, as Kong lists them",
         },
-        { path = "compat/kong/plugins/", why = "Kong's modules: others' plugins require them" },
         {
             path = "gateway/metrics/init.lua",
             says = { "prometheus", "prometheus_metrics" },
