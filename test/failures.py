@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 CRASH = "crash"
 """Of a report's properties: what a process died of, or a sanitizer's line."""
 
+WITH_ITS_FILE = "with its file"
+"""Of a report's properties: the test may fail by what one before it has left; its file repeats it."""
+
 KEPT = ("SEED", "LONG")
 """Variables that decide what a test does."""
 
@@ -29,11 +32,14 @@ class Failures:
         self.config = config
         self.reasons: dict[str, str] = {}
         self.crashes: dict[str, str] = {}
+        self.with_their_files: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         crash = next((line for kind, line in report.user_properties if kind == CRASH), None)
         if crash:
             self.crashes.setdefault(report.nodeid, crash)
+        if any(kind == WITH_ITS_FILE for kind, _ in report.user_properties):
+            self.with_their_files.add(report.nodeid)
         if not report.failed:
             return
         reason = reason_of(report)
@@ -58,6 +64,8 @@ class Failures:
 
     def _command(self, test: str) -> str:
         file, colons, rest = test.partition("::")
+        if test in self.with_their_files:
+            colons = rest = ""
         place = os.path.relpath((self.config.rootpath / file).resolve(), ROOT)
         given = "".join(f"{name}={os.environ[name]} " for name in KEPT if os.environ.get(name))
         return f"{given}build/venv/bin/python -m pytest {shlex.quote(f'{place}{colons}{rest}')}"

@@ -85,6 +85,15 @@ def test_what_passes_the_second_time_is_flaky_and_named(check: Check) -> None:
     assert (check.folder / "tries").read_text() == "once\n"
 
 
+def test_failures_that_one_command_repeats_are_tried_once(check: Check) -> None:
+    for test in ("test_a.py::one", "test_a.py::two"):
+        check.fails("nginx", test, "echo once >>tries")
+    code, said = check.run("lint", "test")
+    assert code == 0
+    assert [line.split(": ")[1] for line in said[1:3]] == ["test_a.py::one", "test_a.py::two"]
+    assert (check.folder / "tries").read_text() == "once\n"
+
+
 def test_what_fails_twice_is_red_with_its_command_and_hides_nothing(check: Check) -> None:
     check.fails("unit", "one", "exit 3")
     check.fails("nginx", "two", "true")
@@ -232,6 +241,10 @@ def broken():
 def test_is_not_set_up(broken):
     pass
 
+def test_fails_by_another(record_property):
+    record_property("with its file", True)
+    assert False, "left"
+
 def test_crashes(record_property):
     record_property("crash", "worker process 1 exited on signal 11")
     assert False
@@ -268,14 +281,19 @@ def test_pytest_writes_down_what_failed(tmp_path: Path, jobs: str) -> None:
         ["crashed", "test_it.py::test_crashes", "worker process 1 exited on signal 11"],
         ["failed", "test_it.py::test_fails[$x'y]", "AssertionError: no tab"],
         ["failed", "test_it.py::test_fails[a b]", "AssertionError: no tab"],
+        ["failed", "test_it.py::test_fails_by_another", "AssertionError: left"],
         ["failed", "test_it.py::test_is_not_set_up", "ValueError: two"],
     ]
     assert "\nFAILED test_it.py::test_fails[a b]: AssertionError: no tab\nagain: " in done.stdout
+    # What another test has left is there only when that runs, too.
+    assert [words[3].endswith("/test_it.py") for words in found] == [
+        words[1].endswith("test_fails_by_another") for words in found
+    ]
     for words in found:
         assert words[3].startswith("SEED=7 build/venv/bin/python -m pytest ")
         again = subprocess.run(["sh", "-c", words[3]], cwd=ROOT, capture_output=True, text=True)
         assert again.returncode == 1
-        assert "1 failed" in again.stdout or "1 error" in again.stdout
+        assert re.search(r"\d (failed|error)", again.stdout)
 
 
 CRASHES = """

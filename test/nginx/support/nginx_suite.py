@@ -14,7 +14,7 @@ import pytest
 import soaks
 from admin_client import Client
 from asan import environment as asan_environment
-from failures import CRASH, Failures
+from failures import CRASH, WITH_ITS_FILE, Failures
 from log_server import LogServer
 from shared import Pool
 
@@ -39,11 +39,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(soaks)
 
 
+SHARED = {"serving", "running"}
+"""Fixtures whose gateway has the tests before in its memory and its logs."""
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds what crashed, and keeps the logs of what still runs where a test has failed."""
     report = yield
     report.user_properties += [(CRASH, line) for line in evidence.crashes()]
+    if SHARED & set(item.fixturenames):
+        report.user_properties.append((WITH_ITS_FILE, True))
     if report.failed:
         for folder in list(guard.made):
             evidence.keep(folder)
