@@ -17,7 +17,7 @@ CRASH = "crash"
 """Of a report's properties: what a process died of, or a sanitizer's line."""
 
 WITH_ITS_FILE = "with its file"
-"""Of a report's properties: the test may fail by what one before it has left; its file repeats it."""
+"""Of a report's properties: one before it may have left what it fails by; its file repeats it."""
 
 KEPT = ("SEED", "LONG")
 """Variables that decide what a test does."""
