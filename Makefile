@@ -192,6 +192,7 @@ docs: folder
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.entities").write()'
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.plugins").write()'
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.answers").write()'
+	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.sizes").write()'
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) -e 'require("scripts.docs.pdk").write()'
 	@scripts/setup test
 	LUA_PATH="$(LUA_PATHS)" $(SLUICE_LUAJIT) test/house/draw.lua

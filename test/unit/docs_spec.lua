@@ -4,6 +4,7 @@ local files = require("test.house.files")
 local openapi = require("scripts.docs.openapi")
 local rules = require("test.house.rules")
 local scan = require("test.house.scan")
+local sizes = require("scripts.docs.sizes")
 local words = require("test.unit.support.words")
 
 describe("docs/README.md", function()
@@ -37,6 +38,14 @@ describe("docs/testing.md", function()
             assert.is_true(there[name], name .. " is no file")
         end
         assert.is_truthy(text:find("\n| `test/plugins/<name>/` |", 1, true))
+    end)
+
+    it("has the sizes that the tests have", function()
+        assert.is_true(sizes.page() == files.read("docs/testing.md"), "run `make docs`")
+        local rows = table.concat(sizes.rows())
+        for _, kind in ipairs({ "fields: seconds", "test_admin_kills.py", "writer_random_spec" }) do
+            assert.is_truthy(rows:find(kind, 1, true), kind)
+        end
     end)
 end)
 

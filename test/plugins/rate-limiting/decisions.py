@@ -14,14 +14,14 @@ from soaks import soak
 DECISIONS = {"pass", "respond", "unknown"}
 BESIDE = [NAMED]
 DAY = 86400
-MOST = soak(120, 900)
+SECONDS = soak(120, 900)
 """Seconds that all of it takes at most."""
 
 
 def prepare(world: World) -> None:
     """No day ends before nginx was asked for the last time: its clock may be another second's."""
     left = DAY - time.time() % DAY
-    if left < MOST:
+    if left < SECONDS:
         time.sleep(left + 1)
 
 
