@@ -11,9 +11,6 @@ consumers:
         secret: alices-secret
 ]]
 
--- Bytes; what the C reads of a credential has at most so many.
-local SECRET_MAX = 2 ^ 20
-
 return {
     {
         name = "hmacauth_credentials",
@@ -50,7 +47,6 @@ return {
                     type = "string",
                     auto = true,
                     encrypted = true,
-                    len_max = SECRET_MAX,
                     description = "Secret that requests are signed with. The Admin API generates "
                         .. "a random one if none is given.",
                 },

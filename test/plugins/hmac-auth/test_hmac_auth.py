@@ -169,7 +169,7 @@ def test_a_secret_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
     running.write_config(config)
     checked = running.command("check")
     assert checked.returncode == 1
-    assert '"alice".secret: length must be at most 1048576' in checked.stderr
+    assert '"alice".secret: is longer than 1 MiB' in checked.stderr
 
 
 def digest_of(body: bytes) -> str:
