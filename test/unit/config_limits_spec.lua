@@ -57,7 +57,6 @@ describe("a credential of a file", function()
         check("keyauth_credentials", "key", 0, text)
         check("acls", "group", 0, text)
         check("hmacauth_credentials", "username", 0, text, { secret = "s" })
-        check("hmacauth_credentials", "secret", 0, text, { username = "alice" })
         check("basicauth_credentials", "username", 0, text, { password = "p" })
         check("jwt_secrets", "key", 0, text, { secret = "s" })
     end)
@@ -82,9 +81,11 @@ describe("a credential of a file", function()
         assert.equal(path .. LONG, of_consumer("jwt_secrets", half))
     end)
 
-    it("keeps no more of a password than its hash", function()
+    it("keeps no more of a password, and of a key of HMAC, than its hash", function()
         local long = { username = "alice", password = text(MOST + 1) }
         assert.equal("", of_consumer("basicauth_credentials", long))
+        long = { username = "alice", secret = text(MOST + 1) }
+        assert.equal("", of_consumer("hmacauth_credentials", long))
     end)
 end)
 

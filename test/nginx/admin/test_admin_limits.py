@@ -20,7 +20,6 @@ CASES = [
     ("acls", "acls", {}, "group"),
     ("basicauth_credentials", "basic-auth", {"password": "p"}, "username"),
     ("hmacauth_credentials", "hmac-auth", {"secret": "s"}, "username"),
-    ("hmacauth_credentials", "hmac-auth", {"username": "a"}, "secret"),
     ("jwt_secrets", "jwt", {"secret": "s"}, "key"),
     ("jwt_secrets", "jwt", {"key": "k"}, "secret"),
     ("jwt_secrets", "jwt", {"key": "k", "algorithm": "ES256"}, "rsa_public_key"),
