@@ -17,6 +17,7 @@ local items = require("gateway.config.items")
 local json_split = require("gateway.config.json_split")
 local known_ids = require("gateway.plan.known_ids")
 local layout = require("gateway.store.layout")
+local limits = require("gateway.image.limits")
 local origins = require("gateway.config.origin")
 local registry = require("gateway.plugin.registry")
 local remembered = require("gateway.config.remembered")
@@ -284,6 +285,7 @@ local function options(request, pause)
         registry = load_plugins(request.plugins, request.settings),
         vault = vault.new(request.vault_env),
         max_entities = request.max_entities,
+        limit = limits.checker(),
         pause = pause,
     }
 end

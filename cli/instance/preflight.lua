@@ -15,6 +15,7 @@ local listening = require("cli.instance.listening")
 local log_folder = require("cli.instance.log_folder")
 local logs = require("cli.nginx.logs")
 local options = require("cli.options")
+local image_limits = require("gateway.image.limits")
 local origins = require("gateway.config.origin")
 local paths = require("cli.instance.paths")
 local platform = require("cli.options.platform")
@@ -281,6 +282,7 @@ function _M.check_file(path, settings, errors, loaded)
         vault = vault.new(settings.vault_env),
         source = text,
         max_entities = settings.max_entities,
+        limit = image_limits.checker(),
         doubts = function(plugin)
             return plugin.handler.lacks and plugin.handler.lacks(settings)
         end,

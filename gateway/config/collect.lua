@@ -300,7 +300,9 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
         local message = raw == NULL and "required field missing" or "expected a record"
         add_error(state, _M.path(item), message)
         return
-    elseif entity_size.is_too_large(kind, raw) then
+    end
+    local is_too_large, is_large = entity_size.look(kind, raw)
+    if is_too_large then
         local message = format("an entity can have at most %d values", entity_size.MAX_VALUES)
         add_error(state, _M.path(item), message)
         return
@@ -311,6 +313,8 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
     if message then
         add_error(state, context.join(_M.path(item), field or ""), message)
     end
+    -- What `_info` gives it has not been looked at.
+    item.is_large = is_large or state.deck:count() > 0 or nil
     check_workspace(state, item)
     if parent then
         set_parent(state, item, own)
@@ -433,10 +437,11 @@ end
 -- @tparam table document
 -- @tparam table registry of plugins: `registry:get(name)`
 -- @tparam table errors of gateway.config.report; throws its `FULL`
--- @tparam table opts `vault`, `begin_of`, `at`, `pause`, `max_entities` and `max_of` of
+-- @tparam table opts `vault`, `begin_of`, `at`, `pause`, `max_entities`, `max_of` and `limit` of
 -- gateway.config
 -- @treturn table `items`: kind -> array of `{ kind, list, index, raw, entity, parent,
--- parent_field }`, entity nil when it is wrong, `warns` where a warning is of it; `errors`;
+-- parent_field }`, entity nil when it is wrong, `warns` where a warning is of it, `is_large` where
+-- images may not have it; `errors`;
 -- `warnings`, an array of `{ path =, message = }`; `format_version`; `workspace` of the entities
 function _M.run(document, registry, errors, opts)
     check_count(errors, document, opts.max_entities or huge, opts.max_of or _M.MAX_OF)
@@ -450,6 +455,7 @@ function _M.run(document, registry, errors, opts)
         pause = opts.pause,
         known_id = opts.known_id,
         outside = opts.outside,
+        limit = opts.limit,
         -- The fields of the entity in hand, looked at before the next one: one table for all.
         own = new_table(0, OWN_FIELDS),
     }

@@ -115,6 +115,8 @@ end
 -- second at most: `(plugin, entity)` -> what the gateway lacks for it, for people, or nil
 -- @tparam[opt] function opts.known_id `(kind, entity)` -> the id by which an entity without one is
 -- known already, or nil; its references are ids
+-- @tparam[opt] function opts.limit `(kind, entity)` -> which field an image cannot have, and why,
+-- of gateway.image.limits; without it they are not looked for
 -- @tparam[opt] boolean opts.keeps_items whether the snapshot is to have `facts`
 -- @tparam[opt] function opts.outside `(kind, by, value)` -> the id of an entity that is not in the
 -- text, by its "id" or "name", that those of it may refer to

@@ -378,6 +378,16 @@ local function note(facts, definition, entity)
     facts.expires = facts.expires or entity.expires_at ~= nil
 end
 
+-- What images cannot have is refused here, where it can be said which line that is.
+local function check_limit(state, item)
+    if item.is_large and state.limit then
+        local field, reason = state.limit(item.kind, item.entity)
+        if reason then
+            add_error(state, path_of(item) .. (field and "." .. field or ""), reason)
+        end
+    end
+end
+
 --- Links the collected entities.
 -- Errors and warnings are added to the state's.
 -- @tparam table state as returned by `gateway.config.collect`
@@ -421,6 +431,7 @@ function _M.run(state, now, size)
                     count_plugin_patterns(state, item)
                 end
                 out[kind][#out[kind] + 1] = finish(item, now)
+                check_limit(state, item)
                 note(state.facts, definition, item.entity)
             else
                 remember_broken(state, item)

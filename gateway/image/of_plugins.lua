@@ -10,6 +10,7 @@
 local bit = require("bit")
 local core = require("sluice.ffi.core")
 local flags = require("gateway.image.flags")
+local packed = require("sluice.ffi.packed")
 local patterns = require("gateway.entities.patterns")
 
 local C = core.C
@@ -103,6 +104,22 @@ local function with_look_ups(of, fields)
         end,
     }
     return fields
+end
+
+--- What to say where the fields of an entity, packed as one, are longer than a text of an image
+-- may be: which has the most of it, and what is wrong with that.
+-- @tparam table entity
+-- @treturn string|nil
+-- @treturn string
+function _M.blame(entity)
+    local most, length = nil, 0
+    for name, value in pairs(entity) do
+        if type(value) == "string" and (#value > length or (#value == length and name < most)) then
+            most, length = name, #value
+        end
+    end
+    local is_alone = length > packed.TEXT_MAX
+    return most, is_alone and packed.TOO_LONG or "makes the credential longer than 1 MiB"
 end
 
 local function name_of_kind(_, of)

@@ -291,6 +291,9 @@ local function put(field, entity, of)
 end
 
 local function unbuildable(of, entity, field, reason)
+    if reason == packed.TOO_LONG and entity[field] == nil and of.number then
+        field, reason = of_plugins.blame(entity)
+    end
     return nil,
         {
             err = "unbuildable",

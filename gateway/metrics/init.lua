@@ -10,6 +10,7 @@ local dictionary_metrics = require("sluice.dictionary_metrics")
 local exposition = require("sluice.ffi.exposition")
 local ffi = require("ffi")
 local format = require("gateway.metrics.format")
+local heaps = require("gateway.kit.node.heaps")
 local images = require("sluice.ffi.images")
 local labelled = require("gateway.metrics.labelled")
 local metrics = require("sluice.ffi.metrics")
@@ -203,6 +204,9 @@ local function collect(live, node_id)
             version = version.product,
             kong_version = version.kong,
             node_id = node_id,
+            heaps = function()
+                return heaps.list(math.floor)
+            end,
             targets = function(take)
                 targets.each(live, take)
             end,

@@ -12,7 +12,7 @@ local FLAGS = { hide_credentials = 0x01, validate_request_body = 0x02 }
 local CLOCK_SKEW = 300
 
 return {
-    VERSION = "0.1.0",
+    VERSION = "0.2.0",
     PRIORITY = 1030,
     native = true,
     identifies_consumer = true,

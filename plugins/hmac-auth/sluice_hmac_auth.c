@@ -16,6 +16,10 @@ static int sluice_hmac_auth_check(const sluice_hmac_auth_t *conf,
     const sluice_decision_request_t *request,
     sluice_decision_result_t *result, sluice_core_text_t *username,
     const char **words);
+static int sluice_hmac_auth_key(const sluice_decision_request_t *request,
+    const sluice_hmac_auth_parameters_t *parameters,
+    const sluice_core_text_t *packed, sluice_core_text_t *key);
+static void *sluice_hmac_auth_allocate(void *data, size_t size);
 static int sluice_hmac_auth_find(const sluice_hmac_auth_t *conf,
     const sluice_decision_request_t *request,
     sluice_decision_result_t *result,
@@ -33,6 +37,14 @@ static const sluice_packed_field_t  sluice_hmac_auth_fields[] = {
     sluice_packed_field(TEXT, sluice_hmac_auth_t, challenge),
     sluice_packed_field(LIST, sluice_hmac_auth_t, enforced),
     sluice_packed_field(LIST, sluice_hmac_auth_t, algorithms),
+    sluice_packed_end
+};
+
+static const sluice_packed_field_t  sluice_hmac_auth_key_fields[] = {
+    sluice_packed_field(TEXT, sluice_hmac_auth_keys_t, sha1),
+    sluice_packed_field(TEXT, sluice_hmac_auth_keys_t, sha256),
+    sluice_packed_field(TEXT, sluice_hmac_auth_keys_t, sha384),
+    sluice_packed_field(TEXT, sluice_hmac_auth_keys_t, sha512),
     sluice_packed_end
 };
 
@@ -106,7 +118,7 @@ sluice_hmac_auth_check(const sluice_hmac_auth_t *conf,
     const char **words)
 {
     int                             rc;
-    sluice_core_text_t              secret;
+    sluice_core_text_t              packed, key;
     sluice_hmac_auth_parameters_t   parameters;
 
     *words = "Unauthorized";
@@ -150,13 +162,12 @@ sluice_hmac_auth_check(const sluice_hmac_auth_t *conf,
     *words = "HMAC signature does not match";
     result->unknown = "what is signed";
 
-    secret = sluice_authenticate_packed(result);
+    packed = sluice_authenticate_packed(result);
+    rc = sluice_hmac_auth_key(request, &parameters, &packed, &key);
 
-    if (secret.data == NULL) {
-        return SLUICE_FACT_NONE;
+    if (rc == SLUICE_FACT_OK) {
+        rc = sluice_hmac_auth_verify(request, &parameters, &key);
     }
-
-    rc = sluice_hmac_auth_verify(request, &parameters, &secret);
 
     if (rc == SLUICE_FACT_OK && (conf->flags & SLUICE_HMAC_AUTH_BODY)) {
         result->unknown = "the body";
@@ -164,6 +175,59 @@ sluice_hmac_auth_check(const sluice_hmac_auth_t *conf,
     }
 
     return rc;
+}
+
+
+/* Of the hash that is named, which is one of those configured. */
+
+static int
+sluice_hmac_auth_key(const sluice_decision_request_t *request,
+    const sluice_hmac_auth_parameters_t *parameters,
+    const sluice_core_text_t *packed, sluice_core_text_t *key)
+{
+    sluice_packed_memory_t    memory;
+    sluice_hmac_auth_keys_t   keys;
+
+    if (packed->data == NULL) {
+        return SLUICE_FACT_NONE;
+    }
+
+    memory.allocate = sluice_hmac_auth_allocate;
+    memory.data = (void *) request;
+
+    if (sluice_packed_read(sluice_hmac_auth_key_fields, packed, &memory, &keys)
+        != SLUICE_CORE_OK)
+    {
+        return SLUICE_FACT_MEMORY;
+    }
+
+    switch (parameters->algorithm.data[sizeof("hmac-sha") - 1]) {
+    case '2':
+        *key = keys.sha256;
+        break;
+    case '3':
+        *key = keys.sha384;
+        break;
+    case '5':
+        *key = keys.sha512;
+        break;
+    default:
+        *key = keys.sha1;
+        break;
+    }
+
+    if (key->data == NULL) {
+        *key = keys.sha1;
+    }
+
+    return key->data ? SLUICE_FACT_OK : SLUICE_FACT_NONE;
+}
+
+
+static void *
+sluice_hmac_auth_allocate(void *data, size_t size)
+{
+    return sluice_decision_allocate(data, size);
 }
 
 

@@ -42,6 +42,20 @@ typedef struct {
 } sluice_hmac_auth_parameters_t;
 
 
+/*
+ * The secret as a key of each hash, none longer than a block of that: else it
+ * would be hashed at each request, and told by the time that this takes.  data
+ * NULL: the same as the first.
+ */
+
+typedef struct {
+    sluice_core_text_t  sha1;
+    sluice_core_text_t  sha256;
+    sluice_core_text_t  sha384;
+    sluice_core_text_t  sha512;
+} sluice_hmac_auth_keys_t;
+
+
 /* What else the plugin asks for. */
 
 typedef struct {

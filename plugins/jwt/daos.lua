@@ -12,9 +12,6 @@ consumers:
         secret: alices-secret
 ]]
 
--- Bytes; what the C reads of a credential has more than it, and at most 1 MiB.
-local SECRET_MAX = 1000000
-
 local ALGORITHMS = {
     "HS256",
     "HS384",
@@ -85,7 +82,6 @@ return {
                     type = "string",
                     auto = true,
                     encrypted = true,
-                    len_max = SECRET_MAX,
                     -- of no use with a public key
                     unless = function(entity)
                         return type(entity.algorithm) == "string"

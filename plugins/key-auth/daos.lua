@@ -10,9 +10,6 @@ consumers:
       - key: alices-secret
 ]]
 
--- Bytes; an image has no longer ones.
-local KEY_MAX = 2 ^ 20
-
 return {
     {
         name = "keyauth_credentials",
@@ -40,7 +37,6 @@ return {
                     unique = true,
                     auto = true,
                     encrypted = true,
-                    len_max = KEY_MAX,
                     description = "The API key. The Admin API generates a random key if none is "
                         .. "given.",
                 },

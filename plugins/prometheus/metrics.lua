@@ -142,8 +142,14 @@ return {
         { "node_id", "pid", "kong_subsystem" },
         "Allocated bytes in worker Lua VM",
         function(figures, add)
+            local own = ngx.worker.pid()
             local size = math.floor(collectgarbage("count") * 1024)
-            add(size, figures.node_id, tostring(ngx.worker.pid()), SUBSYSTEM)
+            add(size, figures.node_id, tostring(own), SUBSYSTEM)
+            for _, heap in ipairs(figures.heaps()) do
+                if heap.pid ~= own then
+                    add(heap.http_allocated_gc, figures.node_id, tostring(heap.pid), SUBSYSTEM)
+                end
+            end
         end
     ),
     gauge(

@@ -206,8 +206,10 @@ hostile_hmac(hostile_t *hostile)
     hostile_list(&hostile->config, "x-date", NULL);
     hostile_list(&hostile->config, "hmac-sha256", "hmac-sha1");
 
-    memcpy(hostile->credential.data, "secret", 6);
-    hostile->credential.length = 6;
+    decide_text(&hostile->credential, "secret");
+    decide_text(&hostile->credential, NULL);
+    decide_text(&hostile->credential, NULL);
+    decide_text(&hostile->credential, NULL);
 
     key = hostile_text("secret");
     data = hostile_text("x-date: " DATE "\nx-other: 1");

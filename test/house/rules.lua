@@ -148,6 +148,7 @@ _M.doors = {
             "gateway.upstream.resolver",
             "gateway.writer",
             "gateway.entities",
+            "gateway.image.limits",
             "gateway.proxy.late_phases",
             "gateway.plugin.registry",
             "gateway.pdk.variables",

@@ -5,6 +5,7 @@
 
 return {
     ["core/balancer"] = 4154441363,
+    ["core/chain"] = 1617804356,
     ["core/image"] = 91912216,
     ["core/limits"] = 2013015567,
     ["core/path"] = 3836978463,

@@ -18,9 +18,15 @@ local type = type
 
 local NONE = 0xffffffff
 local LIST_MAX = 65535
-local TEXT_MAX = 2 ^ 20
 
 local _M = {}
+
+--- Bytes of a text.
+_M.TEXT_MAX = 2 ^ 20
+--- What `text` raises of one that has more.
+_M.TOO_LONG = "is longer than 1 MiB"
+
+local TEXT_MAX, TOO_LONG = _M.TEXT_MAX, _M.TOO_LONG
 local methods = {}
 local mt = { __index = methods }
 
@@ -77,7 +83,7 @@ function methods:text(value)
     if type(value) ~= "string" then
         return self:number(NONE)
     elseif #value > TEXT_MAX then
-        error("is longer than 1 MiB", 0)
+        error(TOO_LONG, 0)
     end
     self:number(#value)
     self.out:put(value)

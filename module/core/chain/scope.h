@@ -41,6 +41,8 @@
 #include "core.h"
 
 
+/* FFI */
+
 typedef struct {
     const sluice_core_view_t  *view;
     const sluice_core_text_t  *plugins;    /* names, in the order in which */
@@ -86,6 +88,8 @@ int sluice_scope_choose(const sluice_scope_t *scope,
  */
 uint32_t sluice_scope_consumer(const sluice_scope_t *scope, uint32_t consumer,
     uint32_t owners, sluice_scope_step_t *steps, uint32_t count);
+
+/* FFI end */
 
 
 #endif /* SLUICE_SCOPE_H_INCLUDED */

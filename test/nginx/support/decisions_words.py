@@ -122,6 +122,18 @@ class Case:
         lines.append(f"body {self.body!r}, {self.handshake}, {self.who}, {self.groups}")
         return "\n  ".join([*lines, f"{self.notes}"])
 
+    @property
+    def identity(self) -> Heads:
+        """What a plugin before has put of whose key it is."""
+        last = ("X-Credential-Identifier", self.credential)
+        values = [
+            ("X-Consumer-ID", IDS[self.who or ""]),
+            ("X-Consumer-Custom-ID", CUSTOM_IDS.get(self.who or "")),
+            ("X-Consumer-Username", self.who),
+            last if self.credential else ("X-Anonymous-Consumer", "true"),
+        ]
+        return [(name, value) for name, value in values if value]
+
     def header(self, name: str) -> list[str]:
         """What its lines say."""
         return [value for one, value in self.headers if one.lower() == name.lower()]
@@ -129,6 +141,7 @@ class Case:
     def given(self, now: int) -> dict[str, Any]:
         """The same without nginx."""
         known = [pair for pair in self.sent_headers if pair not in LIES]
+        known += self.identity if self.who else []
         handshake = self.handshake or Handshake(None, None)
         return {
             "method": self.method,

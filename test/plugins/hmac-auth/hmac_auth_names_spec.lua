@@ -7,19 +7,17 @@ local people = require("test.unit.support.people")
 
 local ffi = core.ffi
 
-local SECRET = ("s"):rep(32)
-local ALICE = {
-    id = "00000000-0000-4000-8000-000000000001",
-    username = "alice",
-    credentials = {
-        {
-            plugin = "hmac-auth",
-            kind = "hmacauth_credentials",
-            key = "alice",
-            entity = { secret = SECRET },
-        },
-    },
-}
+-- Alice, and others with secrets around the blocks of hashes: names of one length.
+local SECRETS = { alice = 32, size1 = 64, size2 = 65, size3 = 128, size4 = 129, size5 = 100000 }
+local ALICE = { id = "00000000-0000-4000-8000-000000000001", username = "alice", credentials = {} }
+for name, size in pairs(SECRETS) do
+    table.insert(ALICE.credentials, {
+        plugin = "hmac-auth",
+        kind = "hmacauth_credentials",
+        key = name,
+        entity = { secret = ("s"):rep(size) },
+    })
+end
 
 local DATE = "Thu, 01 Jan 1970 00:00:00 GMT"
 -- What the digest below makes, zeros, and something else.
@@ -74,6 +72,18 @@ describe("hmac-auth", function()
             assert.equal("respond", other)
             assert.same(wrong, unknown)
             assert.equal(refused.challenge, refused_too.challenge)
+        end
+    end)
+
+    it("hashes as much however long a secret is: no key is longer than a block", function()
+        for algorithm, block in pairs({ sha256 = 64, sha512 = 128 }) do
+            local rest = " " .. #("x-date: " .. DATE .. "\nx-one: 1")
+            for name in pairs(SECRETS) do
+                local found = hashes(value_of(name, algorithm))
+                assert.equal(1, #found)
+                local size = found[1]:match("^" .. algorithm .. " (%d+)" .. rest .. "$")
+                assert.is_true(tonumber(size) <= block, name .. ": " .. found[1])
+            end
         end
     end)
 

@@ -156,20 +156,31 @@ def test_enforced_headers(gateway: Start, upstream: Upstream) -> None:
         assert_refused(reply, NOT_VALID)
 
 
-def test_a_secret_of_a_megabyte(gateway: Start, upstream: Upstream) -> None:
-    """That is the most; one more byte is refused by the name of its field."""
-    secret = "s" * (1 << 20)
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha384", "sha512"])
+def test_secrets_around_the_blocks_of_hashes(
+    serving: Start, upstream: Upstream, algorithm: str
+) -> None:
+    """What is longer than a block is a key as its hash: 64 bytes, or 128."""
+    config = protected(upstream)
+    secrets = {f"alice{size}": "k" * size for size in (1, 63, 64, 65, 127, 128, 129, 1000)}
+    credentials = [{"username": name, "secret": secret} for name, secret in secrets.items()]
+    config["consumers"] = [{"username": "alice", "hmacauth_credentials": credentials}]
+    running = serving(config)
+    for name, secret in secrets.items():
+        more = {"username": name, "algorithm": algorithm}
+        assert running.ask("/", headers=dated(secret=secret, **more)).status == 200, name
+        assert_refused(running.ask("/", headers=dated(secret=secret + "k", **more)), NOT_SAME)
+
+
+def test_a_secret_of_more_than_a_megabyte(gateway: Start, upstream: Upstream) -> None:
+    """It has no limit of its own: what requests need of it is short."""
+    secret = "s" * ((1 << 20) + 1)
     config = protected(upstream)
     credential: dict[str, Any] = {"username": "alice", "secret": secret}
     config["consumers"] = [{"username": "alice", "hmacauth_credentials": [credential]}]
     running = gateway(config)
     assert running.ask("/", headers=dated(secret=secret)).status == 200
     assert_refused(running.ask("/", headers=dated(secret=secret[1:])), NOT_SAME)
-    credential["secret"] += "s"
-    running.write_config(config)
-    checked = running.command("check")
-    assert checked.returncode == 1
-    assert '"alice".secret: length must be at most 1048576' in checked.stderr
 
 
 def digest_of(body: bytes) -> str:

@@ -36,9 +36,6 @@ def test_a_secret_of_1_mb(upstream: Upstream) -> None:
         client = begin(running, upstream)
         long = "s" * MB
         client.must(201, "POST", "/consumers/alice/jwt", {"key": "long", "secret": long})
-        reply = client.ask("POST", "/consumers/alice/jwt", {"key": "longer", "secret": long + "s"})
-        assert reply.status == 400
-        assert reply.json()["fields"] == {"secret": f"length must be at most {MB}"}
         assert status(running, "long", long) == 200
         assert status(running, "long", long[:-1]) == 401
         assert status(running, "alice", SECRET) == 200
