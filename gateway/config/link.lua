@@ -378,9 +378,16 @@ local function note(facts, definition, entity)
     facts.expires = facts.expires or entity.expires_at ~= nil
 end
 
--- What images cannot have is refused here, where it can be said which line that is.
+-- Whether a configuration is of a plugin that is not Sluice's own: what that packs, it may refuse.
+local function packs_as_it_likes(state, item)
+    local plugin = item.kind == "plugins" and state.registry:get(item.entity.name)
+    return plugin and not plugin.is_bundled and plugin.handler ~= nil and plugin.handler.pack ~= nil
+end
+
+-- What images cannot have is refused here, where it can be said which line that is. What is small
+-- has nothing that the bundled plugins refuse.
 local function check_limit(state, item)
-    if item.is_large and state.limit then
+    if state.limit and (item.is_large or packs_as_it_likes(state, item)) then
         local field, reason = state.limit(item.kind, item.entity)
         if reason then
             add_error(state, path_of(item) .. (field and "." .. field or ""), reason)

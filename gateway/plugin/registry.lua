@@ -302,6 +302,7 @@ local function load(name, found, settings)
     local plugin, err = load_parts(name, found.base, found.daos, settings)
     if plugin then
         plugin.notes = notes_on(name, found)
+        plugin.is_bundled = found.is_bundled
     end
     return plugin, err
 end

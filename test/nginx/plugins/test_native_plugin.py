@@ -501,7 +501,7 @@ def test_it_has_every_phase_and_state_of_its_own(gateway: Built) -> None:
 def test_its_lua_calls_its_c(gateway: Built) -> None:
     spaced = gateway.file.read_text().replace('"global"', '"all over"')
     gateway.file.write_text(spaced)
-    refused = gateway.command("reload")
+    refused = gateway.command("check", str(gateway.file))
     assert refused.returncode != 0
     assert "config.word: it has spaces" in refused.stdout + refused.stderr
 
