@@ -391,6 +391,26 @@ def others(*names: str) -> Callable[[Found], str]:
     return part
 
 
+def plugins(found: Found) -> str:
+    """What plugins cost, beside the same by hand in nginx and HAProxy where these can."""
+    words = [
+        name.removesuffix("_cpu_ratio")
+        for name in found.names("plugins")
+        if re.fullmatch(r"(?!.*_(nginx|haproxy)_)\w+_cpu_ratio", name)
+    ]
+    rows = {word.replace("_", "-"): ("plugins", word) for word in words}
+    columns = {
+        "Sluice": "{}_cpu_ratio",
+        "nginx": "{}_nginx_cpu_ratio",
+        "HAProxy": "{}_haproxy_cpu_ratio",
+    }
+    return _joined(
+        found.source(["plugins"]),
+        found.bars(["plugins"]),
+        found.grid("CPU time relative to the route without it", rows, columns),
+    )
+
+
 def bars(found: Found) -> str:
     """The bars of all scenarios."""
     return found.bars(scenarios.names(), beside=False)
@@ -402,6 +422,7 @@ PARTS: dict[str, tuple[str, Callable[[Found], str]]] = {
     "peers": ("proxy-", peers),
     "peers-short": ("proxy-", peers_short),
     "proxy": ("proxy-", proxy),
+    "plugins": ("plugins", plugins),
     "events": ("events-", events),
     "config-change": ("config-", others("config-change", "config-push")),
     "variables": ("var-", variables),

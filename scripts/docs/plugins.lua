@@ -1,18 +1,18 @@
 --- docs/plugins/index.md and what plugins cost (cli/plugins/costs.txt, and a line of each page),
--- from docs/benchmarks.md and the folders of plugins. `make docs` writes them;
+-- from docs/figures.md and the folders of plugins. `make docs` writes them;
 -- test/unit/plugins_page_spec.lua holds them.
 
 local files = require("test.house.files")
 local index = require("cli.plugins.index")
 local registry = require("gateway.plugin.registry")
 
-local BENCHMARKS = "docs/benchmarks.md"
+local FIGURES = "docs/figures.md"
 local COSTS = "cli/plugins/costs.txt"
 local PAGE = "docs/plugins/index.md"
 local MEASURED = "CPU time of a request with the plugin, relative to the same route without it, "
-    .. "over all processes: %.2f\n([benchmarks.md](../benchmarks.md), scenario `plugins`).\n"
+    .. "over all processes: %.2f\n([figures.md](../figures.md#plugins)).\n"
 local BESIDE_NGINX = "CPU time of hand-written nginx that logs nothing, relative to Sluice's with "
-    .. "the plugin, over all processes: %.2f\n([benchmarks.md](../benchmarks.md), scenario `%s`).\n"
+    .. "the plugin, over all processes: %.2f\n([figures.md](../figures.md), scenario `%s`).\n"
 
 local BEGIN, END = "<!-- cost -->\n", "<!-- end of cost -->\n"
 
@@ -32,7 +32,8 @@ response has it in the format that the client accepts ([answers.md](../answers.m
   C alone run no Lua.
 - *order*: the priority. Plugins with a higher one run earlier.
 - *cost*: CPU time of a request with the plugin, relative to the same route without it, over all
-  processes ([benchmarks.md](../benchmarks.md)). Empty: not measured yet.
+  processes ([figures.md](../figures.md#plugins), beside the same in nginx and HAProxy). Empty: the
+  page says what was measured instead, if anything.
 
 Sources: the free plugins are those that `kong/constants.lua` of Kong 3.9.3 lists. The paid ones
 (Enterprise, AI Gateway Enterprise) are the others for which Kong's documentation
@@ -49,7 +50,7 @@ local PARTS = {
 local _M = {}
 
 --- What plugins cost, as the scenario `plugins` has measured them.
--- @tparam string text of docs/benchmarks.md
+-- @tparam string text of docs/figures.md
 -- @treturn table name of a plugin -> number
 function _M.costs(text)
     local found = {}
@@ -60,9 +61,12 @@ function _M.costs(text)
 end
 
 local function costs_text(costs)
-    local lines = {}
-    for name, cost in pairs(costs) do
-        lines[#lines + 1] = ("%s %.2f\n"):format(name, cost)
+    local lines, names = {}, registry.bundled()
+    -- Of several together.
+    names[#names + 1] = "six"
+    for _, name in ipairs(names) do
+        local cost = costs[name]
+        lines[#lines + 1] = cost and ("%s %.2f\n"):format(name, cost) or nil
     end
     table.sort(lines)
     return files.read(COSTS):match("^#[^\n]*\n#[^\n]*\n") .. table.concat(lines)
@@ -71,7 +75,7 @@ end
 --- The line about a plugin's cost in its page: the figure of the scenario `plugins`, or of the
 -- plugin's own, as far as they were measured.
 -- @tparam string name
--- @tparam string text of docs/benchmarks.md
+-- @tparam string text of docs/figures.md
 -- @treturn string
 function _M.cost_line(name, text)
     local ratio = _M.costs(text)[name]
@@ -84,15 +88,15 @@ function _M.cost_line(name, text)
     if share then
         return BESIDE_NGINX:format(share, own)
     end
-    return "CPU time per request: not measured yet ([benchmarks.md](../benchmarks.md)).\n"
+    return "CPU time per request: not measured yet ([figures.md](../figures.md#plugins)).\n"
 end
 
-local function with_cost(name, path, benchmarks)
+local function with_cost(name, path, figures)
     local text = files.read(path)
     local _, from = text:find(BEGIN, 1, true)
     local to = text:find(END, from or 1, true)
     assert(from and to, path .. ": no lines '<!-- cost -->' and '<!-- end of cost -->'")
-    return text:sub(1, from) .. _M.cost_line(name, benchmarks) .. text:sub(to)
+    return text:sub(1, from) .. _M.cost_line(name, figures) .. text:sub(to)
 end
 
 local function row_of(each)
@@ -130,11 +134,11 @@ end
 --- The files as they have to be.
 -- @treturn table path -> text
 function _M.pages()
-    local benchmarks = files.read(BENCHMARKS)
-    local out = { [PAGE] = page(), [COSTS] = costs_text(_M.costs(benchmarks)) }
+    local figures = files.read(FIGURES)
+    local out = { [PAGE] = page(), [COSTS] = costs_text(_M.costs(figures)) }
     for _, name in ipairs(registry.bundled()) do
         local path = ("docs/plugins/%s.md"):format(name)
-        out[path] = with_cost(name, path, benchmarks)
+        out[path] = with_cost(name, path, figures)
     end
     return out
 end

@@ -209,7 +209,7 @@ _M.plugin_names = {
     },
     -- What may be said, token by token, or anything: a path that ends in `/` is a folder.
     may = {
-        { path = "cli/plugins/costs.txt", why = "generated from docs/benchmarks.md" },
+        { path = "cli/plugins/costs.txt", why = "generated from docs/figures.md" },
         { path = "cli/plugins/kong.txt", why = "what Kong has: it does not say which are here" },
         {
             path = "cli/options/init.lua",
