@@ -26,8 +26,9 @@ fi
 
 folders=$(files '*.c' "$@" | sed 's,/[^/]*$,,' | uniq)
 names=$(printf '%s\n' "$folders" | sed 's,.*/,,' | sort)
-[ -z "$(printf '%s\n' "$names" | uniq -d)" ] || {
-    echo "plugins: two folders of plugins have one of the same name" >&2
+twice=$(printf '%s\n' "$names" | uniq -d | xargs)
+[ -z "$twice" ] || {
+    echo "plugins: two folders of plugins have one of the same name: $twice" >&2
     exit 1
 }
 

@@ -64,16 +64,14 @@ local _M = {}
 local NONE =
     "module '%s' not found: Sluice has none of this name (docs/modules.md has those of Kong)"
 
--- Of `package.loaders`: that of Lua files.
-local FILES = 2
-
 -- The last of the searchers: a module of this name that somebody has installed comes first.
 local function answer(name)
     local plugin, module = name:match("^kong%.plugins%.([%w_-]+)%.([%w_]+)$")
     if plugin then
-        local found = package.loaders[FILES](("plugins.%s.kong.%s"):format(plugin, module))
-        if type(found) == "function" then
-            return found
+        local path = ("plugins.%s.kong.%s"):format(plugin, module)
+        local file = package.searchpath(path, package.path)
+        if file then
+            return assert(loadfile(file))
         end
     end
     if name:find("^kong%.") or name == "kong" then

@@ -105,7 +105,8 @@ function _M.hidden()
     add_modules(own .. "compat", "", names)
     for name in dirent.files(own .. "plugins") do
         local folder = own .. "plugins/" .. name .. "/kong"
-        if stat.stat(folder) then
+        local found = name:find("^%l[%w-]*$") and stat.stat(folder)
+        if found and stat.S_ISDIR(found.st_mode) ~= 0 then
             add_modules(folder, "kong.plugins." .. name .. ".", names)
         end
     end

@@ -301,8 +301,7 @@ end
 local function load(name, found, settings)
     local plugin, err = load_parts(name, found.base, found.daos, settings)
     if plugin then
-        plugin.notes = notes_on(name, found)
-        plugin.is_bundled = found.is_bundled
+        plugin.notes, plugin.is_bundled = notes_on(name, found), found.is_bundled
     end
     return plugin, err
 end

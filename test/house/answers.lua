@@ -27,6 +27,15 @@ local EXPRESSIONS = {
     ["const char *message"] = true,
 }
 
+-- What a decision may assign to its message, beside what a configuration has.
+local MESSAGES = {
+    ['""'] = true,
+    words = true,
+    -- A body around words, or of the request's own.
+    body = true,
+    ["echo.text"] = true,
+}
+
 -- What stands for `;` in literals, so that one ends a statement.
 local SEMICOLON = "\1"
 
@@ -136,6 +145,23 @@ local function answered(path, text, keep)
     end
     for name in text:gmatch("words = (ngx_http_sluice_[%w_]+)[;,]") do
         keep(assert(text:match(name .. '%s*=%s*ngx_string%("(.-)"%)'), name))
+    end
+end
+
+-- Ends the scan where a plugin's message may have a text that nothing here finds.
+local function check_messages(path, source)
+    local text = source:gsub("%s+", " ")
+    for _, form in ipairs({ "%->message = ([^;]+);", "%->message%.data = ([^;]+);" }) do
+        for value in text:gmatch(form) do
+            if not MESSAGES[value] and not value:find("^conf%->") then
+                error(
+                    ("%s: a message is %s: put its text into a variable `words`"):format(
+                        path,
+                        value
+                    )
+                )
+            end
+        end
     end
 end
 
@@ -252,6 +278,7 @@ function _M.of_plugin(folder)
             local text = code(path)
             decided(path, text, keep)
             answered(path, text, keep)
+            check_messages(path, text)
             composed(text, keep)
         elseif path:match("%.lua$") then
             local text = files.read(path)

@@ -197,8 +197,9 @@ _M.plugin = {
     runners = { "^test_[%w_]+%.py$", "_spec%.lua$", "^[%w_]+%.c$" },
 }
 
---- Where code says a plugin's name (test/house/plugin_folders.lua). Pages, tests, the lab, examples
--- and packaging are not looked at: they are about what users have, and plugins are part of that.
+--- Where code says a plugin's name (test/house/plugin_folders.lua). Pages, tests, the lab
+-- (bench/), examples and packaging are not looked at: they are about what users have, and plugins
+-- are part of that.
 _M.plugin_names = {
     folders = { "bin", "cli", "compat", "gateway", "lib", "module", "plugins", "scripts" },
     files = { "Makefile" },

@@ -34,4 +34,16 @@ describe("what C declares for Lua", function()
         assert.same({}, found)
         assert.is_true(count >= 15)
     end)
+
+    it("is a plugin's as long as its Lua was written against that", function()
+        local calls = [[abi.declare("core/image", "core/text", "core/plugin") ]]
+            .. files.read("plugins/jwt/token.lua"):match("abi%.declare_plugin%b()")
+        assert.equal("declared\n", said_of(calls .. " " .. calls))
+        local other = said_of(calls .. [[ abi.declare_plugin("jwt", 7)]])
+        assert.is_truthy(
+            other:find("is of another version than its Lua files (plugins/jwt)", 1, true)
+        )
+        local none = said_of([[abi.declare_plugin("nothere", 7)]])
+        assert.is_truthy(none:find("was built without the C of plugin 'nothere'", 1, true), none)
+    end)
 end)

@@ -1,9 +1,10 @@
---- What C declares for Lua: texts for FFI, each of a folder of module/, made of its headers when
--- the module is built (module/declarations.awk).
+--- What C declares for Lua: texts for FFI, each of a folder of module/ or of a plugin, made of its
+-- headers when the module is built (module/declarations.awk).
 --
 -- In nginx the module has them, outside the core as a library (sluice.built). Either may be older
--- or newer than the Lua files: then the hash of a text is not the one in sluice.ffi.hashes, and
--- nothing is declared. A module of the libraries alone (module/lib/config) has fewer texts.
+-- or newer than the Lua files: then the hash of a text is not the one in sluice.ffi.hashes, or in
+-- the plugin's own Lua, and nothing is declared. A module of the libraries alone
+-- (module/lib/config) has fewer texts.
 -- @module sluice.ffi.abi
 -- @usage
 -- local is_there, err = abi.declare("lib/var")
@@ -50,6 +51,10 @@ local PARTIAL = (
     .. "%s;' in place of its line in nginx.conf"
 ):format(built.module)
 
+local NO_PLUGIN = (is_nginx and "the Sluice module in nginx" or built.core)
+    .. " was built without the C of plugin '%s': name its parent folder in SLUICE_PLUGIN_SOURCES; "
+    .. built.remedy
+
 local MISMATCH = (is_nginx and "the Sluice module in nginx" or built.core)
     .. " is of another version than its Lua files (%s); "
     .. built.remedy
@@ -78,9 +83,14 @@ local function text_of(room)
 end
 
 local function declare(room, expected)
+    if declared[room] and declared[room] == expected then
+        return
+    end
     local text, is_known = text_of(room)
     if is_known and text == nil and is_nginx and expected and text_of(WHOLE) == nil then
         error(PARTIAL:format(room), 0)
+    elseif is_known and text == nil and room:find("^plugins/") then
+        error(NO_PLUGIN:format(room:match("/(.+)")), 0)
     elseif text == nil or hash[0] ~= expected then
         error(MISMATCH:format(room), 0)
     end
@@ -90,7 +100,7 @@ local function declare(room, expected)
         end
     end
     ffi.cdef(ffi.string(text))
-    declared[room] = true
+    declared[room] = expected
 end
 
 local function answer()
@@ -110,25 +120,22 @@ end
 -- @phases all
 function _M.declare(...)
     for _, room in ipairs(library and { ... } or {}) do
-        if not declared[room] then
-            declare(room, hashes[room])
-        end
+        declare(room, hashes[room])
     end
     return answer()
 end
 
---- Declares what a plugin's own headers have for Lua: for the Lua in its folder, behind the folders
--- of module/ whose types they use.
+--- Declares what a plugin's own headers have for Lua, after `declare` of the folders whose types
+-- they use. For the Lua in the plugin's folder.
 -- @tparam string name of the plugin
 -- @tparam number expected the hash of what it was written against; a build says which that is
 -- @treturn true|nil
 -- @treturn string|nil as of `declare`
--- @raise as `declare`
+-- @raise as `declare`, or what was built has no C of such a plugin
 -- @phases all
 function _M.declare_plugin(name, expected)
-    local room = "plugins/" .. name
-    if library and not declared[room] then
-        declare(room, expected)
+    if library then
+        declare("plugins/" .. name, expected)
     end
     return answer()
 end

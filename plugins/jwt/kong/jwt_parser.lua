@@ -84,14 +84,18 @@ local function decode(text)
     if not header then
         return nil, claims
     end
+    header, claims = cjson.decode(header), cjson.decode(claims)
+    if not (header and claims) then
+        return nil, "invalid JSON" -- nested deeper than somebody has set
+    end
     local header_64, claims_64, signature_64 = text:match("^([^.]*)%.([^.]*)%.(.*)$")
     return {
         token = text,
         header_64 = header_64,
         claims_64 = claims_64,
         signature_64 = signature_64,
-        header = cjson.decode(header),
-        claims = cjson.decode(claims),
+        header = header,
+        claims = claims,
         signature = signature,
     }
 end
