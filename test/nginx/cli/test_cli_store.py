@@ -148,7 +148,7 @@ def test_what_a_killed_backup_left_goes(instance: Instance, words: tuple[str, ..
 def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
     with Upstream() as upstream:
         instance.file.write_text(ONE.format(url=upstream.url))
-        instance.succeed("start")
+        instance.succeed("start", file=None)
         two = instance.folder / "two.yaml"
         two.write_text(TWO.format(url=upstream.url))
         said = instance.succeed("import", str(two)).splitlines()
