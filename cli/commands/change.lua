@@ -1,6 +1,7 @@
 --- The commands that change what the running gateway serves with: settings, file, nginx itself.
 
 local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
 local invocation = require("cli.commands.invocation")
 local launch = require("cli.instance.launch")
 local options = require("cli.options")
@@ -40,9 +41,10 @@ local function keep_start_only(old, settings, reported)
         if is_kept and not differs(name, old[name], settings[name]) then
             settings[name] = old[name]
         elseif is_kept then
-            local line = "%s: %s -> %s changes only with `sluice restart`"
             if reported[name] ~= settings[name] then
-                lines[#lines + 1] = line:format(name, old[name], settings[name])
+                local line = "%s: %s -> %s changes only with %s"
+                local restart = hint.instead("restart")
+                lines[#lines + 1] = line:format(name, old[name], settings[name], restart)
             end
             waiting[name], settings[name] = settings[name], old[name]
         end
