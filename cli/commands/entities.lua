@@ -287,18 +287,18 @@ local function deletions(instance, targets)
     return #lines == 0 and list or nil, lines
 end
 
--- Deletes them; nil, and lines that say why not.
+-- Deletes them: true, and the revision that has them no more; nil, and lines that say why not.
 local function delete(instance, list)
     local operations = {}
     for i, each in ipairs(list) do
         operations[i] = { method = "DELETE", path = each.path }
     end
-    local status, answer = control.ask(instance.control, "POST", "/batch", {
+    local status, answer, _, revision = control.ask(instance.control, "POST", "/batch", {
         type = "application/json",
         text = cjson.encode(operations),
     })
     if status == 200 then
-        return true
+        return true, revision
     end
     local lines = reasons(status, answer)
     local blamed = status and answer.operation and list[answer.operation + 1]
@@ -322,10 +322,9 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     if not list then
         return fail(lines)
     end
-    local done
     if is_refused(settings, arguments) then
-        done, lines = delete(instance, list)
-        return done and DONE or fail(lines)
+        local done, refusal = delete(instance, list)
+        return done and DONE or fail(refusal)
     end
     local plan, err = store.plan(settings, instance, function(held)
         return sources.deletion(held, registry, list)
@@ -338,11 +337,11 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     if code then
         return code
     end
-    done, lines = delete(instance, list)
+    local done, result = delete(instance, list)
     if not done then
-        return fail(lines)
+        return fail(result)
     end
-    planning.report(plan, arguments)
+    planning.report(plan, arguments, result)
     return DONE
 end)
 

@@ -210,7 +210,8 @@ def test_the_plan_as_json(gateway: Start, upstream: Upstream) -> None:
     ]
     applied = ask("apply", after, "--json")
     assert (applied["revision"], applied["created"], applied["deleted"]) == (2, 2, 0)
-    assert ask("delete", "routes", "old", "--json")["deleted"] == 1
+    gone = ask("delete", "routes", "old", "--json")
+    assert (gone["revision"], gone["deleted"]) == (3, 1)
 
 
 def test_what_goes_is_asked_for_on_a_terminal(gateway: Start, upstream: Upstream) -> None:
@@ -236,7 +237,7 @@ def test_what_goes_is_asked_for_on_a_terminal(gateway: Start, upstream: Upstream
     assert "- route new of service orders" in shown
     done, shown = on_terminal(running, "", "delete", "routes/new", "-y")
     assert (done.returncode, shown) == (0, "")
-    assert done.stdout.splitlines() == ["- route new of service orders", "1 deleted"]
+    assert done.stdout.splitlines() == ["- route new of service orders", "1 deleted: revision 3"]
 
 
 def test_ctrl_c_ends_a_command_at_once(gateway: Start, upstream: Upstream) -> None:

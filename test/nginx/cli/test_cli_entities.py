@@ -373,20 +373,18 @@ def test_deletes_all_or_none(running: Gateway, client: Client) -> None:
         "sluice: service c stays: route r of service c refers to it",
         "sluice: nothing was deleted",
     ]
-    assert succeed(running, "delete", "services", "a", "b") == [
-        "- service a",
-        "- service b",
-        "2 deleted",
-    ]
+    *said, count = succeed(running, "delete", "services", "a", "b")
+    assert said == ["- service a", "- service b"]
+    (last,) = client.must(200, "GET", "/history?size=1")["data"]
+    assert count == f"2 deleted: revision {last['revision']}"
     assert len(client.must(200, "GET", "/services")["data"]) == 1
     said, _ = succeed(running, "delete", "key-auths", "alices-secret")
     assert re.fullmatch(r"- key-auth [0-9a-f-]{36} of consumer alice", said)
     client.must(200, "PUT", "/upstreams/u")
     client.must(201, "POST", "/upstreams/u/targets", {"target": "10.0.0.1:80"})
-    assert succeed(running, "delete", "upstreams/u/targets", "10.0.0.1:80") == [
-        "- target 10.0.0.1:80 of upstream u",
-        "1 deleted",
-    ]
+    said, count = succeed(running, "delete", "upstreams/u/targets", "10.0.0.1:80")
+    assert said == "- target 10.0.0.1:80 of upstream u"
+    assert count.startswith("1 deleted: revision ")
 
 
 def test_wrong_use(running: Gateway) -> None:
