@@ -14,6 +14,7 @@ local reload = require("cli.commands.reload")
 local start = require("cli.commands.start")
 local store = require("cli.instance.store")
 local upgrade = require("cli.commands.upgrade")
+local values = require("cli.options.values")
 local version = require("gateway.version")
 
 local _M = {}
@@ -43,8 +44,9 @@ local function keep_start_only(old, settings, reported)
         elseif is_kept then
             if reported[name] ~= settings[name] then
                 local line = "%s: %s -> %s changes only with %s"
-                local restart = hint.instead("restart")
-                lines[#lines + 1] = line:format(name, old[name], settings[name], restart)
+                local before = values.text(option, old[name])
+                local after = values.text(option, settings[name])
+                lines[#lines + 1] = line:format(name, before, after, hint.instead("restart"))
             end
             waiting[name], settings[name] = settings[name], old[name]
         end

@@ -386,7 +386,7 @@ def test_a_start_says_what_the_last_one_had(instance: Instance) -> None:
     assert (done.returncode, done.stderr) == (
         0,
         "sluice: warning: settings differ from the last start: "
-        f"admin_listen {admin} -> (unset); admin_token is no longer set; "
+        f"admin_listen {admin} -> off; admin_token is no longer set; "
         f"{instance.hint('restart')} keeps those\n",
     )
 

@@ -230,6 +230,19 @@ def test_restart_starts_what_was_stopped(instance: Instance) -> None:
     assert instance.get("/") == 404
 
 
+def test_settings_of_a_plan_are_shown_as_they_are_written(instance: Instance) -> None:
+    instance.succeed("start")
+    flags = {"metrics_latencies": "on", "trusted_ips": "10.0.0.0/8,::1", "status_listen": "off"}
+    assert instance.succeed("restart", "--no-file", "--dry-run", **flags).splitlines() == [
+        f"~ setting file: {instance.file} -> (unset)",
+        "~ setting trusted_ips: (unset) -> 10.0.0.0/8, ::1",
+        "~ setting metrics_latencies: off -> on",
+        "dry run: 3 settings changed",
+    ]
+    line = instance.refuse("reload", run_dir="/tmp/x")[0]
+    assert line.startswith(f"sluice: run_dir: (unset) -> /tmp/x {ONLY_RESTART}")
+
+
 def test_the_restart_that_a_refusal_shows_has_the_flags(instance: Instance) -> None:
     instance.succeed("start")
     form = "it's $status"
