@@ -1,9 +1,11 @@
 --- The commands that change what the running gateway serves with: settings, file, nginx itself.
 
 local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
 local invocation = require("cli.commands.invocation")
 local launch = require("cli.instance.launch")
 local options = require("cli.options")
+local origins = require("gateway.config.origin")
 local paths = require("cli.instance.paths")
 local planning = require("cli.commands.planning")
 local preflight = require("cli.instance.preflight")
@@ -12,6 +14,7 @@ local reload = require("cli.commands.reload")
 local start = require("cli.commands.start")
 local store = require("cli.instance.store")
 local upgrade = require("cli.commands.upgrade")
+local values = require("cli.options.values")
 local version = require("gateway.version")
 
 local _M = {}
@@ -39,9 +42,11 @@ local function keep_start_only(old, settings, reported)
         if is_kept and not differs(name, old[name], settings[name]) then
             settings[name] = old[name]
         elseif is_kept then
-            local line = "%s: %s -> %s changes only with `sluice restart`"
             if reported[name] ~= settings[name] then
-                lines[#lines + 1] = line:format(name, old[name], settings[name])
+                local line = "%s: %s -> %s changes only with %s"
+                local before = values.text(option, old[name])
+                local after = values.text(option, settings[name])
+                lines[#lines + 1] = line:format(name, before, after, hint.instead("restart"))
             end
             waiting[name], settings[name] = settings[name], old[name]
         end
@@ -69,6 +74,7 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
     if old and settings.image_dir == "" then
         settings.image_dir = old.image_dir
     end
+    local held = store.held(settings, instance)
     local reported = remembered and remembered.waiting or {}
     local kept
     kept, given.waiting = keep_start_only(old, settings, reported)
@@ -81,7 +87,7 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
         root = context.root,
         foreground = true,
         old = old,
-        store = store.held(settings, instance),
+        store = held,
     })
     if #problems > 0 then
         return nil, keep(problems)
@@ -103,9 +109,18 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
         old = old,
         writer = writer,
         hash = remembered and remembered.hash,
+        live_hash = origins.hash(held.origin),
         are_new_files = not remembered or remembered.files ~= files.digest,
         is_unsettled = not remembered or remembered.is_unsettled,
     }
+end
+
+-- Whether the file is to be posted: it has changed since it was read, or POST /config has put
+-- something else in its place.
+local function has_new_file(change)
+    local hash, live_hash = change.found.hash, change.live_hash
+    local is_replaced = hash ~= nil and live_hash ~= nil and live_hash ~= hash
+    return hash ~= change.hash or is_replaced
 end
 
 -- Where only the file has changed, the workers take it, where nothing has they stay; otherwise
@@ -141,7 +156,7 @@ _M.reload = invocation.on_running(function(instance, master, arguments, context)
     if not change then
         return refused
     end
-    change.is_new_file = change.found.hash ~= change.hash
+    change.is_new_file = has_new_file(change)
     local file = change.is_new_file and change.found or {}
     local plan, code = planning.before_load(instance, change.settings, file, change.old, arguments)
     if code then

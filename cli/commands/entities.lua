@@ -13,6 +13,7 @@ local planning = require("cli.commands.planning")
 local preflight = require("cli.instance.preflight")
 local prefixes = require("cli.instance.prefix")
 local process = require("cli.instance.process")
+local refusal = require("cli.commands.refusal")
 local sources = require("gateway.plan.sources")
 local store = require("cli.instance.store")
 local tables = require("cli.terminal.table")
@@ -50,47 +51,12 @@ local function on_entities(run)
     end)
 end
 
--- Where in a file an error stands, and of which entity.
-local function place_of(err)
-    if not err.path or err.path == "" then
-        return ""
-    end
-    return err.entity and ("%s (%s): "):format(err.path, err.entity) or err.path .. ": "
-end
-
--- Lines that say why the gateway has refused.
-local function reasons(status, answer)
-    if not status then
-        return { answer }
-    end
-    local lines = {}
-    for _, err in ipairs(answer.errors or {}) do
-        local column = err.column and (", column %d"):format(err.column) or ""
-        local line = err.line and ("line %d%s: "):format(err.line, column) or ""
-        local hint = err.hint and "; " .. err.hint or ""
-        lines[#lines + 1] = ("  %s%s%s%s"):format(line, place_of(err), err.message, hint)
-        for text in (err.excerpt or ""):gmatch("[^\n]+") do
-            lines[#lines + 1] = "  " .. text
-        end
-    end
-    if #lines > 0 then
-        local count = #answer.errors
-        -- The last entry says that no more were looked for.
-        local is_all = not answer.errors[count].message:find("^stopped after %d+ errors$")
-        count = is_all and count or count - 1
-        local more = is_all and "" or "more than "
-        table.insert(lines, 1, ("%s%d error%s:"):format(more, count, count == 1 and "" or "s"))
-        return lines
-    end
-    return { place_of(answer) .. tostring(answer.message) }
-end
-
 -- Asks for something that has to be there; nil, and lines that say why it is not.
 local function ask(instance, method, target, value)
     local body = value and { type = "application/json", text = cjson.encode(value) }
     local status, answer, text = control.ask(instance.control, method, target, body)
     if status ~= 200 then
-        return nil, reasons(status, answer), status
+        return nil, refusal.lines(status, answer), status
     end
     return answer, text
 end
@@ -287,20 +253,20 @@ local function deletions(instance, targets)
     return #lines == 0 and list or nil, lines
 end
 
--- Deletes them; nil, and lines that say why not.
+-- Deletes them: true, and the revision that has them no more; nil, and lines that say why not.
 local function delete(instance, list)
     local operations = {}
     for i, each in ipairs(list) do
         operations[i] = { method = "DELETE", path = each.path }
     end
-    local status, answer = control.ask(instance.control, "POST", "/batch", {
+    local status, answer, _, revision = control.ask(instance.control, "POST", "/batch", {
         type = "application/json",
         text = cjson.encode(operations),
     })
     if status == 200 then
-        return true
+        return true, revision
     end
-    local lines = reasons(status, answer)
+    local lines = refusal.lines(status, answer)
     local blamed = status and answer.operation and list[answer.operation + 1]
     if blamed then
         -- The answer names the entity by its id, as the operation does; people gave a name.
@@ -322,10 +288,9 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     if not list then
         return fail(lines)
     end
-    local done
     if is_refused(settings, arguments) then
-        done, lines = delete(instance, list)
-        return done and DONE or fail(lines)
+        local done, why = delete(instance, list)
+        return done and DONE or fail(why)
     end
     local plan, err = store.plan(settings, instance, function(held)
         return sources.deletion(held, registry, list)
@@ -338,11 +303,11 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     if code then
         return code
     end
-    done, lines = delete(instance, list)
+    local done, result = delete(instance, list)
     if not done then
-        return fail(lines)
+        return fail(result)
     end
-    planning.report(plan, arguments)
+    planning.report(plan, arguments, result)
     return DONE
 end)
 
@@ -354,7 +319,7 @@ local function read(path)
 end
 
 --- apply: the entities of a file are made or changed, all or none; others stay.
-_M.apply = invocation.on_running(function(instance, _, arguments)
+_M.apply = invocation.on_running(function(instance, _, arguments, context)
     local text, reason = read(arguments.path)
     if not text then
         return fail("cannot read " .. reason)
@@ -369,12 +334,8 @@ _M.apply = invocation.on_running(function(instance, _, arguments)
     local status, answer, answered =
         control.ask(instance.control, "POST", target, body, control.FILE_TIMEOUT_S)
     if status ~= 200 then
-        local lines = reasons(status, answer)
-        lines[1] = ("%s: %s"):format(arguments.path == "-" and "stdin" or arguments.path, lines[1])
-        -- Who does not answer may have done it.
-        lines[#lines + 1] = status and "nothing was changed"
-            or "`sluice history` shows what was changed"
-        return fail(lines)
+        local about = { path = arguments.path, text = text, is_list = arguments.kind ~= nil }
+        return fail(refusal.of_file(instance, context.root, about, status, answer))
     end
     answer.text = answered
     for _, warning in ipairs(answer.warnings or {}) do

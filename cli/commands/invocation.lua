@@ -29,6 +29,20 @@ local function given_flags(arguments)
     return flags
 end
 
+-- The same for a line that says what to type instead; the prefix is in each line.
+local function typed_flags(arguments)
+    local typed = {}
+    for _, option in ipairs(options.list) do
+        local text = option.name ~= "prefix" and arguments[option.name] or nil
+        if option.name == "file" and text == "" then
+            typed[#typed + 1] = { "--no-file" }
+        elseif text then
+            typed[#typed + 1] = { options.flag(option), text }
+        end
+    end
+    return typed
+end
+
 --- Whether a command was told which instance is meant.
 -- @tparam table arguments parsed
 -- @treturn boolean
@@ -52,6 +66,7 @@ local function find_instance(arguments)
     local instance = instances.new(paths.resolve(settings.prefix))
     instance.is_named = _M.names_prefix(arguments)
     hint.set_prefix(arguments.prefix and instance.prefix)
+    hint.set_flags(typed_flags(arguments))
     return instance
 end
 

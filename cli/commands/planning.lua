@@ -13,6 +13,7 @@ local signal = require("posix.signal")
 local sources = require("gateway.plan.sources")
 local store = require("cli.instance.store")
 local unistd = require("posix.unistd")
+local values = require("cli.options.values")
 
 local _M = {}
 
@@ -103,12 +104,27 @@ local function add_entity(lines, entity)
     end
 end
 
---- A plan as lines: what is deleted, changed and created, in this order.
--- @tparam table plan of gateway.plan, decoded
--- @tparam[opt] number most entities to show; all when absent
--- @treturn {string,...}
-function _M.lines(plan, most)
+-- Both values of a setting that changes, as users write them.
+local function setting_texts(field)
+    local option = options.by_name[field.field]
+    return values.text(option, field.old), values.text(option, field.new)
+end
+
+local function setting_line(field)
+    local old, new = setting_texts(field)
+    if field.secret or not is_shown(old, new) then
+        return ("~ setting %s: changed"):format(field.field)
+    end
+    return ("~ setting %s: %s -> %s"):format(field.field, old, new)
+end
+
+-- A plan as lines: the settings that change; what is deleted, changed and created, in this order.
+-- `most`: entities to show, all when absent.
+local function lines_of(plan, most)
     local lines, count = {}, 0
+    for i, field in ipairs(plan.settings or {}) do
+        lines[i] = setting_line(field)
+    end
     local total = plan.created + plan.changed + plan.deleted
     for _, change in ipairs(ORDER) do
         for _, entity in ipairs(plan.entities) do
@@ -261,18 +277,13 @@ local OF_ACCESS = {
     status_listen = true,
 }
 
-local function setting_text(value)
-    value = type(value) == "table" and table.concat(value, ", ") or tostring(value)
-    return value ~= "" and value or "(unset)"
-end
-
 -- A setting of the last start, in few words.
 local function former_text(field, settings)
     local now = settings[field.field]
     if field.secret then
         return ("%s %s"):format(field.field, now == "" and "is no longer set" or "is another")
     end
-    return ("%s %s -> %s"):format(field.field, setting_text(field.old), setting_text(field.new))
+    return ("%s %s -> %s"):format(field.field, setting_texts(field))
 end
 
 --- Says what a start opens otherwise than the last one, whose flags it does not know.
@@ -294,12 +305,6 @@ function _M.warn_of_former(old, settings, is_supervised)
     end
 end
 
-local function print_settings(plan)
-    for _, field in ipairs(plan.settings or {}) do
-        console.say("~ setting %s", (field_line(field):gsub(" ", ": ", 1)))
-    end
-end
-
 --- Prints a plan of which nothing is done.
 -- @tparam table plan with its `text` in JSON
 -- @tparam table arguments `json`
@@ -310,8 +315,7 @@ function _M.show(plan, arguments, prefix)
         console.say_json(plan.text)
         return console.DONE
     end
-    print_settings(plan)
-    console.print_lines(_M.lines(plan))
+    console.print_lines(lines_of(plan))
     console.say("%s%s", prefix or "", counts(plan))
     return console.DONE
 end
@@ -339,7 +343,7 @@ local function confirm(plan, arguments)
         return true
     end
     local many = plan.deleted == 1 and "entity" or "entities"
-    for _, line in ipairs(_M.lines(plan, MAX_SHOWN)) do
+    for _, line in ipairs(lines_of(plan, MAX_SHOWN)) do
         console.write_error(console.one_line(line) .. "\n")
     end
     plan.is_shown = not arguments.json
@@ -378,8 +382,7 @@ function _M.report(plan, arguments, revision)
         console.say_json(plan.text:sub(1, -2) .. last)
         return
     end
-    print_settings(plan)
-    console.print_lines(plan.is_shown and {} or _M.lines(plan, MAX_SHOWN))
+    console.print_lines(plan.is_shown and {} or lines_of(plan, MAX_SHOWN))
     local revision_text = revision and (": revision %d"):format(revision) or ""
     console.say("%s%s", counts(plan), revision_text)
 end

@@ -4,6 +4,7 @@ local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
 local file = require("sluice.file")
+local hint = require("cli.terminal.hint")
 local launch = require("cli.instance.launch")
 local process = require("cli.instance.process")
 local report = require("cli.terminal.report")
@@ -170,8 +171,9 @@ local function hup(instance, writer, settings, opts)
     if lack then
         writer:undo()
         local line = "%s %s, by which new workers are known"
-        line = line .. (lack == file.MISSING and "; `sluice restart` recreates it" or "")
-        return false, _M.keep(line:format(instance.control, lack))
+        line = line:format(instance.control, lack)
+        local way = lack == file.MISSING and "; %s recreates it" or ""
+        return false, _M.keep(line .. way:format(hint.instead("restart")))
     end
     local log = instance:error_log(opts.old or settings)
     local word, found = launch.hup(instance, settings, opts.master, log)

@@ -1,6 +1,7 @@
 --- status: whether the gateway runs, what it serves with, and where to look next.
 
 local certificate = require("cli.commands.certificate")
+local config = require("gateway.config")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
 local control_worker = require("cli.instance.control_worker")
@@ -44,6 +45,21 @@ local function events_of(instance)
         or nil
 end
 
+-- Whether POST /config has put something else in the place of the file: what is live is neither
+-- what was read of it last nor, after a reload that was killed, what it has now.
+local function is_replaced(instance, settings, now)
+    local live_hash = now and settings.file ~= "" and now.configuration_hash
+    local remembered = live_hash and instance:read_remembered()
+    if not remembered or not remembered.hash or remembered.hash == live_hash then
+        return false
+    end
+    local text = settings.declarative_config_string
+    if settings.file:sub(1, 1) == "/" then
+        text = process.read_file(settings.file)
+    end
+    return not text or config.hash(text) ~= live_hash
+end
+
 -- The certificates of the configuration, that which expires first before others, and that for all
 -- other names; nil where nobody answers.
 local function certificates_of(instance, settings)
@@ -84,6 +100,7 @@ local function running(instance, master, context)
         uptime_s = process.age_s(master) or 0,
         nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary) or nil,
         file = settings.file,
+        file_replaced = is_ours and is_replaced(instance, settings, now) or false,
         proxy_listen = settings.proxy_listen or {},
         admin_listen = settings.admin_listen or {},
         status_listen = settings.status_listen or {},

@@ -5,6 +5,7 @@ local console = require("cli.terminal.console")
 local images = require("cli.instance.images")
 local invocation = require("cli.commands.invocation")
 local options = require("cli.options")
+local origins = require("gateway.config.origin")
 local planning = require("cli.commands.planning")
 local preflight = require("cli.instance.preflight")
 local prefixes = require("cli.instance.prefix")
@@ -152,15 +153,20 @@ local function load(context, instance, settings, path, found)
     return loaded, reason
 end
 
---- import: the store holds what a file does, and nothing else.
+--- import: the store holds what a file does, and nothing else. Refused while the gateway's own file
+-- is the configuration, since what is live would not be what that file says.
 _M.import = on_store(function(instance, settings, arguments, context)
     local errors, path = {}, arguments.path
+    local runs = instance:master() ~= nil
+    local live = runs and instance:read_settings()
+    if live and live.file ~= "" and not arguments.dry_run then
+        return fail({ "read-only: " .. origins.how_to_change(live), "nothing was changed" })
+    end
     local found = preflight.check_file(path, settings, errors)
     if not found then
         return fail(errors)
     end
     complain(preflight.warnings(found, path))
-    local runs = instance:master() ~= nil
     local plan, reason = planning.of_file(instance, settings, found, true)
     if plan and arguments.keeps and plan.deleted > 0 then
         local line = "%s lacks %d entities of the store, which an import would delete; start the "

@@ -81,6 +81,7 @@ end
 -- Reads the response.
 -- @treturn number|nil status
 -- @treturn string its body; why there is none, when the first is nil
+-- @treturn number|nil revision that it names
 local function receive(fd, deadline)
     local response = http_response.new(function(max_bytes)
         local part, err, number = set_timeout(fd, socket.SO_RCVTIMEO, deadline)
@@ -101,7 +102,10 @@ local function receive(fd, deadline)
     done, err = response:read_body(head, MAX_BODY_BYTES, function(part)
         parts[#parts + 1] = part
     end)
-    return done and head.status, done and table.concat(parts) or err
+    if not done then
+        return nil, err
+    end
+    return head.status, table.concat(parts), tonumber(head.headers["sluice-revision"])
 end
 
 --- Removes a socket that nobody listens on: nginx trips over one that a kill has left.
@@ -130,6 +134,7 @@ end
 -- @treturn number|nil status
 -- @treturn table|string the response's JSON; why there is none, when the first is nil
 -- @treturn nil|string the JSON's text
+-- @treturn nil|number the revision of what was answered
 function _M.ask(path, method, target, body, timeout_s)
     local deadline = process.now_s() + (timeout_s or TIMEOUT_S)
     local fd, err = connect(path, deadline)
@@ -143,7 +148,7 @@ function _M.ask(path, method, target, body, timeout_s)
     end
     -- A gateway that refuses has answered before it has read all.
     send_all(fd, head .. "\r\n" .. (body and body.text or ""), deadline)
-    local status, text = receive(fd, deadline)
+    local status, text, revision = receive(fd, deadline)
     unistd.close(fd)
     if not status then
         return nil, "the gateway did not answer: " .. text
@@ -152,7 +157,7 @@ function _M.ask(path, method, target, body, timeout_s)
     if not read then
         return nil, "invalid response from the gateway: not JSON"
     end
-    return status, value, text
+    return status, value, text, revision
 end
 
 return _M

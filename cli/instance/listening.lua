@@ -1,6 +1,7 @@
 --- Whether nginx can open its listen addresses, and who has them where it cannot.
 
 local errno = require("posix.errno")
+local hint = require("cli.terminal.hint")
 local options = require("cli.options")
 local posix = require("posix.sys.socket")
 local process = require("cli.instance.process")
@@ -128,9 +129,8 @@ local function occupied(wanted, held, is_left, flag)
     elseif is_left or (wanted.is_shared and not try(wanted, true)) then
         return nil
     end
-    local line = "%s: %s overlaps %s, which this gateway has open: only `sluice restart` can "
-        .. "change to it"
-    return line:format(wanted.name, wanted.said, own.text)
+    local line = "%s: %s overlaps %s, which this gateway has open: only %s can change to it"
+    return line:format(wanted.name, wanted.said, own.text, hint.instead("restart"))
 end
 
 -- A line for a socket that cannot be opened.

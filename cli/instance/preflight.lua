@@ -250,6 +250,60 @@ local function read_file(path, settings, errors)
     return nil
 end
 
+local function parse_options(text, settings)
+    return {
+        vault = vault.new(settings.vault_env),
+        source = text,
+        max_entities = settings.max_entities,
+        limit = image_limits.checker(),
+        doubts = function(plugin)
+            return plugin.handler.lacks and plugin.handler.lacks(settings)
+        end,
+    }
+end
+
+-- Adds the lines of what is wrong with a file.
+local function add_wrong(errors, path, wrong)
+    local said, count = config.format_errors(wrong)
+    add(errors, "file: %s has %s:", path, count)
+    for line in (said .. "\n"):gmatch("(.-)\n") do
+        if line ~= "" then
+            add(errors, "  %s", line)
+        end
+    end
+    for _, warning in ipairs(wrong.warnings or {}) do
+        add(errors, "  warning: %s", warning)
+    end
+end
+
+--- What the check of a file says of one that the gateway has not applied: in the same words, and
+-- all of it. Where references lead is left out, as apply finds entities of the store.
+-- @tparam string path to name
+-- @tparam string text of the file
+-- @tparam table settings resolved settings
+-- @tparam string at path in the file of what the gateway has found wrong
+-- @treturn {string,...}|nil lines; nil where the check does not find the same
+function _M.explain(path, text, settings, at)
+    local errors = {}
+    -- The gateway's environment and its vaults are others.
+    local plugins = not text:find("{vault://", 1, true) and _M.load_plugins(settings, errors)
+    if not plugins then
+        return nil
+    end
+    local opts = parse_options(text, settings)
+    local _, wrong = config.parse(text, document.format_of(path), plugins, opts)
+    local kept, is_found = { warnings = wrong and wrong.warnings }, false
+    for _, err in ipairs(wrong or {}) do
+        kept[#kept + 1] = not err.is_reference and err or nil
+        is_found = is_found or (not err.is_reference and err.path:sub(1, #at) == at)
+    end
+    if not is_found then
+        return nil
+    end
+    add_wrong(errors, path, kept)
+    return errors
+end
+
 --- Checks the declarative file through the gateway's own loader, unless the store was made from it.
 -- @tparam string path the file
 -- @tparam table settings resolved settings: plugins, lua_package_path, vault_env
@@ -278,15 +332,7 @@ function _M.check_file(path, settings, errors, loaded)
         return found
     end
     local wrong
-    local opts = {
-        vault = vault.new(settings.vault_env),
-        source = text,
-        max_entities = settings.max_entities,
-        limit = image_limits.checker(),
-        doubts = function(plugin)
-            return plugin.handler.lacks and plugin.handler.lacks(settings)
-        end,
-    }
+    local opts = parse_options(text, settings)
     --- The same with ids that are known already (gateway.plan.known_ids).
     function found.parse(known_id)
         -- What is doubtful has been looked for.
@@ -296,16 +342,7 @@ function _M.check_file(path, settings, errors, loaded)
     found.snapshot, wrong = found.parse()
     if not found.snapshot then
         errors.coverage = config.coverage(text, document.format_of(path), plugins, opts)
-        local said, count = config.format_errors(wrong)
-        add(errors, "file: %s has %s:", path, count)
-        for line in (said .. "\n"):gmatch("(.-)\n") do
-            if line ~= "" then
-                add(errors, "  %s", line)
-            end
-        end
-        for _, warning in ipairs(wrong.warnings or {}) do
-            add(errors, "  warning: %s", warning)
-        end
+        add_wrong(errors, path, wrong)
         return nil
     end
     return found

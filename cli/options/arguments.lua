@@ -370,7 +370,7 @@ local DETAILS = {
         .. "`sluice import` reads both.",
     get = "Kinds can be spelt in every way: routes, route, key-auths, keyauth_credentials.",
     import = "Entities that are not in the file are deleted. A running gateway changes "
-        .. "immediately.",
+        .. "immediately; one that a file configures refuses.",
     plugins = "The cost is CPU time of a request with the plugin over one without. `off` are those "
         .. "that the setting `plugins` does not have; with --prefix, that of the gateway there.",
     quit = "Requests that are still open after --timeout are aborted; the exit code is then 1.",

@@ -444,6 +444,20 @@ function _M.read(option, text, base)
     return _M.readers[option.type](text, option, base)
 end
 
+--- The text of a typed value, as users write it.
+-- @tparam table option a row of cli.options
+-- @tparam any value nil: none is known
+-- @treturn string "(unset)" where it is empty
+function _M.text(option, value)
+    if type(value) == "boolean" then
+        return value and "on" or "off"
+    elseif type(value) == "table" then
+        local is_off = #value == 0 and option.off
+        value = is_off and "off" or table.concat(value, ", ")
+    end
+    return (value == nil or value == "") and "(unset)" or tostring(value)
+end
+
 _M.absolute = absolute
 
 return _M

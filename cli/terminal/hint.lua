@@ -14,7 +14,7 @@ local WITHOUT_PREFIX = { completion = true, help = true, ["nginx-conf"] = true, 
 -- What a shell leaves as it is.
 local PLAIN = "^[%w@%%+=:,./_-]+$"
 
-local program, instance_prefix = nil, nil
+local program, instance_prefix, given_flags = nil, nil, {}
 
 -- Whether both are the same file.
 local function is_same(path, other)
@@ -47,6 +47,24 @@ end
 -- @tparam string|nil prefix that it was given by a flag
 function _M.set_prefix(prefix)
     instance_prefix = prefix
+end
+
+--- Sets the settings that the command was given by flags.
+-- @tparam {table,...} flags of each the flag, as typed, and its text; nil: it takes none
+function _M.set_flags(flags)
+    given_flags = flags
+end
+
+--- A command to type in the place of the one that runs, with the same settings, for a line.
+-- @tparam string name such as "restart"
+-- @treturn string in backquotes
+function _M.instead(name)
+    local words = { "sluice " .. name }
+    for _, flag in ipairs(given_flags) do
+        words[#words + 1] = flag[1]
+        words[#words + 1] = flag[2] and quoted(flag[2])
+    end
+    return "`" .. table.concat(words, " ") .. "`"
 end
 
 --- A command as it is typed here.

@@ -200,6 +200,15 @@ function _M.json(found)
     return json.encode(found)
 end
 
+-- What the configuration comes from.
+local function file_text(found)
+    if found.file == "" then
+        return "none: the store is the source of truth"
+    end
+    local replaced = found.file_replaced and " (replaced by POST /config)" or ""
+    return ("%s%s"):format(found.file, replaced)
+end
+
 --- What runs, and where to look next.
 -- @tparam table found what `sluice status --json` prints
 -- @tparam number now seconds since 1970
@@ -220,9 +229,7 @@ function _M.status(found, now)
         lines[#lines + 1] = ("status   %s"):format(plain_addresses(found.status_listen))
     end
     for _, line in ipairs({
-        ("file     %s"):format(
-            found.file ~= "" and found.file or "none: the store is the source " .. "of truth"
-        ),
+        ("file     %s"):format(file_text(found)),
         ("workers  %d%s"):format(
             #found.workers.ready,
             draining > 0 and (", %d shutting down"):format(draining) or ""

@@ -3,6 +3,7 @@
 
 local garbage_collector = require("sluice.garbage_collector")
 local json = require("gateway.schema.json")
+local origins = require("gateway.config.origin")
 local responses = require("gateway.pdk.response")
 local version = require("gateway.version")
 
@@ -85,11 +86,6 @@ function _M.method_not_allowed(allowed)
     return _M.json(405, { message = "Method not allowed" }, { Allow = allowed })
 end
 
-local OF_FILE = "this instance is configured from a file; edit the file and run `sluice reload`, "
-    .. "or switch to the store with `sluice restart --no-file`, which keeps the contents of the "
-    .. "file"
-local POSTED = "replace the whole configuration by POST /config"
-
 -- As Kong says it.
 local WRITES = { POST = "create", PUT = "create or update", PATCH = "update", DELETE = "remove" }
 local UNSUPPORTED = "cannot %s '%s' entities when not using a database; "
@@ -107,7 +103,7 @@ function _M.read_only(allowed, settings, method, kind)
     return _M.json(405, {
         code = 12,
         name = "operation unsupported",
-        message = beginning .. (settings.file == "" and POSTED or OF_FILE),
+        message = beginning .. origins.how_to_change(settings),
     }, { Allow = allowed })
 end
 

@@ -33,7 +33,12 @@ local UNDATED = {
 local _M = {}
 
 local function add_error(state, path, message)
-    state.errors:add(path, message)
+    return state.errors:add(path, message)
+end
+
+-- Who applies a file to a store finds there what the file does not have.
+local function add_reference_error(state, path, message)
+    add_error(state, path, message).is_reference = true
 end
 
 -- Lookup tables of a kind with so many items: id -> item, identity -> item and how often it has
@@ -127,7 +132,7 @@ local function resolve(state, item, field)
         return true
     elseif reference ~= nil then
         local message = "invalid reference '%s: %s' (no such entry in '%s')"
-        add_error(
+        add_reference_error(
             state,
             path_of(item) .. "." .. field.name,
             format(message, field.name, reference_text(reference), field.reference)
@@ -144,7 +149,7 @@ local function check_ids(state, item)
             if not known[id] and not find_outside(state, list.reference, "id", id) then
                 local path = format("%s.%s[%d]", path_of(item), list.name, i - 1)
                 local message = "invalid reference '%s' (no such entry in '%s')"
-                add_error(state, path, format(message, id, list.reference))
+                add_reference_error(state, path, format(message, id, list.reference))
             end
         end
     end

@@ -8,6 +8,11 @@ local version = require("gateway.version")
 local concat = table.concat
 local sort = table.sort
 
+local OF_FILE = "this instance is configured from a file; edit the file and run `sluice reload`, "
+    .. "or switch to the store with `sluice restart --no-file`, which keeps the contents of the "
+    .. "file"
+local POSTED = "replace the whole configuration by POST /config"
+
 local _M = {}
 
 --- The hash of no file, as Kong has it: a controller that finds it posts its configuration again.
@@ -18,6 +23,13 @@ _M.NO_HASH = ("0"):rep(32)
 -- @treturn boolean
 function _M.is_of_store(settings)
     return settings.file == "" and settings.database ~= "off"
+end
+
+--- What to do instead, for who wants to change single entities where the store is not the source.
+-- @tparam table settings resolved settings
+-- @treturn string
+function _M.how_to_change(settings)
+    return settings.file == "" and POSTED or OF_FILE
 end
 
 -- A schema as text: keys sorted. Functions count by being there; who changes one changes his

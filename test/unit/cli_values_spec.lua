@@ -223,3 +223,34 @@ describe("cli.options.values", function()
         }, listen.parse("*:80"))
     end)
 end)
+
+describe("the text of a value", function()
+    it("is what users write", function()
+        local options = require("cli.options")
+        for _, row in ipairs({
+            { "single_node", true, "on" },
+            { "single_node", false, "off" },
+            { "trusted_ips", {}, "(unset)" },
+            { "trusted_ips", { "10.0.0.0/8", "::1" }, "10.0.0.0/8, ::1" },
+            { "proxy_listen", {}, "off" },
+            { "headers_upstream", {}, "off" },
+            { "run_dir", "", "(unset)" },
+            { "run_dir", nil, "(unset)" },
+            { "worker_connections", 512, "512" },
+        }) do
+            local option = assert(options.by_name[row[1]])
+            assert.equal(row[3], values.text(option, row[2]))
+        end
+    end)
+
+    it("reads back as the value", function()
+        local options = require("cli.options")
+        for _, option in ipairs(options.list) do
+            local value = values.read(option, option.default, "/")
+            local text = value ~= nil and values.text(option, value)
+            if text and text ~= "(unset)" then
+                assert.same(value, (values.read(option, text, "/")), option.name)
+            end
+        end
+    end)
+end)

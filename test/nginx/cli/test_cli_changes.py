@@ -210,7 +210,8 @@ def test_the_plan_as_json(gateway: Start, upstream: Upstream) -> None:
     ]
     applied = ask("apply", after, "--json")
     assert (applied["revision"], applied["created"], applied["deleted"]) == (2, 2, 0)
-    assert ask("delete", "routes", "old", "--json")["deleted"] == 1
+    gone = ask("delete", "routes", "old", "--json")
+    assert (gone["revision"], gone["deleted"]) == (3, 1)
 
 
 def test_what_goes_is_asked_for_on_a_terminal(gateway: Start, upstream: Upstream) -> None:
@@ -236,7 +237,7 @@ def test_what_goes_is_asked_for_on_a_terminal(gateway: Start, upstream: Upstream
     assert "- route new of service orders" in shown
     done, shown = on_terminal(running, "", "delete", "routes/new", "-y")
     assert (done.returncode, shown) == (0, "")
-    assert done.stdout.splitlines() == ["- route new of service orders", "1 deleted"]
+    assert done.stdout.splitlines() == ["- route new of service orders", "1 deleted: revision 3"]
 
 
 def test_ctrl_c_ends_a_command_at_once(gateway: Start, upstream: Upstream) -> None:
@@ -325,14 +326,15 @@ def test_a_reload_and_a_restart_show_what_the_file_changes(
     before, after = running.file.read_text(), AFTER.format(url=upstream.url)
     plan = [*CHANGES, "+ route new of service orders"]
     counts = "1 created, 4 changed, 1 deleted, 1 unchanged"
+    setting = "~ setting log_level: notice -> warn"
     for command in ("reload", "restart"):
         running.file.write_text(after)
         dry = succeed(running, command, "--dry-run")
         assert changes(dry) == [*plan, f"dry run: {counts}"]
         assert running.ask("/old").status == 200
-        done, shown = on_terminal(running, "n\n", command)
+        done, shown = on_terminal(running, "n\n", command, "--log-level", "warn")
         assert done.returncode == 1
-        assert "- route old of service orders" in shown
+        assert f"{setting}\r\n- route old of service orders" in shown
         assert running.ask("/old").status == 200
         said = changes(succeed(running, command))
         assert said[1:] == [*plan, counts]
@@ -342,7 +344,6 @@ def test_a_reload_and_a_restart_show_what_the_file_changes(
         assert (found["created"], found["changed"], found["deleted"]) == (1, 4, 1)
     # Nothing of the file has changed, but a setting.
     dry = succeed(running, "reload", "--dry-run", "--log-level", "warn")
-    setting = "~ setting log_level: notice -> warn"
     assert dry == [setting, "dry run: 1 setting changed"]
     said = succeed(running, "reload", "--log-level", "warn")
     assert said[1:] == [setting, "1 setting changed"]

@@ -1,11 +1,13 @@
 """sluice reload and restart: what they take, remember, and keep when they refuse."""
 
 import json
+import shlex
 import socket
 
 from plugin_files import write_plugin
 
 from instance import BAD, ONE, TWO, Instance, Instances
+from processes import ran
 from sluice import NGINX
 from upstream import Upstream
 from wire import wait_until
@@ -50,7 +52,7 @@ def test_all_addresses_in_the_place_of_one(instance: Instance) -> None:
     for new, old in ((all_of_them, one), (one, all_of_them)):
         assert instance.refuse("reload", proxy_listen=new)[0] == (
             f"sluice: proxy_listen: {new} overlaps {old}, which this gateway has open: only "
-            f"{instance.hint('restart')} can change to it"
+            f"{instance.hint(f'restart --proxy-listen {new}')} can change to it"
         )
         assert f"proxy {new}, " in instance.succeed("restart", proxy_listen=new)
         assert instance.get("/") == 404
@@ -170,11 +172,12 @@ def test_reload_refuses_settings_that_need_a_restart(instance: Instance) -> None
     shadow = instance.folder / "nginx"
     shadow.symlink_to(NGINX)
     given = {"nginx_binary": str(shadow), "events_size": "1m"}
-    assert instance.refuse("reload", log_level="info", **given) == [
-        f"sluice: events_size: 16m -> 1m {ONLY_RESTART}{instance.hint('restart')}",
-        f"sluice: nginx_binary: {NGINX} -> {shadow} {ONLY_RESTART}{instance.hint('restart')}",
-        "sluice: reload refused: the running configuration is kept",
-    ]
+    *lines, last = instance.refuse("reload", log_level="info", **given)
+    assert last == "sluice: reload refused: the running configuration is kept"
+    for line, change in zip(
+        lines, ("events_size: 16m -> 1m", f"nginx_binary: {NGINX} -> {shadow}"), strict=True
+    ):
+        assert line.startswith(f"sluice: {change} {ONLY_RESTART}`{instance.command} restart --")
     # Neither is remembered.
     assert instance.succeed("reload") == SAME
     assert instance.status()["workers"] == before
@@ -225,6 +228,37 @@ def test_restart_starts_what_was_stopped(instance: Instance) -> None:
     instance.succeed("stop")
     instance.succeed("restart")
     assert instance.get("/") == 404
+
+
+def test_settings_of_a_plan_are_shown_as_they_are_written(instance: Instance) -> None:
+    instance.succeed("start")
+    flags = {"metrics_latencies": "on", "trusted_ips": "10.0.0.0/8,::1", "status_listen": "off"}
+    assert instance.succeed("restart", "--no-file", "--dry-run", **flags).splitlines() == [
+        f"~ setting file: {instance.file} -> (unset)",
+        "~ setting trusted_ips: (unset) -> 10.0.0.0/8, ::1",
+        "~ setting metrics_latencies: off -> on",
+        "dry run: 3 settings changed",
+    ]
+    line = instance.refuse("reload", run_dir="/tmp/x")[0]
+    assert line.startswith(f"sluice: run_dir: (unset) -> /tmp/x {ONLY_RESTART}")
+
+
+def test_the_restart_that_a_refusal_shows_has_the_flags(instance: Instance) -> None:
+    instance.succeed("start")
+    form = "it's $status"
+    for more, changed in (("--no-file", ""), ("", str(instance.file))):
+        size = "1m" if more else "2m"
+        given = {"events_size": size, "access_log_format": form}
+        given |= {} if more else {"file": changed}
+        line = instance.refuse("reload", *more.split(), **given)[0]
+        shown = line.split("`")[1]
+        assert shown.endswith(f" --prefix {instance.prefix}")
+        done = ran(shlex.split(shown), env=instance.environment, cwd=instance.folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        live = json.loads((instance.prefix / "settings.json").read_text())
+        assert live["events_size"] == size
+        assert live["access_log_format"] == form
+        assert live["file"] == changed
 
 
 def test_a_default_of_a_newer_version_stops_no_reload(instance: Instance) -> None:

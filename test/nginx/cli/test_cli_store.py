@@ -148,7 +148,7 @@ def test_what_a_killed_backup_left_goes(instance: Instance, words: tuple[str, ..
 def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
     with Upstream() as upstream:
         instance.file.write_text(ONE.format(url=upstream.url))
-        instance.succeed("start")
+        instance.succeed("start", file=None)
         two = instance.folder / "two.yaml"
         two.write_text(TWO.format(url=upstream.url))
         said = instance.succeed("import", str(two)).splitlines()
@@ -205,7 +205,7 @@ def test_a_folder_of_the_users_own(instance: Instance) -> None:
     assert list(folder.iterdir())
     others = instance.folder / "others"
     why, _ = instance.refuse("reload", image_dir=str(others))
-    only = f"changes only with {instance.hint('restart')}"
+    only = f"changes only with {instance.hint(f'restart --image-dir {others}')}"
     assert why == f"sluice: image_dir: {folder} -> {others} {only}"
     assert image_dir(instance) == folder
     # What a gateway that was killed has left, of a version with another layout.

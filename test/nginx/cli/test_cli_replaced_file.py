@@ -1,0 +1,81 @@
+"""A gateway that a file configures: what a command may change of it, and the way back to the file
+after POST /config.
+"""
+
+import json
+
+import httpx
+
+from instance import ONE, TWO, Instance
+from upstream import Upstream
+from wire import DEADLINE
+
+SAME = "nothing has changed; no worker was replaced (--new-workers replaces them)\n"
+REPLACED = " (replaced by POST /config)"
+BACK = [
+    "- route two of service two",
+    "- service two",
+    "+ service one",
+    "+ route one of service one",
+]
+
+
+def post(instance: Instance, text: str) -> None:
+    """Replaces the configuration by the Admin API."""
+    reply = httpx.post(
+        f"http://127.0.0.1:{instance.admin_port}/config?wait=1",
+        content=text,
+        headers={"Content-Type": "application/yaml"},
+        trust_env=False,
+        timeout=DEADLINE,
+    )
+    assert reply.status_code == 201, reply.text
+
+
+def test_import_is_refused_as_other_changes_are(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        two = instance.folder / "two.yaml"
+        two.write_text(TWO.format(url=upstream.url))
+        said = instance.refuse("import", str(two), "--yes")
+        ways = instance.refuse("rollback", "1")[0].removeprefix("sluice: ")
+        assert ways.startswith("read-only: this instance is configured from a file; edit the file")
+        assert instance.hint("restart --no-file") in ways
+        assert said == [f"sluice: {ways}", "sluice: nothing was changed"]
+        assert instance.get("/one") == 200
+        assert instance.succeed("import", str(two), "--dry-run").endswith(
+            "dry run: 2 created, 2 deleted\n"
+        )
+        # The store takes it, whether it is served or not.
+        instance.succeed("restart", "--no-file", "--yes")
+        assert ": revision " in instance.succeed("import", str(two), "--yes")
+        assert instance.get("/two") == 200
+        instance.succeed("stop")
+        instance.succeed("import", str(two), "--yes")
+
+
+def test_reload_brings_the_file_back_that_a_post_has_replaced(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        for more in ([], ["--new-workers"]):
+            assert f"file     {instance.file}\n" in instance.succeed("status")
+            assert instance.status()["file_replaced"] is False
+            post(instance, TWO.format(url=upstream.url))
+            assert f"file     {instance.file}{REPLACED}\n" in instance.succeed("status")
+            assert instance.status()["file_replaced"] is True
+            dry = instance.succeed("reload", "--dry-run", *more).splitlines()
+            assert sorted(dry[:-1]) == sorted(BACK)
+            assert instance.get("/two") == 200
+            said = instance.succeed("reload", "--yes", *more).splitlines()
+            assert sorted(said[1:-1]) == sorted(BACK)
+            assert (instance.get("/one"), instance.get("/two")) == (200, 404)
+            assert instance.succeed("reload") == SAME
+        # One of the same text is the file's.
+        post(instance, TWO.format(url=upstream.url))
+        instance.file.write_text(TWO.format(url=upstream.url))
+        assert instance.status()["file_replaced"] is False
+        instance.succeed("reload")
+        assert json.loads(instance.succeed("reload", "--dry-run", "--json"))["entities"] == []
+        assert instance.status()["file_replaced"] is False
