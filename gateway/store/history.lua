@@ -85,17 +85,26 @@ local function start(db, layouts)
     end
 end
 
+-- Whether there is one to go on with: one that was forgotten has no reach.
+local function has_begun(db)
+    return exists(db) and db:row("SELECT 1 FROM history_reach") ~= nil
+end
+
 --- Begins to keep a history, goes on with it, or forgets it; in the caller's transaction, once the
 -- tables of the kinds are there.
 -- @tparam table db connection
 -- @tparam {table,...} layouts of gateway.store.layout
--- @tparam boolean is_kept
-function _M.adapt(db, layouts, is_kept)
-    if is_kept then
-        start(db, layouts)
-    else
+-- @tparam number count of revisions to keep; 0 forgets those there are
+-- @tparam boolean begins false: one that is there goes on, and none begins
+-- @treturn number how many are kept
+function _M.adapt(db, layouts, count, begins)
+    if count == 0 then
         stop(db)
+    elseif begins or has_begun(db) then
+        start(db, layouts)
+        return count
     end
+    return 0
 end
 
 --- Notes who made a revision, in its transaction.
