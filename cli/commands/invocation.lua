@@ -193,6 +193,36 @@ function _M.on_instance(run)
     end
 end
 
+-- Whether a prefix has nothing that somebody has set up or started.
+local function is_unused(instance)
+    return not stat.stat(instance.settings)
+        and not stat.stat(instance.start)
+        and not stat.stat(instance.store)
+        and #instance:leaders() == 0
+end
+
+--- A command that would begin something new in a prefix that has nothing. Refused in the default
+-- one, where nobody has named it and a gateway runs elsewhere, or the command needs one: that is
+-- what was meant. Kong's command line names its own default.
+-- @tparam function run `(instance, arguments, context)` -> exit code
+-- @tparam[opt] boolean needs_one refused also where no gateway runs
+-- @treturn function the command
+function _M.on_meant(run, needs_one)
+    local default = options.by_name.prefix.default
+    return _M.on_instance(function(instance, arguments, context)
+        local is_default = not (instance.is_named or arguments.defaults)
+            and instance.prefix == paths.resolve(default)
+        if is_default and is_unused(instance) then
+            local others = _M.others(instance)
+            if others or needs_one then
+                local line = "not running in %s, which is empty; name the gateway with --prefix"
+                return fail({ line:format(instance.prefix), others }, console.NOT_RUNNING)
+            end
+        end
+        return run(instance, arguments, context)
+    end)
+end
+
 --- A command that needs it to run.
 -- @tparam function run `(instance, master, arguments, context)` -> exit code
 -- @treturn function the command

@@ -210,7 +210,7 @@ end
 local ACTIONS = { add = run_add, list = run_list, remove = run_remove }
 
 --- Adds, lists or removes. A new token is printed, and nothing else, once.
-_M.run = invocation.on_instance(function(instance, arguments, context)
+_M.run = invocation.on_meant(function(instance, arguments, context)
     local action = arguments.action
     if action ~= "list" and not arguments.name then
         return fail(("token %s: the name is missing"):format(action), WRONG_USE)
