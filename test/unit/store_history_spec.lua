@@ -1,6 +1,8 @@
 --- The history of the store: what is noted, and the way back.
 
+local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
+local layout = require("gateway.store.layout")
 local support = require("test.unit.support.store")
 
 local put, delete, to = support.put, support.delete, support.to
@@ -176,6 +178,26 @@ describe("the history of the store", function()
         by("b", { put("services", { id = "z" }) })
         changes.at_revision = now.revision
         assert.equal("changed", select(2, s:transaction(changes)).err)
+    end)
+
+    it("says of a revision that is not there what there is", function()
+        local function said(verb, revision)
+            return select(2, s[verb](s, revision)).message
+        end
+        s:close()
+        -- With the kind that is no file's.
+        s = assert(support.open(path, { history = 5, layouts = layout.derive(entities.stored()) }))
+        assert.equal("no revisions yet", said("changes_back", 1))
+        assert.equal("no revisions yet", said("changed_in", 0))
+        by("a", { put("services", { id = "s" }) })
+        by(nil, { put("names", { id = "x", name = "x", addresses = {} }) })
+        assert.equal("revision 2 changed no entity: the history has 1 to 1", said("changed_in", 2))
+        assert.equal("there is no revision 3: the history has 1 to 1", said("changed_in", 3))
+        assert.equal("there is no revision 0: the history has 1 to 1", said("changed_in", 0))
+        s:close()
+        s = assert(support.open(path))
+        assert.equal("the store keeps no history", said("changed_in", 1))
+        assert.equal("the store keeps no history", said("changes_back", 1))
     end)
 
     it("is forgotten where a writer keeps none", function()
