@@ -368,7 +368,9 @@ _M.apply = invocation.on_running(function(instance, _, arguments)
     local body = { type = TYPES[extension] or "text/plain", text = text }
     local status, answer, answered =
         control.ask(instance.control, "POST", target, body, control.FILE_TIMEOUT_S)
-    if status ~= 200 then
+    if status == 400 and answer.name == "unknown kind" then
+        return fail(answer.message, WRONG_USE)
+    elseif status ~= 200 then
         local lines = reasons(status, answer)
         lines[1] = ("%s: %s"):format(arguments.path == "-" and "stdin" or arguments.path, lines[1])
         -- Who does not answer may have done it.
