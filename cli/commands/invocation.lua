@@ -175,6 +175,45 @@ function _M.settings(arguments, instance, remembered)
     return settings, errors, given
 end
 
+-- What is said of unknown SLUICE_* variables by commands that take no setting but the prefix. Who
+-- looks or ends something is warned, so that a mistake locks nobody out; others are refused, as
+-- those are that take all settings and say so themselves.
+local WARNED, REFUSED = "warned", "refused"
+local OF_UNKNOWN = {
+    apply = REFUSED,
+    delete = REFUSED,
+    events = WARNED,
+    get = REFUSED,
+    history = REFUSED,
+    quit = WARNED,
+    reopen = WARNED,
+    rollback = REFUSED,
+    status = WARNED,
+    stop = WARNED,
+    timers = WARNED,
+}
+
+-- Says what is unknown; an exit code where that is all.
+local function check_environment(instance, arguments)
+    local how = OF_UNKNOWN[arguments.command]
+    local unknown = how
+            and settings_of.unknown({
+                flags = given_flags(arguments),
+                defaults = arguments.defaults,
+                cwd = unistd.getcwd(),
+                -- Start may have been told that some are a vault's.
+                remembered = (instance:read_remembered()),
+            })
+        or {}
+    if how == REFUSED and #unknown > 0 then
+        return fail(unknown, console.WRONG_USE)
+    end
+    for _, line in ipairs(unknown) do
+        console.complain({ "warning: " .. line })
+    end
+    return nil
+end
+
 --- A command on the instance that the arguments mean.
 -- @tparam function run `(instance, arguments, context)` -> exit code
 -- @treturn function the command
@@ -189,7 +228,7 @@ function _M.on_instance(run)
         else
             become_owner(instance, arguments, context.root)
         end
-        return run(instance, arguments, context)
+        return check_environment(instance, arguments) or run(instance, arguments, context)
     end
 end
 

@@ -66,3 +66,28 @@ def test_nothing_begins_in_the_default_prefix_beside_a_gateway(instance: Instanc
         assert (code, output) == (3, ""), (words, lines)
         assert is_meant_elsewhere(instance, lines), (words, lines)
         assert not DEFAULT.exists(), words
+
+
+def test_every_command_names_a_variable_that_is_no_setting(instance: Instance) -> None:
+    """Only those that look or end something go on, so that nobody is locked out."""
+    instance.flags["--vault-env"] = "SLUICE_PASSWORD"
+    instance.succeed("start")
+    instance.environment |= {"SLUICE_PROXY_LISEN": "127.0.0.1:1", "SLUICE_PASSWORD": "x"}
+    said = "environment: unknown variable SLUICE_PROXY_LISEN; did you mean SLUICE_PROXY_LISTEN?"
+    file = str(instance.file)
+    for words in (
+        ["apply", file],
+        ["delete", "routes", "one"],
+        ["diff", file],
+        ["get", "routes"],
+        ["history"],
+        ["import", file],
+        ["reload"],
+        ["restart"],
+        ["rollback", "1"],
+        ["token", "list"],
+    ):
+        assert instance.refuse(*words, code=2)[0] == f"sluice: {said}", words
+    for verb in ("status", "events", "timers", "reopen", "stop"):
+        done = instance.run(verb)
+        assert (done.returncode, done.stderr) == (0, f"sluice: warning: {said}\n"), verb
