@@ -2,6 +2,7 @@
 -- and returns an exit code.
 
 local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
 local images = require("cli.instance.images")
 local invocation = require("cli.commands.invocation")
 local options = require("cli.options")
@@ -76,9 +77,9 @@ _M.backup = on_store(function(instance, settings, arguments)
     local _, err = store.backup(settings, instance, arguments.path, arguments.force)
     return done_or(
         err,
-        "%s is a backup of the store; to restore it: sluice restore %s",
+        "%s is a backup of the store; to restore it: `sluice restore %s`",
         arguments.path,
-        arguments.path
+        hint.quoted(arguments.path)
     )
 end)
 

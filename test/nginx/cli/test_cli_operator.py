@@ -9,6 +9,15 @@ from instance import TWO, Instance
 from processes import ran
 from sluice import COMMAND
 
+CREDENTIALS = """
+_format_version: "3.0"
+consumers:
+- username: ann
+  keyauth_credentials: [{key: shown-when-asked}]
+  jwt_secrets: [{key: a, secret: shown-when-asked-which-is-long-enough}]
+  hmacauth_credentials: [{username: a, secret: shown-when-asked}]
+"""
+
 DEFAULT = Path("/var/lib/sluice")
 
 
@@ -91,3 +100,45 @@ def test_every_command_names_a_variable_that_is_no_setting(instance: Instance) -
     for verb in ("status", "events", "timers", "reopen", "stop"):
         done = instance.run(verb)
         assert (done.returncode, done.stderr) == (0, f"sluice: warning: {said}\n"), verb
+
+
+def test_tokens_that_are_missing(instance: Instance) -> None:
+    path = instance.folder / "tokens"
+    path.write_text("# nobody yet\n")
+    path.chmod(0o600)
+    instance.succeed("start", admin_named_tokens=str(path))
+    assert instance.succeed("token", "list") == f"no tokens in {path}\n"
+    assert instance.succeed("token", "list", "--json") == "[]\n"
+    for action in ("add", "remove"):
+        assert instance.refuse("token", action, code=2) == [
+            "sluice: missing argument 'name'",
+            f"  usage: sluice token {action} <name> [flags]",
+            "  more:  sluice help token",
+        ]
+
+
+def test_kong_has_a_help_and_suggestions() -> None:
+    code, said, _ = sluice("help", "kong")
+    assert (code, said) == sluice("kong", "--help")[:2]
+    assert said.startswith("Usage: kong ")
+    code, _, lines = sluice("kong", "star")
+    assert code == 1
+    assert lines[0].startswith("sluice: unknown command 'star'; did you mean 'start'")
+
+
+def test_a_backup_says_how_to_restore_it(instance: Instance) -> None:
+    instance.succeed("start")
+    said = instance.succeed("backup", "b.db")
+    hint = instance.hint("restore b.db")
+    assert said == f"b.db is a backup of the store; to restore it: {hint}\n"
+    assert f"restore 'a b.db' --prefix {instance.prefix}`" in instance.succeed("backup", "a b.db")
+
+
+def test_secrets_are_revealed_in_tables(instance: Instance) -> None:
+    instance.succeed("start")
+    instance.succeed("restart", "--no-file")
+    (instance.folder / "more.yaml").write_text(CREDENTIALS)
+    instance.succeed("apply", "more.yaml")
+    for kind in ("key-auths", "jwts", "hmac-auths"):
+        assert "shown-when-asked" not in instance.succeed("get", kind), kind
+        assert "shown-when-asked" in instance.succeed("get", kind, "--reveal"), kind
