@@ -86,14 +86,17 @@ local kong = require("cli.commands.kong")
 
 local function main()
     hint.set_root(root)
+    local context = { root = root, parser = arguments_of.parser }
     if arg[1] == "kong" then
-        return kong.run({ unpack(arg, 2) }, { root = root, parser = arguments_of.parser })
+        return kong.run({ unpack(arg, 2) }, context)
+    elseif arg[1] == "help" and arg[2] == "kong" then
+        return kong.run({ "--help" }, context)
     end
     local arguments, refusal = arguments_of.read(arg)
     if not arguments then
         return console.fail(refusal, console.WRONG_USE)
     end
-    return commands[arguments.command](arguments, { root = root, parser = arguments_of.parser })
+    return commands[arguments.command](arguments, context)
 end
 
 -- A command ends before most of what it makes is garbage: a large file of entities would be walked

@@ -333,7 +333,9 @@ _M.apply = invocation.on_running(function(instance, _, arguments, context)
     local body = { type = TYPES[extension] or "text/plain", text = text }
     local status, answer, answered =
         control.ask(instance.control, "POST", target, body, control.FILE_TIMEOUT_S)
-    if status ~= 200 then
+    if status == 400 and answer.name == "unknown kind" then
+        return fail(answer.message, WRONG_USE)
+    elseif status ~= 200 then
         local about = { path = arguments.path, text = text, is_list = arguments.kind ~= nil }
         return fail(refusal.of_file(instance, context.root, about, status, answer))
     end

@@ -48,6 +48,10 @@ function _M.columns(kind, reveals)
     for _, name in ipairs(SHOWN[kind] or {}) do
         columns[#columns + 1] = { name = name }
     end
+    for _, entry in ipairs(reveals and definition.fields or {}) do
+        local name, field = next(entry)
+        add(entities.is_secret(field, name) and name or nil)
+    end
     for _, name in ipairs(ALSO) do
         add(name)
     end

@@ -198,7 +198,7 @@ local function replace(context, instance, settings, given, opts)
 end
 
 --- restart: checks like start and shows what changes before it quits the running one.
-_M.restart = invocation.on_instance(function(instance, arguments, context)
+_M.restart = invocation.on_meant(function(instance, arguments, context)
     if arguments.json then
         console.silence()
     end
@@ -254,7 +254,7 @@ _M.restart = invocation.on_instance(function(instance, arguments, context)
         planning.report_load(plan, arguments)
     end
     return code
-end)
+end, true)
 
 --- stop: ends the gateway at once.
 _M.stop = on_ending(function(instance)

@@ -190,6 +190,45 @@ function _M.settings(arguments, instance, remembered)
     return settings, errors, given
 end
 
+-- What is said of unknown SLUICE_* variables by commands that take no setting but the prefix. Who
+-- looks or ends something is warned, so that a mistake locks nobody out; others are refused, as
+-- those are that take all settings and say so themselves.
+local WARNED, REFUSED = "warned", "refused"
+local OF_UNKNOWN = {
+    apply = REFUSED,
+    delete = REFUSED,
+    events = WARNED,
+    get = REFUSED,
+    history = REFUSED,
+    quit = WARNED,
+    reopen = WARNED,
+    rollback = REFUSED,
+    status = WARNED,
+    stop = WARNED,
+    timers = WARNED,
+}
+
+-- Says what is unknown; an exit code where that is all.
+local function check_environment(instance, arguments)
+    local how = OF_UNKNOWN[arguments.command]
+    local unknown = how
+            and settings_of.unknown({
+                flags = given_flags(arguments),
+                defaults = arguments.defaults,
+                cwd = unistd.getcwd(),
+                -- Start may have been told that some are a vault's.
+                remembered = (instance:read_remembered()),
+            })
+        or {}
+    if how == REFUSED and #unknown > 0 then
+        return fail(unknown, console.WRONG_USE)
+    end
+    for _, line in ipairs(unknown) do
+        console.complain({ "warning: " .. line })
+    end
+    return nil
+end
+
 --- A command on the instance that the arguments mean.
 -- @tparam function run `(instance, arguments, context)` -> exit code
 -- @treturn function the command
@@ -204,8 +243,38 @@ function _M.on_instance(run)
         else
             become_owner(instance, arguments, context.root)
         end
-        return run(instance, arguments, context)
+        return check_environment(instance, arguments) or run(instance, arguments, context)
     end
+end
+
+-- Whether a prefix has nothing that somebody has set up or started.
+local function is_unused(instance)
+    return not stat.stat(instance.settings)
+        and not stat.stat(instance.start)
+        and not stat.stat(instance.store)
+        and #instance:leaders() == 0
+end
+
+--- A command that would begin something new in a prefix that has nothing. Refused in the default
+-- one, where nobody has named it and a gateway runs elsewhere, or the command needs one: that is
+-- what was meant. Kong's command line names its own default.
+-- @tparam function run `(instance, arguments, context)` -> exit code
+-- @tparam[opt] boolean needs_one refused also where no gateway runs
+-- @treturn function the command
+function _M.on_meant(run, needs_one)
+    local default = options.by_name.prefix.default
+    return _M.on_instance(function(instance, arguments, context)
+        local is_default = not (instance.is_named or arguments.defaults)
+            and instance.prefix == paths.resolve(default)
+        if is_default and is_unused(instance) then
+            local others = _M.others(instance)
+            if others or needs_one then
+                local line = "not running in %s, which is empty; name the gateway with --prefix"
+                return fail({ line:format(instance.prefix), others }, console.NOT_RUNNING)
+            end
+        end
+        return run(instance, arguments, context)
+    end)
 end
 
 --- A command that needs it to run.

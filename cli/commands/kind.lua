@@ -47,10 +47,10 @@ local function first_kind(name)
     elseif kind then
         return nil, ("%s have no list of their own; %s"):format(kind, place_of(kind))
     elseif near and entities.has_collection(near) then
-        local line = "there is no kind '%s'; did you mean %s?"
+        local line = "unknown kind '%s'; did you mean %s?"
         return nil, line:format(name, entities.path_name(near))
     end
-    local message = "there is no kind '%s'; expected one of %s, or such as upstreams/NAME/targets"
+    local message = "unknown kind '%s'; expected one of %s, or such as upstreams/NAME/targets"
     return nil, message:format(name, table.concat(_M.names(), ", "))
 end
 

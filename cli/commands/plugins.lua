@@ -31,7 +31,7 @@ local function print_json(list)
 end
 
 local function print_table(list)
-    local rows = { { "name", "Kong", "here", "order", "cost", "what for, or when and why not" } }
+    local rows = { { "name", "Kong", "here", "order", "cost", "purpose or status" } }
     for i, each in ipairs(list) do
         rows[i + 1] = {
             each.name,

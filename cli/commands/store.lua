@@ -2,6 +2,7 @@
 -- and returns an exit code.
 
 local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
 local images = require("cli.instance.images")
 local invocation = require("cli.commands.invocation")
 local options = require("cli.options")
@@ -22,9 +23,10 @@ local say, fail = console.say, console.fail
 local complain = console.complain
 
 -- A command on the store of an instance, with the settings that it runs with, or would:
--- `run(instance, settings, arguments, context)`.
-local function on_store(run)
-    return invocation.on_instance(function(instance, arguments, context)
+-- `run(instance, settings, arguments, context)`; `makes`: it makes a store where there is none.
+local function on_store(run, makes)
+    local on = makes and invocation.on_meant or invocation.on_instance
+    return on(function(instance, arguments, context)
         local ours, foreign = prefixes.new(instance):check(context.root)
         if not ours then
             return fail(foreign)
@@ -76,9 +78,9 @@ _M.backup = on_store(function(instance, settings, arguments)
     local _, err = store.backup(settings, instance, arguments.path, arguments.force)
     return done_or(
         err,
-        "%s is a backup of the store; to restore it: sluice restore %s",
+        "%s is a backup of the store; to restore it: `sluice restore %s`",
         arguments.path,
-        arguments.path
+        hint.quoted(arguments.path)
     )
 end)
 
@@ -107,7 +109,7 @@ _M.restore = on_store(function(instance, settings, arguments, context)
         say("the previous store is in %s", done.kept)
     end
     return DONE
-end)
+end, true)
 
 --- export: the entities as a declarative file.
 _M.export = on_store(function(instance, settings, arguments)
@@ -197,6 +199,6 @@ _M.import = on_store(function(instance, settings, arguments, context)
     end
     say("the store has the contents of %s", path)
     return DONE
-end)
+end, true)
 
 return _M

@@ -199,6 +199,10 @@ local function run_list(_, arguments, _, settings)
         console.say_json("[" .. table.concat(out, ",") .. "]")
         return DONE
     end
+    if #file.list == 0 then
+        say("no tokens in %s", file.path)
+        return DONE
+    end
     local rows = { { "name", "role" } }
     for i, token in ipairs(file.list) do
         rows[i + 1] = { token.name, token.role }
@@ -210,10 +214,14 @@ end
 local ACTIONS = { add = run_add, list = run_list, remove = run_remove }
 
 --- Adds, lists or removes. A new token is printed, and nothing else, once.
-_M.run = invocation.on_instance(function(instance, arguments, context)
+_M.run = invocation.on_meant(function(instance, arguments, context)
     local action = arguments.action
     if action ~= "list" and not arguments.name then
-        return fail(("token %s: the name is missing"):format(action), WRONG_USE)
+        return fail({
+            "missing argument 'name'",
+            ("  usage: sluice token %s <name> [flags]"):format(action),
+            "  more:  sluice help token",
+        }, WRONG_USE)
     end
     local settings, errors = resolve(instance, arguments)
     if not settings then

@@ -171,6 +171,7 @@ end
 function _M.load(settings, instance, items, origin, again)
     -- Before the child has others' rights.
     local writer = require("gateway.writer")
+    local by = origins.is_of_store(settings) and "sluice import" or "file " .. settings.file
     local done, err = worker_user.run(settings.user, function()
         local held = again and open(instance)
         if held then
@@ -181,8 +182,9 @@ function _M.load(settings, instance, items, origin, again)
             store = instance.store,
             images = settings.image_dir,
             layouts = layout.derive(entities.stored(), entities.of_plugins()),
-            history = origins.is_of_store(settings) and settings.history or 0,
-        }, items, origin, "sluice import")
+            history = settings.history,
+            begins_history = origins.is_of_store(settings),
+        }, items, origin, by)
     end)
     if not done then
         return nil, recovery.lines(instance, err, text_of(err, settings))

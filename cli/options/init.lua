@@ -891,7 +891,8 @@ _M.list = {
         max = 1073741824,
         doc = "Shared memory for entries of log plugins on their way to the control worker, which "
             .. "takes as much again for those on their way to log servers. If it is full, new "
-            .. "entries are dropped and counted; so are entries of over a quarter.",
+            .. "entries are dropped and counted; entries larger than a quarter "
+            .. "of it are dropped as well.",
     },
     {
         name = "events_size",
@@ -1000,7 +1001,7 @@ _M.list = {
         type = "module_list",
         default = "",
         doc = "Globals that Lua in the sandbox has, too, separated by commas, such as `bit` or "
-            .. "`table.concat`. The same is true of them.",
+            .. "`table.concat`. Whoever changes the configuration can use them.",
     },
 }
 

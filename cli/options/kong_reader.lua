@@ -1,6 +1,7 @@
 --- Reads Kong's settings as ours, by cli.options.kong.
 
 local kong = require("cli.options.kong")
+local nearest = require("sluice.nearest")
 local values = require("cli.options.kong_values")
 
 local _M = {}
@@ -112,6 +113,16 @@ function _M.is_known(name)
     return row_of(name).warns ~= kong.UNKNOWN
 end
 
+-- What is said of a setting that has no effect, with the one that was probably meant.
+local function warning_of(row, name, entry)
+    local near = row.warns == kong.UNKNOWN and nearest.find(name, kong.list)
+    if not near then
+        return row.warns
+    end
+    near = entry.place == "environment" and PREFIX .. near:upper() or near
+    return ("%s; did you mean %s?"):format(row.warns, near)
+end
+
 -- Whether a value says what is the case anyway.
 local function is_same(row, text)
     for word in (row.same or ""):gmatch("%S+") do
@@ -199,7 +210,7 @@ function _M.read(given, more)
         if entry.wrong then
             errors[#errors + 1] = ("%s (%s): %s"):format(name, entry.source, entry.wrong)
         elseif row.warns and not is_silent then
-            warn(entry, row.warns)
+            warn(entry, warning_of(row, name, entry))
         elseif row.refuses and not is_silent then
             errors[#errors + 1] = ("%s (%s): '%s' is not supported: %s"):format(
                 name,

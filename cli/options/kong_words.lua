@@ -106,6 +106,7 @@ function _M.read(words, rows)
     end
     local made = parser(rows)
     made.error = function(_, message)
+        message = message:gsub("\nDid", "; did")
         error({ message, "  commands: " .. table.concat(names_of(rows), ", ") }, 0)
     end
     local is_read, given = pcall(made.parse, made, words)

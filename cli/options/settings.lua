@@ -328,6 +328,41 @@ local function read_kongs(variables, of_vaults, in_file, opts)
     return found, of_file, errors, warnings
 end
 
+-- Where settings stand, read for `resolve`, with what is wrong there: unknown names, a file that
+-- cannot be read.
+local function read_places(opts)
+    local remembered = opts.remembered or { flags = {}, environment = {} }
+    local variables = opts.environment or stdlib.getenv()
+    local places = {
+        defaults = merge(remembered.defaults or {}, opts.defaults or {}),
+        flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags),
+        variables = variables,
+        ours = from_environment(variables, opts.cwd),
+        remembered = remembered,
+    }
+    local flags, defaults = places.flags, places.defaults
+    local environment = merge(places.ours, remembered.environment)
+    local given_conf = pick(options.by_name.conf, { flags, environment }, defaults)
+    local file, errors, kongs_file = read_settings_file(given_conf, opts.open or io.open)
+    local vault_env = options.by_name.vault_env
+    local given = pick(vault_env, { flags, environment, file }, defaults)
+    places.of_vaults = read(vault_env, given) or {}
+    places.unknown = environments.unknown(variables, places.of_vaults)
+    for _, err in ipairs(places.unknown) do
+        errors[#errors + 1] = err
+    end
+    places.file, places.kongs_file = file, kongs_file
+    return places, errors
+end
+
+--- The variables in the environment that look like settings and are none, for a command that takes
+-- no more than the prefix.
+-- @tparam table opts of `resolve`
+-- @treturn {string,...} errors, a line each
+function _M.unknown(opts)
+    return (read_places(opts)).unknown
+end
+
 --- Resolves all settings.
 -- Reads the settings file; its cost is bounded by that file's size.
 -- @tparam table opts
@@ -346,23 +381,12 @@ end
 -- @treturn table what a later reload must know, as `remembered`
 -- @treturn {string,...} warnings, a line each
 function _M.resolve(opts)
-    local remembered = opts.remembered or { flags = {}, environment = {} }
-    local defaults = merge(remembered.defaults or {}, opts.defaults or {})
-    local flags = merge(from_flags(opts.flags, opts.cwd), remembered.flags)
-    local variables = opts.environment or stdlib.getenv()
-    local ours = from_environment(variables, opts.cwd)
-    local environment = merge(ours, remembered.environment)
-
-    local given_conf = pick(options.by_name.conf, { flags, environment }, defaults)
-    local file, errors, kongs_file = read_settings_file(given_conf, opts.open or io.open)
-    local vault_env = options.by_name.vault_env
-    local of_vaults = read(vault_env, pick(vault_env, { flags, environment, file }, defaults)) or {}
-    for _, err in ipairs(environments.unknown(variables, of_vaults)) do
-        errors[#errors + 1] = err
-    end
-    local kongs, of_file, wrong, warnings = read_kongs(variables, of_vaults, kongs_file, opts)
-    environment = merge(merge(ours, kongs), remembered.environment)
-    file = merge(file, of_file)
+    local places, errors = read_places(opts)
+    local remembered, flags, defaults = places.remembered, places.flags, places.defaults
+    local kongs, of_file, wrong, warnings =
+        read_kongs(places.variables, places.of_vaults, places.kongs_file, opts)
+    local environment = merge(merge(places.ours, kongs), remembered.environment)
+    local file = merge(places.file, of_file)
     if opts.only and all_given(opts.only, { flags, environment, file }) then
         errors = {}
     end

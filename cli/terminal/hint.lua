@@ -33,7 +33,10 @@ local function find_program(root)
     return unistd.getcwd() == stdlib.realpath(root) and "bin/sluice" or path
 end
 
-local function quoted(text)
+--- A word as a shell takes it.
+-- @tparam string text
+-- @treturn string
+function _M.quoted(text)
     return text:find(PLAIN) and text or "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
@@ -73,7 +76,7 @@ end
 -- @treturn string
 function _M.command(command, prefix)
     program = program or (_M.root and find_program(_M.root) or "sluice")
-    return ("%s %s%s"):format(program, command, prefix and " --prefix " .. quoted(prefix) or "")
+    return ("%s %s%s"):format(program, command, prefix and " --prefix " .. _M.quoted(prefix) or "")
 end
 
 --- A line with its commands as they are typed here.

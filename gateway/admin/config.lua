@@ -135,23 +135,30 @@ local function answer_applied(live, done, operations, warnings, pause)
     return response.json(200, answer)
 end
 
+-- The kind that the query names; nil and what to answer where it is none.
+local function kind_of(text)
+    if type(text) ~= "string" then
+        return nil, { message = "kind must be given once" }
+    end
+    local kind, near = kind_names.read(text)
+    local known = near and "did you mean %s?" or "expected one of entities, such as %s"
+    local line = "unknown kind '%s'; " .. known
+    local message = line:format(text, entities.path_name(near or "services"))
+    return kind, not kind and { name = "unknown kind", message = message } or nil
+end
+
 --- Makes or changes the entities of a file, all of them or none, and leaves others alone: 200 with
 -- what has become of each. With `?dry_run=1` says what would. Yields.
 -- @tparam table live what `gateway.admin` is given
 -- @tparam table args arguments of the query: `kind`: of a list in place of a file
 -- @phases content
 function _M.apply(live, args)
-    local message, list_of = check_switches(args), nil
+    local message, list_of, unknown = check_switches(args), nil, nil
     if args.kind ~= nil then
-        local near
-        list_of, near = kind_names.read(type(args.kind) == "string" and args.kind or "")
-        near = near and ("; did you mean %s?"):format(entities.path_name(near)) or ""
-        message = not list_of
-                and "kind must be one of entities, such as services, given once" .. near
-            or message
+        list_of, unknown = kind_of(args.kind)
     end
-    if message then
-        return response.json(400, { message = message })
+    if message or unknown then
+        return response.json(400, unknown or { message = message })
     end
     local items, size, warnings = live.configuration:collect(body.source(), list_of)
     if not items then

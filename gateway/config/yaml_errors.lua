@@ -56,11 +56,9 @@ local function unexpected_colon(source, err)
         return "unexpected ': ' in a text; put the text in quotes"
     end
     local before = line_before(source, err.line)
-    local column = key_column(source_line.text(source, before))
     local message = format(
-        "indented deeper than line %d, which has a value already; a key begins in column %d",
-        before,
-        column
+        "unexpected indentation: line %d already has a value (is a ':' missing there?)",
+        before
     )
     return message, err.line, key_column(line)
 end

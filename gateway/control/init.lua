@@ -116,7 +116,9 @@ function _M.init_worker(opts)
         store = store,
         images = settings.image_dir,
         layouts = layout.derive(entities.stored(), entities.of_plugins()),
-        history = is_of_store and settings.history or 0,
+        history = settings.history,
+        -- Beside a file one that is there goes on: who leaves the store for a file may come back.
+        begins_history = is_of_store,
         on_files = function()
             return files.announce(opts.bus)
         end,

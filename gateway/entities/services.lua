@@ -45,7 +45,7 @@ local function warnings(service, _, given)
     for _, field in ipairs(given and type(given.url) == "string" and OF_URL or {}) do
         local value = given[field]
         if value ~= nil and value ~= NULL and value ~= service[field] then
-            list[#list + 1] = { field = field, message = "ignored: url says otherwise" }
+            list[#list + 1] = { field = field, message = "ignored: url already sets it" }
         end
     end
     return list

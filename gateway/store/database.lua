@@ -77,6 +77,8 @@ end
 -- @tparam[opt=true] boolean opts.check look at every page first; its cost grows with the file
 -- @tparam[opt=0] number opts.history revisions that are kept to go back to; 0 forgets those there
 -- are
+-- @tparam[opt=true] boolean opts.begins_history false: a history that is there goes on, and none
+-- begins
 -- @tparam[opt] table opts.at_least `{ uuid =, revision =, path = }` that was answered once, and
 -- which file says so
 -- @tparam[opt] table opts.live `{ uuid =, revision = }` that a running gateway serves
@@ -99,7 +101,6 @@ function _M.open(path, opts)
     if not parts then
         return nil, err
     end
-    parts.history = opts.history
     parts.is_witnessed = not opts.read_only and opts.synchronous ~= "off"
     parts.places = parts.is_witnessed and places.note(path) or nil
     return wrap(path, parts, opts)

@@ -22,6 +22,9 @@ local MAX_NAMED = 5
 -- Bytes of their texts.
 local MAX_TEXT = 4096
 
+local NO_REVISION = "there is no revision %d: the history has %d to %d"
+local NO_ENTITY = "revision %d changed no entity: the history has %d to %d"
+
 local _M = {}
 
 local TABLES = {
@@ -85,17 +88,26 @@ local function start(db, layouts)
     end
 end
 
+-- Whether there is one to go on with: one that was forgotten has no reach.
+local function has_begun(db)
+    return exists(db) and db:row("SELECT 1 FROM history_reach") ~= nil
+end
+
 --- Begins to keep a history, goes on with it, or forgets it; in the caller's transaction, once the
 -- tables of the kinds are there.
 -- @tparam table db connection
 -- @tparam {table,...} layouts of gateway.store.layout
--- @tparam boolean is_kept
-function _M.adapt(db, layouts, is_kept)
-    if is_kept then
-        start(db, layouts)
-    else
+-- @tparam number count of revisions to keep; 0 forgets those there are
+-- @tparam boolean begins false: one that is there goes on, and none begins
+-- @treturn number how many are kept
+function _M.adapt(db, layouts, count, begins)
+    if count == 0 then
         stop(db)
+    elseif begins or has_begun(db) then
+        start(db, layouts)
+        return count
     end
+    return 0
 end
 
 --- Notes who made a revision, in its transaction.
@@ -255,15 +267,24 @@ local function change_of(db, row)
     end
 end
 
--- Throws that there is no such revision, with those that there are.
-local function refuse(word, revision, first, last)
+-- Revisions that a history has: the first and the last that changed entities, nil where none did,
+-- and the oldest that can be gone back to; nil where there is no history.
+local function range_of(db)
+    if not has_begun(db) then
+        return nil
+    end
+    local range = db:row("SELECT min(revision), max(revision) FROM history")
+    local reach = db:row("SELECT revision FROM history_reach")[1]
+    return { first = range[1], last = range[2], reach = reach }
+end
+
+-- Throws why there is no such revision: `form` with its number and those that there are.
+local function refuse(word, form, revision, range, first, last)
     local message = "the store keeps no history"
-    if first then
-        message = ("there is no revision %d: the history has %d to %d"):format(
-            revision,
-            first,
-            last
-        )
+    if range and not range.first then
+        message = "no revisions yet"
+    elseif range then
+        message = form:format(revision, first, last)
     end
     local err = { err = word, field = "revision", value = revision, message = message }
     error({ refused = err }, 0)
@@ -276,9 +297,13 @@ end
 -- @tparam number revision
 -- @treturn {table,...} `{ kind =, before = text, after = text }`, nil where there was none
 function _M.changed_in(db, by_kind, revision)
-    local range = exists(db) and db:row("SELECT min(revision), max(revision) FROM history") or {}
-    if not range[1] or not db:row("SELECT 1 FROM history WHERE revision = ?", revision) then
-        refuse("not found", revision, range[1], range[2])
+    local range = range_of(db)
+    if not range or not db:row("SELECT 1 FROM history WHERE revision = ?", revision) then
+        -- What the gateway finds out by itself makes revisions, too.
+        local last = db:row("SELECT revision FROM meta")[1]
+        local is_hole = range and revision > range.reach and revision <= last
+        local form = is_hole and NO_ENTITY or NO_REVISION
+        refuse("not found", form, revision, range, range and range.first, range and range.last)
     end
     local list, by_key = {}, {}
     local sql = "SELECT kind, id, before FROM history_item WHERE revision = ? ORDER BY rowid"
@@ -310,9 +335,10 @@ end
 -- @treturn {table,...} `{ kind =, put = text, sequence = }` or `{ kind =, delete = id }`
 function _M.changes_back(db, by_kind, revision)
     local last = db:row("SELECT revision FROM meta")[1]
-    local reach = exists(db) and db:row("SELECT revision FROM history_reach") or {}
-    if not reach[1] or revision < reach[1] or revision > last then
-        refuse(revision > last and "not found" or "too old", revision, reach[1], last)
+    local range = range_of(db)
+    if not range or revision < range.reach or revision > last then
+        local word = revision > last and "not found" or "too old"
+        refuse(word, NO_REVISION, revision, range, range and range.reach, last)
     end
     local seen, changes = {}, {}
     local sql = "SELECT kind, id, sequence, what, before FROM history_item WHERE revision > ? "

@@ -104,6 +104,7 @@ local function prepare_witness(path, found, is_known, uuid)
     end
 end
 
+-- Makes a connection ready; the number of revisions that the history keeps.
 local function set_up(db, path, opts, found)
     local is_new, is_known = look(db, path, opts, found)
     local is_witnessed = not opts.read_only and opts.synchronous ~= "off"
@@ -113,7 +114,7 @@ local function set_up(db, path, opts, found)
     end
     configure(db, opts, is_new)
     if opts.read_only then
-        return
+        return 0
     elseif db:is_read_only() then
         refuse("read only")
     end
@@ -129,7 +130,7 @@ local function set_up(db, path, opts, found)
         tables.set_open(db, true)
     end
     tables.adapt(db, opts.layouts, opts.packing)
-    history.adapt(db, opts.layouts, (opts.history or 0) > 0)
+    local kept = history.adapt(db, opts.layouts, opts.history or 0, opts.begins_history ~= false)
     if opts.packing then
         tables.note_packing(db, opts.layouts, opts.packing)
     end
@@ -144,6 +145,7 @@ local function set_up(db, path, opts, found)
         -- A new file is empty until its first checkpoint, which tells as much.
         checkpoints.make_mark(db, path)
     end
+    return kept
 end
 
 -- The folder and the lock of a writer.
@@ -198,7 +200,7 @@ local function open(path, opts)
             return nil, err
         end
     end
-    local db
+    local db, kept
     local ok, thrown = pcall(function()
         local found = damage.check_files(path, opts)
         if not opts.read_only then
@@ -206,14 +208,14 @@ local function open(path, opts)
         end
         local place = places.place_of(path)
         db = sqlite.open(path, opts.read_only)
-        set_up(db, path, opts, found)
+        kept = set_up(db, path, opts, found)
         if places.place_of(path) ~= place then
             refuse("moved", "was replaced while it was opened")
         end
         return opts.read_only and tables.present(db, opts.layouts) or opts.layouts
     end)
     if ok then
-        return { db = db, lock = lock, layouts = thrown }
+        return { db = db, lock = lock, layouts = thrown, history = kept }
     end
     if db then
         db:close()
@@ -227,7 +229,8 @@ end
 --- Opens the file of a store, for gateway.store.database.
 -- @tparam string path
 -- @tparam table opts of its `open`
--- @treturn table|nil `{ db = connection, lock = descriptor, layouts = those that are there }`
+-- @treturn table|nil `{ db = connection, lock = descriptor, layouts = those that are there,
+-- history = revisions that are kept }`
 -- @treturn nil|table error
 _M.open = open
 

@@ -275,6 +275,7 @@ end
 -- @tparam[opt] number opts.generations of keys in caches: an address (gateway.writer.raising)
 -- @tparam[opt] number opts.delta_bytes of gateway.writer.files
 -- @tparam[opt=0] number opts.history revisions to keep (gateway.store.database)
+-- @tparam[opt=true] boolean opts.begins_history of gateway.store.database
 -- @tparam[opt] table opts.live `{ uuid =, revision = }` of what is live already
 -- @tparam[opt=false] boolean opts.check look at every page of the store first
 -- @treturn table|nil writer
@@ -285,6 +286,7 @@ function _M.open(opts)
         check = opts.check or false,
         alone = not opts.page,
         history = opts.history,
+        begins_history = opts.begins_history,
         live = opts.live,
     })
     local store, err = evidence.open(opts.store, store_opts)

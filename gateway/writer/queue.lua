@@ -259,6 +259,7 @@ end
 -- @tparam string opts.images folder
 -- @tparam {table,...} opts.layouts of gateway.store.layout
 -- @tparam number opts.history revisions to keep (gateway.store.database)
+-- @tparam boolean opts.begins_history of gateway.store.database
 -- @tparam function opts.on_files is called, without arguments, when other files are live; again
 -- where it returns nil and why, not true
 -- @phases init_worker
@@ -272,6 +273,7 @@ function _M.start(opts)
         images = opts.images,
         layouts = opts.layouts,
         history = opts.history,
+        begins_history = opts.begins_history,
         page = page and tonumber(ffi.cast("uintptr_t", page)),
         generations = page
             and tonumber(ffi.cast("uintptr_t", images.C.sluice_images_generations())),

@@ -261,7 +261,7 @@ ngx_sluice_file_log_put(ngx_sluice_file_log_file_t *file, ngx_uint_t reopen,
     if (is_full) {
         sluice_spool_lose(ngx_sluice_spool(), lines->count);
         free(lines);
-        ngx_sluice_file_log_report(file, 0, (u_char *) "it stands still");
+        ngx_sluice_file_log_report(file, 0, (u_char *) "stalled");
     }
 }
 

@@ -124,7 +124,7 @@ local function page()
         if part[2] then
             out[#out + 1] = ("%d of %d are here.\n\n"):format(count, #rows)
         end
-        out[#out + 1] = "| plugin | here | order | cost | what for, or when and why not |\n"
+        out[#out + 1] = "| plugin | here | order | cost | purpose or status |\n"
             .. "|---|---|---|---|---|\n"
             .. table.concat(rows)
     end

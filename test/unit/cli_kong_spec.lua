@@ -363,6 +363,15 @@ describe("Kong's settings", function()
         assert.same({ "environment: KONG_ENFORCE_RBAC: " .. kong.UNKNOWN }, warnings)
     end)
 
+    it("name what was probably meant", function()
+        local _, _, _, warnings = resolve({ KONG_PROXY_LISEN = "127.0.0.1:1" })
+        assert.same({
+            ("environment: KONG_PROXY_LISEN: %s; did you mean KONG_PROXY_LISTEN?"):format(
+                kong.UNKNOWN
+            ),
+        }, warnings)
+    end)
+
     it("need single_node for a database, and say what that is", function()
         local _, errors = resolve({ KONG_DATABASE = "postgres" })
         assert.same({

@@ -388,9 +388,9 @@ describe("warnings", function()
     it("are about what a url overrides", function()
         local snapshot = assert(support.parse(BESIDE))
         assert.same({
-            "line 2: services[0].host: ignored: url says otherwise",
-            "line 2: services[0].port: ignored: url says otherwise",
-            "line 2: services[0].path: ignored: url says otherwise",
+            "line 2: services[0].host: ignored: url already sets it",
+            "line 2: services[0].port: ignored: url already sets it",
+            "line 2: services[0].path: ignored: url already sets it",
         }, snapshot.warnings)
         assert.same({ "x", 80 }, { snapshot.services[1].host, snapshot.services[1].port })
     end)
@@ -411,7 +411,7 @@ describe("warnings", function()
         assert.same({
             'line 3: routes[0] "r".paths[0]: ' .. regex,
             'line 5: services[0] "s".tls_verify: ' .. unverified,
-            'line 6: services[0] "s".port: ignored: url says otherwise',
+            'line 6: services[0] "s".port: ignored: url already sets it',
         }, snapshot.warnings)
         local one_line = assert(config.parse(json:gsub("\n", ""), "json", support.registry))
         assert.same('routes[0] "r".paths[0]: ' .. regex, one_line.warnings[2])

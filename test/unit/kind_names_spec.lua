@@ -76,7 +76,7 @@ describe("the name of a kind", function()
 
     it("that leads nowhere is refused with the way on", function()
         for text, expected in pairs({
-            rout = "there is no kind 'rout'; did you mean routes?",
+            rout = "unknown kind 'rout'; did you mean routes?",
             targets = "targets have no list of their own; use upstreams/NAME/targets",
             ["services/x/bogus"] = "services have no bogus",
             ["services/x/rotues"] = "services have no rotues; did you mean routes?",

@@ -1,6 +1,8 @@
 --- The history of the store: what is noted, and the way back.
 
+local entities = require("gateway.entities")
 local entity_text = require("gateway.store.entity_text")
+local layout = require("gateway.store.layout")
 local support = require("test.unit.support.store")
 
 local put, delete, to = support.put, support.delete, support.to
@@ -63,6 +65,28 @@ describe("the history of the store", function()
         assert.is_nil(offset)
         assert.equal("invalid size", select(2, s:changes_made({ size = 0 })).err)
         assert.equal("invalid offset", select(2, s:changes_made({ offset = "x" })).err)
+    end)
+
+    it("goes on where none begins, and is forgotten where none is kept", function()
+        local function open_again(opts)
+            s:close()
+            s = assert(support.open(path, opts))
+        end
+        local function count()
+            return #assert(s:changes_made({}))
+        end
+        by("ann", { put("services", { id = "s", name = "a" }) })
+        local before = state()
+        open_again({ history = 5, begins_history = false })
+        by("file", { put("services", { id = "s", name = "b" }) })
+        assert.equal(2, count())
+        open_again({ history = 5 })
+        assert(go_back(1))
+        assert.same(before, state())
+        open_again({ history = 0 })
+        open_again({ history = 5, begins_history = false })
+        by("file", { put("services", { id = "s", name = "c" }) })
+        assert.equal(0, count())
     end)
 
     it("has what a revision changed, and the first of it by name", function()
@@ -154,6 +178,26 @@ describe("the history of the store", function()
         by("b", { put("services", { id = "z" }) })
         changes.at_revision = now.revision
         assert.equal("changed", select(2, s:transaction(changes)).err)
+    end)
+
+    it("says of a revision that is not there what there is", function()
+        local function said(verb, revision)
+            return select(2, s[verb](s, revision)).message
+        end
+        s:close()
+        -- With the kind that is no file's.
+        s = assert(support.open(path, { history = 5, layouts = layout.derive(entities.stored()) }))
+        assert.equal("no revisions yet", said("changes_back", 1))
+        assert.equal("no revisions yet", said("changed_in", 0))
+        by("a", { put("services", { id = "s" }) })
+        by(nil, { put("names", { id = "x", name = "x", addresses = {} }) })
+        assert.equal("revision 2 changed no entity: the history has 1 to 1", said("changed_in", 2))
+        assert.equal("there is no revision 3: the history has 1 to 1", said("changed_in", 3))
+        assert.equal("there is no revision 0: the history has 1 to 1", said("changed_in", 0))
+        s:close()
+        s = assert(support.open(path))
+        assert.equal("the store keeps no history", said("changed_in", 1))
+        assert.equal("the store keeps no history", said("changes_back", 1))
     end)
 
     it("is forgotten where a writer keeps none", function()

@@ -9,8 +9,8 @@ end
 
 describe("gateway.config.yaml_errors", function()
     for source, message in pairs({
-        ["a: 1\n b: 2\n"] = "line 2, column 2: indented deeper than line 1, which has a value "
-            .. "already; a key begins in column 1",
+        ["a: 1\n b: 2\n"] = "line 2, column 2: unexpected indentation: line 1 already has a "
+            .. "value (is a ':' missing there?)",
         ["a: b: c\n"] = "line 1, column 5: unexpected ': ' in a text; put the text in quotes",
         ["a: 1\nbc\nd: 2\n"] = "line 2, column 1: expected ': ' after 'bc'",
         ["a: 1\nb:c\n"] = "line 2, column 1: expected a blank after ':'",
@@ -69,7 +69,7 @@ describe("gateway.config.yaml_errors", function()
             for _, mark in ipairs({ "", "\239\187\191" }) do
                 local source = mark .. table.concat(text, ending)
                 local _, err, wrong = decode(source)
-                assert.matches("^line 3, column 2: indented deeper than line 2, ", err)
+                assert.matches("^line 3, column 2: unexpected indentation: line 2 ", err)
                 local shown = source_line.excerpt(source, wrong.line, wrong.column)
                 assert.equal("3 |  c: 3\n  |  ^", shown)
                 assert.equal("1 | a: 1\n  | ^", source_line.excerpt(source, 1, 1))

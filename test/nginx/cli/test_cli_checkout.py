@@ -274,7 +274,32 @@ def images_of(checkout: Path) -> Path:
     )
 
 
-@pytest.mark.parametrize("moment", ["upstream", "images", "settings", "listening", "twice", "term"])
+def stopping(checkout: Path) -> int | None:
+    """The pid of the demo's `sluice stop`, once a Ctrl-C would end it."""
+    main = f"{checkout.resolve()}/cli/main.lua\0stop\0".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if main in (folder / "cmdline").read_bytes():
+                status = (folder / "status").read_text()
+                ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+                return None if ignored & 1 << signal.SIGINT - 1 else int(folder.name)
+        except OSError:  # it has ended
+            continue
+    return None
+
+
+def interrupt_stop(checkout: Path, demo: subprocess.Popen[str]) -> None:
+    """Ctrl-C while `sluice stop` takes the images away; it waits for that."""
+    pid = wait_until(lambda: stopping(checkout), "sluice stop to run")
+    os.kill(pid, signal.SIGSTOP)
+    os.killpg(demo.pid, signal.SIGINT)
+    os.kill(pid, signal.SIGCONT)
+
+
+MOMENTS = ["upstream", "images", "settings", "listening", "twice", "stopping", "term"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_ctrl_c_at_any_moment_leaves_nothing(checkout: Path, moment: str) -> None:
     """Neither in memory nor on a port; the first start of a checkout, which has no settings yet."""
     ports = (PROXY, PROXY + 1, PROXY + 443, UPSTREAM)
@@ -302,11 +327,14 @@ def test_ctrl_c_at_any_moment_leaves_nothing(checkout: Path, moment: str) -> Non
             how = signal.SIGTERM if moment == "term" else signal.SIGINT
             for _ in range(2 if moment == "twice" else 1):
                 os.killpg(demo.pid, how)
+            if moment == "stopping":
+                interrupt_stop(checkout, demo)
             said = demo.stdout.read()
             assert demo.wait(SECONDS) == 0, said
             assert said.endswith("stopped; `make run` starts it again\n"), said
+            # Before what takes away what a failed test has left.
+            assert not images.exists()
+            assert all(is_free(port) for port in ports)
         finally:
             demo.kill()
             stop_demo(checkout)
-    assert not images.exists()
-    assert all(is_free(port) for port in ports)

@@ -400,7 +400,7 @@ def test_deletes_all_or_none(running: Gateway, client: Client) -> None:
 
 def test_wrong_use(running: Gateway) -> None:
     (said,) = refuse(running, "get", "bogus", code=2)
-    assert said.startswith("sluice: there is no kind 'bogus'; expected one of acls, ")
+    assert said.startswith("sluice: unknown kind 'bogus'; expected one of acls, ")
     assert ", ca_certificates, " in said
     assert refuse(running, "get", "services/x/bogus", code=2) == ["sluice: services have no bogus"]
     assert refuse(running, "get", "routes", "x", "--tags", "y", code=2) == [

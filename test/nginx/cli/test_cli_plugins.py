@@ -26,7 +26,7 @@ def said(*flags: str) -> str:
 
 def test_the_table_has_each_once() -> None:
     head, *lines = said().splitlines()
-    titles = ["name", "Kong", "here", "order", "cost", "what for, or when and why not"]
+    titles = ["name", "Kong", "here", "order", "cost", "purpose or status"]
     assert re.split(r"  +", head) == titles
     names = [line.split()[0] for line in lines]
     assert len(names) == len(set(names))

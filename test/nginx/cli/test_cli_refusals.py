@@ -87,7 +87,7 @@ def test_warnings_are_shown_beside_errors(instance: Instance) -> None:
     assert instance.refuse("check", str(instance.file), prefix=None)[:3] == [
         f"sluice: file: {instance.file} has 1 error:",
         '  line 3: routes[0] "r".methods[0]: invalid value: get; did you mean GET?',
-        '  warning: line 2: services[0] "a".port: ignored: url says otherwise',
+        '  warning: line 2: services[0] "a".port: ignored: url already sets it',
     ]
 
 

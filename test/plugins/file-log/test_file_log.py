@@ -419,7 +419,7 @@ def test_a_pipe_that_stands_still_holds_up_nobody(
     good = folder / "good.log"
     config = logging_to(upstream, fifo, good)
     running = gateway(config, workers=2)
-    running.expect_log(DROPPED + "it stands still", range(1, 10))
+    running.expect_log(DROPPED + "stalled", range(1, 10))
     long = [(f"X-{n}", "y" * 1000) for n in range(25)]
     with reading(fifo) as fd:
         slowest, count = 0.0, 0
@@ -477,7 +477,7 @@ def test_stdout_and_that_a_full_one_holds_up_nobody(upstream: Upstream, folder: 
     good = folder / "good.log"
     config: Config = logging_to(upstream, "/dev/stdout", good)
     with Foreground(config, workers=2) as running:
-        running.expect_log(DROPPED + "it stands still", range(1, 10))
+        running.expect_log(DROPPED + "stalled", range(1, 10))
         ask(running, "first")
         text = b""
         # What the command has said comes before.
