@@ -65,7 +65,7 @@ function _M.instead(name)
     local words = { "sluice " .. name }
     for _, flag in ipairs(given_flags) do
         words[#words + 1] = flag[1]
-        words[#words + 1] = flag[2] and quoted(flag[2])
+        words[#words + 1] = flag[2] and _M.quoted(flag[2])
     end
     return "`" .. table.concat(words, " ") .. "`"
 end
