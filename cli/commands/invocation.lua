@@ -1,5 +1,6 @@
 --- What the arguments of a command mean: the instance, and its settings.
 
+local dirent = require("posix.dirent")
 local pwd = require("posix.pwd")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
@@ -198,8 +199,8 @@ local OF_UNKNOWN = {
     apply = REFUSED,
     delete = REFUSED,
     events = WARNED,
-    get = REFUSED,
-    history = REFUSED,
+    get = WARNED,
+    history = WARNED,
     quit = WARNED,
     reopen = WARNED,
     rollback = REFUSED,
@@ -247,12 +248,10 @@ function _M.on_instance(run)
     end
 end
 
--- Whether a prefix has nothing that somebody has set up or started.
+-- Whether a prefix is a folder with nothing in it, or none.
 local function is_unused(instance)
-    return not stat.stat(instance.settings)
-        and not stat.stat(instance.start)
-        and not stat.stat(instance.store)
-        and #instance:leaders() == 0
+    local names = stat.stat(instance.prefix) and dirent.dir(instance.prefix) or {}
+    return #names <= #{ ".", ".." } and #instance:leaders() == 0
 end
 
 --- A command that would begin something new in a prefix that has nothing. Refused in the default
@@ -264,12 +263,15 @@ end
 function _M.on_meant(run, needs_one)
     local default = options.by_name.prefix.default
     return _M.on_instance(function(instance, arguments, context)
-        local is_default = not (instance.is_named or arguments.defaults)
+        local has_file = arguments.conf or os.getenv(options.variable(options.by_name.conf))
+        local is_default = not (instance.is_named or arguments.defaults or has_file)
             and instance.prefix == paths.resolve(default)
         if is_default and is_unused(instance) then
             local others = _M.others(instance)
             if others or needs_one then
-                local line = "not running in %s, which is empty; name the gateway with --prefix"
+                local line = others
+                        and "not running in %s, which is empty; name the gateway with --prefix"
+                    or "nothing runs; `sluice start` starts a gateway in %s"
                 return fail({ line:format(instance.prefix), others }, console.NOT_RUNNING)
             end
         end

@@ -275,12 +275,23 @@ function _M:read_settings()
     return read_json(self.settings)
 end
 
+-- Whether each of a file's settings is a text, as start has written it.
+local function are_texts(given)
+    for _, one in pairs(type(given) == "table" and given or { false }) do
+        if type(one) ~= "table" or type(one.text) ~= "string" then
+            return false
+        end
+    end
+    return true
+end
+
 --- What start was given, for cli.settings.
 -- @treturn table|nil { flags, environment }
 -- @treturn nil|string the reason where it has been started, and nobody knows how
 function _M:read_remembered()
     local found = read_json(self.start)
-    if found and found.flags and found.environment then
+    local is_whole = found and are_texts(found.flags) and are_texts(found.environment)
+    if is_whole and (found.defaults == nil or are_texts(found.defaults)) then
         if not self:read_settings() and self:master() then
             local reason = "%s %s, so the settings of the running gateway are unknown; run "
                 .. "`sluice stop`, then `sluice restart`"

@@ -295,7 +295,8 @@ function _M.explain(path, text, settings, at)
     local kept, is_found = { warnings = wrong and wrong.warnings }, false
     for _, err in ipairs(wrong or {}) do
         kept[#kept + 1] = not err.is_reference and err or nil
-        is_found = is_found or (not err.is_reference and err.path:sub(1, #at) == at)
+        local is_there = err.path:sub(1, #at) == at and err.path:find("^%f[%W]", #at + 1)
+        is_found = is_found or (not err.is_reference and is_there ~= nil and is_there ~= false)
     end
     if not is_found then
         return nil

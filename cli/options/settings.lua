@@ -387,6 +387,10 @@ function _M.resolve(opts)
         read_kongs(places.variables, places.of_vaults, places.kongs_file, opts)
     local environment = merge(merge(places.ours, kongs), remembered.environment)
     local file = merge(places.file, of_file)
+    if flags.file and flags.file.text == "" then
+        -- With --no-file a text is none either.
+        environment.declarative_config_string, file.declarative_config_string = nil, nil
+    end
     if opts.only and all_given(opts.only, { flags, environment, file }) then
         errors = {}
     end

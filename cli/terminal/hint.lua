@@ -62,7 +62,8 @@ end
 -- @tparam string name such as "restart"
 -- @treturn string in backquotes
 function _M.instead(name)
-    local words = { "sluice " .. name }
+    -- Here, as a text behind may have what `complete` takes for the end, or for a prefix.
+    local words = { _M.command(name, instance_prefix) }
     for _, flag in ipairs(given_flags) do
         words[#words + 1] = flag[1]
         words[#words + 1] = flag[2] and _M.quoted(flag[2])

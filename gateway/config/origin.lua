@@ -11,6 +11,8 @@ local sort = table.sort
 local OF_FILE = "this instance is configured from a file; edit the file and run `sluice reload`, "
     .. "or switch to the store with `sluice restart --no-file`, which keeps the contents of the "
     .. "file"
+local OF_TEXT = "this instance is configured from %s; change that and run `sluice reload`, or "
+    .. "unset it and switch to the store with `sluice restart --no-file`, which keeps the contents"
 local POSTED = "replace the whole configuration by POST /config"
 
 local _M = {}
@@ -29,7 +31,11 @@ end
 -- @tparam table settings resolved settings
 -- @treturn string
 function _M.how_to_change(settings)
-    return settings.file == "" and POSTED or OF_FILE
+    if settings.file == "" then
+        return POSTED
+    end
+    -- What is no path is what gave the text.
+    return settings.file:sub(1, 1) == "/" and OF_FILE or OF_TEXT:format(settings.file)
 end
 
 -- A schema as text: keys sorted. Functions count by being there; who changes one changes his

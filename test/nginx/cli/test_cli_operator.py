@@ -1,7 +1,9 @@
 """What an operator types first: nothing is deleted unsaid, nothing begun where it was not meant."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,8 +90,6 @@ def test_every_command_names_a_variable_that_is_no_setting(instance: Instance) -
         ["apply", file],
         ["delete", "routes", "one"],
         ["diff", file],
-        ["get", "routes"],
-        ["history"],
         ["import", file],
         ["reload"],
         ["restart"],
@@ -97,9 +97,39 @@ def test_every_command_names_a_variable_that_is_no_setting(instance: Instance) -
         ["token", "list"],
     ):
         assert instance.refuse(*words, code=2)[0] == f"sluice: {said}", words
-    for verb in ("status", "events", "timers", "reopen", "stop"):
-        done = instance.run(verb)
+    for verb in ("status", "get routes", "history", "events", "timers", "reopen", "stop"):
+        done = instance.run(*verb.split())
         assert (done.returncode, done.stderr) == (0, f"sluice: warning: {said}\n"), verb
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"flags": {"vault_env": 5}, "environment": {}},
+        {"flags": {"vault_env": {"text": 5}}, "environment": {}},
+        {"flags": {}, "environment": 5},
+        {"flags": {}, "environment": {}, "defaults": {"workers": {}}},
+    ],
+)
+def test_what_start_was_given_is_damaged(instance: Instance, shape: dict[str, Any]) -> None:
+    instance.succeed("start")
+    (instance.prefix / "start.json").write_text(json.dumps(shape))
+    assert instance.run("status").returncode == 0
+    assert "the flags given to start are unknown" in instance.refuse("reload", code=1)[0]
+    instance.succeed("stop")
+
+
+def test_a_text_in_the_environment_is_named_where_it_has_to_be_changed(instance: Instance) -> None:
+    variable = "SLUICE_DECLARATIVE_CONFIG_STRING"
+    instance.flags.pop("--file", None)
+    instance.environment[variable] = instance.file.read_text()
+    instance.succeed("start")
+    said = instance.refuse("import", str(instance.file), code=1)[0]
+    assert f"is configured from environment {variable}; change that" in said
+    # What it says; start has remembered the text.
+    del instance.environment[variable]
+    instance.succeed("restart", "--no-file", "--yes")
+    instance.succeed("import", str(instance.file))
 
 
 def test_tokens_that_are_missing(instance: Instance) -> None:
