@@ -14,8 +14,8 @@ environment (`SLUICE_PROXY_LISTEN`), Kong's environment (`KONG_PROXY_LISTEN`), t
 (`proxy_listen = ...`), the default. The settings file is given by `--conf`; the default is
 `/etc/sluice/sluice.conf`, if it exists. It has `name = value` lines, and `#` starts a comment.
 Unknown names are errors, in the environment too: every `SLUICE_*` variable must be a setting or
-listed in `vault_env`. `status`, `get`, `history`, `events`, `timers`, `reopen`, `quit` and `stop` only
-warn of one, if they know the prefix.
+listed in `vault_env`. `status`, `get`, `history`, `events`, `timers`, `reopen`, `quit` and `stop`
+only warn of one, if they know the prefix.
 
 `KONG_*` variables and a `kong.conf` in place of the settings file are read as Kong 3.9.3 reads
 them: [kong-settings.md](kong-settings.md) has what becomes of each.
