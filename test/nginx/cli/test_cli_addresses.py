@@ -98,7 +98,7 @@ def test_reload_moves_where_nginx_can(
         assert instance.status()["pid"] == before[0]
         return
     lines = instance.refuse("reload", proxy_listen=new)
-    restart = instance.hint("restart " + shlex.join(["--proxy-listen", new]))
+    restart = instance.hint("restart", shlex.join(["--proxy-listen", new]))
     assert re.fullmatch(
         rf"sluice: proxy_listen: \S+:{port} overlaps \S+:{port}, which this gateway has open: only "
         rf"{re.escape(restart)} can change to it",

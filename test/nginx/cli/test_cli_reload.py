@@ -52,7 +52,7 @@ def test_all_addresses_in_the_place_of_one(instance: Instance) -> None:
     for new, old in ((all_of_them, one), (one, all_of_them)):
         assert instance.refuse("reload", proxy_listen=new)[0] == (
             f"sluice: proxy_listen: {new} overlaps {old}, which this gateway has open: only "
-            f"{instance.hint(f'restart --proxy-listen {new}')} can change to it"
+            f"{instance.hint('restart', f'--proxy-listen {new}')} can change to it"
         )
         assert f"proxy {new}, " in instance.succeed("restart", proxy_listen=new)
         assert instance.get("/") == 404
@@ -245,14 +245,14 @@ def test_settings_of_a_plan_are_shown_as_they_are_written(instance: Instance) ->
 
 def test_the_restart_that_a_refusal_shows_has_the_flags(instance: Instance) -> None:
     instance.succeed("start")
-    form = "it's $status"
+    form = "it's `$status`"
     for more, changed in (("--no-file", ""), ("", str(instance.file))):
         size = "1m" if more else "2m"
         given = {"events_size": size, "access_log_format": form}
         given |= {} if more else {"file": changed}
         line = instance.refuse("reload", *more.split(), **given)[0]
-        shown = line.split("`")[1]
-        assert shown.endswith(f" --prefix {instance.prefix}")
+        shown = line[line.index("`") + 1 : line.rindex("`")]
+        assert f" restart --prefix {instance.prefix} " in shown
         done = ran(shlex.split(shown), env=instance.environment, cwd=instance.folder)
         assert (done.returncode, done.stderr) == (0, "")
         live = json.loads((instance.prefix / "settings.json").read_text())

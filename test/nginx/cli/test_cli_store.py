@@ -205,7 +205,7 @@ def test_a_folder_of_the_users_own(instance: Instance) -> None:
     assert list(folder.iterdir())
     others = instance.folder / "others"
     why, _ = instance.refuse("reload", image_dir=str(others))
-    only = f"changes only with {instance.hint(f'restart --image-dir {others}')}"
+    only = f"changes only with {instance.hint('restart', f'--image-dir {others}')}"
     assert why == f"sluice: image_dir: {folder} -> {others} {only}"
     assert image_dir(instance) == folder
     # What a gateway that was killed has left, of a version with another layout.

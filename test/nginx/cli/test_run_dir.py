@@ -86,7 +86,7 @@ def test_another_one_while_it_runs(instance: Instance, run_dir: Path) -> None:
     instance.succeed("start")
     other = instance.folder / "other"
     why, _ = instance.refuse("reload", run_dir=str(other))
-    only = f"changes only with {instance.hint(f'restart --run-dir {other}')}"
+    only = f"changes only with {instance.hint('restart', f'--run-dir {other}')}"
     assert why == f"sluice: run_dir: {run_dir} -> {other} {only}"
     why, kept = instance.refuse("restart", run_dir=str(other))
     link = instance.prefix / "run"

@@ -98,9 +98,9 @@ class Instance:
         assert "traceback" not in done.stderr
         return done.stderr.splitlines()
 
-    def hint(self, command: str) -> str:
-        """A command as a line names it."""
-        return f"`{self.command} {command} --prefix {self.prefix}`"
+    def hint(self, command: str, flags: str = "") -> str:
+        """A command as a line names it; `flags` are those that the refused one was given."""
+        return f"`{self.command} {command} --prefix {self.prefix}{flags and ' '}{flags}`"
 
     def status(self) -> dict:
         """What `sluice status --json` says."""
