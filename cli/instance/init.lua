@@ -275,10 +275,11 @@ function _M:read_settings()
     return read_json(self.settings)
 end
 
--- Whether each of a file's settings is a text, as start has written it.
-local function are_texts(given)
+-- Whether each of a file's settings has a text, as start has written it; a default is one.
+local function have_texts(given, are_defaults)
     for _, one in pairs(type(given) == "table" and given or { false }) do
-        if type(one) ~= "table" or type(one.text) ~= "string" then
+        local text = are_defaults and one or type(one) == "table" and one.text
+        if type(text) ~= "string" then
             return false
         end
     end
@@ -290,8 +291,8 @@ end
 -- @treturn nil|string the reason where it has been started, and nobody knows how
 function _M:read_remembered()
     local found = read_json(self.start)
-    local is_whole = found and are_texts(found.flags) and are_texts(found.environment)
-    if is_whole and (found.defaults == nil or are_texts(found.defaults)) then
+    local is_whole = found and have_texts(found.flags) and have_texts(found.environment)
+    if is_whole and (found.defaults == nil or have_texts(found.defaults, true)) then
         if not self:read_settings() and self:master() then
             local reason = "%s %s, so the settings of the running gateway are unknown; run "
                 .. "`sluice stop`, then `sluice restart`"

@@ -295,8 +295,9 @@ function _M.explain(path, text, settings, at)
     local kept, is_found = { warnings = wrong and wrong.warnings }, false
     for _, err in ipairs(wrong or {}) do
         kept[#kept + 1] = not err.is_reference and err or nil
-        local is_there = err.path:sub(1, #at) == at and err.path:find("^%f[%W]", #at + 1)
-        is_found = is_found or (not err.is_reference and is_there ~= nil and is_there ~= false)
+        -- At it, or below it: services[1] is not services[10].
+        local is_there = err.path:sub(1, #at) == at and err.path:find("^[.[]", #at + 1)
+        is_found = is_found or (not err.is_reference and (err.path == at or is_there ~= nil))
     end
     if not is_found then
         return nil

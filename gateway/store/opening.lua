@@ -44,7 +44,6 @@ local function choose_journal(db, opts, is_new)
 end
 
 local function configure(db, opts, is_new)
-    db:busy_timeout(checkpoints.BUSY_TIMEOUT_MS)
     db:run("PRAGMA foreign_keys = ON")
     db:run("PRAGMA trusted_schema = OFF")
     db:run("PRAGMA cell_size_check = ON")
@@ -208,6 +207,8 @@ local function open(path, opts)
         end
         local place = places.place_of(path)
         db = sqlite.open(path, opts.read_only)
+        -- Before the first look: who has just opened it too may still read the log of changes.
+        db:busy_timeout(checkpoints.BUSY_TIMEOUT_MS)
         kept = set_up(db, path, opts, found)
         if places.place_of(path) ~= place then
             refuse("moved", "was replaced while it was opened")

@@ -1,6 +1,7 @@
 """The store on the command line: check, import, export, diff, backup; and the images' folder."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, ONE, TWO, Instance
+from processes import children
 from upstream import Upstream
 from wire import wait_until
 
@@ -195,6 +197,45 @@ def test_the_images_are_in_memory_and_go_with_the_gateway(instance: Instance) ->
     assert folder.exists()
     instance.succeed("quit")
     assert not folder.exists()
+
+
+@contextlib.contextmanager
+def read_by_another(store: Path) -> Iterator[None]:
+    """Another process has just opened the store, and reads its log of changes."""
+    with store.with_name("store.db-shm").open("r+b") as index:
+        index.write(bytes(32768))
+        index.flush()
+        # Locks of SQLite's: who uses the index; and all that recover needs.
+        fcntl.lockf(index, fcntl.LOCK_SH, 1, 128)
+        fcntl.lockf(index, fcntl.LOCK_EX, 8, 120)
+        yield
+
+
+def has_opened(process: subprocess.Popen[str], store: Path) -> bool:
+    """Whether a process, or a child of it, has come as far as the index of the log."""
+    with contextlib.suppress(OSError):
+        for pid in (process.pid, *children(process.pid)):
+            if f"{store}-shm" in Path(f"/proc/{pid}/maps").read_text():
+                return True
+    return process.poll() is not None
+
+
+def test_a_store_that_another_process_begins_to_read_is_waited_for(instance: Instance) -> None:
+    instance.succeed("start")
+    instance.succeed("quit")
+    store = instance.prefix / "store" / "store.db"
+    with read_by_another(store):
+        command = subprocess.Popen(
+            instance.line("export"),
+            env=instance.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: has_opened(command, store), "the command to open the store")
+    out, err = command.communicate(timeout=60)
+    assert (command.returncode, err) == (0, "")
+    assert json.loads(out)["services"]
 
 
 def test_a_folder_of_the_users_own(instance: Instance) -> None:

@@ -372,15 +372,16 @@ def test_traffic_sees_no_error(running: Gateway, upstream: Upstream) -> None:
 # What outlives what
 
 
-def test_new_workers_keep_what_was_posted_and_a_restart_reads_the_file(
-    running: Gateway, upstream: Upstream
-) -> None:
+def test_a_reload_and_a_restart_read_the_file_again(running: Gateway, upstream: Upstream) -> None:
+    """As Kong, if it is started with a file."""
     assert post(running, document(versioned(upstream, 1))).status_code == 201
-    running.reload()
     assert versions(running) == {"1"}
+    running.reload()
+    assert versions(running) == {"0"}
+    assert post(running, document(versioned(upstream, 1))).status_code == 201
     running.settings["header_prefix"] = "X-Other"
     assert running.command("reload").stdout.startswith("reloaded: 3 new workers")
-    assert versions(running) == {"1"}
+    assert versions(running) == {"0"}
     version = live(running)[0]
     assert post(running, document(versioned(upstream, 2))).json()["version"] > version
     assert running.command("restart").returncode == 0
