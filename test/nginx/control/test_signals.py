@@ -18,11 +18,24 @@ def test_what_they_do(instance: Instance) -> None:
     master, first = instance.status()["pid"], ready(instance)
 
     log = instance.prefix / "logs" / "access.log"
-    log.rename(log.with_suffix(".1"))
+    moved = log.with_suffix(".1")
+    log.rename(moved)
     os.kill(master, signal.SIGUSR1)
     wait_until(log.exists, "a new log")
-    assert instance.get("/reopened") == 404
-    wait_until(lambda: "GET /reopened " in log.read_text(), "its line")
+    asked = 0
+
+    # The master makes the file before it tells the workers, who write to the old one until then.
+    def writes_there() -> bool:
+        nonlocal asked
+        asked += 1
+        assert instance.get("/reopened") == 404
+        return "GET /reopened " in log.read_text()
+
+    def lines() -> int:
+        return sum(path.read_text().count("GET /reopened ") for path in (moved, log))
+
+    wait_until(writes_there, "a line in the new log")
+    wait_until(lambda: lines() == asked, "a line for each request")
 
     os.kill(master, signal.SIGHUP)
     wait_until(lambda: len(ready(instance) - first) == 2, "new workers")
