@@ -93,7 +93,9 @@ local function find(writer, kind)
             return nil
         end
     end
-    if is_seen and C.sluice_images_view().revision == revision then
+    -- It has waited: by now this worker may not be able to map what is live.
+    local view = C.sluice_images_view()
+    if is_seen and view ~= nil and view.revision == revision then
         labels[kind] = { names = names, revision = revision }
     end
     return names

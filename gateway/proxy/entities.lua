@@ -15,7 +15,8 @@ local matched = require("gateway.pdk.matched")
 local references = require("gateway.config.references")
 
 local C = core.C
-local CONSUMER, PLUGIN = C.SLUICE_CORE_CONSUMER, C.SLUICE_CORE_PLUGIN
+local CONSUMER, CREDENTIAL, PLUGIN =
+    C.SLUICE_CORE_CONSUMER, C.SLUICE_CORE_CREDENTIAL, C.SLUICE_CORE_PLUGIN
 
 -- What a configuration may be bound to.
 local OWNERS = { "route", "service", "consumer", "consumer_group" }
@@ -43,13 +44,12 @@ local routes_and_services
 
 -- Configuration -> {slot, generation, revision}, and slot -> the last one that somebody holds:
 -- plugins keep what they derive by it.
-local places = setmetatable({}, { __mode = "k" })
-local held = setmetatable({}, { __mode = "v" })
+local places, held
 
 local function clear()
     consumers, credentials = cache.new(CAPACITY), cache.new(CAPACITY)
     configurations = cache.new(CAPACITY)
-    held = setmetatable({}, { __mode = "v" })
+    places, held = setmetatable({}, { __mode = "k" }), setmetatable({}, { __mode = "v" })
     keys_of_kind = {}
     routes_and_services = { route = cache.new(CAPACITY), service = cache.new(CAPACITY) }
 end
@@ -68,11 +68,12 @@ function _M.init_worker(registry, vault, on_failure, changed)
     seen_epoch, store_id = nil, nil
 end
 
---- Forgets everything where the slots and revisions are another store's.
+--- Forgets everything where the slots and revisions are another store's. Where nothing is mapped,
+-- or not any more, what is known stays: requests that have begun end with it.
 local function follow()
     local now = tonumber(images.sluice_images_epoch())
-    if now ~= seen_epoch then
-        local id = image.store()
+    local id = now ~= seen_epoch and image.store()
+    if id then
         if id ~= store_id then
             clear()
         end
@@ -91,9 +92,10 @@ function _M.look()
     end
 end
 
---- The table of a record.
-local function entity_of(kept, found)
+--- The table of a record: of a consumer or of a credential.
+local function entity_of(kind, found)
     follow()
+    local kept = kind == CONSUMER and consumers or credentials
     local slot, _, revision = image.place(found)
     local entry = kept:get(slot)
     if not entry or entry.revision ~= revision then
@@ -296,7 +298,7 @@ function store.get(_, kind, id_or_name)
         error(("requests cannot find a %s"):format(tostring(kind)), 2)
     end
     local found = consumer_record(id_or_name) or image.by_key(CONSUMER, id_or_name)
-    return found and entity_of(consumers, found)
+    return found and entity_of(CONSUMER, found)
 end
 
 --- The id of the store whose entities these are: of all nodes that have a copy of it.
@@ -312,7 +314,7 @@ local function find_credential(kind, key)
     if not owner then
         return nil
     end
-    return { credential = entity_of(credentials, found), consumer = entity_of(consumers, owner) }
+    return { credential = entity_of(CREDENTIAL, found), consumer = entity_of(CONSUMER, owner) }
 end
 
 --- The route of the request in hand, or its service, as they were when it was matched.
@@ -367,9 +369,10 @@ end
 -- @tparam table conf that a plugin was given
 -- @treturn table|nil the same, or a newer one; nil where its plugin entity is gone or disabled
 function store.current(_, conf)
-    local place = places[conf]
     -- A timer asks, in a worker that may have had no request since.
-    local found = place and image.look() and image.by_slot(PLUGIN, place.slot)
+    _M.look()
+    local place = places[conf]
+    local found = place and image.by_slot(PLUGIN, place.slot)
     if not found then
         return nil
     end
@@ -377,13 +380,13 @@ function store.current(_, conf)
     return generation == place.generation and configuration_of(found).conf or nil
 end
 
-local function entity_at(kept, kind, slot, generation, id)
+local function entity_at(kind, slot, generation, id)
     local found = image.by_slot(kind, slot)
     local _, lives = 0, nil
     if found then
         _, lives = image.place(found)
     end
-    return lives == generation and entity_of(kept, found) or { id = id }
+    return lives == generation and entity_of(kind, found) or { id = id }
 end
 
 --- A consumer that C has found.
@@ -392,12 +395,12 @@ end
 -- @tparam string id
 -- @treturn table not to be changed; where it is gone meanwhile, its `id` is all that is known
 function store.consumer_at(_, slot, generation, id)
-    return entity_at(consumers, CONSUMER, slot, generation, id)
+    return entity_at(CONSUMER, slot, generation, id)
 end
 
 --- A credential that C has found. As `consumer_at`.
 function store.credential_at(_, slot, generation, id)
-    return entity_at(credentials, C.SLUICE_CORE_CREDENTIAL, slot, generation, id)
+    return entity_at(CREDENTIAL, slot, generation, id)
 end
 
 return _M

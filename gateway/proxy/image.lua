@@ -30,10 +30,14 @@ function _M.open(folder)
 end
 
 --- The store whose entities these are.
--- @treturn string 16 bytes
+-- @treturn string|nil 16 bytes; nil: this worker has mapped nothing, or cannot map what is live
 function _M.store()
+    local view = C.sluice_images_view()
+    if view == nil then
+        return nil
+    end
     local identity = ffi.new("sluice_core_identity_t")
-    C.sluice_core_identity(C.sluice_images_view().base, identity)
+    C.sluice_core_identity(view.base, identity)
     return ffi.string(identity.store, 16)
 end
 

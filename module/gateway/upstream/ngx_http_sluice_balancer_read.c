@@ -14,6 +14,9 @@
 
 static ngx_int_t ngx_http_sluice_balancer_note(
     ngx_http_sluice_balancer_source_t *source, sluice_core_found_t *found);
+static ngx_int_t ngx_http_sluice_balancer_note_name(
+    ngx_http_sluice_balancer_source_t *source,
+    ngx_http_sluice_balancer_target_t *target);
 static ngx_int_t ngx_http_sluice_balancer_note_number(
     ngx_http_sluice_balancer_source_t *source, uint64_t number);
 static ngx_int_t ngx_http_sluice_balancer_read_upstream(
@@ -104,6 +107,18 @@ ngx_http_sluice_balancer_note(ngx_http_sluice_balancer_source_t *source,
 
 
 static ngx_int_t
+ngx_http_sluice_balancer_note_name(ngx_http_sluice_balancer_source_t *source,
+    ngx_http_sluice_balancer_target_t *target)
+{
+    target->name = sluice_core_by_key(sluice_images_view(), SLUICE_CORE_NAME,
+                                      target->host.data,
+                                      (uint32_t) target->host.len);
+
+    return ngx_http_sluice_balancer_note(source, &target->name);
+}
+
+
+static ngx_int_t
 ngx_http_sluice_balancer_note_number(ngx_http_sluice_balancer_source_t *source,
     uint64_t number)
 {
@@ -183,7 +198,7 @@ ngx_http_sluice_balancer_read_target(ngx_http_sluice_balancer_source_t *source,
                                         (text + value.length - colon - 1));
     target->weight = sluice_core_number(found, SLUICE_CORE_TARGET_WEIGHT);
 
-    return ngx_http_sluice_balancer_note(source, &target->name);
+    return ngx_http_sluice_balancer_note_name(source, target);
 }
 
 
@@ -201,7 +216,7 @@ ngx_http_sluice_balancer_read_host(ngx_http_sluice_balancer_source_t *source)
     target->port = source->port;
     target->weight = NGX_HTTP_SLUICE_BALANCER_WEIGHT;
 
-    return ngx_http_sluice_balancer_note(source, &target->name);
+    return ngx_http_sluice_balancer_note_name(source, target);
 }
 
 
@@ -234,7 +249,6 @@ ngx_http_sluice_balancer_read_addresses(
             return NGX_ERROR;
         }
 
-        target->name.record = NULL;
         target->port = source->port;
         target->weight = NGX_HTTP_SLUICE_BALANCER_WEIGHT;
     }
@@ -263,8 +277,7 @@ ngx_http_sluice_balancer_push(ngx_http_sluice_balancer_source_t *source,
 
     target->host.data = host;
     target->host.len = length;
-    target->name = sluice_core_by_key(sluice_images_view(), SLUICE_CORE_NAME,
-                                      host, (uint32_t) length);
+    target->name.record = NULL;
 
     return target;
 }

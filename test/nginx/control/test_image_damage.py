@@ -22,7 +22,7 @@ from soaks import soak
 from processes import switches
 from sluice import Gateway, Start, alive
 from upstream import Upstream
-from wire import wait_until
+from wire import request_bytes, wait_until
 
 ROUNDS = soak(1, 10)
 ROUTES = 1000
@@ -227,11 +227,22 @@ def test_a_file_that_is_cut(gateway: Start, upstream: Upstream, what: str, share
         wait_until(lambda: all_are_right(running), "right answers")
 
 
+def are_replaced(running: Gateway, victims: list[int], crashes: int) -> bool:
+    """Whether others have taken the place of all, and it is known that these have crashed."""
+    workers = set(running.workers()) - {running.control()}
+    return (
+        len(workers) == len(victims)
+        and not workers & set(victims)
+        and status(running)["crashes"] > crashes
+    )
+
+
 def test_what_is_said_until_it_is_mended(gateway: Start, upstream: Upstream) -> None:
     """While the control worker stands still, nothing mends it: no worker dies again and again, none
     serves, and the status is not what it was."""
     running = start(gateway, upstream)
-    assert status(running)["state"] == "live"
+    before = status(running)
+    assert before["state"] == "live"
     with stopped(running.control()):
         victims = [pid for pid in running.workers() if pid != running.control()]
         damaged = live_files(running)["base"]
@@ -239,6 +250,8 @@ def test_what_is_said_until_it_is_mended(gateway: Start, upstream: Upstream) -> 
         for victim in victims:
             os.kill(victim, signal.SIGSEGV)
         wait_until(lambda: not any(map(alive, victims)), "their ends")
+        # It is a successor that counts a crash, as it begins.
+        wait_until(lambda: are_replaced(running, victims, before["crashes"]), "their successors")
         assert status(running)["state"] in ("checking", "damaged")
         wait_until(lambda: running.ask("/1/x").status == 503, "an answer")
         successors = set(running.workers())
@@ -297,6 +310,38 @@ def test_the_status_until_it_is_mended(gateway: Start, upstream: Upstream) -> No
         assert running.ask("/1/x").status == 503
     wait_until(lambda: is_mended(running, damaged), "new files")
     wait_until(lambda: all_are_right(running), "right answers")
+
+
+def test_a_request_that_has_begun_ends(gateway: Start, upstream: Upstream) -> None:
+    """Its worker cannot map what is live any more; the Lua of its plugins runs with what it has."""
+    slow = {
+        "access": ['kong.log.notice("waits for its body") kong.request.get_raw_body()'],
+        "header_filter": ['kong.response.set_header("X-Filtered", "yes")'],
+        "log": ['kong.log.notice("logs its end")'],
+    }
+    files = config(upstream)
+    files["services"][1]["routes"][0]["plugins"] = [{"name": "pre-function", "config": slow}]
+    running = gateway(files, workers=1)
+    running.expect_log("cannot map", range(1, 100))
+    (worker,) = running.workers()
+    with running.wire() as wire:
+        wire.send(request_bytes(path_of(1), "POST", {"Content-Length": "4"}))
+        wait_until(lambda: "waits for its body" in running.error_log(), "the request to wait")
+        with stopped(worker):
+            before = live_files(running)
+            before["base"].unlink()
+            # The control worker removes what is not live once it has published what is.
+            wait_until(lambda: not before["delta"].exists(), "new files to be live")
+            with stopped(running.control()):
+                damage_head(live_files(running)["base"])
+                os.kill(worker, signal.SIGCONT)
+                wait_until(lambda: running.ask(path_of(2)).status == 503, "it to map nothing")
+                wire.send(b"body")
+                reply = wire.read_reply()
+    assert (reply.status, reply.headers.get("X-Filtered")) == (200, "yes")
+    wait_until(lambda: "logs its end" in running.error_log(), "the log phase")
+    wait_until(lambda: running.ask(path_of(2)).status == 200, "new files once more")
+    assert running.workers() == [worker]
 
 
 def test_answered_writes_are_kept(gateway: Start, upstream: Upstream) -> None:
