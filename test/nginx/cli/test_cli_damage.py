@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, ONE, Instance
+from sluice import alive
 from wire import wait_until
 
 WORKERS = "www-data" if AS_ROOT else None
@@ -68,7 +69,7 @@ def kill(instance: Instance) -> None:
     os.kill(pids[0], signal.SIGSTOP)
     for pid in (*pids[1:], pids[0]):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), "their end")
+    wait_until(lambda: not any(map(alive, pids)), "their end")
 
 
 def contents(instance: Instance) -> dict[str, bytes]:
@@ -301,8 +302,10 @@ def test_a_control_worker_does_not_begin_anew(instance: Instance) -> None:
         "the reason",
     )
     assert not store(instance).exists()
-    log = (instance.prefix / "logs" / "error.log").read_text()
-    assert log.count("control: the store cannot be opened: ") == 1
+    # It is noted first, and logged then.
+    line = "control: the store cannot be opened: "
+    wait_until(lambda: line in instance.error_log(), "the line")
+    assert instance.error_log().count(line) == 1
     aside.rename(store(instance))
     wait_until(lambda: control_worker(instance).get("state") == "live", "the store is live again")
     assert services(instance) == ["one"]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -380,21 +381,34 @@ def test_a_hang_up_loads_what_has_changed(contained: Contained, upstream: Upstre
     container.sees("Kong reloaded")
 
 
-def test_quit_before_a_pod_ends(contained: Contained, upstream: Upstream) -> None:
-    """Waits, while it serves on; then cuts off what takes too long, as Kong does."""
-    container = contained(OFF, files={FILE: one(upstream.url)})
+def quits(container: Container, upstream: Upstream, wait_s: int) -> bool:
+    """Ends it by `quit`. False: no request was answered before the wait may have been over."""
     container.serves()
     held = upstream.hold()
     seen = len(upstream.requests)
     with Wire(container.port) as wire:
         wire.send(request_bytes("/one"))
         wait_until(lambda: len(upstream.requests) > seen, "the request")
-        quitting = container.begin("kong", "quit", "--wait=1", "-t", "1")
-        assert container.status_of("/nothing") == 404
+        begun = time.monotonic()
+        quitting = container.begin("kong", "quit", f"--wait={wait_s}", "-t", "1")
+        answered = container.status_of("/nothing")
+        in_time = time.monotonic() < begun + wait_s
+        assert answered == 404 or not in_time
         wait_until(lambda: container.status_of("/nothing") == 0, "nobody to be let in")
         assert container.process.wait(DEADLINE) == 0
     held.set()
     quitting.wait(DEADLINE)
+    return in_time
+
+
+def test_quit_before_a_pod_ends(contained: Contained, upstream: Upstream) -> None:
+    """Waits, while it serves on; then cuts off what takes too long, as Kong does."""
+
+    def end_one(wait_s: int) -> bool:
+        return quits(contained(OFF, files={FILE: one(upstream.url)}), upstream, wait_s)
+
+    # Longer ones where a machine is slow.
+    assert any(end_one(wait_s) for wait_s in (1, 5, 20))
 
 
 def test_other_commands_are_run_as_they_are(contained: Contained) -> None:

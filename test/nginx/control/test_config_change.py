@@ -394,9 +394,11 @@ def test_a_bare_restart_of_nginx_serves_what_was_posted(
 ) -> None:
     assert post(running, document(versioned(upstream, 1))).status_code == 201
     before = live(running)
-    os.kill(running.master(), signal.SIGQUIT)
+    os.kill(master := running.master(), signal.SIGQUIT)
     prefix = running.settings["prefix"]
-    wait_until(lambda: not (prefix / "run" / "nginx.pid").exists(), "the end")
+    # Not only of its pid file: it closes what it listens on after that.
+    wait_until(lambda: not alive(master), "the end")
+    assert not (prefix / "run" / "nginx.pid").exists()
     subprocess.run([NGINX, "-p", f"{prefix}/", "-c", prefix / "nginx.conf"], check=True)
     assert versions(running) == {"1"}
     assert live(running) == before

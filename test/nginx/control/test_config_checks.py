@@ -33,6 +33,8 @@ HOST = '"h%d.a"'
 VALUES = "an entity can have at most 200000 values"
 # What may stay of a check, beside hundreds that it takes.
 LEFT_MB = 40
+# Of what a starved machine may be too late for.
+TRIES = 5
 
 
 def memory_mb(running: Gateway) -> float:
@@ -328,12 +330,8 @@ def test_a_client_that_leaves_while_it_waits(gateway: Start, fuse: Path) -> None
     assert Client(running).must(200, "GET", "/services")["data"] == []
 
 
-@pytest.mark.parametrize("path", ["/config", "/apply"])
-def test_a_client_that_leaves_ends_what_its_file_takes(
-    gateway: Start, fuse: Path, path: str
-) -> None:
-    """The check, and what comes behind it: of `/apply` one entity after the other."""
-    running = gateway(None, **holding(fuse))
+def leave(running: Gateway, fuse: Path, path: str) -> list[int]:
+    """Posts a file and leaves: while it is checked, or of `/apply` behind that. How it ended."""
     fuse.touch()
     with Wire(running.admin_port) as wire:
         wire.send(request_bytes(path, "POST", JSON, large(90_000)))
@@ -342,7 +340,21 @@ def test_a_client_that_leaves_ends_what_its_file_takes(
             fuse.unlink()
             wait_until(lambda: not checking(running), "the check to end")
     fuse.unlink(missing_ok=True)
-    wait_until(lambda: answered(running, path), "the request to end")
+    return wait_until(lambda: answered(running, path), "the request to end")
+
+
+@pytest.mark.parametrize("path", ["/config", "/apply"])
+def test_a_client_that_leaves_ends_what_its_file_takes(
+    gateway: Start, fuse: Path, path: str
+) -> None:
+    """The check, and what comes behind it: of `/apply` one entity after the other."""
+    for _ in range(TRIES):
+        running = gateway(None, **holding(fuse))
+        left = leave(running, fuse, path)
+        # All is applied, where this process gets no processor before it closes its connection.
+        if (path, left) != ("/apply", [200]):
+            break
+    assert left == [499]
     assert answered(running, path) == [499]
     assert checking(running) == []
     assert Client(running).must(200, "GET", "/services")["data"] == []

@@ -18,7 +18,7 @@ from versions import VERSION, versioned
 
 import guard
 from instance import AS_ROOT, ONE, Instance, copy_checkout
-from sluice import SUPPORT, Start, preloaded
+from sluice import SUPPORT, Start, alive, preloaded
 from upstream import Upstream
 from wire import wait_until
 
@@ -255,6 +255,8 @@ def test_root_acts_as_the_user_whom_its_settings_name(instance: Instance) -> Non
     instance.succeed("reload", "--new-workers")
     instance.succeed("upgrade", "--watch", "0.2")
     instance.succeed("reopen")
+    # As it leaves, its files do.
+    wait_until(lambda: not alive(master), "the old nginx to leave")
     written = [run_dir, *run_dir.rglob("*"), *instance.prefix.rglob("*")]
     assert {path.lstat().st_uid for path in written} == {NOBODY.pw_uid}
     assert int((run_dir / "nginx.pid").read_text()) == instance.status()["pid"]

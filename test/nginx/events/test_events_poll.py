@@ -91,9 +91,11 @@ def test_the_interval_counts() -> None:
         events.ready()
         began = time.monotonic()
         before = events.at(0, "/stats")["polls"]
-        wait_until(lambda: events.at(0, "/stats")["polls"] >= before + 2, "two more polls")
+        wait_until(lambda: events.at(0, "/stats")["polls"] >= before + 6, "six more polls")
         polls = events.at(0, "/stats")["polls"] - before
-        assert polls <= (time.monotonic() - began) / 0.5 + 1
+        # One at once, and one more: nginx counts from when it woke, so after a poll that the
+        # machine held up the next comes sooner.
+        assert polls <= (time.monotonic() - began) / 0.5 + 2
 
 
 def test_a_killed_worker_goes_on_from_now() -> None:

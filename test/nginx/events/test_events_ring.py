@@ -411,7 +411,8 @@ def test_idle_workers_sleep(ring: Events) -> None:
         return [switches(pid) for pid in pids] == before
 
     wait_until(lambda: asleep(0.3), "the connections that asked to be closed")
-    assert asleep(3)
+    # The kernel may wake one for its own sake, but not each time.
+    wait_until(lambda: asleep(3), "a while in which nobody wakes")
 
 
 def test_figures_of_all_workers(ring: Events) -> None:

@@ -83,7 +83,8 @@ def test_headers_are_bounded(gateway: Start, upstream: Upstream) -> None:
         assert client.answers([fine])[fine][0] == 200
         wide = client.ask(headers=[(f"x-{i}", "a" * 1000) for i in range(100)])
         assert client.answers([wide])[wide][0] in (0, 400, 431, 494)
-    assert closed(running, "header") == 1
+    # It is counted as its stream is logged, when the client has been told.
+    wait_until(lambda: closed(running, "header") == 1, "the connection to be counted")
 
 
 def test_each_connection_is_counted(gateway: Start, upstream: Upstream) -> None:
@@ -303,7 +304,8 @@ def test_references(gateway: Start, upstream: Upstream) -> None:
         assert upstream.last.headers.all("x") == ["a" * 3900] * 8
         client.socket.sendall(frame(HEADERS, GET + NEWEST * 9, 3, 5))
         assert is_ended(client)
-    assert closed(running, "header") == 1
+    # It is counted as its stream is logged, when the client has been told.
+    wait_until(lambda: closed(running, "header") == 1, "the connection to be counted")
     assert len(upstream.requests) == 1
 
 
@@ -348,7 +350,8 @@ def test_bad_compression(gateway: Start, upstream: Upstream, block: bytes) -> No
     with speaking(running) as client:
         client.socket.sendall(frame(HEADERS, block, 1, 5))
         assert is_ended(client)
-    assert closed(running, "header") == 1
+    # It is counted as its stream is logged, when the client has been told.
+    wait_until(lambda: closed(running, "header") == 1, "the connection to be counted")
     assert upstream.requests == []
     is_served(running, worker)
 

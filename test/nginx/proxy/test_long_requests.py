@@ -119,6 +119,8 @@ def test_logs_know_what_it_was(gateway: Start, upstream: Upstream, has_late_phas
     line = f"101 {upstream.address} 100000 100000\n"
     wait_until(lambda: running.access_log() == 4 * line, "the lines of the log")
     said = f"ended: hers route service c {upstream.address}."
+    # The access log is written before late phases run.
+    wait_until(lambda: running.error_log().count(said) >= 4 * has_late_phases, "late phases")
     assert running.error_log().count(said) == 4 * has_late_phases
 
 

@@ -466,9 +466,11 @@ def alive(pid: int) -> bool:
     """Whether a process runs; one that only waits for its parent to notice does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
+        # A killed one's other threads may not have ended yet, as in an fsync: they hold its files.
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    return stat.rpartition(")")[2].split()[0] != "Z" or len(threads) > 1
 
 
 def _as_text(value: object) -> str:

@@ -1,6 +1,7 @@
 """forward-auth: who is asked what, who passes with which headers, that nobody passes where
 something goes wrong, and answers that are kept."""
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from admin_client import Client
 
 from sluice import Start, proxying
 from upstream import Blackhole, DeadPort, Exchange, Upstream, saying, self_signed
+from wire import Reply, wait_until
 
 
 @pytest.fixture
@@ -191,17 +193,29 @@ def test_answers_are_kept_as_long_as_it_says(
         "pass_headers": ["Set-Cookie"],
     }
     started = gateway(guarded(upstream, auth.url, **config))
-    ask = {"headers": {"Authorization": "a"}}
-    replies = [started.ask("/", **ask) for _ in range(3)]
+    numbers = itertools.count()
+
+    def in_its_second() -> tuple[str, list[Reply]] | None:
+        """A credential that is new, and what three with it were answered before it expired."""
+        upstream.requests.clear()
+        auth.requests.clear()
+        value = f"a{next(numbers)}"
+        begun = time.monotonic()
+        replies = [started.ask("/", headers={"Authorization": value}) for _ in range(3)]
+        # nginx rounds its clock down to milliseconds.
+        return (value, replies) if time.monotonic() - begun < 0.99 else None
+
+    value, replies = wait_until(in_its_second, "three answers in the time of the first")
     assert [reply.headers.all("Set-Cookie") for reply in replies] == [["a=1"], [], []]
     assert [request.headers.get("X-User") for request in upstream.requests] == ["ann"] * 3
     assert len(auth.requests) == 1
     # Another method, path or credential is another question.
-    for target, method, value in (("/x", "GET", "a"), ("/", "POST", "a"), ("/", "GET", "b")):
-        assert started.ask(target, method, {"Authorization": value}).status == 200
+    for target, method, other in (("/x", "GET", value), ("/", "POST", value), ("/", "GET", "b")):
+        assert started.ask(target, method, {"Authorization": other}).status == 200
     assert len(auth.requests) == 4
     auth.answer(403, {}, b"")
     time.sleep(1.1)
+    ask = {"headers": {"Authorization": value}}
     assert [started.ask("/", **ask).status for _ in range(2)] == [403, 403]
     assert len(auth.requests) == 6
 

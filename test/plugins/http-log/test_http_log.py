@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from changes import document, post
+from changes import document, post, stopped
 from log_entries import check_http2_entry, check_switch_entry
 from log_server import LogServer, ask, logging_to
 from tunnels import by_http2, by_upgrade, where_asked
@@ -88,11 +88,11 @@ def test_latencies_tell_whose_time_it_was(
         log.wait_for_marks(ask(running, len(log.entries)))
         latencies = log.entries[-1]["latencies"]
         assert latencies["proxy"] >= 95
-        assert latencies["receive"] >= 150
         assert latencies["request"] >= latencies["proxy"] + latencies["receive"] - 5
-        return latencies["kong"] < 95
+        return latencies["kong"] < 95 and latencies["receive"] >= 150
 
-    # Whoever takes the worker's CPU away adds to what it does just then.
+    # Whoever takes the worker's CPU away adds to what it does just then, and a head that it
+    # handles late takes from what the body takes.
     wait_until(undisturbed, "the gateway to have none of the upstream's time")
 
 
@@ -297,7 +297,7 @@ def test_any_answer_of_the_log_server_will_do(
     seen: list[str] = []
 
     def answer(exchange: Exchange) -> None:
-        seen.append(json.loads(exchange.read_body())["request"]["querystring"]["n"])
+        mark = json.loads(exchange.read_body())["request"]["querystring"]["n"]
         if how == "chunked":
             exchange.reply(200, body=b"x" * 5000, chunked=True)
         elif how == "bodiless":
@@ -308,6 +308,8 @@ def test_any_answer_of_the_log_server_will_do(
             exchange.keep = False
         else:
             exchange.reply(200, body=b"x" * 100_000)
+        # After the answer: a server closed before it makes a failed delivery.
+        seen.append(mark)
 
     log.handler = answer
     running = gateway(logging_to(upstream, log.port))
@@ -360,9 +362,10 @@ def test_a_name_is_asked_for_by_the_next_control_worker(
     running = gateway(logging_to(upstream, log.port, http_endpoint=url))
     running.expect_log("exited on signal 9")
     control = running.control()
-    os.kill(control, signal.SIGSTOP)
-    marks = ask(running, *range(5))
-    os.kill(control, signal.SIGKILL)
+    # One that still reads takes entries with it.
+    with stopped(control):
+        marks = ask(running, *range(5))
+        os.kill(control, signal.SIGKILL)
     log.wait_for_marks(marks)
 
 

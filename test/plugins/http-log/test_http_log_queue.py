@@ -160,7 +160,7 @@ def test_batches_go_one_by_one_or_side_by_side(
         log.wait_for(64)
     else:
         log.wait_for(1)
-        ask(running, 100)
+        marks |= ask(running, 100)
     assert len(log.requests) == (64 if limit == -1 else 1)
     log.mood = "well"
     log.drop_connections()
