@@ -49,15 +49,6 @@ local function warn(list, more)
     end
 end
 
--- Logs a long list as a check does (gateway.checker).
-local function warn_of(list)
-    local shown = {}
-    for i = 1, math.min(#list, 100) do
-        shown[i] = list[i]
-    end
-    warn(shown, #list - #shown)
-end
-
 local function check(self, verb, sent, more)
     local request = {
         verb = verb,
@@ -134,13 +125,12 @@ local function put(found, by)
     blocks.each(found.names, function(name)
         names[#names + 1] = name
     end, pause)
-    local found_addresses, kept = hosts.ask(names, client.is_gone)
+    local found_addresses = hosts.ask(names, client.is_gone)
     if client.is_gone() then
         return nil, { err = "stopped" }
     end
-    warn_of(kept)
-    local of_names, unresolved = items.of_names(names, found_addresses, pause)
-    warn_of(unresolved)
+    -- Those that cannot be resolved are in the log already, or will be.
+    local of_names = items.of_names(names, found_addresses, pause)
     return queue.replace(of_names, found.origin, by, found.made)
 end
 

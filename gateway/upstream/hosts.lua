@@ -44,7 +44,7 @@ local remembered, remembered_count = {}, 0
 -- host -> { addresses, revision at which they were asked for; nil: the store had none }, to be put
 local answers = {}
 
--- Hosts with addresses that could not be resolved the last time: host -> round.
+-- Hosts with addresses that could not be resolved the last time: host -> { round =, is_logged = }.
 local failed = {}
 
 local round = 0
@@ -147,17 +147,37 @@ local function find_unused(hosts)
     return unused
 end
 
+-- Notes that a host with addresses could not be resolved. That is logged once, and when it can be
+-- again.
+local function note_failure(host, reason)
+    local it = failed[host]
+    if not it then
+        it = { is_logged = unresolved.warn(host, reason, "its previous addresses are kept") }
+        failed[host] = it
+    end
+    it.round = round
+end
+
+local function note_success(host)
+    if failed[host] and failed[host].is_logged then
+        ngx.log(ngx.NOTICE, "names: ", host, ": can be resolved again")
+    end
+    failed[host] = nil
+end
+
 -- Has a host asked for that has addresses. One that could not be resolved the last time waits for
 -- none that could, and they not for it.
 local function ask_again(row, entity, callback)
     local host = entity.name
     local lane = failed[host] and "unresolved" or "resolved"
-    failed[host] = failed[host] and round
+    if failed[host] then
+        failed[host].round = round
+    end
     queries.ask_one(lane, host, function(answer)
         if type(answer) ~= "table" then
-            failed[host] = round
+            note_failure(host, answer)
         else
-            failed[host] = nil
+            note_success(host)
             if not is_same(entity.addresses, answer) then
                 keep(host, answer, row.revision)
             end
@@ -203,8 +223,8 @@ end
 -- Forgets what is noted of hosts that are gone.
 local function sweep()
     unresolved.sweep(round)
-    for host, seen in pairs(failed) do
-        if seen < round then
+    for host, it in pairs(failed) do
+        if it.round < round then
             failed[host] = nil
         end
     end
@@ -251,17 +271,16 @@ local function begin(premature)
     end
 end
 
-local function ask_page(hosts, seconds, found, warnings)
+local function ask_page(hosts, seconds, found)
     local by_host = seconds > 0 and queries.ask("wanted", hosts, seconds) or {}
     for _, host in ipairs(hosts) do
         local reason = by_host[host] or NO_ANSWER
         local row = type(reason) ~= "table" and role.read("named", "names", host)
         local known = row and entity_text.decode(row.text).addresses
         found[host] = known or reason
-        if known then
-            local line = "%s: cannot be resolved: %s; its previous addresses are kept"
-            warnings[#warnings + 1] = line:format(host, tostring(reason))
-        elseif type(reason) ~= "table" then
+        if known and reason ~= NO_ANSWER then
+            note_failure(host, reason)
+        elseif not known and type(reason) ~= "table" then
             unresolved.note(host)
         end
     end
@@ -271,19 +290,19 @@ end
 -- put when they do. Yields.
 -- @tparam {string,...} hosts
 -- @tparam[opt] function is_left whether nobody waits for them any more: then it ends
--- @treturn table host -> array of addresses (IPv6 in brackets), or why there is none
--- @treturn {string,...} warnings of hosts that keep the addresses that they had
+-- @treturn table host -> array of addresses (IPv6 in brackets), or why there is none; hosts that
+-- cannot be resolved any more keep those that they had
 -- @phases content, timer
 function _M.ask(hosts, is_left)
-    local found, warnings, deadline = {}, {}, monotonic() + CONFIGURATION_SECONDS
+    local found, deadline = {}, monotonic() + CONFIGURATION_SECONDS
     for first = 1, #hosts, PAGE do
         if is_left and is_left() then
             break
         end
         local page = { unpack(hosts, first, math.min(first + PAGE - 1, #hosts)) }
-        ask_page(page, deadline - monotonic(), found, warnings)
+        ask_page(page, deadline - monotonic(), found)
     end
-    return found, warnings
+    return found
 end
 
 local function remember(entity)

@@ -12,6 +12,9 @@ local PERIOD_SECONDS = 30
 -- Requests have a host asked for at most so often, and wait so long for a thread.
 local WANTED_SECONDS, THREAD_SECONDS = 1, 2
 
+-- So many hosts are logged in a period.
+local MAX_WARNED = 100
+
 -- What is due is looked at together, this often.
 local TICK_SECONDS = 0.05
 
@@ -22,8 +25,12 @@ local _M = {
 }
 
 -- host -> { wait = seconds until it is asked for again, due =, asked_at =, is_asked = by itself,
--- is_wanted = by a request, seen = the round that has found it in the store }
+-- is_wanted = by a request, is_logged = that it cannot be resolved, seen = the round that has found
+-- it in the store }
 local unresolved = {}
+
+-- How many were logged, since when.
+local warned, warned_since = 0, -PERIOD_SECONDS
 
 -- Of sluice.timer; when the timer of `tick` runs, and its handle.
 local timers, tick_at, handle
@@ -45,6 +52,26 @@ local function run_at(due)
     tick_at = handle and monotonic() + delay
 end
 
+--- Logs why a host cannot be resolved, for the operator who looks for the reason of a 503.
+-- @tparam string host
+-- @tparam string reason of gateway.upstream.queries
+-- @tparam string effect what that means for requests
+-- @treturn boolean false: nothing was logged, as the worker leaves, which ends queries and says
+-- nothing of the host, or as there were too many of late
+-- @phases any
+function _M.warn(host, reason, effect)
+    local now = monotonic()
+    if now >= warned_since + PERIOD_SECONDS then
+        warned_since, warned = now, 0
+    end
+    if warned >= MAX_WARNED or ngx.worker.exiting() then
+        return false
+    end
+    warned = warned + 1
+    ngx.log(ngx.WARN, "names: ", host, ": cannot be resolved: ", reason, "; ", effect)
+    return true
+end
+
 local function ask(host, it)
     it.is_asked = true
     queries.ask_one("unresolved", host, function(answer)
@@ -57,6 +84,8 @@ local function ask(host, it)
         end
         if type(answer) == "table" then
             on_found(host, answer)
+        elseif unresolved[host] == it and not it.is_logged then
+            it.is_logged = _M.warn(host, answer, "requests for it are answered 503")
         end
     end)
 end
@@ -97,6 +126,9 @@ end
 -- @tparam string host
 -- @phases any
 function _M.forget(host)
+    if unresolved[host] and unresolved[host].is_logged then
+        ngx.log(ngx.NOTICE, "names: ", host, ": has addresses now")
+    end
     unresolved[host] = nil
 end
 

@@ -11,6 +11,8 @@ local STUBS = {
 
 describe("hosts", function()
     local before, stored, unused, answers, noted = {}, {}, {}, {}, {}
+    -- What is logged of hosts that cannot be resolved.
+    local logged
     local hosts, made
 
     -- host -> revision that the store has by now
@@ -50,9 +52,14 @@ describe("hosts", function()
             before[name] = package.loaded[name]
             package.loaded[name] = nil
         end
+        logged = {}
         due, waiting, noted, made, revisions, upstreams = {}, {}, {}, nil, {}, {}
         old_ngx, is_exiting = _G.ngx, false
         _G.ngx = {
+            NOTICE = "notice",
+            log = function(...)
+                logged[#logged + 1] = { ... }
+            end,
             now = function()
                 return 0
             end,
@@ -77,6 +84,10 @@ describe("hosts", function()
                 noted[#noted + 1] = host
             end,
             forget = function() end,
+            warn = function(...)
+                logged[#logged + 1] = { ... }
+                return true
+            end,
             sweep = function() end,
         }
         package.loaded["gateway.upstream.queries"] = {
@@ -141,7 +152,7 @@ describe("hosts", function()
             ["never.test"] = "no such name",
             -- new.test has no answer
         }
-        local found, warnings = hosts.ask({ "found.test", "old.test", "never.test", "new.test" })
+        local found = hosts.ask({ "found.test", "old.test", "never.test", "new.test" })
         assert.are.same({
             ["found.test"] = { "10.0.0.2" },
             ["old.test"] = { "10.0.0.1", "[::1]" },
@@ -149,9 +160,12 @@ describe("hosts", function()
             ["new.test"] = "no answer yet",
         }, found)
         assert.are.same({ "never.test", "new.test" }, noted)
-        assert.are.same({
-            "old.test: cannot be resolved: it timed out; its previous addresses are kept",
-        }, warnings)
+        local once = { { "old.test", "it timed out", "its previous addresses are kept" } }
+        assert.are.same(once, logged)
+        hosts.ask({ "old.test" })
+        answers["old.test"] = nil
+        hosts.ask({ "old.test" })
+        assert.are.same(once, logged)
     end)
 
     it("have no addresses where they are an upstream's name, which no id of one is", function()
@@ -201,6 +215,8 @@ describe("hosts", function()
         assert.equal(1, #made)
         assert.equal("moved.test", made[1].put.name)
         assert.equal(4, made[1].if_revision)
+        local once = { { "lost.test", "no such name", "its previous addresses are kept" } }
+        assert.same(once, logged)
         -- What could not be resolved does not wait for others the next time, nor they for it.
         waiting = {}
         hosts.refresh(false)
@@ -211,6 +227,13 @@ describe("hosts", function()
         local known = { ["same.test"] = "resolved", ["moved.test"] = "resolved" }
         known["lost.test"] = "unresolved"
         assert.same(known, lanes)
+        for _, it in ipairs(waiting) do
+            it.callback("no such name")
+        end
+        assert.same({ "same.test", "moved.test" }, { logged[2][1], logged[3][1] })
+        assert.equal(3, #logged)
+        waiting[3].callback({ "10.0.0.1" })
+        assert.same({ "notice", "names: ", "lost.test", ": can be resolved again" }, logged[4])
     end)
 
     it("are put though other names of the same batch have changed meanwhile", function()

@@ -72,6 +72,31 @@ def test_a_name_that_comes_up_late_is_asked_for_soon_and_seldomer(
     assert len(server.times("late.example")) == count
 
 
+def test_the_log_says_once_which_host_cannot_be_resolved_and_when_it_can(
+    gateway: Start, upstream: Upstream, server: NameServer, preload: Path
+) -> None:
+    """A change by the Admin API is answered before that is known, and requests are not logged."""
+    running = gateway(None, env=server.environment(preload))
+    Client(running).must(200, "PUT", "/services/s", {"host": "late.example"})
+    Client(running).must(200, "PUT", "/services/s/routes/r", {"paths": ["/"]})
+
+    def lines() -> list[str]:
+        return [line for line in running.error_log().splitlines() if "late.example" in line]
+
+    wait_until(lambda: len(server.times("late.example")) >= 5, "four more questions")
+    assert running.ask("/").status == 503
+    wait_until(lambda: len(server.times("late.example")) >= 6, "one question more")
+    [line] = lines()
+    assert "[warn]" in line
+    assert "names: late.example: cannot be resolved: " in line
+    assert "; requests for it are answered 503" in line
+    server.addresses["late.example"] = ["127.0.0.1"]
+    wait_until(lambda: lines()[1:], "the line that it can be resolved")
+    [_, line] = lines()
+    assert "[notice]" in line
+    assert "names: late.example: has addresses now" in line
+
+
 def check_a_request_has_it_asked_for(
     config: dict, server: NameServer, preload: Path, name: str, path: str
 ) -> str:
