@@ -216,13 +216,11 @@ local function check(state, item, own)
         add_warning(state, _M.path(item), format(message, unknown_plugin))
     elseif item.kind == "plugins" then
         if unknown_plugin then
-            local added = add_error(
-                state,
-                _M.path(item) .. ".name",
-                format("plugin '%s' not installed", unknown_plugin)
-            )
+            local message = format("plugin '%s' not installed", unknown_plugin)
+            local added = add_error(state, _M.path(item) .. ".name", message)
             added.hint = state.registry:hint(unknown_plugin)
             local is_near = added.hint:find("^; did you mean")
+            added.is_hinted_once = not is_near
             coverage.note(item, is_near and coverage.ERRORS or format(PLUGIN, unknown_plugin))
         end
         -- without a plugin's schema there is nothing to say about its settings
@@ -290,6 +288,23 @@ local function check_workspace(state, item)
     end
 end
 
+-- What stands where an entity is to be. Of a text, which may be a secret, only the name of a field
+-- is shown.
+local function no_record(kind, raw)
+    if raw == NULL then
+        return "required field missing"
+    elseif type(raw) ~= "string" then
+        return "expected a record, found a " .. type(raw)
+    end
+    local name, sign = raw:match("^([%w_]+)([%s:])")
+    local missing = ""
+    if name and schema.fields(entities.get(kind))[name] then
+        missing = sign == ":" and format(" (is a blank missing after '%s:'?)", name)
+            or format(" (is a ':' missing after '%s'?)", name)
+    end
+    return "expected a record, found a text" .. missing
+end
+
 local collect_list, count_list
 
 local function collect_entity(state, kind, raw, index, parent, list_name)
@@ -297,8 +312,7 @@ local function collect_entity(state, kind, raw, index, parent, list_name)
     item.kind, item.index, item.parent, item.raw = kind, index, parent, raw
     item.list = list_name
     if type(raw) ~= "table" then
-        local message = raw == NULL and "required field missing" or "expected a record"
-        add_error(state, _M.path(item), message)
+        add_error(state, _M.path(item), no_record(kind, raw))
         return
     end
     local is_too_large, is_large = entity_size.look(kind, raw)

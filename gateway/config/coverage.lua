@@ -1,4 +1,4 @@
---- How many routes of a file are served as they are, and what would serve most of the others.
+--- How many routes of a file need no change, and what would serve most of the others.
 --
 -- A route's chain is the route itself, its service, the upstream that has the service's host as its
 -- name, that upstream's targets, and the plugins of all requests, of the service and of the route.
@@ -26,23 +26,28 @@ function _M.note(item, thing)
     item.lacks[thing] = true
 end
 
+-- What is not supported, such as `services.protocol 'grpc'`. A record of an entity counts as one,
+-- whichever of its fields it is: all of health checks come together.
+local function unsupported(item, err, value)
+    local at, names = value, { item.kind == "plugins" and value.name or item.kind }
+    for i, key in ipairs(err.keys) do
+        if item.kind ~= "plugins" and i > 1 and type(key) == "string" then
+            break
+        end
+        names[#names + 1] = type(key) == "string" and key or nil
+        at = type(at) == "table" and at[type(key) == "number" and key + 1 or key] or nil
+    end
+    local thing = concat(names, ".")
+    return type(at) == "string" and format("%s '%s'", thing, at) or thing
+end
+
 --- The same of each error of an entity: a value that is not supported, or what is to be mended.
 -- @tparam table item
 -- @tparam table errors of gateway.schema's `validate`
 -- @tparam table value that it was given
 function _M.note_all(item, errors, value)
     for _, err in ipairs(errors) do
-        local thing = _M.ERRORS
-        if err.is_unsupported then
-            local at, names = value, { item.kind == "plugins" and value.name or item.kind }
-            for _, key in ipairs(err.keys) do
-                names[#names + 1] = type(key) == "string" and key or nil
-                at = type(at) == "table" and at[type(key) == "number" and key + 1 or key] or nil
-            end
-            thing = concat(names, ".")
-            thing = type(at) ~= "table" and format("%s '%s'", thing, tostring(at)) or thing
-        end
-        _M.note(item, thing)
+        _M.note(item, err.is_unsupported and unsupported(item, err, value) or _M.ERRORS)
     end
 end
 
@@ -210,7 +215,8 @@ end
 
 --- What was counted, for people.
 -- @tparam table found of `count`
--- @treturn string such as `2 of 8 routes are served (25%); with the plugin 'zipkin' 50%`
+-- @treturn string such as `of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 50%; the
+-- file is refused until every error above is mended`
 function _M.format(found)
     if found.served == found.routes then
         return format("%d of %d routes are served", found.served, found.routes)
@@ -220,9 +226,12 @@ function _M.format(found)
         parts[i] = format("%s %s", step.thing, share(found, step.served))
     end
     return format(
-        "%d of %d routes are served (%s); with %s",
-        found.served,
+        "of %d route%s, %d need%s no change (%s); with %s; the file is refused until every error "
+            .. "above is mended",
         found.routes,
+        found.routes == 1 and "" or "s",
+        found.served,
+        found.served == 1 and "s" or "",
         share(found, found.served),
         concat(parts, ", then ")
     )

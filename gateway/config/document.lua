@@ -4,6 +4,7 @@
 local cjson = require("cjson")
 local json_lines = require("gateway.config.json_lines")
 local json_text = require("gateway.config.json_text")
+local placeholder = require("sluice.placeholder")
 local source_line = require("gateway.config.source_line")
 local yaml = require("gateway.config.yaml")
 
@@ -96,6 +97,15 @@ function _M.read(path)
     return source
 end
 
+-- Whether a text that cannot be read begins with the mark of UTF-16, or as ASCII in it. libyaml
+-- reads one with the mark.
+local function is_utf16(source)
+    return source:find("^\255\254")
+        or source:find("^\254\255")
+        or source:find("^%Z%z%Z%z")
+        or source:find("^%z%Z%z%Z")
+end
+
 local function refuse(message)
     return nil, message, { message = message }
 end
@@ -121,13 +131,20 @@ function _M.decode(source, kind, opts)
     else
         value, err = yaml.decode(source, opts)
     end
-    if err then
+    if err and is_utf16(source) then
+        return refuse("the file is UTF-16; save it as UTF-8")
+    elseif err then
         if err.offset then
             err.line, err.column = source_line.place(source, err.offset)
             if err.first then
                 local line = source_line.place(source, err.first)
                 err.message = format("%s, first in line %d", err.message, line)
             end
+        end
+        if err.line then
+            local line = source_line.text(source, err.line)
+            local message, column = placeholder.in_line(line, err.column)
+            err.message, err.column = message or err.message, column or err.column
         end
         local where = err.line and format("line %d, column %d: ", err.line, err.column) or ""
         return nil, where .. err.message, err

@@ -148,7 +148,7 @@ function _M.collect(source, kind, registry, opts)
     return report_errors(collect_all, source, kind, registry, opts)
 end
 
---- How many routes of a text would be served as they are, though others are refused.
+--- How many routes of a text need no change, though others do.
 -- @tparam string source
 -- @tparam[opt] string kind
 -- @tparam table registry

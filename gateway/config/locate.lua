@@ -4,6 +4,7 @@
 local document = require("gateway.config.document")
 local entities = require("gateway.entities")
 local nearest = require("sluice.nearest")
+local placeholder = require("sluice.placeholder")
 local schema = require("gateway.schema")
 local text = require("gateway.schema.text")
 
@@ -104,7 +105,7 @@ end
 
 local function locate(err, top, value, lines)
     local at, kind, field = 1, nil, top
-    local label, shorthand = "", nil
+    local label, shorthand, written = "", nil, nil
     while at <= #err.path and type(value) == "table" do
         local key, finish = next_key(err.path, at)
         if not key then
@@ -112,6 +113,7 @@ local function locate(err, top, value, lines)
         end
         local where = lines[value]
         shorthand = written_as(field, value, key)
+        written = value[shorthand or key]
         err.line = where and where[shorthand or key] or err.line
         value, field = value[key], field_within(field, key)
         label = label .. err.path:sub(at, finish - 1)
@@ -127,6 +129,10 @@ local function locate(err, top, value, lines)
         kind = type(key) == "string" and entities.get(key)
     end
     if at > #err.path then
+        local found = placeholder.in_value(written)
+        if found then
+            err.hint, err.is_hinted_once = "; " .. found, nil
+        end
         err.hint = err.hint
             or shorthand and "; it is from " .. shorthand
             or correction(field, value)
@@ -185,6 +191,17 @@ local function in_order(errors)
     end)
 end
 
+-- Leaves a long hint, such as the list of all plugins, to the first error that has one.
+local function hint_once(errors)
+    local is_said = false
+    for _, err in ipairs(errors) do
+        if err.is_hinted_once then
+            err.hint = not is_said and err.hint or nil
+            is_said = true
+        end
+    end
+end
+
 --- Adds to each error and warning what is known of its place: `entity`, the name of the innermost
 -- entity, with its `kind`, its `value` as the file has it, and the path in it, `field`; `where`,
 -- the path with the names of the entities; `line`, unless the text is one, by which they are
@@ -208,6 +225,7 @@ function _M.run(errors, warnings, top, source, kind, pause)
         end
     end
     in_order(errors)
+    hint_once(errors)
     for _, warning in ipairs(warnings) do
         locate(warning, top, value, lines)
     end

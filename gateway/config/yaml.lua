@@ -37,6 +37,9 @@ local REFUSED = {
     "\239\191[\190\191]",
 }
 
+local NO_UTF8 = "byte 0x%02X is not UTF-8 (the file may be Latin-1); save it as UTF-8: "
+    .. "`iconv -f latin1 -t utf-8`"
+
 -- Escapes of U+0000 (YAML 1.1, 5.6).
 local NUL_ESCAPES = { "\\0", "\\x00", "\\u0000", "\\U00000000" }
 -- How many digits they have.
@@ -130,16 +133,18 @@ end
 
 -- libyaml does not say where a byte is that YAML does not allow, nor when an
 -- error is at the very beginning.
+-- Gives the place, and what is wrong where that is no UTF-8.
 local function bad_byte(source)
     local ok, err = text.utf8(source)
     local first = not ok and tonumber(err:match("%d+$")) or nil
+    local message = first and format(NO_UTF8, byte(source, first))
     for _, pattern in ipairs(REFUSED) do
         local at = find(source, pattern)
         if at and not (first and first < at) then
-            first = at
+            first, message = at, nil
         end
     end
-    return first
+    return first, message
 end
 
 local function has_nul(source)
@@ -224,9 +229,11 @@ function reader:next_event()
     end
     local message, line, column = event:match("^(.-) at document: %d+, line: (%d+), column: (%d+)")
     message = message or event:match("^(.-) at document") or event
-    local offset = not line and bad_byte(self.source)
-    if offset then
-        error({ message = message, offset = offset }, 0)
+    if not line then
+        local offset, reason = bad_byte(self.source)
+        if offset then
+            error({ message = reason or message, offset = offset }, 0)
+        end
     end
     local context, context_line, context_column =
         event:match("\n(while .-) at line: (%d+), column: (%d+)%s*$")

@@ -3,6 +3,8 @@
 -- says what stands there, and what would be valid.
 -- @module gateway.config.yaml_errors
 
+local entities = require("gateway.entities")
+local schema = require("gateway.schema")
 local source_line = require("gateway.config.source_line")
 
 local format = string.format
@@ -22,12 +24,27 @@ local function rest_of(source, err)
     return select(2, source_line.split(source_line.text(source, err.line), err.column))
 end
 
--- The last line before one that has something.
+-- Calls `look(number, line)` for each line before one.
+local function each_before(source, number, look)
+    local at = 0
+    for line in source:gmatch("([^\r\n]*)\r?\n?") do
+        at = at + 1
+        if at >= number then
+            return
+        end
+        look(at, line)
+    end
+end
+
+-- The last line before one that has something, and its text.
 local function line_before(source, number)
-    repeat
-        number = number - 1
-    until number <= 1 or source_line.text(source, number):find("^%s*[^%s#]")
-    return number
+    local found, text = 1, ""
+    each_before(source, number, function(at, line)
+        if line:find("^%s*[^%s#]") then
+            found, text = at, line
+        end
+    end)
+    return found, text
 end
 
 -- Where the key of a line stands, behind the signs of lists.
@@ -48,6 +65,34 @@ local function start_of_token(source, err)
     return format("'%s' cannot begin a text; put the text in quotes", sign)
 end
 
+-- What lacks the ': ' behind a key.
+local function lacks_colon(rest)
+    local is_joined = rest:find("^[%w_]+:%S")
+    return is_joined and "expected a blank after ':'"
+        or format("expected ': ' after %s", what_stands(rest))
+end
+
+-- Whether some kind of entities has a field of this name.
+local function is_field(name)
+    for _, kind in ipairs(entities.kinds) do
+        if schema.fields(entities.get(kind))[name] then
+            return true
+        end
+    end
+    return false
+end
+
+-- Whether a line was to be a key with its value, or a key that others stand below: an item of a
+-- list is a text as well if it is one word, and several words are a text unless they begin as an
+-- entity's field does.
+local function lacks_its_colon(line)
+    local signs, rest = line:match("^([%s-]*)(.*)$")
+    local first = rest:match("^([%w_]+)%s+[^%s:#][^:]*$")
+    return first and is_field(first)
+        or rest:find("^[%w_]+:[^%s/][^:]*$")
+        or (not signs:find("-", 1, true) and rest:find("^[%w_]+%s*$"))
+end
+
 -- A second key in a line, or one in a line that goes on with the text of the line before.
 local function unexpected_colon(source, err)
     local line = source_line.text(source, err.line)
@@ -55,7 +100,11 @@ local function unexpected_colon(source, err)
     if head:find(":%s") then
         return "unexpected ': ' in a text; put the text in quotes"
     end
-    local before = line_before(source, err.line)
+    local before, text_before = line_before(source, err.line)
+    if lacks_its_colon(text_before) then
+        local column = key_column(text_before)
+        return lacks_colon(text_before:sub(column)), before, column
+    end
     local message = format(
         "unexpected indentation: line %d already has a value (is a ':' missing there?)",
         before
@@ -63,12 +112,30 @@ local function unexpected_colon(source, err)
     return message, err.line, key_column(line)
 end
 
+-- The list whose signs stand in a column above a line: the line of its last item, nil where there
+-- is none; and whether a key can stand in that column too.
+local function list_above(source, number, column)
+    local item, is_of_keys = nil, false
+    each_before(source, number, function(at, line)
+        local indentation = line:match("^%s*()[^%s#]") or column + 1
+        if indentation == column and line:find("^%-%s", indentation) then
+            item = at
+        elseif indentation <= column then
+            item, is_of_keys = nil, key_column(line) == column
+        end
+    end)
+    return item, is_of_keys
+end
+
 local function no_colon(source, err)
     local line, column = err.context_line or err.line, err.context_column or err.column
     local rest = rest_of(source, { line = line, column = column })
-    local is_joined = rest:find("^[%w_]+:%S")
-    local message = is_joined and "expected a blank after ':'"
-        or format("expected ': ' after %s", what_stands(rest))
+    local message = lacks_colon(rest)
+    local item, is_of_keys = list_above(source, line, column)
+    if item then
+        local dash = format("'- ' before %s, as in line %d", what_stands(rest), item)
+        message = is_of_keys and message .. ", or " .. dash or "expected " .. dash
+    end
     return message, line, column
 end
 

@@ -61,8 +61,9 @@ local function statuses(default, what)
     }
 end
 
-local HEALTHCHECKS = "Not supported by this version: targets are not checked. Accepted for "
-    .. "compatibility with Kong's files; no effect."
+local HEALTHCHECKS = "Not supported by this version: accepted only where they are off, with `0` "
+    .. "for the intervals, for the failure counts of passive checks, and for `threshold`. The "
+    .. "other fields have no effect."
 local SUCCESSES = "Consecutive successes after which a target is healthy."
 local TCP_FAILURES = "Consecutive connection errors after which a target is unhealthy."
 local TIMEOUTS = "Consecutive timeouts after which a target is unhealthy."

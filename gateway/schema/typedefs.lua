@@ -247,16 +247,23 @@ types.protocols_http = define({
     description = PLUGIN_PROTOCOLS,
 })
 
-local ip_and_port = {
-    type = "record",
-    fields = {
-        { ip = types.ip_or_cidr({ description = "Address, or a range in CIDR notation." }) },
-        { port = types.port({ description = "Port." }) },
-    },
-    entity_checks = { { at_least_one_of = { "ip", "port" } } },
-}
-types.sources = define({ type = "set", elements = ip_and_port })
-types.destinations = define({ type = "set", elements = ip_and_port })
+local function ip_and_port(whose)
+    local ip = ("Address %s, or a range in CIDR notation."):format(whose)
+    local port = ("Port %s."):format(whose)
+    return {
+        type = "record",
+        fields = {
+            { ip = types.ip_or_cidr({ description = ip }) },
+            { port = types.port({ description = port }) },
+        },
+        entity_checks = { { at_least_one_of = { "ip", "port" } } },
+    }
+end
+types.sources = define({ type = "set", elements = ip_and_port("of the client") })
+types.destinations = define({
+    type = "set",
+    elements = ip_and_port("that the client connected to"),
+})
 
 types.hosts = define({
     type = "array",

@@ -88,12 +88,42 @@ plugins:
 - {name: rate-limiting, route: r, config: {minute: 1, policy: redis}}
 - {name: other, consumer: x}
 ]])
-        assert.equal("1 of 5 routes are served (20%)", coverage.format(found):match("^[^;]+"))
+        assert.equal(
+            "of 5 routes, 1 needs no change (20%); with services.protocol 'grpc' 40%, "
+                .. "then the other errors mended 60%, "
+                .. "then upstreams.algorithm 'least-connections' 60%; "
+                .. "the file is refused until every error above is mended",
+            coverage.format(found)
+        )
         assert.same({
             { thing = "services.protocol 'grpc'", served = 2 },
             { thing = "the other errors mended", served = 3 },
             { thing = "upstreams.algorithm 'least-connections'", served = 3 },
         }, found.steps)
+    end)
+
+    it("counts a record of an entity once, and shows values that are texts only", function()
+        local found = count([[
+_format_version: "3.0"
+services: [{name: a, host: u, routes: [{paths: [/], protocols: [http, grpc]}]}]
+upstreams:
+- name: u
+  hash_on: ip
+  healthchecks:
+    active: {healthy: {interval: 5}, unhealthy: {interval: 5}}
+    passive: {unhealthy: {tcp_failures: 1}}
+    threshold: 50
+]])
+        local things = {}
+        for i, step in ipairs(found.steps) do
+            things[i] = step.thing
+        end
+        assert.same({
+            "routes.protocols 'grpc'",
+            "upstreams.hash_on 'ip'",
+            "upstreams.healthchecks",
+        }, things)
+        assert.matches("^of 1 route, 0 need no change %(0%%%); with ", coverage.format(found))
     end)
 
     it("says when all are served", function()

@@ -6,6 +6,9 @@ local document = require("gateway.config.document")
 local NULL = cjson.null
 local TOP = "expected a mapping at the top, such as `services:`"
 
+local NO_UTF8 = " is not UTF-8 (the file may be Latin-1); save it as UTF-8: "
+    .. "`iconv -f latin1 -t utf-8`"
+
 local function decode(source)
     return document.decode(source, "yaml")
 end
@@ -147,7 +150,8 @@ describe("gateway.config.document", function()
             ["a: 1\rb: 2\rc: \1\r"] = "line 3, column 4: control characters are not allowed",
             ["a: 1\r\nb: 2\r\n\rc: \1\r\n"] = "line 4, column 4: control characters are not "
                 .. "allowed",
-            ["a: 1\nbc: \255\n"] = "line 2, column 5: invalid leading UTF-8 octet",
+            ["a: 1\nb: \195\164 \233 x\n"] = "line 2, column 6: byte 0xE9" .. NO_UTF8,
+            ["a: \1\nb: \233\n"] = "line 1, column 4: control characters are not allowed",
             [""] = "the file is empty",
             ["# only a remark\n"] = "the file is empty",
             ["- a\n"] = TOP,
@@ -251,6 +255,19 @@ describe("gateway.config.document", function()
             local source = '{"a": {"a": [{"a": "a"}, {"a": ["a", "a"]}]}, "b": {"a": "b"}}'
             assert.same(cjson.decode(source), document.decode(source, "json"))
         end)
+    end)
+
+    it("says that a text is UTF-16, where it is not read", function()
+        local low = ('{"a": 1 ]'):gsub(".", "%0\0")
+        local high = ('{"a": 1 ]'):gsub(".", "\0%0")
+        for _, source in ipairs({ low, high, "\255\254" .. low, "\254\255" .. high }) do
+            for _, kind in ipairs({ "yaml", "json" }) do
+                local value, err = document.decode(source, kind)
+                assert.is_nil(value)
+                assert.equal("the file is UTF-16; save it as UTF-8", err)
+            end
+        end
+        assert.same({ a = 1 }, decode("\255\254a\0:\0 \0001\0"))
     end)
 
     it("knows formats by file names", function()

@@ -74,7 +74,32 @@ local CASES = {
         "services: [{host: a, routes: x}]",
         "services[0].routes: expected an array",
     },
-    { "an entity that is a text", "services: [a]", "services[0]: expected a record" },
+    {
+        "an entity that is a text",
+        "services: [a]",
+        "services[0]: expected a record, found a text",
+    },
+    {
+        "an entity that is a number",
+        "services: [1]",
+        "services[0]: expected a record, found a number",
+    },
+    {
+        "an entity without the ':' of its field",
+        "services: [name a]",
+        "services[0]: expected a record, found a text (is a ':' missing after 'name'?)",
+    },
+    {
+        "an entity without the blank after its ':'",
+        "consumers: [{username: a, keyauth_credentials: ['key:b']}]",
+        "consumers[0].keyauth_credentials[0]: expected a record, found a text (is a blank missing "
+            .. "after 'key:'?)",
+    },
+    {
+        "an entity that is a text of two words",
+        "services: [secret name]",
+        "services[0]: expected a record, found a text",
+    },
     { "an entity that is an array", "services: [[a]]", "services[0]: expected a record" },
     { "an entity that is null", "services: [~]", "services[0]: required field missing" },
     {

@@ -47,6 +47,82 @@ describe("what to write instead", function()
         assert.matches("%.con: unknown field$", said("consumers: [{username: a, con: 1}]"))
     end)
 
+    it("is told of a placeholder in a value that is wrong", function()
+        for body, found in pairs({
+            ["services: [{host: '{{ host }}'}]"] = "{{ host }}",
+            ["services: [{url: 'http://{{ host }}/'}]"] = "{{ host }}",
+            ["services: [{host: h, port: '${PORT}'}]"] = "${PORT}",
+            ["routes: [{paths: ['<your path>']}]"] = "<your path>",
+            ["routes: [{paths: [/a], service: '{{ name }}'}]"] = "{{ name }}",
+            ["plugins: [{name: '{% plugin %}'}]"] = "{% plugin %}",
+            ["services: ['{{ a }}']"] = "{{ a }}",
+        }) do
+            local message = "; '%s' is a placeholder; fill in the template first"
+            local errors = said(body)
+            assert.equal(message:format(found), errors:sub(-#message:format(found)))
+        end
+        for body, start in pairs({
+            ["services: [{host: h, port: '${PORT:-s3cret}'}]"] = "${PORT",
+            ["services: ['{{ a | s3cret }}']"] = "{{",
+        }) do
+            local errors = said(body)
+            assert.matches(("; '%s' begins a placeholder; fill in"):format(start), errors, 1, true)
+            assert.is_nil(errors:find("s3cret", 1, true))
+        end
+        local plugins = said("plugins: [{name: '{{ a }}'}, {name: none}]")
+        assert.matches("'none' not installed; the setting `plugins` has ", plugins, 1, true)
+        for _, body in ipairs({
+            "routes: [{paths: ['a<b>']}]",
+            "routes: [{paths: ['<(b)>']}]",
+            "routes: [{paths: ['${(b)}']}]",
+            "routes: [{path: '{{ a }}', paths: [/a]}]",
+            "routes: [{paths: ['{{a: b}}']}]",
+            'routes: [{paths: ["{{ a\\nb }}"]}]',
+        }) do
+            assert.is_nil(said(body):find("placeholder"))
+        end
+        assert.equal("", support.errors("routes: [{paths: ['/a'], headers: {a: ['{{ b }}']}}]"))
+    end)
+
+    it("is told of a placeholder in a text that cannot be read", function()
+        for text, place in pairs({
+            ["a: {{ x }}\n"] = "line 1, column 4: '{{ x }}'",
+            ["é: [{{x}}:80]\n"] = "line 1, column 5: '{{x}}'",
+            ["a:\n  {% if x %}\n  b: 1\n"] = "line 2, column 3: '{% if x %}'",
+            ["a: 'b'\n{{- x }}\n"] = "line 2, column 1: '{{- x }}'",
+            ['{"a": "b",\n"c": {{ x }}}'] = "line 2, column 6: '{{ x }}'",
+        }) do
+            local _, errors = config.parse(text, nil, support.registry)
+            local line = config.format_errors(errors):match("^[^\n]+")
+            assert.equal(place .. " is a placeholder; fill in the template first", line)
+        end
+        for _, text in ipairs({
+            "a: '{{ b }}': c",
+            '{"a": "{{ b }}" 1}',
+            "a: b: c # {{ d }}",
+            "# {{ d }}\na: b: c",
+            "[a {{name: b, host: c}}]",
+        }) do
+            local _, errors = config.parse(text, nil, support.registry)
+            assert.is_nil(config.format_errors(errors):match("^[^\n]+"):find("placeholder"))
+        end
+    end)
+
+    it("is told once which plugins there are, by the first line", function()
+        local list = "; the setting `plugins` has access%-log, acl, [^;\n]*$"
+        local lines = {}
+        local body = "plugins:\n- name: none\n- {name: key-aut}\n- {name: other}\n"
+            .. "services: [{host: h, plugins: [{name: no-other}]}]"
+        for line in said(body):gmatch("[^\n]+") do
+            lines[#lines + 1] = line
+        end
+        assert.matches("plugin 'none' not installed" .. list, lines[1])
+        assert.matches("plugin 'key%-aut' not installed; did you mean key%-auth%?$", lines[2])
+        assert.matches("plugin 'other' not installed$", lines[3])
+        assert.matches("plugin 'no%-other' not installed$", lines[4])
+        assert.is_nil(lines[5])
+    end)
+
     it("is told of a text without its lines, as curl's -d sends it", function()
         local text = ("_format_version: '3.0'\nservices:\n- host: a\n"):gsub("\n", "")
         local _, errors = config.parse(text, "yaml", support.registry)

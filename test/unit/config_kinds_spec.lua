@@ -11,6 +11,13 @@ local ID = "6f2c1a30-0000-4000-8000-000000000010"
 local CA_ID = "6f2c1a30-0000-4000-8000-000000000011"
 local EXPECTED = "invalid certificate: expected PEM, -----BEGIN CERTIFICATE-----"
 
+local PLUS_GONE = "blanks inside the PEM text, where '+' was: send it with curl's --data-urlencode"
+
+-- What a form makes of '+', of which there is one at least, as chance has it.
+local function without_plus(text)
+    return (text:gsub("+", " "):gsub("(\nM%w)%w", "%1 ", 1))
+end
+
 local cert, key, public = pem.pair("ec")
 local rsa_cert, rsa_key = pem.pair("rsa")
 local ca = pem.pair("ec", { is_ca = true })
@@ -103,7 +110,6 @@ describe("certificates in files", function()
     local broken_key = key:gsub("MIG", "AIG", 1)
     for what, case in pairs({
         ["no PEM"] = { { cert = "x", key = key }, "cert: " .. EXPECTED },
-        ["a key as certificate"] = { { cert = key, key = key }, "cert: " .. EXPECTED },
         ["broken"] = {
             { cert = cert .. broken, key = key },
             "cert: invalid certificate: number 2 cannot be read",
@@ -162,6 +168,46 @@ describe("certificates in files", function()
             "services[0].tls_verify: the certificate of the upstream is not verified",
         }, snapshot.warnings)
     end)
+end)
+
+describe("the usual mistakes with PEM", function()
+    for what, case in pairs({
+        ["a key as certificate"] = {
+            { cert = key, key = key },
+            "cert: invalid certificate: this is a private key, not a certificate "
+                .. "(are both swapped?)",
+        },
+        ["a certificate as key"] = {
+            { cert = cert, key = cert },
+            "key: invalid key: this is a certificate, not a private key (are both swapped?)",
+        },
+        ["a certificate's path"] = {
+            { cert = "tls/a.crt", key = key },
+            "cert: invalid certificate: the text of the certificate is needed, not a path",
+        },
+        ["a key's path"] = {
+            { cert = cert, key = "a.key" },
+            "key: invalid key: the text of the private key is needed, not a path",
+        },
+        ["a certificate in a form that is not escaped"] = {
+            { cert = without_plus(cert), key = key },
+            "cert: invalid certificate: number 1 cannot be read; " .. PLUS_GONE,
+        },
+        ["a key in a form that is not escaped"] = {
+            { cert = cert, key = without_plus(key) },
+            "key: invalid key: cannot be parsed; " .. PLUS_GONE,
+        },
+        ["a certificate without line breaks"] = {
+            { cert = (cert:gsub("\n", " ")), key = key },
+            "cert: invalid certificate: number 1 cannot be read; blanks inside the PEM text, where "
+                .. "line breaks were: in YAML, put it below a |",
+        },
+    }) do
+        it("are named: " .. what, function()
+            local said = errors_of("certificates", case[1])
+            assert.equal("certificates[0]." .. case[2], said)
+        end)
+    end
 end)
 
 describe("credentials of jwt in files", function()

@@ -14,6 +14,25 @@ describe("gateway.config.yaml_errors", function()
         ["a: b: c\n"] = "line 1, column 5: unexpected ': ' in a text; put the text in quotes",
         ["a: 1\nbc\nd: 2\n"] = "line 2, column 1: expected ': ' after 'bc'",
         ["a: 1\nb:c\n"] = "line 2, column 1: expected a blank after ':'",
+        ["a:\n  - /b\n  /c\n"] = "line 3, column 3: expected '- ' before '/c', as in line 2",
+        ["a:\n  - b:\n      - c\n\n      # d\n      e\n  - f\n"] = "line 6, column 7: expected "
+            .. "'- ' before 'e', as in line 3",
+        ["a:\r\n- b: 1\r\n  c: 2\r\n/d\r\n"] = "line 4, column 1: expected ': ' after '/d', or "
+            .. "'- ' before '/d', as in line 2",
+        ["a:\n  - b:\n    - c\n    d\n    e: 1\n"] = "line 4, column 5: expected ': ' after 'd', "
+            .. "or '- ' before 'd', as in line 3",
+        ["a:\n  - b: 1\nc\nd: 2\n"] = "line 3, column 1: expected ': ' after 'c'",
+        ["a:\n- b: 1\nc: 2\nd\ne: 3\n"] = "line 4, column 1: expected ': ' after 'd'",
+        ["- a\nb\n"] = "line 2, column 1: expected '- ' before 'b', as in line 1",
+        ["a:\n  - name b\n    c: 1\n"] = "line 2, column 5: expected ': ' after 'name'",
+        ["a:\n  - it is\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
+            .. "has a value (is a ':' missing there?)",
+        ["a:\n  - name:b\n    c: 1\n"] = "line 2, column 5: expected a blank after ':'",
+        ["a\n  - b: 1\n"] = "line 1, column 1: expected ': ' after 'a'",
+        ["a:\n  - /b\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
+            .. "has a value (is a ':' missing there?)",
+        ["a:\n  - b\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
+            .. "has a value (is a ':' missing there?)",
         ["a: [1\nb: 2\n"] = "line 2, column 2: expected ',' or ']' for the '[' in line 1, "
             .. "found ':'",
         ["a: {b: 1\n"] = "line 2, column 1: expected ',' or '}' for the '{' in line 1, found "
@@ -43,6 +62,12 @@ describe("gateway.config.yaml_errors", function()
             assert.equal(message, err)
         end)
     end
+
+    it("explains what follows many lines, which are walked over once", function()
+        local blank = ("\n"):rep(300000)
+        local _, err = decode("a: b\n" .. blank .. "  c: d\n")
+        assert.matches("^line 300002, column 3: unexpected indentation: line 1 already", err)
+    end)
 
     it("explains what is wrong in whatever text, at a place in it", function()
         local seed = require("test.unit.support.seed")("yaml_errors")

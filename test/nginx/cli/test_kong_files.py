@@ -64,4 +64,7 @@ def test_a_check_that_fails_ends_with_what_would_serve_most(instance: Instance) 
     services = [{"name": "a", "host": "h", "routes": routes}]
     instance.file.write_text(json.dumps({"_format_version": "3.0", "services": services}))
     lines = instance.refuse("check", str(instance.file), prefix=None)
-    assert lines[-1] == "  2 of 8 routes are served (25%); with the plugin 'zipkin' 100%"
+    assert lines[-1] == (
+        "  of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 100%; "
+        "the file is refused until every error above is mended"
+    )
