@@ -10,9 +10,11 @@ local dirent = require("posix.dirent")
 local entities = require("gateway.entities")
 local finder = require("gateway.plugin.finder")
 local kit = require("gateway.kit")
+local load_error = require("gateway.plugin.load_error")
 local metaschema = require("gateway.schema.metaschema")
 local nearest = require("sluice.nearest")
 local plan = require("gateway.schema.plan")
+local schema_check = require("gateway.plugin.schema_check")
 
 local _M = {}
 local mt = { __index = _M }
@@ -106,16 +108,6 @@ local function object_of(handler)
     return object
 end
 
-local function check_schema(schema, name)
-    if type(schema) ~= "table" or type(schema.fields) ~= "table" then
-        return "table with fields expected"
-    elseif schema.name ~= name then
-        return ("is named '%s' inside"):format(tostring(schema.name))
-    end
-    plan.require_records(schema)
-    return nil
-end
-
 -- Adds the kinds of entities that a plugin brings; those of one for Kong have Kong's words alone.
 local function add_daos(daos, is_kong)
     if type(daos) ~= "table" then
@@ -150,21 +142,15 @@ local function check_metrics(rows)
     return nil
 end
 
--- Without the list of all places that were searched; of a name of Kong's the kit says more.
-local function not_found(err)
-    local first = tostring(err):match("^(module '[^']*' not found[^\n]*)")
-    return first and first:gsub(":$", "") or nil
-end
-
--- What a file of a plugin returns, where it has nothing wrong.
-local function checked(name, file, check, ok, found)
+-- What a part of a plugin returns, where it has nothing wrong.
+local function checked(name, base, part, check, ok, found)
+    local file = part .. ".lua"
     local err
     if ok then
         err = check(found, name)
         err = err and ("%s: %s"):format(file, err)
     else
-        err = not_found(found)
-        err = err or tostring(found)
+        err = load_error.text(file, base .. "." .. part, found)
     end
     if err then
         return nil, ("plugin '%s': %s"):format(name, err)
@@ -204,20 +190,16 @@ local function checked_if_there(name, part, check, otherwise, base)
     if not finder.has(base, part) then
         return otherwise
     end
-    return checked(name, part .. ".lua", check, pcall(load_part, name, base, part))
+    return checked(name, base, part, check, pcall(load_part, name, base, part))
 end
 
-local function check_kong_schema(schema, name)
-    local errors = metaschema.check(schema)
-    return errors and metaschema.text(errors) or check_schema(schema, name)
-end
-
--- A schema of a plugin written for Kong is checked by Kong's words, and has its rules.
-local function load_schema(name, base)
-    local is_kong = base:find("^kong%.") ~= nil
-    local check = is_kong and check_kong_schema or check_schema
-    local schema, err = checked(name, "schema.lua", check, pcall(load_part, name, base, "schema"))
-    return schema and is_kong and plan.adopt(schema) or schema, err
+-- That of a plugin written for Kong has Kong's rules.
+local function load_schema(name, base, is_bundled)
+    local function check(schema)
+        return schema_check.check(schema, name, is_bundled)
+    end
+    local schema, err = checked(name, base, "schema", check, pcall(load_part, name, base, "schema"))
+    return schema and base:find("^kong%.") and plan.adopt(schema) or schema, err
 end
 
 local function load_daos(name, base)
@@ -226,12 +208,13 @@ local function load_daos(name, base)
     end, {}, base)
 end
 
-local function load_parts(name, base, daos, settings)
+local function load_parts(name, found, settings)
     local schema, metrics
+    local base = found.base
     local handler, err =
-        checked(name, "handler.lua", check_handler, pcall(load_handler, name, base))
+        checked(name, base, "handler", check_handler, pcall(load_handler, name, base))
     if handler then
-        schema, err = load_schema(name, base)
+        schema, err = load_schema(name, base, found.is_bundled)
     end
     if schema and schema.use_prefix then
         schema.use_prefix(settings.prefix, settings)
@@ -248,7 +231,7 @@ local function load_parts(name, base, daos, settings)
         -- Of those with Kong's interface alone this is a name like any other.
         has_phases = base == "plugins." .. name and handler.lua_phases ~= nil,
         schema = schema,
-        entities = daos,
+        entities = found.daos,
         metrics = metrics,
         handler = handler,
     } or nil,
@@ -299,7 +282,7 @@ local function find_all(names, settings)
 end
 
 local function load(name, found, settings)
-    local plugin, err = load_parts(name, found.base, found.daos, settings)
+    local plugin, err = load_parts(name, found, settings)
     if plugin then
         plugin.notes, plugin.is_bundled = notes_on(name, found), found.is_bundled
     end
@@ -392,9 +375,9 @@ local function load_api(plugin)
     end
     local ok, found = pcall(require, plugin.base .. ".api")
     if not ok then
-        return tostring(found)
+        return load_error.text("api.lua", plugin.base .. ".api", found)
     elseif type(found) ~= "table" then
-        return "does not return a table"
+        return "api.lua: does not return a table"
     end
     plugin.api = found
     return nil
@@ -408,7 +391,7 @@ function _M:load_apis()
     local failed = {}
     for _, plugin in ipairs(self.by_priority) do
         local err = load_api(plugin)
-        failed[#failed + 1] = err and ("plugin '%s': api.lua: %s"):format(plugin.name, err)
+        failed[#failed + 1] = err and ("plugin '%s': %s"):format(plugin.name, err)
     end
     return failed
 end

@@ -1,10 +1,12 @@
---- Checks schemas of plugins written for Kong: which words there are, and what stands under each.
+--- Checks schemas of plugins that are not bundled: which words there are, and what stands under
+-- each.
 --
 -- A word that nobody knows would have no effect, and its author would not learn of it: so it is an
 -- error that names it, as in Kong. What our own schemas have beyond Kong's words is known, too.
 -- @module gateway.schema.metaschema
 
 local cjson = require("cjson")
+local nearest = require("sluice.nearest")
 local plans = require("gateway.schema.plan")
 local schema = require("gateway.schema")
 local types = require("gateway.schema.types")
@@ -62,8 +64,10 @@ local function check_words(at, value, known)
         local below = at:below(tostring(name), name)
         if not kind then
             below:fail("unknown field")
+            local last = below.errors[#below.errors]
+            last.near = nearest.find(tostring(name), schema.sorted_keys(known))
         else
-            kinds[kind](below, value[name], value)
+            kinds[kind](below, value[name])
         end
     end
 end
@@ -165,8 +169,8 @@ function kinds.description(at, value)
 end
 
 -- A default has to be one of the field's values.
-function kinds.default(at, value, field)
-    if not words.HAS_DEFAULT[field.type] or value == NULL then
+local function check_default(at, value, field)
+    if not words.HAS_DEFAULT[field.type] or value == nil or value == NULL then
         return
     end
     local ok, message = pcall(schema.first_error, field, value)
@@ -176,6 +180,7 @@ function kinds.default(at, value, field)
         at:fail(message)
     end
 end
+
 function kinds.deprecation(at, value)
     check_words(at, value, {
         message = "string",
@@ -207,7 +212,7 @@ local function check_field(at, field, is_shorthand)
     if type(field) ~= "table" then
         return at:fail("expected a record")
     end
-    local of = field.type
+    local of, errors_before = field.type, #at.errors
     if of == nil then
         at:below("type", "type"):fail("required field missing")
     elseif is_shorthand and words.NO_SHORTHAND[of] then
@@ -233,6 +238,10 @@ local function check_field(at, field, is_shorthand)
     end
     if field.unique_across_ws and not field.unique then
         at:below("unique", "unique"):fail("required field missing")
+    end
+    -- Rules that are wrong themselves say nothing of it.
+    if #at.errors == errors_before then
+        check_default(at:below("default", "default"), field.default, field)
     end
 end
 
@@ -386,7 +395,7 @@ end
 -- @tparam table definition
 -- @tparam[opt=false] boolean is_entity
 -- @treturn nil|{table,...} what is wrong: `{ path =, keys =, message = }`; `path` by the names of
--- fields, for people; `keys` as Kong nests its errors
+-- fields, for people; `keys` as Kong nests its errors; `near`, the word that an unknown one is near
 function _M.check(definition, is_entity)
     local at = setmetatable({ path = "", keys = {}, errors = {} }, at_mt)
     if type(definition) ~= "table" then
@@ -421,7 +430,8 @@ end
 function _M.text(errors)
     local lines = {}
     for i, err in ipairs(errors) do
-        lines[i] = (err.path == "" and "" or err.path .. ": ") .. err.message
+        local hint = err.near and format("; did you mean %s?", err.near) or ""
+        lines[i] = (err.path == "" and "" or err.path .. ": ") .. err.message .. hint
     end
     return table.concat(lines, "; ")
 end

@@ -1,4 +1,4 @@
---- The words that schemas of plugins written for Kong have, and what stands under each, as data for
+--- The words that schemas of plugins have, and what stands under each, as data for
 -- gateway.schema.metaschema.
 -- @module gateway.schema.metaschema_words
 
@@ -23,7 +23,7 @@ _M.TYPES = {
 _M.ATTRIBUTES = {
     abstract = "boolean",
     auto = "boolean",
-    default = "default",
+    default = "any",
     deprecation = "deprecation",
     description = "description",
     encrypted = "boolean",
@@ -72,6 +72,7 @@ _M.ATTRIBUTES = {
     shorthand_fields = "shorthands",
     values = "field",
     -- ours
+    anchored_regex = "function",
     hint = "function",
     names_secrets = "boolean",
     normalize = "function",

@@ -94,6 +94,7 @@ end
 -- within lists.
 -- @tparam table definition a schema, or a field; changed
 function _M.require_records(definition)
+    plans[definition] = nil -- of what it was before
     for _, entry in ipairs(definition.fields) do
         local _, field = next(entry)
         if field.type == "record" and field.fields then

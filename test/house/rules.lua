@@ -27,7 +27,7 @@ _M.floors = {
     { "gateway.control" },
     -- Each plugin is a room of its own.
     { "plugins.*" },
-    { "gateway.plugin.finder" },
+    { "gateway.plugin.finder", "gateway.plugin.load_error", "gateway.plugin.schema_check" },
     { "gateway.plugin.registry" },
     {
         "gateway.checker",
@@ -87,7 +87,9 @@ _M.drawn_in = {
     ["gateway.plugin.delivery"] = "gateway.plugin",
     ["gateway.plugin.finder"] = "gateway.plugin",
     ["gateway.plugin.handshake"] = "gateway.plugin",
+    ["gateway.plugin.load_error"] = "gateway.plugin",
     ["gateway.plugin.registry"] = "gateway.plugin",
+    ["gateway.plugin.schema_check"] = "gateway.plugin",
 }
 
 --- What the picture says of each.
@@ -164,6 +166,7 @@ _M.doors = {
             "lib.sluice.file",
             "lib.sluice.http_response",
             "lib.sluice.nearest",
+            "lib.sluice.pem",
             "lib.sluice.sha256",
         },
         why = "the command line knows the gateway's configuration and its store, not how it serves",

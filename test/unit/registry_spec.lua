@@ -3,6 +3,7 @@
 local lfs = require("lfs")
 local finder = require("gateway.plugin.finder")
 local registry = require("gateway.plugin.registry")
+local schema = require("gateway.schema")
 local support = require("test.unit.support.config")
 
 describe("the registry of plugins", function()
@@ -71,13 +72,14 @@ describe("the registry of plugins", function()
     end
 
     -- Loads with it as `lua_package_path`, as nginx and the command line do; then all is as before.
-    local function load_from(path, names)
-        local before = package.path
-        package.path = before .. ";" .. path .. "/?.lua;./compat/?.lua"
-        local loaded, err, absent = registry.load(names, { lua_package_path = path .. "/?.lua" })
+    -- `above`: of its folder, where the plugins are in one below that.
+    local function load_from(path, names, above)
+        local before, owners = package.path, ("%s/%s?.lua"):format(path, above or "")
+        package.path = before .. ";" .. owners .. ";./compat/?.lua"
+        local loaded, err, absent = registry.load(names, { lua_package_path = owners })
         package.path = before
         for module in pairs(package.loaded) do
-            if module:find("^kong%.plugins%.") then
+            if module:find("^kong%.plugins%.") or module:find("^plugins%.mine%.") then
                 package.loaded[module] = nil
             end
         end
@@ -170,6 +172,99 @@ describe("the registry of plugins", function()
         end
     end)
 
+    it("refuses mistakes in a schema, wherever the plugin was found", function()
+        local made = "return { name = 'mine', fields = { { config = { type = 'record', "
+            .. "fields = { { greeting = { type = 'string', default = 'hi' } } } } } } }"
+        for _, case in ipairs({
+            {
+                "type = 'string'",
+                "typ = 'string'",
+                "config.greeting.type: required field missing; "
+                    .. "config.greeting.typ: unknown field; did you mean type?",
+            },
+            { "type = 'record', ", "", "config.type: required field missing" },
+            { "config =", "conf =", "conf: unknown field; did you mean config?" },
+            { "config =", "other =", "config: required field missing" },
+            { "'record', fields = {.*", "'string' } } } }", "config: record with fields expected" },
+            { "'hi'", "'hi', one_of = 'hi'", "config.greeting.one_of: expected an array" },
+            { "'hi'", "5", "config.greeting.default: expected a string" },
+            {
+                "'hi'",
+                "'hi', requird = true",
+                "config.greeting.requird: unknown field; did you mean required?",
+            },
+            {
+                "'string'",
+                "'strng'",
+                "config.greeting.type: expected one of: array, boolean, foreign, function, "
+                    .. "integer, json, map, number, record, set, string",
+            },
+            { "'mine'", "'else'", "is named 'else' inside" },
+            { "return", "return 1 --", "expected a definition table" },
+        }) do
+            for _, base in ipairs({ "kong/plugins", "plugins" }) do
+                local loaded, err = load_from(
+                    folder({
+                        [base .. "/mine/handler.lua"] = HANDLER,
+                        [base .. "/mine/schema.lua"] = made:gsub(case[1], case[2], 1),
+                    }),
+                    { "mine" }
+                )
+                assert.same({ nil, "plugin 'mine': schema.lua: " .. case[3] }, { loaded, err })
+            end
+        end
+    end)
+
+    it("has records in records filled in where a default was checked before", function()
+        local definition = [[
+            local n = { type = "integer", default = 1 }
+            local inner = { type = "record", fields = { { n = n } } }
+            local config = { type = "record", default = {}, fields = { { inner = inner } } }
+            return { name = "mine", fields = { { config = config } } }
+        ]]
+        for _, base in ipairs({ "kong/plugins", "plugins" }) do
+            local loaded = assert(load_from(
+                folder({
+                    [base .. "/mine/handler.lua"] = HANDLER,
+                    [base .. "/mine/schema.lua"] = definition,
+                }),
+                { "mine" }
+            ))
+            local filled = schema.walk(loaded:get("mine").schema, { config = {} })
+            assert.same({ config = { inner = { n = 1 } } }, filled)
+        end
+    end)
+
+    it("says in one line why a file cannot be loaded", function()
+        for said, source in pairs({
+            ["handler.lua:2: unexpected symbol near '='"] = "\nreturn = 1",
+            ["handler.lua:2: module 'gateway.pdq' not found"] = "\nrequire('gateway.pdq')",
+            ["handler.lua:1: attempt to call global 'retrun' (a nil value)"] = "retrun()",
+            ["handler.lua:1: one two"] = "error('one\\n\\ttwo')",
+            ["handler.lua: without a place"] = "error('without a place', 0)",
+        }) do
+            -- A path that Lua shows whole, and one of which it shows the end.
+            for _, above in ipairs({ "", ("long/"):rep(15) }) do
+                local path = folder({
+                    [above .. "kong/plugins/mine/handler.lua"] = source,
+                    [above .. "kong/plugins/mine/schema.lua"] = SCHEMA:format("mine"),
+                })
+                local loaded, err = load_from(path, { "mine" }, above)
+                assert.same({ nil, "plugin 'mine': " .. said }, { loaded, err })
+            end
+        end
+    end)
+
+    it("names the file that a plugin's own requires, where the mistake is in that", function()
+        local path = folder({
+            ["kong/plugins/mine/handler.lua"] = "require('kong.plugins.mine.helper')",
+            ["kong/plugins/mine/helper.lua"] = "\nreturn = 1",
+        })
+        local _, err = load_from(path, { "mine" })
+        local place = path .. "/kong/plugins/mine/helper.lua:2: "
+        assert.equal("plugin 'mine': handler.lua: " .. place .. "unexpected symbol near '='", err)
+    end)
+
     local DAOS = [[
         return { {
             name = "%s", primary_key = { "id" }, endpoint_key = "name", %s
@@ -199,8 +294,11 @@ describe("the registry of plugins", function()
 
     it("refuses what Kong refuses of daos.lua, and names file and word", function()
         for said, words in pairs({
-            ["cache_kye: unknown field"] = { 'cache_kye = { "name" },', "" },
-            ["name.requried: unknown field"] = { "", "requried = true" },
+            ["cache_kye: unknown field; did you mean cache_key?"] = {
+                'cache_kye = { "name" },',
+                "",
+            },
+            ["name.requried: unknown field; did you mean required?"] = { "", "requried = true" },
             ["endpoint_key: value must be a field name"] = { 'endpoint_key = "nmae",', "" },
             ["ttl: expected a boolean"] = { "ttl = 3,", "" },
             ["name.one_of: expected an array"] = { "", 'one_of = "a"' },
@@ -227,7 +325,7 @@ describe("the registry of plugins", function()
             }),
             { "mine" }
         )
-        local said = "plugin 'mine': module 'kong.singletons' not found: "
+        local said = "plugin 'mine': handler.lua: module 'kong.singletons' not found: "
             .. "Sluice has none of this name (docs/modules.md has those of Kong)"
         assert.same({ nil, said }, { loaded, err })
     end)

@@ -284,7 +284,14 @@ describe("what no schema of Kong's can say", function()
 
     it("is named", function()
         for _, case in ipairs({
-            { field({ type = "string", defualt = "a" }), "config.f.defualt: unknown field" },
+            {
+                field({ type = "string", defualt = "a" }),
+                "config.f.defualt: unknown field; did you mean default?",
+            },
+            {
+                field({ type = "string", default = "a", one_of = "a" }),
+                "config.f.one_of: expected an array",
+            },
             {
                 field({ type = "strng" }),
                 "config.f.type: expected one of: array, boolean, foreign, function, integer, json, "
@@ -323,7 +330,7 @@ describe("what no schema of Kong's can say", function()
                     fields = {},
                     entity_checks = { { conditional = { if_feild = "a" } } },
                 },
-                "config.entity_checks.conditional.if_feild: unknown field",
+                "config.entity_checks.conditional.if_feild: unknown field; did you mean if_field?",
             },
             {
                 {
@@ -335,7 +342,8 @@ describe("what no schema of Kong's can say", function()
             },
             {
                 field({ type = "map", keys = { type = "string" }, values = { typ = "string" } }),
-                "config.f.values.type: required field missing; config.f.values.typ: unknown field",
+                "config.f.values.type: required field missing; config.f.values.typ: unknown field; "
+                    .. "did you mean type?",
             },
         }) do
             assert.equal(case[2], text_of(case[1]))
@@ -345,7 +353,8 @@ describe("what no schema of Kong's can say", function()
     it("is named at the top, too", function()
         local config = field({ type = "string" })
         assert.equal("", text_of(config))
-        assert.equal("entitychecks: unknown field", text_of(config, { entitychecks = {} }))
+        local said = "entitychecks: unknown field; did you mean entity_checks?"
+        assert.equal(said, text_of(config, { entitychecks = {} }))
         assert.equal("primary_key: unknown field", text_of(config, { primary_key = { "id" } }))
         local of_entity = {
             name = "e",

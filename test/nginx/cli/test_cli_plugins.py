@@ -92,6 +92,31 @@ def test_ones_own_by_the_setting_of_the_gateway(instance: Instance) -> None:
     instance.succeed("stop")
 
 
+def test_a_mistake_in_ones_own_is_refused_in_one_line_by_all(instance: Instance) -> None:
+    folder = instance.folder / "own" / "plugins" / "greeting"
+    folder.mkdir(parents=True)
+    handler, schema = folder / "handler.lua", folder / "schema.lua"
+    settings = {"plugins": "greeting", "lua_package_path": f"{instance.folder}/own/?.lua"}
+    handler.write_text(HANDLER)
+    valid = SCHEMA % ("greeting", "")
+    word = "schema.lua: conf: unknown field; did you mean config?"
+    end = "handler.lua:1: '}' expected near '<eof>'"
+    wrong = ((schema, valid.replace("config", "conf"), word), (handler, HANDLER[:-2], end))
+
+    for file, text, said in wrong:
+        schema.write_text(valid)
+        handler.write_text(HANDLER)
+        instance.succeed("start", **settings)
+        file.write_text(text)
+        refused = [instance.refuse(verb)[0] for verb in ("reload", "restart")]
+        instance.succeed("stop")
+        path = str(instance.file)
+        refused.append(instance.refuse("check", path, prefix=None, **settings)[0])
+        for more in ({}, {"file": ""}):
+            refused.append(instance.refuse("start", **settings, **more)[0])
+        assert refused == [f"sluice: plugins: plugin 'greeting': {said}"] * 5
+
+
 def test_the_setting_may_not_lack_what_the_store_uses(instance: Instance) -> None:
     instance.file.write_text(
         '_format_version: "3.0"\nroutes: [{paths: [/a], plugins: [{name: cors}, {name: jwt, '

@@ -157,4 +157,4 @@ def test_the_command_line_checks_without_nginx() -> None:
 def test_an_unknown_word_of_a_schema_is_named() -> None:
     wrong = SCHEMA.replace("auto = true", "atuo = true")
     said = check({"mine": MINE["mine"] | {"schema": wrong}}, {"_format_version": "3.0"})
-    assert "plugin 'mine': schema.lua: config.key.atuo: unknown field" in said
+    assert "plugin 'mine': schema.lua: config.key.atuo: unknown field; did you mean auto?" in said

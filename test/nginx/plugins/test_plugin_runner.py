@@ -402,7 +402,10 @@ def test_a_plugin_sees_kongs_entities(gateway: Start, upstream: Upstream) -> Non
             "handler.lua: log: a native plugin has its phases in C",
         ),
         ('return { VERSION = "1", PRIORITY = 1, native = true }', "pack: function expected"),
-        ('return { VERSION = "1", PRIORITY = 1, schema = {} }', "schema.lua: table with fields"),
+        (
+            'return { VERSION = "1", PRIORITY = 1, schema = { name = "broken" } }',
+            "plugin 'broken': schema.lua: fields: 'fields' must be a table",
+        ),
         (
             'return { VERSION = "1", PRIORITY = 1, schema = { name = "else", fields = {} } }',
             "schema.lua: is named 'else' inside",
