@@ -6,6 +6,7 @@ local crl = require("sluice.ffi.crl")
 local digest = require("openssl.digest")
 local file = require("sluice.file")
 local options = require("cli.options")
+local pem = require("sluice.pem")
 local pkey = require("openssl.pkey")
 local stdlib = require("posix.stdlib")
 local tls = require("cli.nginx.tls")
@@ -62,21 +63,26 @@ local function check_trusted(path, errors)
     return read(path)
 end
 
+-- What OpenSSL reads each with.
+local PARSERS = { certificate = x509.new, ["private key"] = pkey.new }
+
 -- What is in a file of certificates or keys, and what OpenSSL reads of it.
-local function read_pem(setting, each, parse, errors)
+local function read_pem(setting, each, kind, errors)
     local text, reason = each.text, nil
     if not text then
         text, reason = read(each.path)
     end
     local is_right, value
     if text then
-        is_right, value = pcall(parse, text)
+        is_right, value = pcall(PARSERS[kind], text)
     end
     if reason then
         errors[#errors + 1] = ("%s: cannot read %s"):format(setting, reason)
     elseif not is_right then
         local what = each.text and "the text that is given" or each.path
-        errors[#errors + 1] = ("%s: %s is not right as PEM"):format(setting, what)
+        local mistake = pem.mistake(text, kind)
+        local line = ("%s: %s is no %s in PEM"):format(setting, what, kind)
+        errors[#errors + 1] = mistake and line .. ": " .. mistake or line
     end
     return text, is_right and value or nil
 end
@@ -85,9 +91,9 @@ end
 local function check_own(settings, name, errors, take)
     local keys = tls.own_files(settings, name .. "_key")
     for i, each in ipairs(tls.own_files(settings, name)) do
-        local text, certificate = read_pem(name, each, x509.new, errors)
+        local text, certificate = read_pem(name, each, "certificate", errors)
         take(each.path, text)
-        local secret, key = read_pem(name .. "_key", keys[i], pkey.new, errors)
+        local secret, key = read_pem(name .. "_key", keys[i], "private key", errors)
         take(keys[i].path, secret)
         local fits = certificate
             and key
@@ -122,7 +128,7 @@ function _M.check(settings, errors)
     if settings[CLIENT_CA] ~= "" then
         take(
             settings[CLIENT_CA],
-            (read_pem(CLIENT_CA, { path = settings[CLIENT_CA] }, x509.new, errors))
+            (read_pem(CLIENT_CA, { path = settings[CLIENT_CA] }, "certificate", errors))
         )
     end
     local hex = all:final():gsub(".", function(byte)

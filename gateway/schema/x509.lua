@@ -75,10 +75,16 @@ function _M.check_chain(chain)
         end
         local ok, certificate = pcall(read_certificate, block)
         if not ok or not pcall(public_key_of, certificate) then
-            return nil, "invalid certificate: number " .. count .. " cannot be read"
+            local lines = pem.broken_lines(block)
+            local why = "number " .. count .. " cannot be read" .. (lines and "; " .. lines or "")
+            return nil, "invalid certificate: " .. why
         end
     end
-    return count > 0 or nil, "invalid certificate: expected PEM, -----BEGIN CERTIFICATE-----"
+    if count > 0 then
+        return true
+    end
+    local mistake = pem.mistake(chain, "certificate")
+    return nil, "invalid certificate: " .. (mistake or "expected PEM, -----BEGIN CERTIFICATE-----")
 end
 
 --- Checks a private key.
@@ -88,11 +94,16 @@ end
 function _M.check_key(key)
     local block = key_block(key)
     if not block then
-        return nil, "invalid key: expected a private key in PEM"
+        local mistake = pem.mistake(key, "private key")
+        return nil, "invalid key: " .. (mistake or "expected a private key in PEM")
     elseif find(block, "ENCRYPTED", 1, true) then
         return nil, "invalid key: it is encrypted; encrypted keys are not supported"
     end
-    return pcall(read_key, block) and true or nil, "invalid key: cannot be parsed"
+    if pcall(read_key, block) then
+        return true
+    end
+    local lines = pem.broken_lines(block)
+    return nil, "invalid key: cannot be parsed" .. (lines and "; " .. lines or "")
 end
 
 --- Checks a public key, or a private one, which has a public one.
@@ -101,7 +112,11 @@ end
 -- @treturn nil|string why not
 function _M.check_public_key(key)
     local is_pem = find(key, "-----BEGIN ", 1, true) and not find(key, "ENCRYPTED", 1, true)
-    return is_pem and pcall(read_key, key) or nil, "invalid key"
+    if is_pem and pcall(read_key, key) then
+        return true
+    end
+    local lines = pem.broken_lines(key)
+    return nil, "invalid key" .. (lines and ": " .. lines or "")
 end
 
 -- The public key of a text that has one and no other; nil where it cannot be read.

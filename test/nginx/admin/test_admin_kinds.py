@@ -108,7 +108,7 @@ def test_no_error_has_a_key(gateway: Start, pair: Pair, tmp_path: Path) -> None:
     for changes, message in (
         ({"key": other.key}, "certificate does not match key"),
         ({"key": "x" + pair.key[30:]}, "invalid key: expected a private key in PEM"),
-        ({"cert": pair.key}, "invalid certificate: expected PEM"),
+        ({"cert": pair.key}, "invalid certificate: this is a private key, not a certificate"),
         ({"key": [pair.key]}, "expected a string"),
         ({pair.key: 1}, "unknown field"),
         ({"tags": [pair.key]}, "invalid tag"),

@@ -258,7 +258,8 @@ def test_a_ca_that_is_none(instance: Instance, clients: Clients) -> None:
     assert line.startswith("sluice: admin_client_ca: no address of admin_listen has ssl")
     wrong = instance.folder / "wrong.pem"
     wrong.write_text("nothing")
-    for file, says in ((wrong, "is not right as PEM"), (instance.folder / "none", "cannot read")):
+    none = instance.folder / "none"
+    for file, says in ((wrong, "is no certificate in PEM"), (none, "cannot read")):
         (line,) = instance.refuse("start", admin_listen=f"{listen} ssl", admin_client_ca=str(file))
         assert line.startswith("sluice: admin_client_ca: ")
         assert says in line

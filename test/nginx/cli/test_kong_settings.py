@@ -202,6 +202,16 @@ def test_the_default_certificate_is_a_file_or_a_text(instance: Instance, pairs: 
         assert b"PRIVATE KEY" not in (instance.prefix / name).read_bytes()
     assert (instance.prefix / "tls" / "ssl_cert_key-1.pem").stat().st_mode & 0o777 == 0o600
     # Nothing of a text that is wrong is shown.
+    instance.environment["KONG_SSL_CERT"] = first.key
+    instance.environment["KONG_SSL_CERT_KEY"] = first.cert
+    text = "the text that is given is no"
+    assert instance.refuse("reload")[:2] == [
+        f"sluice: ssl_cert: {text} certificate in PEM: this is a private key, not a certificate "
+        "(are both swapped?)",
+        f"sluice: ssl_cert_key: {text} private key in PEM: this is a certificate, not a private "
+        "key (are both swapped?)",
+    ]
+    instance.environment["KONG_SSL_CERT"] = first.cert
     instance.environment["KONG_SSL_CERT_KEY"] = second.key
     assert instance.refuse("reload")[0] == (
         "sluice: ssl_cert_key: key 1 is not that of certificate 1 in ssl_cert"
@@ -209,7 +219,7 @@ def test_the_default_certificate_is_a_file_or_a_text(instance: Instance, pairs: 
     instance.environment["KONG_SSL_CERT"] = "-----BEGIN CERTIFICATE----- nothing"
     assert (
         instance.refuse("reload")[0]
-        == "sluice: ssl_cert: the text that is given is not right as PEM"
+        == "sluice: ssl_cert: the text that is given is no certificate in PEM"
     )
 
 
